@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::tree::Shape;
+use crate::tree::Branching;
 
 /// The table of [`Algorithm`]: each with its name.
 macro_rules! algorithms {
@@ -72,10 +72,10 @@ algorithms! {
 
 impl Algorithm {
     /// The tree along which messages go, if they do.
-    pub(crate) fn shape(self) -> Option<Shape> {
+    pub(crate) fn shape(self) -> Option<Branching> {
         match self {
-            Self::Star => Some(Shape::Star),
-            Self::Binomial => Some(Shape::Binomial),
+            Self::Star => Some(Branching::Star),
+            Self::Binomial => Some(Branching::Binomial),
             _ => None,
         }
     }

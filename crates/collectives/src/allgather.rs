@@ -3,13 +3,13 @@
 
 use crate::algorithm::Algorithm;
 use crate::bcast;
-use crate::estimate::{Cost, Estimate, PEERS_AT_ONCE_MAX};
+use crate::estimate::{Cost, PEERS_AT_ONCE_MAX, TimeEstimate};
 use crate::gather;
 use crate::hierarchy;
-use crate::member::{Input, Member};
-use crate::operation::Operation;
-use crate::schedule::{Area, Place, Schedule};
-use crate::tree::{Shape, Tree};
+use crate::member::{InputPlace, Member};
+use crate::operation::CollectiveOperation;
+use crate::schedule::{Area, BlockRange, Schedule};
+use crate::tree::{Branching, Tree};
 
 /// Its algorithms that send messages. By recursive doubling only powers of two can; a star gathers
 /// at rank 0 and broadcasts all blocks from there.
@@ -25,7 +25,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
 /// Takes the algorithm for blocks of `block_bytes` bytes.
 pub fn choose(member: Member, block_bytes: usize) -> Algorithm {
     let cost = |one| cost(one, member, block_bytes);
-    member.situation.preferences.choose(Operation::Allgather, ALGORITHMS, cost)
+    member.situation.preferences.choose(CollectiveOperation::Allgather, ALGORITHMS, cost)
 }
 
 /// Takes the algorithm for blocks of different sizes, `block_bytes` bytes in the mean.
@@ -36,13 +36,13 @@ pub fn choose_v(member: Member, block_bytes: usize) -> Algorithm {
 /// The same where what a member has are several blocks.
 fn choose_among(member: Member, bytes: usize, block_bytes: usize) -> Algorithm {
     let cost = |one| cost_in_blocks(one, member, bytes, block_bytes);
-    member.situation.preferences.choose(Operation::Allgatherv, ALGORITHMS, cost)
+    member.situation.preferences.choose(CollectiveOperation::Allgatherv, ALGORITHMS, cost)
 }
 
 /// The predicted time of an algorithm; none if it is not applicable.
 pub fn cost(algorithm: Algorithm, member: Member, block_bytes: usize) -> Option<Cost> {
     if algorithm != Algorithm::Hierarchical {
-        return flat_cost(Estimate::new(member.situation), algorithm, member, block_bytes);
+        return flat_cost(TimeEstimate::new(member.situation), algorithm, member, block_bytes);
     }
     if !hierarchy::is_ordered(member) {
         return None;
@@ -69,7 +69,7 @@ fn cost_in_blocks(
     block_bytes: usize,
 ) -> Option<Cost> {
     if algorithm != Algorithm::Hierarchical {
-        let estimate = Estimate::in_pieces(member.situation, block_bytes);
+        let estimate = TimeEstimate::in_pieces(member.situation, block_bytes);
         return flat_cost(estimate, algorithm, member, bytes);
     }
     if !hierarchy::is_ordered(member) {
@@ -78,8 +78,8 @@ fn cost_in_blocks(
     let part = block_bytes.saturating_mul(member.situation.widest().largest() as usize);
     let all = block_bytes.saturating_mul(member.size as usize);
     let inside = |near: Member| {
-        let mut collection = Estimate::new(near.situation);
-        collection.up(near, Shape::Star, block_bytes, None);
+        let mut collection = TimeEstimate::new(near.situation);
+        collection.up(near, Branching::Star, block_bytes, None);
         Some(
             collection.cost()
                 + spread_cost(near, spread_shape(near, all, block_bytes), all, block_bytes),
@@ -91,20 +91,20 @@ fn cost_in_blocks(
 }
 
 /// The tree for a broadcast of `bytes` bytes, block by block.
-fn spread_shape(member: Member, bytes: usize, block_bytes: usize) -> Shape {
-    let cost = |shape: &Shape| spread_cost(member, *shape, bytes, block_bytes);
-    [Shape::Binomial, Shape::Star].into_iter().min_by_key(cost).unwrap_or(Shape::Star)
+fn spread_shape(member: Member, bytes: usize, block_bytes: usize) -> Branching {
+    let cost = |shape: &Branching| spread_cost(member, *shape, bytes, block_bytes);
+    [Branching::Binomial, Branching::Star].into_iter().min_by_key(cost).unwrap_or(Branching::Star)
 }
 
-fn spread_cost(member: Member, shape: Shape, bytes: usize, block_bytes: usize) -> Cost {
-    let mut estimate = Estimate::in_pieces(member.situation, block_bytes);
+fn spread_cost(member: Member, shape: Branching, bytes: usize, block_bytes: usize) -> Cost {
+    let mut estimate = TimeEstimate::in_pieces(member.situation, block_bytes);
     estimate.down(member, shape, bytes);
     estimate.cost()
 }
 
 /// The predicted time of an algorithm that knows no machines.
 fn flat_cost(
-    mut estimate: Estimate,
+    mut estimate: TimeEstimate,
     algorithm: Algorithm,
     member: Member,
     block_bytes: usize,
@@ -123,8 +123,12 @@ fn flat_cost(
         Algorithm::Ring => estimate.ring(size - 1, block_bytes),
         Algorithm::AtOnce => estimate.all_to_all(member, size - 1, block_bytes),
         Algorithm::Star => {
-            estimate.up(member, Shape::Star, block_bytes, None);
-            estimate.down(member, Shape::Star, block_bytes.saturating_mul(member.size as usize));
+            estimate.up(member, Branching::Star, block_bytes, None);
+            estimate.down(
+                member,
+                Branching::Star,
+                block_bytes.saturating_mul(member.size as usize),
+            );
         }
         _ => return None,
     }
@@ -132,12 +136,17 @@ fn flat_cost(
 }
 
 /// `MPI_Allgather` (section 6.7) of one block of `block_bytes` packed bytes per process.
-pub fn allgather(member: Member, block_bytes: usize, input: Input) -> Schedule {
+pub fn allgather(member: Member, block_bytes: usize, input: InputPlace) -> Schedule {
     with(choose(member, block_bytes), member, block_bytes, input)
 }
 
 /// The allgather of equal blocks by a given algorithm.
-pub fn with(algorithm: Algorithm, member: Member, block_bytes: usize, input: Input) -> Schedule {
+pub fn with(
+    algorithm: Algorithm,
+    member: Member,
+    block_bytes: usize,
+    input: InputPlace,
+) -> Schedule {
     match algorithm {
         _ if block_bytes == 0 => Schedule::default(),
         Algorithm::Hierarchical => {
@@ -146,7 +155,9 @@ pub fn with(algorithm: Algorithm, member: Member, block_bytes: usize, input: Inp
                 member,
                 input,
                 |near, leader| gather::gather(near, leader, block_bytes, input),
-                |leader, most| allgather(leader, block_bytes.saturating_mul(most), Input::InPlace),
+                |leader, most| {
+                    allgather(leader, block_bytes.saturating_mul(most), InputPlace::InPlace)
+                },
                 |near, leader| bcast::of_blocks(near, leader, all, block_bytes.saturating_mul(all)),
             )
         }
@@ -156,13 +167,18 @@ pub fn with(algorithm: Algorithm, member: Member, block_bytes: usize, input: Inp
 
 /// `MPI_Allgatherv` (section 6.7): blocks of any sizes, `total_bytes` packed bytes together. Each
 /// block travels by itself.
-pub fn allgatherv(member: Member, total_bytes: usize, input: Input) -> Schedule {
+pub fn allgatherv(member: Member, total_bytes: usize, input: InputPlace) -> Schedule {
     let block_bytes = total_bytes.div_ceil(member.size as usize);
     with_v(choose_v(member, block_bytes), member, total_bytes, input)
 }
 
 /// The allgather of blocks of any sizes by a given algorithm.
-pub fn with_v(algorithm: Algorithm, member: Member, total_bytes: usize, input: Input) -> Schedule {
+pub fn with_v(
+    algorithm: Algorithm,
+    member: Member,
+    total_bytes: usize,
+    input: InputPlace,
+) -> Schedule {
     if total_bytes == 0 {
         return Schedule::default();
     }
@@ -174,10 +190,10 @@ pub fn with_v(algorithm: Algorithm, member: Member, total_bytes: usize, input: I
     let schedule = hierarchy::allgather(
         member,
         input,
-        |near, leader| gather::tree(near, leader, Shape::Star, input),
+        |near, leader| gather::tree(near, leader, Branching::Star, input),
         |leader, most| {
             let bytes = block_bytes.saturating_mul(most);
-            flat(choose_among(leader, bytes, block_bytes), leader, Input::InPlace)
+            flat(choose_among(leader, bytes, block_bytes), leader, InputPlace::InPlace)
         },
         |near, leader| bcast::tree(near, leader, all, spread_shape(near, total_bytes, block_bytes)),
     );
@@ -185,14 +201,14 @@ pub fn with_v(algorithm: Algorithm, member: Member, total_bytes: usize, input: I
 }
 
 /// The allgather of blocks of any size, among members of whose places nothing is known.
-fn flat(algorithm: Algorithm, member: Member, input: Input) -> Schedule {
+fn flat(algorithm: Algorithm, member: Member, input: InputPlace) -> Schedule {
     let mut schedule = Schedule::default();
     let kept = Area::Receive.block(member.rank as usize);
-    if input == Input::SendBuffer {
+    if input == InputPlace::SendBuffer {
         schedule.copy(Area::Send.block(0), kept);
     }
     // What goes out before the copy is made, which a round does last.
-    let own = if input == Input::InPlace { kept } else { Area::Send.block(0) };
+    let own = if input == InputPlace::InPlace { kept } else { Area::Send.block(0) };
     match algorithm {
         Algorithm::Star => through_first(&mut schedule, member, own),
         Algorithm::RecursiveDoubling => recursive_doubling(&mut schedule, member, own),
@@ -205,8 +221,8 @@ fn flat(algorithm: Algorithm, member: Member, input: Input) -> Schedule {
     schedule
 }
 
-fn through_first(schedule: &mut Schedule, member: Member, own: Place) {
-    let tree = Tree::new(member, 0, Shape::Star);
+fn through_first(schedule: &mut Schedule, member: Member, own: BlockRange) {
+    let tree = Tree::new(member, 0, Branching::Star);
     for child in tree.children() {
         schedule.receive(child.top, Area::Receive.block(child.top as usize));
     }
@@ -218,7 +234,7 @@ fn through_first(schedule: &mut Schedule, member: Member, own: Place) {
     bcast::down(schedule, &tree, all, all);
 }
 
-fn recursive_doubling(schedule: &mut Schedule, member: Member, own: Place) {
+fn recursive_doubling(schedule: &mut Schedule, member: Member, own: BlockRange) {
     assert!(member.size.is_power_of_two(), "recursive doubling needs a power of two");
     let mut distance = 1;
     while distance < member.size {
@@ -234,7 +250,7 @@ fn recursive_doubling(schedule: &mut Schedule, member: Member, own: Place) {
 
 /// Bruck's algorithm without its rotations: blocks go straight to their places, and what begins
 /// again at rank 0 travels as a second message.
-fn bruck(schedule: &mut Schedule, member: Member, own: Place) {
+fn bruck(schedule: &mut Schedule, member: Member, own: BlockRange) {
     let mut distance = 1;
     while distance < member.size {
         let count = distance.min(member.size - distance);
@@ -255,7 +271,7 @@ fn bruck(schedule: &mut Schedule, member: Member, own: Place) {
 }
 
 /// The blocks of `count` ranks from `first` on, in one run or two.
-fn ring_range(size: u32, first: u32, count: u32) -> impl Iterator<Item = Place> {
+fn ring_range(size: u32, first: u32, count: u32) -> impl Iterator<Item = BlockRange> {
     let head = count.min(size - first);
     let places = [(first, head), (0, count - head)];
     places
@@ -264,7 +280,7 @@ fn ring_range(size: u32, first: u32, count: u32) -> impl Iterator<Item = Place> 
         .map(|(first, count)| Area::Receive.blocks(first as usize, count as usize))
 }
 
-fn ring(schedule: &mut Schedule, member: Member, own: Place) {
+fn ring(schedule: &mut Schedule, member: Member, own: BlockRange) {
     for step in 1..member.size {
         let sent = Area::Receive.block(member.below(step - 1) as usize);
         schedule.send(member.above(1), if step == 1 { own } else { sent });
@@ -273,7 +289,7 @@ fn ring(schedule: &mut Schedule, member: Member, own: Place) {
     }
 }
 
-fn at_once(schedule: &mut Schedule, member: Member, own: Place) {
+fn at_once(schedule: &mut Schedule, member: Member, own: BlockRange) {
     for distance in 1..member.size {
         let below = member.below(distance);
         schedule.receive(below, Area::Receive.block(below as usize));

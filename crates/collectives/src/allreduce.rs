@@ -2,17 +2,17 @@
 
 use crate::algorithm::Algorithm;
 use crate::bcast::{self, down};
-use crate::estimate::{Cost, Estimate};
+use crate::estimate::{Cost, TimeEstimate};
 use crate::fold::{Operands, fold_children};
-use crate::halving::{self, Desk, Participant, Role};
+use crate::halving::{self, FoldedRole, Participant, Workspace};
 use crate::hierarchy;
-use crate::member::{Input, Member};
-use crate::operation::Operation;
+use crate::member::{InputPlace, Member};
+use crate::operation::CollectiveOperation;
 use crate::reduce;
 use crate::reduce_scatter::exchange_shares;
-use crate::schedule::{Area, Operand, Place, Schedule};
+use crate::schedule::{Area, BlockRange, Operand, Schedule};
 use crate::share::share;
-use crate::tree::{Shape, Tree};
+use crate::tree::{Branching, Tree};
 
 /// Its algorithms that send messages. All of them combine in the order of ranks but the ring, which
 /// is for operations that commute, and give all processes the same bits. A star goes to rank 0 and
@@ -31,18 +31,18 @@ pub fn choose(member: Member, operands: Operands) -> Algorithm {
     member
         .situation
         .preferences
-        .choose(Operation::Allreduce, ALGORITHMS, |one| cost(one, member, operands))
+        .choose(CollectiveOperation::Allreduce, ALGORITHMS, |one| cost(one, member, operands))
 }
 
 /// The predicted time of an algorithm; none if it is not applicable.
 pub fn cost(algorithm: Algorithm, member: Member, operands: Operands) -> Option<Cost> {
     let bytes = operands.bytes();
     let near = u64::from(member.situation.layout.largest());
-    let mut estimate = Estimate::new(member.situation);
+    let mut estimate = TimeEstimate::new(member.situation);
     match algorithm {
         Algorithm::Star => {
-            estimate.up(member, Shape::Star, bytes, Some(operands));
-            estimate.down(member, Shape::Star, bytes);
+            estimate.up(member, Branching::Star, bytes, Some(operands));
+            estimate.down(member, Branching::Star, bytes);
         }
         Algorithm::RecursiveDoubling => {
             estimate.join_power_of_two(member, bytes);
@@ -90,19 +90,24 @@ pub fn cost(algorithm: Algorithm, member: Member, operands: Operands) -> Option<
 }
 
 /// `MPI_Allreduce` (section 6.9.6).
-pub fn allreduce(member: Member, operands: Operands, input: Input) -> Schedule {
+pub fn allreduce(member: Member, operands: Operands, input: InputPlace) -> Schedule {
     with(choose(member, operands), member, operands, input)
 }
 
 /// The reduction by a given algorithm.
-pub fn with(algorithm: Algorithm, member: Member, operands: Operands, input: Input) -> Schedule {
+pub fn with(
+    algorithm: Algorithm,
+    member: Member,
+    operands: Operands,
+    input: InputPlace,
+) -> Schedule {
     let mut schedule = Schedule::default();
     let own = input.area().blocks(0, operands.count);
     if operands.count == 0 {
         return schedule;
     }
     if member.size == 1 {
-        if input == Input::SendBuffer {
+        if input == InputPlace::SendBuffer {
             schedule.copy(own, Area::Receive.blocks(0, operands.count));
             schedule.end_round();
         }
@@ -124,8 +129,8 @@ pub fn with(algorithm: Algorithm, member: Member, operands: Operands, input: Inp
     schedule
 }
 
-fn through_first(schedule: &mut Schedule, member: Member, operands: Operands, own: Place) {
-    let tree = Tree::new(member, 0, Shape::Star);
+fn through_first(schedule: &mut Schedule, member: Member, operands: Operands, own: BlockRange) {
+    let tree = Tree::new(member, 0, Branching::Star);
     let result = Area::Receive.blocks(0, operands.count);
     let target = (own != result).then_some(result);
     let folded = fold_children(schedule, &tree, operands, own, target);
@@ -139,7 +144,7 @@ fn through_first(schedule: &mut Schedule, member: Member, operands: Operands, ow
     down(schedule, &tree, folded, result);
 }
 
-fn by_shares(schedule: &mut Schedule, member: Member, own: Place) {
+fn by_shares(schedule: &mut Schedule, member: Member, own: BlockRange) {
     let share_of = |area: Area, rank: u32| share(area, own.count, member.size, rank);
     let result = share_of(Area::Receive, member.rank);
     let target = (own.area != Area::Receive).then_some(result);
@@ -162,7 +167,7 @@ fn by_shares(schedule: &mut Schedule, member: Member, own: Place) {
 
 /// In step s of the first half a process sends the share s ranks below, to which it has added its
 /// operand, and receives the one below that. In the end it has the share of its rank.
-fn ring(schedule: &mut Schedule, member: Member, own: Place) {
+fn ring(schedule: &mut Schedule, member: Member, own: BlockRange) {
     let share_of = |area: Area, rank: u32| share(area, own.count, member.size, rank);
     let (next, before) = (member.above(1), member.below(1));
     for step in 1..member.size {
@@ -199,20 +204,20 @@ fn ring(schedule: &mut Schedule, member: Member, own: Place) {
 fn among_power_of_two(
     schedule: &mut Schedule,
     member: Member,
-    own: Place,
-    exchange: impl Fn(&mut Schedule, &Participant, Place, Desk),
+    own: BlockRange,
+    exchange: impl Fn(&mut Schedule, &Participant, BlockRange, Workspace),
 ) {
     let result = Area::Receive.blocks(0, own.count);
-    let desk = Desk { result, spare: 0 };
-    match halving::join(schedule, member, None, own, desk) {
-        Role::Bystander { speaker } => {
+    let workspace = Workspace { result, spare: 0 };
+    match halving::join(schedule, member, None, own, workspace) {
+        FoldedRole::Represented { representative } => {
             if own == result {
                 schedule.end_round();
             }
-            schedule.receive(speaker, result);
+            schedule.receive(representative, result);
         }
-        Role::Participant { own, neighbour, partial } => {
-            exchange(schedule, &own, partial, desk);
+        FoldedRole::Participant { own, neighbour, partial } => {
+            exchange(schedule, &own, partial, workspace);
             if let Some(neighbour) = neighbour {
                 schedule.send(neighbour, result);
             }
@@ -222,26 +227,36 @@ fn among_power_of_two(
 }
 
 /// Recursive doubling: all elements, at each distance.
-fn exchange_all(schedule: &mut Schedule, own: &Participant, partial: Place, desk: Desk) {
+fn exchange_all(
+    schedule: &mut Schedule,
+    own: &Participant,
+    partial: BlockRange,
+    workspace: Workspace,
+) {
     let mut partial = partial;
     let rank = own.rank(own.number);
     for distance in halving::distances(own) {
         let peer = own.rank(own.number ^ distance);
         schedule.send(peer, partial);
-        partial = halving::receive_and_reduce(schedule, rank, peer, partial, partial, desk);
+        partial = halving::receive_and_reduce(schedule, rank, peer, partial, partial, workspace);
     }
 }
 
 /// Recursive halving, and recursive doubling the same way back (Rabenseifner).
-fn exchange_halves(schedule: &mut Schedule, own: &Participant, partial: Place, desk: Desk) {
-    let mut first = halving::halve(schedule, own, partial, desk);
+fn exchange_halves(
+    schedule: &mut Schedule,
+    own: &Participant,
+    partial: BlockRange,
+    workspace: Workspace,
+) {
+    let mut first = halving::halve(schedule, own, partial, workspace);
     let mut count = 1;
     for distance in halving::distances(own).rev() {
         let peer = own.rank(own.number ^ distance);
         let is_lower = own.number & distance == 0;
         let other = if is_lower { first + count } else { first - count };
-        let leaving = own.part(desk.result, first, count);
-        let arriving = own.part(desk.result, other, count);
+        let leaving = own.part(workspace.result, first, count);
+        let arriving = own.part(workspace.result, other, count);
         if leaving.count > 0 {
             schedule.send(peer, leaving);
         }

@@ -2,10 +2,10 @@
 //! from rank `i`.
 
 use crate::algorithm::Algorithm;
-use crate::estimate::{Cost, Estimate, rounds};
+use crate::estimate::{Cost, TimeEstimate, rounds};
 use crate::hierarchy;
-use crate::member::{Input, Member};
-use crate::operation::Operation;
+use crate::member::{InputPlace, Member};
+use crate::operation::CollectiveOperation;
 use crate::schedule::{Area, Schedule};
 
 /// Its algorithms that send messages. By Bruck's half of the blocks travel together, one step
@@ -39,12 +39,12 @@ const ROUND_BYTES_MAX: usize = 4 << 20;
 /// Takes the algorithm for blocks of `block_bytes` bytes.
 pub fn choose(member: Member, block_bytes: usize) -> Algorithm {
     let cost = |one| cost(one, member, block_bytes);
-    member.situation.preferences.choose(Operation::Alltoall, ALGORITHMS, cost)
+    member.situation.preferences.choose(CollectiveOperation::Alltoall, ALGORITHMS, cost)
 }
 
 /// The predicted time of an algorithm; none if it is not applicable.
 pub fn cost(algorithm: Algorithm, member: Member, block_bytes: usize) -> Option<Cost> {
-    let mut estimate = Estimate::new(member.situation);
+    let mut estimate = TimeEstimate::new(member.situation);
     let near = u64::from(member.situation.layout.largest());
     match algorithm {
         Algorithm::AtOnce | Algorithm::Windows | Algorithm::Pairwise => {
@@ -75,12 +75,17 @@ pub fn cost(algorithm: Algorithm, member: Member, block_bytes: usize) -> Option<
 }
 
 /// `MPI_Alltoall` (section 6.8) with blocks of `block_bytes` packed bytes.
-pub fn alltoall(member: Member, block_bytes: usize, input: Input) -> Schedule {
+pub fn alltoall(member: Member, block_bytes: usize, input: InputPlace) -> Schedule {
     with(choose(member, block_bytes), member, block_bytes, input)
 }
 
 /// The alltoall by a given algorithm.
-pub fn with(algorithm: Algorithm, member: Member, block_bytes: usize, input: Input) -> Schedule {
+pub fn with(
+    algorithm: Algorithm,
+    member: Member,
+    block_bytes: usize,
+    input: InputPlace,
+) -> Schedule {
     match algorithm {
         _ if block_bytes == 0 => Schedule::default(),
         Algorithm::Bruck => bruck(member, input),
@@ -96,7 +101,7 @@ pub fn with(algorithm: Algorithm, member: Member, block_bytes: usize, input: Inp
 ///
 /// In place, scratch block `i` takes what comes from rank `i`, and has the packed size of block
 /// `i` of the receive buffer.
-pub fn alltoallv(member: Member, input: Input) -> Schedule {
+pub fn alltoallv(member: Member, input: InputPlace) -> Schedule {
     exchange(member, WINDOW, input)
 }
 
@@ -104,11 +109,11 @@ pub fn alltoallv(member: Member, input: Input) -> Schedule {
 ///
 /// # Panics
 /// If `window` is zero.
-pub fn exchange(member: Member, window: u32, input: Input) -> Schedule {
+pub fn exchange(member: Member, window: u32, input: InputPlace) -> Schedule {
     assert!(window > 0, "a window of no peers exchanges nothing");
     match input {
-        Input::SendBuffer => exchange_between_buffers(member, window),
-        Input::InPlace => exchange_in_place(member, window),
+        InputPlace::SendBuffer => exchange_between_buffers(member, window),
+        InputPlace::InPlace => exchange_in_place(member, window),
     }
 }
 
@@ -153,7 +158,7 @@ fn exchange_in_place(member: Member, window: u32) -> Schedule {
 
 /// The alltoall of Bruck and others: slot i holds what has i ranks to go; in the round of bit k
 /// all slots with that bit travel 2^k ranks.
-pub fn bruck(member: Member, input: Input) -> Schedule {
+pub fn bruck(member: Member, input: InputPlace) -> Schedule {
     let mut schedule = Schedule::default();
     let (size, rank) = (member.size as usize, member.rank as usize);
     let slot = |number: usize| Area::Scratch.block(number);

@@ -2,12 +2,12 @@
 
 use crate::algorithm::Algorithm;
 use crate::bcast::down;
-use crate::estimate::{Cost, Estimate};
+use crate::estimate::{Cost, TimeEstimate};
 use crate::hierarchy;
 use crate::member::Member;
-use crate::operation::Operation;
-use crate::schedule::{Place, Schedule};
-use crate::tree::{Shape, Tree};
+use crate::operation::CollectiveOperation;
+use crate::schedule::{BlockRange, Schedule};
+use crate::tree::{Branching, Tree};
 
 /// Its algorithms that send messages: up a tree to rank 0 and down again (2 (n - 1) messages), or n
 /// log n messages.
@@ -16,12 +16,15 @@ pub const ALGORITHMS: &[Algorithm] =
 
 /// Takes the algorithm for a communicator.
 pub fn choose(member: Member) -> Algorithm {
-    member.situation.preferences.choose(Operation::Barrier, ALGORITHMS, |one| cost(one, member))
+    member
+        .situation
+        .preferences
+        .choose(CollectiveOperation::Barrier, ALGORITHMS, |one| cost(one, member))
 }
 
 /// The predicted time of an algorithm; none if it is not applicable.
 pub fn cost(algorithm: Algorithm, member: Member) -> Option<Cost> {
-    let mut estimate = Estimate::new(member.situation);
+    let mut estimate = TimeEstimate::new(member.situation);
     match algorithm {
         Algorithm::Star | Algorithm::Binomial => {
             let shape = algorithm.shape()?;
@@ -50,8 +53,8 @@ pub fn barrier(member: Member) -> Schedule {
 /// If it is none of [`ALGORITHMS`]; so in all modules.
 pub fn with(algorithm: Algorithm, member: Member) -> Schedule {
     match algorithm {
-        Algorithm::Star => tree(member, Shape::Star),
-        Algorithm::Binomial => tree(member, Shape::Binomial),
+        Algorithm::Star => tree(member, Branching::Star),
+        Algorithm::Binomial => tree(member, Branching::Binomial),
         Algorithm::Dissemination => dissemination(member),
         Algorithm::Hierarchical => hierarchy::barrier(member),
         _ => unreachable!("{algorithm} is no barrier"),
@@ -76,10 +79,10 @@ fn there_and_back_cost(algorithm: Algorithm, member: Member) -> Option<Cost> {
 }
 
 /// The barrier through rank 0.
-fn tree(member: Member, shape: Shape) -> Schedule {
+fn tree(member: Member, shape: Branching) -> Schedule {
     let mut schedule = Schedule::default();
     up(&mut schedule, &Tree::new(member, 0, shape));
-    down(&mut schedule, &Tree::new(member, 0, shape), Place::NOTHING, Place::NOTHING);
+    down(&mut schedule, &Tree::new(member, 0, shape), BlockRange::NOTHING, BlockRange::NOTHING);
     schedule
 }
 
@@ -95,17 +98,17 @@ pub(crate) fn come(member: Member, top: u32) -> Schedule {
 pub(crate) fn leave(member: Member, top: u32) -> Schedule {
     let Some(shape) = there_and_back(member).shape() else { return hierarchy::leave(member, top) };
     let mut schedule = Schedule::default();
-    down(&mut schedule, &Tree::new(member, top, shape), Place::NOTHING, Place::NOTHING);
+    down(&mut schedule, &Tree::new(member, top, shape), BlockRange::NOTHING, BlockRange::NOTHING);
     schedule
 }
 
 fn up(schedule: &mut Schedule, tree: &Tree) {
     for child in tree.children() {
-        schedule.receive(tree.rank(child.top), Place::NOTHING);
+        schedule.receive(tree.rank(child.top), BlockRange::NOTHING);
     }
     schedule.end_round();
     if let Some(parent) = tree.parent() {
-        schedule.send(parent, Place::NOTHING);
+        schedule.send(parent, BlockRange::NOTHING);
     }
     schedule.end_round();
 }
@@ -115,8 +118,8 @@ fn dissemination(member: Member) -> Schedule {
     let mut schedule = Schedule::default();
     let mut distance = 1;
     while distance < member.size {
-        schedule.send(member.above(distance), Place::NOTHING);
-        schedule.receive(member.below(distance), Place::NOTHING);
+        schedule.send(member.above(distance), BlockRange::NOTHING);
+        schedule.receive(member.below(distance), BlockRange::NOTHING);
         schedule.end_round();
         distance = distance.saturating_mul(2);
     }

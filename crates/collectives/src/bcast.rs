@@ -5,13 +5,13 @@
 //! which only the number of bytes is the same.
 
 use crate::algorithm::Algorithm;
-use crate::estimate::{Cost, Estimate};
+use crate::estimate::{Cost, TimeEstimate};
 use crate::hierarchy;
 use crate::member::Member;
-use crate::operation::Operation;
-use crate::schedule::{Area, Place, Schedule};
+use crate::operation::CollectiveOperation;
+use crate::schedule::{Area, BlockRange, Schedule};
 use crate::share::share;
-use crate::tree::{Shape, Tree};
+use crate::tree::{Branching, Tree};
 
 /// Its algorithms that send messages.
 pub const ALGORITHMS: &[Algorithm] = &[
@@ -31,19 +31,19 @@ pub fn choose(member: Member, bytes: usize) -> Algorithm {
     member
         .situation
         .preferences
-        .choose(Operation::Bcast, ALGORITHMS, |one| cost(one, member, bytes))
+        .choose(CollectiveOperation::Bcast, ALGORITHMS, |one| cost(one, member, bytes))
 }
 
 /// The predicted time of an algorithm; none if it is not applicable.
 pub fn cost(algorithm: Algorithm, member: Member, bytes: usize) -> Option<Cost> {
-    let mut estimate = Estimate::new(member.situation);
+    let mut estimate = TimeEstimate::new(member.situation);
     match algorithm {
         Algorithm::Star | Algorithm::Binomial => {
             estimate.down(member, algorithm.shape()?, bytes);
         }
         Algorithm::ScatterRing => {
             let share = bytes.div_ceil(member.size as usize);
-            estimate.down(member, Shape::Star, share);
+            estimate.down(member, Branching::Star, share);
             estimate.ring(u64::from(member.size - 1), share);
         }
         Algorithm::Chain => return Some(chain_cost(member, bytes, pieces(member, bytes))),
@@ -76,8 +76,8 @@ pub fn with(
     bytes: usize,
 ) -> Schedule {
     match algorithm {
-        Algorithm::Star => tree(member, root, blocks, Shape::Star),
-        Algorithm::Binomial => tree(member, root, blocks, Shape::Binomial),
+        Algorithm::Star => tree(member, root, blocks, Branching::Star),
+        Algorithm::Binomial => tree(member, root, blocks, Branching::Binomial),
         Algorithm::ScatterRing => scatter_ring(member, root, blocks),
         Algorithm::Chain => chain(member, root, blocks, pieces(member, bytes)),
         Algorithm::Hierarchical => hierarchy::bcast(member, root, blocks, bytes),
@@ -94,7 +94,7 @@ fn pieces(member: Member, bytes: usize) -> usize {
 
 /// The last piece has all processes before it when it begins, and the others before that.
 fn chain_cost(member: Member, bytes: usize, pieces: usize) -> Cost {
-    let mut estimate = Estimate::new(member.situation);
+    let mut estimate = TimeEstimate::new(member.situation);
     let steps = u64::from(member.size - 1) + pieces as u64 - 1;
     if member.size > 1 {
         estimate.ring(steps, bytes.div_ceil(pieces));
@@ -106,7 +106,7 @@ fn chain_cost(member: Member, bytes: usize, pieces: usize) -> Cost {
 /// receives the next meanwhile.
 pub fn chain(member: Member, root: u32, blocks: usize, pieces: usize) -> Schedule {
     let mut schedule = Schedule::default();
-    let tree = Tree::new(member, root, Shape::Star);
+    let tree = Tree::new(member, root, Branching::Star);
     let is_last = tree.position + 1 == member.size;
     let pieces = pieces.min(blocks) as u32;
     let piece = |number: u32| share(Area::Receive, blocks, pieces, number);
@@ -126,7 +126,7 @@ pub fn chain(member: Member, root: u32, blocks: usize, pieces: usize) -> Schedul
 }
 
 /// The broadcast down a tree.
-pub(crate) fn tree(member: Member, root: u32, bytes: usize, shape: Shape) -> Schedule {
+pub(crate) fn tree(member: Member, root: u32, bytes: usize, shape: Branching) -> Schedule {
     let mut schedule = Schedule::default();
     if bytes > 0 {
         let tree = Tree::new(member, root, shape);
@@ -137,7 +137,7 @@ pub(crate) fn tree(member: Member, root: u32, bytes: usize, shape: Shape) -> Sch
 }
 
 /// Adds the way down `tree`, from `source` at its root to `target` elsewhere.
-pub(crate) fn down(schedule: &mut Schedule, tree: &Tree, source: Place, target: Place) {
+pub(crate) fn down(schedule: &mut Schedule, tree: &Tree, source: BlockRange, target: BlockRange) {
     let whole = if tree.is_root() { source } else { target };
     if let Some(parent) = tree.parent() {
         schedule.receive(parent, whole);
@@ -155,7 +155,7 @@ pub(crate) fn down(schedule: &mut Schedule, tree: &Tree, source: Place, target: 
 /// root.
 fn scatter_ring(member: Member, root: u32, bytes: usize) -> Schedule {
     let mut schedule = Schedule::default();
-    let tree = Tree::new(member, root, Shape::Star);
+    let tree = Tree::new(member, root, Branching::Star);
     let size = member.size;
     let share_of = |position: u32| share(Area::Receive, bytes, size, position);
 

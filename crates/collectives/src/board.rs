@@ -13,16 +13,16 @@
 //! those that combine name elements, and those whose blocks have sizes of their own name whole blocks,
 //! each at the beginning of its slot.
 
+mod capacity;
 mod combining;
 mod costs;
 mod flow;
 mod moving;
 mod parts;
-mod room;
 
+pub use capacity::{SIZE_MAX, SlotCapacities, SlotCapacity};
 pub use combining::{allreduce, exscan, reduce, reduce_scatter, reduce_scatter_block, scan};
 pub use costs::{Prediction, predict};
 pub use moving::{
     allgather, allgatherv, alltoall, alltoallv, barrier, bcast, gather, gatherv, scatter, scatterv,
 };
-pub use room::{Room, Rooms, SIZE_MAX};

@@ -1,8 +1,8 @@
 //! Calls of collective functions, as all that a schedule depends on besides the communicator.
 
 use crate::fold::Operands;
-use crate::member::Input;
-use crate::operation::Operation;
+use crate::member::InputPlace;
+use crate::operation::CollectiveOperation;
 
 /// How a program calls a collective function (sections 6.12 and 6.13 of the standard).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,62 +28,62 @@ pub enum CollectiveCall {
     Gather {
         root: u32,
         block_bytes: usize,
-        input: Input,
+        input: InputPlace,
     },
     Gatherv {
         root: u32,
-        input: Input,
+        input: InputPlace,
     },
     Scatter {
         root: u32,
         block_bytes: usize,
-        input: Input,
+        input: InputPlace,
     },
     Scatterv {
         root: u32,
-        input: Input,
+        input: InputPlace,
     },
     Allgather {
         block_bytes: usize,
-        input: Input,
+        input: InputPlace,
     },
     Allgatherv {
         total_bytes: usize,
-        input: Input,
+        input: InputPlace,
     },
     Alltoall {
         block_bytes: usize,
-        input: Input,
+        input: InputPlace,
     },
     Alltoallv {
-        input: Input,
+        input: InputPlace,
     },
     Reduce {
         root: u32,
         operands: Operands,
-        input: Input,
+        input: InputPlace,
     },
     Allreduce {
         operands: Operands,
-        input: Input,
+        input: InputPlace,
     },
     ReduceScatterBlock {
         operands: Operands,
-        input: Input,
+        input: InputPlace,
     },
     /// The operands are those for all processes together.
     ReduceScatter {
         counts: Box<[usize]>,
         operands: Operands,
-        input: Input,
+        input: InputPlace,
     },
     Scan {
         operands: Operands,
-        input: Input,
+        input: InputPlace,
     },
     Exscan {
         operands: Operands,
-        input: Input,
+        input: InputPlace,
     },
 }
 
@@ -141,24 +141,24 @@ functions! {
 impl CollectiveCall {
     /// A call of an operation for which each process contributes or gets so many bytes, by elements
     /// of eight bytes if it reduces; what is less is an element by itself. The operation commutes.
-    pub fn of(operation: Operation, size: u32, bytes: usize) -> Self {
-        let (root, input) = (0, Input::SendBuffer);
+    pub fn of(operation: CollectiveOperation, size: u32, bytes: usize) -> Self {
+        let (root, input) = (0, InputPlace::SendBuffer);
         let operands = match bytes % 8 {
             0 => Operands { count: bytes / 8, element_bytes: 8, commutative: true },
             _ => Operands { count: 1, element_bytes: bytes, commutative: true },
         };
         let total_bytes = bytes.saturating_mul(size as usize);
         match operation {
-            Operation::Barrier => Self::Barrier,
-            Operation::Bcast => Self::Bcast { root, bytes },
-            Operation::Gather => Self::Gather { root, block_bytes: bytes, input },
-            Operation::Scatter => Self::Scatter { root, block_bytes: bytes, input },
-            Operation::Allgather => Self::Allgather { block_bytes: bytes, input },
-            Operation::Allgatherv => Self::Allgatherv { total_bytes, input },
-            Operation::Alltoall => Self::Alltoall { block_bytes: bytes, input },
-            Operation::Reduce => Self::Reduce { root, operands, input },
-            Operation::Allreduce => Self::Allreduce { operands, input },
-            Operation::ReduceScatter => Self::ReduceScatterBlock { operands, input },
+            CollectiveOperation::Barrier => Self::Barrier,
+            CollectiveOperation::Bcast => Self::Bcast { root, bytes },
+            CollectiveOperation::Gather => Self::Gather { root, block_bytes: bytes, input },
+            CollectiveOperation::Scatter => Self::Scatter { root, block_bytes: bytes, input },
+            CollectiveOperation::Allgather => Self::Allgather { block_bytes: bytes, input },
+            CollectiveOperation::Allgatherv => Self::Allgatherv { total_bytes, input },
+            CollectiveOperation::Alltoall => Self::Alltoall { block_bytes: bytes, input },
+            CollectiveOperation::Reduce => Self::Reduce { root, operands, input },
+            CollectiveOperation::Allreduce => Self::Allreduce { operands, input },
+            CollectiveOperation::ReduceScatter => Self::ReduceScatterBlock { operands, input },
         }
     }
 
@@ -185,18 +185,20 @@ impl CollectiveCall {
     }
 
     /// The operation, if there are several algorithms for it.
-    pub fn operation(&self) -> Option<Operation> {
+    pub fn operation(&self) -> Option<CollectiveOperation> {
         Some(match self.function() {
-            Function::Barrier => Operation::Barrier,
-            Function::Bcast => Operation::Bcast,
-            Function::Gather => Operation::Gather,
-            Function::Scatter => Operation::Scatter,
-            Function::Allgather => Operation::Allgather,
-            Function::Allgatherv => Operation::Allgatherv,
-            Function::Alltoall => Operation::Alltoall,
-            Function::Reduce => Operation::Reduce,
-            Function::Allreduce => Operation::Allreduce,
-            Function::ReduceScatterBlock | Function::ReduceScatter => Operation::ReduceScatter,
+            Function::Barrier => CollectiveOperation::Barrier,
+            Function::Bcast => CollectiveOperation::Bcast,
+            Function::Gather => CollectiveOperation::Gather,
+            Function::Scatter => CollectiveOperation::Scatter,
+            Function::Allgather => CollectiveOperation::Allgather,
+            Function::Allgatherv => CollectiveOperation::Allgatherv,
+            Function::Alltoall => CollectiveOperation::Alltoall,
+            Function::Reduce => CollectiveOperation::Reduce,
+            Function::Allreduce => CollectiveOperation::Allreduce,
+            Function::ReduceScatterBlock | Function::ReduceScatter => {
+                CollectiveOperation::ReduceScatter
+            }
             Function::Gatherv
             | Function::Scatterv
             | Function::Alltoallv

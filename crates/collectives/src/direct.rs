@@ -5,12 +5,12 @@
 //! who needs it waits for that, copies, and raises that it has; nobody's buffers are used after its
 //! part is over. Each returns none where the operation cannot be carried out so.
 
-use crate::board::Room;
-use crate::estimate::{Cost, Estimate};
+use crate::board::SlotCapacity;
+use crate::estimate::{Cost, TimeEstimate};
 use crate::fold::Operands;
-use crate::member::{Input, Member};
-use crate::operation::Operation;
-use crate::schedule::{Area, Operand, Place, Role, Schedule};
+use crate::member::{InputPlace, Member};
+use crate::operation::CollectiveOperation;
+use crate::schedule::{Area, BlockRange, ExposureRole, Operand, Schedule};
 use crate::share::share;
 
 /// Reductions combine so many bytes at once, which stay in the inner caches meanwhile.
@@ -26,45 +26,50 @@ struct Transport {
 
 /// The predicted time with single copies, where each process contributes or gets so many bytes;
 /// none if the members cannot use each other's memory.
-pub(crate) fn cost(operation: Operation, member: Member, room: Room, bytes: usize) -> Option<Cost> {
-    if !room.regions || member.size < 2 || bytes == 0 {
+pub(crate) fn cost(
+    operation: CollectiveOperation,
+    member: Member,
+    capacity: SlotCapacity,
+    bytes: usize,
+) -> Option<Cost> {
+    if !capacity.regions || member.size < 2 || bytes == 0 {
         return None;
     }
     let Transport { moved, copies, combine } = transport(operation, member, bytes)?;
     let size = u64::from(member.size);
-    let mut estimate = Estimate::new(member.situation);
+    let mut estimate = TimeEstimate::new(member.situation);
     // Its own block each process copies by itself.
-    if operation == Operation::Alltoall {
+    if operation == CollectiveOperation::Alltoall {
         estimate.copy(size, bytes);
     }
     estimate.fetch(moved.0, moved.1, copies);
     estimate.take_across(member, moved.0, moved.1, moved.0 < size);
     estimate.reduce(size, combine);
-    estimate.repeat(2, Estimate::flag);
+    estimate.repeat(2, TimeEstimate::flag);
     Some(estimate.cost())
 }
 
-fn transport(operation: Operation, member: Member, bytes: usize) -> Option<Transport> {
+fn transport(operation: CollectiveOperation, member: Member, bytes: usize) -> Option<Transport> {
     let (size, others) = (u64::from(member.size), u64::from(member.size - 1));
     let times = |count: u64| bytes.saturating_mul(count as usize);
     let share = bytes.div_ceil(member.size as usize);
     // What is combined is read in pieces of each, and written in pieces to some.
     let pieces = |bytes: usize| bytes.div_ceil(PIECE_BYTES) as u64;
     Some(match operation {
-        Operation::Barrier | Operation::Allgatherv => return None,
-        Operation::Bcast | Operation::Gather | Operation::Scatter => {
+        CollectiveOperation::Barrier | CollectiveOperation::Allgatherv => return None,
+        CollectiveOperation::Bcast | CollectiveOperation::Gather | CollectiveOperation::Scatter => {
             Transport { moved: (others, bytes), copies: 1, combine: 0 }
         }
-        Operation::Allgather | Operation::Alltoall => {
+        CollectiveOperation::Allgather | CollectiveOperation::Alltoall => {
             Transport { moved: (size, times(others)), copies: others, combine: 0 }
         }
-        Operation::ReduceScatter => Transport {
+        CollectiveOperation::ReduceScatter => Transport {
             moved: (size, times(others)),
             copies: pieces(bytes).saturating_mul(others),
             combine: times(others),
         },
-        Operation::Reduce | Operation::Allreduce => {
-            let targets = if operation == Operation::Reduce { 1 } else { others };
+        CollectiveOperation::Reduce | CollectiveOperation::Allreduce => {
+            let targets = if operation == CollectiveOperation::Reduce { 1 } else { others };
             Transport {
                 moved: (size, share.saturating_mul((others + targets) as usize)),
                 copies: pieces(share).saturating_mul(others + targets),
@@ -75,8 +80,8 @@ fn transport(operation: Operation, member: Member, bytes: usize) -> Option<Trans
 }
 
 /// `MPI_Bcast` (section 6.4) of `bytes` bytes: all read the root's buffer.
-pub fn bcast(member: Member, room: Room, root: u32, bytes: usize) -> Option<Schedule> {
-    let schedule = begin(member, room, bytes)?;
+pub fn bcast(member: Member, capacity: SlotCapacity, root: u32, bytes: usize) -> Option<Schedule> {
+    let schedule = begin(member, capacity, bytes)?;
     let (from, into) = (Area::InputOf(root).blocks(0, bytes), Area::Receive.blocks(0, bytes));
     Some(around_root(schedule, member, root, (Some(Area::Receive), false), None, (from, into)))
 }
@@ -84,14 +89,14 @@ pub fn bcast(member: Member, room: Room, root: u32, bytes: usize) -> Option<Sche
 /// `MPI_Scatter` (section 6.6): each reads its block out of the root's buffer.
 pub fn scatter(
     member: Member,
-    room: Room,
+    capacity: SlotCapacity,
     root: u32,
     block_bytes: usize,
-    input: Input,
+    input: InputPlace,
 ) -> Option<Schedule> {
-    let schedule = begin(member, room, block_bytes)?;
+    let schedule = begin(member, capacity, block_bytes)?;
     let (own, into) = (member.rank as usize, Area::Receive.block(0));
-    let at_root = (input == Input::SendBuffer).then(|| (Area::Send.block(own), into));
+    let at_root = (input == InputPlace::SendBuffer).then(|| (Area::Send.block(own), into));
     let elsewhere = (Area::InputOf(root).block(own), into);
     Some(around_root(schedule, member, root, (Some(Area::Send), false), at_root, elsewhere))
 }
@@ -99,14 +104,14 @@ pub fn scatter(
 /// `MPI_Gather` (section 6.5): each writes its block into the root's buffer.
 pub fn gather(
     member: Member,
-    room: Room,
+    capacity: SlotCapacity,
     root: u32,
     block_bytes: usize,
-    input: Input,
+    input: InputPlace,
 ) -> Option<Schedule> {
-    let schedule = begin(member, room, block_bytes)?;
+    let schedule = begin(member, capacity, block_bytes)?;
     let (own, from) = (member.rank as usize, Area::Send.block(0));
-    let at_root = (input == Input::SendBuffer).then(|| (from, Area::Receive.block(own)));
+    let at_root = (input == InputPlace::SendBuffer).then(|| (from, Area::Receive.block(own)));
     let elsewhere = (from, Area::ResultOf(root).block(own));
     Some(around_root(schedule, member, root, (None, true), at_root, elsewhere))
 }
@@ -118,8 +123,8 @@ fn around_root(
     member: Member,
     root: u32,
     shown: (Option<Area>, bool),
-    at_root: Option<(Place, Place)>,
-    (from, into): (Place, Place),
+    at_root: Option<(BlockRange, BlockRange)>,
+    (from, into): (BlockRange, BlockRange),
 ) -> Schedule {
     if member.rank == root {
         show(&mut schedule, shown.0, shown.1);
@@ -139,19 +144,24 @@ fn around_root(
 }
 
 /// `MPI_Allgather` (section 6.7): each reads the blocks of all.
-pub fn allgather(member: Member, room: Room, block_bytes: usize, input: Input) -> Option<Schedule> {
-    let mut schedule = begin(member, room, block_bytes)?;
+pub fn allgather(
+    member: Member,
+    capacity: SlotCapacity,
+    block_bytes: usize,
+    input: InputPlace,
+) -> Option<Schedule> {
+    let mut schedule = begin(member, capacity, block_bytes)?;
     let place = |rank: u32| Area::Receive.block(rank as usize);
     show(&mut schedule, Some(input.area()), false);
-    if input == Input::SendBuffer {
+    if input == InputPlace::SendBuffer {
         schedule.copy(Area::Send.block(0), place(member.rank));
     }
     schedule.end_round();
     for peer in member.others() {
         schedule.wait(peer, 1, None);
         let from = match input {
-            Input::SendBuffer => Area::InputOf(peer).block(0),
-            Input::InPlace => Area::InputOf(peer).block(peer as usize),
+            InputPlace::SendBuffer => Area::InputOf(peer).block(0),
+            InputPlace::InPlace => Area::InputOf(peer).block(peer as usize),
         };
         schedule.copy(from, place(peer));
         schedule.end_round();
@@ -161,11 +171,16 @@ pub fn allgather(member: Member, room: Room, block_bytes: usize, input: Input) -
 }
 
 /// `MPI_Alltoall` (section 6.8), not in place: each reads its blocks out of the buffers of all.
-pub fn alltoall(member: Member, room: Room, block_bytes: usize, input: Input) -> Option<Schedule> {
-    if input == Input::InPlace {
+pub fn alltoall(
+    member: Member,
+    capacity: SlotCapacity,
+    block_bytes: usize,
+    input: InputPlace,
+) -> Option<Schedule> {
+    if input == InputPlace::InPlace {
         return None;
     }
-    let mut schedule = begin(member, room, block_bytes)?;
+    let mut schedule = begin(member, capacity, block_bytes)?;
     let own = member.rank as usize;
     show(&mut schedule, Some(Area::Send), false);
     schedule.copy(Area::Send.block(own), Area::Receive.block(own));
@@ -183,12 +198,12 @@ pub fn alltoall(member: Member, room: Room, block_bytes: usize, input: Input) ->
 /// into the root's buffer.
 pub fn reduce(
     member: Member,
-    room: Room,
+    capacity: SlotCapacity,
     root: u32,
     operands: Operands,
-    input: Input,
+    input: InputPlace,
 ) -> Option<Schedule> {
-    let mut schedule = begin(member, room, operands.bytes())?;
+    let mut schedule = begin(member, capacity, operands.bytes())?;
     let is_root = member.rank == root;
     // Only the root can tell that it is in place.
     let area = if is_root { input.area() } else { Area::Send };
@@ -208,8 +223,13 @@ pub fn reduce(
 
 /// `MPI_Allreduce` (section 6.9.6): each combines its share of all operands, and writes the result
 /// into the buffers of all.
-pub fn allreduce(member: Member, room: Room, operands: Operands, input: Input) -> Option<Schedule> {
-    let mut schedule = begin(member, room, operands.bytes())?;
+pub fn allreduce(
+    member: Member,
+    capacity: SlotCapacity,
+    operands: Operands,
+    input: InputPlace,
+) -> Option<Schedule> {
+    let mut schedule = begin(member, capacity, operands.bytes())?;
     show(&mut schedule, Some(input.area()), true);
     wait_for_others(&mut schedule, member, 1);
     let mine = share(input.area(), operands.count, member.size, member.rank);
@@ -230,17 +250,17 @@ pub fn allreduce(member: Member, room: Room, operands: Operands, input: Input) -
 /// `MPI_Reduce_scatter_block` (section 6.10.1): each combines its elements of all operands.
 pub fn reduce_scatter_block(
     member: Member,
-    room: Room,
+    capacity: SlotCapacity,
     operands: Operands,
-    input: Input,
+    input: InputPlace,
 ) -> Option<Schedule> {
-    let mut schedule = begin(member, room, operands.bytes())?;
+    let mut schedule = begin(member, capacity, operands.bytes())?;
     let count = operands.count;
     show(&mut schedule, Some(input.area()), false);
     wait_for_others(&mut schedule, member, 1);
     let mine = input.area().blocks(member.rank as usize * count, count);
     // In place the result must not come before others have read what is there.
-    let in_place = input == Input::InPlace;
+    let in_place = input == InputPlace::InPlace;
     let behind = operands.per_piece().min(count);
     for piece in pieces(mine, operands) {
         let done = piece.first - mine.first;
@@ -260,16 +280,16 @@ pub fn reduce_scatter_block(
 }
 
 /// An empty schedule, if members can use each other's buffers and there is something to do.
-fn begin(member: Member, room: Room, bytes: usize) -> Option<Schedule> {
-    (room.regions && member.size > 1 && bytes > 0).then(Schedule::default)
+fn begin(member: Member, capacity: SlotCapacity, bytes: usize) -> Option<Schedule> {
+    (capacity.regions && member.size > 1 && bytes > 0).then(Schedule::default)
 }
 
 /// Exposes what this member contributes, and where its result goes, and begins the round that tells
 /// the others.
 fn show(schedule: &mut Schedule, input: Option<Area>, result: bool) {
-    input.iter().for_each(|area| schedule.expose(*area, Role::Input));
+    input.iter().for_each(|area| schedule.expose(*area, ExposureRole::Input));
     if result {
-        schedule.expose(Area::Receive, Role::Result);
+        schedule.expose(Area::Receive, ExposureRole::Result);
     }
     schedule.end_round();
     schedule.raise(1);
@@ -287,7 +307,7 @@ fn meet(schedule: &mut Schedule, member: Member, stage: u16) {
 }
 
 /// A share in parts that stay in the caches.
-fn pieces(share: Place, operands: Operands) -> impl Iterator<Item = Place> {
+fn pieces(share: BlockRange, operands: Operands) -> impl Iterator<Item = BlockRange> {
     let length = operands.per_piece();
     (0..share.count.div_ceil(length)).map(move |number| {
         let first = number * length;
@@ -301,8 +321,8 @@ fn pieces(share: Place, operands: Operands) -> impl Iterator<Item = Place> {
 fn fold(
     schedule: &mut Schedule,
     member: Member,
-    own: Place,
-    result: Place,
+    own: BlockRange,
+    result: BlockRange,
     of: impl Fn(u32) -> Area,
 ) {
     let operand = |rank: u32| match rank == member.rank {

@@ -6,8 +6,8 @@ use std::ops::Add;
 use crate::costs::Crossing;
 use crate::fold::Operands;
 use crate::member::Member;
-use crate::situation::{Layout, Situation};
-use crate::tree::Shape;
+use crate::situation::{ProcessLayout, Situation};
+use crate::tree::Branching;
 
 /// Algorithms in which each process exchanges messages with all others at once are for
 /// communicators of at most this many: it bounds the messages that one process has on their way.
@@ -52,7 +52,7 @@ impl fmt::Display for Cost {
 /// What processes do at the same time takes as long as it takes one of them, or longer where they
 /// share cores; each time that processes wait for others on a crowded machine, all of those that
 /// share a core must have had their turn.
-pub(crate) struct Estimate<'a> {
+pub(crate) struct TimeEstimate<'a> {
     situation: &'a Situation,
     /// In picoseconds.
     total: u128,
@@ -92,7 +92,7 @@ fn byte_ps(crossing: Crossing) -> u64 {
     crossing.line_ns * 1000 / (64 * LINES_AT_ONCE)
 }
 
-impl<'a> Estimate<'a> {
+impl<'a> TimeEstimate<'a> {
     pub fn new(situation: &'a Situation) -> Self {
         Self { situation, total: 0, piece_bytes: usize::MAX }
     }
@@ -109,7 +109,12 @@ impl<'a> Estimate<'a> {
     /// All processes send `messages` messages of `bytes` bytes each and receive as many; `leaving`
     /// tells how many of all these messages leave the fullest machine, or the fullest part of a
     /// level.
-    pub fn exchange(&mut self, messages: u64, bytes: usize, leaving: impl Fn(&Layout) -> u64) {
+    pub fn exchange(
+        &mut self,
+        messages: u64,
+        bytes: usize,
+        leaving: impl Fn(&ProcessLayout) -> u64,
+    ) {
         let layout = &self.situation.layout;
         let members = u64::from(layout.largest());
         let all = members.saturating_mul(messages);
@@ -162,7 +167,8 @@ impl<'a> Estimate<'a> {
         if !near.is_piped {
             time = time.saturating_add((times(near_peers, leaf) / sharing).max(leaf));
         }
-        let outside = |layout: &Layout| (layout.elsewhere().into(), layout.elsewhere().into());
+        let outside =
+            |layout: &ProcessLayout| (layout.elsewhere().into(), layout.elsewhere().into());
         let parts = self.in_parts(outside, far, bytes);
         time = time.saturating_add(parts.work);
         time = time.max(times(far, self.wire(bytes))).max(parts.wire);
@@ -180,13 +186,13 @@ impl<'a> Estimate<'a> {
     /// One message of `bytes` bytes on the longest way to a process `distance` ranks away, or to a
     /// neighbour in the same part, while `active` processes of the fullest machine do the same.
     pub fn level(&mut self, active: u64, bytes: usize, distance: Option<u32>) {
-        let leaves = |layout: &Layout| distance.is_some_and(|one| layout.leaving(one) > 0);
+        let leaves = |layout: &ProcessLayout| distance.is_some_and(|one| layout.leaving(one) > 0);
         let far = leaves(&self.situation.layout);
         let price = if far { self.far(bytes) } else { self.near(bytes) };
         let active = active.max(1);
         self.answer(&price);
         let busy = if price.is_piped { active.saturating_mul(2) } else { active };
-        let all_leave = |layout: &Layout| match leaves(layout) {
+        let all_leave = |layout: &ProcessLayout| match leaves(layout) {
             true => (active.min(layout.largest().into()), active),
             false => (0, 0),
         };
@@ -203,7 +209,12 @@ impl<'a> Estimate<'a> {
     /// `count` tells how many leave the fullest part of a level, and how many of one machine leave
     /// any part. Each pays for the widest that it leaves; `far` of them leave the machine and pay
     /// for that.
-    fn in_parts(&self, count: impl Fn(&Layout) -> (u64, u64), far: u64, bytes: usize) -> Crossings {
+    fn in_parts(
+        &self,
+        count: impl Fn(&ProcessLayout) -> (u64, u64),
+        far: u64,
+        bytes: usize,
+    ) -> Crossings {
         let mut crossings = Crossings::default();
         let mut counted = far;
         for level in &self.situation.levels {
@@ -427,7 +438,7 @@ impl Price {
 }
 
 /// What several algorithms have in common.
-impl Estimate<'_> {
+impl TimeEstimate<'_> {
     /// The same steps several times.
     pub fn repeat(&mut self, count: u64, steps: impl FnOnce(&mut Self)) {
         let before = self.total;
@@ -476,14 +487,20 @@ impl Estimate<'_> {
 
     /// All data of each process, or one word, to the root of a tree; partial results are combined
     /// if there are operands.
-    pub fn up(&mut self, member: Member, shape: Shape, bytes: usize, operands: Option<Operands>) {
+    pub fn up(
+        &mut self,
+        member: Member,
+        shape: Branching,
+        bytes: usize,
+        operands: Option<Operands>,
+    ) {
         self.along(member, shape, bytes, true);
         if operands.is_some() {
             match shape {
-                Shape::Star => {
+                Branching::Star => {
                     self.repeat(u64::from(member.size - 1), |one| one.reduce(1, bytes));
                 }
-                Shape::Binomial => self.each_bit(member, |one, distance| {
+                Branching::Binomial => self.each_bit(member, |one, distance| {
                     one.reduce(active(member, distance), bytes);
                 }),
             }
@@ -491,15 +508,15 @@ impl Estimate<'_> {
     }
 
     /// The same data from the root of a tree to all.
-    pub fn down(&mut self, member: Member, shape: Shape, bytes: usize) {
+    pub fn down(&mut self, member: Member, shape: Branching, bytes: usize) {
         self.along(member, shape, bytes, false);
     }
 
-    fn along(&mut self, member: Member, shape: Shape, bytes: usize, toward_root: bool) {
+    fn along(&mut self, member: Member, shape: Branching, bytes: usize, toward_root: bool) {
         match shape {
             _ if member.size == 1 => {}
-            Shape::Star => self.star(u64::from(member.size - 1), bytes, toward_root),
-            Shape::Binomial => self.each_bit(member, |one, distance| {
+            Branching::Star => self.star(u64::from(member.size - 1), bytes, toward_root),
+            Branching::Binomial => self.each_bit(member, |one, distance| {
                 one.level(active(member, distance), bytes, Some(distance));
             }),
         }

@@ -4,7 +4,7 @@
 use crate::estimate::PEERS_AT_ONCE_MAX;
 use crate::hierarchy;
 use crate::member::Member;
-use crate::schedule::{Area, Operand, Place, Schedule};
+use crate::schedule::{Area, BlockRange, Operand, Schedule};
 use crate::tree::Tree;
 
 /// What a reduction combines. A block is one element.
@@ -61,9 +61,9 @@ pub(crate) fn fold_children(
     schedule: &mut Schedule,
     tree: &Tree,
     operands: Operands,
-    own: Place,
-    target: Option<Place>,
-) -> Place {
+    own: BlockRange,
+    target: Option<BlockRange>,
+) -> BlockRange {
     let children = tree.children().count();
     let at_once = operands.bytes() <= CHILDREN_AT_ONCE_BYTES_MAX;
     let slot = |number: usize| match target {

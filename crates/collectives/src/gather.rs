@@ -2,12 +2,12 @@
 //! as there are processes in the root's receive buffer.
 
 use crate::algorithm::Algorithm;
-use crate::estimate::{Cost, Estimate};
+use crate::estimate::{Cost, TimeEstimate};
 use crate::hierarchy;
-use crate::member::{Input, Member};
-use crate::operation::Operation;
+use crate::member::{InputPlace, Member};
+use crate::operation::CollectiveOperation;
 use crate::schedule::{Area, Schedule};
-use crate::tree::{Shape, Tree};
+use crate::tree::{Branching, Tree};
 
 /// The algorithms of gather and scatter that send messages.
 pub const ALGORITHMS: &[Algorithm] =
@@ -15,35 +15,39 @@ pub const ALGORITHMS: &[Algorithm] =
 
 /// Takes the algorithm.
 pub fn choose(member: Member, block_bytes: usize) -> Algorithm {
-    choose_for(Operation::Gather, member, block_bytes)
+    choose_for(CollectiveOperation::Gather, member, block_bytes)
 }
 
 /// The predicted time of an algorithm; none if it is not applicable.
 pub fn cost(algorithm: Algorithm, member: Member, block_bytes: usize) -> Option<Cost> {
-    cost_of(Operation::Gather, algorithm, member, block_bytes)
+    cost_of(CollectiveOperation::Gather, algorithm, member, block_bytes)
 }
 
 /// Takes the algorithm of a gather or, the other way round, of a scatter.
-pub(crate) fn choose_for(operation: Operation, member: Member, block_bytes: usize) -> Algorithm {
+pub(crate) fn choose_for(
+    operation: CollectiveOperation,
+    member: Member,
+    block_bytes: usize,
+) -> Algorithm {
     let cost = |one| cost_of(operation, one, member, block_bytes);
     member.situation.preferences.choose(operation, ALGORITHMS, cost)
 }
 
 /// The predicted time of a gather or of a scatter.
 pub(crate) fn cost_of(
-    operation: Operation,
+    operation: CollectiveOperation,
     algorithm: Algorithm,
     member: Member,
     block_bytes: usize,
 ) -> Option<Cost> {
-    let mut estimate = Estimate::new(member.situation);
+    let mut estimate = TimeEstimate::new(member.situation);
     match algorithm {
-        Algorithm::Star if operation == Operation::Scatter => {
-            estimate.down(member, Shape::Star, block_bytes);
+        Algorithm::Star if operation == CollectiveOperation::Scatter => {
+            estimate.down(member, Branching::Star, block_bytes);
             estimate.own_block(block_bytes);
         }
         Algorithm::Star => {
-            estimate.up(member, Shape::Star, block_bytes, None);
+            estimate.up(member, Branching::Star, block_bytes, None);
             estimate.own_block(block_bytes);
         }
         Algorithm::Binomial => {
@@ -68,7 +72,7 @@ pub(crate) fn cost_of(
 /// `MPI_Gather` (section 6.5) of one block of `block_bytes` packed bytes per process.
 ///
 /// In place, the root's block is already where it belongs in the receive buffer.
-pub fn gather(member: Member, root: u32, block_bytes: usize, input: Input) -> Schedule {
+pub fn gather(member: Member, root: u32, block_bytes: usize, input: InputPlace) -> Schedule {
     with(choose(member, block_bytes), member, root, block_bytes, input)
 }
 
@@ -78,12 +82,12 @@ pub fn with(
     member: Member,
     root: u32,
     block_bytes: usize,
-    input: Input,
+    input: InputPlace,
 ) -> Schedule {
     match algorithm {
         _ if block_bytes == 0 => Schedule::default(),
-        Algorithm::Star => tree(member, root, Shape::Star, input),
-        Algorithm::Binomial => tree(member, root, Shape::Binomial, input),
+        Algorithm::Star => tree(member, root, Branching::Star, input),
+        Algorithm::Binomial => tree(member, root, Branching::Binomial, input),
         Algorithm::Hierarchical => hierarchy::gather(member, root, block_bytes, input),
         _ => unreachable!("{algorithm} is no gather"),
     }
@@ -92,12 +96,12 @@ pub fn with(
 /// `MPI_Gatherv` (section 6.5): block `i` of the root's receive buffer is what rank `i` sends.
 ///
 /// Sizes are known to the root only, so that no block can pass through a third process.
-pub fn gatherv(member: Member, root: u32, input: Input) -> Schedule {
-    tree(member, root, Shape::Star, input)
+pub fn gatherv(member: Member, root: u32, input: InputPlace) -> Schedule {
+    tree(member, root, Branching::Star, input)
 }
 
 /// The gather up a tree.
-pub(crate) fn tree(member: Member, root: u32, shape: Shape, input: Input) -> Schedule {
+pub(crate) fn tree(member: Member, root: u32, shape: Branching, input: InputPlace) -> Schedule {
     let mut schedule = Schedule::default();
     let tree = Tree::new(member, root, shape);
     let own = Area::Send.block(0);
@@ -108,7 +112,7 @@ pub(crate) fn tree(member: Member, root: u32, shape: Shape, input: Input) -> Sch
                 schedule.receive(tree.rank(child.top), into);
             }
         }
-        if input == Input::SendBuffer {
+        if input == InputPlace::SendBuffer {
             schedule.copy(own, Area::Receive.block(root as usize));
         }
         schedule.end_round();

@@ -1,9 +1,9 @@
 //! Recursive halving: pairs exchange halves, quarters, … of the elements and combine what they
 //! keep, among the largest power of two of processes.
 
-use crate::estimate::Estimate;
+use crate::estimate::TimeEstimate;
 use crate::member::Member;
-use crate::schedule::{Area, Operand, Place, Schedule};
+use crate::schedule::{Area, BlockRange, Operand, Schedule};
 use crate::share::shares;
 
 /// A process among those whose number is a power of two. Of the others each is the neighbour of a
@@ -21,17 +21,17 @@ pub(crate) struct Participant {
 /// Where a process works: partial results lie at `result` once it has combined anything, and what
 /// arrives lies in scratch memory from block `spare` on.
 #[derive(Clone, Copy)]
-pub(crate) struct Desk {
-    pub result: Place,
+pub(crate) struct Workspace {
+    pub result: BlockRange,
     pub spare: usize,
 }
 
 /// What becomes of a process when the others have handed over their operands.
-pub(crate) enum Role {
+pub(crate) enum FoldedRole {
     /// It takes part, for its neighbour also if there is one, with the partial result at `partial`.
-    Participant { own: Participant, neighbour: Option<u32>, partial: Place },
+    Participant { own: Participant, neighbour: Option<u32>, partial: BlockRange },
     /// It has sent its operands to this neighbour.
-    Bystander { speaker: u32 },
+    Represented { representative: u32 },
 }
 
 impl Participant {
@@ -60,9 +60,9 @@ impl Participant {
     }
 
     /// The elements of `count` participants from number `first` on.
-    pub fn part(&self, whole: Place, first: u32, count: u32) -> Place {
+    pub fn part(&self, whole: BlockRange, first: u32, count: u32) -> BlockRange {
         let part = shares(whole.area, whole.count, self.participants, first, count);
-        Place { first: whole.first + part.first, ..part }
+        BlockRange { first: whole.first + part.first, ..part }
     }
 
     /// The neighbour for which this one speaks.
@@ -77,51 +77,56 @@ pub(crate) fn join(
     schedule: &mut Schedule,
     member: Member,
     chosen: Option<u32>,
-    own: Place,
-    desk: Desk,
-) -> Role {
+    own: BlockRange,
+    workspace: Workspace,
+) -> FoldedRole {
     let rank = member.rank;
     let Some(participant) = Participant::of(member, rank, chosen) else {
-        let speaker = rank ^ 1;
-        schedule.send(speaker, own);
-        return Role::Bystander { speaker };
+        let representative = rank ^ 1;
+        schedule.send(representative, own);
+        return FoldedRole::Represented { representative };
     };
     let neighbour = participant.neighbour();
     let partial = match neighbour {
-        Some(neighbour) => receive_and_reduce(schedule, rank, neighbour, own, own, desk),
+        Some(neighbour) => receive_and_reduce(schedule, rank, neighbour, own, own, workspace),
         None => own,
     };
-    Role::Participant { own: participant, neighbour, partial }
+    FoldedRole::Participant { own: participant, neighbour, partial }
 }
 
 /// Adds the receipt of the operands for `kept`, a part of `partial`, from `peer`, and their
-/// reduction in the order of ranks. The result lies on the desk: from now on that is where partial
+/// reduction in the order of ranks. The result lies on the workspace: from now on that is where partial
 /// results are. Ends the round.
 pub(crate) fn receive_and_reduce(
     schedule: &mut Schedule,
     rank: u32,
     peer: u32,
-    partial: Place,
-    kept: Place,
-    desk: Desk,
-) -> Place {
-    let result = desk.result.part(kept.first - partial.first, kept.count);
+    partial: BlockRange,
+    kept: BlockRange,
+    workspace: Workspace,
+) -> BlockRange {
+    let result = workspace.result.part(kept.first - partial.first, kept.count);
     let peer_is_left = peer < rank;
-    if kept.count > 0 && partial != desk.result {
+    if kept.count > 0 && partial != workspace.result {
         schedule.receive(peer, result);
         schedule.reduce(kept, result, if peer_is_left { Operand::Into } else { Operand::From });
     } else if kept.count > 0 {
-        let arriving = Area::Scratch.blocks(desk.spare, kept.count);
+        let arriving = Area::Scratch.blocks(workspace.spare, kept.count);
         schedule.receive(peer, arriving);
         schedule.reduce(arriving, result, if peer_is_left { Operand::From } else { Operand::Into });
     }
     schedule.end_round();
-    desk.result
+    workspace.result
 }
 
 /// Recursive halving with distances that grow, which keeps the order of ranks. In the end each
-/// participant has the result of one share, of which this tells the number; it lies on the desk.
-pub(crate) fn halve(schedule: &mut Schedule, own: &Participant, partial: Place, desk: Desk) -> u32 {
+/// participant has the result of one share, of which this tells the number; it lies on the workspace.
+pub(crate) fn halve(
+    schedule: &mut Schedule,
+    own: &Participant,
+    partial: BlockRange,
+    workspace: Workspace,
+) -> u32 {
     let rank = own.rank(own.number);
     let mut partial = partial;
     let (mut first, mut count) = (0, own.participants);
@@ -137,7 +142,7 @@ pub(crate) fn halve(schedule: &mut Schedule, own: &Participant, partial: Place, 
             schedule.send(peer, leaving);
         }
         let staying = own.part(partial, kept, count);
-        partial = receive_and_reduce(schedule, rank, peer, partial, staying, desk);
+        partial = receive_and_reduce(schedule, rank, peer, partial, staying, workspace);
         first = kept;
     }
     first
@@ -148,7 +153,7 @@ pub(crate) fn distances(own: &Participant) -> impl DoubleEndedIterator<Item = u3
     (0..own.participants.ilog2()).map(|bit| 1 << bit)
 }
 
-impl Estimate<'_> {
+impl TimeEstimate<'_> {
     /// What is too many for a power of two hands its operands to neighbours.
     pub fn join_power_of_two(&mut self, member: Member, bytes: usize) {
         let pairs = self.beside_power_of_two(member, bytes);
@@ -189,7 +194,7 @@ impl Estimate<'_> {
         self.copy(near, part / 4);
     }
 
-    /// The results of [`Estimate::halve`] come together at one process.
+    /// The results of [`TimeEstimate::halve`] come together at one process.
     pub fn collect_halves(&mut self, member: Member, bytes: usize) {
         let layout = &member.situation.layout;
         self.each_bit(member, |one, distance| {

@@ -9,9 +9,9 @@ mod alltoall;
 pub(crate) use alltoall::{alltoall, alltoall_cost};
 
 use crate::fold::Operands;
-use crate::member::{Input, Member};
-use crate::schedule::{Area, Place, Schedule};
-use crate::situation::{Layout, Level, Situation, Width};
+use crate::member::{InputPlace, Member};
+use crate::schedule::{Area, BlockRange, Schedule};
+use crate::situation::{Level, ProcessLayout, Situation, Width};
 
 /// Who leads a part: the root, where the operation has one and it is there; else the member with
 /// the lowest `distance` from what the leader shall be near to, of several the one with the lowest
@@ -28,7 +28,7 @@ pub fn leaders(situation: &Situation) -> Vec<Vec<u32>> {
     let machines = Some(&situation.layout).filter(|layout| layout.nodes() > 1);
     let layouts = machines.into_iter().chain(situation.levels.iter().map(|level| &level.layout));
     let mut above: Vec<u32> = Vec::new();
-    let mut of_level = |layout: &Layout| {
+    let mut of_level = |layout: &ProcessLayout| {
         let of_part = |ranks: &Vec<u32>| {
             let root = above.iter().copied().find(|rank| ranks.binary_search(rank).is_ok());
             leader(ranks, root, |rank| situation.distance(rank))
@@ -124,14 +124,14 @@ impl View {
 
     /// The blocks of some parts, where block `i` belongs to rank `i` and ranks of a part follow
     /// each other.
-    fn blocks(&self, parts: Place) -> Place {
+    fn blocks(&self, parts: BlockRange) -> BlockRange {
         let before: usize = self.sizes[..parts.first].iter().sum();
         let count = self.sizes[parts.first..parts.first + parts.count].iter().sum();
         parts.area.blocks(before, count)
     }
 
     /// The blocks of the own part.
-    fn own_blocks(&self, area: Area) -> Place {
+    fn own_blocks(&self, area: Area) -> BlockRange {
         self.blocks(area.block(self.part as usize))
     }
 
@@ -139,7 +139,7 @@ impl View {
         &self,
         schedule: &mut Schedule,
         inside: &Schedule,
-        place: impl Fn(Place) -> Place,
+        place: impl Fn(BlockRange) -> BlockRange,
     ) {
         schedule.append(inside, |peer| self.near[peer as usize], place);
     }
@@ -148,7 +148,7 @@ impl View {
         &self,
         schedule: &mut Schedule,
         across: &Schedule,
-        place: impl Fn(Place) -> Place,
+        place: impl Fn(BlockRange) -> BlockRange,
     ) {
         schedule.append(across, |peer| self.leaders[peer as usize], place);
     }
@@ -178,7 +178,7 @@ fn inside(situation: &Situation, level: usize, ranks: &[u32]) -> Situation {
         true => cores,
         false => (u64::from(cores) * u64::from(size)).div_ceil(layout.largest().into()) as u32,
     };
-    let layout = Layout::near(size);
+    let layout = ProcessLayout::near(size);
     Situation { layout, cores, crowded, costs, ..Situation::default() }.in_parts(&parts)
 }
 
@@ -194,11 +194,11 @@ fn across(situation: &Situation, level: usize) -> Situation {
     let parts = situation.parts(level);
     let all = Situation { cores, crowded, costs, ..Situation::default() };
     if layout.nodes() > 1 {
-        return Situation { layout: Layout::apart(parts.nodes()), ..all };
+        return Situation { layout: ProcessLayout::apart(parts.nodes()), ..all };
     }
     let firsts: Vec<u32> = parts.parts().iter().map(|ranks| ranks[0]).collect();
     let above: Vec<_> = levels.iter().take(level + 1).map(|one| parts_of(one, &firsts)).collect();
-    Situation { layout: Layout::near(parts.nodes()), ..all }.in_parts(&above)
+    Situation { layout: ProcessLayout::near(parts.nodes()), ..all }.in_parts(&above)
 }
 
 /// What a hierarchical form costs: what happens inside the fullest part, and what happens across.
@@ -282,19 +282,20 @@ pub(crate) fn reduce(member: Member, root: u32, operands: Operands, source: Area
     let mut schedule = Schedule::default();
     let is_root = member.rank == root;
     let partial = Area::Scratch.blocks(0, operands.count);
-    let behind = |place: Place| match place.area {
+    let behind = |place: BlockRange| match place.area {
         Area::Scratch => Area::Scratch.blocks(place.first + operands.count, place.count),
         _ => place,
     };
     let near = view.near_member();
-    let input = if source == Area::Receive { Input::InPlace } else { Input::SendBuffer };
+    let input = if source == Area::Receive { InputPlace::InPlace } else { InputPlace::SendBuffer };
     let inside = crate::reduce::reduce(near, view.near_leader(), operands, input);
     view.add_inside(&mut schedule, &inside, |place| match place.area {
         Area::Receive if !is_root => partial.part(place.first, place.count),
         _ => behind(place),
     });
     if let Some(leader) = view.leader_member() {
-        let across = crate::reduce::reduce(leader, view.part_of(root), operands, Input::InPlace);
+        let across =
+            crate::reduce::reduce(leader, view.part_of(root), operands, InputPlace::InPlace);
         view.add_across(&mut schedule, &across, |place| match place.area {
             Area::Send => partial.part(place.first, place.count),
             _ => behind(place),
@@ -303,7 +304,7 @@ pub(crate) fn reduce(member: Member, root: u32, operands: Operands, source: Area
     schedule
 }
 
-pub(crate) fn allreduce(member: Member, operands: Operands, input: Input) -> Schedule {
+pub(crate) fn allreduce(member: Member, operands: Operands, input: InputPlace) -> Schedule {
     let view = View::new(member, None);
     let mut schedule = Schedule::default();
     let near = view.near_member();
@@ -315,7 +316,7 @@ pub(crate) fn allreduce(member: Member, operands: Operands, input: Input) -> Sch
         _ => place,
     });
     if let Some(leader) = view.leader_member() {
-        let across = crate::allreduce::allreduce(leader, operands, Input::InPlace);
+        let across = crate::allreduce::allreduce(leader, operands, InputPlace::InPlace);
         view.add_across(&mut schedule, &across, |place| place);
     }
     let spread =
@@ -329,7 +330,7 @@ pub(crate) fn allreduce(member: Member, operands: Operands, input: Input) -> Sch
 /// `spread` the leader's broadcast of all blocks inside.
 pub(crate) fn allgather(
     member: Member,
-    input: Input,
+    input: InputPlace,
     collect: impl Fn(Member, u32) -> Schedule,
     exchange: impl Fn(Member, usize) -> Schedule,
     spread: impl Fn(Member, u32) -> Schedule,
@@ -341,7 +342,7 @@ pub(crate) fn allgather(
     let kept = Area::Receive.block(member.rank as usize);
     view.add_inside(&mut schedule, &collect(near, view.near_leader()), |place| match place.area {
         Area::Receive => own.part(place.first, place.count),
-        Area::Send if input == Input::InPlace => kept,
+        Area::Send if input == InputPlace::InPlace => kept,
         _ => place,
     });
     if let Some(leader) = view.leader_member() {
@@ -365,11 +366,11 @@ pub(crate) fn reduce_scatter(
     let near = view.near_member();
     let operands = Operands { count: counts.iter().sum(), ..operands };
     let partial = Area::Scratch.blocks(0, operands.count);
-    let behind = |place: Place, blocks: usize| match place.area {
+    let behind = |place: BlockRange, blocks: usize| match place.area {
         Area::Scratch => Area::Scratch.blocks(place.first + blocks, place.count),
         _ => place,
     };
-    let inside = crate::reduce::reduce(near, view.near_leader(), operands, Input::SendBuffer);
+    let inside = crate::reduce::reduce(near, view.near_leader(), operands, InputPlace::SendBuffer);
     view.add_inside(&mut schedule, &inside, |place| match place.area {
         Area::Send => source.blocks(place.first, place.count),
         Area::Receive => partial.part(place.first, place.count),
@@ -383,7 +384,7 @@ pub(crate) fn reduce_scatter(
         let parts: Vec<usize> = view.sizes.iter().map(of_part).collect();
         let part = Area::Scratch.blocks(operands.count, parts[view.part as usize]);
         let across =
-            crate::reduce_scatter::reduce_scatter(leader, &parts, operands, Input::SendBuffer);
+            crate::reduce_scatter::reduce_scatter(leader, &parts, operands, InputPlace::SendBuffer);
         view.add_across(&mut schedule, &across, |place| match place.area {
             Area::Send => partial.part(place.first, place.count),
             Area::Receive => part.part(place.first, place.count),
@@ -408,21 +409,25 @@ pub(crate) fn reduce_scatter(
 
 /// Where the ranks of each part follow each other. Leaders that are not the root keep the blocks of
 /// their part at the beginning of scratch memory.
-pub(crate) fn gather(member: Member, root: u32, block_bytes: usize, input: Input) -> Schedule {
+pub(crate) fn gather(member: Member, root: u32, block_bytes: usize, input: InputPlace) -> Schedule {
     let view = View::new(member, Some(root));
     let mut schedule = Schedule::default();
     let (near, is_root) = (view.near_member(), member.rank == root);
     let own = if is_root { view.own_blocks(Area::Receive) } else { held(&view) };
     // In place only the root's own block is where it belongs.
-    let input = if is_root { input } else { Input::SendBuffer };
+    let input = if is_root { input } else { InputPlace::SendBuffer };
     let collection = crate::gather::gather(near, view.near_leader(), block_bytes, input);
     view.add_inside(&mut schedule, &collection, |place| match place.area {
         Area::Receive => own.part(place.first, place.count),
         _ => own_then_scratch(&view, place),
     });
     let Some(leader) = view.leader_member() else { return schedule };
-    let across =
-        crate::gather::tree(leader, view.part_of(root), crate::tree::Shape::Star, Input::InPlace);
+    let across = crate::gather::tree(
+        leader,
+        view.part_of(root),
+        crate::tree::Branching::Star,
+        InputPlace::InPlace,
+    );
     view.add_across(&mut schedule, &across, |place| match place.area {
         Area::Receive => view.blocks(place),
         _ => own,
@@ -431,7 +436,12 @@ pub(crate) fn gather(member: Member, root: u32, block_bytes: usize, input: Input
 }
 
 /// As [`gather`], the other way round.
-pub(crate) fn scatter(member: Member, root: u32, block_bytes: usize, input: Input) -> Schedule {
+pub(crate) fn scatter(
+    member: Member,
+    root: u32,
+    block_bytes: usize,
+    input: InputPlace,
+) -> Schedule {
     let view = View::new(member, Some(root));
     let mut schedule = Schedule::default();
     let (near, is_root) = (view.near_member(), member.rank == root);
@@ -440,8 +450,8 @@ pub(crate) fn scatter(member: Member, root: u32, block_bytes: usize, input: Inpu
         let across = crate::scatter::tree(
             leader,
             view.part_of(root),
-            crate::tree::Shape::Star,
-            Input::InPlace,
+            crate::tree::Branching::Star,
+            InputPlace::InPlace,
         );
         view.add_across(&mut schedule, &across, |place| match place.area {
             Area::Send => view.blocks(place),
@@ -449,7 +459,7 @@ pub(crate) fn scatter(member: Member, root: u32, block_bytes: usize, input: Inpu
         });
     }
     // In place only the root's own block stays where it is.
-    let input = if is_root { input } else { Input::SendBuffer };
+    let input = if is_root { input } else { InputPlace::SendBuffer };
     let distribution = crate::scatter::scatter(near, view.near_leader(), block_bytes, input);
     view.add_inside(&mut schedule, &distribution, |place| match place.area {
         Area::Send => own.part(place.first, place.count),
@@ -459,12 +469,12 @@ pub(crate) fn scatter(member: Member, root: u32, block_bytes: usize, input: Inpu
 }
 
 /// Where a leader that is not the root keeps the blocks of its part.
-fn held(view: &View) -> Place {
+fn held(view: &View) -> BlockRange {
     Area::Scratch.blocks(0, view.near.len())
 }
 
 /// Scratch memory of a schedule behind [`held`].
-fn own_then_scratch(view: &View, place: Place) -> Place {
+fn own_then_scratch(view: &View, place: BlockRange) -> BlockRange {
     match place.area {
         Area::Scratch => Area::Scratch.blocks(place.first + view.near.len(), place.count),
         _ => place,
@@ -487,7 +497,7 @@ mod tests {
 
     #[test]
     fn who_is_near_the_interface_speaks_for_the_machine() {
-        let layout = Layout::on_nodes(&[0, 0, 1, 1, 1]);
+        let layout = ProcessLayout::on_nodes(&[0, 0, 1, 1, 1]);
         let distances = vec![16, 10, u32::MAX, 22, 22];
         let all = Situation { layout, distances, ..Situation::default() };
         assert_eq!(leaders(&all), [[1, 3]]);
@@ -507,15 +517,15 @@ mod tests {
         let machine = Situation::plain(16).crowded_on(4).in_parts(&parts);
         let package = inside(&machine, 0, &[8, 9, 10, 11, 12, 13, 14, 15]);
         assert_eq!((package.cores, package.levels.len()), (2, 1));
-        assert_eq!(package.widest(), &Layout::on_nodes(&[0, 0, 1, 1, 2, 2, 3, 3]));
+        assert_eq!(package.widest(), &ProcessLayout::on_nodes(&[0, 0, 1, 1, 2, 2, 3, 3]));
         let cache = inside(&package, 0, &[2, 3]);
-        assert_eq!((cache.cores, cache.widest()), (1, &Layout::near(2)));
+        assert_eq!((cache.cores, cache.widest()), (1, &ProcessLayout::near(2)));
         let leaders = across(&machine, 0);
-        assert_eq!((leaders.layout.nodes(), leaders.widest()), (1, &Layout::apart(2)));
+        assert_eq!((leaders.layout.nodes(), leaders.widest()), (1, &ProcessLayout::apart(2)));
         assert_eq!(leaders.levels[0].width, Width::Package);
         // Those of the caches are in packages.
         let leaders = across(&machine, 1);
         assert_eq!(leaders.levels.len(), 2);
-        assert_eq!(leaders.widest(), &Layout::on_nodes(&[0, 0, 0, 0, 1, 1, 1, 1]));
+        assert_eq!(leaders.widest(), &ProcessLayout::on_nodes(&[0, 0, 0, 0, 1, 1, 1, 1]));
     }
 }

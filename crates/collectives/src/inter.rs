@@ -9,8 +9,8 @@
 use crate::bcast::down;
 use crate::fold::{Operands, fold_children};
 use crate::member::Member;
-use crate::schedule::{Area, Place, Schedule};
-use crate::tree::{Shape, Tree};
+use crate::schedule::{Area, BlockRange, Schedule};
+use crate::tree::{Branching, Tree};
 use crate::{barrier as inside_barrier, bcast as inside_bcast};
 
 /// One process of an intercommunicator.
@@ -50,7 +50,7 @@ impl InterMember<'_> {
     }
 
     fn tree(self) -> Tree {
-        Tree::new(self.local, 0, Shape::Binomial)
+        Tree::new(self.local, 0, Branching::Binomial)
     }
 
     /// The other side's ranks, beginning at another one on each process so that not all send to the
@@ -66,7 +66,7 @@ impl InterMember<'_> {
     }
 
     /// The leader sends to that of the other side and receives from it.
-    fn exchange(self, schedule: &mut Schedule, from: Place, into: Place) {
+    fn exchange(self, schedule: &mut Schedule, from: BlockRange, into: BlockRange) {
         if self.is_leader() {
             schedule.receive(self.remote_number(0), into);
             schedule.send(self.remote_number(0), from);
@@ -75,14 +75,14 @@ impl InterMember<'_> {
     }
 
     /// What the leader has in the receive buffer goes to all of its side.
-    fn spread(self, schedule: &mut Schedule, result: Place) {
+    fn spread(self, schedule: &mut Schedule, result: BlockRange) {
         let mut inside = Schedule::default();
         down(&mut inside, &self.tree(), result, result);
         self.add_inside(schedule, &inside);
     }
 
     /// Folds the operands of this side; where the leader has the result.
-    fn fold(self, schedule: &mut Schedule, operands: Operands) -> Place {
+    fn fold(self, schedule: &mut Schedule, operands: Operands) -> BlockRange {
         let tree = self.tree();
         let own = Area::Send.blocks(0, operands.count);
         let mut inside = Schedule::default();
@@ -101,7 +101,7 @@ pub fn barrier(member: InterMember) -> Schedule {
     let mut schedule = Schedule::default();
     let inside = inside_barrier::barrier(member.local);
     member.add_inside(&mut schedule, &inside);
-    member.exchange(&mut schedule, Place::NOTHING, Place::NOTHING);
+    member.exchange(&mut schedule, BlockRange::NOTHING, BlockRange::NOTHING);
     member.add_inside(&mut schedule, &inside);
     schedule
 }
@@ -207,7 +207,7 @@ pub fn alltoall(member: InterMember) -> Schedule {
     each_to_each(member, |rank| Area::Send.block(rank as usize))
 }
 
-fn each_to_each(member: InterMember, sent: impl Fn(u32) -> Place) -> Schedule {
+fn each_to_each(member: InterMember, sent: impl Fn(u32) -> BlockRange) -> Schedule {
     let mut schedule = Schedule::default();
     for rank in member.remote_ranks() {
         schedule.receive(member.remote_number(rank), Area::Receive.block(rank as usize));

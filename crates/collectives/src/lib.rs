@@ -55,13 +55,15 @@ pub use estimate::Cost;
 pub use fold::Operands;
 pub use gather::{gather, gatherv};
 pub use hierarchy::leaders;
-pub use member::{Input, Member};
+pub use member::{InputPlace, Member};
 pub use neighborhood::{neighbor_allgather, neighbor_alltoall};
-pub use operation::{Operation, Preferences};
-pub use plan::{Candidate, Plan, candidates, plan};
+pub use operation::{AlgorithmPreferences, CollectiveOperation};
+pub use plan::{Candidate, CollectivePlan, candidates, plan};
 pub use reduce::reduce;
 pub use reduce_scatter::{reduce_scatter, reduce_scatter_block};
 pub use scan::{exscan, scan};
 pub use scatter::{scatter, scatterv};
-pub use schedule::{Area, Local, Operand, PORTIONS_MAX, Place, Role, Round, Schedule, Transfer};
-pub use situation::{Layout, Level, Situation, Width};
+pub use schedule::{
+    Area, BlockRange, ExposureRole, Local, Operand, PORTIONS_MAX, Round, Schedule, Transfer,
+};
+pub use situation::{Level, ProcessLayout, Situation, Width};

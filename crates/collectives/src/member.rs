@@ -38,19 +38,19 @@ impl Member<'_> {
 /// In the operations with a root it matters at the root only; the others' input is where the
 /// standard puts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Input {
+pub enum InputPlace {
     /// In the send buffer.
     SendBuffer,
     /// In the receive buffer, which the result replaces (`MPI_IN_PLACE`, sections 6.2 and 6.9).
     InPlace,
 }
 
-impl Input {
+impl InputPlace {
     /// The area that holds the input of a member for whom this choice matters.
     pub(crate) fn area(self) -> Area {
         match self {
-            Input::SendBuffer => Area::Send,
-            Input::InPlace => Area::Receive,
+            InputPlace::SendBuffer => Area::Send,
+            InputPlace::InPlace => Area::Receive,
         }
     }
 }

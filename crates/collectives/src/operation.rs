@@ -6,7 +6,7 @@ use crate::estimate::Cost;
 
 /// The operations that have several algorithms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
+pub enum CollectiveOperation {
     /// `MPI_Barrier`.
     Barrier,
     /// `MPI_Bcast`.
@@ -33,11 +33,11 @@ const COUNT: usize = 10;
 
 /// The algorithms that a person wants to be taken where they can be, by operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Preferences {
+pub struct AlgorithmPreferences {
     wanted: [Option<Algorithm>; COUNT],
 }
 
-impl Operation {
+impl CollectiveOperation {
     /// All of them.
     pub const ALL: [Self; COUNT] = [
         Self::Barrier,
@@ -69,9 +69,9 @@ impl Operation {
     }
 }
 
-impl Preferences {
+impl AlgorithmPreferences {
     /// Wants an operation to be carried out by an algorithm.
-    pub fn want(&mut self, operation: Operation, algorithm: Algorithm) {
+    pub fn want(&mut self, operation: CollectiveOperation, algorithm: Algorithm) {
         self.wanted[operation as usize] = Some(algorithm);
     }
 
@@ -93,7 +93,7 @@ impl Preferences {
     }
 
     /// The algorithm that is wanted for an operation, if there is one.
-    pub(crate) fn wanted(&self, operation: Operation) -> Option<Algorithm> {
+    pub(crate) fn wanted(&self, operation: CollectiveOperation) -> Option<Algorithm> {
         self.wanted[operation as usize]
     }
 
@@ -101,7 +101,7 @@ impl Preferences {
     /// the person wants, or else the cheapest.
     pub(crate) fn rank(
         &self,
-        operation: Operation,
+        operation: CollectiveOperation,
         algorithm: Algorithm,
         cost: Cost,
     ) -> (bool, Cost) {
@@ -114,7 +114,7 @@ impl Preferences {
     /// If no algorithm is applicable.
     pub(crate) fn choose(
         &self,
-        operation: Operation,
+        operation: CollectiveOperation,
         algorithms: &[Algorithm],
         cost: impl Fn(Algorithm) -> Option<Cost>,
     ) -> Algorithm {

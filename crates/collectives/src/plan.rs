@@ -3,12 +3,12 @@
 use base::SlotSize;
 
 use crate::algorithm::Algorithm;
-use crate::board::{self, Rooms};
+use crate::board::{self, SlotCapacities};
 use crate::call::{CallForm, CollectiveCall, Function};
 use crate::estimate::Cost;
 use crate::fold::Operands;
 use crate::member::Member;
-use crate::operation::Operation;
+use crate::operation::CollectiveOperation;
 use crate::schedule::Schedule;
 use crate::{
     allgather, allreduce, alltoall, barrier, bcast, direct, gather, portions, reduce,
@@ -17,7 +17,7 @@ use crate::{
 
 /// How a member carries out its part of an operation.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct CollectivePlan {
     /// What it does.
     pub schedule: Schedule,
     /// The algorithm, which is the same on all members.
@@ -39,39 +39,50 @@ pub struct Candidate {
 
 /// Decides how an operation is carried out. `rooms` tells of the board that the members have, if
 /// they have one. All members come to the same algorithm, as it depends on what they all know.
-pub fn plan(call: &CollectiveCall, member: Member, rooms: Option<Rooms>, form: CallForm) -> Plan {
+pub fn plan(
+    call: &CollectiveCall,
+    member: Member,
+    capacities: Option<SlotCapacities>,
+    form: CallForm,
+) -> CollectivePlan {
     // Operations on the board are numbered, so they must be in one order everywhere.
-    let rooms = rooms.filter(|_| form != CallForm::Persistent);
+    let capacities = capacities.filter(|_| form != CallForm::Persistent);
     if form == CallForm::Nonblocking
-        && let Some(schedule) = rooms.and_then(|rooms| in_portions(call, member, rooms))
+        && let Some(schedule) =
+            capacities.and_then(|capacities| in_portions(call, member, capacities))
     {
-        return Plan { schedule, algorithm: Algorithm::Portions, cost: None };
+        return CollectivePlan { schedule, algorithm: Algorithm::Portions, cost: None };
     }
-    let Some(operation) = call.operation() else { return only_plan(call, member, rooms) };
-    let mut plans = candidates_for(operation, call, member, rooms).into_iter().filter_map(|one| {
-        let Candidate { algorithm, cost, level } = one;
-        let schedule = match (algorithm, rooms) {
-            (Algorithm::Board, Some(rooms)) => on_board(call, member, rooms, level)?,
-            (Algorithm::Direct, Some(rooms)) => directly(call, member, rooms)?,
-            _ => by_messages(algorithm, call, member),
-        };
-        Some(Plan { schedule, algorithm, cost: Some(cost) })
-    });
+    let Some(operation) = call.operation() else { return only_plan(call, member, capacities) };
+    let mut plans =
+        candidates_for(operation, call, member, capacities).into_iter().filter_map(|one| {
+            let Candidate { algorithm, cost, level } = one;
+            let schedule = match (algorithm, capacities) {
+                (Algorithm::Board, Some(capacities)) => on_board(call, member, capacities, level)?,
+                (Algorithm::Direct, Some(capacities)) => directly(call, member, capacities)?,
+                _ => by_messages(algorithm, call, member),
+            };
+            Some(CollectivePlan { schedule, algorithm, cost: Some(cost) })
+        });
     plans.next().expect("messages are always a way")
 }
 
 /// The algorithms by which an operation can be carried out that has several; the one that is taken
 /// comes first, the others from the fastest to the slowest.
-pub fn candidates(call: &CollectiveCall, member: Member, rooms: Option<Rooms>) -> Vec<Candidate> {
+pub fn candidates(
+    call: &CollectiveCall,
+    member: Member,
+    capacities: Option<SlotCapacities>,
+) -> Vec<Candidate> {
     let operation = call.operation();
-    operation.map_or_else(Vec::new, |operation| candidates_for(operation, call, member, rooms))
+    operation.map_or_else(Vec::new, |operation| candidates_for(operation, call, member, capacities))
 }
 
 fn candidates_for(
-    operation: Operation,
+    operation: CollectiveOperation,
     call: &CollectiveCall,
     member: Member,
-    rooms: Option<Rooms>,
+    capacities: Option<SlotCapacities>,
 ) -> Vec<Candidate> {
     let data = call.data_of_each(member.size);
     let algorithms = operation.algorithms();
@@ -80,14 +91,14 @@ fn candidates_for(
             let mut level = None;
             let cost = match algorithm {
                 Algorithm::Board => {
-                    let prediction = board::predict(operation, member, rooms?, data)?;
+                    let prediction = board::predict(operation, member, capacities?, data)?;
                     level = prediction.level;
                     prediction.cost
                 }
                 Algorithm::Direct if call.function() == Function::ReduceScatter => return None,
                 Algorithm::Direct => {
-                    let room = rooms?.of(SlotSize::Small);
-                    direct::cost(operation, member, room, data.bytes())?
+                    let capacity = capacities?.of(SlotSize::Small);
+                    direct::cost(operation, member, capacity, data.bytes())?
                 }
                 _ => cost_of_messages(algorithm, operation, call, member)?,
             };
@@ -99,7 +110,7 @@ fn candidates_for(
     all
 }
 
-impl Operation {
+impl CollectiveOperation {
     /// Its algorithms: those that send messages, and those that use memory which all members share
     /// ([`Algorithm::Board`]) or expose to each other ([`Algorithm::Direct`]).
     pub fn algorithms(self) -> impl Iterator<Item = Algorithm> {
@@ -123,23 +134,23 @@ impl Operation {
 /// The predicted time of an algorithm that sends messages; none if it is not applicable.
 fn cost_of_messages(
     algorithm: Algorithm,
-    operation: Operation,
+    operation: CollectiveOperation,
     call: &CollectiveCall,
     member: Member,
 ) -> Option<Cost> {
     let data = call.data_of_each(member.size);
     let bytes = data.bytes();
     match operation {
-        Operation::Barrier => barrier::cost(algorithm, member),
-        Operation::Bcast => bcast::cost(algorithm, member, bytes),
-        Operation::Gather => gather::cost(algorithm, member, bytes),
-        Operation::Scatter => scatter::cost(algorithm, member, bytes),
-        Operation::Allgather => allgather::cost(algorithm, member, bytes),
-        Operation::Allgatherv => allgather::cost_v(algorithm, member, bytes),
-        Operation::Alltoall => alltoall::cost(algorithm, member, bytes),
-        Operation::Reduce => reduce::cost(algorithm, member, data),
-        Operation::Allreduce => allreduce::cost(algorithm, member, data),
-        Operation::ReduceScatter => {
+        CollectiveOperation::Barrier => barrier::cost(algorithm, member),
+        CollectiveOperation::Bcast => bcast::cost(algorithm, member, bytes),
+        CollectiveOperation::Gather => gather::cost(algorithm, member, bytes),
+        CollectiveOperation::Scatter => scatter::cost(algorithm, member, bytes),
+        CollectiveOperation::Allgather => allgather::cost(algorithm, member, bytes),
+        CollectiveOperation::Allgatherv => allgather::cost_v(algorithm, member, bytes),
+        CollectiveOperation::Alltoall => alltoall::cost(algorithm, member, bytes),
+        CollectiveOperation::Reduce => reduce::cost(algorithm, member, data),
+        CollectiveOperation::Allreduce => allreduce::cost(algorithm, member, data),
+        CollectiveOperation::ReduceScatter => {
             let all = match *call {
                 CollectiveCall::ReduceScatter { operands, .. } => operands,
                 _ => Operands { count: data.count.saturating_mul(member.size as usize), ..data },
@@ -191,60 +202,70 @@ fn by_messages(algorithm: Algorithm, call: &CollectiveCall, member: Member) -> S
 
 /// For an operation between whose algorithms there is nothing to choose: on the board where it can
 /// be, else by messages.
-fn only_plan(call: &CollectiveCall, member: Member, rooms: Option<Rooms>) -> Plan {
-    if let Some(schedule) = rooms.and_then(|rooms| on_board(call, member, rooms, None)) {
-        return Plan { schedule, algorithm: Algorithm::Board, cost: None };
+fn only_plan(
+    call: &CollectiveCall,
+    member: Member,
+    capacities: Option<SlotCapacities>,
+) -> CollectivePlan {
+    if let Some(schedule) =
+        capacities.and_then(|capacities| on_board(call, member, capacities, None))
+    {
+        return CollectivePlan { schedule, algorithm: Algorithm::Board, cost: None };
     }
     let algorithm = match call {
         CollectiveCall::Alltoallv { .. } => Algorithm::AtOnce,
         CollectiveCall::Scan { .. } | CollectiveCall::Exscan { .. } => Algorithm::Distances,
         _ => Algorithm::Star,
     };
-    Plan { schedule: by_messages(algorithm, call, member), algorithm, cost: None }
+    CollectivePlan { schedule: by_messages(algorithm, call, member), algorithm, cost: None }
 }
 
 /// The schedule whose work whoever waits does for all, if there is one.
-fn in_portions(call: &CollectiveCall, member: Member, rooms: Rooms) -> Option<Schedule> {
-    let room = rooms.of(SlotSize::Small);
+fn in_portions(
+    call: &CollectiveCall,
+    member: Member,
+    capacities: SlotCapacities,
+) -> Option<Schedule> {
+    let capacity = capacities.of(SlotSize::Small);
     match *call {
         CollectiveCall::Allgather { block_bytes, input } => {
-            portions::allgather(member, room, block_bytes, input)
+            portions::allgather(member, capacity, block_bytes, input)
         }
         CollectiveCall::Alltoall { block_bytes, input } => {
-            portions::alltoall(member, room, block_bytes, input)
+            portions::alltoall(member, capacity, block_bytes, input)
         }
         CollectiveCall::Allreduce { operands, input } => {
-            portions::allreduce(member, room, operands, input)
+            portions::allreduce(member, capacity, operands, input)
         }
         _ => None,
     }
 }
 
 /// The schedule that copies once, if there is one; what is exposed is told in a small slot.
-fn directly(call: &CollectiveCall, member: Member, rooms: Rooms) -> Option<Schedule> {
-    let room = rooms.of(SlotSize::Small);
+fn directly(call: &CollectiveCall, member: Member, capacities: SlotCapacities) -> Option<Schedule> {
+    let capacity = capacities.of(SlotSize::Small);
     match *call {
-        CollectiveCall::Bcast { root, bytes } => direct::bcast(member, room, root, bytes),
+        CollectiveCall::Bcast { root, bytes } => direct::bcast(member, capacity, root, bytes),
         CollectiveCall::Gather { root, block_bytes, input } => {
-            direct::gather(member, room, root, block_bytes, input)
+            direct::gather(member, capacity, root, block_bytes, input)
         }
         CollectiveCall::Scatter { root, block_bytes, input } => {
-            direct::scatter(member, room, root, block_bytes, input)
+            direct::scatter(member, capacity, root, block_bytes, input)
         }
         CollectiveCall::Allgather { block_bytes, input } => {
-            direct::allgather(member, room, block_bytes, input)
+            direct::allgather(member, capacity, block_bytes, input)
         }
         CollectiveCall::Alltoall { block_bytes, input } => {
-            direct::alltoall(member, room, block_bytes, input)
+            direct::alltoall(member, capacity, block_bytes, input)
         }
         CollectiveCall::Reduce { root, operands, input } => {
-            direct::reduce(member, room, root, operands, input)
+            direct::reduce(member, capacity, root, operands, input)
         }
         CollectiveCall::Allreduce { operands, input } => {
-            direct::allreduce(member, room, operands, input)
+            direct::allreduce(member, capacity, operands, input)
         }
         CollectiveCall::ReduceScatterBlock { operands, input } => {
-            direct::reduce_scatter_block(member, room, operands, input)
+            direct::reduce_scatter_block(member, capacity, operands, input)
         }
         _ => None,
     }
@@ -254,7 +275,7 @@ fn directly(call: &CollectiveCall, member: Member, rooms: Rooms) -> Option<Sched
 fn on_board(
     call: &CollectiveCall,
     member: Member,
-    rooms: Rooms,
+    capacities: SlotCapacities,
     level: Option<usize>,
 ) -> Option<Schedule> {
     match (call, call.units()) {
@@ -262,9 +283,9 @@ fn on_board(
         (&CollectiveCall::Gatherv { root, input }, _) => board::gatherv(member, root, input),
         (&CollectiveCall::Scatterv { root, input }, _) => board::scatterv(member, root, input),
         (&CollectiveCall::Alltoallv { input }, _) => board::alltoallv(member, input),
-        (_, None) => rooms.fit(|room| in_room(call, member, room, level)),
-        (_, Some(units)) => rooms.fit_in_turns(units, |room, units| {
-            in_room(&call.with_units(units), member, room, level)
+        (_, None) => capacities.fit(|capacity| in_room(call, member, capacity, level)),
+        (_, Some(units)) => capacities.fit_in_turns(units, |capacity, units| {
+            in_room(&call.with_units(units), member, capacity, level)
         }),
     }
 }
@@ -272,41 +293,43 @@ fn on_board(
 fn in_room(
     call: &CollectiveCall,
     member: Member,
-    room: board::Room,
+    capacity: board::SlotCapacity,
     level: Option<usize>,
 ) -> Option<Schedule> {
     match *call {
         CollectiveCall::Barrier => board::barrier(member, level),
-        CollectiveCall::Bcast { root, bytes } => board::bcast(member, room, level, root, bytes),
+        CollectiveCall::Bcast { root, bytes } => board::bcast(member, capacity, level, root, bytes),
         CollectiveCall::Gather { root, block_bytes, input } => {
-            board::gather(member, room, root, block_bytes, input)
+            board::gather(member, capacity, root, block_bytes, input)
         }
         CollectiveCall::Scatter { root, block_bytes, input } => {
-            board::scatter(member, room, root, block_bytes, input)
+            board::scatter(member, capacity, root, block_bytes, input)
         }
         CollectiveCall::Allgather { block_bytes, input } => {
-            board::allgather(member, room, block_bytes, input)
+            board::allgather(member, capacity, block_bytes, input)
         }
         CollectiveCall::Allgatherv { total_bytes, input } => {
-            board::allgatherv(member, room, total_bytes, input)
+            board::allgatherv(member, capacity, total_bytes, input)
         }
         CollectiveCall::Alltoall { block_bytes, input } => {
-            board::alltoall(member, room, block_bytes, input)
+            board::alltoall(member, capacity, block_bytes, input)
         }
         CollectiveCall::Reduce { root, operands, input } => {
-            board::reduce(member, room, level, root, operands, input)
+            board::reduce(member, capacity, level, root, operands, input)
         }
         CollectiveCall::Allreduce { operands, input } => {
-            board::allreduce(member, room, level, operands, input)
+            board::allreduce(member, capacity, level, operands, input)
         }
         CollectiveCall::ReduceScatterBlock { operands, input } => {
-            board::reduce_scatter_block(member, room, operands, input)
+            board::reduce_scatter_block(member, capacity, operands, input)
         }
         CollectiveCall::ReduceScatter { ref counts, operands, input } => {
-            board::reduce_scatter(member, room, counts, operands, input)
+            board::reduce_scatter(member, capacity, counts, operands, input)
         }
-        CollectiveCall::Scan { operands, input } => board::scan(member, room, operands, input),
-        CollectiveCall::Exscan { operands, input } => board::exscan(member, room, operands, input),
+        CollectiveCall::Scan { operands, input } => board::scan(member, capacity, operands, input),
+        CollectiveCall::Exscan { operands, input } => {
+            board::exscan(member, capacity, operands, input)
+        }
         CollectiveCall::Gatherv { .. }
         | CollectiveCall::Scatterv { .. }
         | CollectiveCall::Alltoallv { .. } => None,

@@ -9,13 +9,13 @@
 //! wait at once the other ways are faster, but here the work of who computes is done by others.
 //! Each returns none where the operation cannot be carried out so.
 
-use crate::board::Room;
+use crate::board::SlotCapacity;
 use crate::fold::Operands;
-use crate::member::{Input, Member};
-use crate::operation::Operation;
-use crate::schedule::{Area, Operand, PORTIONS_MAX, Place, Role, Schedule};
+use crate::member::{InputPlace, Member};
+use crate::operation::CollectiveOperation;
+use crate::schedule::{Area, BlockRange, ExposureRole, Operand, PORTIONS_MAX, Schedule};
 
-/// What is only moved goes in portions of about so many pieces ([`Room::piece_bytes`], 128 KiB
+/// What is only moved goes in portions of about so many pieces ([`SlotCapacity::piece_bytes`], 128 KiB
 /// then), or more where there would be too many; what is combined in half of that.
 const PORTION_PIECES: usize = 8;
 
@@ -27,46 +27,56 @@ const STEP_PIECES: usize = 4;
 const PIECES_MIN: usize = 8;
 
 /// `MPI_Alltoall` (section 6.8), not in place; counts bytes.
-pub fn alltoall(member: Member, room: Room, block_bytes: usize, input: Input) -> Option<Schedule> {
-    if input == Input::InPlace {
+pub fn alltoall(
+    member: Member,
+    capacity: SlotCapacity,
+    block_bytes: usize,
+    input: InputPlace,
+) -> Option<Schedule> {
+    if input == InputPlace::InPlace {
         return None;
     }
     let from = |source: u32, target: u32| {
         let area = if source == member.rank { Area::Send } else { Area::InputOf(source) };
         Some(area.blocks(target as usize * block_bytes, block_bytes))
     };
-    moving(member, room, Operation::Alltoall, block_bytes, input, from)
+    moving(member, capacity, CollectiveOperation::Alltoall, block_bytes, input, from)
 }
 
 /// `MPI_Allgather` (section 6.7); counts bytes.
-pub fn allgather(member: Member, room: Room, block_bytes: usize, input: Input) -> Option<Schedule> {
+pub fn allgather(
+    member: Member,
+    capacity: SlotCapacity,
+    block_bytes: usize,
+    input: InputPlace,
+) -> Option<Schedule> {
     let from = |source: u32, target: u32| {
         let own = if source == member.rank { input.area() } else { Area::InputOf(source) };
         match input {
-            Input::SendBuffer => Some(own.blocks(0, block_bytes)),
-            Input::InPlace if source == target => None,
-            Input::InPlace => Some(own.blocks(source as usize * block_bytes, block_bytes)),
+            InputPlace::SendBuffer => Some(own.blocks(0, block_bytes)),
+            InputPlace::InPlace if source == target => None,
+            InputPlace::InPlace => Some(own.blocks(source as usize * block_bytes, block_bytes)),
         }
     };
-    moving(member, room, Operation::Allgather, block_bytes, input, from)
+    moving(member, capacity, CollectiveOperation::Allgather, block_bytes, input, from)
 }
 
 /// The blocks `from` each member for each other one go to where the target has the blocks of the
 /// source.
 fn moving(
     member: Member,
-    room: Room,
-    operation: Operation,
+    capacity: SlotCapacity,
+    operation: CollectiveOperation,
     block_bytes: usize,
-    input: Input,
-    from: impl Fn(u32, u32) -> Option<Place>,
+    input: InputPlace,
+    from: impl Fn(u32, u32) -> Option<BlockRange>,
 ) -> Option<Schedule> {
     let bytes = block_bytes.saturating_mul(member.size as usize);
-    if !fits(member, room, operation, bytes) {
+    if !fits(member, capacity, operation, bytes) {
         return None;
     }
     let most = PORTIONS_MAX as usize / (member.size as usize).pow(2);
-    let pieces = block_bytes.div_ceil(PORTION_PIECES * room.piece_bytes).min(most);
+    let pieces = block_bytes.div_ceil(PORTION_PIECES * capacity.piece_bytes).min(most);
     let length = block_bytes.div_ceil((pieces > 0).then_some(pieces)?);
     let mut portions = Vec::new();
     for (source, target) in
@@ -105,7 +115,7 @@ fn moving(
         match source == member.rank || target == member.rank {
             true => schedule.copy(from, into),
             false => {
-                for step in steps(from, STEP_PIECES * room.piece_bytes) {
+                for step in steps(from, STEP_PIECES * capacity.piece_bytes) {
                     let here = Area::Scratch.blocks(0, step.count);
                     schedule.copy(step, here);
                     schedule.copy(here, into.part(step.first - from.first, step.count));
@@ -119,12 +129,17 @@ fn moving(
 }
 
 /// `MPI_Allreduce` (section 6.9.6).
-pub fn allreduce(member: Member, room: Room, operands: Operands, input: Input) -> Option<Schedule> {
+pub fn allreduce(
+    member: Member,
+    capacity: SlotCapacity,
+    operands: Operands,
+    input: InputPlace,
+) -> Option<Schedule> {
     let Operands { count, element_bytes, .. } = operands;
-    if !fits(member, room, Operation::Allreduce, operands.bytes()) {
+    if !fits(member, capacity, CollectiveOperation::Allreduce, operands.bytes()) {
         return None;
     }
-    let step = (STEP_PIECES * room.piece_bytes / element_bytes.max(1)).max(1);
+    let step = (STEP_PIECES * capacity.piece_bytes / element_bytes.max(1)).max(1);
     let length = step.max(count.div_ceil(PORTIONS_MAX as usize));
     let portions = count.div_ceil(length) as u32;
     let mut schedule = Schedule::default();
@@ -145,11 +160,11 @@ pub fn allreduce(member: Member, room: Room, operands: Operands, input: Input) -
 
 /// Combines the elements at `own` with those of all others, in the order of ranks, into the results
 /// of all.
-fn fold(schedule: &mut Schedule, member: Member, own: Place, input: Input) {
+fn fold(schedule: &mut Schedule, member: Member, own: BlockRange, input: InputPlace) {
     let place = |area: Area| area.blocks(own.first, own.count);
     let (result, staged) = match input {
-        Input::SendBuffer => (place(Area::Receive), Area::Scratch.blocks(0, own.count)),
-        Input::InPlace => {
+        InputPlace::SendBuffer => (place(Area::Receive), Area::Scratch.blocks(0, own.count)),
+        InputPlace::InPlace => {
             (Area::Scratch.blocks(0, own.count), Area::Scratch.blocks(own.count, own.count))
         }
     };
@@ -165,7 +180,7 @@ fn fold(schedule: &mut Schedule, member: Member, own: Place, input: Input) {
         }
     }
     // Nobody else reads these operands of anybody, which may lie there.
-    if input == Input::InPlace {
+    if input == InputPlace::InPlace {
         schedule.copy(result, place(Area::Receive));
     }
     for peer in member.others() {
@@ -174,16 +189,21 @@ fn fold(schedule: &mut Schedule, member: Member, own: Place, input: Input) {
 }
 
 /// Whether this is the way; a person who names another one for the operation is obeyed.
-fn fits(member: Member, room: Room, operation: Operation, bytes: usize) -> bool {
-    let has_enough = bytes >= PIECES_MIN * room.piece_bytes;
+fn fits(
+    member: Member,
+    capacity: SlotCapacity,
+    operation: CollectiveOperation,
+    bytes: usize,
+) -> bool {
+    let has_enough = bytes >= PIECES_MIN * capacity.piece_bytes;
     let is_free = member.situation.preferences.wanted(operation).is_none();
-    is_free && room.regions && member.size > 1 && !member.situation.crowded && has_enough
+    is_free && capacity.regions && member.size > 1 && !member.situation.crowded && has_enough
 }
 
 /// Exposes the input and the result, and waits until all have.
 fn begin(schedule: &mut Schedule, member: Member, input: Area) {
-    schedule.expose(input, Role::Input);
-    schedule.expose(Area::Receive, Role::Result);
+    schedule.expose(input, ExposureRole::Input);
+    schedule.expose(Area::Receive, ExposureRole::Result);
     if member.rank == 0 {
         schedule.divide();
     }
@@ -200,7 +220,7 @@ fn end(schedule: &mut Schedule, portions: u32) {
 }
 
 /// A place in parts of `length` blocks.
-fn steps(place: Place, length: usize) -> impl Iterator<Item = Place> {
+fn steps(place: BlockRange, length: usize) -> impl Iterator<Item = BlockRange> {
     let firsts = (0..place.count).step_by(length);
     firsts.map(move |first| place.part(first, length.min(place.count - first)))
 }

@@ -1,16 +1,16 @@
 //! Reduce. A block is one element.
 
 use crate::algorithm::Algorithm;
-use crate::estimate::{Cost, Estimate};
+use crate::estimate::{Cost, TimeEstimate};
 use crate::fold::{Operands, fold_children};
-use crate::halving::{self, Desk, Role};
+use crate::halving::{self, FoldedRole, Workspace};
 use crate::hierarchy;
-use crate::member::{Input, Member};
-use crate::operation::Operation;
+use crate::member::{InputPlace, Member};
+use crate::operation::CollectiveOperation;
 use crate::reduce_scatter::exchange_shares;
 use crate::schedule::{Area, Schedule};
 use crate::share::share;
-use crate::tree::{Shape, Tree};
+use crate::tree::{Branching, Tree};
 
 /// Its algorithms that send messages. By shares each process sends what it has reduced to the root;
 /// by halving the root gathers the shares the same way back (Rabenseifner).
@@ -27,12 +27,12 @@ pub fn choose(member: Member, operands: Operands) -> Algorithm {
     member
         .situation
         .preferences
-        .choose(Operation::Reduce, ALGORITHMS, |one| cost(one, member, operands))
+        .choose(CollectiveOperation::Reduce, ALGORITHMS, |one| cost(one, member, operands))
 }
 
 /// The predicted time of an algorithm; none if it is not applicable.
 pub fn cost(algorithm: Algorithm, member: Member, operands: Operands) -> Option<Cost> {
-    let mut estimate = Estimate::new(member.situation);
+    let mut estimate = TimeEstimate::new(member.situation);
     match algorithm {
         Algorithm::Star | Algorithm::Binomial => {
             estimate.up(member, algorithm.shape()?, operands.bytes(), Some(operands));
@@ -40,7 +40,7 @@ pub fn cost(algorithm: Algorithm, member: Member, operands: Operands) -> Option<
         Algorithm::Shares => {
             let share = operands.share(member)?;
             estimate.reduce_shares(member, share);
-            estimate.up(member, Shape::Star, share, None);
+            estimate.up(member, Branching::Star, share, None);
         }
         Algorithm::Halving if !operands.are_enough_for(member) => return None,
         Algorithm::Halving => {
@@ -60,7 +60,7 @@ pub fn cost(algorithm: Algorithm, member: Member, operands: Operands) -> Option<
 }
 
 /// `MPI_Reduce` (section 6.9.1).
-pub fn reduce(member: Member, root: u32, operands: Operands, input: Input) -> Schedule {
+pub fn reduce(member: Member, root: u32, operands: Operands, input: InputPlace) -> Schedule {
     with(choose(member, operands), member, root, operands, input)
 }
 
@@ -70,7 +70,7 @@ pub fn with(
     member: Member,
     root: u32,
     operands: Operands,
-    input: Input,
+    input: InputPlace,
 ) -> Schedule {
     let is_root = member.rank == root;
     let mut schedule = Schedule::default();
@@ -78,7 +78,7 @@ pub fn with(
     if operands.count > 0 {
         match algorithm {
             Algorithm::Star | Algorithm::Binomial => {
-                let shape = algorithm.shape().unwrap_or(Shape::Star);
+                let shape = algorithm.shape().unwrap_or(Branching::Star);
                 tree(&mut schedule, member, root, shape, operands, source);
             }
             Algorithm::Shares => shares(&mut schedule, member, root, operands, source),
@@ -96,7 +96,7 @@ fn tree(
     schedule: &mut Schedule,
     member: Member,
     root: u32,
-    shape: Shape,
+    shape: Branching,
     operands: Operands,
     source: Area,
 ) {
@@ -150,14 +150,16 @@ fn shares(schedule: &mut Schedule, member: Member, root: u32, operands: Operands
 fn halving(schedule: &mut Schedule, member: Member, root: u32, operands: Operands, source: Area) {
     let is_root = member.rank == root;
     let own = source.blocks(0, operands.count);
-    let desk = match is_root {
-        true => Desk { result: Area::Receive.blocks(0, operands.count), spare: 0 },
-        false => Desk { result: Area::Scratch.blocks(0, operands.count), spare: operands.count },
+    let workspace = match is_root {
+        true => Workspace { result: Area::Receive.blocks(0, operands.count), spare: 0 },
+        false => {
+            Workspace { result: Area::Scratch.blocks(0, operands.count), spare: operands.count }
+        }
     };
-    let role = halving::join(schedule, member, Some(root), own, desk);
-    if let Role::Participant { own: participant, partial, .. } = role {
+    let role = halving::join(schedule, member, Some(root), own, workspace);
+    if let FoldedRole::Participant { own: participant, partial, .. } = role {
         let number = participant.number_of(root);
-        let mut first = halving::halve(schedule, &participant, partial, desk);
+        let mut first = halving::halve(schedule, &participant, partial, workspace);
         let mut count = 1;
         for distance in halving::distances(&participant).rev() {
             let peer = participant.rank(participant.number ^ distance);
@@ -166,13 +168,13 @@ fn halving(schedule: &mut Schedule, member: Member, root: u32, operands: Operand
                 _ => first - count,
             };
             if (participant.number ^ number) & distance != 0 {
-                let leaving = participant.part(desk.result, first, count);
+                let leaving = participant.part(workspace.result, first, count);
                 if leaving.count > 0 {
                     schedule.send(peer, leaving);
                 }
                 break;
             }
-            let arriving = participant.part(desk.result, other, count);
+            let arriving = participant.part(workspace.result, other, count);
             if arriving.count > 0 {
                 schedule.receive(peer, arriving);
             }
@@ -180,8 +182,8 @@ fn halving(schedule: &mut Schedule, member: Member, root: u32, operands: Operand
             first = first.min(other);
             count *= 2;
         }
-        if member.size == 1 && partial != desk.result {
-            schedule.copy(partial, desk.result);
+        if member.size == 1 && partial != workspace.result {
+            schedule.copy(partial, workspace.result);
         }
     }
     schedule.end_round();

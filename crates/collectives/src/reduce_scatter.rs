@@ -1,15 +1,15 @@
 //! Reduce-scatter. A block is one element; each process gets some of the elements of the result.
 
 use crate::algorithm::Algorithm;
-use crate::estimate::{Cost, Estimate};
+use crate::estimate::{Cost, TimeEstimate};
 use crate::fold::{Operands, fold_children};
 use crate::halving::{self, Participant};
 use crate::hierarchy;
-use crate::member::{Input, Member};
-use crate::operation::Operation;
+use crate::member::{InputPlace, Member};
+use crate::operation::CollectiveOperation;
 use crate::reduce;
-use crate::schedule::{Area, Operand, Place, Schedule};
-use crate::tree::{Shape, Tree};
+use crate::schedule::{Area, BlockRange, Operand, Schedule};
+use crate::tree::{Branching, Tree};
 
 /// Its algorithms that send messages. Along a tree all elements are reduced to rank 0, which hands
 /// out the shares. By shares each process receives the operands of its share from all others at
@@ -33,7 +33,7 @@ const SCRATCH_BYTES_MAX: usize = 4 << 20;
 /// Takes the algorithm; `operands` counts the elements of all processes together.
 pub fn choose(member: Member, operands: Operands) -> Algorithm {
     let cost = |one| cost(one, member, operands);
-    member.situation.preferences.choose(Operation::ReduceScatter, ALGORITHMS, cost)
+    member.situation.preferences.choose(CollectiveOperation::ReduceScatter, ALGORITHMS, cost)
 }
 
 /// The predicted time of an algorithm; none if it is not applicable.
@@ -42,7 +42,7 @@ pub fn cost(algorithm: Algorithm, member: Member, operands: Operands) -> Option<
     let share = bytes.div_ceil(member.size as usize);
     let others = u64::from(member.size - 1);
     let near = u64::from(member.situation.layout.largest());
-    let mut estimate = Estimate::new(member.situation);
+    let mut estimate = TimeEstimate::new(member.situation);
     match algorithm {
         Algorithm::Pairwise | Algorithm::Ring | Algorithm::Halving if !operands.commutative => {
             return None;
@@ -51,7 +51,7 @@ pub fn cost(algorithm: Algorithm, member: Member, operands: Operands) -> Option<
         Algorithm::Halving if halving_scratch(member, bytes) > SCRATCH_BYTES_MAX => return None,
         Algorithm::Star | Algorithm::Binomial => {
             estimate.up(member, algorithm.shape()?, bytes, Some(operands));
-            estimate.down(member, Shape::Star, share);
+            estimate.down(member, Branching::Star, share);
         }
         Algorithm::Shares => estimate.reduce_shares(member, share),
         Algorithm::Pairwise => estimate.repeat(others, |one| {
@@ -72,8 +72,8 @@ pub fn cost(algorithm: Algorithm, member: Member, operands: Operands) -> Option<
         Algorithm::Hierarchical if !hierarchy::is_ordered(member) => return None,
         Algorithm::Hierarchical => {
             let inside = |near: Member| {
-                let mut down = Estimate::new(near.situation);
-                down.down(near, Shape::Star, share);
+                let mut down = TimeEstimate::new(near.situation);
+                down.down(near, Branching::Star, share);
                 Some(reduce::cost(reduce::choose(near, operands), near, operands)? + down.cost())
             };
             return hierarchy::cost(member, inside, |far| {
@@ -93,7 +93,7 @@ fn halving_scratch(member: Member, bytes: usize) -> usize {
 }
 
 /// `MPI_Reduce_scatter_block` (section 6.10.1): `operands.count` elements for each process.
-pub fn reduce_scatter_block(member: Member, operands: Operands, input: Input) -> Schedule {
+pub fn reduce_scatter_block(member: Member, operands: Operands, input: InputPlace) -> Schedule {
     reduce_scatter(member, &vec![operands.count; member.size as usize], operands, input)
 }
 
@@ -108,7 +108,7 @@ pub fn reduce_scatter(
     member: Member,
     counts: &[usize],
     operands: Operands,
-    input: Input,
+    input: InputPlace,
 ) -> Schedule {
     let total = Operands { count: counts.iter().sum(), ..operands };
     with(choose(member, total), member, counts, operands, input)
@@ -123,16 +123,16 @@ pub fn with(
     member: Member,
     counts: &[usize],
     operands: Operands,
-    input: Input,
+    input: InputPlace,
 ) -> Schedule {
-    let division = Division::new(member, counts, input.area());
+    let division = ElementOwners::new(member, counts, input.area());
     let mut schedule = Schedule::default();
     match algorithm {
         Algorithm::Hierarchical => {
             return hierarchy::reduce_scatter(member, counts, operands, input.area());
         }
         Algorithm::Star | Algorithm::Binomial => {
-            let shape = algorithm.shape().unwrap_or(Shape::Star);
+            let shape = algorithm.shape().unwrap_or(Branching::Star);
             through_first(&mut schedule, member, shape, operands, &division);
         }
         Algorithm::Shares => shares(&mut schedule, member, &division),
@@ -145,15 +145,15 @@ pub fn with(
 }
 
 /// Which elements belong to whom.
-struct Division {
+struct ElementOwners {
     source: Area,
     /// Where each rank's elements begin, and where the last one's end.
     starts: Vec<usize>,
     /// Where the result of this process goes.
-    result: Place,
+    result: BlockRange,
 }
 
-impl Division {
+impl ElementOwners {
     fn new(member: Member, counts: &[usize], source: Area) -> Self {
         assert_eq!(counts.len(), member.size as usize, "one count for each process");
         let mut starts = Vec::with_capacity(counts.len() + 1);
@@ -173,7 +173,7 @@ impl Division {
 
     /// Where the last operands arrive, which are then combined with the rest of the result: there,
     /// or in scratch memory from `block` on where the result lies among operands.
-    fn arrival(&self, block: usize) -> Place {
+    fn arrival(&self, block: usize) -> BlockRange {
         match self.source {
             Area::Receive => Area::Scratch.blocks(block, self.result.count),
             _ => self.result,
@@ -185,17 +185,17 @@ impl Division {
     }
 
     /// What this process contributes to the elements of `rank`.
-    fn operand(&self, rank: u32) -> Place {
+    fn operand(&self, rank: u32) -> BlockRange {
         self.range(self.source.blocks(0, self.total()), rank)
     }
 
     /// The elements of `rank` out of all elements at `whole`.
-    fn range(&self, whole: Place, rank: u32) -> Place {
+    fn range(&self, whole: BlockRange, rank: u32) -> BlockRange {
         self.ranges(whole, rank, rank + 1)
     }
 
     /// The elements of the ranks from `first` to before `end`.
-    fn ranges(&self, whole: Place, first: u32, end: u32) -> Place {
+    fn ranges(&self, whole: BlockRange, first: u32, end: u32) -> BlockRange {
         let (begin, end) = (self.starts[first as usize], self.starts[end as usize]);
         whole.part(begin, end - begin)
     }
@@ -204,9 +204,9 @@ impl Division {
 fn through_first(
     schedule: &mut Schedule,
     member: Member,
-    shape: Shape,
+    shape: Branching,
     operands: Operands,
-    division: &Division,
+    division: &ElementOwners,
 ) {
     let all = division.source.blocks(0, division.total());
     if all.count == 0 {
@@ -236,13 +236,13 @@ fn through_first(
     schedule.end_round();
 }
 
-fn shares(schedule: &mut Schedule, member: Member, division: &Division) {
+fn shares(schedule: &mut Schedule, member: Member, division: &ElementOwners) {
     let target = (!division.is_in_place()).then_some(division.result);
     let reduced = exchange_shares(schedule, member, target, |rank| division.operand(rank));
     deliver(schedule, reduced, division);
 }
 
-fn pairwise(schedule: &mut Schedule, member: Member, division: &Division) {
+fn pairwise(schedule: &mut Schedule, member: Member, division: &ElementOwners) {
     let own = division.operand(member.rank);
     let count = own.count;
     let partial =
@@ -269,7 +269,7 @@ fn pairwise(schedule: &mut Schedule, member: Member, division: &Division) {
 /// In step s a process sends the share s ranks below, to which it has added its operand, and
 /// receives the one below that. In the end it has its own. Partial results take turns at two
 /// places.
-fn ring(schedule: &mut Schedule, member: Member, division: &Division) {
+fn ring(schedule: &mut Schedule, member: Member, division: &ElementOwners) {
     let (next, before) = (member.above(1), member.below(1));
     let widest = (0..member.size).map(|rank| division.operand(rank).count).max().unwrap_or(0);
     let mut partial = division.operand(member.below(1 % member.size));
@@ -291,16 +291,16 @@ fn ring(schedule: &mut Schedule, member: Member, division: &Division) {
 /// neighbour works on its elements also.
 ///
 /// What arrives takes turns at two places, and what was combined before is added to it.
-fn halving(schedule: &mut Schedule, member: Member, division: &Division) {
+fn halving(schedule: &mut Schedule, member: Member, division: &ElementOwners) {
     let whole = division.source.blocks(0, division.total());
     let Some(own) = Participant::of(member, member.rank, None) else {
-        let speaker = member.rank ^ 1;
+        let representative = member.rank ^ 1;
         if whole.count > 0 {
-            schedule.send(speaker, whole);
+            schedule.send(representative, whole);
         }
         schedule.end_round();
         if division.result.count > 0 {
-            schedule.receive(speaker, division.result);
+            schedule.receive(representative, division.result);
         }
         schedule.end_round();
         return;
@@ -332,7 +332,7 @@ fn halving(schedule: &mut Schedule, member: Member, division: &Division) {
         let given = if own.number & distance == 0 { first + count } else { first };
         first += own.number & distance;
         let peer = own.rank(own.number ^ distance);
-        let at = |numbers: Place| partial.part(numbers.first - kept.first, numbers.count);
+        let at = |numbers: BlockRange| partial.part(numbers.first - kept.first, numbers.count);
         let (leaving, staying) = (at(range(given, count)), at(range(first, count)));
         let arriving = match distance == 1 && neighbour.is_none() {
             true => division.arrival(place),
@@ -354,9 +354,9 @@ fn halving(schedule: &mut Schedule, member: Member, division: &Division) {
 /// Sends partial results to one process, and adds the own operands to those that come from one.
 fn pass_on(
     schedule: &mut Schedule,
-    (next, leaving): (u32, Place),
-    (before, arriving): (u32, Place),
-    own: Place,
+    (next, leaving): (u32, BlockRange),
+    (before, arriving): (u32, BlockRange),
+    own: BlockRange,
 ) {
     if leaving.count > 0 {
         schedule.send(next, leaving);
@@ -369,7 +369,7 @@ fn pass_on(
 }
 
 /// Copies what was combined to where the result shall be, if it lies elsewhere.
-fn deliver(schedule: &mut Schedule, reduced: Place, division: &Division) {
+fn deliver(schedule: &mut Schedule, reduced: BlockRange, division: &ElementOwners) {
     if reduced.count > 0 && reduced != division.result {
         schedule.copy(reduced, division.result);
     }
@@ -385,9 +385,9 @@ fn deliver(schedule: &mut Schedule, reduced: Place, division: &Division) {
 pub(crate) fn exchange_shares(
     schedule: &mut Schedule,
     member: Member,
-    target: Option<Place>,
-    operand_of: impl Fn(u32) -> Place,
-) -> Place {
+    target: Option<BlockRange>,
+    operand_of: impl Fn(u32) -> BlockRange,
+) -> BlockRange {
     let own = operand_of(member.rank);
     let last_peer = if member.rank + 1 == member.size {
         member.size.saturating_sub(2)

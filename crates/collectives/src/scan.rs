@@ -5,11 +5,11 @@
 //! order of ranks is kept.
 
 use crate::fold::Operands;
-use crate::member::{Input, Member};
+use crate::member::{InputPlace, Member};
 use crate::schedule::{Area, Operand, Schedule};
 
 /// `MPI_Scan` (section 6.11.1).
-pub fn scan(member: Member, operands: Operands, input: Input) -> Schedule {
+pub fn scan(member: Member, operands: Operands, input: InputPlace) -> Schedule {
     let mut schedule = Schedule::default();
     let count = operands.count;
     if count == 0 {
@@ -19,7 +19,7 @@ pub fn scan(member: Member, operands: Operands, input: Input) -> Schedule {
     let arriving = Area::Scratch.blocks(0, count);
     let mut partial = input.area().blocks(0, count);
     let mut distance = 1;
-    if input == Input::SendBuffer {
+    if input == InputPlace::SendBuffer {
         schedule.copy(partial, result);
     }
     while distance < member.size {
@@ -39,7 +39,7 @@ pub fn scan(member: Member, operands: Operands, input: Input) -> Schedule {
 }
 
 /// `MPI_Exscan` (section 6.11.2). The receive buffer of rank 0 is not touched.
-pub fn exscan(member: Member, operands: Operands, input: Input) -> Schedule {
+pub fn exscan(member: Member, operands: Operands, input: InputPlace) -> Schedule {
     let mut schedule = Schedule::default();
     let count = operands.count;
     if count == 0 {

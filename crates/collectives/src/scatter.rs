@@ -5,25 +5,25 @@ use crate::algorithm::Algorithm;
 use crate::estimate::Cost;
 use crate::gather;
 use crate::hierarchy;
-use crate::member::{Input, Member};
-use crate::operation::Operation;
+use crate::member::{InputPlace, Member};
+use crate::operation::CollectiveOperation;
 use crate::schedule::{Area, Schedule};
-use crate::tree::{Shape, Tree};
+use crate::tree::{Branching, Tree};
 
 /// Takes the algorithm.
 pub fn choose(member: Member, block_bytes: usize) -> Algorithm {
-    gather::choose_for(Operation::Scatter, member, block_bytes)
+    gather::choose_for(CollectiveOperation::Scatter, member, block_bytes)
 }
 
 /// The predicted time of an algorithm; none if it is not applicable.
 pub fn cost(algorithm: Algorithm, member: Member, block_bytes: usize) -> Option<Cost> {
-    gather::cost_of(Operation::Scatter, algorithm, member, block_bytes)
+    gather::cost_of(CollectiveOperation::Scatter, algorithm, member, block_bytes)
 }
 
 /// `MPI_Scatter` (section 6.6) of one block of `block_bytes` packed bytes per process.
 ///
 /// In place, the root's own block stays where it is.
-pub fn scatter(member: Member, root: u32, block_bytes: usize, input: Input) -> Schedule {
+pub fn scatter(member: Member, root: u32, block_bytes: usize, input: InputPlace) -> Schedule {
     with(choose(member, block_bytes), member, root, block_bytes, input)
 }
 
@@ -33,12 +33,12 @@ pub fn with(
     member: Member,
     root: u32,
     block_bytes: usize,
-    input: Input,
+    input: InputPlace,
 ) -> Schedule {
     match algorithm {
         _ if block_bytes == 0 => Schedule::default(),
-        Algorithm::Star => tree(member, root, Shape::Star, input),
-        Algorithm::Binomial => tree(member, root, Shape::Binomial, input),
+        Algorithm::Star => tree(member, root, Branching::Star, input),
+        Algorithm::Binomial => tree(member, root, Branching::Binomial, input),
         Algorithm::Hierarchical => hierarchy::scatter(member, root, block_bytes, input),
         _ => unreachable!("{algorithm} is no scatter"),
     }
@@ -47,12 +47,12 @@ pub fn with(
 /// `MPI_Scatterv` (section 6.6): block `i` of the root's send buffer goes to rank `i`.
 ///
 /// Sizes are known to the root only, so that no block can pass through a third process.
-pub fn scatterv(member: Member, root: u32, input: Input) -> Schedule {
-    tree(member, root, Shape::Star, input)
+pub fn scatterv(member: Member, root: u32, input: InputPlace) -> Schedule {
+    tree(member, root, Branching::Star, input)
 }
 
 /// The scatter down a tree.
-pub(crate) fn tree(member: Member, root: u32, shape: Shape, input: Input) -> Schedule {
+pub(crate) fn tree(member: Member, root: u32, shape: Branching, input: InputPlace) -> Schedule {
     let mut schedule = Schedule::default();
     let tree = Tree::new(member, root, shape);
     let own = Area::Receive.block(0);
@@ -64,7 +64,7 @@ pub(crate) fn tree(member: Member, root: u32, shape: Shape, input: Input) -> Sch
                 schedule.send(tree.rank(child.top), from);
             }
         }
-        if input == Input::SendBuffer {
+        if input == InputPlace::SendBuffer {
             schedule.copy(Area::Send.block(root as usize), own);
         }
         schedule.end_round();

@@ -56,14 +56,14 @@ pub enum Transfer {
         /// Rank of the receiver in the communicator.
         peer: u32,
         /// What is sent.
-        from: Place,
+        from: BlockRange,
     },
     /// Receive blocks from the process with rank `peer`.
     Receive {
         /// Rank of the sender in the communicator.
         peer: u32,
         /// Where the data goes.
-        into: Place,
+        into: BlockRange,
     },
     /// On the board: all that the rounds before have written into the own slot is ready for the
     /// others.
@@ -103,16 +103,16 @@ pub enum Local {
     /// Copy the blocks.
     Copy {
         /// What is copied.
-        from: Place,
+        from: BlockRange,
         /// Where it goes.
-        into: Place,
+        into: BlockRange,
     },
     /// Combine the blocks one by one with the operation of the reduction, leaving `from` as it is.
     Reduce {
         /// One operand.
-        from: Place,
+        from: BlockRange,
         /// The other operand; the result replaces it.
-        into: Place,
+        into: BlockRange,
         /// Which of the two is the left operand. A commutative operation may ignore it. With
         /// [`Operand::From`] this is the convention of the functions that programs give to
         /// `MPI_Op_create` (`from` is their `invec`); [`Operand::Into`] is the rare case, where
@@ -125,7 +125,7 @@ pub enum Local {
         /// What is exposed.
         area: Area,
         /// As what.
-        role: Role,
+        role: ExposureRole,
     },
     /// On the board, by member 0 before its first stage: no portion is claimed yet.
     Divide,
@@ -139,7 +139,7 @@ pub enum Local {
         /// Rank of the member in the communicator.
         peer: u32,
         /// What is handed.
-        from: Place,
+        from: BlockRange,
     },
     /// On the board: takes a block that a member has handed to this one: out of its slot, or it
     /// begins to receive it, and the schedule does not end before that is over.
@@ -147,13 +147,13 @@ pub enum Local {
         /// Rank of the member in the communicator.
         peer: u32,
         /// Where the data goes.
-        into: Place,
+        into: BlockRange,
     },
 }
 
 /// As what a member exposes a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Role {
+pub enum ExposureRole {
     /// What it contributes.
     Input,
     /// Where its result goes.
@@ -173,7 +173,7 @@ pub enum Operand {
 ///
 /// In the operations whose blocks have sizes of their own (the v- and w-forms) `count` is 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct BlockRange {
     /// The memory.
     pub area: Area,
     /// The number of the first block.
@@ -350,7 +350,7 @@ impl Schedule {
         self.promised_blocks = blocks;
     }
 
-    pub(crate) fn expose(&mut self, area: Area, role: Role) {
+    pub(crate) fn expose(&mut self, area: Area, role: ExposureRole) {
         self.uses_board = true;
         self.local.push(Local::Expose { area, role });
     }
@@ -374,12 +374,12 @@ impl Schedule {
         self.transfers.push(Transfer::AwaitPortions { count });
     }
 
-    pub(crate) fn hand(&mut self, peer: u32, from: Place) {
+    pub(crate) fn hand(&mut self, peer: u32, from: BlockRange) {
         self.hands = true;
         self.local.push(Local::Hand { peer, from });
     }
 
-    pub(crate) fn take(&mut self, peer: u32, into: Place) {
+    pub(crate) fn take(&mut self, peer: u32, into: BlockRange) {
         self.hands = true;
         self.local.push(Local::Take { peer, into });
     }
@@ -395,26 +395,26 @@ impl Schedule {
         self.transfers.push(Transfer::Await { peer, stage, count });
     }
 
-    pub(crate) fn send(&mut self, peer: u32, from: Place) {
+    pub(crate) fn send(&mut self, peer: u32, from: BlockRange) {
         self.note(from);
         self.has_messages = true;
         self.transfers.push(Transfer::Send { peer, from });
     }
 
-    pub(crate) fn receive(&mut self, peer: u32, into: Place) {
+    pub(crate) fn receive(&mut self, peer: u32, into: BlockRange) {
         self.note(into);
         self.has_messages = true;
         self.transfers.push(Transfer::Receive { peer, into });
     }
 
-    pub(crate) fn copy(&mut self, from: Place, into: Place) {
+    pub(crate) fn copy(&mut self, from: BlockRange, into: BlockRange) {
         debug_assert_eq!(from.count, into.count);
         self.note(from);
         self.note(into);
         self.local.push(Local::Copy { from, into });
     }
 
-    pub(crate) fn reduce(&mut self, from: Place, into: Place, first: Operand) {
+    pub(crate) fn reduce(&mut self, from: BlockRange, into: BlockRange, first: Operand) {
         debug_assert_eq!(from.count, into.count);
         self.note(from);
         self.note(into);
@@ -435,7 +435,7 @@ impl Schedule {
         &mut self,
         other: &Schedule,
         rank: impl Fn(u32) -> u32,
-        place: impl Fn(Place) -> Place,
+        place: impl Fn(BlockRange) -> BlockRange,
     ) {
         for round in other.rounds() {
             for transfer in round.transfers {
@@ -464,7 +464,7 @@ impl Schedule {
     pub(crate) fn add_turn(
         &mut self,
         turn: &Schedule,
-        part: impl Fn(Place, usize) -> (Place, usize),
+        part: impl Fn(BlockRange, usize) -> (BlockRange, usize),
     ) {
         match self.ends.is_empty() {
             true => self.promised_blocks = turn.promised_blocks,
@@ -503,7 +503,7 @@ impl Schedule {
     /// The same where no message and no step has several blocks: for blocks that differ in size.
     pub(crate) fn block_by_block(&self) -> Self {
         let mut single = Self::default();
-        let blocks = |place: Place| (0..place.count).map(move |number| place.part(number, 1));
+        let blocks = |place: BlockRange| (0..place.count).map(move |number| place.part(number, 1));
         for round in self.rounds() {
             for transfer in round.transfers {
                 match *transfer {
@@ -534,7 +534,7 @@ impl Schedule {
 
     /// Keeps the counts of scratch blocks and of blocks in slots: one past the highest that is
     /// named.
-    fn note(&mut self, place: Place) {
+    fn note(&mut self, place: BlockRange) {
         let end = place.first + place.count;
         match place.area {
             Area::Scratch => self.scratch_blocks = self.scratch_blocks.max(end),
@@ -546,17 +546,17 @@ impl Schedule {
 
 impl Area {
     /// One block.
-    pub(crate) const fn block(self, number: usize) -> Place {
+    pub(crate) const fn block(self, number: usize) -> BlockRange {
         self.blocks(number, 1)
     }
 
     /// `count` blocks from block `first` on.
-    pub(crate) const fn blocks(self, first: usize, count: usize) -> Place {
-        Place { area: self, first, count }
+    pub(crate) const fn blocks(self, first: usize, count: usize) -> BlockRange {
+        BlockRange { area: self, first, count }
     }
 }
 
-impl Place {
+impl BlockRange {
     /// No blocks: what a message without data carries.
     pub(crate) const NOTHING: Self = Area::Scratch.blocks(0, 0);
 

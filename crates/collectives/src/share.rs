@@ -1,15 +1,21 @@
 //! Division of blocks among processes.
 
-use crate::schedule::{Area, Place};
+use crate::schedule::{Area, BlockRange};
 
 /// The share of process `number` when `blocks` blocks of `area` are divided among `processes`:
 /// shares follow each other, and differ by at most one block.
-pub(crate) fn share(area: Area, blocks: usize, processes: u32, number: u32) -> Place {
+pub(crate) fn share(area: Area, blocks: usize, processes: u32, number: u32) -> BlockRange {
     shares(area, blocks, processes, number, 1)
 }
 
 /// The shares of `count` processes, from process `number` on.
-pub(crate) fn shares(area: Area, blocks: usize, processes: u32, number: u32, count: u32) -> Place {
+pub(crate) fn shares(
+    area: Area,
+    blocks: usize,
+    processes: u32,
+    number: u32,
+    count: u32,
+) -> BlockRange {
     let begin = boundary(blocks, processes, number);
     let end = boundary(blocks, processes, number + count);
     area.blocks(begin, end - begin)

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::hash::Hash;
 
 use crate::costs::Costs;
-use crate::operation::Preferences;
+use crate::operation::AlgorithmPreferences;
 
 /// What the choice between algorithms depends on, besides the operation and its sizes. All members
 /// of a communicator must be told the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Situation {
     /// How the members lie on machines.
-    pub layout: Layout,
+    pub layout: ProcessLayout,
     /// How they lie in parts of these, from the widest level to the narrowest ([`Level::all`]).
     pub levels: Vec<Level>,
     /// By rank: how far a member is from a network interface, as those near one shall speak for
@@ -25,7 +25,7 @@ pub struct Situation {
     /// What steps cost.
     pub costs: Costs,
     /// What a person wants.
-    pub preferences: Preferences,
+    pub preferences: AlgorithmPreferences,
 }
 
 /// How the members of a communicator lie in parts of one kind inside their machines.
@@ -34,7 +34,7 @@ pub struct Level {
     /// What kind of parts these are, which tells what crossing from one to another costs.
     pub width: Width,
     /// Which members are in the same part; on different machines none are.
-    pub layout: Layout,
+    pub layout: ProcessLayout,
 }
 
 /// The kinds of parts of a machine that matter for the way between processes, from the widest to
@@ -51,7 +51,7 @@ pub enum Width {
 
 /// How the members of a communicator lie on machines, or in parts of these.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Layout {
+pub struct ProcessLayout {
     size: u32,
     /// By rank: the lowest rank of those on the same machine. Empty where there is one machine.
     firsts: Vec<u32>,
@@ -67,7 +67,7 @@ pub struct Layout {
 impl Situation {
     /// `size` processes of one machine that have a core each, and nothing special.
     pub fn plain(size: u32) -> Self {
-        Self { layout: Layout::near(size), cores: size, ..Self::default() }
+        Self { layout: ProcessLayout::near(size), cores: size, ..Self::default() }
     }
 
     /// The same situation of a crowded communicator, on so many cores.
@@ -81,12 +81,12 @@ impl Situation {
     }
 
     /// The widest parts in which members lie: the machines, if there are several.
-    pub fn widest(&self) -> &Layout {
+    pub fn widest(&self) -> &ProcessLayout {
         self.parts(0)
     }
 
     /// The parts of a level, counted from the widest on; they are machines, if there are several.
-    pub(crate) fn parts(&self, level: usize) -> &Layout {
+    pub(crate) fn parts(&self, level: usize) -> &ProcessLayout {
         let inside = self.levels.get(level).filter(|_| self.layout.nodes == 1);
         inside.map_or(&self.layout, |level| &level.layout)
     }
@@ -125,13 +125,13 @@ impl Level {
     /// the widest to the narrowest, in which one each member is. Parts of one number in different
     /// parts of the level above are different ones. A level that divides no part of the one above
     /// is left out; so there is none below parts that have a member each.
-    pub fn all(machines: &Layout, parts: &[(Width, Vec<u32>)]) -> Vec<Self> {
+    pub fn all(machines: &ProcessLayout, parts: &[(Width, Vec<u32>)]) -> Vec<Self> {
         let mut levels: Vec<Self> = Vec::new();
         for (width, numbers) in parts {
             let above = levels.last().map_or(machines, |level| &level.layout);
             let inside: Vec<(u32, u32)> =
                 (0..).zip(numbers).map(|(rank, number)| (above.first(rank), *number)).collect();
-            let layout = Layout::of(&inside);
+            let layout = ProcessLayout::of(&inside);
             if layout.nodes > above.nodes {
                 levels.push(Self { width: *width, layout });
             }
@@ -140,13 +140,13 @@ impl Level {
     }
 }
 
-impl Default for Layout {
+impl Default for ProcessLayout {
     fn default() -> Self {
         Self::near(1)
     }
 }
 
-impl Layout {
+impl ProcessLayout {
     /// `size` members on one machine.
     pub fn near(size: u32) -> Self {
         Self {
@@ -269,19 +269,19 @@ mod tests {
 
     #[test]
     fn layouts_count_who_talks_to_other_machines() {
-        let layout = Layout::on_nodes(&[7, 7, 7, 2, 2]);
+        let layout = ProcessLayout::on_nodes(&[7, 7, 7, 2, 2]);
         assert_eq!((layout.nodes(), layout.largest(), layout.elsewhere()), (2, 3, 2));
         assert_eq!([0, 1, 2, 3, 4].map(|rank| layout.first(rank)), [0, 0, 0, 3, 3]);
         assert_eq!([1, 2, 4].map(|distance| layout.leaving(distance)), [1, 2, 1]);
-        assert_eq!(Layout::on_nodes(&[5; 4]), Layout::near(4));
-        assert_eq!(Layout::near(4).leaving(2), 0);
-        assert_eq!(Layout::on_nodes(&[3, 2, 1, 0, 7]), Layout::apart(5));
-        assert!(layout.is_consecutive() && !Layout::on_nodes(&[0, 1, 0]).is_consecutive());
+        assert_eq!(ProcessLayout::on_nodes(&[5; 4]), ProcessLayout::near(4));
+        assert_eq!(ProcessLayout::near(4).leaving(2), 0);
+        assert_eq!(ProcessLayout::on_nodes(&[3, 2, 1, 0, 7]), ProcessLayout::apart(5));
+        assert!(layout.is_consecutive() && !ProcessLayout::on_nodes(&[0, 1, 0]).is_consecutive());
     }
 
     #[test]
     fn levels_that_divide_nothing_are_left_out() {
-        let machines = Layout::near(8);
+        let machines = ProcessLayout::near(8);
         let of = |parts: [[u32; 8]; 3]| {
             let parts = Width::ALL.into_iter().zip(parts.map(Vec::from)).collect::<Vec<_>>();
             Level::all(&machines, &parts)
@@ -293,12 +293,12 @@ mod tests {
         assert_eq!(widths(&of([[0; 8], packages, packages])), [Width::NumaNode]);
         let all = of([packages, [0, 0, 1, 1, 2, 2, 3, 3], [0, 1, 2, 3, 4, 5, 6, 7]]);
         assert_eq!(widths(&all), Width::ALL);
-        assert_eq!(all[2].layout, Layout::apart(8));
+        assert_eq!(all[2].layout, ProcessLayout::apart(8));
         // The caches of each package are numbered from zero.
         let nested = of([packages, packages, [0, 0, 1, 1, 0, 0, 1, 1]]);
         assert_eq!(nested[1].layout, all[1].layout);
         // Nothing is inside what has one member each.
-        let apart = Layout::apart(8);
+        let apart = ProcessLayout::apart(8);
         assert_eq!(Level::all(&apart, &[(Width::Cache, vec![0; 8])]), []);
     }
 

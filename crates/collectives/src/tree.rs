@@ -7,7 +7,7 @@ use crate::member::Member;
 
 /// How a tree branches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Shape {
+pub enum Branching {
     /// The root is the parent of all: each message crosses once, and no process waits for more
     /// than one other, but the root has as many messages as there are processes.
     Star,
@@ -21,7 +21,7 @@ pub enum Shape {
 pub(crate) struct Tree {
     root: u32,
     size: u32,
-    shape: Shape,
+    shape: Branching,
     /// Distance of the process from the root, in ranks.
     pub position: u32,
 }
@@ -35,7 +35,7 @@ pub(crate) struct Subtree {
 
 /// A part of a subtree whose ranks follow each other without beginning again at zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Run {
+pub(crate) struct RankRun {
     /// Positions of the subtree that come before.
     pub offset: usize,
     pub first_rank: usize,
@@ -43,7 +43,7 @@ pub(crate) struct Run {
 }
 
 impl Tree {
-    pub fn new(member: Member, root: u32, shape: Shape) -> Self {
+    pub fn new(member: Member, root: u32, shape: Branching) -> Self {
         let position = member.above(member.size - root);
         Self { root, size: member.size, shape, position }
     }
@@ -70,8 +70,8 @@ impl Tree {
     pub fn own(&self) -> Subtree {
         let size = match self.shape {
             _ if self.is_root() => self.size,
-            Shape::Star => 1,
-            Shape::Binomial => lowest_bit(self.position).min(self.size - self.position),
+            Branching::Star => 1,
+            Branching::Binomial => lowest_bit(self.position).min(self.size - self.position),
         };
         Subtree { top: self.position, size }
     }
@@ -81,12 +81,12 @@ impl Tree {
         let own = self.own();
         let shape = self.shape;
         let count = match shape {
-            Shape::Star => own.size - 1,
-            Shape::Binomial => u32::BITS - (own.size - 1).leading_zeros(),
+            Branching::Star => own.size - 1,
+            Branching::Binomial => u32::BITS - (own.size - 1).leading_zeros(),
         };
         (0..count).map(move |number| match shape {
-            Shape::Star => Subtree { top: own.top + number + 1, size: 1 },
-            Shape::Binomial => {
+            Branching::Star => Subtree { top: own.top + number + 1, size: 1 },
+            Branching::Binomial => {
                 let distance = 1 << number;
                 Subtree { top: own.top + distance, size: distance.min(own.size - distance) }
             }
@@ -94,19 +94,19 @@ impl Tree {
     }
 
     /// The one or two runs of ranks that make up `subtree`.
-    pub fn runs(&self, subtree: Subtree) -> impl Iterator<Item = Run> + use<> {
+    pub fn runs(&self, subtree: Subtree) -> impl Iterator<Item = RankRun> + use<> {
         let first_rank = self.rank(subtree.top);
         let before_wrap = subtree.size.min(self.size - first_rank) as usize;
-        let head = Run { offset: 0, first_rank: first_rank as usize, count: before_wrap };
+        let head = RankRun { offset: 0, first_rank: first_rank as usize, count: before_wrap };
         let rest = subtree.size as usize - before_wrap;
-        let tail = Run { offset: before_wrap, first_rank: 0, count: rest };
+        let tail = RankRun { offset: before_wrap, first_rank: 0, count: rest };
         std::iter::once(head).chain((rest > 0).then_some(tail))
     }
 
     fn parent_position(&self) -> u32 {
         match self.shape {
-            Shape::Star => 0,
-            Shape::Binomial => self.position - lowest_bit(self.position),
+            Branching::Star => 0,
+            Branching::Binomial => self.position - lowest_bit(self.position),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use datatype::reduction::{Operator, reduce, supports};
-use datatype::{Kind, Precision, Predefined};
+use datatype::{Precision, Predefined, ValueKind};
 
 /// Bytes of an operand, about: two of them, and what they are refilled from, stay near the core.
 const OPERAND_BYTES: usize = 16 << 10;
@@ -105,11 +105,11 @@ fn operand(element: Predefined, bytes: usize, seed: u32) -> Vec<u8> {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let eighths = state >> 29;
         match element.kind() {
-            Kind::Complex(precision) => {
-                operand.extend(number(Kind::Real(precision), element.size() / 2, eighths));
-                operand.extend(number(Kind::Real(precision), element.size() / 2, eighths ^ 5));
+            ValueKind::Complex(precision) => {
+                operand.extend(number(ValueKind::Real(precision), element.size() / 2, eighths));
+                operand.extend(number(ValueKind::Real(precision), element.size() / 2, eighths ^ 5));
             }
-            Kind::Pair(value, index) => {
+            ValueKind::Pair(value, index) => {
                 operand.extend(number(value.kind(), value.size(), eighths));
                 operand.extend(number(index.kind(), index.size(), eighths ^ 3));
             }
@@ -119,14 +119,14 @@ fn operand(element: Predefined, bytes: usize, seed: u32) -> Vec<u8> {
     operand
 }
 
-fn number(kind: Kind, size: usize, eighths: u32) -> Vec<u8> {
+fn number(kind: ValueKind, size: usize, eighths: u32) -> Vec<u8> {
     let eighths = u128::from(eighths);
     let bits = match kind {
-        Kind::Real(Precision::Half) => 0x3c00 | eighths << 7,
-        Kind::Real(Precision::Single) => 0x3f80_0000 | eighths << 20,
-        Kind::Real(Precision::Double) => 0x3ff << 52 | eighths << 49,
-        Kind::Real(Precision::Extended) => 0x3fff << 64 | (8 + eighths) << 60,
-        Kind::Real(Precision::Quadruple) => 0x3fff << 112 | eighths << 109,
+        ValueKind::Real(Precision::Half) => 0x3c00 | eighths << 7,
+        ValueKind::Real(Precision::Single) => 0x3f80_0000 | eighths << 20,
+        ValueKind::Real(Precision::Double) => 0x3ff << 52 | eighths << 49,
+        ValueKind::Real(Precision::Extended) => 0x3fff << 64 | (8 + eighths) << 60,
+        ValueKind::Real(Precision::Quadruple) => 0x3fff << 112 | eighths << 109,
         _ => eighths,
     };
     bits.to_ne_bytes()[..size].to_vec()

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use base::Result;
 
 use crate::construction::{
-    ArrayOrder, Construction, DistributedDimension, Distribution, DistributionArgument, Form,
-    StructBlock, SubarrayDimension,
+    ArgumentForm, ArrayOrder, Construction, DistributedDimension, Distribution,
+    DistributionArgument, StructBlock, SubarrayDimension,
 };
 use crate::datatype::Datatype;
 use crate::geometry::too_large;
@@ -121,7 +121,7 @@ fn row(of: &Arc<Datatype>, count: i64, stride: i64) -> Result<Arc<Datatype>> {
 }
 
 fn create(construction: Construction) -> Result<Arc<Datatype>> {
-    Datatype::create(construction, Form::Int)
+    Datatype::create(construction, ArgumentForm::Int)
 }
 
 fn fastest_first<T>(dimensions: &[T], order: ArrayOrder) -> Box<dyn Iterator<Item = &T> + '_> {

@@ -8,7 +8,7 @@ use crate::predefined::Predefined;
 /// Which form of the C call gave the arguments; it decides how contents tell them
 /// (section 5.1.13).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Form {
+pub enum ArgumentForm {
     /// The call with `int` and `MPI_Aint` arguments.
     Int,
     /// The call with the suffix `_c`, whose counts and displacements are `MPI_Count`.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base::Result;
 
 use crate::construction::{
-    ArrayOrder, Construction, DistributedDimension, Form, StructBlock, SubarrayDimension,
+    ArgumentForm, ArrayOrder, Construction, DistributedDimension, StructBlock, SubarrayDimension,
 };
 use crate::datatype::Datatype;
 
@@ -109,5 +109,5 @@ impl Datatype {
 }
 
 fn create(construction: Construction) -> Result<Arc<Datatype>> {
-    Datatype::create(construction, Form::Int)
+    Datatype::create(construction, ArgumentForm::Int)
 }

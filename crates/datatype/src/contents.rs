@@ -6,8 +6,8 @@ use std::sync::Arc;
 use base::{Error, ErrorClass, Result};
 
 use crate::construction::{
-    ArrayOrder, Construction, DistributedDimension, Distribution, DistributionArgument, Form,
-    SubarrayDimension,
+    ArgumentForm, ArrayOrder, Construction, DistributedDimension, Distribution,
+    DistributionArgument, SubarrayDimension,
 };
 use crate::datatype::Datatype;
 
@@ -35,7 +35,7 @@ pub enum Combiner {
 
 /// How many arguments of each kind [`Contents`] has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Envelope {
+pub struct ContentsCounts {
     /// The constructor.
     pub combiner: Combiner,
     /// Arguments of type `int`.
@@ -101,9 +101,9 @@ impl Datatype {
     }
 
     /// The constructor and how many arguments of each kind it was given.
-    pub fn envelope(&self) -> Envelope {
+    pub fn envelope(&self) -> ContentsCounts {
         let contents = list(self);
-        Envelope {
+        ContentsCounts {
             combiner: self.combiner(),
             integers: contents.integers.len(),
             addresses: contents.addresses.len(),
@@ -126,7 +126,7 @@ impl Datatype {
 }
 
 fn list(datatype: &Datatype) -> Contents {
-    let mut list = List { form: datatype.form(), contents: Contents::default() };
+    let mut list = ArgumentLists { form: datatype.form(), contents: Contents::default() };
     match datatype.construction() {
         Construction::Named(_) => {}
         Construction::Duplicate(of) => list.datatype(of),
@@ -194,28 +194,28 @@ fn list(datatype: &Datatype) -> Contents {
 }
 
 /// Puts arguments where the form of the call says.
-struct List {
-    form: Form,
+struct ArgumentLists {
+    form: ArgumentForm,
     contents: Contents,
 }
 
-impl List {
+impl ArgumentLists {
     /// Arguments that are `int` in one form, and `MPI_Count` in the other.
     fn counts(&mut self, values: &[i64]) {
         match self.form {
-            Form::Int => {
+            ArgumentForm::Int => {
                 let values = values.iter().map(|&value| ContentInteger::Value(value));
                 self.contents.integers.extend(values);
             }
-            Form::Large => self.contents.large_counts.extend_from_slice(values),
+            ArgumentForm::Large => self.contents.large_counts.extend_from_slice(values),
         }
     }
 
     /// Arguments that are `MPI_Aint` in one form, and `MPI_Count` in the other.
     fn addresses(&mut self, values: &[i64]) {
         match self.form {
-            Form::Int => self.contents.addresses.extend_from_slice(values),
-            Form::Large => self.contents.large_counts.extend_from_slice(values),
+            ArgumentForm::Int => self.contents.addresses.extend_from_slice(values),
+            ArgumentForm::Large => self.contents.large_counts.extend_from_slice(values),
         }
     }
 

@@ -9,10 +9,10 @@ use memory::{Layout, Segment};
 
 use crate::array;
 use crate::blocks::visit_blocks;
-use crate::construction::{Construction, Form};
+use crate::construction::{ArgumentForm, Construction};
 use crate::fortran;
 use crate::geometry::{Geometry, Sum, too_large};
-use crate::plan::Plan;
+use crate::plan::TypePlan;
 use crate::predefined::Predefined;
 use crate::validate::validate;
 
@@ -22,20 +22,20 @@ use crate::validate::validate;
 #[derive(Debug)]
 pub struct Datatype {
     construction: Construction,
-    form: Form,
+    form: ArgumentForm,
     /// The datatype with the same data at the same places, where this one is only another view of
     /// it: a duplicate, a resized one, an array in terms of vectors.
     base: Option<Arc<Datatype>>,
     geometry: Geometry,
     /// How many datatypes stand between this one and the predefined ones, at most.
     depth: usize,
-    plan: OnceLock<Arc<Plan>>,
+    plan: OnceLock<Arc<TypePlan>>,
     committed: AtomicBool,
 }
 
 /// A datatype that is used for a while: a predefined one is there for ever, so that nobody has to
 /// count its users.
-pub type Lent = Cow<'static, Arc<Datatype>>;
+pub type BorrowedDatatype = Cow<'static, Arc<Datatype>>;
 
 impl Datatype {
     /// The datatype that `construction` describes, with arguments that came in `form`.
@@ -44,7 +44,7 @@ impl Datatype {
     /// - class `Count` for a negative count, `Arg` for other values that the standard forbids;
     /// - class `Arg` if size or bounds exceed 2^63-1 bytes;
     /// - class `Type` if datatypes are nested more than 2,000 deep.
-    pub fn create(construction: Construction, form: Form) -> Result<Arc<Datatype>> {
+    pub fn create(construction: Construction, form: ArgumentForm) -> Result<Arc<Datatype>> {
         validate(&construction)?;
         let base = base_of(&construction)?;
         let geometry = geometry_of(&construction, base.as_ref())?;
@@ -146,7 +146,7 @@ impl Datatype {
     }
 
     /// Which form of call made it.
-    pub fn form(&self) -> Form {
+    pub fn form(&self) -> ArgumentForm {
         self.form
     }
 
@@ -201,8 +201,8 @@ impl Datatype {
     }
 
     #[inline]
-    pub(crate) fn plan(&self) -> &Arc<Plan> {
-        self.plan.get_or_init(|| Arc::new(Plan::compile(self)))
+    pub(crate) fn plan(&self) -> &Arc<TypePlan> {
+        self.plan.get_or_init(|| Arc::new(TypePlan::compile(self)))
     }
 
     pub(crate) fn base(&self) -> Option<&Arc<Datatype>> {
@@ -219,7 +219,7 @@ static NAMED: LazyLock<Vec<Arc<Datatype>>> = LazyLock::new(|| {
         let geometry = Geometry::of_named(named);
         let datatype = Datatype {
             construction: Construction::Named(named),
-            form: Form::Int,
+            form: ArgumentForm::Int,
             base: None,
             geometry,
             depth: 0,

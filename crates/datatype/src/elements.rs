@@ -3,7 +3,7 @@
 use crate::blocks::visit_blocks;
 use crate::construction::Construction;
 use crate::datatype::Datatype;
-use crate::predefined::{Kind, Predefined};
+use crate::predefined::{Predefined, ValueKind};
 
 impl Datatype {
     /// How many whole elements `bytes` bytes of data are, as `MPI_Get_count` tells it (section
@@ -36,7 +36,7 @@ impl Datatype {
         }
         if let Construction::Named(named) = self.construction() {
             return match named.kind() {
-                Kind::Pair(value, _) if value.size() == bytes => Some(1),
+                ValueKind::Pair(value, _) if value.size() == bytes => Some(1),
                 _ => None,
             };
         }
@@ -84,7 +84,7 @@ impl Datatype {
         };
         for _ in 0..count {
             let mut goes_on = true;
-            if let Some(Kind::Pair(value, index)) = named {
+            if let Some(ValueKind::Pair(value, index)) = named {
                 goes_on = each(value, 1) && each(index, 1);
             }
             visit_blocks(self.construction(), &mut |block| {

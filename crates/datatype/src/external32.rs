@@ -6,7 +6,7 @@ use memory::Buffer;
 
 use crate::datatype::Datatype;
 use crate::packing::room;
-use crate::predefined::{Kind, Precision, Predefined};
+use crate::predefined::{Precision, Predefined, ValueKind};
 
 mod extended;
 
@@ -117,57 +117,61 @@ const PIECE_BYTES: usize = 2048;
 
 fn encode(named: Predefined, native: &[u8], external: &mut [u8]) -> Result<()> {
     match named.kind() {
-        Kind::Byte | Kind::Packed | Kind::Character => external.copy_from_slice(native),
-        Kind::Signed | Kind::Unsigned | Kind::WideCharacter => {
+        ValueKind::Byte | ValueKind::Packed | ValueKind::Character => {
+            external.copy_from_slice(native)
+        }
+        ValueKind::Signed | ValueKind::Unsigned | ValueKind::WideCharacter => {
             let (low, high) = native.split_at(external.len());
-            let signed = matches!(named.kind(), Kind::Signed);
+            let signed = matches!(named.kind(), ValueKind::Signed);
             let fill = if signed && low[low.len() - 1] >= 0x80 { 0xff } else { 0 };
             if high.iter().any(|&byte| byte != fill) {
                 return Err(unrepresentable(named, native));
             }
             reverse(low, external);
         }
-        Kind::Logical => {
+        ValueKind::Logical => {
             external.fill(0);
             external[external.len() - 1] = u8::from(native.iter().any(|&byte| byte != 0));
         }
-        Kind::Real(Precision::Extended) | Kind::Complex(Precision::Extended) => {
+        ValueKind::Real(Precision::Extended) | ValueKind::Complex(Precision::Extended) => {
             for (native, external) in native.chunks_exact(16).zip(external.chunks_exact_mut(16)) {
                 let native = native.try_into().expect("a chunk of 16 bytes");
                 external.copy_from_slice(&extended::to_quadruple(native).to_be_bytes());
             }
         }
-        Kind::Real(precision) | Kind::Complex(precision) => {
+        ValueKind::Real(precision) | ValueKind::Complex(precision) => {
             reverse_each(precision.bytes(), native, external);
         }
-        Kind::Pair(..) => unreachable!("pairs are converted as value and index"),
+        ValueKind::Pair(..) => unreachable!("pairs are converted as value and index"),
     }
     Ok(())
 }
 
 fn decode(named: Predefined, external: &[u8], native: &mut [u8]) {
     match named.kind() {
-        Kind::Byte | Kind::Packed | Kind::Character => native.copy_from_slice(external),
-        Kind::Signed | Kind::Unsigned | Kind::WideCharacter => {
+        ValueKind::Byte | ValueKind::Packed | ValueKind::Character => {
+            native.copy_from_slice(external)
+        }
+        ValueKind::Signed | ValueKind::Unsigned | ValueKind::WideCharacter => {
             let (low, high) = native.split_at_mut(external.len());
             reverse(external, low);
-            let negative = matches!(named.kind(), Kind::Signed) && external[0] >= 0x80;
+            let negative = matches!(named.kind(), ValueKind::Signed) && external[0] >= 0x80;
             high.fill(if negative { 0xff } else { 0 });
         }
-        Kind::Logical => {
+        ValueKind::Logical => {
             native.fill(0);
             native[0] = u8::from(external.iter().any(|&byte| byte != 0));
         }
-        Kind::Real(Precision::Extended) | Kind::Complex(Precision::Extended) => {
+        ValueKind::Real(Precision::Extended) | ValueKind::Complex(Precision::Extended) => {
             for (external, native) in external.chunks_exact(16).zip(native.chunks_exact_mut(16)) {
                 let bits = u128::from_be_bytes(external.try_into().expect("a chunk of 16 bytes"));
                 native.copy_from_slice(&extended::from_quadruple(bits));
             }
         }
-        Kind::Real(precision) | Kind::Complex(precision) => {
+        ValueKind::Real(precision) | ValueKind::Complex(precision) => {
             reverse_each(precision.bytes(), external, native);
         }
-        Kind::Pair(..) => unreachable!("pairs are converted as value and index"),
+        ValueKind::Pair(..) => unreachable!("pairs are converted as value and index"),
     }
 }
 

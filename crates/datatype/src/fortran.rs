@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use base::{Error, ErrorClass, Result};
 
-use crate::construction::{Construction, Form};
+use crate::construction::{ArgumentForm, Construction};
 use crate::datatype::Datatype;
-use crate::predefined::{Kind, Precision, Predefined};
+use crate::predefined::{Precision, Predefined, ValueKind};
 
 /// Which family of types `MPI_Type_match_size` looks in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,7 +27,7 @@ impl Datatype {
     /// # Errors
     /// Class `Arg` if there is no such type.
     pub fn fortran_real(precision: Option<i32>, range: Option<i32>) -> Result<Arc<Datatype>> {
-        Datatype::create(Construction::FortranReal { precision, range }, Form::Int)
+        Datatype::create(Construction::FortranReal { precision, range }, ArgumentForm::Int)
     }
 
     /// The datatype of complex numbers of `selected_real_kind(precision, range)`.
@@ -35,7 +35,7 @@ impl Datatype {
     /// # Errors
     /// Class `Arg` if there is no such type.
     pub fn fortran_complex(precision: Option<i32>, range: Option<i32>) -> Result<Arc<Datatype>> {
-        Datatype::create(Construction::FortranComplex { precision, range }, Form::Int)
+        Datatype::create(Construction::FortranComplex { precision, range }, ArgumentForm::Int)
     }
 
     /// The datatype of `selected_int_kind(range)`.
@@ -43,7 +43,7 @@ impl Datatype {
     /// # Errors
     /// Class `Arg` if there is no such type.
     pub fn fortran_integer(range: i32) -> Result<Arc<Datatype>> {
-        Datatype::create(Construction::FortranInteger { range }, Form::Int)
+        Datatype::create(Construction::FortranInteger { range }, ArgumentForm::Int)
     }
 
     /// The named datatype of a variable of `class` with `size` bytes.
@@ -81,7 +81,7 @@ impl Datatype {
     /// The named pair of `value` and `index` for `MPI_MAXLOC` and `MPI_MINLOC`, if there is one
     /// (section 6.9.4).
     pub fn value_index(value: Predefined, index: Predefined) -> Option<Predefined> {
-        let wanted = Kind::Pair(value, index);
+        let wanted = ValueKind::Pair(value, index);
         Predefined::ALL.iter().copied().find(|named| named.kind() == wanted)
     }
 }

@@ -3,7 +3,7 @@
 use base::{Error, ErrorClass, Result};
 
 use crate::blocks::Block;
-use crate::predefined::{Kind, Predefined};
+use crate::predefined::{Predefined, ValueKind};
 
 /// The numbers that a type map has, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,33 +21,33 @@ pub(crate) struct Geometry {
     pub markers: Option<(isize, isize)>,
     /// The largest alignment of a basic element; 1 where there is none.
     pub alignment: usize,
-    pub content: Content,
+    pub content: BasicElements,
     /// As `content`, but with pairs whole, as operations of reductions see them.
-    pub operands: Content,
+    pub operands: BasicElements,
 }
 
 /// Which basic elements a type map has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Content {
+pub(crate) enum BasicElements {
     None,
     Only(Predefined),
     Mixed,
 }
 
-impl Content {
+impl BasicElements {
     /// What all basic elements are, if they are all the same.
     pub fn only(self) -> Option<Predefined> {
         match self {
-            Content::Only(named) => Some(named),
-            Content::None | Content::Mixed => None,
+            BasicElements::Only(named) => Some(named),
+            BasicElements::None | BasicElements::Mixed => None,
         }
     }
 
     fn and(self, other: Self) -> Self {
         match (self, other) {
-            (Content::None, content) | (content, Content::None) => content,
+            (BasicElements::None, content) | (content, BasicElements::None) => content,
             (one, other) if one == other => one,
-            _ => Content::Mixed,
+            _ => BasicElements::Mixed,
         }
     }
 }
@@ -55,11 +55,11 @@ impl Content {
 impl Geometry {
     pub fn of_named(named: Predefined) -> Self {
         let (elements, content, end) = match named.kind() {
-            Kind::Pair(value, index) => {
-                let content = Content::Only(value).and(Content::Only(index));
+            ValueKind::Pair(value, index) => {
+                let content = BasicElements::Only(value).and(BasicElements::Only(index));
                 (2, content, named.index_displacement() + index.size())
             }
-            _ => (1, Content::Only(named), named.size()),
+            _ => (1, BasicElements::Only(named), named.size()),
         };
         Self {
             size: named.size(),
@@ -69,7 +69,7 @@ impl Geometry {
             markers: None,
             alignment: named.alignment(),
             content,
-            operands: Content::Only(named),
+            operands: BasicElements::Only(named),
         }
     }
 
@@ -92,8 +92,8 @@ pub(crate) struct Sum {
     span: Option<(i128, i128)>,
     markers: Option<(i128, i128)>,
     alignment: usize,
-    content: Content,
-    operands: Content,
+    content: BasicElements,
+    operands: BasicElements,
     overflow: bool,
 }
 
@@ -106,8 +106,8 @@ impl Sum {
             span: None,
             markers: None,
             alignment: 1,
-            content: Content::None,
-            operands: Content::None,
+            content: BasicElements::None,
+            operands: BasicElements::None,
             overflow: false,
         }
     }
@@ -124,7 +124,7 @@ impl Sum {
         let total = block.count.saturating_mul(block.length);
         self.size = self.size.saturating_add(total.saturating_mul(part.size as i128));
         self.elements = self.elements.saturating_add(total.saturating_mul(part.elements as i128));
-        let reach = Reach::of(block, part.extent() as i128);
+        let reach = ShiftRange::of(block, part.extent() as i128);
         self.data = union(self.data, part.data.map(|range| reach.apply(range)));
         self.span = union(self.span, part.span.map(|range| reach.apply(range)));
         self.markers = union(self.markers, part.markers.map(|range| reach.apply(range)));
@@ -175,13 +175,13 @@ pub(crate) fn too_large() -> Error {
 }
 
 /// How far the elements of a block are shifted, at least and at most.
-struct Reach {
+struct ShiftRange {
     low: i128,
     high: i128,
     overflow: bool,
 }
 
-impl Reach {
+impl ShiftRange {
     fn of(block: &Block<'_>, extent: i128) -> Self {
         let along = (block.length - 1).checked_mul(extent);
         let across =

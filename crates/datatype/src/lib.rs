@@ -25,11 +25,11 @@ pub mod reduction;
 mod validate;
 
 pub use construction::{
-    ArrayOrder, Construction, DistributedDimension, Distribution, DistributionArgument, Form,
-    StructBlock, SubarrayDimension,
+    ArgumentForm, ArrayOrder, Construction, DistributedDimension, Distribution,
+    DistributionArgument, StructBlock, SubarrayDimension,
 };
-pub use contents::{Combiner, ContentInteger, Contents, Envelope};
-pub use datatype::{Datatype, Lent};
+pub use contents::{Combiner, ContentInteger, Contents, ContentsCounts};
+pub use datatype::{BorrowedDatatype, Datatype};
 pub use fortran::TypeClass;
 pub use packing::{pack, unpack};
-pub use predefined::{Kind, Precision, Predefined};
+pub use predefined::{Precision, Predefined, ValueKind};

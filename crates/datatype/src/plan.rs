@@ -5,16 +5,16 @@ mod node;
 mod sinks;
 mod walk;
 
-use memory::{Layout, Memory, Segment};
+use memory::{AddressRange, Layout, Segment};
 
 use crate::datatype::Datatype;
-use node::{Node, Shape};
-use sinks::{Packer, Teller, Unpacker};
-use walk::{Sink, walk, walk_repeated, walk_turns};
+use node::{Node, NodeShape};
+use sinks::{Packer, RunVisitor, Unpacker};
+use walk::{RunSink, walk, walk_repeated, walk_turns};
 
 /// Where the bytes of one element lie, and how elements follow each other.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct TypePlan {
     /// The bytes of one element; `None` where it has none.
     node: Option<Node>,
     /// What is repeated when there are several elements, and how often it is in one: the node
@@ -27,7 +27,7 @@ pub(crate) struct Plan {
     runs: usize,
 }
 
-impl Plan {
+impl TypePlan {
     pub fn compile(datatype: &Datatype) -> Self {
         let node = compile::node_of(datatype);
         let extent = datatype.extent();
@@ -55,7 +55,7 @@ impl Plan {
     #[inline]
     pub fn run(&self, count: usize) -> Option<Segment> {
         match &self.node {
-            Some(Node { shape: Shape::Run, displacement, size })
+            Some(Node { shape: NodeShape::Run, displacement, size })
                 if count <= 1 || self.extent == *size as isize =>
             {
                 let displacement = if count == 0 { 0 } else { *displacement };
@@ -68,7 +68,7 @@ impl Plan {
     }
 
     /// Shows `sink` the packed bytes `offset .. offset + length` of `count` elements.
-    fn walk<S: Sink>(&self, count: usize, offset: usize, length: usize, sink: &mut S) {
+    fn walk<S: RunSink>(&self, count: usize, offset: usize, length: usize, sink: &mut S) {
         let Some(node) = &self.node else {
             assert!(length == 0, "{length} bytes of a datatype without data");
             return;
@@ -98,7 +98,7 @@ impl Plan {
     }
 }
 
-impl Layout for Plan {
+impl Layout for TypePlan {
     fn size(&self) -> usize {
         self.size
     }
@@ -126,15 +126,15 @@ impl Layout for Plan {
         length: usize,
         each: &mut dyn FnMut(Segment) -> bool,
     ) {
-        self.walk(count, offset, length, &mut Teller { each });
+        self.walk(count, offset, length, &mut RunVisitor { each });
     }
 
-    fn pack(&self, memory: &Memory, count: usize, offset: usize, out: &mut [u8]) {
+    fn pack(&self, memory: &AddressRange, count: usize, offset: usize, out: &mut [u8]) {
         let length = out.len();
         self.walk(count, offset, length, &mut Packer { memory, rest: out });
     }
 
-    fn unpack(&self, memory: &Memory, count: usize, offset: usize, data: &[u8]) {
+    fn unpack(&self, memory: &AddressRange, count: usize, offset: usize, data: &[u8]) {
         self.walk(count, offset, data.len(), &mut Unpacker { memory, rest: data });
     }
 }

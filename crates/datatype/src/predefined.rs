@@ -30,7 +30,7 @@ impl Precision {
 
 /// What a named datatype's bytes mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum ValueKind {
     /// Bytes without a meaning (`MPI_BYTE`).
     Byte,
     /// Bytes that `MPI_Pack` made (`MPI_PACKED`).
@@ -76,15 +76,15 @@ macro_rules! predefined {
             }
 
             /// What the bytes mean.
-            pub const fn kind(self) -> Kind {
+            pub const fn kind(self) -> ValueKind {
                 match self { $(Predefined::$variant => $kind,)* }
             }
         }
     };
 }
 
-use Kind::{Byte, Character, Complex, Logical, Packed, Pair, Real, Signed, Unsigned};
 use Precision::{Double, Extended, Half, Quadruple, Single};
+use ValueKind::{Byte, Character, Complex, Logical, Packed, Pair, Real, Signed, Unsigned};
 
 predefined! {
     Aint = "MPI_AINT", 8, Signed;
@@ -127,7 +127,7 @@ predefined! {
     TwoInteger = "MPI_2INTEGER", 8, Pair(Predefined::FortranInteger, Predefined::FortranInteger);
     Bool = "MPI_C_BOOL", 1, Logical;
     CxxBool = "MPI_CXX_BOOL", 1, Logical;
-    Wchar = "MPI_WCHAR", 4, Kind::WideCharacter;
+    Wchar = "MPI_WCHAR", 4, ValueKind::WideCharacter;
     Int8 = "MPI_INT8_T", 1, Signed;
     Uint8 = "MPI_UINT8_T", 1, Unsigned;
     Char = "MPI_CHAR", 1, Character;

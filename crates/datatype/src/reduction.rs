@@ -25,7 +25,7 @@ use self::element::{
 };
 use self::half::{HalfBits, apply_to_halves};
 use self::wide::{Extended, Quadruple};
-use crate::predefined::{Kind, Precision, Predefined};
+use crate::predefined::{Precision, Predefined, ValueKind};
 
 macro_rules! operators {
     ($($variant:ident = $name:literal;)*) => {
@@ -120,12 +120,12 @@ type Combine = fn(&[u8], &mut [u8]);
 
 /// An operation on the elements of one datatype.
 #[derive(Clone, Copy, Debug)]
-pub struct Kernel {
+pub struct ReductionKernel {
     combine: Combine,
     element_bytes: usize,
 }
 
-impl Kernel {
+impl ReductionKernel {
     /// Bytes of one packed element.
     #[inline]
     pub fn element_bytes(&self) -> usize {
@@ -165,9 +165,9 @@ impl Kernel {
 
 /// What combines elements of `element`, if the standard defines `operator` for them.
 #[inline]
-pub fn kernel(operator: Operator, element: Predefined) -> Option<Kernel> {
+pub fn kernel(operator: Operator, element: Predefined) -> Option<ReductionKernel> {
     let element_bytes = element.size();
-    combination(operator, element).map(|combine| Kernel { combine, element_bytes })
+    combination(operator, element).map(|combine| ReductionKernel { combine, element_bytes })
 }
 
 /// The tables of section 6.9.2.
@@ -175,43 +175,43 @@ fn combination(operator: Operator, element: Predefined) -> Option<Combine> {
     match (operator, element.kind()) {
         (Operator::Replace, _) => Some(|incoming, inout| inout.copy_from_slice(incoming)),
         (Operator::NoOperation, _) => Some(|_, _| ()),
-        (_, Kind::Byte) => bits::<u8>(operator),
-        (_, Kind::Signed) => match element.size() {
+        (_, ValueKind::Byte) => bits::<u8>(operator),
+        (_, ValueKind::Signed) => match element.size() {
             1 => integer::<i8>(operator, element),
             2 => integer::<i16>(operator, element),
             4 => integer::<i32>(operator, element),
             8 => integer::<i64>(operator, element),
             _ => integer::<i128>(operator, element),
         },
-        (_, Kind::Unsigned) => match element.size() {
+        (_, ValueKind::Unsigned) => match element.size() {
             1 => integer::<u8>(operator, element),
             2 => integer::<u16>(operator, element),
             4 => integer::<u32>(operator, element),
             _ => integer::<u64>(operator, element),
         },
-        (_, Kind::Logical) => match element.size() {
+        (_, ValueKind::Logical) => match element.size() {
             1 => truth::<u8>(operator),
             2 => truth::<u16>(operator),
             4 => truth::<u32>(operator),
             8 => truth::<u64>(operator),
             _ => truth::<u128>(operator),
         },
-        (_, Kind::Real(precision)) => match precision {
+        (_, ValueKind::Real(precision)) => match precision {
             Precision::Half => extreme::<HalfBits>(operator).or_else(|| halves::<f32>(operator)),
             Precision::Single => real::<f32>(operator),
             Precision::Double => real::<f64>(operator),
             Precision::Extended => extreme::<Extended>(operator).or_else(|| extended(operator)),
             Precision::Quadruple => real::<Quadruple>(operator),
         },
-        (_, Kind::Complex(precision)) => match precision {
+        (_, ValueKind::Complex(precision)) => match precision {
             Precision::Half => halves::<Complex<f32>>(operator),
             Precision::Single => arithmetic::<Complex<f32>>(operator),
             Precision::Double => arithmetic::<Complex<f64>>(operator),
             Precision::Extended => extended_complex(operator),
             Precision::Quadruple => arithmetic::<Complex<Quadruple>>(operator),
         },
-        (_, Kind::Pair(..)) => pair(operator, element),
-        (_, Kind::Packed | Kind::Character | Kind::WideCharacter) => None,
+        (_, ValueKind::Pair(..)) => pair(operator, element),
+        (_, ValueKind::Packed | ValueKind::Character | ValueKind::WideCharacter) => None,
     }
 }
 

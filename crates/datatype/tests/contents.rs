@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use base::ErrorClass;
 use datatype::{
-    Combiner, Construction, ContentInteger, Contents, Datatype, DistributedDimension,
-    DistributionArgument, Form, Predefined, StructBlock, SubarrayDimension,
+    ArgumentForm, Combiner, Construction, ContentInteger, Contents, Datatype, DistributedDimension,
+    DistributionArgument, Predefined, StructBlock, SubarrayDimension,
 };
 use proptest::prelude::*;
 
@@ -21,11 +21,11 @@ struct Reader {
     addresses: std::vec::IntoIter<i64>,
     large: std::vec::IntoIter<i64>,
     datatypes: std::vec::IntoIter<Arc<Datatype>>,
-    form: Form,
+    form: ArgumentForm,
 }
 
 impl Reader {
-    fn new(contents: Contents, form: Form) -> Self {
+    fn new(contents: Contents, form: ArgumentForm) -> Self {
         Self {
             integers: contents.integers.into_iter(),
             addresses: contents.addresses.into_iter(),
@@ -44,8 +44,8 @@ impl Reader {
 
     fn count(&mut self) -> i64 {
         match self.form {
-            Form::Int => self.integer(),
-            Form::Large => self.large.next().unwrap(),
+            ArgumentForm::Int => self.integer(),
+            ArgumentForm::Large => self.large.next().unwrap(),
         }
     }
 
@@ -55,8 +55,8 @@ impl Reader {
 
     fn address(&mut self) -> i64 {
         match self.form {
-            Form::Int => self.addresses.next().unwrap(),
-            Form::Large => self.large.next().unwrap(),
+            ArgumentForm::Int => self.addresses.next().unwrap(),
+            ArgumentForm::Large => self.large.next().unwrap(),
         }
     }
 
@@ -178,7 +178,7 @@ impl Reader {
 proptest! {
     #[test]
     fn contents_build_the_same_datatype(spec in specs::spec(), large: bool) {
-        let form = if large { Form::Large } else { Form::Int };
+        let form = if large { ArgumentForm::Large } else { ArgumentForm::Int };
         let datatype = spec.build(form);
         let envelope = datatype.envelope();
         if envelope.combiner == Combiner::Named {
@@ -191,8 +191,8 @@ proptest! {
         prop_assert_eq!(envelope.large_counts, reader.large.len());
         prop_assert_eq!(envelope.datatypes, reader.datatypes.len());
         match form {
-            Form::Int => prop_assert_eq!(envelope.large_counts, 0),
-            Form::Large => prop_assert_eq!(envelope.addresses, 0),
+            ArgumentForm::Int => prop_assert_eq!(envelope.large_counts, 0),
+            ArgumentForm::Large => prop_assert_eq!(envelope.addresses, 0),
         }
         let construction = reader.construction(envelope.combiner);
         let again = Datatype::create(construction, form).unwrap();
@@ -210,21 +210,21 @@ fn envelopes_count_as_the_tables_of_the_standard() {
         (envelope.integers, envelope.addresses, envelope.large_counts, envelope.datatypes)
     };
     let vector = Construction::Hvector { count: 2, block_length: 1, stride: 8, of: of() };
-    assert_eq!(count(vector.clone(), Form::Int), (2, 1, 0, 1));
-    assert_eq!(count(vector, Form::Large), (0, 0, 3, 1));
+    assert_eq!(count(vector.clone(), ArgumentForm::Int), (2, 1, 0, 1));
+    assert_eq!(count(vector, ArgumentForm::Large), (0, 0, 3, 1));
     let (block_lengths, displacements) = (vec![1, 2, 3], vec![0, 4, 8]);
     let indexed = Construction::Indexed { block_lengths, displacements, of: of() };
-    assert_eq!(count(indexed.clone(), Form::Int), (7, 0, 0, 1));
-    assert_eq!(count(indexed, Form::Large), (0, 0, 7, 1));
+    assert_eq!(count(indexed.clone(), ArgumentForm::Int), (7, 0, 0, 1));
+    assert_eq!(count(indexed, ArgumentForm::Large), (0, 0, 7, 1));
     let block = StructBlock { length: 1, displacement: 0, of: of() };
     let two = Construction::Struct(vec![block.clone(), block]);
-    assert_eq!(count(two.clone(), Form::Int), (3, 2, 0, 2));
-    assert_eq!(count(two, Form::Large), (0, 0, 5, 2));
+    assert_eq!(count(two.clone(), ArgumentForm::Int), (3, 2, 0, 2));
+    assert_eq!(count(two, ArgumentForm::Large), (0, 0, 5, 2));
     let dimensions = vec![SubarrayDimension { size: 4, subsize: 2, start: 1 }; 3];
     let order = datatype::ArrayOrder::C;
     let subarray = Construction::Subarray { dimensions, order, of: of() };
-    assert_eq!(count(subarray.clone(), Form::Int), (11, 0, 0, 1));
-    assert_eq!(count(subarray, Form::Large), (2, 0, 9, 1));
+    assert_eq!(count(subarray.clone(), ArgumentForm::Int), (11, 0, 0, 1));
+    assert_eq!(count(subarray, ArgumentForm::Large), (2, 0, 9, 1));
     let dimension = DistributedDimension {
         global_size: 9,
         distribution: datatype::Distribution::Block,
@@ -233,11 +233,11 @@ fn envelopes_count_as_the_tables_of_the_standard() {
     };
     let dimensions = vec![dimension; 2];
     let darray = Construction::Darray { size: 4, rank: 3, dimensions, order, of: of() };
-    assert_eq!(count(darray.clone(), Form::Int), (12, 0, 0, 1));
-    assert_eq!(count(darray, Form::Large), (10, 0, 2, 1));
+    assert_eq!(count(darray.clone(), ArgumentForm::Int), (12, 0, 0, 1));
+    assert_eq!(count(darray, ArgumentForm::Large), (10, 0, 2, 1));
     let real = Construction::FortranReal { precision: Some(15), range: None };
-    assert_eq!(count(real.clone(), Form::Int), (2, 0, 0, 0));
-    let contents = Datatype::create(real, Form::Int).unwrap().contents().unwrap();
+    assert_eq!(count(real.clone(), ArgumentForm::Int), (2, 0, 0, 0));
+    let contents = Datatype::create(real, ArgumentForm::Int).unwrap().contents().unwrap();
     assert_eq!(contents.integers, [ContentInteger::Value(15), ContentInteger::Undefined]);
     assert_eq!(int.envelope().combiner, Combiner::Named);
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base::ErrorClass;
-use datatype::{Datatype, Kind, Precision, Predefined, StructBlock, pack, unpack};
+use datatype::{Datatype, Precision, Predefined, StructBlock, ValueKind, pack, unpack};
 use memory::Buffer;
 use proptest::prelude::*;
 
@@ -95,25 +95,27 @@ fn packing_appends_at_a_position() {
 fn representable(named: Predefined, seed: u64) -> Vec<u8> {
     let bits = u128::from(seed).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
     match named.kind() {
-        Kind::Pair(value, index) => {
+        ValueKind::Pair(value, index) => {
             [representable(value, seed), representable(index, !seed)].concat()
         }
-        Kind::Logical => {
+        ValueKind::Logical => {
             let mut bytes = vec![0; named.size()];
             bytes[0] = (bits >> 64) as u8 & 1;
             bytes
         }
-        Kind::Real(Precision::Extended) => {
+        ValueKind::Real(Precision::Extended) => {
             let normal = (bits | 1 << 63 | 1 << 64) & ((1 << 80) - 1);
             normal.to_le_bytes().to_vec()
         }
-        Kind::Complex(Precision::Extended) => [
+        ValueKind::Complex(Precision::Extended) => [
             representable(Predefined::LongDouble, seed),
             representable(Predefined::LongDouble, !seed),
         ]
         .concat(),
-        Kind::Complex(_) if named.size() == 32 => [bits, !bits].map(u128::to_le_bytes).concat(),
-        Kind::Signed if named.external32_size() < named.size() => {
+        ValueKind::Complex(_) if named.size() == 32 => {
+            [bits, !bits].map(u128::to_le_bytes).concat()
+        }
+        ValueKind::Signed if named.external32_size() < named.size() => {
             i64::from(bits as i32).to_le_bytes().to_vec()
         }
         _ => {

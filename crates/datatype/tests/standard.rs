@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use base::ErrorClass;
 use datatype::{
-    ArrayOrder, Construction, Datatype, DistributedDimension, Distribution, DistributionArgument,
-    Form, Kind, Predefined, StructBlock, SubarrayDimension, TypeClass,
+    ArgumentForm, ArrayOrder, Construction, Datatype, DistributedDimension, Distribution,
+    DistributionArgument, Predefined, StructBlock, SubarrayDimension, TypeClass, ValueKind,
 };
 use memory::Segment;
 
@@ -256,7 +256,7 @@ fn contiguous_types_are_plain_bytes() {
     for &pair in Predefined::ALL {
         let gaps = pair.extent() != pair.size();
         assert_eq!(named(pair).layout(2).is_some(), gaps, "{pair:?}");
-        assert!(!gaps || matches!(pair.kind(), Kind::Pair(..)));
+        assert!(!gaps || matches!(pair.kind(), ValueKind::Pair(..)));
     }
 }
 
@@ -264,7 +264,8 @@ fn contiguous_types_are_plain_bytes() {
 fn a_duplicate_of_a_predefined_type_is_not_predefined() {
     let int = named(Predefined::Int);
     assert_eq!(int.predefined(), Some(Predefined::Int));
-    let duplicate = Datatype::create(Construction::Duplicate(Arc::clone(int)), Form::Int).unwrap();
+    let duplicate =
+        Datatype::create(Construction::Duplicate(Arc::clone(int)), ArgumentForm::Int).unwrap();
     assert_eq!((duplicate.predefined(), duplicate.size()), (None, 4));
 }
 

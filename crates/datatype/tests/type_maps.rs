@@ -1,6 +1,6 @@
 //! Random nested datatypes against type maps written out as lists.
 
-use datatype::{Datatype, Form, Predefined, reduction};
+use datatype::{ArgumentForm, Datatype, Predefined, reduction};
 use memory::{Buffer, Segment};
 use proptest::prelude::*;
 
@@ -82,7 +82,7 @@ proptest! {
 
     #[test]
     fn geometry_is_that_of_the_type_map(spec in spec()) {
-        check_geometry(&spec.build(Form::Int), &spec.type_map());
+        check_geometry(&spec.build(ArgumentForm::Int), &spec.type_map());
     }
 
     #[test]
@@ -91,7 +91,7 @@ proptest! {
         count in prop_oneof![3 => 0_usize..4, 1 => 30_usize..70],
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
     ) {
-        let datatype = spec.build(Form::Int);
+        let datatype = spec.build(ArgumentForm::Int);
         datatype.commit();
         let map = spec.type_map();
         let count = count.min(3 + 500 / map.entries.len().max(1));
@@ -129,7 +129,7 @@ proptest! {
         to in prop_oneof![spec(), large_blocks()],
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 3),
     ) {
-        let (from, to) = ((from.build(Form::Int), from.type_map()), (to.build(Form::Int), to.type_map()));
+        let (from, to) = ((from.build(ArgumentForm::Int), from.type_map()), (to.build(ArgumentForm::Int), to.type_map()));
         let (read, written) = (from.1.bytes(2), to.1.bytes(2));
         let mut distinct = written.clone();
         distinct.sort_unstable();
@@ -160,7 +160,7 @@ proptest! {
         count in 0_usize..4,
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 2),
     ) {
-        let datatype = spec.build(Form::Int);
+        let datatype = spec.build(ArgumentForm::Int);
         let bytes = spec.type_map().bytes(count);
         let Some(layout) = datatype.layout(count) else {
             prop_assert!(bytes.iter().copied().eq(0..bytes.len() as i64));
@@ -187,7 +187,7 @@ proptest! {
 
     #[test]
     fn basic_elements_are_those_of_the_type_map(spec in spec(), count in 0_usize..3) {
-        let datatype = spec.build(Form::Int);
+        let datatype = spec.build(ArgumentForm::Int);
         let map = spec.type_map();
         let expected: Vec<Predefined> =
             (0..count).flat_map(|_| map.basic().map(|(named, _)| named)).collect();

@@ -14,7 +14,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 use base::{GateId, RailProfile};
-use driver::{Directory, Driver, DriverError, Fill, Reach, Secret, Settings, Sink};
+use driver::{Directory, Driver, DriverError, Fill, PeerReach, Secret, Settings, Sink};
 
 /// The rail to all peers: one socket.
 pub struct Datagram {
@@ -27,7 +27,7 @@ pub struct Datagram {
     /// Random digits: the name of the socket, which lies in no folder and goes away with it.
     card: String,
     /// By gate.
-    peers: Vec<Peer>,
+    peers: Vec<DatagramPeer>,
     inbox: Box<[u8]>,
     outbox: Box<[u8]>,
     /// To whom the datagram in the outbox goes that the system has not taken yet, and its length.
@@ -38,7 +38,7 @@ pub struct Datagram {
 
 /// What is known of a peer.
 #[derive(Clone, Default)]
-enum Peer {
+enum DatagramPeer {
     #[default]
     Unknown,
     Connected(SocketAddr),
@@ -117,10 +117,10 @@ impl Datagram {
         Ok(self.secret.unwrap_or_default())
     }
 
-    fn peer(&mut self, gate: GateId) -> &mut Peer {
+    fn peer(&mut self, gate: GateId) -> &mut DatagramPeer {
         let index = gate.0 as usize;
         if self.peers.len() <= index {
-            self.peers.resize(index + 1, Peer::Unknown);
+            self.peers.resize(index + 1, DatagramPeer::Unknown);
         }
         &mut self.peers[index]
     }
@@ -128,7 +128,7 @@ impl Datagram {
     /// Sends what is held, if the system takes it now.
     fn send_held(&mut self) {
         let Some((gate, length)) = self.held else { return };
-        let Some(Peer::Connected(address)) = self.peers.get(gate.0 as usize) else {
+        let Some(DatagramPeer::Connected(address)) = self.peers.get(gate.0 as usize) else {
             self.held = None;
             return;
         };
@@ -137,7 +137,7 @@ impl Datagram {
                 if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             Err(_) => {
                 self.held = None;
-                *self.peer(gate) = Peer::Gone;
+                *self.peer(gate) = DatagramPeer::Gone;
                 self.lost.push(gate);
             }
             Ok(_) => self.held = None,
@@ -169,12 +169,12 @@ impl Driver for Datagram {
         self.card.clone()
     }
 
-    fn connect(&mut self, gate: GateId) -> Result<Reach, DriverError> {
+    fn connect(&mut self, gate: GateId) -> Result<PeerReach, DriverError> {
         self.secret()?;
         let card = self.directory.card(gate)?;
         let error = |cause| DriverError { message: format!("\"{card}\" is no socket: {cause}") };
-        *self.peer(gate) = Peer::Connected(address(&card).map_err(error)?);
-        Ok(Reach { rails: vec![0], fetches: false })
+        *self.peer(gate) = DatagramPeer::Connected(address(&card).map_err(error)?);
+        Ok(PeerReach { rails: vec![0], fetches: false })
     }
 
     fn has_room(&self, _gate: GateId, _rail: usize) -> bool {
@@ -183,9 +183,9 @@ impl Driver for Datagram {
 
     fn post_packet(&mut self, gate: GateId, _rail: usize, length: usize, fill: Fill<'_>) -> bool {
         match self.peer(gate) {
-            Peer::Connected(_) => {}
-            Peer::Unknown => return false,
-            Peer::Gone => {
+            DatagramPeer::Connected(_) => {}
+            DatagramPeer::Unknown => return false,
+            DatagramPeer::Gone => {
                 self.lost.push(gate);
                 return false;
             }
@@ -221,7 +221,7 @@ impl Driver for Datagram {
     }
 
     fn give_up(&mut self, gate: GateId, _rail: usize) {
-        *self.peer(gate) = Peer::Gone;
+        *self.peer(gate) = DatagramPeer::Gone;
         self.held = self.held.filter(|(to, _)| *to != gate);
         self.lost.retain(|lost| *lost != gate);
     }
@@ -231,7 +231,7 @@ impl Driver for Datagram {
     }
 
     fn has_departed(&self, gate: GateId) -> bool {
-        matches!(self.peers.get(gate.0 as usize), Some(Peer::Gone))
+        matches!(self.peers.get(gate.0 as usize), Some(DatagramPeer::Gone))
     }
 }
 

@@ -5,7 +5,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::sync::{Arc, Mutex};
 
 use base::GateId;
-use driver::conformance::{self, Record};
+use driver::conformance::{self, RecordingSink};
 use driver::{Directory, Driver, DriverError, Secret, Settings};
 
 /// Cards by gate, and a secret.
@@ -62,7 +62,7 @@ fn strangers_are_not_heard() {
     let stranger = UnixDatagram::unbound().unwrap();
     stranger.send_to_addr(b"x", &name).unwrap();
     stranger.send_to_addr(&[2; 35], &name).unwrap();
-    let mut record = Record::default();
+    let mut record = RecordingSink::default();
     two.poll(&mut record);
     assert!(record.packets.is_empty());
 }
@@ -72,7 +72,7 @@ fn a_peer_that_has_gone_is_lost() {
     let [mut one, two] = pair([1, 1]);
     drop(two);
     assert!(one.post_packet(GateId(1), 0, 8, &mut |out| out.fill(1)));
-    let mut record = Record::default();
+    let mut record = RecordingSink::default();
     assert!(one.poll(&mut record));
     assert_eq!((record.lost.len(), one.has_departed(GateId(1))), (1, true));
     assert!(!one.post_packet(GateId(1), 0, 8, &mut |_| panic!("there is no room")));

@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use base::{GateId, RegionToken};
-use driver::{Access, Driver, Regions, Settings};
-use driver_shm::{Card, SharedMemory, Shm};
+use driver::{Driver, RegionAccess, Regions, Settings};
+use driver_shm::{SegmentCard, SharedMemory, Shm};
 use memory::Buffer;
 use sys::cores;
 
@@ -97,7 +97,7 @@ fn receive(gate: u32, crowded: bool, owner: String, shared: &str) -> Outcome<()>
     if !shm.connect(GateId(0))?.fetches {
         return Err("the system does not let this process read its parent's memory".into());
     }
-    let shared = SharedMemory::open(&shared.parse::<Card>()?, WORDS, 0)?;
+    let shared = SharedMemory::open(&shared.parse::<SegmentCard>()?, WORDS, 0)?;
     let into = Buffer::zeroed(LARGEST);
     let mine = FOR_ALL + WORDS_EACH * gate as usize;
     let mut last = 0;
@@ -174,7 +174,7 @@ impl Owner {
         let gates = if for_each { 1..=self.receivers.len() } else { 0..=0 };
         let mut regions = Vec::with_capacity(self.receivers.len());
         for gate in gates {
-            let region = self.shm.declare(&from, Access::Read).ok_or("no region is free")?;
+            let region = self.shm.declare(&from, RegionAccess::Read).ok_or("no region is free")?;
             self.give(gate, region);
             regions.push(region);
         }

@@ -42,9 +42,9 @@ use base::limits::CACHE_LINE;
 use base::slots::SLOT_HEAD_BYTES;
 use driver::DriverError;
 
-use crate::card::Card;
+use crate::card::SegmentCard;
 use crate::manner::Manner;
-use crate::segment::Bell;
+use crate::segment::PeerBell;
 use crate::shared_memory::{Invitation, SharedMemory};
 
 const LINE: usize = CACHE_LINE;
@@ -65,7 +65,7 @@ const TIMED_BYTES: usize = 32 << 10;
 
 /// How the memory of a series is divided.
 #[derive(Clone, Copy, Debug)]
-struct Division {
+struct SeriesMemory {
     /// How many slots each member has.
     slots: usize,
     /// How many bytes each of them holds.
@@ -77,16 +77,16 @@ struct Division {
 /// By [`Series::index`]; the numbers of slots are powers of two. Of small operations many may be underway
 /// in a row, as where the root of broadcasts runs ahead of processes that wait for their turn on a core;
 /// and so of those that are not blocking.
-const DIVISIONS: [Division; SERIES] = {
+const DIVISIONS: [SeriesMemory; SERIES] = {
     let mut all = [
-        Division { slots: 256, bytes: SlotSize::Tiny.bytes(), before: 0 },
-        Division { slots: 64, bytes: SlotSize::Small.bytes(), before: 0 },
-        Division { slots: 32, bytes: SlotSize::Medium.bytes(), before: 0 },
-        Division { slots: 2, bytes: SlotSize::Large.bytes(), before: 0 },
-        Division { slots: 256, bytes: SlotSize::Tiny.bytes(), before: 0 },
-        Division { slots: 64, bytes: SlotSize::Small.bytes(), before: 0 },
-        Division { slots: 16, bytes: SlotSize::Medium.bytes(), before: 0 },
-        Division { slots: 2, bytes: SlotSize::Large.bytes(), before: 0 },
+        SeriesMemory { slots: 256, bytes: SlotSize::Tiny.bytes(), before: 0 },
+        SeriesMemory { slots: 64, bytes: SlotSize::Small.bytes(), before: 0 },
+        SeriesMemory { slots: 32, bytes: SlotSize::Medium.bytes(), before: 0 },
+        SeriesMemory { slots: 2, bytes: SlotSize::Large.bytes(), before: 0 },
+        SeriesMemory { slots: 256, bytes: SlotSize::Tiny.bytes(), before: 0 },
+        SeriesMemory { slots: 64, bytes: SlotSize::Small.bytes(), before: 0 },
+        SeriesMemory { slots: 16, bytes: SlotSize::Medium.bytes(), before: 0 },
+        SeriesMemory { slots: 2, bytes: SlotSize::Large.bytes(), before: 0 },
     ];
     let mut series = 1;
     while series < SERIES {
@@ -96,7 +96,7 @@ const DIVISIONS: [Division; SERIES] = {
     all
 };
 
-impl Division {
+impl SeriesMemory {
     /// An odd number of lines, so that not all slots begin in one set of the caches.
     const fn slot_stride(&self) -> usize {
         (HEADER + self.bytes).next_multiple_of(LINE)
@@ -134,10 +134,10 @@ pub struct Board {
     memory: Rc<SharedMemory>,
     members: usize,
     own: usize,
-    series: [State; SERIES],
+    series: [SeriesState; SERIES],
     manner: Manner,
     /// Those of the other members.
-    bells: Vec<Bell>,
+    bells: Vec<PeerBell>,
 }
 
 /// The operations that count together.
@@ -158,12 +158,12 @@ impl Series {
 
 /// One operation on the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct BoardTurn {
     series: Series,
     number: u64,
 }
 
-impl Turn {
+impl BoardTurn {
     /// The operation after this one in its series.
     pub fn next(self) -> Self {
         Self { number: self.number + 1, ..self }
@@ -172,7 +172,7 @@ impl Turn {
 
 /// What a member knows about a series.
 #[derive(Debug)]
-struct State {
+struct SeriesState {
     /// How many slots each member has, and how many bytes they hold.
     slots: usize,
     bytes: usize,
@@ -205,7 +205,7 @@ impl Board {
     ///
     /// # Errors
     /// Why it cannot be opened, or that it is something else.
-    pub fn open(card: &Card, members: u32) -> Result<Rc<SharedMemory>, DriverError> {
+    pub fn open(card: &SegmentCard, members: u32) -> Result<Rc<SharedMemory>, DriverError> {
         SharedMemory::open(card, 0, bytes_of(members as usize))
     }
 
@@ -213,10 +213,10 @@ impl Board {
     ///
     /// # Panics
     /// If the memory is not that of a board with so many members.
-    pub fn new(memory: Rc<SharedMemory>, members: u32, own: u32, bells: Vec<Bell>) -> Self {
+    pub fn new(memory: Rc<SharedMemory>, members: u32, own: u32, bells: Vec<PeerBell>) -> Self {
         let (members, own) = (members as usize, own as usize);
         assert!(memory.len() == bytes_of(members) && own < members);
-        let series = std::array::from_fn(|index| State::new(&DIVISIONS[index], members));
+        let series = std::array::from_fn(|index| SeriesState::new(&DIVISIONS[index], members));
         Self { memory, members, own, series, manner: Manner::default(), bells }
     }
 
@@ -234,24 +234,24 @@ impl Board {
 
     /// How many bytes the slots of an operation hold.
     #[inline]
-    pub fn slot_bytes(&self, turn: Turn) -> usize {
+    pub fn slot_bytes(&self, turn: BoardTurn) -> usize {
         self.state(turn.series).bytes
     }
 
     /// The next operation of a series, which all members take in the same order; or so many that follow
-    /// each other ([`Turn::next`]).
+    /// each other ([`BoardTurn::next`]).
     #[inline]
-    pub fn begin(&self, series: Series, count: usize) -> Turn {
+    pub fn begin(&self, series: Series, count: usize) -> BoardTurn {
         let next = &self.state(series).next;
         let number = next.get();
         next.set(number + count as u64);
-        Turn { series, number }
+        BoardTurn { series, number }
     }
 
     /// Whether an operation can begin: not too many others are underway here, and, where the own slot
     /// is written, nobody needs any more what was there.
     #[inline]
-    pub fn is_free(&self, turn: Turn, writes: bool) -> bool {
+    pub fn is_free(&self, turn: BoardTurn, writes: bool) -> bool {
         let state = self.state(turn.series);
         let needed = (turn.number + 1).saturating_sub(state.slots as u64);
         turn.number - state.completed.get() < UNDERWAY_MAX.min(state.slots as u64)
@@ -266,7 +266,13 @@ impl Board {
     /// # Panics
     /// If the range leaves the slot.
     #[inline]
-    pub fn write(&self, turn: Turn, offset: usize, length: usize, fill: impl FnOnce(&mut [u8])) {
+    pub fn write(
+        &self,
+        turn: BoardTurn,
+        offset: usize,
+        length: usize,
+        fill: impl FnOnce(&mut [u8]),
+    ) {
         let data = self.data(turn, self.own, offset, length);
         // SAFETY:
         // - `data` checked that the range lies in the own slot, which lives as long as `self`.
@@ -284,7 +290,7 @@ impl Board {
     /// If the range leaves the slot.
     pub fn write_long(
         &self,
-        turn: Turn,
+        turn: BoardTurn,
         offset: usize,
         length: usize,
         fill: impl Fn(usize, &mut [u8], bool),
@@ -315,7 +321,7 @@ impl Board {
     #[inline]
     pub fn read<R>(
         &self,
-        turn: Turn,
+        turn: BoardTurn,
         member: u32,
         offset: usize,
         length: usize,
@@ -332,7 +338,7 @@ impl Board {
 
     /// Lets the others see what was written into the own slot; `length` tells how much it is.
     #[inline]
-    pub fn raise(&self, turn: Turn, stage: u16, length: usize) {
+    pub fn raise(&self, turn: BoardTurn, stage: u16, length: usize) {
         let behind = turn.number - self.state(turn.series).completed.get();
         let beside = (length as u64) << BEHIND_BITS | behind.min(BEHIND_MAX);
         let [flag, second] = self.words(turn, self.own);
@@ -344,7 +350,7 @@ impl Board {
     /// How many bytes a member says that it has written, once it has raised a stage of an operation;
     /// no more than a slot holds.
     #[inline(always)]
-    pub fn raised(&self, turn: Turn, member: u32, stage: u16) -> Option<usize> {
+    pub fn raised(&self, turn: BoardTurn, member: u32, stage: u16) -> Option<usize> {
         let [flag, second] = self.words(turn, member as usize);
         if flag.load(Ordering::Acquire) < flag_of(turn, stage) {
             return None;
@@ -360,7 +366,7 @@ impl Board {
     /// How many bytes a member says that it has written for the last stage that it raised; no more
     /// than a slot holds.
     #[inline]
-    pub fn length(&self, turn: Turn, member: u32) -> usize {
+    pub fn length(&self, turn: BoardTurn, member: u32) -> usize {
         let [_, second] = self.words(turn, member as usize);
         let length = second.load(Ordering::Relaxed) >> BEHIND_BITS;
         self.state(turn.series).bytes.min(length as usize)
@@ -368,7 +374,7 @@ impl Board {
 
     /// By member 0, before its first stage: the work of an operation is divided into portions, of which
     /// none is claimed.
-    pub fn divide(&self, turn: Turn) {
+    pub fn divide(&self, turn: BoardTurn) {
         for word in self.portions(turn) {
             word.store(0, Ordering::Relaxed);
         }
@@ -376,35 +382,35 @@ impl Board {
 
     /// Claims a portion, the first 64 of which are counted from 0, after member 0 has raised; whether
     /// nobody else has.
-    pub fn claim(&self, turn: Turn, portion: u32) -> bool {
+    pub fn claim(&self, turn: BoardTurn, portion: u32) -> bool {
         let (bit, [claimed, _]) = (1_u64 << portion, self.portions(turn));
         claimed.load(Ordering::Relaxed) & bit == 0
             && claimed.fetch_or(bit, Ordering::Relaxed) & bit == 0
     }
 
     /// A portion that was claimed here is carried out.
-    pub fn end_portion(&self, turn: Turn) {
+    pub fn end_portion(&self, turn: BoardTurn) {
         let [_, ended] = self.portions(turn);
         ended.fetch_add(1, Ordering::AcqRel);
         self.ring();
     }
 
     /// How many portions are carried out.
-    pub fn ended_portions(&self, turn: Turn) -> u64 {
+    pub fn ended_portions(&self, turn: BoardTurn) -> u64 {
         let [_, ended] = self.portions(turn);
         ended.load(Ordering::Acquire)
     }
 
     /// Two words in the slot of member 0: which portions are claimed, and how many are carried out. They
     /// have a line of their own.
-    fn portions(&self, turn: Turn) -> [&AtomicU64; 2] {
+    fn portions(&self, turn: BoardTurn) -> [&AtomicU64; 2] {
         let line = self.slot(turn, 0) + PORTIONS;
         [self.word(line), self.word(line + size_of::<AtomicU64>())]
     }
 
     /// The part of this member in an operation is over: it reads nothing of it any more.
     #[inline]
-    pub fn complete(&self, turn: Turn) {
+    pub fn complete(&self, turn: BoardTurn) {
         let state = self.state(turn.series);
         let before = state.completed.get();
         let beyond = state.beyond.get() | 1 << (turn.number - before);
@@ -446,7 +452,7 @@ impl Board {
     }
 
     #[inline]
-    fn state(&self, series: Series) -> &State {
+    fn state(&self, series: Series) -> &SeriesState {
         &self.series[series.index()]
     }
 
@@ -457,13 +463,13 @@ impl Board {
 
     /// The two words of a slot.
     #[inline]
-    fn words(&self, turn: Turn, member: usize) -> [&AtomicU64; 2] {
+    fn words(&self, turn: BoardTurn, member: usize) -> [&AtomicU64; 2] {
         let slot = self.slot(turn, member);
         [self.word(slot), self.word(slot + size_of::<AtomicU64>())]
     }
 
     #[inline]
-    fn data(&self, turn: Turn, member: usize, offset: usize, length: usize) -> NonNull<u8> {
+    fn data(&self, turn: BoardTurn, member: usize, offset: usize, length: usize) -> NonNull<u8> {
         let bytes = self.state(turn.series).bytes;
         assert!(offset <= bytes && length <= bytes - offset, "a slot is left");
         let place = self.slot(turn, member) + HEADER + offset;
@@ -472,14 +478,14 @@ impl Board {
     }
 
     #[inline]
-    fn slot(&self, turn: Turn, member: usize) -> usize {
+    fn slot(&self, turn: BoardTurn, member: usize) -> usize {
         let state = self.state(turn.series);
         let slot = turn.number as usize & (state.slots - 1);
         self.place(state, member) + LINE + slot * state.slot_stride
     }
 
     #[inline]
-    fn place(&self, state: &State, member: usize) -> usize {
+    fn place(&self, state: &SeriesState, member: usize) -> usize {
         assert!(member < self.members, "member {member} of {}", self.members);
         state.first + member * state.member_stride
     }
@@ -495,8 +501,8 @@ impl Board {
     }
 }
 
-impl State {
-    fn new(division: &Division, members: usize) -> Self {
+impl SeriesState {
+    fn new(division: &SeriesMemory, members: usize) -> Self {
         Self {
             slots: division.slots,
             bytes: division.bytes,
@@ -520,7 +526,7 @@ impl State {
 
 /// Later operations have larger flags, and so have later stages.
 #[inline]
-fn flag_of(turn: Turn, stage: u16) -> u64 {
+fn flag_of(turn: BoardTurn, stage: u16) -> u64 {
     // The first operation is told from memory that nobody has written to.
     (turn.number + 1) << u16::BITS | u64::from(stage)
 }
@@ -545,7 +551,7 @@ mod tests {
 
     use driver::Doorbell;
 
-    use crate::segment::Own;
+    use crate::segment::OwnSegment;
 
     const BLOCKING: Series = Series { blocking: true, slots: SlotSize::Small };
     const BEGUN: Series = Series { blocking: false, slots: SlotSize::Medium };
@@ -581,7 +587,7 @@ mod tests {
     fn a_slot_is_not_free_before_all_have_completed_its_last_operation() {
         let boards = boards(3);
         let begin = |member: usize| boards[member].begin(BEGUN, 1);
-        let turns: Vec<[Turn; 3]> = (0..=16).map(|_| std::array::from_fn(begin)).collect();
+        let turns: Vec<[BoardTurn; 3]> = (0..=16).map(|_| std::array::from_fn(begin)).collect();
         let last = turns[16];
         for (member, board) in boards.iter().enumerate() {
             assert!(!boards[0].is_free(last[0], true));
@@ -667,7 +673,7 @@ mod tests {
     fn each_portion_is_claimed_once() {
         let boards = boards(3);
         for _ in 0..40 {
-            let turns: Vec<Turn> = boards.iter().map(|board| board.begin(BEGUN, 1)).collect();
+            let turns: Vec<BoardTurn> = boards.iter().map(|board| board.begin(BEGUN, 1)).collect();
             assert!(boards[0].is_free(turns[0], true));
             boards[0].divide(turns[0]);
             boards.iter().zip(&turns).for_each(|(board, turn)| board.raise(*turn, 1, 0));
@@ -685,8 +691,8 @@ mod tests {
 
     #[test]
     fn a_sleeper_is_rung_when_a_member_completes() {
-        let sleeper = Own::create().unwrap();
-        let bell = Bell { segment: sleeper.doorbell(), fence_required: false };
+        let sleeper = OwnSegment::create().unwrap();
+        let bell = PeerBell { segment: sleeper.doorbell(), fence_required: false };
         let (memory, _invitation) = Board::create(2).unwrap();
         let board = Board::new(memory, 2, 0, vec![bell]);
         // Completion is told once in an eighth of the slots, without a stage that is raised.

@@ -7,14 +7,14 @@ pub(crate) const CALLS: usize = 1024;
 
 /// Slots of regions whose owner is wanted. All zero in a new segment.
 #[repr(C, align(64))]
-pub(crate) struct Calls {
+pub(crate) struct WantedSlots {
     tail: AtomicU32,
     _keep_apart: [u32; 15],
     /// A slot's number and one; 0: none.
     slots: [AtomicU32; CALLS],
 }
 
-impl Calls {
+impl WantedSlots {
     /// Calls the owner because of a slot.
     pub(crate) fn call(&self, slot: u32) {
         let turn = self.tail.fetch_add(1, Ordering::Relaxed) as usize;

@@ -10,7 +10,7 @@ use driver::DriverError;
 
 /// Where a process's segment is, and what proves that it is the right one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Card {
+pub struct SegmentCard {
     /// Which machine, and which space of process ids on it.
     pub host: String,
     /// The process.
@@ -43,7 +43,7 @@ pub fn host() -> String {
     format!("{}.{digits}{node}", read("/proc/sys/kernel/random/boot_id"))
 }
 
-impl Card {
+impl SegmentCard {
     /// Opens the memory file that the card tells of.
     ///
     /// # Errors
@@ -77,14 +77,14 @@ impl Card {
     }
 }
 
-impl fmt::Display for Card {
+impl fmt::Display for SegmentCard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nonce = u128::from_be_bytes(self.nonce);
         write!(f, "{VERSION}:{}:{}:{}:{nonce:032x}", self.host, self.pid, self.descriptor)
     }
 }
 
-impl FromStr for Card {
+impl FromStr for SegmentCard {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -107,10 +107,10 @@ mod tests {
 
     #[test]
     fn a_card_survives_its_text() {
-        let card = Card { host: host(), pid: 12, descriptor: 3, nonce: [7; 16] };
+        let card = SegmentCard { host: host(), pid: 12, descriptor: 3, nonce: [7; 16] };
         assert_eq!(card.to_string().parse(), Ok(card.clone()));
         assert!(!card.to_string().contains(' '));
-        assert!("shm0:a:1:2:3".parse::<Card>().is_err());
-        assert!("".parse::<Card>().is_err());
+        assert!("shm0:a:1:2:3".parse::<SegmentCard>().is_err());
+        assert!("".parse::<SegmentCard>().is_err());
     }
 }

@@ -17,28 +17,28 @@ use crate::protocol::AHEAD_BYTES_MAX;
 
 /// What was measured so far.
 #[derive(Debug, Default)]
-pub(crate) struct Choice {
-    classes: [Class; CLASSES],
-    underway: Vec<Underway>,
+pub(crate) struct CopyStatistics {
+    classes: [LengthClass; CLASSES],
+    underway: Vec<TimedTransfer>,
 }
 
 /// Messages of similar length.
 #[derive(Clone, Copy, Debug, Default)]
-struct Class {
+struct LengthClass {
     /// By way.
-    estimates: [Estimate; Copying::ALL.len()],
+    estimates: [CopyCost; Copying::ALL.len()],
     transfers: u64,
 }
 
 /// The cost of a way: picoseconds per byte.
 #[derive(Clone, Copy, Debug, Default)]
-struct Estimate {
+struct CopyCost {
     cost: Option<u64>,
 }
 
 /// A transfer that is being timed.
 #[derive(Clone, Copy, Debug)]
-struct Underway {
+struct TimedTransfer {
     token: u64,
     way: Copying,
     length: u64,
@@ -61,7 +61,7 @@ const TRIAL_SHARE: u64 = 96;
 /// One that seems more than twice as slow is tried in one of so many rounds.
 const ROUNDS_PER_SLOW_TRIAL: u64 = 4;
 
-impl Choice {
+impl CopyStatistics {
     /// Chooses for a message of `length` bytes and starts the watch.
     pub(crate) fn begin(&mut self, token: u64, length: u64, now: Instant) -> Copying {
         if length <= AHEAD_BYTES_MAX as u64 {
@@ -70,7 +70,7 @@ impl Choice {
         let class = &mut self.classes[class_of(length)];
         let way = class.choose(length);
         class.transfers = class.transfers.wrapping_add(1);
-        self.underway.push(Underway { token, way, length, since: now });
+        self.underway.push(TimedTransfer { token, way, length, since: now });
         way
     }
 
@@ -105,7 +105,7 @@ impl Choice {
     }
 }
 
-impl Class {
+impl LengthClass {
     fn choose(&self, length: u64) -> Copying {
         let (at_least, at_most) = TRIAL_TRANSFERS;
         let row = (TRIAL_BYTES / length.max(1)).clamp(at_least, at_most);
@@ -134,7 +134,7 @@ impl Class {
     }
 }
 
-impl Estimate {
+impl CopyCost {
     /// A faster transfer is believed at once, as nothing makes one too fast; a slower one may have
     /// been disturbed, for far longer than it takes, and moves the estimate by a quarter at most.
     fn learn(&mut self, cost: u64) {
@@ -156,7 +156,7 @@ mod tests {
     use std::time::Duration;
 
     /// Runs transfers whose cost per byte is told by `cost`, and counts how many went each way.
-    fn run(choice: &mut Choice, transfers: u32, cost: [u64; 5]) -> [u32; 5] {
+    fn run(choice: &mut CopyStatistics, transfers: u32, cost: [u64; 5]) -> [u32; 5] {
         let mut ways = [0; 5];
         for number in 0..transfers {
             let token = u64::from(number);
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn takes_the_fastest_and_follows_a_change() {
-        let mut choice = Choice::default();
+        let mut choice = CopyStatistics::default();
         assert!(run(&mut choice, 1000, [50, 100, 100, 100, 100])[0] > 950);
         assert!(run(&mut choice, 4000, [100, 50, 100, 100, 100])[1] > 1800);
         assert!(run(&mut choice, 4000, [100, 100, 50, 100, 100])[2] > 1800);

@@ -3,13 +3,13 @@
 use base::GateId;
 use sys::process;
 
-use crate::segment::Peer;
+use crate::segment::PeerSegment;
 use crate::shm::Shm;
 
 impl Shm {
     /// As [`driver::Driver::ended_peer`].
     pub(crate) fn find_ended_peer(&self) -> Option<GateId> {
-        let has_ended = |peer: &Peer| process::has_ended(peer.pid);
+        let has_ended = |peer: &PeerSegment| process::has_ended(peer.pid);
         let mut peers = (0..).map(GateId).zip(&self.peers);
         let found = peers.find(|(_, peer)| peer.as_deref().is_some_and(has_ended));
         found.map(|(gate, _)| gate)

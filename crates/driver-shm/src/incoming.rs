@@ -4,16 +4,19 @@
 use std::time::Instant;
 
 use base::{GateId, RegionToken};
-use driver::{Access, Copying, Fetch, ProgramState, RegionError};
-use queues::offer::Turn;
+use driver::{Copying, Fetch, ProgramState, RegionAccess, RegionError};
+use queues::offer::OfferNumber;
 
-use crate::protocol::{CopyRequest, Exchange, Jointly, Offered, Piped, Progress, ReceiverWorld};
-use crate::regions::Found;
-use crate::segment::{Peer, Segment};
-use crate::transfer::{Range, Way};
+use crate::protocol::{
+    CopyRequest, Exchange, JointReceive, OfferedReceive, PipedReceive, ReceiverWorld,
+    TransferProgress,
+};
+use crate::regions::RegionAccessGranted;
+use crate::segment::{MappedSegment, PeerSegment};
+use crate::transfer::{CopyDirection, RegionRange};
 
 /// A region that is being copied to here with the sender's help.
-pub(crate) enum Incoming {
+pub(crate) enum AssistedCopy {
     Piped(PipedFetch),
     Jointly(JointFetch),
     Offered(OfferedPlace),
@@ -24,7 +27,7 @@ pub(crate) struct PipedFetch {
     fetch: Fetch,
     /// Whether the region can be read without its owner.
     is_readable: bool,
-    state: Piped,
+    state: PipedReceive,
 }
 
 /// A region that both copy.
@@ -32,7 +35,7 @@ pub(crate) struct JointFetch {
     pub fetch: Fetch,
     /// The region here into which the sender writes.
     pub into: RegionToken,
-    pub state: Jointly,
+    pub state: JointReceive,
 }
 
 /// A place that is offered to the sender of a message.
@@ -45,10 +48,10 @@ pub(crate) struct OfferedPlace {
     pub into: RegionToken,
     /// What is to be done where the offer is taken back, once the message has come.
     pub fetch: Option<(Fetch, Copying)>,
-    pub state: Offered,
+    pub state: OfferedReceive,
 }
 
-impl Incoming {
+impl AssistedCopy {
     pub(crate) fn gate(&self) -> GateId {
         match self {
             Self::Piped(piped) => piped.fetch.gate,
@@ -71,15 +74,15 @@ impl Incoming {
         &mut self,
         now: Option<Instant>,
         program: ProgramState,
-        own: &Segment,
-        peer: &mut Peer,
-    ) -> Progress {
+        own: &MappedSegment,
+        peer: &mut PeerSegment,
+    ) -> TransferProgress {
         match self {
             Self::Piped(PipedFetch { fetch, is_readable, state }) => {
-                state.advance(now, &mut Source { peer, fetch, is_readable: *is_readable })
+                state.advance(now, &mut SourceRegion { peer, fetch, is_readable: *is_readable })
             }
             Self::Jointly(JointFetch { fetch, state, .. }) => {
-                state.advance(now, program, &mut Source { peer, fetch, is_readable: true })
+                state.advance(now, program, &mut SourceRegion { peer, fetch, is_readable: true })
             }
             Self::Offered(offered) => offered.state.advance(now, program, own.offer(offered.flow)),
         }
@@ -92,19 +95,19 @@ impl PipedFetch {
         own: GateId,
         fetch: Fetch,
         copying: Copying,
-        peer: &mut Peer,
+        peer: &mut PeerSegment,
     ) -> Result<Self, RegionError> {
         if !peer.populated {
             peer.populated = true;
             peer.bell.segment.populate_pool();
         }
         let past_caches = copying == Copying::PipedPastCaches;
-        let wish = CopyRequest { gate: own.0, past_caches, joint: None };
-        let found = ask(&fetch, wish, peer, Wakes::Always)?;
+        let request = CopyRequest { gate: own.0, past_caches, joint: None };
+        let found = ask(&fetch, request, peer, Wakes::Always)?;
         let generation = found.generation();
-        let source = Source { peer, fetch: &fetch, is_readable: true };
+        let source = SourceRegion { peer, fetch: &fetch, is_readable: true };
         let is_ahead = source.exchange().is_ahead(generation);
-        let state = Piped::new(generation, fetch.length, found.length, is_ahead);
+        let state = PipedReceive::new(generation, fetch.length, found.length, is_ahead);
         Ok(Self { fetch, is_readable: found.is_readable(), state })
     }
 }
@@ -116,7 +119,7 @@ impl JointFetch {
         own: GateId,
         fetch: &Fetch,
         into: RegionToken,
-        peer: &Peer,
+        peer: &PeerSegment,
         program: ProgramState,
     ) -> Result<Self, RegionError> {
         let joint = Some((fetch.length, into));
@@ -125,13 +128,13 @@ impl JointFetch {
             ProgramState::Waits => Wakes::Never,
         };
         ask(fetch, CopyRequest { gate: own.0, past_caches: false, joint }, peer, wakes)?;
-        let state = Jointly::new(fetch.length, Instant::now());
+        let state = JointReceive::new(fetch.length, Instant::now());
         Ok(Self { fetch: Fetch { into: fetch.into.clone(), ..*fetch }, into, state })
     }
 }
 
 impl OfferedPlace {
-    pub(crate) fn turn(&self) -> Turn {
+    pub(crate) fn turn(&self) -> OfferNumber {
         self.state.turn()
     }
 
@@ -150,18 +153,23 @@ enum Wakes {
 }
 
 /// Asks `peer` for the data of a fetch in the way that is wished, if it does not come without.
-fn ask(fetch: &Fetch, wish: CopyRequest, peer: &Peer, wakes: Wakes) -> Result<Found, RegionError> {
+fn ask(
+    fetch: &Fetch,
+    request: CopyRequest,
+    peer: &PeerSegment,
+    wakes: Wakes,
+) -> Result<RegionAccessGranted, RegionError> {
     let segment = &peer.bell.segment;
     let slot = fetch.region.place as u32;
     let entry = segment.find_region(slot as usize).ok_or(RegionError::Unknown)?;
-    let found = entry.find(fetch.region, 0, fetch.length, Access::Read)?;
-    if wish.joint.is_some() && !found.is_readable() {
+    let found = entry.find(fetch.region, 0, fetch.length, RegionAccess::Read)?;
+    if request.joint.is_some() && !found.is_readable() {
         return Err(RegionError::NotReadable);
     }
-    if wish.joint.is_none() && entry.exchange.is_ahead(found.generation()) {
+    if request.joint.is_none() && entry.exchange.is_ahead(found.generation()) {
         return Ok(found);
     }
-    entry.exchange.ask(found.generation(), wish);
+    entry.exchange.ask(found.generation(), request);
     segment.calls().call(slot);
     if wakes == Wakes::Always {
         peer.bell.ring();
@@ -170,14 +178,14 @@ fn ask(fetch: &Fetch, wish: CopyRequest, peer: &Peer, wakes: Wakes) -> Result<Fo
 }
 
 /// The sender's region of a fetch.
-struct Source<'a> {
-    peer: &'a mut Peer,
+struct SourceRegion<'a> {
+    peer: &'a mut PeerSegment,
     fetch: &'a Fetch,
     /// Whether the region can be read without its owner, where the system lets us.
     is_readable: bool,
 }
 
-impl ReceiverWorld for Source<'_> {
+impl ReceiverWorld for SourceRegion<'_> {
     fn exchange(&self) -> &Exchange {
         &self.peer.bell.segment.region(self.fetch.region.place as u32 as usize).exchange
     }
@@ -188,8 +196,8 @@ impl ReceiverWorld for Source<'_> {
 
     fn read(&mut self, offset: usize, length: usize) -> bool {
         let Fetch { region, into, .. } = self.fetch;
-        let range = Range { region: *region, offset, length, buffer: into, at: offset };
-        self.peer.transfer(Way::Read, &range).is_ok()
+        let range = RegionRange { region: *region, offset, length, buffer: into, at: offset };
+        self.peer.transfer(CopyDirection::Read, &range).is_ok()
     }
 
     fn take(&mut self, piece: usize, length: usize, at: usize) {

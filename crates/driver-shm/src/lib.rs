@@ -23,8 +23,8 @@ mod shm;
 mod supply;
 mod transfer;
 
-pub use board::{Board, LONG_BYTES_MIN, Series, Turn};
-pub use card::{Card, host};
-pub use segment::Bell;
+pub use board::{Board, BoardTurn, LONG_BYTES_MIN, Series};
+pub use card::{SegmentCard, host};
+pub use segment::PeerBell;
 pub use shared_memory::{Invitation, SharedMemory};
 pub use shm::Shm;

@@ -1,8 +1,8 @@
 //! How the data of announced messages gets from process to process: the protocol, apart from
 //! memory, clock and system.
 //!
-//! A [`Sender`] has what its process copies for others; a [`Piped`], a [`Jointly`] or an
-//! [`Offered`] is one transfer at its receiver. They talk through words in shared memory
+//! A [`Sender`] has what its process copies for others; a [`PipedReceive`], a [`JointReceive`] or an
+//! [`OfferedReceive`] is one transfer at its receiver. They talk through words in shared memory
 //! ([`Exchange`], `queues::offer`), and do what takes time, or can fail, through [`SenderWorld`]
 //! and [`ReceiverWorld`]. They read no clock: time is an argument, and none where whoever calls has
 //! not looked at the clock. So they also run in the simulator (the crate `sim`), where peers stop,
@@ -15,9 +15,9 @@ mod sender;
 
 use std::time::Duration;
 
-pub use agreement::{Agreement, pieces_of, range_of};
+pub use agreement::{MeetingPoint, pieces_of, range_of};
 pub use exchange::{Copier, CopyRequest, Exchange, FILLED_MAX, PIECE_BYTES, PIECES, piece_bytes};
-pub use receiver::{Jointly, Offered, Piped, Progress, ReceiverWorld};
+pub use receiver::{JointReceive, OfferedReceive, PipedReceive, ReceiverWorld, TransferProgress};
 pub use sender::{AHEAD_BYTES_MAX, AHEAD_MAX, Caches, Sender, SenderWorld};
 
 /// After so long without a piece the receiver copies itself: the sender seems to compute.

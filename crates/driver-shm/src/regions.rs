@@ -12,12 +12,12 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::time::{Duration, Instant};
 
 use base::RegionToken;
-use driver::{Access, RegionError};
+use driver::{RegionAccess, RegionError};
 use memory::Buffer;
 use sys::cross_memory::Run;
 
 use crate::protocol::Exchange;
-use crate::segment::Segment;
+use crate::segment::MappedSegment;
 
 /// How many regions a process can have declared at a time. Each message that is announced has one,
 /// also the short ones that wait for credit; those without cost a turn of the sender more. Entries
@@ -36,7 +36,7 @@ const WRITERS_MAX: Duration = Duration::from_secs(1);
 
 /// What peers see of a region. All zero in a new segment.
 #[repr(C, align(64))]
-pub(crate) struct Entry {
+pub(crate) struct RegionEntry {
     /// How often the entry was used before, in 32 bits; how many runs the region has, in 31, none
     /// if it can only be piped; whether it may be written. 0: it names nothing.
     state: AtomicU64,
@@ -54,8 +54,8 @@ pub(crate) struct Entry {
 const RUNS_BITS: u32 = 31;
 const RUNS_MAX: u64 = (1 << RUNS_BITS) - 1;
 
-fn state_of(generation: u32, runs: u64, access: Access) -> u64 {
-    u64::from(generation) << 32 | runs << 1 | u64::from(access == Access::ReadAndWrite)
+fn state_of(generation: u32, runs: u64, access: RegionAccess) -> u64 {
+    u64::from(generation) << 32 | runs << 1 | u64::from(access == RegionAccess::ReadAndWrite)
 }
 
 /// The place that a token names: slot and generation.
@@ -65,14 +65,14 @@ fn place_of(slot: usize, generation: u32) -> u64 {
 
 /// What a token gave access to when it was looked up.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Found {
+pub(crate) struct RegionAccessGranted {
     pub address: u64,
     pub length: usize,
     pub runs: u64,
     state: u64,
 }
 
-impl Found {
+impl RegionAccessGranted {
     pub(crate) fn generation(&self) -> u32 {
         (self.state >> 32) as u32
     }
@@ -83,17 +83,17 @@ impl Found {
     }
 }
 
-impl Entry {
+impl RegionEntry {
     /// Looks up what `region` names, for `offset .. offset + length` of it.
     pub(crate) fn find(
         &self,
         region: RegionToken,
         offset: usize,
         length: usize,
-        access: Access,
-    ) -> Result<Found, RegionError> {
+        access: RegionAccess,
+    ) -> Result<RegionAccessGranted, RegionError> {
         let state = self.state.load(Ordering::SeqCst);
-        let found = Found {
+        let found = RegionAccessGranted {
             address: self.address.load(Ordering::Relaxed),
             length: self.length.load(Ordering::Relaxed) as usize,
             runs: state >> 1 & RUNS_MAX,
@@ -109,14 +109,14 @@ impl Entry {
         if end > found.length {
             return Err(RegionError::OutOfRange { end, length: found.length });
         }
-        if access == Access::ReadAndWrite && state & 1 == 0 {
+        if access == RegionAccess::ReadAndWrite && state & 1 == 0 {
             return Err(RegionError::ReadOnly);
         }
         Ok(found)
     }
 
     /// Whether the region that was found has been there all the time since.
-    pub(crate) fn is_still(&self, found: &Found) -> Result<(), RegionError> {
+    pub(crate) fn is_still(&self, found: &RegionAccessGranted) -> Result<(), RegionError> {
         fence(Ordering::SeqCst);
         let same = self.state.load(Ordering::Relaxed) == found.state;
         if same { Ok(()) } else { Err(RegionError::Unknown) }
@@ -134,7 +134,7 @@ impl Entry {
 
 /// The regions that this process has declared.
 pub(crate) struct Declared {
-    segment: Arc<Segment>,
+    segment: Arc<MappedSegment>,
     slots: Vec<Slot>,
     /// Slots that name nothing, the last used first.
     free: Vec<usize>,
@@ -155,7 +155,7 @@ struct Slot {
 }
 
 impl Declared {
-    pub(crate) fn new(segment: Arc<Segment>) -> Self {
+    pub(crate) fn new(segment: Arc<MappedSegment>) -> Self {
         let (slots, free) = (Vec::new(), Vec::new());
         Self { segment, slots, free, secrets: RandomState::new(), declared: 0, spare: Vec::new() }
     }
@@ -165,7 +165,7 @@ impl Declared {
     pub(crate) fn declare(
         &mut self,
         buffer: &Buffer,
-        access: Access,
+        access: RegionAccess,
         piped: bool,
     ) -> Option<RegionToken> {
         let mut table = None;
@@ -188,14 +188,14 @@ impl Declared {
 
     /// Declares the data of a message that is sent ahead at once: it can only be piped.
     pub(crate) fn declare_ahead(&mut self, buffer: &Buffer) -> Option<RegionToken> {
-        self.enter(buffer, Access::Read, (0, 0), None)
+        self.enter(buffer, RegionAccess::Read, (0, 0), None)
     }
 
     /// Enters a region, with its address and its number of runs, into the table.
     fn enter(
         &mut self,
         buffer: &Buffer,
-        access: Access,
+        access: RegionAccess,
         (address, runs): (u64, u64),
         table: Option<Table>,
     ) -> Option<RegionToken> {
@@ -272,7 +272,7 @@ impl Declared {
 
 /// Waits for peers that write a region; false if one of them ended in the middle.
 #[cold]
-fn all_have_written(entry: &Entry, ended: impl Fn() -> bool) -> bool {
+fn all_have_written(entry: &RegionEntry, ended: impl Fn() -> bool) -> bool {
     let mut since = Instant::now();
     while entry.writers.load(Ordering::SeqCst) != 0 {
         std::thread::yield_now();

@@ -13,17 +13,17 @@ use driver::{Doorbell, DriverError};
 use queues::bell;
 use queues::lane;
 use queues::offer::Offer;
-use queues::ring::{self, Consumer, Producer};
+use queues::ring::{self, Consumer, RingProducer};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sys::mapping::{Mapping, create_memory_file, is_sealed_against_shrinking};
 use sys::{futex, membarrier};
 
-use crate::calls::Calls;
-use crate::card::{Card, host};
+use crate::calls::WantedSlots;
+use crate::card::{SegmentCard, host};
 use crate::protocol::{PIECE_BYTES, PIECES};
-use crate::regions::{Declared, Entry, REGIONS_MAX};
+use crate::regions::{Declared, REGIONS_MAX, RegionEntry};
 use crate::supply::Supply;
-use crate::transfer::{Runs, probe};
+use crate::transfer::{PeerRuns, probe};
 
 /// Lines of the ring.
 pub(crate) const LINES: usize = 8192;
@@ -44,12 +44,12 @@ pub(crate) fn offer_place(flow: u32) -> usize {
 
 const MAGIC: u64 = u64::from_le_bytes(*b"Combray\x04");
 const REGIONS_OFFSET: usize = 4096;
-const RING_OFFSET: usize = REGIONS_OFFSET + REGIONS_MAX * size_of::<Entry>();
+const RING_OFFSET: usize = REGIONS_OFFSET + REGIONS_MAX * size_of::<RegionEntry>();
 const LANES_OFFSET: usize = (RING_OFFSET + ring::memory_bytes(LINES)).next_multiple_of(4096);
 /// Each lane begins on a page of its own: those that nobody uses take no memory.
 const LANE_BYTES: usize = ring::memory_bytes(LANE_LINES).next_multiple_of(4096);
 const CALLS_OFFSET: usize = LANES_OFFSET + LANES * LANE_BYTES;
-const POOL_OFFSET: usize = (CALLS_OFFSET + size_of::<Calls>()).next_multiple_of(4096);
+const POOL_OFFSET: usize = (CALLS_OFFSET + size_of::<WantedSlots>()).next_multiple_of(4096);
 const SEGMENT_BYTES: usize = POOL_OFFSET + PIECES * PIECE_BYTES;
 
 /// The beginning of a segment. Fields that are not atomic are written before the card is given
@@ -86,9 +86,9 @@ const _: () = assert!(RING_OFFSET.is_multiple_of(4096));
 const _: () = assert!(std::mem::offset_of!(Header, bell) == 128);
 
 /// The own segment.
-pub(crate) struct Own {
-    pub segment: Arc<Segment>,
-    pub card: Card,
+pub(crate) struct OwnSegment {
+    pub segment: Arc<MappedSegment>,
+    pub card: SegmentCard,
     pub consumer: Consumer,
     /// The lanes whose senders have gone over to them, with those senders.
     pub lanes: Vec<(u32, Consumer)>,
@@ -102,7 +102,7 @@ pub(crate) struct Own {
     _probe: Box<[u8; 16]>,
 }
 
-impl Own {
+impl OwnSegment {
     /// Creates the segment of this process.
     pub(crate) fn create() -> io::Result<Self> {
         let file = create_memory_file(c"combray", SEGMENT_BYTES)?;
@@ -130,8 +130,8 @@ impl Own {
         unsafe { mapping.base().cast::<Header>().write(header) };
         let descriptor = file.as_raw_fd();
         let pid = std::process::id() as i32;
-        let card = Card { host: host(), pid, descriptor, nonce };
-        let segment = Arc::new(Segment { mapping, pid, pipe: OnceLock::new() });
+        let card = SegmentCard { host: host(), pid, descriptor, nonce };
+        let segment = Arc::new(MappedSegment { mapping, pid, pipe: OnceLock::new() });
         // SAFETY:
         // - The ring's memory lies inside the mapping, is aligned and zero.
         // - The consumer is dropped with the segment (both are fields of this value).
@@ -172,7 +172,7 @@ impl Own {
         true
     }
 
-    pub(crate) fn doorbell(&self) -> Arc<Segment> {
+    pub(crate) fn doorbell(&self) -> Arc<MappedSegment> {
         Arc::clone(&self.segment)
     }
 
@@ -188,14 +188,14 @@ impl Own {
 }
 
 /// A mapped segment, one's own or a peer's.
-pub(crate) struct Segment {
+pub(crate) struct MappedSegment {
     mapping: Mapping,
     pid: i32,
     /// The owner's pipe, opened when it is needed first; none if that does not work.
     pipe: OnceLock<Option<File>>,
 }
 
-impl Segment {
+impl MappedSegment {
     fn header(&self) -> &Header {
         // SAFETY: the mapping begins with a header, written before anybody else could know the
         // segment; what changes later is atomic.
@@ -206,17 +206,17 @@ impl Segment {
     ///
     /// # Panics
     /// If there are not that many.
-    pub(crate) fn region(&self, slot: usize) -> &Entry {
+    pub(crate) fn region(&self, slot: usize) -> &RegionEntry {
         self.find_region(slot).expect("the slot is one of the table")
     }
 
     /// The same for a slot that a peer named.
-    pub(crate) fn find_region(&self, slot: usize) -> Option<&Entry> {
+    pub(crate) fn find_region(&self, slot: usize) -> Option<&RegionEntry> {
         // SAFETY:
         // - The table lies inside the mapping, behind the header, and is aligned.
         // - Entries are made of atomic words, for which every pattern is valid.
         (slot < REGIONS_MAX).then(|| unsafe {
-            self.mapping.base().add(REGIONS_OFFSET).cast::<Entry>().add(slot).as_ref()
+            self.mapping.base().add(REGIONS_OFFSET).cast::<RegionEntry>().add(slot).as_ref()
         })
     }
 
@@ -227,7 +227,7 @@ impl Segment {
 
     /// By whom the owner is called.
     #[inline]
-    pub(crate) fn calls(&self) -> &Calls {
+    pub(crate) fn calls(&self) -> &WantedSlots {
         // SAFETY: the calls lie inside the mapping, are aligned, and made of atomic words.
         unsafe { self.mapping.base().add(CALLS_OFFSET).cast().as_ref() }
     }
@@ -333,9 +333,9 @@ impl Segment {
     }
 }
 
-impl Doorbell for Segment {
+impl Doorbell for MappedSegment {
     fn arm(&self) -> u32 {
-        Segment::arm(self, ON_WORD)
+        MappedSegment::arm(self, ON_WORD)
     }
 
     fn wait(&self, ticket: u32, timeout: Duration) {
@@ -349,7 +349,7 @@ impl Doorbell for Segment {
 
 /// A doorbell for a process that must wake for other descriptors too.
 pub(crate) struct DescriptorBell {
-    segment: Arc<Segment>,
+    segment: Arc<MappedSegment>,
     reader: PipeReader,
     others: Vec<OwnedFd>,
     /// Threads that are asleep or about to be.
@@ -399,12 +399,12 @@ impl DescriptorBell {
 
 /// The bell of a peer, to be rung by who has published something for it elsewhere than in its ring.
 #[derive(Clone)]
-pub struct Bell {
-    pub(crate) segment: Arc<Segment>,
+pub struct PeerBell {
+    pub(crate) segment: Arc<MappedSegment>,
     pub(crate) fence_required: bool,
 }
 
-impl Bell {
+impl PeerBell {
     /// Wakes the peer if it may be asleep.
     #[inline]
     pub(crate) fn ring(&self) {
@@ -415,35 +415,35 @@ impl Bell {
     }
 }
 
-impl fmt::Debug for Bell {
+impl fmt::Debug for PeerBell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Bell(of process {})", self.segment.pid)
     }
 }
 
 /// A peer's segment.
-pub(crate) struct Peer {
-    pub bell: Bell,
+pub(crate) struct PeerSegment {
+    pub bell: PeerBell,
     sender: u32,
-    ring: Producer,
+    ring: RingProducer,
     /// How many packets went through the ring; no more are counted once it was time for a lane.
     packets: u32,
     /// The own lane, until the owner has been told of it, and afterwards.
-    claimed: Option<lane::Producer>,
-    lane: Option<lane::Producer>,
+    claimed: Option<lane::LaneProducer>,
+    lane: Option<lane::LaneProducer>,
     pub pid: i32,
     /// Whether its memory can be read and written.
     pub reachable: bool,
     /// Whether its pool was used.
     pub populated: bool,
     /// Of the region with several runs that was used last.
-    pub runs: Option<Box<Runs>>,
+    pub runs: Option<Box<PeerRuns>>,
 }
 
 /// Whoever sends a peer so many packets takes a lane.
 const PACKETS_BEFORE_LANE: u32 = 16;
 
-impl Peer {
+impl PeerSegment {
     /// As [`driver::Driver::post_packet`], without a look at the doorbell.
     #[inline(always)]
     pub(crate) fn push(&mut self, length: usize, fill: impl FnOnce(&mut [u8])) -> bool {
@@ -483,7 +483,7 @@ impl Peer {
                 // - It was nobody's before, and is now this sender's for good.
                 unsafe {
                     let memory = self.bell.segment.lane_memory(number);
-                    lane::Producer::new(memory, LANE_LINES, self.sender)
+                    lane::LaneProducer::new(memory, LANE_LINES, self.sender)
                 }
             });
         }
@@ -496,7 +496,7 @@ impl Peer {
 
     /// Opens the segment that `card` tells of, for the sender `sender`; looks
     /// whether its memory can be reached, if that is wanted.
-    pub(crate) fn open(card: &Card, sender: u32, reach: bool) -> Result<Self, DriverError> {
+    pub(crate) fn open(card: &SegmentCard, sender: u32, reach: bool) -> Result<Self, DriverError> {
         let error = |message: String| DriverError { message };
         let file = card.open()?;
         let path = card.path();
@@ -507,7 +507,7 @@ impl Peer {
         }
         let mapping = Mapping::new(&file, SEGMENT_BYTES)
             .map_err(|cause| error(format!("its shared segment cannot be mapped: {cause}")))?;
-        let segment = Arc::new(Segment { mapping, pid: card.pid, pipe: OnceLock::new() });
+        let segment = Arc::new(MappedSegment { mapping, pid: card.pid, pipe: OnceLock::new() });
         let header = segment.header();
         if header.magic != MAGIC || header.nonce != card.nonce {
             return Err(foreign());
@@ -520,10 +520,10 @@ impl Peer {
         // SAFETY:
         // - The ring's memory lies inside the mapping, which lives in the same value.
         // - All processes use the same number of lines (the version of the card says so).
-        let ring = unsafe { Producer::new(segment.ring_memory(), LINES, sender) };
+        let ring = unsafe { RingProducer::new(segment.ring_memory(), LINES, sender) };
         let (packets, claimed, lane) = Default::default();
         Ok(Self {
-            bell: Bell { segment, fence_required },
+            bell: PeerBell { segment, fence_required },
             sender,
             ring,
             packets,

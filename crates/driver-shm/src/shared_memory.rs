@@ -12,7 +12,7 @@ use driver::DriverError;
 use memory::{Buffer, Owner};
 use sys::mapping::{Mapping, create_memory_file, is_sealed_against_shrinking};
 
-use crate::card::{Card, host};
+use crate::card::{SegmentCard, host};
 
 /// A memory file as this process maps it: words that all users change atomically, and after them
 /// bytes for buffers. Both are zero at first. It goes away with its last user.
@@ -25,7 +25,7 @@ pub struct SharedMemory {
 /// What the process that created shared memory keeps until the others have opened it.
 pub struct Invitation {
     /// By which the others find it.
-    pub card: Card,
+    pub card: SegmentCard,
     _file: File,
 }
 
@@ -52,7 +52,7 @@ impl SharedMemory {
         // SAFETY: the mapping is new, nobody else knows it, and it is longer than the nonce.
         unsafe { mapping.base().cast::<[u8; NONCE_BYTES]>().write(nonce) };
         let descriptor = file.as_raw_fd();
-        let card = Card { host: host(), pid: std::process::id() as i32, descriptor, nonce };
+        let card = SegmentCard { host: host(), pid: std::process::id() as i32, descriptor, nonce };
         Ok((Rc::new(Self { mapping, words, length }), Invitation { card, _file: file }))
     }
 
@@ -60,7 +60,7 @@ impl SharedMemory {
     ///
     /// # Errors
     /// Why it cannot be opened, or that it is something else.
-    pub fn open(card: &Card, words: usize, length: usize) -> Result<Rc<Self>, DriverError> {
+    pub fn open(card: &SegmentCard, words: usize, length: usize) -> Result<Rc<Self>, DriverError> {
         let error = |message: String| DriverError { message };
         let foreign = || error(format!("{} is not the shared memory of this job", card.path()));
         let bytes = bytes_of(words, length).ok_or_else(foreign)?;
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn all_users_see_the_same_words_and_bytes() {
         let (one, invitation) = SharedMemory::create(20, 10_000).unwrap();
-        let card: Card = invitation.card.to_string().parse().unwrap();
+        let card: SegmentCard = invitation.card.to_string().parse().unwrap();
         let other = SharedMemory::open(&card, 20, 10_000).unwrap();
         one.word(19).store(7, Ordering::Relaxed);
         one.buffer(9_990, 10).write(0, b"0123456789");

@@ -6,35 +6,35 @@ use std::sync::Arc;
 
 use base::{GateId, RailProfile, RegionToken};
 use driver::{
-    Access, Copying, Directory, Doorbell, Driver, DriverError, Fetch, Fill, InlineDriver,
-    ProgramState, Reach, RegionError, Regions, Rendezvous, Settings, Sink,
+    Copying, Directory, Doorbell, Driver, DriverError, Fetch, Fill, InlineDriver, PeerReach,
+    ProgramState, RegionAccess, RegionError, Regions, Rendezvous, Settings, Sink,
 };
 use memory::Buffer;
 use queues::ring::Consumer;
 use sys::process;
 
-use crate::card::{Card, name_node};
-use crate::copying::Choice;
-use crate::incoming::Incoming;
-use crate::segment::{Bell, Own, Peer};
-use crate::transfer::{Range, Way};
+use crate::card::{SegmentCard, name_node};
+use crate::copying::CopyStatistics;
+use crate::incoming::AssistedCopy;
+use crate::segment::{OwnSegment, PeerBell, PeerSegment};
+use crate::transfer::{CopyDirection, RegionRange};
 
 mod fetching;
 mod rendezvous;
 
 /// The rail between the processes of one machine.
 pub struct Shm {
-    own: Own,
+    own: OwnSegment,
     sender: u32,
     rails: [RailProfile; 1],
     /// Whether to fetch large data with one copy where that works.
     single_copy: bool,
     directory: Box<dyn Directory>,
     /// By gate; empty where not connected.
-    pub(crate) peers: Vec<Option<Box<Peer>>>,
+    pub(crate) peers: Vec<Option<Box<PeerSegment>>>,
     fetches: VecDeque<(Fetch, Copying)>,
-    incoming: Vec<Incoming>,
-    choice: Choice,
+    incoming: Vec<AssistedCopy>,
+    choice: CopyStatistics,
     program: ProgramState,
     /// How often it was looked after what comes in.
     looks: u32,
@@ -71,7 +71,7 @@ impl Shm {
         if let Some(node) = &settings.node {
             name_node(node);
         }
-        let segment = Own::create().map_err(|cause| DriverError {
+        let segment = OwnSegment::create().map_err(|cause| DriverError {
             message: format!("no shared segment can be created (memfd_create): {cause}"),
         })?;
         let profile = RailProfile {
@@ -111,17 +111,17 @@ impl Driver for Shm {
         self.own.card.to_string()
     }
 
-    fn connect(&mut self, gate: GateId) -> Result<Reach, DriverError> {
+    fn connect(&mut self, gate: GateId) -> Result<PeerReach, DriverError> {
         let text = self.directory.card(gate)?;
-        let card: Card = text.parse().map_err(|message| DriverError { message })?;
-        let mut peer = Peer::open(&card, self.sender, self.single_copy)?;
+        let card: SegmentCard = text.parse().map_err(|message| DriverError { message })?;
+        let mut peer = PeerSegment::open(&card, self.sender, self.single_copy)?;
         peer.bell.fence_required |= self.own.fence_required();
         let index = gate.0 as usize;
         if self.peers.len() <= index {
             self.peers.resize_with(index + 1, || None);
         }
         self.peers[index] = Some(Box::new(peer));
-        Ok(Reach { rails: vec![0], fetches: true })
+        Ok(PeerReach { rails: vec![0], fetches: true })
     }
 
     fn has_room(&self, _gate: GateId, _rail: usize) -> bool {
@@ -166,12 +166,12 @@ impl Driver for Shm {
 
     /// One that is at work rings.
     fn awaits_senders(&self) -> bool {
-        let is_at_work = |incoming: &Incoming| match incoming {
-            Incoming::Jointly(joint) => joint.state.is_being_written(),
-            Incoming::Offered(offered) => {
+        let is_at_work = |incoming: &AssistedCopy| match incoming {
+            AssistedCopy::Jointly(joint) => joint.state.is_being_written(),
+            AssistedCopy::Offered(offered) => {
                 offered.state.needs_nothing(self.own.segment.offer(offered.flow))
             }
-            Incoming::Piped(_) => false,
+            AssistedCopy::Piped(_) => false,
         };
         !self.incoming.iter().all(is_at_work)
     }
@@ -247,18 +247,18 @@ impl Shm {
     }
 
     /// The bell of a peer; none if it is not connected.
-    pub fn bell(&self, gate: GateId) -> Option<Bell> {
+    pub fn bell(&self, gate: GateId) -> Option<PeerBell> {
         self.peers.get(gate.0 as usize)?.as_deref().map(|peer| peer.bell.clone())
     }
 }
 
 impl Regions for Shm {
-    fn declare(&mut self, buffer: &Buffer, access: Access) -> Option<RegionToken> {
+    fn declare(&mut self, buffer: &Buffer, access: RegionAccess) -> Option<RegionToken> {
         self.own.declared.declare(buffer, access, false)
     }
 
     fn revoke(&mut self, region: RegionToken) -> Result<(), RegionError> {
-        let has_ended = |peer: &Peer| process::has_ended(peer.pid);
+        let has_ended = |peer: &PeerSegment| process::has_ended(peer.pid);
         self.own.supply.forget(region.place as u32 as usize);
         let peers = &self.peers;
         self.own.declared.revoke(region, || peers.iter().flatten().any(|peer| has_ended(peer)))
@@ -273,7 +273,11 @@ impl Regions for Shm {
         into: &Buffer,
         at: usize,
     ) -> Result<(), RegionError> {
-        self.transfer(peer, Way::Read, &Range { region, offset, length, buffer: into, at })
+        self.transfer(
+            peer,
+            CopyDirection::Read,
+            &RegionRange { region, offset, length, buffer: into, at },
+        )
     }
 
     fn write_region(
@@ -285,12 +289,21 @@ impl Regions for Shm {
         from: &Buffer,
         at: usize,
     ) -> Result<(), RegionError> {
-        self.transfer(peer, Way::Write, &Range { region, offset, length, buffer: from, at })
+        self.transfer(
+            peer,
+            CopyDirection::Write,
+            &RegionRange { region, offset, length, buffer: from, at },
+        )
     }
 }
 
 impl Shm {
-    fn transfer(&mut self, gate: GateId, way: Way, range: &Range<'_>) -> Result<(), RegionError> {
+    fn transfer(
+        &mut self,
+        gate: GateId,
+        way: CopyDirection,
+        range: &RegionRange<'_>,
+    ) -> Result<(), RegionError> {
         match self.peers.get_mut(gate.0 as usize) {
             Some(Some(peer)) => peer.transfer(way, range),
             _ => Err(RegionError::Unreachable("it is not connected".to_owned())),

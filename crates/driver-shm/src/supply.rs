@@ -13,12 +13,12 @@ use queues::offer::Offer;
 use crate::manner::Manner;
 use crate::protocol::{AHEAD_MAX, Caches, Exchange, Sender, SenderWorld};
 use crate::regions::Declared;
-use crate::segment::{Peer, Segment};
-use crate::transfer::{self, Way};
+use crate::segment::{MappedSegment, PeerSegment};
+use crate::transfer::{self, CopyDirection};
 
 /// The sender's side of all messages from here.
 pub(crate) struct Supply {
-    segment: Arc<Segment>,
+    segment: Arc<MappedSegment>,
     sender: Sender,
     /// How many calls were taken.
     calls: u32,
@@ -34,7 +34,7 @@ pub(crate) struct Supply {
 const TIMED_BYTES: usize = 4 << 10;
 
 impl Supply {
-    pub(crate) fn new(segment: Arc<Segment>) -> Self {
+    pub(crate) fn new(segment: Arc<MappedSegment>) -> Self {
         let (sender, calls, ahead, manner, is_populated) = Default::default();
         Self { segment, sender, calls, ahead, manner, is_populated }
     }
@@ -99,34 +99,34 @@ impl Supply {
     pub(crate) fn serve(
         &mut self,
         declared: &Declared,
-        peers: &mut [Option<Box<Peer>>],
+        peers: &mut [Option<Box<PeerSegment>>],
         program: ProgramState,
         sent: impl FnMut(GateId, u64),
     ) -> bool {
         let Self { segment, sender, calls, manner, is_populated, .. } = self;
         let now = sender.needs_time().then(Instant::now);
-        let mut world = Memories { segment, calls, declared, peers, manner, is_populated };
+        let mut world = ProcessMemories { segment, calls, declared, peers, manner, is_populated };
         sender.serve(now, program, &mut world, sent)
     }
 }
 
 /// The memory of this process and of its peers.
-struct Memories<'a> {
-    segment: &'a Segment,
+struct ProcessMemories<'a> {
+    segment: &'a MappedSegment,
     calls: &'a mut u32,
     declared: &'a Declared,
-    peers: &'a mut [Option<Box<Peer>>],
+    peers: &'a mut [Option<Box<PeerSegment>>],
     manner: &'a Manner,
     is_populated: &'a mut bool,
 }
 
-impl Memories<'_> {
-    fn peer(&self, gate: GateId) -> Option<&Peer> {
+impl ProcessMemories<'_> {
+    fn peer(&self, gate: GateId) -> Option<&PeerSegment> {
         self.peers.get(gate.0 as usize)?.as_deref()
     }
 }
 
-impl SenderWorld for Memories<'_> {
+impl SenderWorld for ProcessMemories<'_> {
     fn next_call(&mut self) -> Option<usize> {
         let slot = self.segment.calls().take(*self.calls)?;
         *self.calls = self.calls.wrapping_add(1);
@@ -162,8 +162,8 @@ impl SenderWorld for Memories<'_> {
         let (gate, region) = to;
         let Some(Some(peer)) = self.peers.get_mut(gate.0 as usize) else { return false };
         let (offset, length) = (bytes.start, bytes.len());
-        let range = transfer::Range { region, offset, length, buffer: data, at: offset };
-        peer.transfer(Way::Write, &range).is_ok()
+        let range = transfer::RegionRange { region, offset, length, buffer: data, at: offset };
+        peer.transfer(CopyDirection::Write, &range).is_ok()
     }
 
     fn ring(&mut self, gate: GateId) {

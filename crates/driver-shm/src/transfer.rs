@@ -3,12 +3,12 @@
 use std::io;
 
 use base::RegionToken;
-use driver::{Access, RegionError};
+use driver::{RegionAccess, RegionError};
 use memory::Buffer;
 use sys::cross_memory::{self, RUNS_MAX, Run};
 
-use crate::regions::{Entry, Found};
-use crate::segment::Peer;
+use crate::regions::{RegionAccessGranted, RegionEntry};
+use crate::segment::PeerSegment;
 
 /// Runs at the local end shorter than this, in bytes and on average, are better copied through a
 /// staging piece than handed to the kernel one by one.
@@ -22,7 +22,7 @@ const CALL_BYTES_MAX: usize = 16 << 20;
 
 /// Where the bytes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum CopyDirection {
     /// From the peer's region to here.
     Read,
     /// From here to the peer's region.
@@ -30,7 +30,7 @@ pub(crate) enum Way {
 }
 
 /// A range of a region, and where in a buffer here its bytes belong.
-pub(crate) struct Range<'a> {
+pub(crate) struct RegionRange<'a> {
     pub region: RegionToken,
     pub offset: usize,
     pub length: usize,
@@ -39,7 +39,7 @@ pub(crate) struct Range<'a> {
 }
 
 /// Where the runs of a peer's region are, kept for the next use.
-pub(crate) struct Runs {
+pub(crate) struct PeerRuns {
     region: RegionToken,
     /// The runs, each with the number of bytes before it.
     runs: Vec<(usize, Run)>,
@@ -56,9 +56,13 @@ pub(crate) fn probe(pid: i32, address: u64, nonce: &[u8; 16]) -> bool {
     matches!(copied, Ok(16)) && seen == *nonce
 }
 
-impl Peer {
+impl PeerSegment {
     /// Reads or writes a range of a region of this peer.
-    pub(crate) fn transfer(&mut self, way: Way, range: &Range<'_>) -> Result<(), RegionError> {
+    pub(crate) fn transfer(
+        &mut self,
+        way: CopyDirection,
+        range: &RegionRange<'_>,
+    ) -> Result<(), RegionError> {
         if !self.reachable {
             let why = "the system does not allow it (process_vm_readv)".to_owned();
             return Err(RegionError::Unreachable(why));
@@ -68,8 +72,9 @@ impl Peer {
         let slot = range.region.place as u32 as usize;
         let entry = bell.segment.find_region(slot).ok_or(RegionError::Unknown)?;
         match way {
-            Way::Read => {
-                let found = entry.find(range.region, range.offset, range.length, Access::Read)?;
+            CopyDirection::Read => {
+                let found =
+                    entry.find(range.region, range.offset, range.length, RegionAccess::Read)?;
                 if !found.is_readable() {
                     return Err(RegionError::NotReadable);
                 }
@@ -77,9 +82,9 @@ impl Peer {
                 entry.is_still(&found)?;
                 copied
             }
-            Way::Write => {
+            CopyDirection::Write => {
                 entry.begin_writing();
-                let access = Access::ReadAndWrite;
+                let access = RegionAccess::ReadAndWrite;
                 let found = entry.find(range.region, range.offset, range.length, access);
                 let copied = found.and_then(|found| copy(way, *pid, entry, &found, runs, range));
                 entry.end_writing();
@@ -90,12 +95,12 @@ impl Peer {
 }
 
 fn copy(
-    way: Way,
+    way: CopyDirection,
     pid: i32,
-    entry: &Entry,
-    found: &Found,
-    known: &mut Option<Box<Runs>>,
-    range: &Range<'_>,
+    entry: &RegionEntry,
+    found: &RegionAccessGranted,
+    known: &mut Option<Box<PeerRuns>>,
+    range: &RegionRange<'_>,
 ) -> Result<(), RegionError> {
     let unreachable = |cause: io::Error| RegionError::Unreachable(cause.to_string());
     let runs = if found.runs == 1 {
@@ -104,17 +109,17 @@ fn copy(
         if known.as_ref().is_none_or(|known| known.region != range.region) {
             let table = read_table(pid, found);
             entry.is_still(found)?;
-            *known = Some(Box::new(Runs::new(range.region, &table.map_err(unreachable)?)));
+            *known = Some(Box::new(PeerRuns::new(range.region, &table.map_err(unreachable)?)));
         }
         known.as_ref().map(|known| known.part(range.offset, range.length)).unwrap_or_default()
     };
-    let mut remote = Remote { way, pid, runs, next: 0 };
+    let mut remote = RemoteCursor { way, pid, runs, next: 0 };
     copy_all(&mut remote, range).map_err(unreachable)
 }
 
 /// Copies a whole range; an error means that some of it was not copied.
-fn copy_all(remote: &mut Remote, range: &Range<'_>) -> io::Result<()> {
-    let Range { length, buffer, at, .. } = *range;
+fn copy_all(remote: &mut RemoteCursor, range: &RegionRange<'_>) -> io::Result<()> {
+    let RegionRange { length, buffer, at, .. } = *range;
     let average = length / buffer.segment_count().max(1);
     let mut done = 0;
     if buffer.is_contiguous() || average >= LOCAL_RUN_BYTES_MIN {
@@ -134,7 +139,7 @@ fn copy_all(remote: &mut Remote, range: &Range<'_>) -> io::Result<()> {
     let mut staging = vec![0; STAGING_BYTES.min(length)];
     while done < length {
         let piece = &mut staging[..STAGING_BYTES.min(length - done)];
-        if remote.way == Way::Write {
+        if remote.way == CopyDirection::Write {
             buffer.read(at + done, piece);
         }
         let mut copied = 0;
@@ -143,7 +148,7 @@ fn copy_all(remote: &mut Remote, range: &Range<'_>) -> io::Result<()> {
             let run = Run { address: rest.as_mut_ptr().addr(), length: rest.len() };
             copied += remote.copy(&[run])?;
         }
-        if remote.way == Way::Read {
+        if remote.way == CopyDirection::Read {
             buffer.write(at + done, piece);
         }
         done += piece.len();
@@ -152,15 +157,15 @@ fn copy_all(remote: &mut Remote, range: &Range<'_>) -> io::Result<()> {
 }
 
 /// What is still to be copied at the other end.
-struct Remote {
-    way: Way,
+struct RemoteCursor {
+    way: CopyDirection,
     pid: i32,
     runs: Vec<Run>,
     /// The first run that is not used up.
     next: usize,
 }
 
-impl Remote {
+impl RemoteCursor {
     /// Copies to or from the `local` runs, or the first of them; returns how many bytes, at least
     /// 1.
     fn copy(&mut self, local: &[Run]) -> io::Result<usize> {
@@ -173,8 +178,8 @@ impl Remote {
         // staging piece, which is ours alone during the call.
         let copied = unsafe {
             match self.way {
-                Way::Read => cross_memory::read(self.pid, local, remote)?,
-                Way::Write => cross_memory::write(self.pid, local, remote)?,
+                CopyDirection::Read => cross_memory::read(self.pid, local, remote)?,
+                CopyDirection::Write => cross_memory::write(self.pid, local, remote)?,
             }
         };
         if copied == 0 {
@@ -193,7 +198,7 @@ impl Remote {
     }
 }
 
-impl Runs {
+impl PeerRuns {
     fn new(region: RegionToken, table: &[Run]) -> Self {
         let mut before = 0_usize;
         let runs = table.iter().map(|&run| {
@@ -225,7 +230,7 @@ impl Runs {
 }
 
 /// Reads the table of a region's runs out of its owner's memory.
-fn read_table(pid: i32, found: &Found) -> io::Result<Vec<Run>> {
+fn read_table(pid: i32, found: &RegionAccessGranted) -> io::Result<Vec<Run>> {
     let count = found.runs as usize;
     if count > found.length {
         return Err(io::Error::other("its table of runs is damaged"));

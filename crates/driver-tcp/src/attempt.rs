@@ -9,7 +9,7 @@ use base::GateId;
 use driver::Secret;
 
 use crate::handshake::{
-    self, ANSWER_BYTES, CLAIM_BYTES, GREETING_BYTES, Introduction, Nonce, VERDICT_BYTES, Verdict,
+    self, ANSWER_BYTES, CLAIM_BYTES, ConnectionClaim, GREETING_BYTES, Nonce, VERDICT_BYTES, Verdict,
 };
 
 /// A connection on its way, from here or to here.
@@ -17,15 +17,15 @@ pub(crate) struct Attempt {
     pub stream: TcpStream,
     /// When it is given up.
     pub deadline: Instant,
-    pub side: Side,
-    stage: Stage,
+    pub side: AttemptSide,
+    stage: HandshakeStage,
     nonce: Nonce,
     received: Vec<u8>,
 }
 
 /// Who began it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum AttemptSide {
     /// This process, to that one, with its own rail, for a link.
     Here { gate: GateId, rail: usize, link: u32 },
     /// Somebody, to this process.
@@ -33,7 +33,7 @@ pub(crate) enum Side {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum HandshakeStage {
     Connecting,
     AwaitsGreeting,
     AwaitsAnswer,
@@ -43,7 +43,7 @@ enum Stage {
 
 /// What the processes of a job agree in.
 #[derive(Clone, Copy)]
-pub(crate) struct Agreement {
+pub(crate) struct HandshakeTerms {
     pub own: u32,
     pub secret: Secret,
     pub records: u32,
@@ -51,19 +51,24 @@ pub(crate) struct Agreement {
 
 /// How far an attempt has come.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
+pub(crate) enum AttemptProgress {
     Waits,
     /// Began here: the other side agreed, or will make the same connection itself.
     Decided(Verdict),
     /// Began there: somebody of the job wants this.
-    Introduced(Introduction),
+    Introduced(ConnectionClaim),
 }
 
 impl Attempt {
-    pub(crate) fn new(stream: TcpStream, side: Side, nonce: Nonce, deadline: Instant) -> Self {
+    pub(crate) fn new(
+        stream: TcpStream,
+        side: AttemptSide,
+        nonce: Nonce,
+        deadline: Instant,
+    ) -> Self {
         let stage = match side {
-            Side::Here { .. } => Stage::Connecting,
-            Side::There => Stage::AwaitsGreeting,
+            AttemptSide::Here { .. } => HandshakeStage::Connecting,
+            AttemptSide::There => HandshakeStage::AwaitsGreeting,
         };
         Self { stream, deadline, side, stage, nonce, received: Vec::new() }
     }
@@ -71,8 +76,8 @@ impl Attempt {
     /// Whether it has waited too long. Once the other machine has answered, its process may take
     /// the time that it likes: it may compute, and look at its sockets much later.
     pub(crate) fn is_late(&self, now: Instant) -> bool {
-        let waits_for_machine = self.stage == Stage::Connecting;
-        let is_guest = matches!(self.side, Side::There);
+        let waits_for_machine = self.stage == HandshakeStage::Connecting;
+        let is_guest = matches!(self.side, AttemptSide::There);
         self.deadline < now && (waits_for_machine || is_guest)
     }
 
@@ -80,66 +85,68 @@ impl Attempt {
     ///
     /// # Errors
     /// The connection cannot be made, or the other side is not of the job.
-    pub(crate) fn go_on(&mut self, agreement: &Agreement) -> io::Result<Progress> {
-        if self.stage == Stage::Connecting {
+    pub(crate) fn go_on(&mut self, agreement: &HandshakeTerms) -> io::Result<AttemptProgress> {
+        if self.stage == HandshakeStage::Connecting {
             if let Some(error) = self.stream.take_error()? {
                 return Err(error);
             }
             if self.stream.peer_addr().is_err() {
-                return Ok(Progress::Waits);
+                return Ok(AttemptProgress::Waits);
             }
             self.say(&handshake::greeting(agreement.records, &self.nonce))?;
-            self.stage = Stage::AwaitsAnswer;
+            self.stage = HandshakeStage::AwaitsAnswer;
         }
         let wanted = match self.stage {
-            Stage::Connecting | Stage::AwaitsGreeting => GREETING_BYTES,
-            Stage::AwaitsAnswer => ANSWER_BYTES,
-            Stage::AwaitsClaim { .. } => CLAIM_BYTES,
-            Stage::AwaitsVerdict => VERDICT_BYTES,
+            HandshakeStage::Connecting | HandshakeStage::AwaitsGreeting => GREETING_BYTES,
+            HandshakeStage::AwaitsAnswer => ANSWER_BYTES,
+            HandshakeStage::AwaitsClaim { .. } => CLAIM_BYTES,
+            HandshakeStage::AwaitsVerdict => VERDICT_BYTES,
         };
         if !self.hear(wanted)? {
-            return Ok(Progress::Waits);
+            return Ok(AttemptProgress::Waits);
         }
         let heard = std::mem::take(&mut self.received);
         self.take(agreement, &heard)
     }
 
-    fn take(&mut self, agreement: &Agreement, heard: &[u8]) -> io::Result<Progress> {
+    fn take(&mut self, agreement: &HandshakeTerms, heard: &[u8]) -> io::Result<AttemptProgress> {
         let refused = |why: &str| io::Error::new(ErrorKind::PermissionDenied, why.to_owned());
-        let Agreement { own, secret, records } = agreement;
+        let HandshakeTerms { own, secret, records } = agreement;
         match self.stage {
-            Stage::Connecting => {}
-            Stage::AwaitsGreeting => {
+            HandshakeStage::Connecting => {}
+            HandshakeStage::AwaitsGreeting => {
                 let other = handshake::nonce_of(heard, *records).map_err(refused)?;
                 let greeting = handshake::greeting(*records, &self.nonce);
                 let proof = handshake::answer(secret, &other, &self.nonce);
                 self.say(&[&greeting[..], &proof].concat())?;
-                self.stage = Stage::AwaitsClaim { other };
+                self.stage = HandshakeStage::AwaitsClaim { other };
             }
-            Stage::AwaitsAnswer => {
+            HandshakeStage::AwaitsAnswer => {
                 let (greeting, proof) = heard.split_at(GREETING_BYTES);
                 let other = handshake::nonce_of(greeting, *records).map_err(refused)?;
                 if !handshake::is_answer(secret, &self.nonce, &other, proof) {
                     return Err(refused("it is no process of this job"));
                 }
-                let Side::Here { gate, link, .. } = self.side else { return Ok(Progress::Waits) };
-                let introduction = Introduction { from: *own, to: gate.0, link };
+                let AttemptSide::Here { gate, link, .. } = self.side else {
+                    return Ok(AttemptProgress::Waits);
+                };
+                let introduction = ConnectionClaim { from: *own, to: gate.0, link };
                 self.say(&handshake::claim(secret, &self.nonce, &other, introduction))?;
-                self.stage = Stage::AwaitsVerdict;
+                self.stage = HandshakeStage::AwaitsVerdict;
             }
-            Stage::AwaitsClaim { other } => {
+            HandshakeStage::AwaitsClaim { other } => {
                 let claim = handshake::introduction_of(secret, &other, &self.nonce, heard);
                 let claim = claim.filter(|claim| claim.to == *own);
                 let claim = claim.ok_or_else(|| refused("it is no process of this job"))?;
-                return Ok(Progress::Introduced(claim));
+                return Ok(AttemptProgress::Introduced(claim));
             }
-            Stage::AwaitsVerdict => {
+            HandshakeStage::AwaitsVerdict => {
                 let verdict = Verdict::parse(heard);
                 let verdict = verdict.ok_or_else(|| refused("it answers nonsense"))?;
-                return Ok(Progress::Decided(verdict));
+                return Ok(AttemptProgress::Decided(verdict));
             }
         }
-        Ok(Progress::Waits)
+        Ok(AttemptProgress::Waits)
     }
 
     /// Says what fits into the buffer of a new connection.

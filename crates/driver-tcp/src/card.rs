@@ -8,14 +8,14 @@ use crate::interfaces::same_network;
 
 /// Where a process listens: one entry for each of its rails.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Card {
+pub struct AddressCard {
     /// The rails, in order.
-    pub ends: Vec<End>,
+    pub ends: Vec<Endpoint>,
 }
 
 /// Where one rail of a process can be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct End {
+pub struct Endpoint {
     /// Address and port.
     pub address: SocketAddr,
     /// How many bits of the address name its network.
@@ -24,14 +24,14 @@ pub struct End {
 
 const VERSION: &str = "tcp1";
 
-impl fmt::Display for Card {
+impl fmt::Display for AddressCard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(VERSION)?;
         self.ends.iter().try_for_each(|end| write!(f, ",{}/{}", end.address, end.prefix))
     }
 }
 
-impl FromStr for Card {
+impl FromStr for AddressCard {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -42,7 +42,7 @@ impl FromStr for Card {
         }
         let end = |word: &str| {
             let (address, prefix) = word.split_once('/')?;
-            Some(End { address: address.parse().ok()?, prefix: prefix.parse().ok()? })
+            Some(Endpoint { address: address.parse().ok()?, prefix: prefix.parse().ok()? })
         };
         let ends = words.map(end).collect::<Option<_>>().ok_or_else(wrong)?;
         Ok(Self { ends })
@@ -51,11 +51,11 @@ impl FromStr for Card {
 
 /// A pair of rails that are to be connected: the one of the process with the lower rank, and the
 /// one of the other. Its number is its place in the list that both processes work out.
-pub(crate) type Link = (usize, usize);
+pub(crate) type EndpointPair = (usize, usize);
 
 /// Which rails of two processes are to be connected: those in the same network, each once; and if
 /// there are none, all of the first process to one of the second each, as routers may lie between.
-pub(crate) fn links(lower: &Card, upper: &Card) -> Vec<Link> {
+pub(crate) fn links(lower: &AddressCard, upper: &AddressCard) -> Vec<EndpointPair> {
     let mut taken = vec![false; upper.ends.len()];
     let mut links = Vec::new();
     for (index, end) in lower.ends.iter().enumerate() {
@@ -72,7 +72,7 @@ pub(crate) fn links(lower: &Card, upper: &Card) -> Vec<Link> {
     links
 }
 
-fn are_near(one: &End, other: &End) -> bool {
+fn are_near(one: &Endpoint, other: &Endpoint) -> bool {
     let (here, there): (IpAddr, IpAddr) = (one.address.ip(), other.address.ip());
     one.prefix == other.prefix && same_network(here, there, one.prefix)
 }
@@ -81,7 +81,7 @@ fn are_near(one: &End, other: &End) -> bool {
 mod tests {
     use super::*;
 
-    fn card(ends: &[&str]) -> Card {
+    fn card(ends: &[&str]) -> AddressCard {
         format!("tcp1{}", ends.iter().map(|end| format!(",{end}")).collect::<String>())
             .parse()
             .unwrap()
@@ -91,9 +91,9 @@ mod tests {
     fn a_card_survives_its_text() {
         let card = card(&["10.0.0.1:1/24", "[fd00::1]:80/64"]);
         assert_eq!(card.to_string().parse(), Ok(card.clone()));
-        assert_eq!("tcp1".parse(), Ok(Card::default()));
-        assert!("tcp0".parse::<Card>().is_err());
-        assert!("tcp1,10.0.0.1/24".parse::<Card>().is_err());
+        assert_eq!("tcp1".parse(), Ok(AddressCard::default()));
+        assert!("tcp0".parse::<AddressCard>().is_err());
+        assert!("tcp1,10.0.0.1/24".parse::<AddressCard>().is_err());
     }
 
     #[test]
@@ -103,6 +103,6 @@ mod tests {
         assert_eq!(links(&one, &other), [(0, 1), (1, 0)]);
         let far = card(&["172.20.0.1:1/16"]);
         assert_eq!(links(&one, &far), [(0, 0), (1, 0), (2, 0)], "over routers");
-        assert_eq!(links(&one, &Card::default()), []);
+        assert_eq!(links(&one, &AddressCard::default()), []);
     }
 }

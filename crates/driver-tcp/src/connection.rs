@@ -7,17 +7,17 @@ use std::net::TcpStream;
 use std::time::Instant;
 
 use base::GateId;
-use driver::{Label, Part, Place, Sink};
+use driver::{Label, Part, PartPlace, Sink};
 use memory::Buffer;
 
-use crate::frame::{self, HEAD_BYTES, Kind, PACKET_BYTES_MAX, PART_HEAD_BYTES};
-use crate::stream::Stream;
+use crate::frame::{self, FrameKind, HEAD_BYTES, PACKET_BYTES_MAX, PART_HEAD_BYTES};
+use crate::stream::ByteStream;
 
 #[cfg(test)]
 mod tests;
 
 /// A connection to `gate` over the own rail `rail`.
-pub(crate) struct Connection<S = TcpStream> {
+pub(crate) struct TcpConnection<S = TcpStream> {
     pub stream: S,
     pub gate: GateId,
     pub rail: usize,
@@ -32,7 +32,7 @@ pub(crate) struct Connection<S = TcpStream> {
     /// Why nothing can be written any more. What has come before is still to be read.
     pub failed: Option<io::Error>,
     /// What is not written yet, in order.
-    outgoing: VecDeque<Outgoing>,
+    outgoing: VecDeque<OutgoingPackets>,
     /// Bytes read that are no whole frame, or that belong to the part that is arriving.
     held: Vec<u8>,
     arriving: Option<Arriving>,
@@ -46,7 +46,7 @@ pub(crate) struct Connection<S = TcpStream> {
     large_underway: Cell<bool>,
 }
 
-enum Outgoing {
+enum OutgoingPackets {
     Bytes { data: Vec<u8>, at: usize },
     Part(Box<OutgoingPart>),
 }
@@ -60,7 +60,7 @@ struct OutgoingPart {
 
 struct Arriving {
     label: Label,
-    place: Place,
+    place: PartPlace,
     length: usize,
     done: usize,
 }
@@ -76,7 +76,7 @@ pub(crate) struct Written {
 
 /// What came of reading.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum ReadOutcome {
     Nothing,
     Something,
     /// The part that begins to arrive was arriving on another rail, which must be given up before
@@ -104,7 +104,7 @@ const LARGE_PACKET_BYTES: usize = 4 << 10;
 /// Less than this says nothing of a rail's speed.
 const MEASURED_BYTES_MIN: u64 = 64 << 10;
 
-impl<S: Stream> Connection<S> {
+impl<S: ByteStream> TcpConnection<S> {
     pub(crate) fn new(stream: S, gate: GateId, rail: usize) -> Self {
         Self {
             stream,
@@ -155,7 +155,7 @@ impl<S: Stream> Connection<S> {
         if !self.large_underway.get() {
             return 0;
         }
-        let waiting: usize = self.outgoing.iter().map(Outgoing::left).sum();
+        let waiting: usize = self.outgoing.iter().map(OutgoingPackets::left).sum();
         let backlog = waiting as u64 + self.unacknowledged();
         self.large_underway.set(backlog > 0);
         backlog
@@ -180,7 +180,7 @@ impl<S: Stream> Connection<S> {
         self.written += written as u64;
         if written < frame.len() {
             let data = frame[written..].to_vec();
-            self.outgoing.push_back(Outgoing::Bytes { data, at: 0 });
+            self.outgoing.push_back(OutgoingPackets::Bytes { data, at: 0 });
         }
         Ok(())
     }
@@ -195,7 +195,7 @@ impl<S: Stream> Connection<S> {
             self.busy_since = Some((Instant::now(), self.carried()));
         }
         let part = OutgoingPart { head, part, done: 0 };
-        self.outgoing.push_back(Outgoing::Part(Box::new(part)));
+        self.outgoing.push_back(OutgoingPackets::Part(Box::new(part)));
         self.flush(written)
     }
 
@@ -208,7 +208,7 @@ impl<S: Stream> Connection<S> {
             }
             self.written += count as u64;
             if first.left() == 0
-                && let Some(Outgoing::Part(part)) = self.outgoing.pop_front()
+                && let Some(OutgoingPackets::Part(part)) = self.outgoing.pop_front()
             {
                 written.sent.push(part.part.token);
                 written.carried = self.measured().or(written.carried);
@@ -235,14 +235,18 @@ impl<S: Stream> Connection<S> {
     ///
     /// # Errors
     /// The connection is broken, or closed, or what comes is no frame.
-    pub(crate) fn receive(&mut self, inbox: &mut [u8], sink: &mut dyn Sink) -> io::Result<Heard> {
-        let (mut heard, mut bytes) = (Heard::Nothing, 0);
+    pub(crate) fn receive(
+        &mut self,
+        inbox: &mut [u8],
+        sink: &mut dyn Sink,
+    ) -> io::Result<ReadOutcome> {
+        let (mut heard, mut bytes) = (ReadOutcome::Nothing, 0);
         for _ in 0..READS_MAX {
             if self.arriving.is_some() {
                 if !self.held.is_empty() {
-                    heard = Heard::Something;
+                    heard = ReadOutcome::Something;
                     if let Some(other) = self.take_held(sink)? {
-                        return Ok(Heard::Instead(other));
+                        return Ok(ReadOutcome::Instead(other));
                     }
                     continue;
                 }
@@ -250,7 +254,7 @@ impl<S: Stream> Connection<S> {
                     0 => break,
                     count => bytes += count,
                 }
-                heard = Heard::Something;
+                heard = ReadOutcome::Something;
                 if bytes >= PART_BYTES_AT_ONCE {
                     break;
                 }
@@ -262,11 +266,11 @@ impl<S: Stream> Connection<S> {
             if count == 0 {
                 break;
             }
-            heard = Heard::Something;
+            heard = ReadOutcome::Something;
             inbox[..start].copy_from_slice(&self.held);
             self.held.clear();
             if let Some(other) = self.take_frames(&inbox[..start + count], sink)? {
-                return Ok(Heard::Instead(other));
+                return Ok(ReadOutcome::Instead(other));
             }
             if count < room && self.arriving.is_none() {
                 break;
@@ -284,24 +288,24 @@ impl<S: Stream> Connection<S> {
                 io::Error::new(ErrorKind::InvalidData, "what it sent is no frame of this version")
             })?;
             match kind {
-                Kind::Goodbye => {
+                FrameKind::Goodbye => {
                     (self.departed, self.awaited) = (true, false);
                     rest = after;
                 }
-                Kind::Packet => {
+                FrameKind::Packet => {
                     let Some((packet, after)) = after.split_at_checked(length) else { break };
                     self.departed = false;
                     sink.packet(self.gate, self.rail, packet);
                     self.amid_parts = false;
                     rest = after;
                 }
-                Kind::Part => {
+                FrameKind::Part => {
                     let Some((label, after)) = after.split_first_chunk() else { break };
                     self.departed = false;
                     let place = sink.part(self.gate, self.rail, label, length);
                     let instead_of = match &place {
-                        Place::At { instead_of, .. } => *instead_of,
-                        Place::Nowhere => None,
+                        PartPlace::At { instead_of, .. } => *instead_of,
+                        PartPlace::Nowhere => None,
                     };
                     self.arriving = Some(Arriving { label: *label, place, length, done: 0 });
                     self.amid_parts = true;
@@ -324,7 +328,7 @@ impl<S: Stream> Connection<S> {
     fn fill(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> usize {
         let Some(arriving) = &mut self.arriving else { return 0 };
         let count = bytes.len().min(arriving.length - arriving.done);
-        if let Place::At { buffer, offset, .. } = &arriving.place {
+        if let PartPlace::At { buffer, offset, .. } = &arriving.place {
             buffer.write(offset + arriving.done, &bytes[..count]);
         }
         self.advance(count, sink);
@@ -346,7 +350,7 @@ impl<S: Stream> Connection<S> {
         arriving.done += count;
         if arriving.done == arriving.length
             && let Some(whole) = self.arriving.take()
-            && let Place::At { .. } = whole.place
+            && let PartPlace::At { .. } = whole.place
         {
             sink.part_arrived(self.gate, self.rail, &whole.label, whole.length);
         }
@@ -357,7 +361,7 @@ impl<S: Stream> Connection<S> {
         let Some(Arriving { place, length, done, .. }) = &self.arriving else { return Ok(0) };
         let left = (length - done).min(PART_BYTES_AT_ONCE);
         let count = match place {
-            Place::At { buffer, offset, .. } if buffer.is_worth_lending() => {
+            PartPlace::At { buffer, offset, .. } if buffer.is_worth_lending() => {
                 let read = |slices: &mut [io::IoSliceMut<'_>]| {
                     outcome(self.stream.read_vectored(slices), true)
                 };
@@ -374,29 +378,29 @@ impl<S: Stream> Connection<S> {
     }
 }
 
-impl Outgoing {
+impl OutgoingPackets {
     fn left(&self) -> usize {
         match self {
-            Outgoing::Bytes { data, at } => data.len() - at,
-            Outgoing::Part(part) => PART_HEAD_BYTES + part.part.length - part.done,
+            OutgoingPackets::Bytes { data, at } => data.len() - at,
+            OutgoingPackets::Part(part) => PART_HEAD_BYTES + part.part.length - part.done,
         }
     }
 
     /// Writes as much as there is room for; 0: there is none.
-    fn write(&mut self, stream: &impl Stream) -> io::Result<usize> {
+    fn write(&mut self, stream: &impl ByteStream) -> io::Result<usize> {
         match self {
-            Outgoing::Bytes { data, at } => {
+            OutgoingPackets::Bytes { data, at } => {
                 let count = write_some(stream, &data[*at..])?;
                 *at += count;
                 Ok(count)
             }
-            Outgoing::Part(outgoing) => outgoing.write(stream),
+            OutgoingPackets::Part(outgoing) => outgoing.write(stream),
         }
     }
 }
 
 impl OutgoingPart {
-    fn write(&mut self, stream: &impl Stream) -> io::Result<usize> {
+    fn write(&mut self, stream: &impl ByteStream) -> io::Result<usize> {
         let head = &self.head[self.done.min(PART_HEAD_BYTES)..];
         let done = self.done.saturating_sub(PART_HEAD_BYTES);
         let (offset, left) = (self.part.offset + done, self.part.length - done);
@@ -420,11 +424,11 @@ fn gathered(head: &[u8], buffer: &Buffer, offset: usize, left: usize) -> Vec<u8>
     piece
 }
 
-fn write_some(stream: &impl Stream, bytes: &[u8]) -> io::Result<usize> {
+fn write_some(stream: &impl ByteStream, bytes: &[u8]) -> io::Result<usize> {
     outcome(stream.write(bytes), false)
 }
 
-fn read_some(stream: &impl Stream, into: &mut [u8]) -> io::Result<usize> {
+fn read_some(stream: &impl ByteStream, into: &mut [u8]) -> io::Result<usize> {
     outcome(stream.read(into), true)
 }
 

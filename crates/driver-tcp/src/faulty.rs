@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
 use std::sync::{Arc, Mutex};
 
-use crate::stream::Stream;
+use crate::stream::ByteStream;
 
 /// One end of a stream.
 pub(crate) struct Faulty {
@@ -19,7 +19,7 @@ pub(crate) struct Faulty {
 struct Pipe {
     bytes: VecDeque<u8>,
     room: usize,
-    pieces: Pieces,
+    pieces: ReadSizes,
     /// Nothing comes out, although it is there.
     stalled: bool,
     /// The end that writes, or reads, is gone.
@@ -29,7 +29,7 @@ struct Pipe {
 }
 
 /// How much comes at once.
-enum Pieces {
+enum ReadSizes {
     /// All that is there.
     Whole,
     /// So many bytes, then nothing for once; all when there are no more of these.
@@ -41,7 +41,7 @@ enum Pieces {
 /// The two ends of a stream that holds so many bytes each way.
 pub(crate) fn pair(room: usize) -> (Faulty, Faulty) {
     let pipe = || {
-        let (bytes, pieces) = (VecDeque::new(), Pieces::Whole);
+        let (bytes, pieces) = (VecDeque::new(), ReadSizes::Whole);
         Arc::new(Mutex::new(Pipe {
             bytes,
             room,
@@ -59,13 +59,13 @@ pub(crate) fn pair(room: usize) -> (Faulty, Faulty) {
 impl Faulty {
     /// What is read comes in pieces of these lengths, then all the rest.
     pub(crate) fn deliver_in_pieces(&self, pieces: &[usize]) {
-        self.incoming.lock().unwrap().pieces = Pieces::Given(pieces.iter().copied().collect());
+        self.incoming.lock().unwrap().pieces = ReadSizes::Given(pieces.iter().copied().collect());
     }
 
     /// What is read here and what is written comes in pieces of at most as many bytes as `choices` say.
     pub(crate) fn tear(&self, choices: [Box<dyn FnMut() -> usize + Send>; 2]) {
         for (pipe, choice) in [&self.incoming, &self.outgoing].into_iter().zip(choices) {
-            pipe.lock().unwrap().pieces = Pieces::Chosen(choice);
+            pipe.lock().unwrap().pieces = ReadSizes::Chosen(choice);
         }
     }
 
@@ -101,7 +101,7 @@ impl Pipe {
             return Err(ErrorKind::BrokenPipe.into());
         }
         let mut count = bytes.len().min(self.room - self.bytes.len());
-        if let Pieces::Chosen(choose) = &mut self.pieces {
+        if let ReadSizes::Chosen(choose) = &mut self.pieces {
             count = count.min(choose());
         }
         if count == 0 && !bytes.is_empty() {
@@ -121,9 +121,9 @@ impl Pipe {
         let here = self.bytes.len().min(into.len());
         let count = match &mut self.pieces {
             _ if self.stalled => 0,
-            Pieces::Whole => here,
-            Pieces::Chosen(choose) => here.min(choose()),
-            Pieces::Given(lengths) => match lengths.front_mut() {
+            ReadSizes::Whole => here,
+            ReadSizes::Chosen(choose) => here.min(choose()),
+            ReadSizes::Given(lengths) => match lengths.front_mut() {
                 None => here,
                 Some(left) => {
                     let count = here.min(*left);
@@ -143,7 +143,7 @@ impl Pipe {
     }
 }
 
-impl Stream for Faulty {
+impl ByteStream for Faulty {
     fn read(&self, into: &mut [u8]) -> io::Result<usize> {
         self.incoming.lock().unwrap().read(into)
     }

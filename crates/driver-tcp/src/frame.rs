@@ -17,40 +17,40 @@ pub(crate) const PACKET_BYTES_MAX: usize = 64 << 10;
 
 /// What a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FrameKind {
     Packet,
     Part,
     /// The sender will send no more, on purpose.
     Goodbye,
 }
 
-pub(crate) fn head(kind: Kind, length: usize) -> [u8; HEAD_BYTES] {
+pub(crate) fn head(kind: FrameKind, length: usize) -> [u8; HEAD_BYTES] {
     let length = u32::try_from(length).expect("frames are shorter than 4 GiB");
     let mut out = [0; HEAD_BYTES];
     out[..4].copy_from_slice(&length.to_le_bytes());
     out[4] = match kind {
-        Kind::Packet => 1,
-        Kind::Part => 2,
-        Kind::Goodbye => 3,
+        FrameKind::Packet => 1,
+        FrameKind::Part => 2,
+        FrameKind::Goodbye => 3,
     };
     out
 }
 
 pub(crate) fn part_head(label: &Label, length: usize) -> [u8; PART_HEAD_BYTES] {
     let mut out = [0; PART_HEAD_BYTES];
-    out[..HEAD_BYTES].copy_from_slice(&head(Kind::Part, length));
+    out[..HEAD_BYTES].copy_from_slice(&head(FrameKind::Part, length));
     out[HEAD_BYTES..].copy_from_slice(label);
     out
 }
 
 /// Kind and length of the frame that begins so; `None`: it is none.
-pub(crate) fn parse_head(bytes: &[u8; HEAD_BYTES]) -> Option<(Kind, usize)> {
+pub(crate) fn parse_head(bytes: &[u8; HEAD_BYTES]) -> Option<(FrameKind, usize)> {
     let [a, b, c, d, kind, 0, 0, 0] = *bytes else { return None };
     let length = u32::from_le_bytes([a, b, c, d]) as usize;
     let kind = match kind {
-        1 if length <= PACKET_BYTES_MAX => Kind::Packet,
-        2 if length > 0 => Kind::Part,
-        3 if length == 0 => Kind::Goodbye,
+        1 if length <= PACKET_BYTES_MAX => FrameKind::Packet,
+        2 if length > 0 => FrameKind::Part,
+        3 if length == 0 => FrameKind::Goodbye,
         _ => return None,
     };
     Some((kind, length))
@@ -62,11 +62,13 @@ mod tests {
 
     #[test]
     fn heads_survive_and_nonsense_is_refused() {
-        for (kind, length) in [(Kind::Packet, 1), (Kind::Part, 1 << 30), (Kind::Goodbye, 0)] {
+        for (kind, length) in
+            [(FrameKind::Packet, 1), (FrameKind::Part, 1 << 30), (FrameKind::Goodbye, 0)]
+        {
             assert_eq!(parse_head(&head(kind, length)), Some((kind, length)));
         }
-        assert_eq!(parse_head(&head(Kind::Packet, PACKET_BYTES_MAX + 1)), None);
-        assert_eq!(parse_head(&head(Kind::Part, 0)), None);
+        assert_eq!(parse_head(&head(FrameKind::Packet, PACKET_BYTES_MAX + 1)), None);
+        assert_eq!(parse_head(&head(FrameKind::Part, 0)), None);
         assert_eq!(parse_head(b"GET / HT"), None);
     }
 }

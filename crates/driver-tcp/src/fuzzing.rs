@@ -3,30 +3,30 @@
 use std::io::ErrorKind;
 
 use base::GateId;
-use driver::{DriverError, Label, Place, Sink};
+use driver::{DriverError, Label, PartPlace, Sink};
 use memory::Buffer;
 
-use crate::card::Card;
-use crate::connection::{Connection, Heard, INBOX_BYTES};
+use crate::card::AddressCard;
+use crate::connection::{INBOX_BYTES, ReadOutcome, TcpConnection};
 use crate::faulty;
 use crate::handshake::{self, CLAIM_BYTES, GREETING_BYTES, PROOF_BYTES, VERDICT_BYTES, Verdict};
-use crate::stream::Stream;
+use crate::stream::ByteStream;
 
 #[cfg(test)]
 #[path = "../../../fuzz/replay.rs"]
 mod replay;
 
 /// Takes packets, and parts up to a limit, as the engine does.
-struct Taker;
+struct BoundedSink;
 
-impl Sink for Taker {
+impl Sink for BoundedSink {
     fn packet(&mut self, _gate: GateId, _rail: usize, _bytes: &[u8]) {}
 
-    fn part(&mut self, _gate: GateId, _rail: usize, _label: &Label, length: usize) -> Place {
+    fn part(&mut self, _gate: GateId, _rail: usize, _label: &Label, length: usize) -> PartPlace {
         if length > 1 << 16 {
-            return Place::Nowhere;
+            return PartPlace::Nowhere;
         }
-        Place::At { buffer: Buffer::zeroed(length), offset: 0, instead_of: None }
+        PartPlace::At { buffer: Buffer::zeroed(length), offset: 0, instead_of: None }
     }
 
     fn part_arrived(&mut self, _gate: GateId, _rail: usize, _label: &Label, _length: usize) {}
@@ -44,12 +44,12 @@ pub fn frames(bytes: &[u8]) {
     near.write(bytes).expect("there is room");
     far.deliver_in_pieces(&[usize::from(cut)]);
     drop(near);
-    let mut connection = Connection::new(far, GateId(0), 0);
+    let mut connection = TcpConnection::new(far, GateId(0), 0);
     let mut inbox = vec![0; INBOX_BYTES];
     loop {
-        match connection.receive(&mut inbox, &mut Taker) {
-            Ok(Heard::Nothing | Heard::Something) => {}
-            Ok(Heard::Instead(_)) => unreachable!("nothing was arriving on another rail"),
+        match connection.receive(&mut inbox, &mut BoundedSink) {
+            Ok(ReadOutcome::Nothing | ReadOutcome::Something) => {}
+            Ok(ReadOutcome::Instead(_)) => unreachable!("nothing was arriving on another rail"),
             Err(error) => {
                 let known = [ErrorKind::InvalidData, ErrorKind::UnexpectedEof];
                 assert!(known.contains(&error.kind()), "{error}");
@@ -74,7 +74,8 @@ pub fn handshake(bytes: &[u8]) {
         let parsed = Verdict::parse(verdict);
         assert!(parsed.is_none_or(|parsed| parsed.emit() == *verdict));
     }
-    let card: Option<Card> = std::str::from_utf8(bytes).ok().and_then(|text| text.parse().ok());
+    let card: Option<AddressCard> =
+        std::str::from_utf8(bytes).ok().and_then(|text| text.parse().ok());
     if let Some(card) = card {
         assert!(card.to_string().parse() == Ok(card));
     }

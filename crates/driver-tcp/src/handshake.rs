@@ -34,7 +34,7 @@ const VERSION: u32 = 1;
 
 /// Who connects to whom, and for which link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Introduction {
+pub(crate) struct ConnectionClaim {
     pub from: u32,
     pub to: u32,
     pub link: u32,
@@ -95,9 +95,9 @@ pub(crate) fn claim(
     secret: &Secret,
     first: &Nonce,
     second: &Nonce,
-    introduction: Introduction,
+    introduction: ConnectionClaim,
 ) -> [u8; CLAIM_BYTES] {
-    let Introduction { from, to, link } = introduction;
+    let ConnectionClaim { from, to, link } = introduction;
     let mut out = [0; CLAIM_BYTES];
     let (proof, words) = out.split_at_mut(PROOF_BYTES);
     for (place, word) in words.chunks_exact_mut(4).zip([from, to, link]) {
@@ -114,11 +114,11 @@ pub(crate) fn introduction_of(
     first: &Nonce,
     second: &Nonce,
     claim: &[u8],
-) -> Option<Introduction> {
+) -> Option<ConnectionClaim> {
     let (proof, words) = claim.split_at(PROOF_BYTES);
     mac(secret, b"initiator", &[first, second, words]).verify_slice(proof).ok()?;
     let word = |at: usize| u32::from_le_bytes(words[at..at + 4].try_into().expect("four bytes"));
-    Some(Introduction { from: word(0), to: word(4), link: word(8) })
+    Some(ConnectionClaim { from: word(0), to: word(4), link: word(8) })
 }
 
 impl Verdict {
@@ -146,7 +146,7 @@ mod tests {
         assert!(is_answer(&secret, &first, &second, &proof));
         assert!(!is_answer(&other, &first, &second, &proof));
         assert!(!is_answer(&secret, &second, &first, &proof));
-        let introduction = Introduction { from: 3, to: 4, link: 1 };
+        let introduction = ConnectionClaim { from: 3, to: 4, link: 1 };
         let mut claimed = claim(&secret, &first, &second, introduction);
         assert_eq!(introduction_of(&secret, &first, &second, &claimed), Some(introduction));
         assert_eq!(introduction_of(&other, &first, &second, &claimed), None);

@@ -20,7 +20,7 @@ pub struct Interface {
 
 /// Which interfaces a person wants: names or networks, or those that are not to be used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Selection {
+pub struct InterfaceSelection {
     wanted: Vec<Pattern>,
     unwanted: bool,
 }
@@ -58,7 +58,7 @@ const VIRTUAL: [&str; 22] = [
     "utun",
 ];
 
-impl Selection {
+impl InterfaceSelection {
     /// Reads names (`eth0`) and networks (`10.1.0.0/16`) with commas between; `^` before them all
     /// says that these are not to be used. Nothing: all that lead to other machines.
     ///
@@ -126,7 +126,7 @@ pub(crate) fn same_network(one: IpAddr, other: IpAddr, bits: u8) -> bool {
 
 /// The interfaces that are up and that `selection` lets in, by name; of several addresses of one,
 /// the first, those of version 4 before those of version 6.
-pub fn usable(selection: &Selection) -> Vec<Interface> {
+pub fn usable(selection: &InterfaceSelection) -> Vec<Interface> {
     let mut found: Vec<Interface> = Vec::new();
     let mut all = if_addrs::get_if_addrs().unwrap_or_default();
     all.retain(|interface| !interface.is_link_local() && !is_down(&interface.name));
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn only_what_leads_to_other_machines_is_taken_by_itself() {
-        let any = Selection::default();
+        let any = InterfaceSelection::default();
         assert!(any.accepts(&interface("eth0", "10.0.0.1")));
         assert!(!any.accepts(&interface("lo", "127.0.0.1")));
         assert!(!any.accepts(&interface("docker0", "172.17.0.1")));
@@ -181,17 +181,17 @@ mod tests {
 
     #[test]
     fn names_and_networks_choose() {
-        let by_name = Selection::parse("lo, docker0").unwrap();
+        let by_name = InterfaceSelection::parse("lo, docker0").unwrap();
         assert!(by_name.accepts(&interface("lo", "127.0.0.1")));
         assert!(!by_name.accepts(&interface("eth0", "10.0.0.1")));
-        let by_network = Selection::parse("10.1.0.0/16").unwrap();
+        let by_network = InterfaceSelection::parse("10.1.0.0/16").unwrap();
         assert!(by_network.accepts(&interface("ib0", "10.1.9.9")));
         assert!(!by_network.accepts(&interface("eth0", "10.2.0.1")));
-        let without = Selection::parse("^eth0,10.1.0.0/16").unwrap();
+        let without = InterfaceSelection::parse("^eth0,10.1.0.0/16").unwrap();
         assert!(!without.accepts(&interface("eth0", "10.0.0.1")));
         assert!(!without.accepts(&interface("eth1", "10.1.0.1")));
         assert!(without.accepts(&interface("eth2", "10.2.0.1")));
         assert!(!without.accepts(&interface("lo", "127.0.0.1")));
-        assert!(Selection::parse("10.0.0.0/33").unwrap_err().contains("10.0.0.0/33"));
+        assert!(InterfaceSelection::parse("10.0.0.0/33").unwrap_err().contains("10.0.0.0/33"));
     }
 }

@@ -1,7 +1,7 @@
 //! The driver between machines, over TCP.
 //!
-//! Each usable interface of this machine is a rail ([`Selection`]). A process listens on all of
-//! them and publishes where ([`Card`]); a connection to a peer is made when something is first
+//! Each usable interface of this machine is a rail ([`InterfaceSelection`]). A process listens on all of
+//! them and publishes where ([`AddressCard`]); a connection to a peer is made when something is first
 //! posted to it, one for each pair of interfaces that are in the same network, and stands after
 //! both sides have proven that they know the secret of the job. A connection carries frames:
 //! packets, and parts of large messages, which go straight from the sender's memory to the
@@ -27,6 +27,6 @@ mod poller;
 mod stream;
 mod tcp;
 
-pub use card::{Card, End};
-pub use interfaces::{Interface, Selection, usable};
+pub use card::{AddressCard, Endpoint};
+pub use interfaces::{Interface, InterfaceSelection, usable};
 pub use tcp::{Options, Tcp, open};

@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use base::GateId;
 use driver::DriverError;
 
-use crate::card::{Card, Link, links};
+use crate::card::{AddressCard, EndpointPair, links};
 
 /// A connection's place among the sockets.
 pub(crate) type Slot = usize;
 
 /// How an own rail to a peer stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum RailConnection {
     /// No link uses it, or it was lost.
     Closed,
     /// Nobody has begun yet, or the peer is about to.
@@ -25,12 +25,12 @@ pub(crate) enum Way {
 
 /// A peer of which something is known.
 #[derive(Debug)]
-pub(crate) struct Peer {
-    pub card: Card,
+pub(crate) struct TcpPeer {
+    pub card: AddressCard,
     /// The pairs of rails to connect: own rail, peer's rail; by the link's number.
-    pub links: Vec<Link>,
+    pub links: Vec<EndpointPair>,
     /// By own rail.
-    pub ways: Vec<Way>,
+    pub ways: Vec<RailConnection>,
     /// What became of rails that could not be connected, for people.
     pub failures: Vec<String>,
     /// Whether it had taken leave when a connection to it ended last.
@@ -39,14 +39,14 @@ pub(crate) struct Peer {
 
 /// The peers of which something is known.
 #[derive(Debug, Default)]
-pub(crate) struct Peers(HashMap<u32, Peer>);
+pub(crate) struct Peers(HashMap<u32, TcpPeer>);
 
 impl Peers {
-    pub(crate) fn get(&self, gate: GateId) -> Option<&Peer> {
+    pub(crate) fn get(&self, gate: GateId) -> Option<&TcpPeer> {
         self.0.get(&gate.0)
     }
 
-    pub(crate) fn get_mut(&mut self, gate: GateId) -> Option<&mut Peer> {
+    pub(crate) fn get_mut(&mut self, gate: GateId) -> Option<&mut TcpPeer> {
         self.0.get_mut(&gate.0)
     }
 
@@ -56,10 +56,10 @@ impl Peers {
     /// It has nothing in common with the own one.
     pub(crate) fn meet(
         &mut self,
-        own: (GateId, &Card),
+        own: (GateId, &AddressCard),
         gate: GateId,
-        card: Card,
-    ) -> Result<&mut Peer, DriverError> {
+        card: AddressCard,
+    ) -> Result<&mut TcpPeer, DriverError> {
         let links = match own.0 < gate {
             true => links(own.1, &card),
             false => links(&card, own.1).into_iter().map(|(theirs, ours)| (ours, theirs)).collect(),
@@ -67,26 +67,26 @@ impl Peers {
         if links.is_empty() {
             return Err(no_way(own.1, &card));
         }
-        let mut ways = vec![Way::Closed; own.1.ends.len()];
-        links.iter().for_each(|link| ways[link.0] = Way::Open);
-        let peer = Peer { card, links, ways, failures: Vec::new(), departed: false };
+        let mut ways = vec![RailConnection::Closed; own.1.ends.len()];
+        links.iter().for_each(|link| ways[link.0] = RailConnection::Open);
+        let peer = TcpPeer { card, links, ways, failures: Vec::new(), departed: false };
         Ok(self.0.entry(gate.0).or_insert(peer))
     }
 }
 
-impl Peer {
+impl TcpPeer {
     /// The own rails that lead there, or will.
     pub(crate) fn rails(&self) -> Vec<usize> {
-        (0..self.ways.len()).filter(|&rail| self.ways[rail] != Way::Closed).collect()
+        (0..self.ways.len()).filter(|&rail| self.ways[rail] != RailConnection::Closed).collect()
     }
 
     pub(crate) fn standing(&self) -> usize {
-        self.ways.iter().filter(|way| matches!(way, Way::Stands(_))).count()
+        self.ways.iter().filter(|way| matches!(way, RailConnection::Stands(_))).count()
     }
 }
 
-fn no_way(own: &Card, other: &Card) -> DriverError {
-    let list = |card: &Card| match &card.ends[..] {
+fn no_way(own: &AddressCard, other: &AddressCard) -> DriverError {
+    let list = |card: &AddressCard| match &card.ends[..] {
         [] => "no network interface".to_owned(),
         ends => ends.iter().map(|end| end.address.ip().to_string()).collect::<Vec<_>>().join(", "),
     };

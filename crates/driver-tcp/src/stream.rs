@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 
 /// Bytes in order, both ways, as far as there is room or something is here: never waits. Tests have
 /// a faulty one. What buffers lend their memory to must have no buffer: hence `Sync`.
-pub(crate) trait Stream: Sync {
+pub(crate) trait ByteStream: Sync {
     /// Reads what is here.
     fn read(&self, into: &mut [u8]) -> io::Result<usize>;
 
@@ -23,7 +23,7 @@ pub(crate) trait Stream: Sync {
     fn unacknowledged(&self) -> u64;
 }
 
-impl Stream for TcpStream {
+impl ByteStream for TcpStream {
     fn read(&self, into: &mut [u8]) -> io::Result<usize> {
         Read::read(&mut &*self, into)
     }

@@ -6,17 +6,17 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use base::{GateId, RailProfile};
-use driver::{Directory, Driver, DriverError, Fill, Part, Reach, Settings, Sink};
+use driver::{Directory, Driver, DriverError, Fill, Part, PeerReach, Settings, Sink};
 use memory::placing::keep_on_node;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::attempt::{Agreement, Attempt, Progress, Side};
-use crate::card::{Card, End};
-use crate::connection::{Connection, Heard, INBOX_BYTES, Written};
-use crate::frame::{self, HEAD_BYTES, Kind, PACKET_BYTES_MAX};
-use crate::handshake::{Introduction, Nonce, Verdict};
-use crate::interfaces::{self, Interface, Selection};
-use crate::peers::{Peer, Peers, Slot, Way};
+use crate::attempt::{Attempt, AttemptProgress, AttemptSide, HandshakeTerms};
+use crate::card::{AddressCard, Endpoint};
+use crate::connection::{INBOX_BYTES, ReadOutcome, TcpConnection, Written};
+use crate::frame::{self, FrameKind, HEAD_BYTES, PACKET_BYTES_MAX};
+use crate::handshake::{ConnectionClaim, Nonce, Verdict};
+use crate::interfaces::{self, Interface, InterfaceSelection};
+use crate::peers::{Peers, RailConnection, Slot, TcpPeer};
 use crate::poller::{Poller, Ready};
 
 mod leave;
@@ -25,7 +25,7 @@ mod leave;
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Which interfaces to use.
-    pub selection: Selection,
+    pub selection: InterfaceSelection,
     /// The version of what is carried, which both sides must agree in.
     pub records: u32,
 }
@@ -35,12 +35,12 @@ pub struct Tcp {
     own: GateId,
     options: Options,
     directory: Box<dyn Directory>,
-    agreement: Option<Agreement>,
+    agreement: Option<HandshakeTerms>,
     rails: Vec<RailProfile>,
     interfaces: Vec<Interface>,
-    card: Card,
+    card: AddressCard,
     poller: Poller,
-    sockets: Vec<Option<Watched>>,
+    sockets: Vec<Option<WatchedSocket>>,
     free: Vec<Slot>,
     peers: Peers,
     inbox: Box<[u8]>,
@@ -62,10 +62,10 @@ pub struct Tcp {
 }
 
 /// A socket that the poller watches.
-enum Watched {
+enum WatchedSocket {
     Listener(TcpListener),
     Attempt(Box<Attempt>),
-    Connection(Box<Connection>),
+    Connection(Box<TcpConnection>),
 }
 
 /// A machine that has not answered after this time is given up.
@@ -108,7 +108,7 @@ pub fn open(
     settings: &Settings,
     directory: Box<dyn Directory>,
 ) -> Result<Option<Box<dyn Driver>>, DriverError> {
-    let selection = Selection::parse(&settings.networks);
+    let selection = InterfaceSelection::parse(&settings.networks);
     let selection =
         selection.map_err(|wrong| DriverError { message: format!("COMBRAY_NET: {wrong}") })?;
     let options = Options { selection, records: settings.records };
@@ -135,7 +135,7 @@ impl Tcp {
             agreement: None,
             rails: Vec::new(),
             interfaces: Vec::new(),
-            card: Card::default(),
+            card: AddressCard::default(),
             poller,
             sockets: Vec::new(),
             free: Vec::new(),
@@ -166,10 +166,10 @@ impl Tcp {
 
     fn add_rail(&mut self, interface: Interface, listener: TcpListener) -> io::Result<()> {
         let address = listener.local_addr()?;
-        self.card.ends.push(End { address, prefix: interface.prefix });
+        self.card.ends.push(Endpoint { address, prefix: interface.prefix });
         self.rails.push(profile(&interface));
         self.interfaces.push(interface);
-        self.insert(Watched::Listener(listener), false)?;
+        self.insert(WatchedSocket::Listener(listener), false)?;
         Ok(())
     }
 
@@ -180,29 +180,31 @@ impl Tcp {
 
     fn standing(&self, gate: GateId, rail: usize) -> Option<Slot> {
         match self.peers.get(gate)?.ways.get(rail)? {
-            Way::Stands(slot) => Some(*slot),
+            RailConnection::Stands(slot) => Some(*slot),
             _ => None,
         }
     }
 
-    fn connection(&self, gate: GateId, rail: usize) -> Option<&Connection> {
+    fn connection(&self, gate: GateId, rail: usize) -> Option<&TcpConnection> {
         match self.sockets.get(self.standing(gate, rail)?)? {
-            Some(Watched::Connection(connection)) => Some(connection),
+            Some(WatchedSocket::Connection(connection)) => Some(connection),
             _ => None,
         }
     }
 
-    fn insert(&mut self, socket: Watched, writing: bool) -> io::Result<Slot> {
+    fn insert(&mut self, socket: WatchedSocket, writing: bool) -> io::Result<Slot> {
         let slot = self.free.pop().unwrap_or(self.sockets.len());
         let added = match &socket {
-            Watched::Listener(listener) => self.poller.add(listener, slot as u64, writing),
-            Watched::Attempt(attempt) => self.poller.add(&attempt.stream, slot as u64, writing),
-            Watched::Connection(connection) => {
+            WatchedSocket::Listener(listener) => self.poller.add(listener, slot as u64, writing),
+            WatchedSocket::Attempt(attempt) => {
+                self.poller.add(&attempt.stream, slot as u64, writing)
+            }
+            WatchedSocket::Connection(connection) => {
                 self.poller.add(&connection.stream, slot as u64, writing)
             }
         };
         added?;
-        self.unsettled += usize::from(matches!(socket, Watched::Attempt(_)));
+        self.unsettled += usize::from(matches!(socket, WatchedSocket::Attempt(_)));
         if slot == self.sockets.len() {
             self.sockets.push(None);
         }
@@ -210,19 +212,19 @@ impl Tcp {
         Ok(slot)
     }
 
-    fn remove(&mut self, slot: Slot) -> Option<Watched> {
+    fn remove(&mut self, slot: Slot) -> Option<WatchedSocket> {
         let socket = self.sockets[slot].take()?;
         self.free.push(slot);
         self.posted.retain(|&posted| posted != slot);
         self.failing.retain(|&failing| failing != slot);
         self.hot = self.hot.filter(|&hot| hot != slot);
         match &socket {
-            Watched::Attempt(_) => self.unsettled -= 1,
-            Watched::Connection(connection) => {
+            WatchedSocket::Attempt(_) => self.unsettled -= 1,
+            WatchedSocket::Connection(connection) => {
                 self.connections -= 1;
                 self.stuck -= usize::from(connection.watched);
             }
-            Watched::Listener(..) => {}
+            WatchedSocket::Listener(..) => {}
         }
         Some(socket)
     }
@@ -243,7 +245,7 @@ impl Tcp {
     /// Nothing can be written to a connection any more; what the peer wrote before is read first.
     #[cold]
     fn fail_to_write(&mut self, slot: Slot, error: io::Error) {
-        let Some(Watched::Connection(connection)) = &mut self.sockets[slot] else { return };
+        let Some(WatchedSocket::Connection(connection)) = &mut self.sockets[slot] else { return };
         connection.fail(error);
         self.failing.push(slot);
         self.watch_if_stuck(slot);
@@ -251,7 +253,7 @@ impl Tcp {
 
     /// Watches for room to write exactly while something is not written.
     fn watch_if_stuck(&mut self, slot: Slot) {
-        let Some(Watched::Connection(connection)) = &mut self.sockets[slot] else { return };
+        let Some(WatchedSocket::Connection(connection)) = &mut self.sockets[slot] else { return };
         let stuck = connection.is_stuck();
         if stuck == connection.watched {
             return;
@@ -265,7 +267,7 @@ impl Tcp {
 
     /// A connection does not work any more.
     fn break_off(&mut self, slot: Slot, error: &io::Error) {
-        let Some(Watched::Connection(connection)) = self.remove(slot) else { return };
+        let Some(WatchedSocket::Connection(connection)) = self.remove(slot) else { return };
         let error = connection.failed.as_ref().unwrap_or(error);
         let why = match error.kind() {
             _ if connection.departed => "it has finished".to_owned(),
@@ -285,7 +287,7 @@ impl Tcp {
         let name = &self.interfaces[rail].name;
         let message = format!("over {name}: {why}");
         let Some(peer) = self.peers.get_mut(gate) else { return };
-        peer.ways[rail] = Way::Closed;
+        peer.ways[rail] = RailConnection::Closed;
         peer.failures.push(message.clone());
         if now {
             let message = peer.failures.join("; ");
@@ -298,7 +300,7 @@ impl Tcp {
     #[cold]
     fn refuse(&mut self, gate: GateId, rail: usize) {
         let Some(peer) = self.peers.get(gate) else { return };
-        if peer.ways[rail] == Way::Closed {
+        if peer.ways[rail] == RailConnection::Closed {
             let message = peer.failures.join("; ");
             self.lost.push((gate, rail, DriverError { message }));
         }
@@ -308,41 +310,41 @@ impl Tcp {
     fn begin(&mut self, gate: GateId, link: usize) {
         let Some(peer) = self.peers.get(gate) else { return };
         let (rail, theirs) = peer.links[link];
-        if peer.ways[rail] != Way::Open {
+        if peer.ways[rail] != RailConnection::Open {
             return;
         }
         let to = peer.card.ends[theirs].address;
-        let side = Side::Here { gate, rail, link: link as u32 };
+        let side = AttemptSide::Here { gate, rail, link: link as u32 };
         let begun = connecting(self.interfaces[rail].address, to).and_then(|stream| {
             let attempt = Attempt::new(stream, side, nonce()?, Instant::now() + CONNECT_MAX);
-            self.insert(Watched::Attempt(Box::new(attempt)), true)
+            self.insert(WatchedSocket::Attempt(Box::new(attempt)), true)
         });
         match begun {
-            Ok(slot) => self.set_way(gate, rail, Way::Begun(slot)),
+            Ok(slot) => self.set_way(gate, rail, RailConnection::Begun(slot)),
             Err(error) => self.lose(gate, rail, &format!("{to}: {error}"), true),
         }
     }
 
-    fn set_way(&mut self, gate: GateId, rail: usize, way: Way) {
+    fn set_way(&mut self, gate: GateId, rail: usize, way: RailConnection) {
         if let Some(peer) = self.peers.get_mut(gate) {
             peer.ways[rail] = way;
         }
     }
 
-    fn agreement(&mut self) -> Result<Agreement, DriverError> {
+    fn agreement(&mut self) -> Result<HandshakeTerms, DriverError> {
         if let Some(agreement) = self.agreement {
             return Ok(agreement);
         }
         let secret = self.directory.secret()?;
-        let agreement = Agreement { own: self.own.0, secret, records: self.options.records };
+        let agreement = HandshakeTerms { own: self.own.0, secret, records: self.options.records };
         Ok(*self.agreement.insert(agreement))
     }
 
     /// The peer, whose card is looked up if it is not known.
-    fn meet(&mut self, gate: GateId) -> Result<&mut Peer, DriverError> {
+    fn meet(&mut self, gate: GateId) -> Result<&mut TcpPeer, DriverError> {
         if self.peers.get(gate).is_none() {
             let text = self.directory.card(gate)?;
-            let card: Card = text.parse().map_err(|message| DriverError { message })?;
+            let card: AddressCard = text.parse().map_err(|message| DriverError { message })?;
             self.peers.meet((self.own, &self.card), gate, card)?;
         }
         Ok(self.peers.get_mut(gate).expect("it was met above, or before"))
@@ -365,9 +367,9 @@ impl Tcp {
     fn run_event(&mut self, event: Ready, sink: &mut dyn Sink) -> bool {
         let slot = event.number as Slot;
         match self.sockets.get(slot) {
-            Some(Some(Watched::Listener(..))) => self.accept(slot),
-            Some(Some(Watched::Attempt(_))) => self.go_on(slot),
-            Some(Some(Watched::Connection(_))) => {
+            Some(Some(WatchedSocket::Listener(..))) => self.accept(slot),
+            Some(Some(WatchedSocket::Attempt(_))) => self.go_on(slot),
+            Some(Some(WatchedSocket::Connection(_))) => {
                 if event.writable {
                     self.flush(slot);
                 }
@@ -379,7 +381,7 @@ impl Tcp {
     }
 
     fn flush(&mut self, slot: Slot) {
-        let Some(Some(Watched::Connection(connection))) = self.sockets.get_mut(slot) else {
+        let Some(Some(WatchedSocket::Connection(connection))) = self.sockets.get_mut(slot) else {
             return;
         };
         let mut written = Written::default();
@@ -389,7 +391,9 @@ impl Tcp {
     }
 
     fn note_written(&mut self, slot: Slot, written: Written) {
-        let Some(Some(Watched::Connection(connection))) = self.sockets.get(slot) else { return };
+        let Some(Some(WatchedSocket::Connection(connection))) = self.sockets.get(slot) else {
+            return;
+        };
         let (gate, rail) = (connection.gate, connection.rail);
         self.sent.extend(written.sent.into_iter().map(|token| (gate, rail, token)));
         if let Some((bytes, nanoseconds)) = written.carried {
@@ -399,23 +403,23 @@ impl Tcp {
 
     /// Reads from a connection; returns whether anything came.
     fn receive(&mut self, slot: Slot, sink: &mut dyn Sink) -> bool {
-        let Some(Some(Watched::Connection(connection))) = self.sockets.get_mut(slot) else {
+        let Some(Some(WatchedSocket::Connection(connection))) = self.sockets.get_mut(slot) else {
             return false;
         };
         let gate = connection.gate;
         match connection.receive(&mut self.inbox, sink) {
-            Ok(Heard::Nothing) => {
+            Ok(ReadOutcome::Nothing) => {
                 let failed = connection.failed.take();
                 failed.is_some_and(|error| {
                     self.break_off(slot, &error);
                     true
                 })
             }
-            Ok(Heard::Something) => {
+            Ok(ReadOutcome::Something) => {
                 self.hot = Some(slot);
                 true
             }
-            Ok(Heard::Instead(other)) => {
+            Ok(ReadOutcome::Instead(other)) => {
                 self.give_up(gate, other);
                 self.lose(gate, other, "what it carried came over another interface", true);
                 self.receive(slot, sink)
@@ -428,14 +432,14 @@ impl Tcp {
     }
 
     fn accept(&mut self, slot: Slot) {
-        let Some(Watched::Listener(listener)) = &self.sockets[slot] else { return };
+        let Some(WatchedSocket::Listener(listener)) = &self.sockets[slot] else { return };
         let Ok((stream, _)) = listener.accept() else { return };
         let prepared = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true));
         let Ok(nonce) = prepared.and_then(|()| nonce()) else { return };
         let deadline = Instant::now() + GUEST_MAX;
-        let attempt = Attempt::new(stream, Side::There, nonce, deadline);
+        let attempt = Attempt::new(stream, AttemptSide::There, nonce, deadline);
         // A guest for whom there is no place will try again or tell.
-        let _ = self.insert(Watched::Attempt(Box::new(attempt)), false);
+        let _ = self.insert(WatchedSocket::Attempt(Box::new(attempt)), false);
     }
 
     /// An attempt may go on.
@@ -444,25 +448,25 @@ impl Tcp {
             Ok(agreement) => agreement,
             Err(error) => return self.fail(slot, &error.message),
         };
-        let Some(Watched::Attempt(attempt)) = &mut self.sockets[slot] else { return };
+        let Some(WatchedSocket::Attempt(attempt)) = &mut self.sockets[slot] else { return };
         match attempt.go_on(&agreement) {
-            Ok(Progress::Waits) => {
+            Ok(AttemptProgress::Waits) => {
                 // Room to write is not news any more once the connection is there.
                 let connected = attempt.stream.peer_addr().is_ok();
-                if connected && matches!(attempt.side, Side::Here { .. }) {
+                if connected && matches!(attempt.side, AttemptSide::Here { .. }) {
                     let _ = self.poller.watch(&attempt.stream, slot as u64, false);
                 }
             }
-            Ok(Progress::Decided(verdict)) => self.decided(slot, verdict),
-            Ok(Progress::Introduced(introduction)) => self.introduced(slot, introduction),
+            Ok(AttemptProgress::Decided(verdict)) => self.decided(slot, verdict),
+            Ok(AttemptProgress::Introduced(introduction)) => self.introduced(slot, introduction),
             Err(error) => self.fail(slot, &error.to_string()),
         }
     }
 
     /// An attempt leads to nothing.
     fn fail(&mut self, slot: Slot, why: &str) {
-        let Some(Watched::Attempt(attempt)) = self.remove(slot) else { return };
-        if let Side::Here { gate, rail, link } = attempt.side {
+        let Some(WatchedSocket::Attempt(attempt)) = self.remove(slot) else { return };
+        if let AttemptSide::Here { gate, rail, link } = attempt.side {
             let link = self.peers.get(gate).map(|peer| peer.links[link as usize].1);
             let to = link.and_then(|end| self.peers.get(gate)?.card.ends.get(end));
             let to = to.map_or(String::new(), |end| format!("{}: ", end.address));
@@ -472,19 +476,19 @@ impl Tcp {
 
     /// The other side has decided about an attempt that began here.
     fn decided(&mut self, slot: Slot, verdict: Verdict) {
-        let Some(Watched::Attempt(attempt)) = &self.sockets[slot] else { return };
-        let Side::Here { gate, rail, .. } = attempt.side else { return };
+        let Some(WatchedSocket::Attempt(attempt)) = &self.sockets[slot] else { return };
+        let AttemptSide::Here { gate, rail, .. } = attempt.side else { return };
         match verdict {
             Verdict::Welcome => self.settle(slot, gate, rail),
             Verdict::Crossing => {
                 self.remove(slot);
-                self.set_way(gate, rail, Way::Open);
+                self.set_way(gate, rail, RailConnection::Open);
             }
         }
     }
 
     /// Somebody of the job wants to connect.
-    fn introduced(&mut self, slot: Slot, introduction: Introduction) {
+    fn introduced(&mut self, slot: Slot, introduction: ConnectionClaim) {
         let gate = GateId(introduction.from);
         let own = self.own;
         let link = introduction.link as usize;
@@ -494,15 +498,15 @@ impl Tcp {
         });
         let Some((rail, way)) = way else { return drop(self.remove(slot)) };
         let verdict = match way {
-            Way::Begun(_) if own < gate => Verdict::Crossing,
-            Way::Begun(mine) => {
+            RailConnection::Begun(_) if own < gate => Verdict::Crossing,
+            RailConnection::Begun(mine) => {
                 self.remove(mine);
                 Verdict::Welcome
             }
-            Way::Open => Verdict::Welcome,
-            Way::Closed | Way::Stands(_) => return drop(self.remove(slot)),
+            RailConnection::Open => Verdict::Welcome,
+            RailConnection::Closed | RailConnection::Stands(_) => return drop(self.remove(slot)),
         };
-        let Some(Watched::Attempt(attempt)) = &mut self.sockets[slot] else { return };
+        let Some(WatchedSocket::Attempt(attempt)) = &mut self.sockets[slot] else { return };
         let said = attempt.say(&verdict.emit());
         match verdict {
             Verdict::Welcome if said.is_ok() => self.settle(slot, gate, rail),
@@ -512,29 +516,29 @@ impl Tcp {
 
     /// An attempt has become a connection.
     fn settle(&mut self, slot: Slot, gate: GateId, rail: usize) {
-        let Some(Watched::Attempt(attempt)) = self.sockets[slot].take() else { return };
+        let Some(WatchedSocket::Attempt(attempt)) = self.sockets[slot].take() else { return };
         self.unsettled -= 1;
         let several = self.peers.get(gate).is_some_and(|peer| peer.links.len() > 1);
         if several {
             // Without it, a rail only takes more than is its share.
             let _ = socket2::SockRef::from(&attempt.stream).set_tcp_notsent_lowat(UNSENT_BYTES_MAX);
         }
-        let connection = Connection::new(attempt.stream, gate, rail);
+        let connection = TcpConnection::new(attempt.stream, gate, rail);
         let _ = self.poller.watch(&connection.stream, slot as u64, false);
-        self.sockets[slot] = Some(Watched::Connection(Box::new(connection)));
+        self.sockets[slot] = Some(WatchedSocket::Connection(Box::new(connection)));
         self.connections += 1;
-        self.set_way(gate, rail, Way::Stands(slot));
+        self.set_way(gate, rail, RailConnection::Stands(slot));
     }
 
     /// Gives up what has waited too long, and rails that have fallen silent.
     fn look_after(&mut self, now: Instant) {
         for slot in 0..self.sockets.len() {
             match &self.sockets[slot] {
-                Some(Watched::Attempt(attempt)) if attempt.is_late(now) => {
+                Some(WatchedSocket::Attempt(attempt)) if attempt.is_late(now) => {
                     self.fail(slot, "nobody answers");
                 }
-                Some(Watched::Connection(connection)) => {
-                    let others = self.peers.get(connection.gate).map_or(0, Peer::standing) > 1;
+                Some(WatchedSocket::Connection(connection)) => {
+                    let others = self.peers.get(connection.gate).map_or(0, TcpPeer::standing) > 1;
                     if others && is_silent(&connection.stream) {
                         self.break_off(slot, &io::Error::other("it does not answer any more"));
                     }
@@ -571,21 +575,23 @@ impl Driver for Tcp {
         self.card.to_string()
     }
 
-    fn connect(&mut self, gate: GateId) -> Result<Reach, DriverError> {
+    fn connect(&mut self, gate: GateId) -> Result<PeerReach, DriverError> {
         let peer = self.meet(gate)?;
         let (rails, links) = (peer.rails(), peer.links.len());
         (0..links).for_each(|link| self.begin(gate, link));
-        Ok(Reach { rails, fetches: false })
+        Ok(PeerReach { rails, fetches: false })
     }
 
     #[inline]
     fn has_room(&self, gate: GateId, rail: usize) -> bool {
         let Some(peer) = self.peers.get(gate) else { return false };
         match peer.ways[rail] {
-            Way::Stands(_) => self.connection(gate, rail).is_none_or(Connection::has_room),
+            RailConnection::Stands(_) => {
+                self.connection(gate, rail).is_none_or(TcpConnection::has_room)
+            }
             // Who tries to post something hears that the rail is lost.
-            Way::Closed => true,
-            Way::Open | Way::Begun(_) => false,
+            RailConnection::Closed => true,
+            RailConnection::Open | RailConnection::Begun(_) => false,
         }
     }
 
@@ -594,12 +600,14 @@ impl Driver for Tcp {
             self.refuse(gate, rail);
             return false;
         };
-        let Some(Watched::Connection(connection)) = &mut self.sockets[slot] else { return false };
+        let Some(WatchedSocket::Connection(connection)) = &mut self.sockets[slot] else {
+            return false;
+        };
         if !connection.has_room() {
             return false;
         }
         connection.awaited = true;
-        self.packet[..HEAD_BYTES].copy_from_slice(&frame::head(Kind::Packet, length));
+        self.packet[..HEAD_BYTES].copy_from_slice(&frame::head(FrameKind::Packet, length));
         fill(&mut self.packet[HEAD_BYTES..HEAD_BYTES + length]);
         let result = connection.post(&self.packet[..HEAD_BYTES + length]);
         self.after_posting(slot, result);
@@ -608,7 +616,7 @@ impl Driver for Tcp {
 
     fn post_part(&mut self, gate: GateId, rail: usize, part: Part) {
         let Some(slot) = self.standing(gate, rail) else { return self.refuse(gate, rail) };
-        let Some(Watched::Connection(connection)) = &mut self.sockets[slot] else { return };
+        let Some(WatchedSocket::Connection(connection)) = &mut self.sockets[slot] else { return };
         connection.awaited = true;
         let mut written = Written::default();
         let result = connection.post_part(part, &mut written);
@@ -618,14 +626,15 @@ impl Driver for Tcp {
 
     fn poll(&mut self, sink: &mut dyn Sink) -> bool {
         for slot in self.posted.drain(..) {
-            if let Some(Watched::Connection(connection)) = &mut self.sockets[slot] {
+            if let Some(WatchedSocket::Connection(connection)) = &mut self.sockets[slot] {
                 connection.posted = false;
             }
         }
         let mut active = self.report(sink);
         for slot in std::mem::take(&mut self.failing) {
             active |= self.receive(slot, sink);
-            if matches!(&self.sockets[slot], Some(Watched::Connection(it)) if it.failed.is_some()) {
+            if matches!(&self.sockets[slot], Some(WatchedSocket::Connection(it)) if it.failed.is_some())
+            {
                 self.failing.push(slot);
             }
         }
@@ -642,13 +651,13 @@ impl Driver for Tcp {
     }
 
     fn backlog(&self, gate: GateId, rail: usize) -> u64 {
-        self.connection(gate, rail).map_or(NOT_YET, Connection::backlog)
+        self.connection(gate, rail).map_or(NOT_YET, TcpConnection::backlog)
     }
 
     fn give_up(&mut self, gate: GateId, rail: usize) {
         let Some(peer) = self.peers.get_mut(gate) else { return };
-        let way = std::mem::replace(&mut peer.ways[rail], Way::Closed);
-        if let Way::Begun(slot) | Way::Stands(slot) = way {
+        let way = std::mem::replace(&mut peer.ways[rail], RailConnection::Closed);
+        if let RailConnection::Begun(slot) | RailConnection::Stands(slot) = way {
             self.remove(slot);
         }
         self.sent.retain(|sent| (sent.0, sent.1) != (gate, rail));
@@ -674,7 +683,7 @@ impl Driver for Tcp {
 
     /// It has said so, and no connection to it stands.
     fn has_departed(&self, gate: GateId) -> bool {
-        let is_closed = |way: &Way| *way == Way::Closed;
+        let is_closed = |way: &RailConnection| *way == RailConnection::Closed;
         self.peers.get(gate).is_some_and(|peer| peer.departed && peer.ways.iter().all(is_closed))
     }
 

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use base::GateId;
-use driver::conformance::{self, Record};
+use driver::conformance::{self, RecordingSink};
 use driver::{Directory, Driver, DriverError, Part, Secret};
-use driver_tcp::{Card, Options, Selection, Tcp};
+use driver_tcp::{AddressCard, InterfaceSelection, Options, Tcp};
 use memory::Buffer;
 
 #[derive(Clone, Default)]
@@ -25,7 +25,7 @@ impl Directory for Cards {
 }
 
 fn options() -> Options {
-    Options { selection: Selection::parse("lo").unwrap(), records: 1 }
+    Options { selection: InterfaceSelection::parse("lo").unwrap(), records: 1 }
 }
 
 /// Drivers that know each other's cards, and the secrets given.
@@ -55,9 +55,9 @@ fn connected() -> (Tcp, Tcp) {
 fn poll_until(
     one: &mut Tcp,
     two: &mut Tcp,
-    done: impl Fn(&Record, &Record) -> bool,
-) -> [Record; 2] {
-    let (mut first, mut second) = (Record::default(), Record::default());
+    done: impl Fn(&RecordingSink, &RecordingSink) -> bool,
+) -> [RecordingSink; 2] {
+    let (mut first, mut second) = (RecordingSink::default(), RecordingSink::default());
     let start = Instant::now();
     while !done(&first, &second) {
         one.poll(&mut first);
@@ -93,7 +93,7 @@ fn short_parts_in_a_row_tell_how_fast_the_rail_is() {
     const PART: usize = 64 << 10;
     let (mut one, mut two) = connected();
     let buffer = Buffer::zeroed(PART);
-    let [mut first, mut second] = [Record::default(), Record::default()];
+    let [mut first, mut second] = [RecordingSink::default(), RecordingSink::default()];
     second.parts_into = Some(Buffer::zeroed(PART));
     let (start, mut posted) = (Instant::now(), 0);
     while second.parts.len() < 200 {
@@ -116,8 +116,8 @@ fn connections_that_cross_become_one() {
         let ready = |tcp: &Tcp, gate| tcp.has_room(GateId(gate), 0);
         let start = Instant::now();
         while !ready(&one, 1) || !ready(&two, 0) {
-            one.poll(&mut Record::default());
-            two.poll(&mut Record::default());
+            one.poll(&mut RecordingSink::default());
+            two.poll(&mut RecordingSink::default());
             assert!(start.elapsed() < Duration::from_secs(10));
         }
         assert!(one.post_packet(GateId(1), 0, 8, &mut |out| out.fill(1)));
@@ -157,12 +157,12 @@ fn who_means_another_process_of_the_job_is_refused() {
 fn strangers_are_turned_away() {
     let (mut one, mut two) = connected();
     let mut stranger =
-        TcpStream::connect(one.card().parse::<Card>().unwrap().ends[0].address).unwrap();
+        TcpStream::connect(one.card().parse::<AddressCard>().unwrap().ends[0].address).unwrap();
     stranger.write_all(&[b'x'; 200]).unwrap();
     let start = Instant::now();
     stranger.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
     loop {
-        one.poll(&mut Record::default());
+        one.poll(&mut RecordingSink::default());
         match stranger.read(&mut [0; 10]) {
             Ok(0) => break,
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => break,
@@ -178,7 +178,7 @@ fn an_end_without_leave_is_told_and_one_with_leave_is_not() {
     let (mut one, mut two) = connected();
     conformance::packets(&mut one, Some(&mut two), GateId(0));
     drop(two);
-    let mut record = Record::default();
+    let mut record = RecordingSink::default();
     let start = Instant::now();
     while record.lost.is_empty() {
         one.poll(&mut record);
@@ -188,8 +188,8 @@ fn an_end_without_leave_is_told_and_one_with_leave_is_not() {
 
     let (mut one, mut two) = connected();
     conformance::packets(&mut one, Some(&mut two), GateId(0));
-    two.leave(&mut Record::default(), Duration::ZERO);
-    let mut record = Record::default();
+    two.leave(&mut RecordingSink::default(), Duration::ZERO);
+    let mut record = RecordingSink::default();
     one.leave(&mut record, Duration::from_secs(10));
     drop(two);
     assert_eq!(record.lost, []);
@@ -213,12 +213,12 @@ fn who_takes_leave_waits_until_the_others_have_what_was_sent() {
     };
     let mut two = create(1, &cards);
     let (tell, told) = std::sync::mpsc::channel();
-    let mut record = Record::default();
+    let mut record = RecordingSink::default();
     // A driver stays with its thread.
     let leaving = std::thread::spawn(move || {
         let mut one = create(0, &cards);
         one.connect(GateId(1)).unwrap();
-        let record = &mut Record::default();
+        let record = &mut RecordingSink::default();
         while !one.post_packet(GateId(1), 0, 60_000, &mut |out| out.fill(7)) {
             one.poll(record);
         }
@@ -261,10 +261,10 @@ fn what_came_before_an_answer_failed_is_read() {
             driver.connect(GateId(1)).unwrap();
         }
         conformance::packets(&mut one, Some(&mut two), GateId(0));
-        let mut record = Record::default();
+        let mut record = RecordingSink::default();
         while record.packets.is_empty() {
             third.post_packet(GateId(1), 0, 8, &mut |out| out.fill(3));
-            third.poll(&mut Record::default());
+            third.poll(&mut RecordingSink::default());
             two.poll(&mut record);
         }
         (0..polls).for_each(|_| _ = two.poll(&mut record));
@@ -290,8 +290,8 @@ fn whoever_has_taken_leave_may_come_back() {
     let (mut one, mut two) = connected();
     for _ in 0..3 {
         conformance::packets(&mut one, Some(&mut two), GateId(0));
-        two.leave(&mut Record::default(), Duration::ZERO);
-        let mut record = Record::default();
+        two.leave(&mut RecordingSink::default(), Duration::ZERO);
+        let mut record = RecordingSink::default();
         one.leave(&mut record, Duration::from_secs(10));
         assert_eq!(record.lost, []);
     }

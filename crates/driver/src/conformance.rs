@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use base::GateId;
 use memory::Buffer;
 
-use crate::{Driver, DriverError, Label, Part, Place, ReceiveState, Sink};
+use crate::{Driver, DriverError, Label, Part, PartPlace, ReceiveState, Sink};
 
 mod regions;
 
@@ -13,7 +13,7 @@ pub use regions::{memory, regions};
 
 /// A sink that keeps what it is given.
 #[derive(Debug, Default)]
-pub struct Record {
+pub struct RecordingSink {
     /// The packets, in order of arrival.
     pub packets: VecDeque<(GateId, Vec<u8>)>,
     /// The ends of fetches.
@@ -32,16 +32,16 @@ pub struct Record {
     pub posted: Vec<u64>,
 }
 
-impl Sink for Record {
+impl Sink for RecordingSink {
     fn packet(&mut self, gate: GateId, _rail: usize, bytes: &[u8]) {
         self.packets.push_back((gate, bytes.to_vec()));
     }
 
-    fn part(&mut self, _gate: GateId, _rail: usize, label: &Label, length: usize) -> Place {
-        let Some(buffer) = &self.parts_into else { return Place::Nowhere };
+    fn part(&mut self, _gate: GateId, _rail: usize, label: &Label, length: usize) -> PartPlace {
+        let Some(buffer) = &self.parts_into else { return PartPlace::Nowhere };
         let offset = u64::from_le_bytes(*label.first_chunk().expect("labels are longer")) as usize;
         assert!(offset + length <= buffer.len(), "the part is one that was posted");
-        Place::At { buffer: buffer.clone(), offset, instead_of: None }
+        PartPlace::At { buffer: buffer.clone(), offset, instead_of: None }
     }
 
     fn part_arrived(&mut self, gate: GateId, _rail: usize, label: &Label, length: usize) {
@@ -87,7 +87,7 @@ pub fn packets(sender: &mut dyn Driver, mut receiver: Option<&mut dyn Driver>, s
     assert!(eager <= max, "an eager message fits in a packet");
     let to = if receiver.is_some() { GateId(1 - source.0) } else { source };
     let sizes = [1, 7, 8, 40, 55, 56, 57, 63, 64, 65, 1000, eager, max - 1, max];
-    let mut sink = Record::default();
+    let mut sink = RecordingSink::default();
     let (mut sent, mut arrived) = (0, 0);
     let total = 2000;
     while arrived < total {
@@ -107,7 +107,7 @@ pub fn packets(sender: &mut dyn Driver, mut receiver: Option<&mut dyn Driver>, s
         if let Some(driver) = receiver.as_deref_mut() {
             driver.poll(&mut sink);
             // It may have to connect, and to write what it took.
-            sender.poll(&mut Record::default());
+            sender.poll(&mut RecordingSink::default());
         } else {
             sender.poll(&mut sink);
         }
@@ -117,7 +117,7 @@ pub fn packets(sender: &mut dyn Driver, mut receiver: Option<&mut dyn Driver>, s
             arrived += 1;
         }
     }
-    assert!(!sender.poll(&mut Record::default()), "nothing is left");
+    assert!(!sender.poll(&mut RecordingSink::default()), "nothing is left");
 }
 
 /// Sends parts of a message, with packets between them, from `sender` to the process that
@@ -130,8 +130,8 @@ pub fn parts(sender: &mut dyn Driver, receiver: &mut dyn Driver, source: GateId,
     let to = GateId(1 - source.0);
     let length = from.len();
     let into = Buffer::zeroed(length);
-    let mut sink = Record { parts_into: Some(into.clone()), ..Record::default() };
-    let mut own = Record::default();
+    let mut sink = RecordingSink { parts_into: Some(into.clone()), ..RecordingSink::default() };
+    let mut own = RecordingSink::default();
     let (mut posted, mut count, mut packets) = (0, 0, 0);
     while sink.parts.len() < count || posted < length || packets > sink.packets.len() {
         if posted < length && sender.has_room(to, 0) {

@@ -32,8 +32,8 @@ use base::{GateId, RailProfile};
 
 pub use inline::InlineDriver;
 pub use loopback::Loopback;
-pub use memory::transfer::{Fetch, Label, Part, Place};
-pub use regions::{Access, RegionError, Regions};
+pub use memory::transfer::{Fetch, Label, Part, PartPlace};
+pub use regions::{RegionAccess, RegionError, Regions};
 pub use rendezvous::{Announcement, Copying, Exposure, ProgramState, Rendezvous, When};
 pub use sink::{ReceiveState, Sink};
 pub use world::{Directory, Doorbell, DriverError, Secret, Settings};
@@ -57,7 +57,7 @@ pub trait Driver {
     ///
     /// # Errors
     /// The peer cannot be reached: says why.
-    fn connect(&mut self, gate: GateId) -> Result<Reach, DriverError>;
+    fn connect(&mut self, gate: GateId) -> Result<PeerReach, DriverError>;
 
     /// Whether a rail may have room for a packet, or a part, to `gate`. Posting a packet can still
     /// be refused; a part cannot.
@@ -160,7 +160,7 @@ pub type Fill<'a> = &'a mut dyn FnMut(&mut [u8]);
 
 /// How a peer is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reach {
+pub struct PeerReach {
     /// The rails that lead there; none to a peer that has finished.
     pub rails: Vec<usize>,
     /// Whether the data of announced messages is [fetched](Rendezvous::fetch) from the peer.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use base::{GateId, RailProfile};
 
-use crate::{Driver, DriverError, Fill, InlineDriver, Reach, Sink};
+use crate::{Driver, DriverError, Fill, InlineDriver, PeerReach, Sink};
 
 /// Delivers what is posted to the process that posted it, at the next poll.
 #[derive(Debug)]
@@ -74,9 +74,9 @@ impl Driver for Loopback {
         String::new()
     }
 
-    fn connect(&mut self, gate: GateId) -> Result<Reach, DriverError> {
+    fn connect(&mut self, gate: GateId) -> Result<PeerReach, DriverError> {
         assert_eq!(gate, self.own, "loopback leads to the own process only");
-        Ok(Reach { rails: vec![0], fetches: true })
+        Ok(PeerReach { rails: vec![0], fetches: true })
     }
 
     fn has_room(&self, _gate: GateId, _rail: usize) -> bool {

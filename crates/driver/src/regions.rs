@@ -7,7 +7,7 @@ use memory::Buffer;
 
 /// What peers may do with a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum RegionAccess {
     /// Read it.
     Read,
     /// Read and write it.
@@ -24,7 +24,7 @@ pub enum Access {
 pub trait Regions {
     /// Lets peers use `buffer`, which stays in use until the region is revoked. `None`: there are
     /// too many regions already.
-    fn declare(&mut self, buffer: &Buffer, access: Access) -> Option<RegionToken>;
+    fn declare(&mut self, buffer: &Buffer, access: RegionAccess) -> Option<RegionToken>;
 
     /// Ends a region that this process declared. When this returns, no peer writes it any more, and
     /// what a peer is just reading from it is refused.

@@ -1,7 +1,7 @@
 //! What drivers report.
 
 use base::GateId;
-use memory::transfer::{Label, Place};
+use memory::transfer::{Label, PartPlace};
 
 use crate::{Copying, DriverError};
 
@@ -11,7 +11,7 @@ pub trait Sink {
     fn packet(&mut self, gate: GateId, rail: usize, bytes: &[u8]);
 
     /// A part of `length` bytes begins to arrive: where do they belong?
-    fn part(&mut self, gate: GateId, rail: usize, label: &Label, length: usize) -> Place;
+    fn part(&mut self, gate: GateId, rail: usize, label: &Label, length: usize) -> PartPlace;
 
     /// All bytes of a part are where [`part`](Self::part) said.
     fn part_arrived(&mut self, gate: GateId, rail: usize, label: &Label, length: usize);

@@ -11,5 +11,5 @@ mod numbered;
 mod rails;
 mod table;
 
-pub use rails::{Connection, Rails};
-pub use table::{Bell, machine_name};
+pub use rails::{PeerConnection, Rails};
+pub use table::{PeerBell, machine_name};

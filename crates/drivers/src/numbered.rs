@@ -1,10 +1,10 @@
 //! What one driver reports, with the rails numbered as those of all drivers are.
 
 use base::{GateId, RailId};
-use driver::{Copying, DriverError, Label, Place, ReceiveState, Sink};
+use driver::{Copying, DriverError, Label, PartPlace, ReceiveState, Sink};
 
 /// Passes on what a driver reports whose rails are numbered from `first` on.
-pub(crate) struct Numbered<'a, S> {
+pub(crate) struct NumberedSink<'a, S> {
     sink: &'a mut S,
     first: usize,
     /// How many rails the driver has.
@@ -14,22 +14,22 @@ pub(crate) struct Numbered<'a, S> {
     pub superseded: Vec<(GateId, RailId)>,
 }
 
-impl<'a, S: Sink> Numbered<'a, S> {
+impl<'a, S: Sink> NumberedSink<'a, S> {
     #[inline(always)]
     pub(crate) fn new(sink: &'a mut S, first: usize, count: usize) -> Self {
         Self { sink, first, count, superseded: Vec::new() }
     }
 }
 
-impl<S: Sink> Sink for Numbered<'_, S> {
+impl<S: Sink> Sink for NumberedSink<'_, S> {
     #[inline(always)]
     fn packet(&mut self, gate: GateId, rail: usize, bytes: &[u8]) {
         self.sink.packet(gate, self.first + rail, bytes);
     }
 
-    fn part(&mut self, gate: GateId, rail: usize, label: &Label, length: usize) -> Place {
+    fn part(&mut self, gate: GateId, rail: usize, label: &Label, length: usize) -> PartPlace {
         let mut place = self.sink.part(gate, self.first + rail, label, length);
-        if let Place::At { instead_of, .. } = &mut place
+        if let PartPlace::At { instead_of, .. } = &mut place
             && let Some(other) = instead_of.take()
         {
             match usize::from(other.0).checked_sub(self.first).filter(|own| *own < self.count) {

@@ -10,15 +10,15 @@ use driver::{
     Regions, Rendezvous, Settings, Sink,
 };
 
-use crate::numbered::Numbered;
-use crate::table::{Bell, MACHINE, Machine, NETWORKS};
+use crate::numbered::NumberedSink;
+use crate::table::{MACHINE, MachineDriver, NETWORKS, PeerBell};
 
 /// All rails of a process, by their number: that to itself, that inside its machine, and those
 /// between machines in the order of the table.
 pub struct Rails {
     own: Loopback,
-    machine: Machine,
-    networks: Vec<Network>,
+    machine: MachineDriver,
+    networks: Vec<NetworkRails>,
     /// What this process sleeps on when it waits for its machine only.
     bell: Option<Arc<dyn Doorbell>>,
     /// Whether some peer is reached inside the machine.
@@ -31,7 +31,7 @@ pub struct Rails {
 }
 
 /// A driver between machines.
-struct Network {
+struct NetworkRails {
     name: &'static str,
     /// The number of its first rail.
     first: usize,
@@ -40,7 +40,7 @@ struct Network {
 
 /// How a peer is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Connection {
+pub struct PeerConnection {
     /// The rails that lead there.
     pub rails: Vec<RailId>,
     /// Whether the data of announced messages is fetched from it.
@@ -71,7 +71,7 @@ impl Rails {
         settings: &Settings,
         directory: impl Fn(&'static str) -> Box<dyn Directory>,
     ) -> Result<Self, DriverError> {
-        let machine = Machine::create(own, settings, directory(MACHINE))?;
+        let machine = MachineDriver::create(own, settings, directory(MACHINE))?;
         let bell = machine.doorbell(Vec::new())?;
         Ok(Self {
             own: Loopback::new(own),
@@ -98,7 +98,7 @@ impl Rails {
         for network in NETWORKS {
             if let Some(driver) = (network.open)(own, settings, directory(network.name))? {
                 let first = NETWORK_RAILS + self.network_rails().count();
-                self.networks.push(Network { name: network.name, first, driver });
+                self.networks.push(NetworkRails { name: network.name, first, driver });
             }
         }
         Ok(())
@@ -179,7 +179,7 @@ impl Rails {
 
     /// Which network a rail is of.
     fn network_of(&self, rail: RailId) -> usize {
-        let is_before = |network: &Network| network.first <= usize::from(rail.0);
+        let is_before = |network: &NetworkRails| network.first <= usize::from(rail.0);
         self.networks.iter().rposition(is_before).expect("rails are those of drivers")
     }
 
@@ -248,8 +248,8 @@ impl Rails {
     /// Takes what has arrived on all rails; returns whether there was anything.
     #[inline]
     pub fn poll(&mut self, sink: &mut impl Sink) -> bool {
-        let mut active = self.own.poll_into(&mut Numbered::new(sink, 0, 1));
-        active |= self.machine.poll_into(&mut Numbered::new(sink, 1, 1));
+        let mut active = self.own.poll_into(&mut NumberedSink::new(sink, 0, 1));
+        active |= self.machine.poll_into(&mut NumberedSink::new(sink, 1, 1));
         if self.has_networks() {
             active |= self.poll_networks(sink);
         }
@@ -263,8 +263,8 @@ impl Rails {
         }
         let mut found = false;
         for index in 0..self.networks.len() {
-            let Network { driver, first, .. } = &mut self.networks[index];
-            let mut numbered = Numbered::new(sink, *first, driver.rails().len());
+            let NetworkRails { driver, first, .. } = &mut self.networks[index];
+            let mut numbered = NumberedSink::new(sink, *first, driver.rails().len());
             found |= driver.poll(&mut numbered);
             for (gate, rail) in numbered.superseded {
                 self.give_up(gate, rail);
@@ -283,12 +283,12 @@ impl Rails {
     ///
     /// # Errors
     /// Neither is possible: says why.
-    pub fn connect(&mut self, gate: GateId) -> Result<Connection, DriverError> {
+    pub fn connect(&mut self, gate: GateId) -> Result<PeerConnection, DriverError> {
         let mut failures = Vec::new();
         match self.machine.connect(gate) {
             Ok(reach) => {
                 self.is_machine_used = true;
-                return Ok(Connection { rails: vec![MACHINE_RAIL], fetches: reach.fetches });
+                return Ok(PeerConnection { rails: vec![MACHINE_RAIL], fetches: reach.fetches });
             }
             Err(error) if self.networks.is_empty() => return Err(error),
             Err(_) => {}
@@ -296,8 +296,8 @@ impl Rails {
         // A peer that has finished may be known by a network although none of its rails leads there
         // any more: that is no failure.
         let mut is_known = false;
-        let mut connection = Connection { rails: Vec::new(), fetches: true };
-        for Network { driver, first, .. } in &mut self.networks {
+        let mut connection = PeerConnection { rails: Vec::new(), fetches: true };
+        for NetworkRails { driver, first, .. } in &mut self.networks {
             match driver.connect(gate) {
                 Ok(reach) => {
                     is_known = true;
@@ -318,7 +318,7 @@ impl Rails {
 
     /// Whether something may arrive, or may leave that is held back, of which no doorbell tells.
     pub fn must_be_polled(&self) -> bool {
-        self.networks.iter().any(|Network { driver, .. }| {
+        self.networks.iter().any(|NetworkRails { driver, .. }| {
             driver.descriptor().is_none() || !driver.wakes_for_room() && !driver.is_flushed()
         })
     }
@@ -344,9 +344,9 @@ impl Rails {
     /// Takes leave of the peers on other machines, each network for `limit` at most where peers do
     /// not answer.
     pub fn leave(&mut self, sink: &mut impl Sink, limit: Duration) {
-        for Network { driver, first, .. } in &mut self.networks {
+        for NetworkRails { driver, first, .. } in &mut self.networks {
             let count = driver.rails().len();
-            driver.leave(&mut Numbered::new(sink, *first, count), limit);
+            driver.leave(&mut NumberedSink::new(sink, *first, count), limit);
         }
     }
 
@@ -371,7 +371,7 @@ impl Rails {
     }
 
     /// The bell of a peer with which memory can be shared.
-    pub fn bell(&self, gate: GateId) -> Option<Bell> {
+    pub fn bell(&self, gate: GateId) -> Option<PeerBell> {
         self.machine.bell(gate)
     }
 

@@ -4,27 +4,27 @@ use base::GateId;
 use driver::{Directory, Driver, DriverError, Settings};
 
 /// The networks between machines. All that can be had are used.
-pub(crate) const NETWORKS: &[Network] = &[
-    Network { name: "tcp", open: driver_tcp::open },
-    Network { name: "datagram", open: driver_datagram::open },
+pub(crate) const NETWORKS: &[NetworkDriver] = &[
+    NetworkDriver { name: "tcp", open: driver_tcp::open },
+    NetworkDriver { name: "datagram", open: driver_datagram::open },
 ];
 
 /// Inside a machine; an [`InlineDriver`](driver::InlineDriver) with [`Regions`](driver::Regions).
-pub(crate) type Machine = driver_shm::Shm;
+pub(crate) type MachineDriver = driver_shm::Shm;
 
 /// Under which name it publishes its card.
 pub(crate) const MACHINE: &str = "shm";
 
 /// What rings a process of the same machine for which something was published in memory that both
 /// use.
-pub use driver_shm::Bell;
+pub use driver_shm::PeerBell;
 
 /// The name of this machine, and of this process's space of process ids: two processes that agree
 /// in it can share memory.
 pub use driver_shm::host as machine_name;
 
 /// A driver between machines.
-pub(crate) struct Network {
+pub(crate) struct NetworkDriver {
     /// Under which name it publishes its card.
     pub name: &'static str,
     /// Makes it ready for a process; none: the settings do not want it, or it has no rails here.

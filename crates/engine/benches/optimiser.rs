@@ -7,19 +7,19 @@ use std::time::Instant;
 
 use base::{RailId, RailProfile};
 use engine::model::RailModel;
-use engine::strategy::{self, NAMES, Offer, Plan, RailView, Window};
+use engine::strategy::{self, ChunkView, ChunkWindow, NAMES, PacketPlan, RailView};
 
 /// The most that the plan of a lone message may take, in nanoseconds.
 const LONE_NS_MAX: f64 = 100.0;
 
-struct Chunks(Vec<Offer>);
+struct Chunks(Vec<ChunkView>);
 
-impl Window for Chunks {
+impl ChunkWindow for Chunks {
     fn len(&self) -> usize {
         self.0.len()
     }
 
-    fn offer(&self, index: usize) -> Offer {
+    fn offer(&self, index: usize) -> ChunkView {
         self.0[index]
     }
 }
@@ -48,9 +48,9 @@ fn time(mut work: impl FnMut()) -> f64 {
 }
 
 fn plans() {
-    let small = Offer { flow: Some(1), ..Offer::new(16, 64) };
-    let medium = Offer { flow: Some(2), ..Offer::new(16, 20_000) };
-    let large = Offer { divisible: true, ..Offer::new(24, 1 << 24) };
+    let small = ChunkView { flow: Some(1), ..ChunkView::new(16, 64) };
+    let medium = ChunkView { flow: Some(2), ..ChunkView::new(16, 20_000) };
+    let large = ChunkView { divisible: true, ..ChunkView::new(24, 1 << 24) };
     let outboxes = [
         ("one small", vec![small]),
         ("one large", vec![large]),
@@ -75,7 +75,7 @@ fn plans() {
             let window = Chunks(outbox.clone());
             let figures = NAMES.map(|name| {
                 let strategy = strategy::by_name(name).expect("it is in the table");
-                let mut plan = Plan::default();
+                let mut plan = PacketPlan::default();
                 let once = || {
                     plan.clear();
                     strategy.plan(black_box(&window), black_box(&views), 0, &mut plan);

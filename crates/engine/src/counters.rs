@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::ContextId;
 
-use crate::engine::Incoming;
+use crate::engine::IncomingMessage;
 
 /// A number that only the engine's own thread changes, and that any thread may read at any time.
 ///
@@ -15,7 +15,7 @@ pub struct Counter(AtomicU64);
 
 /// How much of something there is, and the most that there was.
 #[derive(Debug, Default)]
-pub struct Level {
+pub struct Watermark {
     now: Counter,
     highest: Counter,
 }
@@ -60,17 +60,17 @@ pub struct Counters {
     /// Messages that arrived before their receive was posted.
     pub unexpected_total: Counter,
     /// Messages here whose receive is not posted yet.
-    pub unexpected: Level,
+    pub unexpected: Watermark,
     /// Bytes of data that these hold.
-    pub unexpected_bytes: Level,
+    pub unexpected_bytes: Watermark,
     /// Messages that overtook others of their flow.
     pub overtakers: Counter,
     /// Records that came before their context was opened here.
     pub orphans: Counter,
     /// Open contexts.
-    pub contexts: Level,
+    pub contexts: Watermark,
     /// Chunks in all outboxes.
-    pub outbox: Level,
+    pub outbox: Watermark,
     /// Eager bytes that receivers reported to have made use of, with the cost of each message.
     pub(crate) credit_returned: Counter,
     /// The same in the other direction.
@@ -80,7 +80,7 @@ pub struct Counters {
 /// Hears of what is rare enough to be told one by one.
 pub trait Observer: fmt::Debug + Send + Sync {
     /// A message arrived in a context before its receive was posted.
-    fn message_unexpected(&self, context: ContextId, message: &Incoming);
+    fn message_unexpected(&self, context: ContextId, message: &IncomingMessage);
 }
 
 impl Counter {
@@ -97,7 +97,7 @@ impl Counter {
     }
 }
 
-impl Level {
+impl Watermark {
     /// There is more. Only one thread may change the level.
     #[inline]
     pub fn rise(&self, amount: u64) {
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_watch_begins_at_the_level_of_that_moment() {
-        let level = Level::default();
+        let level = Watermark::default();
         level.rise(5);
         level.fall(3);
         assert_eq!((level.now(), level.take_highest()), (2, 5));

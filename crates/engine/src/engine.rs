@@ -10,19 +10,20 @@ use wire::Records;
 
 use crate::counters::{Counters, Observer};
 use crate::flow::{ContextSlot, InFlow, OutFlow};
-use crate::gate::{Chunk, Gate, Waiting, eager_cost};
+use crate::gate::{Chunk, Gate, WaitingChunk, eager_cost};
 use crate::gates::Gates;
 use crate::matching::{Matching, Selector};
 use crate::model::{RailFigures, RailModel};
 use crate::numbering::Spares;
 use crate::preferences::Preferences;
 use crate::request::{
-    ANY_SOURCE, ANY_TAG, Cancellation, Mode, Outcome, RequestId, Revoked, Settled, Step,
+    ANY_SOURCE, ANY_TAG, Cancellation, Completion, Outcome, RequestId, Revoked, SendCompletion,
+    Transition,
 };
 use crate::requests::Requests;
 use crate::slab::Slab;
-use crate::strategy::{Plan, Strategy};
-use crate::unexpected::{Content, MessageId, UnexpectedMessages};
+use crate::strategy::{PacketPlan, Strategy};
+use crate::unexpected::{MessageId, UnexpectedContent, UnexpectedMessages};
 
 /// A message to send.
 #[derive(Debug)]
@@ -56,7 +57,7 @@ pub struct Receive {
 
 /// A message that is here and was not received yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Incoming {
+pub struct IncomingMessage {
     /// The sender's rank in the context.
     pub source: u32,
     /// The tag.
@@ -96,7 +97,7 @@ pub struct Engine {
     /// How many chunks and fetches there were so far.
     pub(crate) submitted: u64,
     pub(crate) strategy: Box<dyn Strategy>,
-    pub(crate) plan: Plan,
+    pub(crate) plan: PacketPlan,
     /// How many contexts have preferences.
     pub(crate) preferring: usize,
     /// Instead of the plan, something that was lost with its rail is to be posted once more.
@@ -148,7 +149,7 @@ impl Engine {
             revocations: Vec::new(),
             submitted: 0,
             strategy,
-            plan: Plan::default(),
+            plan: PacketPlan::default(),
             preferring: 0,
             posts_again: false,
             spares: Spares::default(),
@@ -198,7 +199,7 @@ impl Engine {
             return false;
         }
         let state = &mut self.gates[gate];
-        let is_control = |waiting: &Waiting| matches!(waiting.chunk, Chunk::Control(_));
+        let is_control = |waiting: &WaitingChunk| matches!(waiting.chunk, Chunk::Control(_));
         if !state.outbox.iter().all(is_control) {
             return false;
         }
@@ -292,7 +293,7 @@ impl Engine {
         }
         for index in context.matching.arrived(&self.unexpected) {
             let message = self.forget_unexpected(index);
-            if let Content::Eager { data, .. } = message.content {
+            if let UnexpectedContent::Eager { data, .. } = message.content {
                 self.take_eager(message.gate, data.len());
             }
         }
@@ -318,7 +319,7 @@ impl Engine {
         context.active += 1;
         let sequence = context.out_flow(peer).take_sequence();
         let envelope = (context.matching.rank, tag);
-        let mode = if synchronous { Mode::Synchronous } else { Mode::Standard };
+        let mode = if synchronous { SendCompletion::Synchronous } else { SendCompletion::Standard };
         let index = self.requests.send(slot, envelope, (gate, peer, sequence), mode, buffer);
         let id = self.requests.id(index);
         let eager = self.take_credit(gate, length);
@@ -357,7 +358,7 @@ impl Engine {
         context: ContextSlot,
         source: Option<u32>,
         tag: Option<i32>,
-    ) -> Option<Incoming> {
+    ) -> Option<IncomingMessage> {
         self.find_incoming(context, source, tag).map(|index| self.incoming(index))
     }
 
@@ -368,7 +369,7 @@ impl Engine {
         context: ContextSlot,
         source: Option<u32>,
         tag: Option<i32>,
-    ) -> Option<(MessageId, Incoming)> {
+    ) -> Option<(MessageId, IncomingMessage)> {
         let index = self.find_incoming(context, source, tag)?;
         let state = &mut self.contexts[context.0];
         state.matching.take_arrived(&mut self.unexpected, index);
@@ -428,7 +429,7 @@ impl Engine {
 
     /// As [`take`](Self::take), and tells a request that is underway from one that is not there.
     #[inline]
-    pub fn settle(&mut self, id: RequestId) -> Settled {
+    pub fn settle(&mut self, id: RequestId) -> Completion {
         self.requests.settle(id)
     }
 
@@ -579,15 +580,15 @@ impl Engine {
         self.contexts[context.0].matching.find_arrived(&self.unexpected, selector)
     }
 
-    fn incoming(&self, index: u32) -> Incoming {
+    fn incoming(&self, index: u32) -> IncomingMessage {
         let message = &self.unexpected[index];
-        Incoming { source: message.source, tag: message.tag, bytes: message.length }
+        IncomingMessage { source: message.source, tag: message.tag, bytes: message.length }
     }
 
     /// What follows from where an event has led a request.
     #[inline]
-    pub(crate) fn follow(&mut self, index: u32, step: Step) {
-        if step == Step::Complete {
+    pub(crate) fn follow(&mut self, index: u32, step: Transition) {
+        if step == Transition::Complete {
             self.note_complete(index);
         }
     }
@@ -621,7 +622,7 @@ impl Engine {
     #[inline]
     pub(crate) fn push_chunk(&mut self, gate: GateId, chunk: Chunk) {
         self.submitted += 1;
-        self.gates[gate].outbox.push_back(Waiting::new(chunk));
+        self.gates[gate].outbox.push_back(WaitingChunk::new(chunk));
         self.counters.outbox.rise(1);
         self.gates.list(gate);
     }

@@ -6,7 +6,7 @@ use base::{RailId, RailProfile, limits};
 use wire::Record;
 
 use crate::list::Links;
-use crate::numbering::Numbered;
+use crate::numbering::NumberedTraffic;
 
 /// One peer process.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub(crate) struct Gate {
     /// The rails that lead there.
     pub rails: Vec<RailId>,
     /// What waits to be sent, oldest first.
-    pub outbox: VecDeque<Waiting>,
+    pub outbox: VecDeque<WaitingChunk>,
     /// Whether the engine's list of gates with work holds this one, and its neighbours there.
     pub is_listed: bool,
     pub work_links: Links,
@@ -28,20 +28,20 @@ pub(crate) struct Gate {
     pub eager_bytes_max: usize,
     /// What is posted is numbered, and kept until it has arrived: there are several rails, and one
     /// may be lost.
-    pub numbered: Option<Box<Numbered>>,
+    pub numbered: Option<Box<NumberedTraffic>>,
     /// If memory can be fetched between the two: for runs of which length that is worth it.
     pub fetch_segment_bytes_min: Option<usize>,
 }
 
 /// A chunk in an outbox.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct WaitingChunk {
     pub chunk: Chunk,
     /// How many packets with younger chunks have gone since it came, as far as 255.
     pub overtaken: u8,
 }
 
-impl Waiting {
+impl WaitingChunk {
     pub(crate) fn new(chunk: Chunk) -> Self {
         Self { chunk, overtaken: 0 }
     }

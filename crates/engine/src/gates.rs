@@ -14,13 +14,13 @@ use crate::slab::NONE;
 /// something: a gate is added and removed in O(1), however many there are.
 #[derive(Debug)]
 pub(crate) struct Gates {
-    all: Places,
+    all: GatePlaces,
     with_work: List<WITH_WORK>,
     with_work_count: usize,
 }
 
 #[derive(Debug, Default)]
-struct Places {
+struct GatePlaces {
     gates: Vec<Gate>,
     /// How often a gate was looked at, for tests that count.
     #[cfg(debug_assertions)]
@@ -38,7 +38,7 @@ impl Chain<WITH_WORK> for Gate {
 
 impl Gates {
     pub(crate) fn new() -> Self {
-        Self { all: Places::default(), with_work: List::EMPTY, with_work_count: 0 }
+        Self { all: GatePlaces::default(), with_work: List::EMPTY, with_work_count: 0 }
     }
 
     /// The gate with this number; made, unconnected, if it is not there yet.
@@ -112,7 +112,7 @@ impl Gates {
     }
 }
 
-impl Places {
+impl GatePlaces {
     #[inline(always)]
     fn count_look(&self) {
         #[cfg(debug_assertions)]
@@ -120,7 +120,7 @@ impl Places {
     }
 }
 
-impl Index<u32> for Places {
+impl Index<u32> for GatePlaces {
     type Output = Gate;
 
     #[inline(always)]
@@ -130,7 +130,7 @@ impl Index<u32> for Places {
     }
 }
 
-impl IndexMut<u32> for Places {
+impl IndexMut<u32> for GatePlaces {
     #[inline(always)]
     fn index_mut(&mut self, index: u32) -> &mut Gate {
         self.count_look();
@@ -157,13 +157,13 @@ impl IndexMut<GateId> for Gates {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gate::{Chunk, Waiting};
+    use crate::gate::{Chunk, WaitingChunk};
 
     /// Gates for which one chunk waits each.
     fn busy(count: u32) -> Gates {
         let mut gates = Gates::new();
         for gate in (0..count).map(GateId) {
-            gates.make(gate).outbox.push_back(Waiting::new(Chunk::Eager(0)));
+            gates.make(gate).outbox.push_back(WaitingChunk::new(Chunk::Eager(0)));
             gates.list(gate);
         }
         gates

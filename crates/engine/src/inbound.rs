@@ -1,17 +1,17 @@
 //! From packets to messages.
 
 use base::{ContextId, GateId, MessageLabel, RailId, RegionToken, limits};
-use memory::transfer::{Fetch, Label, Place};
+use memory::transfer::{Fetch, Label, PartPlace};
 use wire::{Envelope, FlowLabel, LoneMessage, Malformed, NO_REQUEST, PartLabel, Record, Records};
 
-use crate::engine::{Engine, Incoming, Orphan};
+use crate::engine::{Engine, IncomingMessage, Orphan};
 use crate::flow::{ContextSlot, InFlow};
 use crate::gate::{Chunk, eager_cost};
 use crate::list::Links;
-use crate::numbering::Numbered;
-use crate::request::{Refused, Request, RequestId, Step};
+use crate::numbering::NumberedTraffic;
+use crate::request::{Refused, Request, RequestId, Transition};
 use crate::slab::Key;
-use crate::unexpected::{Content, Unexpected};
+use crate::unexpected::{Unexpected, UnexpectedContent};
 
 const UNNUMBERED: Malformed = Malformed { offset: 0, what: "a number, where one rail needs none" };
 
@@ -122,7 +122,7 @@ impl Engine {
 
     /// What several rails need; a peer that counts although one rail leads to it had more once, or
     /// sees more.
-    fn numbered(&mut self, gate: GateId) -> Result<&mut Numbered, Malformed> {
+    fn numbered(&mut self, gate: GateId) -> Result<&mut NumberedTraffic, Malformed> {
         let numbered = self.gates[gate].numbered.as_mut();
         numbered.map(|numbered| &mut **numbered).ok_or(UNNUMBERED)
     }
@@ -156,20 +156,20 @@ impl Engine {
         rail: RailId,
         label: &Label,
         length: usize,
-    ) -> Result<Place, Malformed> {
+    ) -> Result<PartPlace, Malformed> {
         let PartLabel { receiver, offset, number } = PartLabel::parse(label)?;
         let mut instead_of = None;
         if let Some(number) = number {
             let numbered = self.numbered(gate)?;
             if numbered.is_here(number) {
-                return Ok(Place::Nowhere);
+                return Ok(PartPlace::Nowhere);
             }
             instead_of = numbered.begin(number, rail);
         }
         let index = self.of_peer(gate, receiver)?;
         let receive = &self.requests[index];
         check_inside(receive, offset, length)?;
-        Ok(Place::At { buffer: receive.buffer.clone(), offset: offset as usize, instead_of })
+        Ok(PartPlace::At { buffer: receive.buffer.clone(), offset: offset as usize, instead_of })
     }
 
     /// All bytes of a part are where [`begin_part`](Self::begin_part) said.
@@ -197,7 +197,7 @@ impl Engine {
     fn note_arrived(&mut self, gate: GateId, index: u32, length: usize) -> Result<(), Malformed> {
         let step = self.requests[index].arrived(length as u64)?;
         self.counters.streamed_bytes.add(length as u64);
-        if step == Step::Complete {
+        if step == Transition::Complete {
             self.counters.streamed.add(1);
             self.note_complete(index);
             if let Some(numbered) = &mut self.gates[gate].numbered {
@@ -238,7 +238,7 @@ impl Engine {
         let step = receive.filled();
         self.counters.fetched.add(1);
         self.counters.fetched_bytes.add(wanted);
-        if step == Ok(Step::Complete) {
+        if step == Ok(Transition::Complete) {
             self.note_complete(request.0.index);
         }
     }
@@ -480,7 +480,7 @@ impl Engine {
 
     /// All data of an announced message is where it belongs.
     fn end_filling(&mut self, index: u32) {
-        if self.requests[index].filled() == Ok(Step::Complete) {
+        if self.requests[index].filled() == Ok(Transition::Complete) {
             self.note_complete(index);
         }
     }
@@ -490,10 +490,10 @@ impl Engine {
         let Arrival { gate, context, source, tag, body } = arrival;
         let (length, content) = match body {
             Body::Eager { data, synchronous } => {
-                (data.len() as u64, Content::Eager { data: data.into(), synchronous })
+                (data.len() as u64, UnexpectedContent::Eager { data: data.into(), synchronous })
             }
             Body::Announced { request, length, region } => {
-                (length, Content::Announced { request, region })
+                (length, UnexpectedContent::Announced { request, region })
             }
         };
         let (arrival, bin) = (Links::NONE, Links::NONE);
@@ -503,7 +503,7 @@ impl Engine {
         self.counters.unexpected_bytes.rise(message.held_bytes());
         if let Some(observer) = &self.observer {
             let id = self.contexts[context.0].matching.id;
-            observer.message_unexpected(id, &Incoming { source, tag, bytes: length });
+            observer.message_unexpected(id, &IncomingMessage { source, tag, bytes: length });
         }
         let index = self.unexpected.insert(message).index;
         self.contexts[context.0].matching.arrive(&mut self.unexpected, index);
@@ -522,8 +522,10 @@ impl Engine {
         let Unexpected { gate, context, source, tag, length, content, .. } =
             self.forget_unexpected(message);
         let body = match &content {
-            Content::Eager { data, synchronous } => Body::Eager { data, synchronous: *synchronous },
-            Content::Announced { request, region } => {
+            UnexpectedContent::Eager { data, synchronous } => {
+                Body::Eager { data, synchronous: *synchronous }
+            }
+            UnexpectedContent::Announced { request, region } => {
                 Body::Announced { request: *request, length, region: *region }
             }
         };
@@ -667,8 +669,8 @@ impl Engine {
         let wanted = |message: &Unexpected| {
             message.gate == gate
                 && match message.content {
-                    Content::Eager { synchronous, .. } => synchronous == Some(request),
-                    Content::Announced { request: announced, .. } => announced == request,
+                    UnexpectedContent::Eager { synchronous, .. } => synchronous == Some(request),
+                    UnexpectedContent::Announced { request: announced, .. } => announced == request,
                 }
         };
         let found = self.unexpected.iter().find(|(_, message)| wanted(message));
@@ -679,7 +681,7 @@ impl Engine {
         });
         if let Some((index, context)) = found {
             self.contexts[context.0].matching.take_arrived(&mut self.unexpected, index);
-            if let Content::Eager { data, .. } = self.forget_unexpected(index).content {
+            if let UnexpectedContent::Eager { data, .. } = self.forget_unexpected(index).content {
                 self.take_eager(gate, data.len());
             }
         }

@@ -30,10 +30,10 @@ pub mod strategy;
 pub mod tactic;
 mod unexpected;
 
-pub use counters::{Counter, Counters, Level, Observer};
-pub use engine::{Engine, Incoming, Receive, Send};
+pub use counters::{Counter, Counters, Observer, Watermark};
+pub use engine::{Engine, IncomingMessage, Receive, Send};
 pub use flow::ContextSlot;
 pub use outbound::{Planned, PostShort, ShortPacket, StreamPacket};
 pub use preferences::{Preferences, RailChoice};
-pub use request::{Outcome, Problem, RequestId, Settled};
+pub use request::{Completion, Outcome, Problem, RequestId};
 pub use unexpected::MessageId;

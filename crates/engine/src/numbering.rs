@@ -12,13 +12,13 @@ use base::RailId;
 
 /// Both directions between this process and one gate.
 #[derive(Debug, Default)]
-pub(crate) struct Numbered {
-    sent: Sent,
-    received: Received,
+pub(crate) struct NumberedTraffic {
+    sent: SentPackets,
+    received: ReceivedPackets,
 }
 
 #[derive(Debug, Default)]
-struct Sent {
+struct SentPackets {
     /// The next number.
     next: u32,
     /// What was posted and is not known to be there, by rising number; the last is `next - 1`.
@@ -79,7 +79,7 @@ impl Spares {
 }
 
 #[derive(Debug, Default)]
-struct Received {
+struct ReceivedPackets {
     /// Everything with a lower number is here.
     below: u32,
     /// What is here with higher numbers.
@@ -101,7 +101,7 @@ const UNTOLD_BYTES_MAX: usize = 512 << 10;
 /// What any packet counts in addition to its bytes, so that small ones are acknowledged too.
 const PACKET_COST: usize = 32 << 10;
 
-impl Numbered {
+impl NumberedTraffic {
     /// The next number, and up to which number everything is here, which the packet shall tell.
     pub(crate) fn next(&self) -> (u32, u32) {
         (self.sent.next, self.received.below)
@@ -120,7 +120,7 @@ impl Numbered {
     /// The peer has everything below `below`; the parts among what is let go. `None`: it cannot
     /// have that, as it was never sent.
     pub(crate) fn acknowledge(&mut self, below: u32, spares: &mut Spares) -> Option<Vec<SentPart>> {
-        let Sent { next, retained, again } = &mut self.sent;
+        let SentPackets { next, retained, again } = &mut self.sent;
         let first = next.wrapping_sub(retained.len() as u32);
         let count = below.wrapping_sub(first) as usize;
         if count > retained.len() {
@@ -145,7 +145,7 @@ impl Numbered {
     /// What was posted on this rail is to be posted again.
     pub(crate) fn lose(&mut self, rail: RailId) {
         let first = self.first_retained();
-        let Sent { retained, again, .. } = &mut self.sent;
+        let SentPackets { retained, again, .. } = &mut self.sent;
         for (number, one) in (0_u32..).zip(retained.iter()) {
             let number = first.wrapping_add(number);
             if one.rail == rail && !again.contains(&number) {
@@ -196,7 +196,7 @@ impl Numbered {
         if self.is_here(number) {
             return false;
         }
-        let Received { below, beyond, arriving, untold, .. } = &mut self.received;
+        let ReceivedPackets { below, beyond, arriving, untold, .. } = &mut self.received;
         beyond.push(number);
         while let Some(found) = beyond.iter().position(|early| early == below) {
             beyond.swap_remove(found);
@@ -212,7 +212,7 @@ impl Numbered {
         self.received.below.wrapping_sub(number) as i32 <= 0
     }
 
-    /// Puts off the wish to have a request back until everything before it is here.
+    /// Puts off the withdrawal of a request until everything before it is here.
     pub(crate) fn defer(&mut self, number: u32, request: u64) {
         self.received.deferred.push((number, request));
     }
@@ -240,7 +240,7 @@ impl Numbered {
 
     /// The sender waits for the word that everything taken until now is here.
     pub(crate) fn is_awaited(&mut self) {
-        let Received { below, beyond, awaited, .. } = &mut self.received;
+        let ReceivedPackets { below, beyond, awaited, .. } = &mut self.received;
         let distance = |end: u32| end.wrapping_sub(*below) as i32;
         let ends = beyond.iter().map(|number| number.wrapping_add(1));
         let end = ends.max_by_key(|&end| distance(end)).unwrap_or(*below);
@@ -249,7 +249,7 @@ impl Numbered {
 
     /// Up to which number everything is here, if it is time to say so.
     pub(crate) fn tell_if_due(&mut self) -> Option<u32> {
-        let Received { below, awaited, untold, .. } = &mut self.received;
+        let ReceivedPackets { below, awaited, untold, .. } = &mut self.received;
         let fulfilled = awaited.is_some_and(|end| below.wrapping_sub(end) as i32 >= 0);
         if fulfilled {
             *awaited = None;
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn what_was_on_a_lost_rail_goes_again() {
-        let (mut numbered, mut spares) = (Numbered::default(), Spares::default());
+        let (mut numbered, mut spares) = (NumberedTraffic::default(), Spares::default());
         for (byte, rail) in [(0, 0), (1, 1), (2, 0)] {
             assert_eq!(numbered.next(), (u32::from(byte), 0));
             numbered.retain(RailId(rail), packet(byte));
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn packets_are_kept_in_the_memory_of_those_that_have_arrived() {
-        let (mut numbered, mut spares) = (Numbered::default(), Spares::default());
+        let (mut numbered, mut spares) = (NumberedTraffic::default(), Spares::default());
         let mut keep = |number: u32, spares: &mut Spares| {
             let mut memory = spares.take();
             memory.extend_from_slice(&[1; 100]);
@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn what_is_here_is_not_taken_twice() {
-        let mut numbered = Numbered::default();
+        let mut numbered = NumberedTraffic::default();
         assert!(numbered.take(0, 10));
         assert!(numbered.take(2, 10));
         assert!(!numbered.take(0, 10) && !numbered.take(2, 10));

@@ -9,13 +9,13 @@ use memory::transfer::Part;
 use wire::{Envelope, FlowLabel, PartLabel, Record};
 
 use crate::engine::{Context, Engine, Send};
-use crate::gate::{Chunk, Waiting, eager_cost};
-use crate::numbering::{Numbered, Posted, SentPart, Spares};
+use crate::gate::{Chunk, WaitingChunk, eager_cost};
+use crate::numbering::{NumberedTraffic, Posted, SentPart, Spares};
 use crate::outbox::Outbox;
 use crate::preferences::plan_by_preferences;
-use crate::request::{Mode, Request, RequestId, State, Step};
+use crate::request::{Request, RequestId, RequestState, SendCompletion, Transition};
 use crate::slab::{NONE, Slab};
-use crate::strategy::{Entry, Plan, RailView};
+use crate::strategy::{PacketPlan, PlannedChunk, RailView};
 use crate::tactic;
 
 /// What a rail shall carry next.
@@ -193,7 +193,7 @@ impl Engine {
         if posted {
             self.counters.parts_sent.add(1);
             // On one rail without a bulk track nothing else of it is underway.
-            if request.packet_sent(length as u64) == Step::Complete {
+            if request.packet_sent(length as u64) == Transition::Complete {
                 state.outbox.pop_front();
                 self.counters.outbox.fall(1);
                 self.note_complete(index);
@@ -318,7 +318,7 @@ impl Engine {
     }
 
     /// Notes which chunks stay behind younger ones that go.
-    fn count_overtaken(&mut self, gate: GateId, plan: &Plan) {
+    fn count_overtaken(&mut self, gate: GateId, plan: &PacketPlan) {
         let Some(last) = plan.entries.last() else { return };
         let overtaken = last.index + 1 - plan.entries.len();
         for waiting in self.gates[gate].outbox.iter_mut().take(overtaken) {
@@ -336,7 +336,7 @@ impl Engine {
             self.gates.unlist_if_idle(gate);
             return self.part(&part, Some(number));
         }
-        let Entry { index, payload } = self.plan.part.take().expect("a part was planned");
+        let PlannedChunk { index, payload } = self.plan.part.take().expect("a part was planned");
         let state = &mut self.gates[gate];
         let Chunk::Stream(request, receiver) = state.outbox[index].chunk else {
             unreachable!("parts are of granted messages")
@@ -351,7 +351,7 @@ impl Engine {
         } else if state.outbox.len() > 1 {
             // To the end: the others shall not wait for the whole of it.
             state.outbox.remove(index);
-            state.outbox.push_back(Waiting::new(Chunk::Stream(request, receiver)));
+            state.outbox.push_back(WaitingChunk::new(Chunk::Stream(request, receiver)));
         }
         self.counters.parts_sent.add(1);
         let number = state.numbered.as_mut().map(|numbered| {
@@ -396,7 +396,7 @@ impl Engine {
     /// receiver to ask for the data.
     pub fn exposed(&self, request: RequestId) -> Option<(RegionToken, &Buffer)> {
         let send = self.requests.get(request)?;
-        let State::Announced(outgoing) = send.state() else { return None };
+        let RequestState::Announced(outgoing) = send.state() else { return None };
         Some((outgoing.region()?, &send.buffer))
     }
 
@@ -426,7 +426,7 @@ impl Engine {
             Chunk::Control(record) => record.emit(out),
             Chunk::Eager(index) => {
                 let request = &self.requests[index];
-                let is_synchronous = request.queued().mode == Mode::Synchronous;
+                let is_synchronous = request.queued().mode == SendCompletion::Synchronous;
                 let synchronous = is_synchronous.then(|| self.requests.id(index).to_u64());
                 let record = Record::Message {
                     envelope: envelope(&self.contexts, request),
@@ -487,7 +487,7 @@ impl Engine {
 /// Posts a short packet under the next number, and keeps a copy until it has arrived.
 #[inline(never)]
 fn post_numbered(
-    numbered: &mut Numbered,
+    numbered: &mut NumberedTraffic,
     spares: &mut Spares,
     rail: RailId,
     lone: LonePacket<'_>,

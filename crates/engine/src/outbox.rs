@@ -7,10 +7,10 @@ use crate::engine::Context;
 use crate::gate::{Chunk, Gate};
 use crate::outbound::envelope;
 use crate::preferences::chosen_rails;
-use crate::request::{Mode, Request};
+use crate::request::{Request, SendCompletion};
 use crate::requests::Requests;
 use crate::slab::Slab;
-use crate::strategy::{Offer, Window};
+use crate::strategy::{ChunkView, ChunkWindow};
 
 /// A gate's outbox, with what there is to know of its chunks.
 pub(crate) struct Outbox<'a> {
@@ -21,16 +21,16 @@ pub(crate) struct Outbox<'a> {
     pub fastest: Option<RailId>,
 }
 
-impl Window for Outbox<'_> {
+impl ChunkWindow for Outbox<'_> {
     fn len(&self) -> usize {
         self.gate.outbox.len()
     }
 
-    fn offer(&self, index: usize) -> Offer {
+    fn offer(&self, index: usize) -> ChunkView {
         let waiting = self.gate.outbox[index];
         let offer = match waiting.chunk {
             Chunk::Control(record) => {
-                let offer = Offer::new(record.header_len(), 0);
+                let offer = ChunkView::new(record.header_len(), 0);
                 match record {
                     // Behind the message that it is about.
                     Record::Cancel { request } => match self.requests.by_word(request) {
@@ -38,17 +38,18 @@ impl Window for Outbox<'_> {
                         None => offer,
                     },
                     // What peers wait for to go on is never less urgent than anything else.
-                    _ => Offer { priority: i32::MAX, ..offer },
+                    _ => ChunkView { priority: i32::MAX, ..offer },
                 }
             }
             Chunk::Eager(index) => {
                 let request = &self.requests[index];
                 let record = Record::Message {
                     envelope: envelope(self.contexts, request),
-                    synchronous: (request.queued().mode == Mode::Synchronous).then_some(0),
+                    synchronous: (request.queued().mode == SendCompletion::Synchronous)
+                        .then_some(0),
                     payload: &[],
                 };
-                self.message(request, Offer::new(record.header_len(), request.buffer.len()))
+                self.message(request, ChunkView::new(record.header_len(), request.buffer.len()))
             }
             Chunk::Announce(index) => {
                 let request = &self.requests[index];
@@ -58,31 +59,31 @@ impl Window for Outbox<'_> {
                     length: 0,
                     region: None,
                 };
-                self.message(request, Offer::new(record.header_len(), 0))
+                self.message(request, ChunkView::new(record.header_len(), 0))
             }
             Chunk::Stream(index, receiver) => {
                 let request = &self.requests[index];
                 let payload = request.stream().waiting() as usize;
                 let record = Record::Data { receiver, offset: 0, payload: &[] };
-                let offer = self.message(request, Offer::new(record.header_len(), payload));
-                Offer { divisible: true, ..offer }
+                let offer = self.message(request, ChunkView::new(record.header_len(), payload));
+                ChunkView { divisible: true, ..offer }
             }
         };
-        Offer { overtaken: waiting.overtaken, ..offer }
+        ChunkView { overtaken: waiting.overtaken, ..offer }
     }
 }
 
 impl Outbox<'_> {
     /// What is known of a message by its context and receiver.
-    fn message(&self, request: &Request, offer: Offer) -> Offer {
+    fn message(&self, request: &Request, offer: ChunkView) -> ChunkView {
         let flow = |peer: u32| u64::from(request.context.0) << 32 | u64::from(peer);
         // What is granted, or over, keeps no order with other messages.
         let flow = request.outgoing().map(|outgoing| flow(outgoing.peer));
-        let offer = Offer { flow, ..offer };
+        let offer = ChunkView { flow, ..offer };
         let Some(fastest) = self.fastest else { return offer };
         let preferences = &self.contexts[request.context.0].preferences;
         let rails = chosen_rails(preferences.rails, self.gate, fastest);
-        Offer { priority: preferences.priority, rails, ..offer }
+        ChunkView { priority: preferences.priority, rails, ..offer }
     }
 
     /// The name of the strategy that the context of a chunk has of its own.

@@ -6,7 +6,9 @@ use crate::engine::Engine;
 use crate::flow::ContextSlot;
 use crate::gate::Gate;
 use crate::outbox::Outbox;
-use crate::strategy::{self, LOOKAHEAD, Offer, Plan, RailSet, RailView, Strategy, Window};
+use crate::strategy::{
+    self, ChunkView, ChunkWindow, LOOKAHEAD, PacketPlan, RailSet, RailView, Strategy,
+};
 
 /// What a program wants for the messages of a context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,7 +59,7 @@ pub(crate) fn plan_by_preferences(
     default: &dyn Strategy,
     rails: &[RailView<'_>],
     rail: usize,
-    plan: &mut Plan,
+    plan: &mut PacketPlan,
 ) {
     let count = outbox.len().min(LOOKAHEAD);
     for first in 0..count {
@@ -65,7 +67,7 @@ pub(crate) fn plan_by_preferences(
         if (0..first).any(|index| outbox.strategy_of(index) == wanted) {
             continue;
         }
-        let mut selection = Selection { outbox, indices: [0; LOOKAHEAD], count: 0 };
+        let mut selection = ChunkSelection { outbox, indices: [0; LOOKAHEAD], count: 0 };
         (first..count).filter(|&index| outbox.strategy_of(index) == wanted).for_each(|index| {
             selection.indices[selection.count] = index as u8;
             selection.count += 1;
@@ -84,18 +86,18 @@ pub(crate) fn plan_by_preferences(
 }
 
 /// Some of the chunks of an outbox.
-struct Selection<'a> {
+struct ChunkSelection<'a> {
     outbox: &'a Outbox<'a>,
     indices: [u8; LOOKAHEAD],
     count: usize,
 }
 
-impl Window for Selection<'_> {
+impl ChunkWindow for ChunkSelection<'_> {
     fn len(&self) -> usize {
         self.count
     }
 
-    fn offer(&self, index: usize) -> Offer {
+    fn offer(&self, index: usize) -> ChunkView {
         self.outbox.offer(usize::from(self.indices[index]))
     }
 }

@@ -79,7 +79,7 @@ pub struct Outcome {
 
 /// What is known of a request that may be complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Settled {
+pub enum Completion {
     /// There is no such request, or nobody may ask for it any more.
     Unknown,
     /// It is not complete.
@@ -90,43 +90,43 @@ pub enum Settled {
 
 /// Where a request stands; the head of this file draws the transitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum RequestState {
     /// There is no request in this place.
     Free,
     /// Send: its message, or its announcement, waits in the outbox.
-    Queued(Outgoing),
+    Queued(OutgoingSend),
     /// Synchronous send: the message has gone, and the receiver has not said that it matched it.
-    AwaitingMatch(Outgoing),
+    AwaitingMatch(OutgoingSend),
     /// Send: the announcement has gone.
-    Announced(Outgoing),
+    Announced(OutgoingSend),
     /// Send: the receiver has granted it, and it goes in parts.
-    Streaming(Stream),
+    Streaming(GrantedSend),
     /// Receive: no message has come for it.
     Posted {
         /// When it was posted, to choose between an exact and a wildcard receive.
         order: u64,
     },
     /// Receive: an announced message was matched, and its data is coming.
-    Filling(Filling),
+    Filling(AnnouncedReceive),
     /// Nothing more happens to it.
-    Complete(Ending),
+    Complete(RequestEnding),
 }
 
 /// A send whose data has not gone, or has not been matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Outgoing {
+pub(crate) struct OutgoingSend {
     /// The receiver's rank in the context, by which the flow is found.
     pub peer: u32,
     /// The message's number in its flow.
     pub sequence: u32,
-    pub mode: Mode,
+    pub mode: SendCompletion,
     withdrawal: Withdrawal,
-    exposure: Exposure,
+    exposure: AnnouncedReader,
 }
 
 /// When an eager send is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub(crate) enum SendCompletion {
     /// When the message has gone.
     Standard,
     /// When the receiver has matched it.
@@ -143,7 +143,7 @@ enum Withdrawal {
 
 /// Who reads the data of an announced message out of the sender's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Exposure {
+enum AnnouncedReader {
     /// Nobody: the receiver grants it.
     None,
     /// The receiver may, as long as the region is not given back.
@@ -156,7 +156,7 @@ enum Exposure {
 
 /// A granted message on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stream {
+pub(crate) struct GrantedSend {
     /// How many bytes the receiver granted.
     pub granted: u64,
     /// How many of them were handed to rails.
@@ -167,7 +167,7 @@ pub(crate) struct Stream {
 
 /// An announced message that is being received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Filling {
+pub(crate) struct AnnouncedReceive {
     /// The sender's request.
     pub remote: u64,
     /// The message's length.
@@ -178,7 +178,7 @@ pub(crate) struct Filling {
 
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub(crate) enum RequestEnding {
     /// So many bytes were sent or received.
     Done { bytes: u64 },
     /// The buffer is full, and the message was longer.
@@ -190,7 +190,7 @@ pub(crate) enum Ending {
 /// Where an event leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub(crate) enum Step {
+pub(crate) enum Transition {
     Underway,
     /// The request has become complete: its context must learn of it.
     Complete,
@@ -221,7 +221,7 @@ pub(crate) const ANY_TAG: i32 = i32::MIN;
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct Request {
-    state: State,
+    state: RequestState,
     /// Whether the program may ask for it.
     pub(crate) owner: Owner,
     /// How often the place was given back.
@@ -250,7 +250,7 @@ pub(crate) enum Owner {
 impl Request {
     pub(crate) fn free() -> Self {
         Self {
-            state: State::Free,
+            state: RequestState::Free,
             owner: Owner::Program,
             generation: 1,
             source: ANY_SOURCE,
@@ -263,18 +263,18 @@ impl Request {
     }
 
     #[inline(always)]
-    pub(crate) fn state(&self) -> &State {
+    pub(crate) fn state(&self) -> &RequestState {
         &self.state
     }
 
     #[inline(always)]
     pub(crate) fn is_free(&self) -> bool {
-        matches!(self.state, State::Free)
+        matches!(self.state, RequestState::Free)
     }
 
     #[inline(always)]
     pub(crate) fn is_complete(&self) -> bool {
-        matches!(self.state, State::Complete(_))
+        matches!(self.state, RequestState::Complete(_))
     }
 
     /// Whether nobody will ask for it.
@@ -285,12 +285,15 @@ impl Request {
 
     #[inline]
     pub(crate) fn is_posted(&self) -> bool {
-        matches!(self.state, State::Posted { .. })
+        matches!(self.state, RequestState::Posted { .. })
     }
 
     /// Whether the peer still has to do something for it.
     pub(crate) fn needs_peer(&self) -> bool {
-        !matches!(self.state, State::Free | State::Posted { .. } | State::Complete(_))
+        !matches!(
+            self.state,
+            RequestState::Free | RequestState::Posted { .. } | RequestState::Complete(_)
+        )
     }
 
     #[inline]
@@ -301,41 +304,41 @@ impl Request {
     /// When it was posted.
     pub(crate) fn order(&self) -> u64 {
         match self.state {
-            State::Posted { order } => order,
+            RequestState::Posted { order } => order,
             _ => unreachable!("lists of posted receives hold posted receives"),
         }
     }
 
     /// A send whose message has not gone, or has not been matched.
-    pub(crate) fn outgoing(&self) -> Option<&Outgoing> {
+    pub(crate) fn outgoing(&self) -> Option<&OutgoingSend> {
         match &self.state {
-            State::Queued(outgoing)
-            | State::AwaitingMatch(outgoing)
-            | State::Announced(outgoing) => Some(outgoing),
+            RequestState::Queued(outgoing)
+            | RequestState::AwaitingMatch(outgoing)
+            | RequestState::Announced(outgoing) => Some(outgoing),
             _ => None,
         }
     }
 
     /// A send that waits in an outbox.
-    pub(crate) fn queued(&self) -> &Outgoing {
+    pub(crate) fn queued(&self) -> &OutgoingSend {
         match &self.state {
-            State::Queued(outgoing) => outgoing,
+            RequestState::Queued(outgoing) => outgoing,
             _ => unreachable!("what waits in an outbox is queued"),
         }
     }
 
     /// A granted send.
-    pub(crate) fn stream(&self) -> &Stream {
+    pub(crate) fn stream(&self) -> &GrantedSend {
         match &self.state {
-            State::Streaming(stream) => stream,
+            RequestState::Streaming(stream) => stream,
             _ => unreachable!("what waits in an outbox to be streamed is granted"),
         }
     }
 
     /// A receive whose data is coming, and how many bytes of it are to be delivered.
-    pub(crate) fn filling(&self) -> Option<(&Filling, u64)> {
+    pub(crate) fn filling(&self) -> Option<(&AnnouncedReceive, u64)> {
         match &self.state {
-            State::Filling(filling) => Some((filling, filling.wanted(&self.buffer))),
+            RequestState::Filling(filling) => Some((filling, filling.wanted(&self.buffer))),
             _ => None,
         }
     }
@@ -343,15 +346,15 @@ impl Request {
     /// How it ended, if it has.
     #[inline(always)]
     pub(crate) fn outcome(&self) -> Option<Outcome> {
-        let State::Complete(ending) = self.state else { return None };
+        let RequestState::Complete(ending) = self.state else { return None };
         let (source, tag) = (self.source, self.tag);
         let (bytes, cancelled, problem) = match ending {
-            Ending::Done { bytes } => (bytes, false, None),
-            Ending::Truncated { message } => {
+            RequestEnding::Done { bytes } => (bytes, false, None),
+            RequestEnding::Truncated { message } => {
                 let buffer = self.buffer.len() as u64;
                 (buffer, false, Some(Problem::Truncated { message, buffer }))
             }
-            Ending::Cancelled => (0, true, None),
+            RequestEnding::Cancelled => (0, true, None),
         };
         Some(Outcome { source, tag, bytes, cancelled, problem })
     }
@@ -359,7 +362,7 @@ impl Request {
     /// Whether it has ended, and everything was transferred.
     #[inline(always)]
     pub(crate) fn is_done(&self) -> bool {
-        matches!(self.state, State::Complete(Ending::Done { .. }))
+        matches!(self.state, RequestState::Complete(RequestEnding::Done { .. }))
     }
 }
 
@@ -384,21 +387,22 @@ impl Request {
     #[inline(always)]
     pub(crate) fn post(&mut self, order: u64) {
         debug_assert!(self.is_free(), "the place is free");
-        self.state = State::Posted { order };
+        self.state = RequestState::Posted { order };
     }
 
     /// A send is submitted.
-    pub(crate) fn queue(&mut self, peer: u32, sequence: u32, mode: Mode) {
+    pub(crate) fn queue(&mut self, peer: u32, sequence: u32, mode: SendCompletion) {
         debug_assert!(self.is_free(), "the place is free");
-        let (withdrawal, exposure) = (Withdrawal::NotAsked, Exposure::None);
-        self.state = State::Queued(Outgoing { peer, sequence, mode, withdrawal, exposure });
+        let (withdrawal, exposure) = (Withdrawal::NotAsked, AnnouncedReader::None);
+        self.state =
+            RequestState::Queued(OutgoingSend { peer, sequence, mode, withdrawal, exposure });
     }
 
     /// Its outcome was taken, or nobody asks for it.
     #[inline(always)]
     pub(crate) fn forget(&mut self) {
         debug_assert!(self.is_complete(), "what is underway is not forgotten");
-        self.state = State::Free;
+        self.state = RequestState::Free;
         self.owner = Owner::Program;
         self.generation = self.generation.wrapping_add(1).max(1);
         if !self.buffer.is_plain() {
@@ -412,22 +416,26 @@ impl Request {
 impl Request {
     /// The receiver may read the data out of a region.
     pub(crate) fn expose(&mut self, region: RegionToken) {
-        self.set_exposure(Exposure::Region(region));
+        self.set_exposure(AnnouncedReader::Region(region));
     }
 
     /// The rail takes the data out of a region before the receiver asks.
     pub(crate) fn expose_ahead(&mut self, region: RegionToken) {
-        debug_assert_eq!(self.queued().mode, Mode::Standard, "nobody would tell of the match");
+        debug_assert_eq!(
+            self.queued().mode,
+            SendCompletion::Standard,
+            "nobody would tell of the match"
+        );
         self.set_exposure(match self.buffer.len() {
-            0 => Exposure::TakenAhead(region),
-            _ => Exposure::Ahead(region),
+            0 => AnnouncedReader::TakenAhead(region),
+            _ => AnnouncedReader::Ahead(region),
         });
     }
 
-    fn set_exposure(&mut self, exposure: Exposure) {
+    fn set_exposure(&mut self, exposure: AnnouncedReader) {
         match &mut self.state {
-            State::Queued(outgoing) => {
-                debug_assert_eq!(outgoing.exposure, Exposure::None, "it is declared once");
+            RequestState::Queued(outgoing) => {
+                debug_assert_eq!(outgoing.exposure, AnnouncedReader::None, "it is declared once");
                 outgoing.exposure = exposure;
             }
             _ => unreachable!("a region is declared before the announcement goes"),
@@ -435,14 +443,18 @@ impl Request {
     }
 
     /// The whole message has gone.
-    pub(crate) fn sent(&mut self) -> Step {
+    pub(crate) fn sent(&mut self) -> Transition {
         match self.state {
-            State::Queued(outgoing) if outgoing.mode == Mode::Synchronous => {
-                self.state = State::AwaitingMatch(outgoing);
-                Step::Underway
+            RequestState::Queued(outgoing) if outgoing.mode == SendCompletion::Synchronous => {
+                self.state = RequestState::AwaitingMatch(outgoing);
+                Transition::Underway
             }
-            State::Queued(outgoing) => {
-                debug_assert_eq!(outgoing.exposure, Exposure::None, "what is exposed is announced");
+            RequestState::Queued(outgoing) => {
+                debug_assert_eq!(
+                    outgoing.exposure,
+                    AnnouncedReader::None,
+                    "what is exposed is announced"
+                );
                 self.end_sent()
             }
             _ => unreachable!("what waits in an outbox is queued"),
@@ -450,26 +462,28 @@ impl Request {
     }
 
     /// The announcement has gone.
-    pub(crate) fn announced(&mut self) -> Step {
+    pub(crate) fn announced(&mut self) -> Transition {
         match self.state {
-            State::Queued(Outgoing { exposure: Exposure::TakenAhead(_), .. }) => self.end_sent(),
-            State::Queued(outgoing) => {
-                self.state = State::Announced(outgoing);
-                Step::Underway
+            RequestState::Queued(OutgoingSend {
+                exposure: AnnouncedReader::TakenAhead(_), ..
+            }) => self.end_sent(),
+            RequestState::Queued(outgoing) => {
+                self.state = RequestState::Announced(outgoing);
+                Transition::Underway
             }
             _ => unreachable!("what waits in an outbox is queued"),
         }
     }
 
     /// The rail has taken the data ahead of the receiver, or written it where that wants it.
-    pub(crate) fn taken(&mut self) -> Result<(Step, Revoked), Refused> {
+    pub(crate) fn taken(&mut self) -> Result<(Transition, Revoked), Refused> {
         match &mut self.state {
-            State::Queued(Outgoing { exposure, .. }) => {
-                let Exposure::Ahead(region) = *exposure else { return Err(Refused) };
-                *exposure = Exposure::TakenAhead(region);
-                Ok((Step::Underway, None))
+            RequestState::Queued(OutgoingSend { exposure, .. }) => {
+                let AnnouncedReader::Ahead(region) = *exposure else { return Err(Refused) };
+                *exposure = AnnouncedReader::TakenAhead(region);
+                Ok((Transition::Underway, None))
             }
-            State::Announced(outgoing) if outgoing.exposure != Exposure::None => {
+            RequestState::Announced(outgoing) if outgoing.exposure != AnnouncedReader::None => {
                 let revoked = outgoing.region();
                 Ok((self.end_sent(), revoked))
             }
@@ -491,23 +505,23 @@ impl Request {
             return Err(Refused);
         }
         let revoked = outgoing.region();
-        let _ = self.end(Ending::Cancelled);
+        let _ = self.end(RequestEnding::Cancelled);
         Ok(revoked)
     }
 
     /// The receiver asks for the first `length` bytes.
     pub(crate) fn granted(&mut self, length: u64) -> Result<Revoked, Refused> {
         let is_possible = length > 0 && length <= self.buffer.len() as u64;
-        let State::Announced(outgoing) = self.state else { return Err(Refused) };
+        let RequestState::Announced(outgoing) = self.state else { return Err(Refused) };
         if !is_possible || outgoing.is_ahead() {
             return Err(Refused);
         }
-        self.state = State::Streaming(Stream { granted: length, handed: 0, parts: 0 });
+        self.state = RequestState::Streaming(GrantedSend { granted: length, handed: 0, parts: 0 });
         Ok(outgoing.region())
     }
 
     /// The next `length` bytes of a granted message have gone in a packet.
-    pub(crate) fn packet_sent(&mut self, length: u64) -> Step {
+    pub(crate) fn packet_sent(&mut self, length: u64) -> Transition {
         self.hand(length);
         self.end_stream_if_over()
     }
@@ -518,9 +532,9 @@ impl Request {
     }
 
     /// One part less is underway on bulk tracks.
-    pub(crate) fn part_ended(&mut self) -> Result<Step, Refused> {
+    pub(crate) fn part_ended(&mut self) -> Result<Transition, Refused> {
         match &mut self.state {
-            State::Streaming(stream) if stream.parts > 0 => {
+            RequestState::Streaming(stream) if stream.parts > 0 => {
                 stream.parts -= 1;
                 Ok(self.end_stream_if_over())
             }
@@ -529,9 +543,9 @@ impl Request {
     }
 
     /// So many bytes of a granted message are handed to a rail.
-    fn hand(&mut self, length: u64) -> &mut Stream {
+    fn hand(&mut self, length: u64) -> &mut GrantedSend {
         match &mut self.state {
-            State::Streaming(stream) => {
+            RequestState::Streaming(stream) => {
                 debug_assert!(length <= stream.waiting(), "no more than was granted");
                 stream.handed += length;
                 stream
@@ -540,24 +554,24 @@ impl Request {
         }
     }
 
-    fn end_stream_if_over(&mut self) -> Step {
-        let Stream { granted, handed, parts } = *self.stream();
+    fn end_stream_if_over(&mut self) -> Transition {
+        let GrantedSend { granted, handed, parts } = *self.stream();
         // What the receiver did not want is not the sender's fault: all of it counts as sent.
-        if handed == granted && parts == 0 { self.end_sent() } else { Step::Underway }
+        if handed == granted && parts == 0 { self.end_sent() } else { Transition::Underway }
     }
 
     /// A send that waits for the receiver's answer, and whose request the receiver was told.
-    fn answered(&self) -> Result<&Outgoing, Refused> {
+    fn answered(&self) -> Result<&OutgoingSend, Refused> {
         match &self.state {
-            State::AwaitingMatch(outgoing) => Ok(outgoing),
-            State::Announced(outgoing) if !outgoing.is_ahead() => Ok(outgoing),
+            RequestState::AwaitingMatch(outgoing) => Ok(outgoing),
+            RequestState::Announced(outgoing) if !outgoing.is_ahead() => Ok(outgoing),
             _ => Err(Refused),
         }
     }
 
     #[inline]
-    fn end_sent(&mut self) -> Step {
-        self.end(Ending::Done { bytes: self.buffer.len() as u64 })
+    fn end_sent(&mut self) -> Transition {
+        self.end(RequestEnding::Done { bytes: self.buffer.len() as u64 })
     }
 }
 
@@ -573,13 +587,14 @@ impl Request {
             return self.take_truncated(data);
         }
         self.buffer.write(0, data);
-        self.state = State::Complete(Ending::Done { bytes: data.len() as u64 });
+        self.state = RequestState::Complete(RequestEnding::Done { bytes: data.len() as u64 });
     }
 
     #[cold]
     fn take_truncated(&mut self, data: &[u8]) {
         self.buffer.write(0, &data[..self.buffer.len()]);
-        self.state = State::Complete(Ending::Truncated { message: data.len() as u64 });
+        self.state =
+            RequestState::Complete(RequestEnding::Truncated { message: data.len() as u64 });
     }
 
     /// An announced message was matched, of `message` bytes, which the sender knows as `remote`.
@@ -591,24 +606,26 @@ impl Request {
     ) {
         debug_assert!(self.is_posted(), "matching knows posted receives only");
         (self.gate, self.source, self.tag) = (gate, source, tag);
-        self.state = State::Filling(Filling { remote, message, arrived: 0 });
+        self.state = RequestState::Filling(AnnouncedReceive { remote, message, arrived: 0 });
     }
 
     /// So many bytes more of an announced message are where they belong.
-    pub(crate) fn arrived(&mut self, length: u64) -> Result<Step, Refused> {
-        let State::Filling(filling) = &mut self.state else { return Err(Refused) };
+    pub(crate) fn arrived(&mut self, length: u64) -> Result<Transition, Refused> {
+        let RequestState::Filling(filling) = &mut self.state else { return Err(Refused) };
         filling.arrived += length;
         let is_over = filling.arrived == filling.wanted(&self.buffer);
-        if is_over { self.filled() } else { Ok(Step::Underway) }
+        if is_over { self.filled() } else { Ok(Transition::Underway) }
     }
 
     /// All bytes of an announced message are where they belong.
-    pub(crate) fn filled(&mut self) -> Result<Step, Refused> {
-        let State::Filling(Filling { message, .. }) = self.state else { return Err(Refused) };
+    pub(crate) fn filled(&mut self) -> Result<Transition, Refused> {
+        let RequestState::Filling(AnnouncedReceive { message, .. }) = self.state else {
+            return Err(Refused);
+        };
         let is_whole = message <= self.buffer.len() as u64;
         Ok(self.end(match is_whole {
-            true => Ending::Done { bytes: message },
-            false => Ending::Truncated { message },
+            true => RequestEnding::Done { bytes: message },
+            false => RequestEnding::Truncated { message },
         }))
     }
 }
@@ -618,13 +635,13 @@ impl Request {
     /// The program wants it to end without a transfer.
     pub(crate) fn cancel(&mut self) -> Cancellation {
         match &mut self.state {
-            State::Posted { .. } => {
-                let _ = self.end(Ending::Cancelled);
+            RequestState::Posted { .. } => {
+                let _ = self.end(RequestEnding::Cancelled);
                 Cancellation::Done
             }
-            State::Queued(outgoing)
-            | State::AwaitingMatch(outgoing)
-            | State::Announced(outgoing)
+            RequestState::Queued(outgoing)
+            | RequestState::AwaitingMatch(outgoing)
+            | RequestState::Announced(outgoing)
                 if outgoing.withdrawal == Withdrawal::NotAsked =>
             {
                 outgoing.withdrawal = Withdrawal::Asked;
@@ -635,45 +652,45 @@ impl Request {
     }
 
     #[inline]
-    fn end(&mut self, ending: Ending) -> Step {
-        self.state = State::Complete(ending);
-        Step::Complete
+    fn end(&mut self, ending: RequestEnding) -> Transition {
+        self.state = RequestState::Complete(ending);
+        Transition::Complete
     }
 }
 
-impl Outgoing {
+impl OutgoingSend {
     /// The region that an announcement tells of.
     pub(crate) fn announced_region(&self) -> Option<RegionToken> {
         match self.exposure {
-            Exposure::None => None,
-            Exposure::Region(region) | Exposure::Ahead(region) | Exposure::TakenAhead(region) => {
-                Some(region)
-            }
+            AnnouncedReader::None => None,
+            AnnouncedReader::Region(region)
+            | AnnouncedReader::Ahead(region)
+            | AnnouncedReader::TakenAhead(region) => Some(region),
         }
     }
 
     /// The region that the receiver may read, and that is to be revoked afterwards.
     pub(crate) fn region(&self) -> Option<RegionToken> {
         match self.exposure {
-            Exposure::Region(region) => Some(region),
+            AnnouncedReader::Region(region) => Some(region),
             _ => None,
         }
     }
 
     /// Whether the rail takes the data before the receiver asks: nobody answers then.
     pub(crate) fn is_ahead(&self) -> bool {
-        matches!(self.exposure, Exposure::Ahead(_) | Exposure::TakenAhead(_))
+        matches!(self.exposure, AnnouncedReader::Ahead(_) | AnnouncedReader::TakenAhead(_))
     }
 }
 
-impl Filling {
+impl AnnouncedReceive {
     /// How many bytes of the message are to be delivered.
     fn wanted(&self, buffer: &Buffer) -> u64 {
         self.message.min(buffer.len() as u64)
     }
 }
 
-impl Stream {
+impl GrantedSend {
     /// How many bytes wait to be handed to rails.
     pub(crate) fn waiting(&self) -> u64 {
         self.granted - self.handed

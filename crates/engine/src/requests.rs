@@ -4,7 +4,7 @@ use base::GateId;
 use memory::Buffer;
 
 use crate::flow::ContextSlot;
-use crate::request::{Mode, Outcome, Owner, Request, RequestId, Settled};
+use crate::request::{Completion, Outcome, Owner, Request, RequestId, SendCompletion};
 use crate::slab::{Key, NONE};
 
 /// All requests of an engine, in numbered places with generations: a place's generation changes when
@@ -48,7 +48,7 @@ impl Requests {
         context: ContextSlot,
         (source, tag): (u32, i32),
         (gate, peer, sequence): (GateId, u32, u32),
-        mode: Mode,
+        mode: SendCompletion,
         buffer: Buffer,
     ) -> u32 {
         if self.free == NONE {
@@ -134,15 +134,15 @@ impl Requests {
 
     /// As [`take`](Self::take), and tells a request that is underway from one that is not there.
     #[inline(always)]
-    pub(crate) fn settle(&mut self, id: RequestId) -> Settled {
-        let Some(request) = self.get(id) else { return Settled::Unknown };
+    pub(crate) fn settle(&mut self, id: RequestId) -> Completion {
+        let Some(request) = self.get(id) else { return Completion::Unknown };
         match request.outcome() {
             Some(outcome) => {
                 self.discard(id.0.index);
-                Settled::Over(outcome)
+                Completion::Over(outcome)
             }
-            None if request.owner == Owner::Nobody => Settled::Unknown,
-            None => Settled::Underway,
+            None if request.owner == Owner::Nobody => Completion::Unknown,
+            None => Completion::Underway,
         }
     }
 

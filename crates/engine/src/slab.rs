@@ -7,12 +7,12 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// the place is given back, so that an old key is never taken for a new one.
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
-    places: Vec<Place<T>>,
+    places: Vec<SlabEntry<T>>,
     free: Vec<u32>,
 }
 
 #[derive(Debug)]
-struct Place<T> {
+struct SlabEntry<T> {
     generation: u32,
     value: Option<T>,
 }
@@ -48,7 +48,7 @@ impl<T> Slab<T> {
         }
         let index = u32::try_from(self.places.len()).expect("fewer than 2^32 places");
         assert!(index != NONE, "all numbers of a slab are taken");
-        self.places.push(Place { generation: 1, value: Some(value) });
+        self.places.push(SlabEntry { generation: 1, value: Some(value) });
         Key { index, generation: 1 }
     }
 

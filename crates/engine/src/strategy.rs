@@ -44,7 +44,13 @@ pub trait Strategy: fmt::Debug + std::marker::Send + Sync {
 
     /// Fills `plan`, which is empty, with what the rail `rails[rail]`, which has room, shall carry
     /// next. An empty plan sends nothing there now.
-    fn plan(&self, window: &dyn Window, rails: &[RailView<'_>], rail: usize, plan: &mut Plan);
+    fn plan(
+        &self,
+        window: &dyn ChunkWindow,
+        rails: &[RailView<'_>],
+        rail: usize,
+        plan: &mut PacketPlan,
+    );
 }
 
 impl Strategy for &'static dyn Strategy {
@@ -52,7 +58,13 @@ impl Strategy for &'static dyn Strategy {
         (**self).name()
     }
 
-    fn plan(&self, window: &dyn Window, rails: &[RailView<'_>], rail: usize, plan: &mut Plan) {
+    fn plan(
+        &self,
+        window: &dyn ChunkWindow,
+        rails: &[RailView<'_>],
+        rail: usize,
+        plan: &mut PacketPlan,
+    ) {
         (**self).plan(window, rails, rail, plan);
     }
 }
@@ -73,7 +85,7 @@ pub struct RailView<'a> {
 }
 
 /// The chunks that wait for one gate, oldest first.
-pub trait Window {
+pub trait ChunkWindow {
     /// How many there are.
     fn len(&self) -> usize;
 
@@ -83,12 +95,12 @@ pub trait Window {
     }
 
     /// What the chunk at `index` would add to a packet.
-    fn offer(&self, index: usize) -> Offer;
+    fn offer(&self, index: usize) -> ChunkView;
 }
 
 /// What one chunk would add to a packet, and what must be known to choose its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Offer {
+pub struct ChunkView {
     /// Bytes of its record's header.
     pub header: usize,
     /// Bytes of its data that wait.
@@ -108,7 +120,7 @@ pub struct Offer {
     pub overtaken: u8,
 }
 
-impl Offer {
+impl ChunkView {
     /// A chunk of which nothing special is known.
     pub fn new(header: usize, payload: usize) -> Self {
         let (divisible, priority, rails, flow, overtaken) = (false, 0, RailSet::ALL, None, 0);
@@ -144,25 +156,25 @@ impl RailSet {
 /// What a rail shall carry: chunks in one packet, by their place in the window, in rising order; or
 /// a part of one chunk on the bulk track.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
+pub struct PacketPlan {
     /// The entries of the packet.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<PlannedChunk>,
     /// Bytes of the whole packet.
     pub bytes: usize,
     /// The part; the packet is empty then.
-    pub part: Option<Entry>,
+    pub part: Option<PlannedChunk>,
 }
 
 /// One chunk's share of a packet, or the part of one that goes on the bulk track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct PlannedChunk {
     /// The chunk's place in the window.
     pub index: usize,
     /// Bytes of its data that go; less than what waits only if it is divisible.
     pub payload: usize,
 }
 
-impl Plan {
+impl PacketPlan {
     /// Empties the plan.
     pub fn clear(&mut self) {
         self.entries.clear();
@@ -171,11 +183,11 @@ impl Plan {
     }
 
     /// Adds as much of a chunk as `space` bytes in all let in; returns whether anything was added.
-    pub fn add(&mut self, index: usize, offer: Offer, space: usize) -> bool {
+    pub fn add(&mut self, index: usize, offer: ChunkView, space: usize) -> bool {
         let Some(payload) = crate::tactic::fitting_payload(offer, space - self.bytes) else {
             return false;
         };
-        self.entries.push(Entry { index, payload });
+        self.entries.push(PlannedChunk { index, payload });
         self.bytes += wire::padded(offer.header, payload);
         true
     }

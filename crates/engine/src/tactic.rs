@@ -1,7 +1,7 @@
 //! Tactics: the small pure questions that strategies share. docs/strategies.md has the reasons.
 
 use crate::model::RailModel;
-use crate::strategy::{Offer, RailView};
+use crate::strategy::{ChunkView, RailView};
 
 mod share;
 
@@ -9,7 +9,7 @@ pub use share::next_part;
 
 /// How much of a chunk's data fits when `space` bytes are left; none if the chunk does not go.
 /// A divisible chunk goes in part, by multiples of 8 bytes.
-pub fn fitting_payload(offer: Offer, space: usize) -> Option<usize> {
+pub fn fitting_payload(offer: ChunkView, space: usize) -> Option<usize> {
     let payload = offer.payload.min(wire::PAYLOAD_BYTES_MAX);
     if wire::padded(offer.header, payload) <= space && payload == offer.payload {
         return Some(payload);
@@ -24,7 +24,7 @@ pub fn fitting_payload(offer: Offer, space: usize) -> Option<usize> {
 /// Whether a chunk is so small that another packet would cost both ends more than its bytes cost
 /// those which share a packet with it.
 #[inline]
-pub fn is_small(offer: &Offer, model: &RailModel) -> bool {
+pub fn is_small(offer: &ChunkView, model: &RailModel) -> bool {
     offer.payload == 0
         || !offer.divisible
             && model.transfer_ns(offer.payload as u64) <= SMALL_PACKETS * model.packet_ns()
@@ -54,7 +54,7 @@ pub fn arrival_ns(view: &RailView<'_>, bytes: u64) -> u64 {
 
 /// Whether `rails[rail]` is the one that delivers a chunk first, of those that may carry it.
 #[inline]
-pub fn delivers_first(offer: &Offer, rails: &[RailView<'_>], rail: usize) -> bool {
+pub fn delivers_first(offer: &ChunkView, rails: &[RailView<'_>], rail: usize) -> bool {
     if rails.len() == 1 {
         return true;
     }
@@ -75,7 +75,7 @@ pub fn delivers_first(offer: &Offer, rails: &[RailView<'_>], rail: usize) -> boo
 /// Whether `rails[rail]` is the fastest for large messages, of those that may carry a chunk.
 /// Unlike [`delivers_first`] this does not change with what is underway: a message that is not
 /// split stays on one rail.
-pub fn is_fastest(offer: &Offer, rails: &[RailView<'_>], rail: usize) -> bool {
+pub fn is_fastest(offer: &ChunkView, rails: &[RailView<'_>], rail: usize) -> bool {
     let speed = |view: &RailView<'_>| view.model.bytes_per_us();
     let own = speed(&rails[rail]);
     offer.rails.contains(rails[rail].id)

@@ -12,7 +12,7 @@ pub struct MessageId(pub(crate) Key);
 
 /// What there is of an unexpected message.
 #[derive(Debug)]
-pub(crate) enum Content {
+pub(crate) enum UnexpectedContent {
     /// All its data. `synchronous` is the sender's request that waits for the match.
     Eager { data: Box<[u8]>, synchronous: Option<u64> },
     /// The sender keeps the data, under its request `request`.
@@ -26,7 +26,7 @@ pub(crate) struct Unexpected {
     pub source: u32,
     pub tag: i32,
     pub length: u64,
-    pub content: Content,
+    pub content: UnexpectedContent,
     /// Neighbours among all messages of the context, in the order of arrival.
     pub arrival: Links,
     /// Neighbours among those of the same bin.
@@ -42,8 +42,8 @@ impl Unexpected {
     /// Bytes of data that it holds here.
     pub(crate) fn held_bytes(&self) -> u64 {
         match &self.content {
-            Content::Eager { data, .. } => data.len() as u64,
-            Content::Announced { .. } => 0,
+            UnexpectedContent::Eager { data, .. } => data.len() as u64,
+            UnexpectedContent::Announced { .. } => 0,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::copy::{Memory, write_past_caches};
+use crate::copy::{AddressRange, write_past_caches};
 use crate::scratch::Scratch;
 use crate::segment_list::SegmentList;
 
@@ -49,7 +49,7 @@ pub trait Layout: Send + Sync + fmt::Debug {
 
     /// Copies the packed bytes `offset .. offset + out.len()` of `count` elements at `memory`: run by
     /// run, unless the layout knows better.
-    fn pack(&self, memory: &Memory, count: usize, offset: usize, out: &mut [u8]) {
+    fn pack(&self, memory: &AddressRange, count: usize, offset: usize, out: &mut [u8]) {
         let mut done = 0;
         self.segments(count, offset, out.len(), &mut |segment| {
             memory.read(segment.displacement, &mut out[done..done + segment.length]);
@@ -60,7 +60,7 @@ pub trait Layout: Send + Sync + fmt::Debug {
 
     /// Copies `data` to where the packed bytes `offset .. offset + data.len()` lie in `memory`,
     /// likewise.
-    fn unpack(&self, memory: &Memory, count: usize, offset: usize, data: &[u8]) {
+    fn unpack(&self, memory: &AddressRange, count: usize, offset: usize, data: &[u8]) {
         let mut done = 0;
         self.segments(count, offset, data.len(), &mut |segment| {
             memory.write(segment.displacement, &data[done..done + segment.length]);
@@ -99,20 +99,20 @@ pub trait Layout: Send + Sync + fmt::Debug {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Buffer {
-    pub(crate) memory: Memory,
+    pub(crate) memory: AddressRange,
     rare: Option<Box<Rare>>,
 }
 
 /// What buffers have that are not one run of the program's memory.
 #[derive(Clone, Debug)]
 struct Rare {
-    shape: Option<Shape>,
+    shape: Option<BufferShape>,
     /// Keeps memory of our own alive; the program's memory is kept by the program.
     owner: Option<Owner>,
 }
 
 #[derive(Clone, Debug)]
-struct Shape {
+struct BufferShape {
     layout: Arc<dyn Layout>,
     count: usize,
     length: usize,
@@ -122,7 +122,7 @@ struct Shape {
 /// one thread.
 pub type Owner = Rc<dyn Any>;
 
-impl Shape {
+impl BufferShape {
     fn new(layout: Arc<dyn Layout>, count: usize) -> Self {
         let length = layout.size() * count;
         Self { layout, count, length }
@@ -133,40 +133,40 @@ impl Buffer {
     /// The `length` bytes at `base`.
     ///
     /// # Safety
-    /// As for [`Memory::new`] with displacements `0..length`, for as long as the buffer is used.
+    /// As for [`AddressRange::new`] with displacements `0..length`, for as long as the buffer is used.
     #[inline(always)]
     pub unsafe fn contiguous(base: *mut u8, length: usize) -> Self {
         // SAFETY: passed on to the caller.
-        let memory = unsafe { Memory::new(base, 0, length as isize) };
+        let memory = unsafe { AddressRange::new(base, 0, length as isize) };
         Self { memory, rare: None }
     }
 
     /// `count` elements of `layout` around `base`.
     ///
     /// # Safety
-    /// As for [`Memory::new`] with the displacements of `layout.bounds(count)`, for as long as the
+    /// As for [`AddressRange::new`] with the displacements of `layout.bounds(count)`, for as long as the
     /// buffer is used.
     pub unsafe fn laid_out(base: *mut u8, layout: Arc<dyn Layout>, count: usize) -> Self {
         let (low, high) = layout.bounds(count);
         // SAFETY: passed on to the caller.
-        let memory = unsafe { Memory::new(base, low, high) };
-        Self::with(memory, Some(Shape::new(layout, count)), None)
+        let memory = unsafe { AddressRange::new(base, low, high) };
+        Self::with(memory, Some(BufferShape::new(layout, count)), None)
     }
 
     /// The `length` bytes at `base`, which are there as long as `owner` is.
     ///
     /// # Safety
-    /// As for [`Memory::new`] with displacements `0..length`, for as long as the owner lives.
+    /// As for [`AddressRange::new`] with displacements `0..length`, for as long as the owner lives.
     pub unsafe fn owned(base: *mut u8, length: usize, owner: Owner) -> Self {
         // SAFETY: passed on to the caller; the buffer holds the owner.
-        let memory = unsafe { Memory::new(base, 0, length as isize) };
+        let memory = unsafe { AddressRange::new(base, 0, length as isize) };
         Self::with(memory, None, Some(owner))
     }
 
     /// The bytes of several runs, each an address and a length, one after the other.
     ///
     /// # Safety
-    /// As for [`Memory::new`] with each of the runs, for as long as the buffer is used.
+    /// As for [`AddressRange::new`] with each of the runs, for as long as the buffer is used.
     pub unsafe fn gathered(runs: &[(*mut u8, usize)]) -> Self {
         let runs: Vec<_> = runs.iter().copied().filter(|run| run.1 > 0).collect();
         match runs[..] {
@@ -220,11 +220,11 @@ impl Buffer {
     ) -> Self {
         let (low, high) = layout.bounds(count);
         let memory = self.memory.part(displacement, low, high);
-        Self::with(memory, Some(Shape::new(layout, count)), self.owner())
+        Self::with(memory, Some(BufferShape::new(layout, count)), self.owner())
     }
 
     #[inline]
-    fn with(memory: Memory, shape: Option<Shape>, owner: Option<Owner>) -> Self {
+    fn with(memory: AddressRange, shape: Option<BufferShape>, owner: Option<Owner>) -> Self {
         let plain = shape.is_none() && owner.is_none();
         let rare = if plain { None } else { Some(Box::new(Rare { shape, owner })) };
         Self { memory, rare }
@@ -236,7 +236,7 @@ impl Buffer {
     }
 
     #[inline]
-    fn shape(&self) -> Option<&Shape> {
+    fn shape(&self) -> Option<&BufferShape> {
         self.rare.as_ref().and_then(|rare| rare.shape.as_ref())
     }
 

@@ -29,13 +29,13 @@ macro_rules! with_constant_block {
 /// Displacements in bytes around an origin, in any order, of which the extremes are known: so blocks
 /// at all of them are checked at once.
 #[derive(Clone, Debug)]
-pub struct Places {
+pub struct Displacements {
     list: Arc<[isize]>,
     lowest: isize,
     highest: isize,
 }
 
-impl Places {
+impl Displacements {
     /// The displacements of `list`.
     pub fn new(list: Vec<isize>) -> Self {
         let lowest = list.iter().copied().min().unwrap_or(0);
@@ -54,13 +54,13 @@ impl Places {
 /// Displacements are in bytes and may be negative, as those of MPI datatypes.
 /// Every method checks its range; a violation is a bug of the caller and panics.
 #[derive(Clone, Copy, Debug)]
-pub struct Memory {
+pub struct AddressRange {
     base: *mut u8,
     low: isize,
     high: isize,
 }
 
-impl Memory {
+impl AddressRange {
     /// Memory around `base` from displacement `low` up to, not including, `high`.
     ///
     /// # Safety
@@ -135,7 +135,7 @@ impl Memory {
     }
 
     /// Copies `length` bytes from `displacement` here to `to` in `other`; the two may overlap.
-    pub fn copy_to(&self, displacement: isize, other: &Memory, to: isize, length: usize) {
+    pub fn copy_to(&self, displacement: isize, other: &AddressRange, to: isize, length: usize) {
         let from = self.checked(displacement, length);
         let to = other.checked(to, length);
         // SAFETY: both ranges were checked against what their constructors vouched for;
@@ -222,7 +222,7 @@ impl Memory {
     pub fn gather_listed(
         &self,
         origin: isize,
-        places: &Places,
+        places: &Displacements,
         range: Range<usize>,
         block: usize,
         out: &mut [u8],
@@ -252,7 +252,7 @@ impl Memory {
     pub fn scatter_listed(
         &self,
         origin: isize,
-        places: &Places,
+        places: &Displacements,
         range: Range<usize>,
         block: usize,
         data: &[u8],
@@ -338,7 +338,7 @@ impl Memory {
     }
 
     /// Where `origin` is, if blocks at all of `places` around it are in the range.
-    fn checked_places(&self, origin: isize, places: &Places, block: usize) -> *mut u8 {
+    fn checked_places(&self, origin: isize, places: &Displacements, block: usize) -> *mut u8 {
         if places.list.is_empty() {
             return self.base;
         }
@@ -526,9 +526,9 @@ unsafe fn copy_block<const BYTES: usize>(from: *const u8, to: *mut u8, length: u
 mod tests {
     use super::*;
 
-    fn over(bytes: &mut [u8]) -> Memory {
+    fn over(bytes: &mut [u8]) -> AddressRange {
         // SAFETY: the slice outlives the value in these tests, and is touched only through it.
-        unsafe { Memory::new(bytes.as_mut_ptr(), 0, bytes.len() as isize) }
+        unsafe { AddressRange::new(bytes.as_mut_ptr(), 0, bytes.len() as isize) }
     }
 
     #[test]
@@ -581,7 +581,7 @@ mod tests {
         for block in [1, 2, 3, 4, 8, 12, 16, 24, 32, 40, 48, 64] {
             let places = [100, 3, 180];
             let starts = [7, 7 + block, 8 + block, 8 + 2 * block];
-            let list = Places::new(places.to_vec());
+            let list = Displacements::new(places.to_vec());
             let mut listed = vec![0; 3 * block];
             over(&mut source).gather_listed(2, &list, 0..1, block, &mut listed[..block]);
             over(&mut source).gather_listed(2, &list, 1..3, block, &mut listed[block..]);
@@ -609,7 +609,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "leave the buffer")]
     fn a_list_with_a_place_outside_is_refused() {
-        let places = Places::new(vec![0, 4, -1]);
+        let places = Displacements::new(vec![0, 4, -1]);
         over(&mut [0; 8]).gather_listed(0, &places, 0..2, 4, &mut [0; 8]);
     }
 }

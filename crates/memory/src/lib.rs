@@ -29,4 +29,4 @@ pub mod vector;
 pub mod x87;
 
 pub use buffer::{Buffer, Layout, Owner, Segment};
-pub use copy::{Memory, Places};
+pub use copy::{AddressRange, Displacements};

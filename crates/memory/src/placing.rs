@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::str::FromStr;
 
 use sys::next_touch;
-use sys::numa::{self, Wish};
+use sys::numa::{self, PagePolicy};
 
 /// Where memory shall lie. Written as `first-touch`, `node:2`, `interleave`, `interleave:0,2`, `here`,
 /// `next-touch`.
@@ -98,7 +98,7 @@ pub fn keep_on_node(memory: &[u8], node: u32) {
         ..(start + memory.len()) / numa::PAGE_BYTES * numa::PAGE_BYTES;
     if !pages.is_empty() {
         // What lies elsewhere is only slower.
-        let _ = numa::place(pages, Wish::On(&[node]));
+        let _ = numa::place(pages, PagePolicy::On(&[node]));
     }
 }
 
@@ -133,19 +133,19 @@ impl Placing {
         // What still waited for its next touch is there again.
         next_touch::finish(addresses.clone());
         match self {
-            Self::FirstTouch => numa::place(addresses, Wish::FirstTouch)?,
+            Self::FirstTouch => numa::place(addresses, PagePolicy::FirstTouch)?,
             Self::NextTouch => {
-                numa::place(addresses.clone(), Wish::FirstTouch)?;
+                numa::place(addresses.clone(), PagePolicy::FirstTouch)?;
                 // With one node every thread is near.
                 if next_touch::is_of_use() {
                     next_touch::begin(addresses)?;
                 }
             }
-            Self::Node(node) => numa::place(addresses, Wish::On(&[*node]))?,
+            Self::Node(node) => numa::place(addresses, PagePolicy::On(&[*node]))?,
             Self::Interleaved(wanted) => {
                 let all = if wanted.is_empty() { numa::nodes()? } else { Vec::new() };
                 let nodes = if wanted.is_empty() { &all } else { wanted };
-                numa::place(addresses.clone(), Wish::Interleaved(nodes))?;
+                numa::place(addresses.clone(), PagePolicy::Interleaved(nodes))?;
                 // The system leaves pages where they are if that is on any of the nodes.
                 numa::migrate(addresses, nodes)?;
             }

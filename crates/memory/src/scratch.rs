@@ -4,12 +4,12 @@ use std::cell::UnsafeCell;
 
 use base::limits::CACHE_LINE;
 
-use crate::copy::Memory;
+use crate::copy::AddressRange;
 
 /// A zeroed block of memory, aligned to cache lines, that the buffers of one thread refer to.
 #[derive(Debug)]
 pub(crate) struct Scratch {
-    lines: Box<[Line]>,
+    lines: Box<[CacheLine]>,
     length: usize,
 }
 
@@ -17,26 +17,26 @@ pub(crate) struct Scratch {
 /// alignment that an element has.
 #[repr(align(64))]
 #[derive(Debug)]
-struct Line {
+struct CacheLine {
     _bytes: UnsafeCell<[u8; CACHE_LINE]>,
 }
 
 impl Scratch {
     /// `length` zero bytes.
     pub(crate) fn zeroed(length: usize) -> Self {
-        let line = || Line { _bytes: UnsafeCell::new([0; CACHE_LINE]) };
+        let line = || CacheLine { _bytes: UnsafeCell::new([0; CACHE_LINE]) };
         let lines = (0..length.div_ceil(CACHE_LINE)).map(|_| line()).collect();
         Self { lines, length }
     }
 
     /// All of it. It must not be used any more when this value is gone: buffers hold it as their owner.
-    pub(crate) fn memory(&self) -> Memory {
+    pub(crate) fn memory(&self) -> AddressRange {
         let base = self.lines.as_ptr().cast::<u8>().cast_mut();
         // SAFETY:
         // - The lines hold at least `length` bytes, in cells: they may be written through a shared
         //   borrow, and nobody ever borrows what is in a cell.
-        // - The value is not `Sync`, and neither is `Memory`: one thread uses both.
-        unsafe { Memory::new(base, 0, self.length as isize) }
+        // - The value is not `Sync`, and neither is `AddressRange`: one thread uses both.
+        unsafe { AddressRange::new(base, 0, self.length as isize) }
     }
 }
 

@@ -26,7 +26,7 @@ pub struct Part {
 
 /// Where the bytes of a part belong that begins to arrive.
 #[derive(Debug)]
-pub enum Place {
+pub enum PartPlace {
     /// Into this buffer.
     At {
         /// The whole message's.

@@ -12,40 +12,43 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::ErrorClass;
-use datatype::Lent;
+use datatype::BorrowedDatatype;
 use mpi::collective::Root;
 use mpi::communicator::Communicator;
 use mpi::error_handler::ErrorHandler;
 use mpi::group::Group;
 use mpi::info::Info;
-use mpi::operation::{Combination, Operation};
+use mpi::operation::{Operation, OperationKernel};
 use mpi::session::Session;
-use mpi::{Destination, Source};
+use mpi::{Destination, MessageSource};
 
 use crate::c::{self, Comm, Handle};
 use crate::calls::operations::UserOperation;
 use crate::calls::windows::ProgramWindow;
 use crate::entry::Call;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::{
     MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, MPI_COMM_WORLD, MPI_GROUP_EMPTY, MPI_INFO_ENV,
     MPI_INFO_NULL, MPI_PROC_NULL, MPI_ROOT,
 };
 use crate::handles::describe;
 use crate::predefined::type_of;
-use crate::report::Blamed;
+use crate::report::HandlerOwner;
 
 pub use buffers::{
-    Blocks, Elements, TypeArgument, buffer_at, check_address, is_in_place, plain_buffer_at,
+    BlocksArgument, ElementsArgument, TypeArgument, buffer_at, check_address, is_in_place,
+    plain_buffer_at,
 };
 pub use inputs::Callback;
-pub use integers::{Integer, IntegerSource, Integers, OpenIntegers, OutInteger, OutIntegers, Room};
+pub use integers::{
+    ArrayLength, Integer, IntegerSource, Integers, OpenIntegers, OutInteger, OutIntegers,
+};
 pub use outputs::{Out, OutList, OutSizedText, OutStatus, OutStatuses, OutText, with_zero};
 pub use tools::{MaybeArray, MaybeOut, ToolText};
 
 /// An object together with the handle by which the program named it.
 #[derive(Clone, Debug)]
-pub struct Named<H, T> {
+pub struct NamedObject<H, T> {
     /// The handle.
     pub handle: H,
     /// The object.
@@ -53,17 +56,17 @@ pub struct Named<H, T> {
 }
 
 /// A communicator of the program.
-pub type KnownCommunicator = Named<Comm, Rc<Communicator>>;
+pub type KnownCommunicator = NamedObject<Comm, Rc<Communicator>>;
 /// A session of the program.
-pub type KnownSession = Named<c::Session, Rc<Session>>;
+pub type KnownSession = NamedObject<c::Session, Rc<Session>>;
 /// A window of the program.
-pub type KnownWindow = Named<c::Win, Rc<ProgramWindow>>;
+pub type KnownWindow = NamedObject<c::Win, Rc<ProgramWindow>>;
 /// A datatype of the program.
-pub type KnownDatatype = Named<c::Datatype, Arc<datatype::Datatype>>;
+pub type KnownDatatype = NamedObject<c::Datatype, Arc<datatype::Datatype>>;
 /// A datatype of the program that the call uses for its data.
-pub type UsedDatatype = Named<c::Datatype, Lent>;
+pub type UsedDatatype = NamedObject<c::Datatype, BorrowedDatatype>;
 
-impl<H, T> Deref for Named<H, T> {
+impl<H, T> Deref for NamedObject<H, T> {
     type Target = T;
 
     #[inline]
@@ -87,7 +90,7 @@ impl KnownOperation {
     /// # Errors
     /// `Op` if it is not defined for them.
     #[inline(always)]
-    pub fn on(&self, datatype: &UsedDatatype) -> base::Result<Combination> {
+    pub fn on(&self, datatype: &UsedDatatype) -> base::Result<OperationKernel> {
         match self {
             KnownOperation::Predefined(operation) => operation.on(datatype),
             KnownOperation::User(operation) => Ok(operation.on(datatype)),
@@ -98,17 +101,17 @@ impl KnownOperation {
 impl Call {
     /// The communicator with this handle; errors of the call go to its error handler.
     #[inline(always)]
-    pub fn communicator(&self, position: usize, handle: Comm) -> Outcome<KnownCommunicator> {
+    pub fn communicator(&self, position: usize, handle: Comm) -> CallOutcome<KnownCommunicator> {
         let object = match handle {
             MPI_COMM_WORLD => self.world(position)?,
             _ => self.other_communicator(position, handle)?,
         };
-        self.blame(Blamed::Communicator(handle));
-        Ok(Named { handle, object })
+        self.set_handler_owner(HandlerOwner::Communicator(handle));
+        Ok(NamedObject { handle, object })
     }
 
     #[inline(never)]
-    fn other_communicator(&self, position: usize, handle: Comm) -> Outcome<Rc<Communicator>> {
+    fn other_communicator(&self, position: usize, handle: Comm) -> CallOutcome<Rc<Communicator>> {
         let found = self.known_communicator(position, handle)?;
         if found.is_ready() { Ok(found) } else { Err(not_ready(position)) }
     }
@@ -116,17 +119,21 @@ impl Call {
     /// The same where the call needs the communicator's properties only, and no messages: it may
     /// still be in the making (`MPI_Comm_idup`).
     #[inline(always)]
-    pub fn any_communicator(&self, position: usize, handle: Comm) -> Outcome<KnownCommunicator> {
+    pub fn any_communicator(
+        &self,
+        position: usize,
+        handle: Comm,
+    ) -> CallOutcome<KnownCommunicator> {
         let object = match handle {
             MPI_COMM_WORLD => self.world(position)?,
             _ => self.known_communicator(position, handle)?,
         };
-        self.blame(Blamed::Communicator(handle));
-        Ok(Named { handle, object })
+        self.set_handler_owner(HandlerOwner::Communicator(handle));
+        Ok(NamedObject { handle, object })
     }
 
     #[inline(always)]
-    fn world(&self, position: usize) -> Outcome<Rc<Communicator>> {
+    fn world(&self, position: usize) -> CallOutcome<Rc<Communicator>> {
         match self.library.process.world_if_any() {
             Some(world) => Ok(Rc::clone(world)),
             None => Err(no_world(position)),
@@ -134,7 +141,7 @@ impl Call {
     }
 
     #[inline(always)]
-    fn known_communicator(&self, position: usize, handle: Comm) -> Outcome<Rc<Communicator>> {
+    fn known_communicator(&self, position: usize, handle: Comm) -> CallOutcome<Rc<Communicator>> {
         if handle == MPI_COMM_SELF {
             let alone = self.library.process.alone_if_any();
             return alone.cloned().ok_or_else(|| no_world(position));
@@ -143,7 +150,7 @@ impl Call {
     }
 
     /// The datatype with this handle.
-    pub fn datatype(&self, position: usize, handle: c::Datatype) -> Outcome<KnownDatatype> {
+    pub fn datatype(&self, position: usize, handle: c::Datatype) -> CallOutcome<KnownDatatype> {
         let object = match self.library.predefined.named(handle) {
             Some(named) => type_of(named),
             None => match self.library.datatypes.get(handle) {
@@ -151,11 +158,11 @@ impl Call {
                 None => return Err(invalid(position, handle)),
             },
         };
-        Ok(Named { handle, object })
+        Ok(NamedObject { handle, object })
     }
 
     /// The group with this handle.
-    pub fn group(&self, position: usize, handle: c::Group) -> Outcome<Rc<Group>> {
+    pub fn group(&self, position: usize, handle: c::Group) -> CallOutcome<Rc<Group>> {
         if handle == MPI_GROUP_EMPTY {
             return Ok(Rc::clone(&self.library.predefined.empty_group));
         }
@@ -163,7 +170,7 @@ impl Call {
     }
 
     /// The operation with this handle.
-    pub fn operation(&self, position: usize, handle: c::Op) -> Outcome<KnownOperation> {
+    pub fn operation(&self, position: usize, handle: c::Op) -> CallOutcome<KnownOperation> {
         if let Some(operation) = self.library.predefined.operation(handle) {
             return Ok(KnownOperation::Predefined(Rc::clone(operation)));
         }
@@ -172,7 +179,7 @@ impl Call {
     }
 
     /// The info object with this handle.
-    pub fn info(&self, position: usize, handle: c::Info) -> Outcome<Rc<Info>> {
+    pub fn info(&self, position: usize, handle: c::Info) -> CallOutcome<Rc<Info>> {
         if handle == MPI_INFO_ENV {
             return Ok(crate::calls::infos::environment(self));
         }
@@ -180,16 +187,16 @@ impl Call {
     }
 
     /// The info object with this handle, where the standard allows `MPI_INFO_NULL`.
-    pub fn optional_info(&self, position: usize, handle: c::Info) -> Outcome<Option<Rc<Info>>> {
+    pub fn optional_info(&self, position: usize, handle: c::Info) -> CallOutcome<Option<Rc<Info>>> {
         if handle == MPI_INFO_NULL { Ok(None) } else { self.info(position, handle).map(Some) }
     }
 
     /// The session with this handle; errors of the call go to its error handler.
-    pub fn session(&self, position: usize, handle: c::Session) -> Outcome<KnownSession> {
+    pub fn session(&self, position: usize, handle: c::Session) -> CallOutcome<KnownSession> {
         let found = self.library.sessions.get(handle);
         let object = found.ok_or_else(|| invalid(position, handle))?;
-        self.blame(Blamed::Session(handle));
-        Ok(Named { handle, object })
+        self.set_handler_owner(HandlerOwner::Session(handle));
+        Ok(NamedObject { handle, object })
     }
 
     /// The error handler with this handle.
@@ -197,7 +204,7 @@ impl Call {
         &self,
         position: usize,
         handle: c::Errhandler,
-    ) -> Outcome<Rc<ErrorHandler>> {
+    ) -> CallOutcome<Rc<ErrorHandler>> {
         self.library.error_handler(handle).ok_or_else(|| invalid(position, handle))
     }
 
@@ -208,7 +215,7 @@ impl Call {
         position: usize,
         rank: c_int,
         communicator: &Communicator,
-    ) -> Outcome<Destination> {
+    ) -> CallOutcome<Destination> {
         if (rank as u32) < communicator.peer_count() && rank >= 0 {
             Ok(Destination::Rank(rank as u32))
         } else if rank == MPI_PROC_NULL {
@@ -225,20 +232,25 @@ impl Call {
         position: usize,
         rank: c_int,
         communicator: &Communicator,
-    ) -> Outcome<Source> {
+    ) -> CallOutcome<MessageSource> {
         if (rank as u32) < communicator.peer_count() && rank >= 0 {
-            return Ok(Source::Rank(rank as u32));
+            return Ok(MessageSource::Rank(rank as u32));
         }
         match rank {
-            MPI_ANY_SOURCE => Ok(Source::Any),
-            MPI_PROC_NULL => Ok(Source::Null),
+            MPI_ANY_SOURCE => Ok(MessageSource::Any),
+            MPI_PROC_NULL => Ok(MessageSource::Null),
             _ => Err(no_such_rank(position, ErrorClass::Rank, rank, communicator)),
         }
     }
 
     /// The root of a collective operation.
     #[inline]
-    pub fn root(&self, position: usize, rank: c_int, communicator: &Communicator) -> Outcome<Root> {
+    pub fn root(
+        &self,
+        position: usize,
+        rank: c_int,
+        communicator: &Communicator,
+    ) -> CallOutcome<Root> {
         if (rank as u32) < communicator.peer_count() && rank >= 0 {
             return Ok(Root::Rank(rank as u32));
         }
@@ -251,13 +263,13 @@ impl Call {
 
     /// The tag of a message that is sent.
     #[inline]
-    pub fn send_tag(&self, position: usize, tag: c_int) -> Outcome<i32> {
+    pub fn send_tag(&self, position: usize, tag: c_int) -> CallOutcome<i32> {
         if tag >= 0 { Ok(tag) } else { Err(wrong_tag(position, tag)) }
     }
 
     /// The tag of a message that is received; `None`: any.
     #[inline]
-    pub fn receive_tag(&self, position: usize, tag: c_int) -> Outcome<Option<i32>> {
+    pub fn receive_tag(&self, position: usize, tag: c_int) -> CallOutcome<Option<i32>> {
         match tag {
             0.. => Ok(Some(tag)),
             MPI_ANY_TAG => Ok(None),
@@ -267,13 +279,13 @@ impl Call {
 
     /// How many of something.
     #[inline]
-    pub fn count(&self, position: usize, count: impl Integer) -> Outcome<usize> {
+    pub fn count(&self, position: usize, count: impl Integer) -> CallOutcome<usize> {
         let count = count.wide();
         usize::try_from(count).map_err(|_| negative(position, ErrorClass::Count, count))
     }
 
     /// How long a list is, or where something stands in one.
-    pub fn length(&self, position: usize, length: impl Integer) -> Outcome<usize> {
+    pub fn length(&self, position: usize, length: impl Integer) -> CallOutcome<usize> {
         let length = length.wide();
         usize::try_from(length).map_err(|_| negative(position, ErrorClass::Arg, length))
     }

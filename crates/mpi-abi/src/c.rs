@@ -7,7 +7,7 @@ use base::ErrorClass;
 
 /// The kinds of handles; the numbers are part of the handles' values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum HandleKind {
     PackedMessage = 0,
     Comm = 1,
     Datatype = 2,
@@ -29,53 +29,56 @@ pub enum Kind {
 /// A handle: in C a pointer to an incomplete struct, in truth a number.
 pub trait Handle: Copy + Eq + fmt::Debug + 'static {
     /// What it names.
-    const KIND: Kind;
+    const KIND: HandleKind;
     /// The handle with this value.
     fn from_raw(raw: usize) -> Self;
     /// Its value.
     fn raw(self) -> usize;
 }
 
-impl Kind {
+impl HandleKind {
     /// The class of errors with such handles.
     pub fn error_class(self) -> ErrorClass {
         match self {
-            Kind::Comm => ErrorClass::Comm,
-            Kind::Datatype => ErrorClass::Type,
-            Kind::Errhandler => ErrorClass::Errhandler,
-            Kind::Group => ErrorClass::Group,
-            Kind::Info => ErrorClass::Info,
-            Kind::Message | Kind::PackedMessage | Kind::Request => ErrorClass::Request,
-            Kind::Op => ErrorClass::Op,
-            Kind::Session => ErrorClass::Session,
-            Kind::Win => ErrorClass::Win,
-            Kind::File => ErrorClass::File,
-            // Calls of the tools interface have codes of their own.
-            Kind::CvarHandle | Kind::PvarSession | Kind::PvarHandle | Kind::EventRegistration => {
-                ErrorClass::Arg
+            HandleKind::Comm => ErrorClass::Comm,
+            HandleKind::Datatype => ErrorClass::Type,
+            HandleKind::Errhandler => ErrorClass::Errhandler,
+            HandleKind::Group => ErrorClass::Group,
+            HandleKind::Info => ErrorClass::Info,
+            HandleKind::Message | HandleKind::PackedMessage | HandleKind::Request => {
+                ErrorClass::Request
             }
+            HandleKind::Op => ErrorClass::Op,
+            HandleKind::Session => ErrorClass::Session,
+            HandleKind::Win => ErrorClass::Win,
+            HandleKind::File => ErrorClass::File,
+            // Calls of the tools interface have codes of their own.
+            HandleKind::CvarHandle
+            | HandleKind::PvarSession
+            | HandleKind::PvarHandle
+            | HandleKind::EventRegistration => ErrorClass::Arg,
         }
     }
 
     /// What people call it.
     pub fn noun(self) -> &'static str {
         match self {
-            Kind::Comm => "communicator",
-            Kind::Datatype => "datatype",
-            Kind::Errhandler => "error handler",
-            Kind::Group => "group",
-            Kind::Info => "info object",
-            Kind::Message => "message",
-            Kind::PackedMessage => "packed message",
-            Kind::Op => "operation",
-            Kind::Request => "request",
-            Kind::Session => "session",
-            Kind::Win => "window",
-            Kind::File => "file",
-            Kind::CvarHandle => "handle of a control variable",
-            Kind::PvarSession => "session of performance variables",
-            Kind::PvarHandle => "handle of a performance variable",
-            Kind::EventRegistration => "registration of an event",
+            HandleKind::Comm => "communicator",
+            HandleKind::Datatype => "datatype",
+            HandleKind::Errhandler => "error handler",
+            HandleKind::Group => "group",
+            HandleKind::Info => "info object",
+            HandleKind::Message => "message",
+            HandleKind::PackedMessage => "packed message",
+            HandleKind::Op => "operation",
+            HandleKind::Request => "request",
+            HandleKind::Session => "session",
+            HandleKind::Win => "window",
+            HandleKind::File => "file",
+            HandleKind::CvarHandle => "handle of a control variable",
+            HandleKind::PvarSession => "session of performance variables",
+            HandleKind::PvarHandle => "handle of a performance variable",
+            HandleKind::EventRegistration => "registration of an event",
         }
     }
 }
@@ -88,7 +91,7 @@ macro_rules! handle {
         pub struct $name(pub usize);
 
         impl Handle for $name {
-            const KIND: Kind = Kind::$name;
+            const KIND: HandleKind = HandleKind::$name;
 
             #[inline(always)]
             fn from_raw(raw: usize) -> Self {

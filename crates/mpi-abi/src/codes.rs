@@ -27,11 +27,11 @@ const _: () = assert!(MPI_ERR_LASTCODE == (1 << CLASS_BITS) - 1);
 /// The messages of the last errors.
 #[derive(Debug, Default)]
 pub struct Messages {
-    state: RefCell<State>,
+    state: RefCell<CodeState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct CodeState {
     sequence: u16,
     /// Code and message, at the position that the code's sequence number tells.
     kept: Vec<Option<(c_int, Rc<str>)>>,

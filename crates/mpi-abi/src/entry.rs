@@ -9,20 +9,20 @@ use std::thread;
 
 use base::ErrorClass;
 use mpi::ThreadLevel;
-use runtime::door::Visit;
+use runtime::door::ProgramInside;
 
 use crate::calls::tools::{self, ToolOutcome, Tools};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::{MPI_SUCCESS, MPI_T_ERR_NOT_INITIALIZED};
 use crate::helper;
-use crate::library::{Library, library};
-use crate::report::{self, Blamed};
+use crate::library::{LibraryState, library};
+use crate::report::{self, HandlerOwner};
 
 pub(crate) use items::{absent, call_body, entry, exported, native, with_call, with_tools};
 
 /// A function of the C interface.
 #[derive(Debug)]
-pub struct Entry {
+pub struct EntryPoint {
     /// Its name, such as `MPI_Send`.
     pub name: &'static str,
     /// The names of its parameters.
@@ -32,11 +32,11 @@ pub struct Entry {
 /// One call of a function.
 pub struct Call {
     /// The function.
-    pub entry: &'static Entry,
+    pub entry: &'static EntryPoint,
     /// Where everything is.
-    pub library: &'static Library,
+    pub library: &'static LibraryState,
     /// Whose error handler hears of errors.
-    blamed: Cell<Blamed>,
+    handler_owner: Cell<HandlerOwner>,
 }
 
 /// Where the process is between start and end, and whether calls must take the lock.
@@ -59,12 +59,15 @@ const OPEN_LOCKED: u32 = OPEN | LOCKED;
 
 /// Runs a call that is allowed between `MPI_Init` and `MPI_Finalize`, and while a session is open.
 #[inline(always)]
-pub fn enter(entry: &'static Entry, body: impl FnOnce(&Call) -> Outcome<()>) -> c_int {
+pub fn enter(entry: &'static EntryPoint, body: impl FnOnce(&Call) -> CallOutcome<()>) -> c_int {
     enter_with(report::fail, entry, body)
 }
 
 /// The same for a call of the native interface: no error handler hears of errors.
-pub fn enter_native(entry: &'static Entry, body: impl FnOnce(&Call) -> Outcome<()>) -> c_int {
+pub fn enter_native(
+    entry: &'static EntryPoint,
+    body: impl FnOnce(&Call) -> CallOutcome<()>,
+) -> c_int {
     enter_with(report::code_of, entry, body)
 }
 
@@ -73,8 +76,8 @@ pub fn enter_native(entry: &'static Entry, body: impl FnOnce(&Call) -> Outcome<(
 #[inline(always)]
 fn enter_with(
     fail: fn(&Call, Failure) -> c_int,
-    entry: &'static Entry,
-    body: impl FnOnce(&Call) -> Outcome<()>,
+    entry: &'static EntryPoint,
+    body: impl FnOnce(&Call) -> CallOutcome<()>,
 ) -> c_int {
     let phase = PHASE.load(Ordering::Relaxed);
     let library = library();
@@ -95,7 +98,10 @@ fn enter_with(
 /// Runs a call that any thread may make between `MPI_Init` and `MPI_Finalize`, whatever the level
 /// of thread support: others may be inside, so it passes no door and `body` uses only what does not
 /// change meanwhile.
-pub fn enter_any_thread(entry: &'static Entry, body: impl FnOnce(&Call) -> Outcome<()>) -> c_int {
+pub fn enter_any_thread(
+    entry: &'static EntryPoint,
+    body: impl FnOnce(&Call) -> CallOutcome<()>,
+) -> c_int {
     let phase = PHASE.load(Ordering::Acquire);
     let library = library();
     if phase & OPEN == 0
@@ -108,7 +114,10 @@ pub fn enter_any_thread(entry: &'static Entry, body: impl FnOnce(&Call) -> Outco
 
 /// Runs a call that is allowed at any time.
 #[inline]
-pub fn enter_any_time(entry: &'static Entry, body: impl FnOnce(&Call) -> Outcome<()>) -> c_int {
+pub fn enter_any_time(
+    entry: &'static EntryPoint,
+    body: impl FnOnce(&Call) -> CallOutcome<()>,
+) -> c_int {
     let library = library();
     let _guard = (PHASE.load(Ordering::Relaxed) & MANNER != OPEN).then(|| Guard::lock(library));
     run(report::fail, entry, library, body)
@@ -116,8 +125,8 @@ pub fn enter_any_time(entry: &'static Entry, body: impl FnOnce(&Call) -> Outcome
 
 /// Runs a call of the native interface that is allowed at any time.
 pub fn enter_native_any_time(
-    entry: &'static Entry,
-    body: impl FnOnce(&Call) -> Outcome<()>,
+    entry: &'static EntryPoint,
+    body: impl FnOnce(&Call) -> CallOutcome<()>,
 ) -> c_int {
     let library = library();
     let _guard = (PHASE.load(Ordering::Relaxed) & MANNER != OPEN).then(|| Guard::lock(library));
@@ -125,7 +134,7 @@ pub fn enter_native_any_time(
 }
 
 /// Runs a call that is allowed at any time and returns a value instead of an error code.
-pub fn enter_value<T>(body: impl FnOnce(&'static Library) -> T) -> T {
+pub fn enter_value<T>(body: impl FnOnce(&'static LibraryState) -> T) -> T {
     let phase = PHASE.load(Ordering::Relaxed);
     let library = library();
     let _visit = library.process.enter_if(phase & OPEN_LOCKED == OPEN);
@@ -149,7 +158,7 @@ pub fn enter_tool_any_time(body: impl FnOnce(&Tools) -> ToolOutcome) -> c_int {
 
 /// Runs `look` if this thread may enter the library now: with the lock, where calls take it, or if
 /// it is the one thread that initialized MPI. `None`: another thread may be inside.
-pub fn if_free<T>(look: impl FnOnce(&'static Library) -> T) -> Option<T> {
+pub fn if_free<T>(look: impl FnOnce(&'static LibraryState) -> T) -> Option<T> {
     let library = library();
     let is_locked = || PHASE.load(Ordering::Acquire) & OPEN_LOCKED != OPEN;
     if is_locked() {
@@ -164,7 +173,7 @@ pub fn if_free<T>(look: impl FnOnce(&'static Library) -> T) -> Option<T> {
 }
 
 /// The program goes in where calls of its kind do not: those that are allowed at any time.
-pub fn pass_door(call: &Call) -> Visit<'_> {
+pub fn pass_door(call: &Call) -> ProgramInside<'_> {
     call.library.process.enter_if(PHASE.load(Ordering::Relaxed) & OPEN_LOCKED == OPEN)
 }
 
@@ -179,9 +188,9 @@ pub fn set_watched(watched: bool) {
 
 /// A call of a function that this version does not have.
 #[cold]
-pub fn unsupported(entry: &'static Entry, blamed: Blamed) -> c_int {
+pub fn unsupported(entry: &'static EntryPoint, handler_owner: HandlerOwner) -> c_int {
     enter_any_time(entry, |call| {
-        call.blame(blamed);
+        call.set_handler_owner(handler_owner);
         let detail = concat!(
             "is not implemented in this version of Combray (",
             env!("CARGO_PKG_VERSION"),
@@ -194,11 +203,11 @@ pub fn unsupported(entry: &'static Entry, blamed: Blamed) -> c_int {
 #[inline(always)]
 fn run(
     fail: fn(&Call, Failure) -> c_int,
-    entry: &'static Entry,
-    library: &'static Library,
-    body: impl FnOnce(&Call) -> Outcome<()>,
+    entry: &'static EntryPoint,
+    library: &'static LibraryState,
+    body: impl FnOnce(&Call) -> CallOutcome<()>,
 ) -> c_int {
-    let call = Call { entry, library, blamed: Cell::new(Blamed::Nobody) };
+    let call = Call { entry, library, handler_owner: Cell::new(HandlerOwner::Unnamed) };
     match body(&call) {
         Ok(()) => MPI_SUCCESS,
         Err(failure) => fail(&call, failure),
@@ -208,7 +217,7 @@ fn run(
 /// What a call holds until its end, where more is to be done than the call itself.
 struct Admission {
     /// Tools are told of events at the end of the call.
-    watched: Option<&'static Library>,
+    watched: Option<&'static LibraryState>,
     /// Given up after tools were told.
     _guard: Option<Guard>,
 }
@@ -225,8 +234,8 @@ impl Drop for Admission {
 #[inline(never)]
 fn admit(
     fail: fn(&Call, Failure) -> c_int,
-    entry: &'static Entry,
-    library: &'static Library,
+    entry: &'static EntryPoint,
+    library: &'static LibraryState,
     phase: u32,
 ) -> Result<Admission, c_int> {
     let watched = (phase & WATCHED != 0).then_some(library);
@@ -235,7 +244,7 @@ fn admit(
         OPEN_LOCKED => return Ok(Admission { watched, _guard: Some(Guard::lock(library)) }),
         _ => {}
     }
-    let call = Call { entry, library, blamed: Cell::new(Blamed::Nobody) };
+    let call = Call { entry, library, handler_owner: Cell::new(HandlerOwner::Unnamed) };
     let when = if phase & FINALIZED != 0 { "after MPI_Finalize" } else { "before MPI_Init" };
     let detail = format!("was called {when}, which the standard does not allow");
     let _guard = Guard::lock(library);
@@ -243,11 +252,11 @@ fn admit(
 }
 
 /// Holds the lock of the process.
-struct Guard(&'static Library);
+struct Guard(&'static LibraryState);
 
 impl Guard {
     #[inline]
-    fn lock(library: &'static Library) -> Self {
+    fn lock(library: &'static LibraryState) -> Self {
         library.process.lock().lock();
         Self(library)
     }
@@ -264,15 +273,15 @@ impl Call {
     /// Errors from here on go to the error handler of this object, unless another one was named
     /// before.
     #[inline]
-    pub fn blame(&self, object: Blamed) {
-        if self.blamed.get() == Blamed::Nobody {
-            self.blamed.set(object);
+    pub fn set_handler_owner(&self, object: HandlerOwner) {
+        if self.handler_owner.get() == HandlerOwner::Unnamed {
+            self.handler_owner.set(object);
         }
     }
 
     /// Whose error handler hears of an error.
-    pub fn blamed(&self) -> Blamed {
-        self.blamed.get()
+    pub fn handler_owner(&self) -> HandlerOwner {
+        self.handler_owner.get()
     }
 }
 

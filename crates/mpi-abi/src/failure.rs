@@ -6,7 +6,7 @@ use std::ffi::c_int;
 use base::{Error, ErrorClass};
 
 /// The result of a step of a call.
-pub type Outcome<T> = Result<T, Failure>;
+pub type CallOutcome<T> = Result<T, Failure>;
 
 /// Why a call failed. Small, so that the way of success stays short.
 #[derive(Debug)]

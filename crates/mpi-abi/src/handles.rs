@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::ffi::c_int;
 use std::marker::PhantomData;
 
-use crate::c::{Handle, Kind};
+use crate::c::{Handle, HandleKind};
 use crate::generated::constants::HANDLE_NAMES;
 
 /// Handles below this are predefined.
@@ -29,25 +29,25 @@ pub const INTEGER_GENERATION_MASK: u32 = 0x3f;
 /// unless the table grows.
 #[derive(Debug)]
 pub struct Table<H, T> {
-    state: RefCell<State<T>>,
+    state: RefCell<TableState<T>>,
     kind: PhantomData<H>,
 }
 
 #[derive(Debug)]
-struct State<T> {
-    places: Vec<Place<T>>,
+struct TableState<T> {
+    places: Vec<TableEntry<T>>,
     /// The place that was freed last; it knows the next one.
     free: Option<u32>,
 }
 
 #[derive(Debug)]
-struct Place<T> {
+struct TableEntry<T> {
     generation: u32,
-    content: Content<T>,
+    content: EntryContent<T>,
 }
 
 #[derive(Debug)]
-enum Content<T> {
+enum EntryContent<T> {
     Free {
         next: Option<u32>,
     },
@@ -58,7 +58,7 @@ enum Content<T> {
 
 impl<H, T> Default for Table<H, T> {
     fn default() -> Self {
-        let state = State { places: Vec::new(), free: None };
+        let state = TableState { places: Vec::new(), free: None };
         Self { state: RefCell::new(state), kind: PhantomData }
     }
 }
@@ -67,7 +67,8 @@ impl<H: Handle, T> Table<H, T> {
     /// Adds an object; its handle.
     #[inline(always)]
     pub fn insert(&self, object: T) -> H {
-        let (index, generation) = self.state.borrow_mut().fill(H::KIND, Content::Object(object));
+        let (index, generation) =
+            self.state.borrow_mut().fill(H::KIND, EntryContent::Object(object));
         handle(index, generation)
     }
 
@@ -76,7 +77,7 @@ impl<H: Handle, T> Table<H, T> {
     pub fn with<R>(&self, handle: H, look: impl FnOnce(&mut T) -> R) -> Option<R> {
         let mut state = self.state.borrow_mut();
         match state.place(handle)?.content {
-            Content::Object(ref mut object) => Some(look(object)),
+            EntryContent::Object(ref mut object) => Some(look(object)),
             _ => None,
         }
     }
@@ -88,10 +89,10 @@ impl<H: Handle, T> Table<H, T> {
         let mut state = self.state.borrow_mut();
         let next = state.free;
         let place = state.place(handle)?;
-        let Content::Object(ref mut object) = place.content else { return None };
+        let EntryContent::Object(ref mut object) = place.content else { return None };
         let (found, spent) = look(object);
         if spent {
-            place.content = Content::Free { next };
+            place.content = EntryContent::Free { next };
             place.generation = place.generation.wrapping_add(1).max(1);
             state.free = Some(index(handle) as u32);
         }
@@ -103,8 +104,8 @@ impl<H: Handle, T> Table<H, T> {
     pub fn borrow_out(&self, handle: H) -> Option<T> {
         let mut state = self.state.borrow_mut();
         let place = state.place(handle)?;
-        match std::mem::replace(&mut place.content, Content::Away) {
-            Content::Object(object) => Some(object),
+        match std::mem::replace(&mut place.content, EntryContent::Away) {
+            EntryContent::Object(object) => Some(object),
             other => {
                 place.content = other;
                 None
@@ -117,7 +118,7 @@ impl<H: Handle, T> Table<H, T> {
     pub fn put_back(&self, handle: H, object: T) {
         let mut state = self.state.borrow_mut();
         if let Some(place) = state.place(handle) {
-            place.content = Content::Object(object);
+            place.content = EntryContent::Object(object);
         }
     }
 
@@ -131,11 +132,11 @@ impl<H: Handle, T> Table<H, T> {
             return None;
         }
         let next = state.free;
-        let content = std::mem::replace(&mut place.content, Content::Free { next });
+        let content = std::mem::replace(&mut place.content, EntryContent::Free { next });
         place.generation = place.generation.wrapping_add(1).max(1);
         state.free = Some(index(handle) as u32);
         match content {
-            Content::Object(object) => Some(object),
+            EntryContent::Object(object) => Some(object),
             _ => None,
         }
     }
@@ -147,7 +148,7 @@ impl<H: Handle, T> Table<H, T> {
         let state = &mut *state;
         let Some(place) = state.places.get_mut(index(handle)) else { return };
         if place.generation == generation(handle) {
-            place.content = Content::Free { next: state.free };
+            place.content = EntryContent::Free { next: state.free };
             place.generation = place.generation.wrapping_add(1).max(1);
             state.free = Some(index(handle) as u32);
         }
@@ -157,7 +158,7 @@ impl<H: Handle, T> Table<H, T> {
     pub fn each(&self, mut show: impl FnMut(H, &mut T)) {
         let mut state = self.state.borrow_mut();
         for (index, place) in state.places.iter_mut().enumerate() {
-            if let Content::Object(object) = &mut place.content {
+            if let EntryContent::Object(object) = &mut place.content {
                 show(handle(index, place.generation), object);
             }
         }
@@ -166,7 +167,7 @@ impl<H: Handle, T> Table<H, T> {
     /// Whether the handle names an object that was taken out for a while.
     pub fn is_away(&self, handle: H) -> bool {
         let mut state = self.state.borrow_mut();
-        state.place(handle).is_some_and(|place| matches!(place.content, Content::Away))
+        state.place(handle).is_some_and(|place| matches!(place.content, EntryContent::Away))
     }
 
     /// The handle as an integer that Fortran can hold.
@@ -206,7 +207,7 @@ impl<H: Handle, T> Table<H, T> {
         let state = self.state.borrow();
         let mut places = state.places.iter().enumerate();
         places.find_map(|(index, place)| match &place.content {
-            Content::Object(object) if is_it(object) => Some(handle(index, place.generation)),
+            EntryContent::Object(object) if is_it(object) => Some(handle(index, place.generation)),
             _ => None,
         })
     }
@@ -220,16 +221,16 @@ impl<H: Handle, T: Clone> Table<H, T> {
     }
 }
 
-impl<T> State<T> {
+impl<T> TableState<T> {
     /// Fills a free place; its index and generation.
     #[inline(always)]
-    fn fill(&mut self, kind: Kind, content: Content<T>) -> (usize, u32) {
+    fn fill(&mut self, kind: HandleKind, content: EntryContent<T>) -> (usize, u32) {
         let index = match self.free {
             Some(index) => index as usize,
             None => self.grow(kind),
         };
         let place = &mut self.places[index];
-        if let Content::Free { next } = place.content {
+        if let EntryContent::Free { next } = place.content {
             self.free = next;
         }
         place.content = content;
@@ -238,15 +239,15 @@ impl<T> State<T> {
 
     /// Adds a place, which is free and the next to be taken.
     #[cold]
-    fn grow(&mut self, kind: Kind) -> usize {
+    fn grow(&mut self, kind: HandleKind) -> usize {
         let index = self.places.len();
         assert!(index <= INDEX_MAX, "2^27 {}s at once are too many", kind.noun());
-        self.places.push(Place { generation: 1, content: Content::Free { next: None } });
+        self.places.push(TableEntry { generation: 1, content: EntryContent::Free { next: None } });
         index
     }
 
     #[inline]
-    fn place<H: Handle>(&mut self, handle: H) -> Option<&mut Place<T>> {
+    fn place<H: Handle>(&mut self, handle: H) -> Option<&mut TableEntry<T>> {
         let kind = (handle.raw() >> INDEX_BITS) & 0xf;
         let place = self.places.get_mut(index(handle))?;
         (place.generation == generation(handle) && kind == H::KIND as usize).then_some(place)
@@ -254,7 +255,7 @@ impl<T> State<T> {
 }
 
 /// What a handle of this kind looks like to a person: a name, or a number.
-pub fn describe(raw: usize, kind: Kind) -> String {
+pub fn describe(raw: usize, kind: HandleKind) -> String {
     let name = HANDLE_NAMES.iter().find(|(value, _)| *value == raw).map(|(_, name)| *name);
     let noun = kind.noun();
     match name {

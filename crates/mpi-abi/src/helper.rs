@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 
-use mpi::{Help, Process, Rested};
+use mpi::{HelperAccess, Process, RestingHelper};
 use runtime::door::System;
-use runtime::helper::{self, Calls, Core, Found, Need, Reaction, Visitor};
+use runtime::helper::{self, Core, HelperCalls, Need, Reaction, VisitOutcome, Visitor};
 use runtime::waiting::SLEEP_MAX;
 use sys::cores::{self, Cores};
 
@@ -18,7 +18,7 @@ const STACK_BYTES: usize = 512 << 10;
 /// The thread, as long as there is one.
 static THREAD: parking_lot::Mutex<Option<JoinHandle<()>>> = parking_lot::Mutex::new(None);
 /// What the program says to it.
-static CALLS: Calls = Calls::new();
+static CALLS: HelperCalls = HelperCalls::new();
 /// The hardware thread on which the program called.
 static CALLER: AtomicUsize = AtomicUsize::new(usize::MAX);
 
@@ -78,32 +78,32 @@ fn run(cores: Option<Cores>) {
     }
     let (process, allowed) = (&library().process, cores::allowed());
     let core = if process.is_crowded() || allowed.len() < 2 { Core::Shared } else { Core::Own };
-    let mut visits = Visits { process, core, rested: None, allowed, avoided: usize::MAX };
+    let mut visits = HelperVisits { process, core, rested: None, allowed, avoided: usize::MAX };
     helper::run(&mut visits, &CALLS, core, &System);
 }
 
 /// The helper and its process.
-struct Visits<'a> {
+struct HelperVisits<'a> {
     process: &'a Process,
     core: Core,
-    rested: Option<Rested<'a>>,
+    rested: Option<RestingHelper<'a>>,
     /// The hardware threads of the process, and the one that the helper leaves to the program.
     allowed: Vec<usize>,
     avoided: usize,
 }
 
-impl Visitor for Visits<'_> {
+impl Visitor for HelperVisits<'_> {
     /// By the way that the calls of the program take now.
     fn steps(&self) -> u32 {
         if entry::is_locked() { self.process.lock().steps() } else { self.process.steps() }
     }
 
-    fn visit(&mut self, after_ring: bool) -> Found {
+    fn visit(&mut self, after_ring: bool) -> VisitOutcome {
         self.avoid(CALLER.load(Ordering::Relaxed));
-        let goes_on = self.rested.take().and_then(Rested::resume);
-        let Some(help) = goes_on.or_else(|| enter(self.process)) else { return Found::Shut };
+        let goes_on = self.rested.take().and_then(RestingHelper::resume);
+        let Some(help) = goes_on.or_else(|| enter(self.process)) else { return VisitOutcome::Shut };
         let found = help.progress(self.core, after_ring);
-        if matches!(found, Found::WaitsForOthers(_) | Found::NothingToAnswer) {
+        if matches!(found, VisitOutcome::WaitsForOthers(_) | VisitOutcome::NothingToAnswer) {
             self.rested = help.rest();
         }
         found
@@ -118,7 +118,7 @@ impl Visitor for Visits<'_> {
     }
 }
 
-impl Visits<'_> {
+impl HelperVisits<'_> {
     /// Leaves this hardware thread to the program, if there is another: the system puts a thread that wakes
     /// on the core of the program where all others have something to do, too, if that only waits.
     fn avoid(&mut self, caller: usize) {
@@ -134,7 +134,7 @@ impl Visits<'_> {
 }
 
 /// The helper goes in, by the way that the calls of the program take now.
-fn enter(process: &Process) -> Option<Help<'_>> {
+fn enter(process: &Process) -> Option<HelperAccess<'_>> {
     if entry::is_locked() {
         return process.help_with_lock();
     }

@@ -27,10 +27,10 @@ use crate::generated::constants::MPI_ERR_LASTCODE;
 use crate::handles::Table;
 use crate::native::PackedMessage;
 use crate::predefined::{FIRST_KEYVAL, Predefined};
-use crate::requests::Requests;
+use crate::requests::RequestTable;
 
 /// The state of the library in this process.
-pub struct Library {
+pub struct LibraryState {
     /// What MPI is to this process.
     pub process: Process,
     /// What was wrong with the last calls that failed.
@@ -55,7 +55,7 @@ pub struct Library {
     pub groups: Table<c::Group, Rc<Group>>,
     pub infos: Table<c::Info, Rc<Info>>,
     pub operations: Table<c::Op, UserOperation>,
-    pub requests: Requests,
+    pub requests: RequestTable,
     pub windows: Table<c::Win, Rc<ProgramWindow>>,
     /// Messages that matched probes took.
     pub messages_taken: Table<c::Message, KeptMessage>,
@@ -90,7 +90,7 @@ pub struct TypeNotes {
 }
 
 /// A library that all threads can reach.
-struct Shared(Library);
+struct SharedLibrary(LibraryState);
 
 // SAFETY: one thread at a time uses the library:
 // - Below MPI_THREAD_MULTIPLE the program promises it (MPI 5.0, section 11.6), and calls that it
@@ -99,21 +99,21 @@ struct Shared(Library);
 //   process (`crate::entry`) from its first look at the library to its last; it is given up only
 //   inside waiting, where nothing is borrowed. Objects that are not `Send` never leave the library.
 // - What calls of the tools interface use without that is safe to share by itself:
-//   `Library::tools`, and the instruments and the configuration of the process.
-unsafe impl Send for Shared {}
+//   `LibraryState::tools`, and the instruments and the configuration of the process.
+unsafe impl Send for SharedLibrary {}
 // SAFETY: as above.
-unsafe impl Sync for Shared {}
+unsafe impl Sync for SharedLibrary {}
 
 /// Not the standard library's cell: checkers of threads do not see what that synchronizes.
-static LIBRARY: OnceCell<Shared> = OnceCell::new();
+static LIBRARY: OnceCell<SharedLibrary> = OnceCell::new();
 
 /// The library; it comes to be with the first call of any function.
 #[inline]
-pub fn library() -> &'static Library {
-    &LIBRARY.get_or_init(|| Shared(Library::new())).0
+pub fn library() -> &'static LibraryState {
+    &LIBRARY.get_or_init(|| SharedLibrary(LibraryState::new())).0
 }
 
-impl Library {
+impl LibraryState {
     /// The error handler with this handle, if there is one.
     pub fn error_handler(&self, handle: c::Errhandler) -> Option<Rc<ErrorHandler>> {
         if let Some(handler) = self.predefined.error_handler(handle) {
@@ -141,7 +141,7 @@ impl Library {
             groups: Table::default(),
             infos: Table::default(),
             operations: Table::default(),
-            requests: Requests::default(),
+            requests: RequestTable::default(),
             windows: Table::default(),
             messages_taken: Table::default(),
             packed_messages: Table::default(),

@@ -11,29 +11,29 @@ use std::rc::Rc;
 use base::ErrorClass;
 use memory::Buffer;
 use memory::placing::{self, Placing, PlacingError};
-use mpi::{Destination, Mode, Packing, Source, Unpacking};
+use mpi::{Delivery, Destination, MessageSource, PackedReceive, PackedSend};
 
 use crate::arguments::{KnownCommunicator, Out, OutStatus, OutText, invalid, null};
 use crate::c::{self, Comm, Request};
 use crate::calls::requests::hand_out;
 use crate::calls::statuses::{report_if_any, report_status, to_c};
 use crate::entry::Call;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CallOutcome, Failure};
 use crate::report::text_of;
 
 /// What a handle of a packed message names.
 #[derive(Clone, Debug)]
 pub enum PackedMessage {
     /// One that is being sent, and the communicator that it is sent in.
-    Packing(Rc<Packing>, Comm),
+    Packing(Rc<PackedSend>, Comm),
     /// One that is being received.
-    Unpacking(Rc<Unpacking>, Comm),
+    Unpacking(Rc<PackedReceive>, Comm),
 }
 
 /// `combray_segment`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct Segment {
+pub struct PackedSegment {
     address: *mut c_void,
     bytes: usize,
 }
@@ -51,20 +51,29 @@ fn begin(
     destination: Destination,
     tag: i32,
     message: Out<c::PackedMessage>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let packing = call.library.process.begin_packing(&communicator, destination, tag)?;
     let begun = PackedMessage::Packing(packing, communicator.handle);
     message.set(call.library.packed_messages.insert(begun));
     Ok(())
 }
 
-fn pack(call: &Call, message: c::PackedMessage, segment: Buffer, mode: Mode) -> Outcome<()> {
+fn pack(
+    call: &Call,
+    message: c::PackedMessage,
+    segment: Buffer,
+    mode: Delivery,
+) -> CallOutcome<()> {
     let (packing, _) = packing(call, message)?;
     packing.pack(&call.library.process, segment, mode);
     Ok(())
 }
 
-fn end(call: &Call, message: Out<c::PackedMessage>, request: Option<Out<Request>>) -> Outcome<()> {
+fn end(
+    call: &Call,
+    message: Out<c::PackedMessage>,
+    request: Option<Out<Request>>,
+) -> CallOutcome<()> {
     let handle = message.value();
     let (packing, communicator) = packing(call, handle)?;
     call.library.packed_messages.remove(handle);
@@ -83,17 +92,22 @@ fn end(call: &Call, message: Out<c::PackedMessage>, request: Option<Out<Request>
 fn begin_unpack(
     call: &Call,
     communicator: KnownCommunicator,
-    source: Source,
+    source: MessageSource,
     tag: Option<i32>,
     message: Out<c::PackedMessage>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let unpacking = call.library.process.begin_unpacking(&communicator, source, tag)?;
     let begun = PackedMessage::Unpacking(unpacking, communicator.handle);
     message.set(call.library.packed_messages.insert(begun));
     Ok(())
 }
 
-fn unpack(call: &Call, message: c::PackedMessage, segment: Buffer, mode: Mode) -> Outcome<()> {
+fn unpack(
+    call: &Call,
+    message: c::PackedMessage,
+    segment: Buffer,
+    mode: Delivery,
+) -> CallOutcome<()> {
     let (unpacking, _) = unpacking(call, message)?;
     Ok(unpacking.unpack(&call.library.process, segment, mode)?)
 }
@@ -103,7 +117,7 @@ fn end_unpack(
     message: Out<c::PackedMessage>,
     request: Option<Out<Request>>,
     status: OutStatus,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let handle = message.value();
     let (unpacking, communicator) = unpacking(call, handle)?;
     call.library.packed_messages.remove(handle);
@@ -119,7 +133,7 @@ fn end_unpack(
     }
 }
 
-fn await_message(call: &Call, message: c::PackedMessage, status: OutStatus) -> Outcome<()> {
+fn await_message(call: &Call, message: c::PackedMessage, status: OutStatus) -> CallOutcome<()> {
     let (unpacking, _) = unpacking(call, message)?;
     status.set(to_c(&unpacking.await_arrival(&call.library.process)));
     Ok(())
@@ -130,13 +144,13 @@ fn arrived(
     message: c::PackedMessage,
     flag: Out<c_int>,
     status: OutStatus,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let (unpacking, _) = unpacking(call, message)?;
     report_if_any(unpacking.arrival(&call.library.process), flag, status);
     Ok(())
 }
 
-fn withdraw(call: &Call, message: Out<c::PackedMessage>) -> Outcome<()> {
+fn withdraw(call: &Call, message: Out<c::PackedMessage>) -> CallOutcome<()> {
     let handle = message.value();
     let (unpacking, _) = unpacking(call, handle)?;
     if !unpacking.withdraw(&call.library.process) {
@@ -155,7 +169,7 @@ fn isend(
     tag: i32,
     data: Buffer,
     request: Out<Request>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let process = &call.library.process;
     let work = process.isend_segments(&communicator, destination, tag, data)?;
     hand_out(call, communicator.handle, work, request);
@@ -165,11 +179,11 @@ fn isend(
 fn irecv(
     call: &Call,
     communicator: KnownCommunicator,
-    source: Source,
+    source: MessageSource,
     tag: Option<i32>,
     data: Buffer,
     request: Out<Request>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let process = &call.library.process;
     let work = process.ireceive_segments(&communicator, source, tag, data)?;
     hand_out(call, communicator.handle, work, request);
@@ -177,7 +191,7 @@ fn irecv(
 }
 
 /// Writes the text of a code.
-fn error_string(call: &Call, code: c_int, buffer: OutText) -> Outcome<()> {
+fn error_string(call: &Call, code: c_int, buffer: OutText) -> CallOutcome<()> {
     let text = text_of(call.library, code).ok_or_else(|| {
         Failure::argument(1, ErrorClass::Arg, format!("is {code}, which is no error code"))
     })?;
@@ -186,7 +200,7 @@ fn error_string(call: &Call, code: c_int, buffer: OutText) -> Outcome<()> {
 }
 
 /// Places the memory at the first two arguments.
-fn place(_call: &Call, address: usize, bytes: usize, place: &[u8]) -> Outcome<()> {
+fn place(_call: &Call, address: usize, bytes: usize, place: &[u8]) -> CallOutcome<()> {
     check_place(address)?;
     check_bytes(2, bytes)?;
     let words = String::from_utf8_lossy(place);
@@ -200,7 +214,7 @@ fn place(_call: &Call, address: usize, bytes: usize, place: &[u8]) -> Outcome<()
 }
 
 /// Tells the NUMA node of a page.
-fn node_of(_call: &Call, address: usize, node: Out<c_int>) -> Outcome<()> {
+fn node_of(_call: &Call, address: usize, node: Out<c_int>) -> CallOutcome<()> {
     check_place(address)?;
     let nodes = placing::nodes_of(address..address.saturating_add(1));
     let nodes = nodes.map_err(|error| Failure::new(ErrorClass::Other, error.to_string()))?;
@@ -209,7 +223,7 @@ fn node_of(_call: &Call, address: usize, node: Out<c_int>) -> Outcome<()> {
     Ok(())
 }
 
-fn check_place(address: usize) -> Outcome<()> {
+fn check_place(address: usize) -> CallOutcome<()> {
     match address {
         0 => Err(Failure::argument(1, ErrorClass::Buffer, "is a null pointer")),
         _ => Ok(()),
@@ -217,7 +231,7 @@ fn check_place(address: usize) -> Outcome<()> {
 }
 
 /// The message of a handle that sends.
-fn packing(call: &Call, handle: c::PackedMessage) -> Outcome<(Rc<Packing>, Comm)> {
+fn packing(call: &Call, handle: c::PackedMessage) -> CallOutcome<(Rc<PackedSend>, Comm)> {
     match call.library.packed_messages.get(handle) {
         Some(PackedMessage::Packing(packing, communicator)) => Ok((packing, communicator)),
         Some(PackedMessage::Unpacking(..)) => {
@@ -230,7 +244,7 @@ fn packing(call: &Call, handle: c::PackedMessage) -> Outcome<(Rc<Packing>, Comm)
 }
 
 /// The message of a handle that receives.
-fn unpacking(call: &Call, handle: c::PackedMessage) -> Outcome<(Rc<Unpacking>, Comm)> {
+fn unpacking(call: &Call, handle: c::PackedMessage) -> CallOutcome<(Rc<PackedReceive>, Comm)> {
     match call.library.packed_messages.get(handle) {
         Some(PackedMessage::Unpacking(unpacking, communicator)) => Ok((unpacking, communicator)),
         Some(PackedMessage::Packing(..)) => {
@@ -250,7 +264,7 @@ fn unknown(handle: c::PackedMessage) -> Failure {
     invalid(1, handle)
 }
 
-fn check_bytes(position: usize, bytes: usize) -> Outcome<()> {
+fn check_bytes(position: usize, bytes: usize) -> CallOutcome<()> {
     if bytes <= isize::MAX as usize {
         return Ok(());
     }
@@ -263,10 +277,10 @@ fn check_bytes(position: usize, bytes: usize) -> Outcome<()> {
 
 impl Call {
     /// How a segment is packed or unpacked.
-    fn mode(&self, position: usize, mode: c_int) -> Outcome<Mode> {
+    fn mode(&self, position: usize, mode: c_int) -> CallOutcome<Delivery> {
         match mode {
-            EXPRESS => Ok(Mode::Express),
-            CHEAPER => Ok(Mode::Cheaper),
+            EXPRESS => Ok(Delivery::Express),
+            CHEAPER => Ok(Delivery::Cheaper),
             _ => {
                 let detail = format!("is {mode}, but must be COMBRAY_EXPRESS or COMBRAY_CHEAPER");
                 Err(Failure::argument(position, ErrorClass::Arg, detail))
@@ -283,7 +297,7 @@ impl Call {
         position: usize,
         address: *const c_void,
         bytes: usize,
-    ) -> Outcome<Buffer> {
+    ) -> CallOutcome<Buffer> {
         check_bytes(position + 1, bytes)?;
         if bytes == 0 {
             return Ok(Buffer::empty());
@@ -304,9 +318,9 @@ impl Call {
     unsafe fn segments(
         &self,
         position: usize,
-        segments: *const Segment,
+        segments: *const PackedSegment,
         count: c_int,
-    ) -> Outcome<Buffer> {
+    ) -> CallOutcome<Buffer> {
         let count = self.count(position + 1, count)?;
         if count == 0 {
             return Ok(Buffer::empty());
@@ -319,7 +333,7 @@ impl Call {
         let mut runs = Vec::with_capacity(count);
         let mut total = 0_usize;
         for (index, segment) in listed.iter().enumerate() {
-            let Segment { address, bytes } = *segment;
+            let PackedSegment { address, bytes } = *segment;
             total = total.saturating_add(bytes);
             if total > isize::MAX as usize {
                 let detail = format!(

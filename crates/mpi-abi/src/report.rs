@@ -6,7 +6,7 @@ use std::rc::Rc;
 use mpi::error_handler::ErrorHandler;
 use mpi::group::Group;
 
-use crate::c::{Comm, Errhandler, Handle, Kind, Session, Win};
+use crate::c::{Comm, Errhandler, Handle, HandleKind, Session, Win};
 use crate::codes::class_of;
 use crate::entry::{Call, is_finalized};
 use crate::failure::{Failure, Reason};
@@ -16,13 +16,13 @@ use crate::generated::constants::{
     MPI_MAX_ERROR_STRING, MPI_SESSION_NULL,
 };
 use crate::handles;
-use crate::library::Library;
+use crate::library::LibraryState;
 
 /// Whose error handler hears of the errors of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Blamed {
+pub enum HandlerOwner {
     /// Nobody was named: that of `MPI_COMM_SELF` does.
-    Nobody,
+    Unnamed,
     /// A communicator.
     Communicator(Comm),
     /// A window.
@@ -32,73 +32,76 @@ pub enum Blamed {
     /// No file in particular: `MPI_FILE_NULL`.
     File,
     /// Nobody yet: the handler of the communicator or session that is being made.
-    New(Kind, Errhandler),
+    New(HandleKind, Errhandler),
 }
 
-impl Blamed {
+impl HandlerOwner {
     /// How the program names it.
     fn handle(self) -> usize {
         match self {
-            Blamed::Nobody => MPI_COMM_SELF.raw(),
-            Blamed::Communicator(handle) => handle.raw(),
-            Blamed::Window(handle) => handle.raw(),
-            Blamed::Session(handle) => handle.raw(),
-            Blamed::File => MPI_FILE_NULL.raw(),
-            Blamed::New(Kind::Session, _) => MPI_SESSION_NULL.raw(),
-            Blamed::New(..) => MPI_COMM_NULL.raw(),
+            HandlerOwner::Unnamed => MPI_COMM_SELF.raw(),
+            HandlerOwner::Communicator(handle) => handle.raw(),
+            HandlerOwner::Window(handle) => handle.raw(),
+            HandlerOwner::Session(handle) => handle.raw(),
+            HandlerOwner::File => MPI_FILE_NULL.raw(),
+            HandlerOwner::New(HandleKind::Session, _) => MPI_SESSION_NULL.raw(),
+            HandlerOwner::New(..) => MPI_COMM_NULL.raw(),
         }
     }
 
-    fn kind(self) -> Kind {
+    fn kind(self) -> HandleKind {
         match self {
-            Blamed::Nobody | Blamed::Communicator(_) => Kind::Comm,
-            Blamed::New(kind, _) => kind,
-            Blamed::Window(_) => Kind::Win,
-            Blamed::Session(_) => Kind::Session,
-            Blamed::File => Kind::File,
+            HandlerOwner::Unnamed | HandlerOwner::Communicator(_) => HandleKind::Comm,
+            HandlerOwner::New(kind, _) => kind,
+            HandlerOwner::Window(_) => HandleKind::Win,
+            HandlerOwner::Session(_) => HandleKind::Session,
+            HandlerOwner::File => HandleKind::File,
         }
     }
 
     /// Its error handler; none if it was freed meanwhile.
-    fn handler(self, library: &Library) -> Option<Rc<ErrorHandler>> {
+    fn handler(self, library: &LibraryState) -> Option<Rc<ErrorHandler>> {
         match self {
-            Blamed::Nobody if is_finalized() => None,
-            Blamed::Nobody | Blamed::Communicator(MPI_COMM_SELF) => {
+            HandlerOwner::Unnamed if is_finalized() => None,
+            HandlerOwner::Unnamed | HandlerOwner::Communicator(MPI_COMM_SELF) => {
                 library.process.alone_if_any().map(|alone| alone.error_handler())
             }
-            Blamed::Communicator(MPI_COMM_WORLD) => {
+            HandlerOwner::Communicator(MPI_COMM_WORLD) => {
                 library.process.world_if_any().map(|world| world.error_handler())
             }
-            Blamed::Communicator(handle) => {
+            HandlerOwner::Communicator(handle) => {
                 library.communicators.get(handle).map(|found| found.error_handler())
             }
-            Blamed::Session(handle) => {
+            HandlerOwner::Session(handle) => {
                 library.sessions.get(handle).map(|found| found.error_handler())
             }
-            Blamed::File => Some(Rc::clone(&library.file_error_handler.borrow())),
-            Blamed::New(_, handle) => library.error_handler(handle),
-            Blamed::Window(handle) => {
+            HandlerOwner::File => Some(Rc::clone(&library.file_error_handler.borrow())),
+            HandlerOwner::New(_, handle) => library.error_handler(handle),
+            HandlerOwner::Window(handle) => {
                 library.windows.get(handle).map(|found| found.window.error_handler())
             }
         }
     }
 }
 
-impl Blamed {
+impl HandlerOwner {
     /// The processes that take part in it; none: this one alone.
-    fn group(self, library: &Library) -> Option<Rc<Group>> {
+    fn group(self, library: &LibraryState) -> Option<Rc<Group>> {
         match self {
-            Blamed::Communicator(MPI_COMM_WORLD) => {
+            HandlerOwner::Communicator(MPI_COMM_WORLD) => {
                 library.process.world_if_any().map(|world| Rc::clone(world.group()))
             }
-            Blamed::Communicator(handle) => {
+            HandlerOwner::Communicator(handle) => {
                 library.communicators.get(handle).map(|found| Rc::clone(found.everyone()))
             }
-            Blamed::Window(handle) => {
+            HandlerOwner::Window(handle) => {
                 library.windows.get(handle).map(|found| Rc::clone(found.window.group()))
             }
             // This process alone.
-            Blamed::Nobody | Blamed::Session(_) | Blamed::File | Blamed::New(..) => None,
+            HandlerOwner::Unnamed
+            | HandlerOwner::Session(_)
+            | HandlerOwner::File
+            | HandlerOwner::New(..) => None,
         }
     }
 }
@@ -113,7 +116,7 @@ pub fn fail(call: &Call, failure: Failure) -> c_int {
         _ => 0,
     };
     let code = code_of_reason(call, reason);
-    raise(call, call.blamed(), code, if told == 0 { code } else { told });
+    raise(call, call.handler_owner(), code, if told == 0 { code } else { told });
     code
 }
 
@@ -149,21 +152,24 @@ fn said_of(subject: &str, detail: &str) -> String {
 }
 
 /// Lets an error handler have an error; one that ends the job tells the message of the code `told`.
-pub fn raise(call: &Call, blamed: Blamed, code: c_int, told: c_int) {
+pub fn raise(call: &Call, handler_owner: HandlerOwner, code: c_int, told: c_int) {
     let library = call.library;
-    let found = blamed.handler(library).map(|handler| (blamed, handler));
-    let nobodys = || Blamed::Nobody.handler(library).map(|handler| (Blamed::Nobody, handler));
-    let Some((blamed, handler)) = found.or_else(nobodys) else {
+    let found = handler_owner.handler(library).map(|handler| (handler_owner, handler));
+    let nobodys =
+        || HandlerOwner::Unnamed.handler(library).map(|handler| (HandlerOwner::Unnamed, handler));
+    let Some((handler_owner, handler)) = found.or_else(nobodys) else {
         return raise_initially(call, told);
     };
     match &*handler {
         ErrorHandler::Return => {}
-        ErrorHandler::User { function, .. } => function(blamed.handle() as u64, code),
-        ErrorHandler::Fatal => end_job(call, told, &fatal_reason(blamed, "MPI_ERRORS_ARE_FATAL")),
+        ErrorHandler::User { function, .. } => function(handler_owner.handle() as u64, code),
+        ErrorHandler::Fatal => {
+            end_job(call, told, &fatal_reason(handler_owner, "MPI_ERRORS_ARE_FATAL"))
+        }
         ErrorHandler::Abort => {
-            tell_end(call, told, &fatal_reason(blamed, "MPI_ERRORS_ABORT"));
+            tell_end(call, told, &fatal_reason(handler_owner, "MPI_ERRORS_ABORT"));
             let process = &library.process;
-            process.abort_group(blamed.group(library).as_deref(), exit_code(told))
+            process.abort_group(handler_owner.group(library).as_deref(), exit_code(told))
         }
     }
 }
@@ -182,7 +188,7 @@ fn raise_initially(call: &Call, told: c_int) {
 }
 
 /// The text of an error code, at most as long as the interface allows; none if it is no code.
-pub fn text_of(library: &Library, code: c_int) -> Option<Rc<[u8]>> {
+pub fn text_of(library: &LibraryState, code: c_int) -> Option<Rc<[u8]>> {
     let text = match library.messages.message(code) {
         Some(message) => Rc::from(message.as_bytes()),
         None => match text_of_class(class_of(code)) {
@@ -194,10 +200,10 @@ pub fn text_of(library: &Library, code: c_int) -> Option<Rc<[u8]>> {
     Some(Rc::from(&text[..length]))
 }
 
-fn fatal_reason(blamed: Blamed, handler: &str) -> String {
-    let description = handles::describe(blamed.handle(), blamed.kind());
+fn fatal_reason(handler_owner: HandlerOwner, handler: &str) -> String {
+    let description = handles::describe(handler_owner.handle(), handler_owner.kind());
     let name = description.strip_prefix("is MPI_").map(|rest| format!("MPI_{rest}"));
-    let name = name.unwrap_or_else(|| format!("the {}", blamed.kind().noun()));
+    let name = name.unwrap_or_else(|| format!("the {}", handler_owner.kind().noun()));
     let what = if handler == "MPI_ERRORS_ABORT" { "its processes end" } else { "the job ends" };
     format!("The error handler of {name} is {handler}, so {what}.")
 }

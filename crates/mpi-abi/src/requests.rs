@@ -7,29 +7,29 @@
 use std::cell::RefCell;
 use std::ffi::c_int;
 
-use mpi::{Process, Transfer};
+use mpi::{EngineTransfer, Process};
 
-use crate::c::{Comm, Handle, Kind, Request};
+use crate::c::{Comm, Handle, HandleKind, Request};
 use crate::calls::requests::{Pending, PendingRequest};
 use crate::generated::constants::MPI_COMM_NULL;
 use crate::handles::{INDEX_BITS, INTEGER_GENERATION_MASK, INTEGER_INDEX_BITS, INTEGER_MARK};
 use crate::handles::{PREDEFINED_END, Table};
-use crate::report::Blamed;
+use crate::report::HandlerOwner;
 
 /// The requests of the program, by handle.
 #[derive(Debug, Default)]
-pub struct Requests {
+pub struct RequestTable {
     table: Table<Request, PendingRequest>,
     /// The communicators that transfers belong to, by their places in the engine.
     communicators: RefCell<Vec<Comm>>,
 }
 
 /// What the value of a handle alone tells.
-pub enum Named {
+pub enum RequestName {
     /// An operation that was over when its call returned.
     Done,
     /// A transfer, which may be gone.
-    Transfer(Transfer),
+    Transfer(EngineTransfer),
     /// What the table has, if it has it.
     Kept,
 }
@@ -51,32 +51,32 @@ const INTEGER_TRANSFER: c_int = 1 << (INTEGER_INDEX_BITS - 1);
 const INTEGER_RECEIVES: c_int = 1 << (INTEGER_INDEX_BITS - 2);
 
 /// What only the handles of transfers have in their lower half.
-const MARKS: usize = (Kind::Request as usize) << INDEX_BITS | TRANSFER;
+const MARKS: usize = (HandleKind::Request as usize) << INDEX_BITS | TRANSFER;
 const MARKS_MASK: usize = 0xf << INDEX_BITS | TRANSFER;
 
 /// What a handle names.
 #[inline(always)]
-pub fn named(handle: Request) -> Named {
+pub fn named(handle: Request) -> RequestName {
     let raw = handle.raw();
     if raw == DONE.0 {
-        Named::Done
+        RequestName::Done
     } else if raw & MARKS_MASK == MARKS {
         let id = (raw >> 32) << 32 | raw & PLACE_MASK;
-        Named::Transfer(Transfer::from_parts(id as u64, raw & RECEIVES != 0))
+        RequestName::Transfer(EngineTransfer::from_parts(id as u64, raw & RECEIVES != 0))
     } else {
-        Named::Kept
+        RequestName::Kept
     }
 }
 
 /// The handle of a transfer, if it has a place that fits.
 #[inline(always)]
-fn handle_of(transfer: Transfer) -> Option<Request> {
+fn handle_of(transfer: EngineTransfer) -> Option<Request> {
     let id = transfer.id() as usize;
     let receives = if transfer.receives() { RECEIVES } else { 0 };
     (id as u32 as usize <= PLACE_MASK).then_some(Request(id | MARKS | receives))
 }
 
-impl Requests {
+impl RequestTable {
     /// Adds a request that has no name of its own; its handle.
     #[inline]
     pub fn insert(&self, pending: PendingRequest) -> Request {
@@ -104,12 +104,12 @@ impl Requests {
 
     #[inline(never)]
     fn insert_work(&self, communicator: Comm, work: mpi::Request) -> Request {
-        let blamed = Blamed::Communicator(communicator);
-        self.insert(PendingRequest { blamed, work: Pending::One(work) })
+        let handler_owner = HandlerOwner::Communicator(communicator);
+        self.insert(PendingRequest { handler_owner, work: Pending::One(work) })
     }
 
     #[inline(always)]
-    fn note_communicator(&self, transfer: Transfer, communicator: Comm) {
+    fn note_communicator(&self, transfer: EngineTransfer, communicator: Comm) {
         let place = transfer.id() as u32 as usize;
         let mut communicators = self.communicators.borrow_mut();
         match communicators.get_mut(place) {
@@ -119,10 +119,10 @@ impl Requests {
     }
 
     /// Whose error handler hears of errors of a transfer.
-    pub fn blamed(&self, transfer: Transfer) -> Blamed {
+    pub fn handler_owner(&self, transfer: EngineTransfer) -> HandlerOwner {
         let communicators = self.communicators.borrow();
         let noted = communicators.get(transfer.id() as u32 as usize);
-        noted.map_or(Blamed::Nobody, |noted| Blamed::Communicator(*noted))
+        noted.map_or(HandlerOwner::Unnamed, |noted| HandlerOwner::Communicator(*noted))
     }
 
     /// What `look` finds in a request of the table; `None` if the handle names none.
@@ -149,29 +149,29 @@ impl Requests {
     /// must follow.
     pub fn borrow_out(&self, process: &Process, handle: Request) -> Option<PendingRequest> {
         match named(handle) {
-            Named::Kept => self.table.borrow_out(handle),
-            Named::Done => {
+            RequestName::Kept => self.table.borrow_out(handle),
+            RequestName::Done => {
                 let work = Pending::One(mpi::Request::Done);
-                Some(PendingRequest { blamed: Blamed::Nobody, work })
+                Some(PendingRequest { handler_owner: HandlerOwner::Unnamed, work })
             }
-            Named::Transfer(transfer) => {
+            RequestName::Transfer(transfer) => {
                 let known = process.look_at_transfers().is_known(transfer);
                 let work = Pending::One(mpi::Request::Transfer(transfer));
-                known.then(|| PendingRequest { blamed: self.blamed(transfer), work })
+                known.then(|| PendingRequest { handler_owner: self.handler_owner(transfer), work })
             }
         }
     }
 
     /// Brings a request back that was taken out.
     pub fn put_back(&self, handle: Request, pending: PendingRequest) {
-        if let Named::Kept = named(handle) {
+        if let RequestName::Kept = named(handle) {
             self.table.put_back(handle, pending);
         }
     }
 
     /// Frees the place of a request, whether it is there or was taken out.
     pub fn forget(&self, handle: Request) {
-        if let Named::Kept = named(handle) {
+        if let RequestName::Kept = named(handle) {
             self.table.forget(handle);
         }
     }
@@ -184,7 +184,7 @@ impl Requests {
     /// The handle as an integer that Fortran can hold.
     pub fn to_int(&self, handle: Request) -> c_int {
         match named(handle) {
-            Named::Transfer(transfer) => {
+            RequestName::Transfer(transfer) => {
                 let generation = (transfer.id() >> 32) as u32 & INTEGER_GENERATION_MASK;
                 let receives = if transfer.receives() { INTEGER_RECEIVES } else { 0 };
                 INTEGER_MARK
@@ -193,8 +193,8 @@ impl Requests {
                     | receives
                     | transfer.id() as u32 as c_int
             }
-            Named::Done => handle.raw() as c_int,
-            Named::Kept => self.table.to_int(handle),
+            RequestName::Done => handle.raw() as c_int,
+            RequestName::Kept => self.table.to_int(handle),
         }
     }
 
@@ -228,33 +228,33 @@ mod tests {
     fn the_handle_of_a_transfer_tells_its_name() {
         for receives in [false, true] {
             for id in [1 << 32, 0xffff_ffff_0000_0007, 1 << 32 | PLACE_MASK as u64] {
-                let transfer = Transfer::from_parts(id, receives);
+                let transfer = EngineTransfer::from_parts(id, receives);
                 let handle = handle_of(transfer).expect("the place fits");
                 match named(handle) {
-                    Named::Transfer(found) => assert_eq!(found, transfer),
+                    RequestName::Transfer(found) => assert_eq!(found, transfer),
                     _ => panic!("{handle:?} is no transfer"),
                 }
             }
         }
-        assert!(handle_of(Transfer::from_parts(1 << 32 | 1 << PLACE_BITS, true)).is_none());
+        assert!(handle_of(EngineTransfer::from_parts(1 << 32 | 1 << PLACE_BITS, true)).is_none());
     }
 
     #[test]
     fn handles_of_the_table_and_of_what_is_done_are_no_transfers() {
-        assert!(matches!(named(DONE), Named::Done));
-        let requests = Requests::default();
+        assert!(matches!(named(DONE), RequestName::Done));
+        let requests = RequestTable::default();
         let work = || Pending::One(mpi::Request::OfNull);
         for _ in 0..100 {
-            let pending = PendingRequest { blamed: Blamed::Nobody, work: work() };
+            let pending = PendingRequest { handler_owner: HandlerOwner::Unnamed, work: work() };
             let handle = requests.insert(pending);
-            assert!(matches!(named(handle), Named::Kept));
+            assert!(matches!(named(handle), RequestName::Kept));
             assert!(requests.with(handle, |_| ()).is_some());
         }
     }
 
     #[test]
     fn integers_stand_for_requests_that_are_done() {
-        let (requests, process) = (Requests::default(), Process::default());
+        let (requests, process) = (RequestTable::default(), Process::default());
         assert_eq!(requests.of_int(&process, requests.to_int(DONE)), DONE);
         let nothing = requests.of_int(&process, INTEGER_MARK | INTEGER_TRANSFER | 5);
         assert!(requests.borrow_out(&process, nothing).is_none());

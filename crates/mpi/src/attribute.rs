@@ -62,11 +62,11 @@ pub struct Keyval {
 /// All keyvals of the process, by the number that the program knows. Numbers are used once.
 #[derive(Debug)]
 pub struct Keyvals {
-    state: RefCell<State>,
+    state: RefCell<KeyvalState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct KeyvalState {
     next: i32,
     live: HashMap<i32, Rc<Keyval>>,
     /// Freed, but perhaps still used by attributes, which the program may get and delete.
@@ -76,11 +76,11 @@ struct State {
 /// The attributes of one object, in the order in which they were set.
 #[derive(Debug, Default)]
 pub struct Attributes {
-    entries: RefCell<Vec<Entry>>,
+    entries: RefCell<Vec<StoredAttribute>>,
 }
 
 #[derive(Clone, Debug)]
-struct Entry {
+struct StoredAttribute {
     keyval: Rc<Keyval>,
     value: AttributeValue,
 }
@@ -101,7 +101,7 @@ impl fmt::Debug for Keyval {
 impl Keyvals {
     /// None yet; the first one created will have the number `first`.
     pub fn starting_at(first: i32) -> Self {
-        let state = State { next: first, live: HashMap::new(), freed: HashMap::new() };
+        let state = KeyvalState { next: first, live: HashMap::new(), freed: HashMap::new() };
         Self { state: RefCell::new(state) }
     }
 
@@ -192,7 +192,7 @@ impl Attributes {
             keyval.call_delete(object, old)?;
         }
         self.forget(keyval);
-        self.entries.borrow_mut().push(Entry { keyval: Rc::clone(keyval), value });
+        self.entries.borrow_mut().push(StoredAttribute { keyval: Rc::clone(keyval), value });
         Ok(())
     }
 
@@ -233,7 +233,7 @@ impl Attributes {
     pub fn copied(&self, object: ObjectName) -> Result<Attributes> {
         let snapshot = self.entries.borrow().clone();
         let copy = Attributes::default();
-        for Entry { keyval, value } in snapshot {
+        for StoredAttribute { keyval, value } in snapshot {
             let value = match &keyval.copy {
                 CopyRule::Leave => None,
                 CopyRule::Share => Some(value),
@@ -241,7 +241,7 @@ impl Attributes {
                     .map_err(|code| keyval.callback_failed("copy", code))?,
             };
             if let Some(value) = value {
-                copy.entries.borrow_mut().push(Entry { keyval, value });
+                copy.entries.borrow_mut().push(StoredAttribute { keyval, value });
             }
         }
         Ok(copy)
@@ -252,7 +252,7 @@ impl Attributes {
         self.entries.borrow().is_empty()
     }
 
-    fn last(&self) -> Option<Entry> {
+    fn last(&self) -> Option<StoredAttribute> {
         self.entries.borrow().last().cloned()
     }
 

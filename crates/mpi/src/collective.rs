@@ -28,18 +28,18 @@ use std::fmt;
 use std::rc::Rc;
 
 use base::Result;
-use collectives::{Input, Member, Situation};
+use collectives::{InputPlace, Member, Situation};
 use engine::RequestId;
 use memory::Buffer;
 
 use crate::Process;
 use crate::communicator::Communicator;
 use crate::request::Request;
-use blocks::Memories;
+use blocks::OperationMemory;
 use execution::{Execution, Task};
-use inquiry::Watch;
+use inquiry::WatchedOperation;
 
-pub(crate) use channel::Link;
+pub(crate) use channel::MessageChannel;
 pub use collectives::CallForm;
 pub use inter::{Root, beside_the_root};
 pub(crate) use inter::{across_packed, leaders_tell_all};
@@ -55,7 +55,7 @@ pub use neighborhood::{
 pub use reduction::{
     Reduction, allreduce, exscan, reduce, reduce_scatter, reduce_scatter_block, scan,
 };
-pub use underway::Underway;
+pub use underway::ActiveCollective;
 
 /// A collective operation that is ready to run.
 pub struct Collective {
@@ -98,7 +98,7 @@ impl Process {
         let Collective { communicator, form, task, finally } = prepared;
         debug_assert_eq!(form, CallForm::Blocking, "what is begun has a request");
         let (link, tag) =
-            (Link::of(self, &communicator), communicator.take_tag(CallForm::Blocking));
+            (MessageChannel::of(self, &communicator), communicator.take_tag(CallForm::Blocking));
         let outcome = if task.schedule.has_messages() {
             let mut execution =
                 Execution::new(task, CallForm::Blocking, communicator.cache.take_pending());
@@ -120,7 +120,7 @@ impl Process {
     pub fn collective_request(&self, prepared: Collective) -> Request {
         let form = prepared.form;
         let tag = prepared.communicator.take_tag(form);
-        let underway = Underway::new(prepared, tag);
+        let underway = ActiveCollective::new(prepared, tag);
         if form == CallForm::Persistent {
             return Request::persistent_collective(underway);
         }
@@ -131,7 +131,7 @@ impl Process {
     /// A broadcast from member 0 of `size` members over any link, for purposes of our own.
     pub(crate) fn bcast_over(
         &self,
-        link: &Link<'_>,
+        link: &MessageChannel<'_>,
         rank: u32,
         size: u32,
         tag: i32,
@@ -140,7 +140,7 @@ impl Process {
         let situation = Situation::plain(size);
         let member = Member { rank, size, situation: &situation };
         let schedule = Rc::new(collectives::bcast(member, 0, buffer.len()));
-        let task = Task::moving(schedule, Memories::plain(None, Some(buffer), 1));
+        let task = Task::moving(schedule, OperationMemory::plain(None, Some(buffer), 1));
         self.carry_out(link, tag, &mut Execution::new(task, CallForm::Blocking, Vec::new()))
     }
 
@@ -148,7 +148,7 @@ impl Process {
     /// this process and the number of all.
     pub(crate) fn allgather_over(
         &self,
-        link: &Link<'_>,
+        link: &MessageChannel<'_>,
         (rank, size): (u32, u32),
         tag: i32,
         buffer: Buffer,
@@ -156,14 +156,14 @@ impl Process {
     ) -> Result<()> {
         let situation = Situation::plain(size);
         let member = Member { rank, size, situation: &situation };
-        let schedule = Rc::new(collectives::allgatherv(member, buffer.len(), Input::InPlace));
-        let task = Task::moving(schedule, Memories::plain(None, Some(buffer), block_bytes));
+        let schedule = Rc::new(collectives::allgatherv(member, buffer.len(), InputPlace::InPlace));
+        let task = Task::moving(schedule, OperationMemory::plain(None, Some(buffer), block_bytes));
         self.carry_out(link, tag, &mut Execution::new(task, CallForm::Blocking, Vec::new()))
     }
 
     fn carry_out(
         &self,
-        link: &Link<'_>,
+        link: &MessageChannel<'_>,
         tag: i32,
         execution: &mut Execution<RequestId>,
     ) -> Result<()> {
@@ -176,7 +176,7 @@ impl Process {
             });
         }
         if !is_done {
-            let watch = Watch::new(tag);
+            let watch = WatchedOperation::new(tag);
             watch.begin(self, link, execution);
             self.wait_until(&mut |process| {
                 execution.advance(link) || watch.look(process, link, execution)

@@ -29,13 +29,13 @@ use crate::hints::Hints;
 use crate::native::NativeSpaces;
 use crate::partitioned::PartitionedSpaces;
 use crate::session::Session;
-use crate::topology::{Surroundings, Topology};
+use crate::topology::{CommunicatorTopology, LocalTopology};
 
-pub(crate) use context::Purpose;
+pub(crate) use context::SpacePurpose;
 pub use context::{ContextBlock, Contexts};
-pub use from_group::{Agreed, TwoGroups};
+pub use from_group::{CreationArguments, TwoGroups};
 pub use inter::Bridge;
-pub use kinds::{Part, SplitKind};
+pub use kinds::{MachinePart, SplitKind};
 
 /// A communicator, as one of its processes sees it.
 ///
@@ -45,7 +45,7 @@ pub use kinds::{Part, SplitKind};
 pub struct Communicator {
     group: Rc<Group>,
     rank: u32,
-    remote: Option<Remote>,
+    remote: Option<RemoteGroup>,
     /// Missing while a nonblocking duplication is underway.
     spaces: OnceCell<Spaces>,
     /// Opened when first used.
@@ -67,7 +67,7 @@ pub struct Communicator {
     buffer: OnceCell<Rc<BufferPlace>>,
     attributes: Attributes,
     /// Set by whoever makes the communicator, before anybody else sees it.
-    surroundings: OnceCell<Rc<Surroundings>>,
+    surroundings: OnceCell<Rc<LocalTopology>>,
     pub(crate) cache: CollectiveCache,
     pub(crate) inquiries: Rc<Inquiries>,
     board: BoardPlace,
@@ -75,7 +75,7 @@ pub struct Communicator {
 
 /// The other side of an intercommunicator (section 7.6 of the standard).
 #[derive(Clone, Debug)]
-pub struct Remote {
+pub struct RemoteGroup {
     /// Its processes: the ranks of point-to-point messages are ranks in it.
     pub group: Rc<Group>,
     /// The processes of both sides, in one order on all of them, one side after the other: by
@@ -108,10 +108,10 @@ pub(crate) struct Spaces {
 }
 
 /// What a communicator is made of.
-pub(crate) struct Parts {
+pub(crate) struct CommunicatorParts {
     pub(crate) group: Rc<Group>,
     pub(crate) rank: u32,
-    pub(crate) remote: Option<Remote>,
+    pub(crate) remote: Option<RemoteGroup>,
     pub(crate) spaces: Option<Spaces>,
     /// What the choice between collective algorithms depends on, agreed by all its processes.
     pub(crate) situation: Situation,
@@ -122,7 +122,7 @@ pub(crate) struct Parts {
 }
 
 impl Communicator {
-    pub(crate) fn new(parts: Parts) -> Rc<Self> {
+    pub(crate) fn new(parts: CommunicatorParts) -> Rc<Self> {
         let made = Rc::new(Self {
             group: parts.group,
             rank: parts.rank,
@@ -169,7 +169,7 @@ impl Communicator {
 
     /// The other side, if it is an intercommunicator.
     #[inline]
-    pub fn remote(&self) -> Option<&Remote> {
+    pub fn remote(&self) -> Option<&RemoteGroup> {
         self.remote.as_ref()
     }
 
@@ -275,17 +275,17 @@ impl Communicator {
     }
 
     /// Its virtual topology (chapter 8 of the standard), if it has one.
-    pub fn topology(&self) -> Option<&Topology> {
-        self.surroundings().map(Surroundings::topology)
+    pub fn topology(&self) -> Option<&CommunicatorTopology> {
+        self.surroundings().map(LocalTopology::topology)
     }
 
-    pub(crate) fn surroundings(&self) -> Option<&Surroundings> {
+    pub(crate) fn surroundings(&self) -> Option<&LocalTopology> {
         self.surroundings.get().map(|surroundings| &**surroundings)
     }
 
     /// Gives a new communicator its topology.
-    pub(crate) fn set_topology(&self, topology: Topology) {
-        let surroundings = Surroundings::new(topology, self.rank);
+    pub(crate) fn set_topology(&self, topology: CommunicatorTopology) {
+        let surroundings = LocalTopology::new(topology, self.rank);
         let fresh = self.surroundings.set(Rc::new(surroundings)).is_ok();
         debug_assert!(fresh, "a communicator gets its topology when it is made");
     }

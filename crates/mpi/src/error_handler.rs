@@ -50,11 +50,11 @@ pub enum HandlerKind {
 #[derive(Debug)]
 pub struct AddedErrors {
     first: i32,
-    state: RefCell<State>,
+    state: RefCell<HandlerState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct HandlerState {
     last_used: i32,
     codes: HashMap<i32, Added>,
 }
@@ -111,7 +111,7 @@ impl HandlerKind {
 impl AddedErrors {
     /// None yet; `last_of_standard` is the number that the interface calls `MPI_ERR_LASTCODE`.
     pub fn after(last_of_standard: i32) -> Self {
-        let state = State { last_used: last_of_standard, codes: HashMap::new() };
+        let state = HandlerState { last_used: last_of_standard, codes: HashMap::new() };
         Self { first: last_of_standard + 1, state: RefCell::new(state) }
     }
 

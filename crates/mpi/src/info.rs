@@ -10,11 +10,11 @@ use base::{Error, ErrorClass, Result};
 /// Keys and values are bytes as the program gave them: strings of C need not be UTF-8.
 #[derive(Debug, Default)]
 pub struct Info {
-    entries: RefCell<Vec<Entry>>,
+    entries: RefCell<Vec<InfoEntry>>,
 }
 
 #[derive(Clone, Debug)]
-struct Entry {
+struct InfoEntry {
     key: Rc<[u8]>,
     value: Rc<[u8]>,
 }
@@ -72,7 +72,7 @@ impl Info {
             ("thread_level", &environment.thread_level),
         ];
         let known = facts.iter().filter_map(|(key, value)| Some((*key, value.as_ref()?)));
-        let entries = known.map(|(key, value)| Entry {
+        let entries = known.map(|(key, value)| InfoEntry {
             key: key.as_bytes().into(),
             value: value.as_bytes().into(),
         });
@@ -98,7 +98,7 @@ impl Info {
         let mut entries = self.entries.borrow_mut();
         match entries.iter_mut().find(|entry| *entry.key == *key) {
             Some(entry) => entry.value = value.into(),
-            None => entries.push(Entry { key: key.into(), value: value.into() }),
+            None => entries.push(InfoEntry { key: key.into(), value: value.into() }),
         }
         Ok(())
     }
@@ -196,16 +196,16 @@ mod tests {
     const LIMITS: InfoLimits = InfoLimits { key_bytes_max: 8, value_bytes_max: 16 };
 
     #[derive(Clone, Debug)]
-    enum Step {
+    enum ParseStep {
         Set(u8, Vec<u8>),
         Delete(u8),
     }
 
-    fn step() -> impl Strategy<Value = Step> {
+    fn step() -> impl Strategy<Value = ParseStep> {
         prop_oneof![
             (0..5_u8, proptest::collection::vec(any::<u8>(), 0..4))
-                .prop_map(|(key, value)| Step::Set(key, value)),
-            (0..5_u8).prop_map(Step::Delete),
+                .prop_map(|(key, value)| ParseStep::Set(key, value)),
+            (0..5_u8).prop_map(ParseStep::Delete),
         ]
     }
 
@@ -216,14 +216,14 @@ mod tests {
             let mut expected: Vec<(u8, Vec<u8>)> = Vec::new();
             for step in steps {
                 match step {
-                    Step::Set(key, value) => {
+                    ParseStep::Set(key, value) => {
                         info.set(&[key], &value, LIMITS).unwrap();
                         match expected.iter_mut().find(|entry| entry.0 == key) {
                             Some(entry) => entry.1 = value,
                             None => expected.push((key, value)),
                         }
                     }
-                    Step::Delete(key) => {
+                    ParseStep::Delete(key) => {
                         let known = expected.iter().position(|entry| entry.0 == key);
                         prop_assert_eq!(info.delete(&[key], LIMITS).is_ok(), known.is_some());
                         if let Some(position) = known {

@@ -26,10 +26,10 @@ mod status;
 pub mod topology;
 
 pub use communicator::Communicator;
-pub use native::{Mode, Packing, Unpacking};
+pub use native::{Delivery, PackedReceive, PackedSend};
 pub use partitioned::{Partitioned, Partitions};
-pub use point_to_point::{Destination, Message, SendMode, Source};
-pub use process::helping::{Help, Rested};
-pub use process::{Process, Served, ThreadLevel};
-pub use request::{Look, OneSided, Request, Settled, Transfer};
-pub use status::Status;
+pub use point_to_point::{Destination, MatchedMessage, MessageSource, SendMode};
+pub use process::helping::{HelperAccess, RestingHelper};
+pub use process::{Process, RequestService, ThreadLevel};
+pub use request::{EngineTransfer, OneSided, Request, TransferCompletion, TransferScan};
+pub use status::MessageStatus;

@@ -19,18 +19,18 @@ use base::Result;
 use engine::{ContextSlot, Receive, Send};
 use memory::Buffer;
 
-use crate::communicator::{Communicator, Purpose};
-use crate::point_to_point::{Destination, Source, checked_source};
+use crate::communicator::{Communicator, SpacePurpose};
+use crate::point_to_point::{Destination, MessageSource, checked_source};
 use crate::process::Process;
-use crate::request::{Request, Transfer};
+use crate::request::{EngineTransfer, Request};
 
-pub use packing::Packing;
-use piece::Room;
-pub use unpacking::Unpacking;
+pub use packing::PackedSend;
+use piece::PieceMemory;
+pub use unpacking::PackedReceive;
 
 /// What a receiver may rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum Delivery {
     /// The data is there when it has been unpacked.
     Express,
     /// The data is there when the message has ended.
@@ -48,13 +48,13 @@ pub(crate) struct NativeSpaces {
     data: ContextSlot,
     next_tag: Cell<i32>,
     /// Messages that were begun and of which nothing has gone, by receiver and tag: few at a time.
-    unopened: RefCell<Vec<Begun>>,
+    unopened: RefCell<Vec<StartedMessage>>,
     /// Memory for pieces, to be used again.
-    spare: RefCell<Vec<Room>>,
+    spare: RefCell<Vec<PieceMemory>>,
 }
 
 /// Receiver and tag of a message, and the message.
-type Begun = ((u32, i32), Weak<Packing>);
+type StartedMessage = ((u32, i32), Weak<PackedSend>);
 
 /// How many unused pieces are kept.
 const SPARE_MAX: usize = 16;
@@ -73,13 +73,13 @@ impl NativeSpaces {
     }
 
     /// Memory for a piece.
-    fn take_room(&self) -> Room {
+    fn take_room(&self) -> PieceMemory {
         let spare = self.spare.borrow_mut().pop();
-        spare.unwrap_or_else(Room::new)
+        spare.unwrap_or_else(PieceMemory::new)
     }
 
     /// Takes the memory of a piece back, if nobody uses it any more.
-    fn give_back(&self, room: Room) {
+    fn give_back(&self, room: PieceMemory) {
         let mut spare = self.spare.borrow_mut();
         if spare.len() < SPARE_MAX && room.is_free() {
             spare.push(room);
@@ -87,7 +87,7 @@ impl NativeSpaces {
     }
 
     /// Notes a message that was begun; the one with the same receiver and tag that was noted before.
-    fn note_begun(&self, key: (u32, i32), message: Weak<Packing>) -> Option<Rc<Packing>> {
+    fn note_begun(&self, key: (u32, i32), message: Weak<PackedSend>) -> Option<Rc<PackedSend>> {
         let mut unopened = self.unopened.borrow_mut();
         match unopened.iter_mut().find(|noted| noted.0 == key) {
             Some((_, noted)) => std::mem::replace(noted, message).upgrade(),
@@ -99,10 +99,11 @@ impl NativeSpaces {
     }
 
     /// The first piece of a message goes.
-    fn note_opened(&self, key: (u32, i32), message: &Packing) {
+    fn note_opened(&self, key: (u32, i32), message: &PackedSend) {
         let mut unopened = self.unopened.borrow_mut();
         // A later message with this tag may have taken the place.
-        let is_it = |noted: &Begun| noted.0 == key && std::ptr::eq(noted.1.as_ptr(), message);
+        let is_it =
+            |noted: &StartedMessage| noted.0 == key && std::ptr::eq(noted.1.as_ptr(), message);
         if let Some(index) = unopened.iter().position(is_it) {
             unopened.swap_remove(index);
         }
@@ -127,7 +128,7 @@ impl Process {
         let send = Send { gate, peer, context, tag, synchronous: false, buffer };
         Ok(match self.runtime().send(send) {
             None => Request::Done,
-            Some(id) => Request::Transfer(Transfer::new(id, false)),
+            Some(id) => Request::Transfer(EngineTransfer::new(id, false)),
         })
     }
 
@@ -138,7 +139,7 @@ impl Process {
     pub fn ireceive_segments(
         &self,
         communicator: &Rc<Communicator>,
-        source: Source,
+        source: MessageSource,
         tag: Option<i32>,
         buffer: Buffer,
     ) -> Result<Request> {
@@ -147,14 +148,22 @@ impl Process {
         };
         let context = self.native_spaces(communicator).segments;
         let id = self.runtime().receive(Receive { context, source, tag, buffer });
-        Ok(Request::Transfer(Transfer::new(id, true)))
+        Ok(Request::Transfer(EngineTransfer::new(id, true)))
     }
 
     fn native_spaces<'a>(&self, communicator: &'a Communicator) -> &'a NativeSpaces {
         communicator.native_spaces(|block, rank| NativeSpaces {
-            segments: self.open_context_of(communicator, block.id(Purpose::NativeSegments), rank),
-            openings: self.open_context_of(communicator, block.id(Purpose::PackedOpening), rank),
-            data: self.open_context_of(communicator, block.id(Purpose::PackedData), rank),
+            segments: self.open_context_of(
+                communicator,
+                block.id(SpacePurpose::NativeSegments),
+                rank,
+            ),
+            openings: self.open_context_of(
+                communicator,
+                block.id(SpacePurpose::PackedOpening),
+                rank,
+            ),
+            data: self.open_context_of(communicator, block.id(SpacePurpose::PackedData), rank),
             next_tag: Cell::new(0),
             unopened: RefCell::default(),
             spare: RefCell::default(),

@@ -5,12 +5,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Error, ErrorClass, Result};
-use collectives::Place;
+use collectives::BlockRange;
 use datatype::Datatype;
-use datatype::reduction::{self, Kernel, Operator};
+use datatype::reduction::{self, Operator, ReductionKernel};
 use memory::Buffer;
 
-use crate::collective::blocks::{Memories, Range, element_room, elements_in};
+use crate::collective::blocks::{OperationMemory, PackedRange, element_room, elements_in};
 
 /// How two elements become one.
 pub enum Operation {
@@ -44,22 +44,22 @@ impl Operation {
     /// `Op` if the standard does not define the operation for the datatype, or at all for
     /// reductions.
     #[inline(always)]
-    pub fn on(&self, datatype: &Arc<Datatype>) -> Result<Combination> {
+    pub fn on(&self, datatype: &Arc<Datatype>) -> Result<OperationKernel> {
         if let (Operation::Predefined(operator), Some(predefined)) = (self, datatype.predefined())
             && !is_one_sided(*operator)
             && let Some(kernel) = reduction::kernel(*operator, predefined)
         {
-            return Ok(Combination::Predefined(kernel));
+            return Ok(OperationKernel::Predefined(kernel));
         }
         self.on_any(datatype)
     }
 
     #[cold]
     #[inline(never)]
-    fn on_any(&self, datatype: &Arc<Datatype>) -> Result<Combination> {
+    fn on_any(&self, datatype: &Arc<Datatype>) -> Result<OperationKernel> {
         match self {
             Operation::Predefined(operator) => Err(unsuitable(*operator, datatype)),
-            Operation::User { function, commutative } => Ok(Combination::User {
+            Operation::User { function, commutative } => Ok(OperationKernel::User {
                 function: Rc::clone(function),
                 commutative: *commutative,
                 datatype: Arc::clone(datatype),
@@ -86,9 +86,9 @@ fn unsuitable(operator: Operator, datatype: &Datatype) -> Error {
 
 /// An operation as it combines elements of one datatype.
 #[derive(Clone)]
-pub enum Combination {
+pub enum OperationKernel {
     /// An operation of the standard.
-    Predefined(Kernel),
+    Predefined(ReductionKernel),
     /// A function of the program.
     User {
         /// The function.
@@ -100,13 +100,13 @@ pub enum Combination {
     },
 }
 
-impl Combination {
+impl OperationKernel {
     /// Whether the order of the two operands does not matter.
     #[inline]
     pub fn is_commutative(&self) -> bool {
         match self {
-            Combination::Predefined(_) => true,
-            Combination::User { commutative, .. } => *commutative,
+            OperationKernel::Predefined(_) => true,
+            OperationKernel::User { commutative, .. } => *commutative,
         }
     }
 
@@ -114,22 +114,22 @@ impl Combination {
     #[inline]
     pub fn element_bytes(&self) -> usize {
         match self {
-            Combination::Predefined(kernel) => kernel.element_bytes(),
-            Combination::User { datatype, .. } => datatype.size(),
+            OperationKernel::Predefined(kernel) => kernel.element_bytes(),
+            OperationKernel::User { datatype, .. } => datatype.size(),
         }
     }
 
     /// The `count` elements of `into` become `from op into`.
     pub fn combine(&self, from: &Buffer, into: &Buffer, count: usize) {
         match self {
-            Combination::Predefined(kernel) => kernel.combine(from, into),
-            Combination::User { function, .. } => function(from, into, count),
+            OperationKernel::Predefined(kernel) => kernel.combine(from, into),
+            OperationKernel::User { function, .. } => function(from, into, count),
         }
     }
 
     /// The `count` elements of `into` become `into op from`.
     pub(crate) fn combine_reversed(&self, from: &Buffer, into: &Buffer, count: usize) {
-        let Combination::User { commutative: false, datatype, .. } = self else {
+        let OperationKernel::User { commutative: false, datatype, .. } = self else {
             return self.combine(from, into, count);
         };
         let (bytes, origin) = element_room(datatype, count);
@@ -141,13 +141,13 @@ impl Combination {
 
     /// The elements at `into` become `from op into`, where `from` are packed ones.
     #[inline]
-    pub(crate) fn combine_bytes(&self, from: &[u8], memories: &Memories, into: Place) {
+    pub(crate) fn combine_bytes(&self, from: &[u8], memories: &OperationMemory, into: BlockRange) {
         match self {
-            Combination::Predefined(kernel) => {
-                let Range { buffer, offset, .. } = memories.range(into);
+            OperationKernel::Predefined(kernel) => {
+                let PackedRange { buffer, offset, .. } = memories.range(into);
                 kernel.combine_bytes(from, buffer, offset);
             }
-            Combination::User { function, datatype, .. } => {
+            OperationKernel::User { function, datatype, .. } => {
                 // The function may ask for elements as the datatype lays them out.
                 let count = into.count;
                 let (bytes, origin) = element_room(datatype, count);
@@ -159,11 +159,13 @@ impl Combination {
     }
 }
 
-impl fmt::Debug for Combination {
+impl fmt::Debug for OperationKernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Combination::Predefined(kernel) => write!(f, "{kernel:?}"),
-            Combination::User { commutative, .. } => write!(f, "User(commutative: {commutative})"),
+            OperationKernel::Predefined(kernel) => write!(f, "{kernel:?}"),
+            OperationKernel::User { commutative, .. } => {
+                write!(f, "User(commutative: {commutative})")
+            }
         }
     }
 }

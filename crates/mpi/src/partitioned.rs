@@ -21,10 +21,10 @@ use base::{Error, ErrorClass, Result};
 use engine::ContextSlot;
 
 use crate::collective::EqualBlocks;
-use crate::communicator::{Communicator, Purpose};
-use crate::process::{Advance, Process};
+use crate::communicator::{Communicator, SpacePurpose};
+use crate::process::{BackgroundOperation, Process};
 use crate::request::{PersistentOperation, Request};
-use crate::status::Status;
+use crate::status::MessageStatus;
 use receiving::Receiving;
 use sending::Sending;
 
@@ -42,12 +42,12 @@ pub struct Partitions {
 pub struct Partitioned {
     /// Its message spaces stay open as long as it is there.
     _communicator: Rc<Communicator>,
-    side: Side,
+    side: PartitionedSide,
     active: Cell<bool>,
 }
 
 #[derive(Debug)]
-enum Side {
+enum PartitionedSide {
     Sending(Sending),
     Receiving(Receiving),
 }
@@ -90,8 +90,8 @@ impl Partitioned {
     /// How many partitions this side has.
     fn partition_count(&self) -> u32 {
         match &self.side {
-            Side::Sending(sending) => sending.partition_count(),
-            Side::Receiving(receiving) => receiving.partition_count(),
+            PartitionedSide::Sending(sending) => sending.partition_count(),
+            PartitionedSide::Receiving(receiving) => receiving.partition_count(),
         }
     }
 
@@ -99,11 +99,11 @@ impl Partitioned {
     pub(crate) fn start(self: &Rc<Self>, process: &Process) {
         self.active.set(true);
         match &self.side {
-            Side::Sending(sending) => sending.start(),
-            Side::Receiving(receiving) => {
+            PartitionedSide::Sending(sending) => sending.start(),
+            PartitionedSide::Receiving(receiving) => {
                 receiving.start();
                 if !self.advance(process) {
-                    process.keep_advancing(Rc::clone(self) as Rc<dyn Advance>);
+                    process.keep_advancing(Rc::clone(self) as Rc<dyn BackgroundOperation>);
                 }
             }
         }
@@ -113,16 +113,16 @@ impl Partitioned {
     pub(crate) fn is_complete(&self, process: &Process) -> bool {
         !self.active.get()
             || match &self.side {
-                Side::Sending(sending) => sending.is_complete(process),
-                Side::Receiving(receiving) => receiving.is_complete(process),
+                PartitionedSide::Sending(sending) => sending.is_complete(process),
+                PartitionedSide::Receiving(receiving) => receiving.is_complete(process),
             }
     }
 
     /// The status of a complete round.
-    pub(crate) fn status(&self) -> Status {
+    pub(crate) fn status(&self) -> MessageStatus {
         match &self.side {
-            Side::Sending(_) => Status::EMPTY,
-            Side::Receiving(receiving) => receiving.status(),
+            PartitionedSide::Sending(_) => MessageStatus::EMPTY,
+            PartitionedSide::Receiving(receiving) => receiving.status(),
         }
     }
 
@@ -133,7 +133,7 @@ impl Partitioned {
 
     /// The program has no more use for it.
     pub(crate) fn give_up(&self, process: &Process) {
-        if let Side::Receiving(receiving) = &self.side {
+        if let PartitionedSide::Receiving(receiving) = &self.side {
             receiving.give_up(process);
         }
     }
@@ -154,13 +154,13 @@ impl Partitioned {
     }
 }
 
-impl Advance for Partitioned {
+impl BackgroundOperation for Partitioned {
     /// A receive that has heard of the sender's partitions needs no more steps: its messages come by
     /// themselves.
     fn advance(&self, process: &Process) -> bool {
         match &self.side {
-            Side::Sending(_) => true,
-            Side::Receiving(receiving) => {
+            PartitionedSide::Sending(_) => true,
+            PartitionedSide::Receiving(receiving) => {
                 !self.active.get() || receiving.post_when_introduced(process)
             }
         }
@@ -191,7 +191,7 @@ impl Process {
         };
         let spaces = self.partitioned_spaces(communicator);
         let sending = Sending::new(self, spaces, target, tag, partitions);
-        Ok(request(communicator, Side::Sending(sending)))
+        Ok(request(communicator, PartitionedSide::Sending(sending)))
     }
 
     /// `MPI_Precv_init` (section 4.2.1): prepares to receive partitions from the process with a
@@ -211,7 +211,7 @@ impl Process {
         }
         let spaces = self.partitioned_spaces(communicator);
         let receiving = Receiving::new(self, spaces, source, tag, partitions);
-        Ok(request(communicator, Side::Receiving(receiving)))
+        Ok(request(communicator, PartitionedSide::Receiving(receiving)))
     }
 
     /// `MPI_Pready` (section 4.2.2): the partition may go, and goes.
@@ -221,7 +221,7 @@ impl Process {
     /// partition, or it was marked in this round already. The latter's texts go on after the name
     /// of the argument.
     pub fn mark_ready(&self, operation: &Partitioned, partition: i32) -> Result<()> {
-        let Side::Sending(sending) = &operation.side else {
+        let PartitionedSide::Sending(sending) = &operation.side else {
             let what = "the request receives partitions; only those that are sent can be ready";
             return Err(Error::new(ErrorClass::Request, what));
         };
@@ -241,7 +241,7 @@ impl Process {
     /// # Errors
     /// `Request` if the operation is no receive; `Arg` if there is no such partition.
     pub fn has_arrived(&self, operation: &Partitioned, partition: i32) -> Result<bool> {
-        let Side::Receiving(receiving) = &operation.side else {
+        let PartitionedSide::Receiving(receiving) = &operation.side else {
             let what = "the request sends partitions; only those that are received can arrive";
             return Err(Error::new(ErrorClass::Request, what));
         };
@@ -257,16 +257,16 @@ impl Process {
         communicator.partitioned_spaces(|block, rank| PartitionedSpaces {
             introductions: self.open_context_of(
                 communicator,
-                block.id(Purpose::PartitionedIntroduction),
+                block.id(SpacePurpose::PartitionedIntroduction),
                 rank,
             ),
-            data: self.open_context_of(communicator, block.id(Purpose::PartitionedData), rank),
+            data: self.open_context_of(communicator, block.id(SpacePurpose::PartitionedData), rank),
             next_tag: Cell::new(0),
         })
     }
 }
 
-fn request(communicator: &Rc<Communicator>, side: Side) -> Request {
+fn request(communicator: &Rc<Communicator>, side: PartitionedSide) -> Request {
     let operation =
         Partitioned { _communicator: Rc::clone(communicator), side, active: Cell::new(false) };
     Request::persistent(PersistentOperation::Partitioned(Rc::new(operation)), communicator)
@@ -275,8 +275,8 @@ fn request(communicator: &Rc<Communicator>, side: Side) -> Request {
 impl fmt::Display for Partitioned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match &self.side {
-            Side::Sending(_) => "send",
-            Side::Receiving(_) => "receive",
+            PartitionedSide::Sending(_) => "send",
+            PartitionedSide::Receiving(_) => "receive",
         };
         write!(f, "partitioned {what}")
     }

@@ -9,12 +9,12 @@ use memory::Buffer;
 use crate::communicator::Communicator;
 use crate::process::Process;
 use crate::process::helping::{HELPED_BYTES_MIN, Need};
-use crate::request::{PersistentOperation, Request, Transfer};
-use crate::status::Status;
+use crate::request::{EngineTransfer, PersistentOperation, Request};
+use crate::status::MessageStatus;
 
 /// Whom a receive or probe accepts a message from; in a status, whom it came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum MessageSource {
     /// Anybody.
     Any,
     /// No process: the operation is over at once.
@@ -47,13 +47,13 @@ pub enum SendMode {
 
 /// A message that a matched probe took (section 3.8.2).
 #[derive(Debug)]
-pub struct Message {
+pub struct MatchedMessage {
     /// None: the message from no process.
     id: Option<MessageId>,
     communicator: Rc<Communicator>,
 }
 
-impl Message {
+impl MatchedMessage {
     /// The communicator in which it came.
     pub fn communicator(&self) -> &Rc<Communicator> {
         &self.communicator
@@ -131,7 +131,7 @@ impl Process {
                 if !self.runtime().is_near(gate) {
                     self.may_need_help(bytes);
                 }
-                Request::Transfer(Transfer::new(id, false))
+                Request::Transfer(EngineTransfer::new(id, false))
             }
         })
     }
@@ -145,16 +145,16 @@ impl Process {
     pub fn receive(
         &self,
         communicator: &Rc<Communicator>,
-        source: Source,
+        source: MessageSource,
         tag: Option<i32>,
         buffer: Buffer,
-    ) -> Result<Status> {
+    ) -> Result<MessageStatus> {
         let Some(source) = checked_source(communicator, source)? else {
-            return Ok(Status::OF_NULL);
+            return Ok(MessageStatus::OF_NULL);
         };
         let context = communicator.point_to_point_context();
         let id = self.runtime().receive(Receive { context, source, tag, buffer });
-        Ok(Status::of_receive(self.wait_for(id)))
+        Ok(MessageStatus::of_receive(self.wait_for(id)))
     }
 
     /// Begins to receive a message.
@@ -165,7 +165,7 @@ impl Process {
     pub fn ireceive(
         &self,
         communicator: &Rc<Communicator>,
-        source: Source,
+        source: MessageSource,
         tag: Option<i32>,
         buffer: Buffer,
     ) -> Result<Request> {
@@ -179,7 +179,7 @@ impl Process {
         } else {
             self.begin_long_receive(communicator, receive)
         };
-        Ok(Request::Transfer(Transfer::new(id, true)))
+        Ok(Request::Transfer(EngineTransfer::new(id, true)))
     }
 
     /// A long message shall arrive while the program computes: its sender writes it, or the helper sees to it.
@@ -204,8 +204,8 @@ impl Process {
         &self,
         communicator: &Rc<Communicator>,
         (destination, send_tag, send): (Destination, i32, Buffer),
-        (source, tag, receive): (Source, Option<i32>, Buffer),
-    ) -> Result<Status> {
+        (source, tag, receive): (MessageSource, Option<i32>, Buffer),
+    ) -> Result<MessageStatus> {
         let destination = match destination {
             Destination::Null => None,
             Destination::Rank(peer) => Some((peer, communicator.checked_gate(peer)?)),
@@ -224,8 +224,8 @@ impl Process {
             }
         }
         Ok(match received {
-            None => Status::OF_NULL,
-            Some(id) => Status::of_receive(self.wait_for(id)),
+            None => MessageStatus::OF_NULL,
+            Some(id) => MessageStatus::of_receive(self.wait_for(id)),
         })
     }
 
@@ -236,9 +236,9 @@ impl Process {
     pub fn probe(
         &self,
         communicator: &Rc<Communicator>,
-        source: Source,
+        source: MessageSource,
         tag: Option<i32>,
-    ) -> Result<Status> {
+    ) -> Result<MessageStatus> {
         let mut found = self.peek(communicator, source, tag)?;
         if found.is_none() {
             self.wait_until(&mut |process| {
@@ -246,7 +246,7 @@ impl Process {
                 found.is_some()
             });
         }
-        Ok(found.unwrap_or(Status::EMPTY))
+        Ok(found.unwrap_or(MessageStatus::EMPTY))
     }
 
     /// Looks, after one round of progress, whether there is such a message.
@@ -256,9 +256,9 @@ impl Process {
     pub fn iprobe(
         &self,
         communicator: &Rc<Communicator>,
-        source: Source,
+        source: MessageSource,
         tag: Option<i32>,
-    ) -> Result<Option<Status>> {
+    ) -> Result<Option<MessageStatus>> {
         self.progress();
         self.peek(communicator, source, tag)
     }
@@ -266,14 +266,14 @@ impl Process {
     fn peek(
         &self,
         communicator: &Communicator,
-        source: Source,
+        source: MessageSource,
         tag: Option<i32>,
-    ) -> Result<Option<Status>> {
+    ) -> Result<Option<MessageStatus>> {
         let Some(source) = checked_source(communicator, source)? else {
-            return Ok(Some(Status::OF_NULL));
+            return Ok(Some(MessageStatus::OF_NULL));
         };
         let found = self.runtime().probe(communicator.point_to_point_context(), source, tag);
-        Ok(found.map(Status::of_incoming))
+        Ok(found.map(MessageStatus::of_incoming))
     }
 
     /// Waits for such a message and takes it out of matching.
@@ -283,9 +283,9 @@ impl Process {
     pub fn mprobe(
         &self,
         communicator: &Rc<Communicator>,
-        source: Source,
+        source: MessageSource,
         tag: Option<i32>,
-    ) -> Result<(Message, Status)> {
+    ) -> Result<(MatchedMessage, MessageStatus)> {
         let mut taken = self.take_message(communicator, source, tag)?;
         while taken.is_none() {
             self.wait_until(&mut |process| {
@@ -303,9 +303,9 @@ impl Process {
     pub fn improbe(
         &self,
         communicator: &Rc<Communicator>,
-        source: Source,
+        source: MessageSource,
         tag: Option<i32>,
-    ) -> Result<Option<(Message, Status)>> {
+    ) -> Result<Option<(MatchedMessage, MessageStatus)>> {
         self.progress();
         self.take_message(communicator, source, tag)
     }
@@ -313,33 +313,33 @@ impl Process {
     fn take_message(
         &self,
         communicator: &Rc<Communicator>,
-        source: Source,
+        source: MessageSource,
         tag: Option<i32>,
-    ) -> Result<Option<(Message, Status)>> {
+    ) -> Result<Option<(MatchedMessage, MessageStatus)>> {
         let communicator = Rc::clone(communicator);
         let Some(source) = checked_source(&communicator, source)? else {
-            return Ok(Some((Message { id: None, communicator }, Status::OF_NULL)));
+            return Ok(Some((MatchedMessage { id: None, communicator }, MessageStatus::OF_NULL)));
         };
         let context = communicator.point_to_point_context();
         let found = self.runtime().matched_probe(context, source, tag);
         Ok(found.map(|(id, incoming)| {
-            (Message { id: Some(id), communicator }, Status::of_incoming(incoming))
+            (MatchedMessage { id: Some(id), communicator }, MessageStatus::of_incoming(incoming))
         }))
     }
 
     /// Receives a message that a matched probe took.
-    pub fn receive_message(&self, message: Message, buffer: Buffer) -> Status {
+    pub fn receive_message(&self, message: MatchedMessage, buffer: Buffer) -> MessageStatus {
         let mut request = self.ireceive_message(message, buffer);
         self.wait(&mut request)
     }
 
     /// Begins to receive a message that a matched probe took.
-    pub fn ireceive_message(&self, message: Message, buffer: Buffer) -> Request {
-        let Message { id, .. } = message;
+    pub fn ireceive_message(&self, message: MatchedMessage, buffer: Buffer) -> Request {
+        let MatchedMessage { id, .. } = message;
         let id = id.and_then(|id| self.runtime().receive_message(id, buffer));
         match id {
             None => Request::OfNull,
-            Some(id) => Request::Transfer(Transfer::new(id, true)),
+            Some(id) => Request::Transfer(EngineTransfer::new(id, true)),
         }
     }
 
@@ -369,7 +369,7 @@ impl Process {
     pub fn receive_init(
         &self,
         communicator: &Rc<Communicator>,
-        source: Source,
+        source: MessageSource,
         tag: Option<i32>,
         buffer: Buffer,
     ) -> Result<Request> {
@@ -383,12 +383,12 @@ impl Process {
 #[inline]
 pub(crate) fn checked_source(
     communicator: &Communicator,
-    source: Source,
+    source: MessageSource,
 ) -> Result<Option<Option<u32>>> {
     match source {
-        Source::Null => Ok(None),
-        Source::Any => Ok(Some(None)),
-        Source::Rank(rank) => {
+        MessageSource::Null => Ok(None),
+        MessageSource::Any => Ok(Some(None)),
+        MessageSource::Rank(rank) => {
             communicator.checked_gate(rank)?;
             Ok(Some(Some(rank)))
         }

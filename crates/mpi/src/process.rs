@@ -13,23 +13,23 @@ use std::time::Instant;
 
 use ::topology::{JobMap, Parts};
 use base::{ContextId, Error, ErrorClass, GateId, RailId, Result};
-use collectives::{Layout, Situation};
+use collectives::{ProcessLayout, Situation};
 use driver::Doorbell;
 use engine::{ContextSlot, Problem, Receive, RequestId, Send};
 use memory::Buffer;
 use runtime::configuration::{Configuration, InitialErrorHandler};
-use runtime::door::{self, Door, Visit};
+use runtime::door::{self, Door, ProgramInside};
 use runtime::instruments::Instruments;
 use runtime::lock::ReentrantLock;
 use runtime::nearness::RailPlace;
-use runtime::waiting::Room;
-use runtime::{Aim, Guidance, Job, Runtime, parts};
+use runtime::waiting::WaitingThreads;
+use runtime::{Aim, Job, JobSettings, Runtime, parts};
 
 use crate::buffered::BufferPlace;
 use crate::communicator::{Communicator, Contexts};
 use crate::error_handler::ErrorHandler;
 use crate::group::Group;
-use crate::topology::Whereabouts;
+use crate::topology::ProcessLocation;
 use helping::Need;
 
 /// One operating system process as MPI sees it.
@@ -42,7 +42,7 @@ use helping::Need;
 /// call holds [`Process::lock`], which waiting gives up; elsewhere each call passes the door
 /// ([`Process::enter_if`]), behind which the helper may be while the program is outside.
 pub struct Process {
-    room: Room,
+    room: WaitingThreads,
     door: Door,
     /// Whether the helper is at work, which must not call functions of the program.
     helped: Cell<bool>,
@@ -50,7 +50,7 @@ pub struct Process {
     leaves_portions: Cell<bool>,
     /// Calls the helper; none: there is none.
     helper: Cell<Option<fn(Need)>>,
-    started: OnceCell<Started>,
+    started: OnceCell<InitializedProcess>,
     /// The highest level that was asked for, and that of the world.
     level: Cell<ThreadLevel>,
     world_level: Cell<ThreadLevel>,
@@ -63,20 +63,20 @@ pub struct Process {
     left: Cell<bool>,
     pub(crate) buffer: Rc<BufferPlace>,
     /// What takes steps of its own while the program does something else.
-    underway: RefCell<Vec<Rc<dyn Advance>>>,
+    underway: RefCell<Vec<Rc<dyn BackgroundOperation>>>,
     /// What others may ask something of.
-    served: RefCell<Vec<Rc<dyn Served>>>,
+    served: RefCell<Vec<Rc<dyn RequestService>>>,
     /// How many communicators have a board.
     boards: Rc<Cell<u32>>,
     /// Where [`Process::elapsed_seconds`] begins.
     origin: Instant,
     /// What is set, read from the environment when it is first asked for.
-    configuration: parking_lot::Mutex<Option<Read>>,
+    configuration: parking_lot::Mutex<Option<ReadConfiguration>>,
     instruments: Instruments,
 }
 
 /// What there is once the process is part of its job.
-struct Started {
+struct InitializedProcess {
     runtime: RefCell<Runtime>,
     doorbell: Option<Arc<dyn Doorbell>>,
     /// Where the processes of the job run.
@@ -84,7 +84,7 @@ struct Started {
     job: Job,
     /// How many cores there are for each process of this machine, at least 1.
     cores_each: u32,
-    guidance: Guidance,
+    guidance: JobSettings,
     /// How often a wait looks before it takes to patience.
     looks: u32,
     /// What the person wants first.
@@ -97,14 +97,14 @@ struct Started {
 }
 
 /// What others may ask something of, as of windows.
-pub trait Served {
+pub trait RequestService {
     /// Serves what others ask for, as far as it is here; whether there was anything to do. Part of
     /// each round of progress: it must not wait, nor run a function of the program.
     fn serve(&self, process: &Process) -> bool;
 }
 
 /// An operation that takes steps of its own while the program does something else.
-pub(crate) trait Advance {
+pub(crate) trait BackgroundOperation {
     /// Goes as far as it can; whether it needs no more steps.
     fn advance(&self, process: &Process) -> bool;
 
@@ -131,12 +131,12 @@ pub enum ThreadLevel {
 }
 
 /// A configuration, and what in the environment was not understood.
-type Read = (Configuration, Vec<String>);
+type ReadConfiguration = (Configuration, Vec<String>);
 
 impl Default for Process {
     fn default() -> Self {
         Self {
-            room: Room::default(),
+            room: WaitingThreads::default(),
             door: Door::default(),
             helped: Cell::new(false),
             leaves_portions: Cell::new(false),
@@ -191,7 +191,7 @@ impl Process {
         }
     }
 
-    fn configured<T>(&self, look: impl FnOnce(&mut Read) -> T) -> T {
+    fn configured<T>(&self, look: impl FnOnce(&mut ReadConfiguration) -> T) -> T {
         let mut read = self.configuration.lock();
         look(read.get_or_insert_with(Configuration::read))
     }
@@ -221,7 +221,7 @@ impl Process {
     /// The program goes in, if this is the door for it: below the level
     /// [`ThreadLevel::Multiple`].
     #[inline(always)]
-    pub fn enter_if(&self, condition: bool) -> Visit<'_> {
+    pub fn enter_if(&self, condition: bool) -> ProgramInside<'_> {
         self.door.enter_if(condition, &door::System)
     }
 
@@ -297,10 +297,10 @@ impl Process {
         let started = self.started();
         let map = &started.map;
         let layout = match map.is_one_machine() {
-            true => Layout::near(group.size()),
-            false => Layout::on_nodes(&self.nodes_of(group)),
+            true => ProcessLayout::near(group.size()),
+            false => ProcessLayout::on_nodes(&self.nodes_of(group)),
         };
-        let Guidance { costs, preferences, .. } = started.guidance;
+        let JobSettings { costs, preferences, .. } = started.guidance;
         let cores = map.cores_min();
         let distance = |gate: GateId| map.distance(gate.0);
         let distances = group.gates().map(distance).collect::<Option<_>>().unwrap_or_default();
@@ -328,14 +328,14 @@ impl Process {
     }
 
     /// Where the processes of a group run, as far as all of them know it.
-    pub(crate) fn whereabouts(&self, group: &Group) -> Vec<Whereabouts> {
+    pub(crate) fn whereabouts(&self, group: &Group) -> Vec<ProcessLocation> {
         let map = &self.started().map;
         let place = |GateId(rank): GateId| {
             let above = map.switches(rank);
             let inside = map.parts(rank).map(Parts::path);
             let machine = std::iter::once(map.node(rank));
             let path = above.iter().copied().chain(machine).chain(inside.into_iter().flatten());
-            Whereabouts { path: path.collect(), machine: above.len() }
+            ProcessLocation { path: path.collect(), machine: above.len() }
         };
         group.gates().map(place).collect()
     }
@@ -400,17 +400,17 @@ impl Process {
     }
 
     #[inline(always)]
-    fn started(&self) -> &Started {
+    fn started(&self) -> &InitializedProcess {
         self.started.get().expect("MPI is initialized")
     }
 
     /// Serves this in each round of progress from now on.
-    pub fn serve_in_progress(&self, served: Rc<dyn Served>) {
+    pub fn serve_in_progress(&self, served: Rc<dyn RequestService>) {
         self.served.borrow_mut().push(served);
     }
 
     /// Serves it no longer.
-    pub fn serve_no_longer(&self, served: &dyn Served) {
+    pub fn serve_no_longer(&self, served: &dyn RequestService) {
         self.served.borrow_mut().retain(|other| !std::ptr::addr_eq(Rc::as_ptr(other), served));
     }
 

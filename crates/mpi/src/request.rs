@@ -9,33 +9,33 @@ use engine::{Outcome, RequestId};
 use memory::Buffer;
 use runtime::Runtime;
 
-use crate::collective::Underway;
+use crate::collective::ActiveCollective;
 use crate::communicator::Communicator;
-use crate::native::{Packing, Unpacking};
+use crate::native::{PackedReceive, PackedSend};
 use crate::partitioned::Partitioned;
-use crate::point_to_point::{Destination, SendMode, Source};
+use crate::point_to_point::{Destination, MessageSource, SendMode};
 use crate::process::Process;
-use crate::status::Status;
+use crate::status::MessageStatus;
 
 /// An operation of the program.
 #[derive(Debug)]
 pub enum Request {
     /// A send or receive underway.
-    Transfer(Transfer),
+    Transfer(EngineTransfer),
     /// Complete from the beginning, or since its status was taken: with the empty status.
     Done,
     /// A receive from no process.
     OfNull,
     /// A collective operation that was begun.
-    Collective(Rc<Underway>),
+    Collective(Rc<ActiveCollective>),
     /// A one-sided operation (section 12.3.5).
     OneSided(Rc<dyn OneSided>),
     /// A partitioned operation that was started.
     Partitioned(Rc<Partitioned>),
     /// A packed message that was ended and is on its way.
-    Packing(Rc<Packing>),
+    Packing(Rc<PackedSend>),
     /// A packed message that was ended and is still arriving.
-    Unpacking(Rc<Unpacking>),
+    Unpacking(Rc<PackedReceive>),
     /// A persistent operation (sections 3.9, 4.2 and 6.13), active or not.
     Persistent(Box<Persistent>),
 }
@@ -46,29 +46,29 @@ pub trait OneSided: fmt::Debug {
     fn is_complete(&self, process: &Process) -> bool;
 
     /// The status of the request, when it is complete.
-    fn status(&self) -> Status;
+    fn status(&self) -> MessageStatus;
 }
 
 /// A send or receive that the engine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transfer {
+pub struct EngineTransfer {
     id: RequestId,
     receives: bool,
 }
 
 /// What is known of a transfer that may be complete.
 #[derive(Debug)]
-pub enum Settled {
+pub enum TransferCompletion {
     /// There is no such transfer any more.
     Unknown,
     /// It is not complete.
     Underway,
     /// It was complete; it is gone now.
-    Over(Status),
+    Over(MessageStatus),
 }
 
 /// Many transfers are looked at; no progress is made meanwhile.
-pub struct Look<'a>(RefMut<'a, Runtime>);
+pub struct TransferScan<'a>(RefMut<'a, Runtime>);
 
 /// The arguments of a persistent operation, and the operation that they were last started as.
 #[derive(Debug)]
@@ -81,8 +81,8 @@ pub struct Persistent {
 #[derive(Clone, Debug)]
 pub(crate) enum PersistentOperation {
     Send { mode: SendMode, destination: Destination, tag: i32, buffer: Buffer },
-    Receive { source: Source, tag: Option<i32>, buffer: Buffer },
-    Collective(Rc<Underway>),
+    Receive { source: MessageSource, tag: Option<i32>, buffer: Buffer },
+    Collective(Rc<ActiveCollective>),
     Partitioned(Rc<Partitioned>),
 }
 
@@ -95,7 +95,7 @@ impl Request {
         Request::Persistent(Box::new(Persistent { operation, communicator, active: None }))
     }
 
-    pub(crate) fn persistent_collective(operation: Rc<Underway>) -> Self {
+    pub(crate) fn persistent_collective(operation: Rc<ActiveCollective>) -> Self {
         let communicator = Rc::clone(operation.communicator());
         Self::persistent(PersistentOperation::Collective(operation), &communicator)
     }
@@ -123,7 +123,7 @@ impl Request {
     }
 }
 
-impl Transfer {
+impl EngineTransfer {
     #[inline]
     pub(crate) fn new(id: RequestId, receives: bool) -> Self {
         Self { id, receives }
@@ -149,33 +149,35 @@ impl Transfer {
     }
 }
 
-impl Look<'_> {
+impl TransferScan<'_> {
     /// Whether somebody may still ask for a transfer.
     #[inline]
-    pub fn is_known(&self, transfer: Transfer) -> bool {
+    pub fn is_known(&self, transfer: EngineTransfer) -> bool {
         self.0.is_known(transfer.id)
     }
 
     /// Whether a transfer is complete; also true when it is gone.
     #[inline]
-    pub fn is_complete(&self, transfer: Transfer) -> bool {
+    pub fn is_complete(&self, transfer: EngineTransfer) -> bool {
         self.0.is_complete(transfer.id)
     }
 
     /// Forgets a transfer whose status nobody asks for, if it is complete and has nothing to tell;
     /// whether it was.
     #[inline]
-    pub fn forget_if_fine(&mut self, transfer: Transfer) -> bool {
+    pub fn forget_if_fine(&mut self, transfer: EngineTransfer) -> bool {
         self.0.forget_if_fine(transfer.id)
     }
 
     /// Takes the status of a transfer, if it is complete.
     #[inline]
-    pub fn settle(&mut self, transfer: Transfer) -> Settled {
+    pub fn settle(&mut self, transfer: EngineTransfer) -> TransferCompletion {
         match self.0.settle(transfer.id) {
-            engine::Settled::Unknown => Settled::Unknown,
-            engine::Settled::Underway => Settled::Underway,
-            engine::Settled::Over(outcome) => Settled::Over(status_of(transfer, outcome)),
+            engine::Completion::Unknown => TransferCompletion::Unknown,
+            engine::Completion::Underway => TransferCompletion::Underway,
+            engine::Completion::Over(outcome) => {
+                TransferCompletion::Over(status_of(transfer, outcome))
+            }
         }
     }
 }
@@ -183,20 +185,20 @@ impl Look<'_> {
 impl Process {
     /// Looks at transfers. To be dropped before anything else is asked of the process.
     #[inline]
-    pub fn look_at_transfers(&self) -> Look<'_> {
-        Look(self.runtime())
+    pub fn look_at_transfers(&self) -> TransferScan<'_> {
+        TransferScan(self.runtime())
     }
 
     /// Makes progress until a transfer is complete, or gone.
     #[inline]
-    pub fn await_transfer(&self, transfer: Transfer) {
+    pub fn await_transfer(&self, transfer: EngineTransfer) {
         self.wait_till_complete(transfer.id);
     }
 
     /// The transfer in a place, if there is one.
-    pub fn transfer_at(&self, place: u32, receives: bool) -> Option<Transfer> {
+    pub fn transfer_at(&self, place: u32, receives: bool) -> Option<EngineTransfer> {
         let id = self.look(|runtime| runtime.request_at(place))??;
-        Some(Transfer { id, receives })
+        Some(EngineTransfer { id, receives })
     }
 
     /// Whether a request is complete (or inactive); makes no progress.
@@ -219,7 +221,7 @@ impl Process {
     /// Waits for a request and takes its status; a persistent one becomes inactive, another one is
     /// spent.
     #[inline]
-    pub fn wait(&self, request: &mut Request) -> Status {
+    pub fn wait(&self, request: &mut Request) -> MessageStatus {
         if let Request::Transfer(transfer) = request {
             let outcome = self.wait_for(transfer.id);
             let status = status_of(*transfer, outcome);
@@ -233,7 +235,7 @@ impl Process {
     /// Makes one round of progress and, if the request is complete, takes its status as
     /// [`wait`](Self::wait) does.
     #[inline]
-    pub fn test(&self, request: &mut Request) -> Option<Status> {
+    pub fn test(&self, request: &mut Request) -> Option<MessageStatus> {
         if !self.is_ready(request) {
             self.progress();
             if !self.is_ready(request) {
@@ -246,7 +248,7 @@ impl Process {
     /// Takes the status of a request, as [`wait`](Self::wait) does, if it is complete; makes no
     /// progress.
     #[inline]
-    pub fn take_if_ready(&self, request: &mut Request) -> Option<Status> {
+    pub fn take_if_ready(&self, request: &mut Request) -> Option<MessageStatus> {
         if let Request::Transfer(transfer) = request {
             let outcome = self.runtime().take(transfer.id)?;
             let status = status_of(*transfer, outcome);
@@ -261,7 +263,7 @@ impl Process {
     /// # Panics
     /// If it is not.
     #[inline]
-    pub fn take_status(&self, request: &mut Request) -> Status {
+    pub fn take_status(&self, request: &mut Request) -> MessageStatus {
         match request {
             Request::Transfer(transfer) => {
                 let outcome = self.runtime().take(transfer.id).expect("the request is complete");
@@ -269,8 +271,8 @@ impl Process {
                 *request = Request::Done;
                 status
             }
-            Request::Done => Status::EMPTY,
-            Request::OfNull => Status::OF_NULL,
+            Request::Done => MessageStatus::EMPTY,
+            Request::OfNull => MessageStatus::OF_NULL,
             Request::Collective(operation) => {
                 assert!(operation.is_complete(), "the request is complete");
                 let status = operation.status();
@@ -293,7 +295,7 @@ impl Process {
             Request::Packing(message) => {
                 assert!(message.is_complete(self), "the request is complete");
                 *request = Request::Done;
-                Status::EMPTY
+                MessageStatus::EMPTY
             }
             Request::Unpacking(message) => {
                 assert!(message.is_complete(), "the request is complete");
@@ -302,7 +304,7 @@ impl Process {
                 status
             }
             Request::Persistent(persistent) => match persistent.active.take() {
-                None => Status::EMPTY,
+                None => MessageStatus::EMPTY,
                 Some(mut active) => self.take_status(&mut active),
             },
         }
@@ -310,23 +312,23 @@ impl Process {
 
     /// The status of a complete request, which stays as it is; `None` while it is underway
     /// (`MPI_Request_get_status`).
-    pub fn status(&self, request: &Request) -> Option<Status> {
+    pub fn status(&self, request: &Request) -> Option<MessageStatus> {
         match request {
             Request::Transfer(transfer) => {
                 let outcome = self.runtime().outcome(transfer.id)?;
                 Some(status_of(*transfer, outcome))
             }
-            Request::Done => Some(Status::EMPTY),
-            Request::OfNull => Some(Status::OF_NULL),
+            Request::Done => Some(MessageStatus::EMPTY),
+            Request::OfNull => Some(MessageStatus::OF_NULL),
             Request::Collective(operation) => operation.is_complete().then(|| operation.status()),
             Request::OneSided(operation) => operation.is_complete(self).then(|| operation.status()),
             Request::Partitioned(operation) => {
                 operation.is_complete(self).then(|| operation.status())
             }
-            Request::Packing(message) => message.is_complete(self).then_some(Status::EMPTY),
+            Request::Packing(message) => message.is_complete(self).then_some(MessageStatus::EMPTY),
             Request::Unpacking(message) => message.is_complete().then(|| message.status()),
             Request::Persistent(persistent) => match &persistent.active {
-                None => Some(Status::EMPTY),
+                None => Some(MessageStatus::EMPTY),
                 Some(active) => self.status(active),
             },
         }
@@ -447,6 +449,10 @@ impl Process {
 }
 
 #[inline]
-fn status_of(transfer: Transfer, outcome: Outcome) -> Status {
-    if transfer.receives { Status::of_receive(outcome) } else { Status::of_send(outcome) }
+fn status_of(transfer: EngineTransfer, outcome: Outcome) -> MessageStatus {
+    if transfer.receives {
+        MessageStatus::of_receive(outcome)
+    } else {
+        MessageStatus::of_send(outcome)
+    }
 }

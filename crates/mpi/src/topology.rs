@@ -19,28 +19,28 @@ use collectives::neighborhood::Neighborhood;
 pub use cartesian::{Cartesian, Dimension};
 pub use creation::refuse_intercommunicator;
 pub use distributed::{DistributedGraph, Neighbors, WeightedEdge, edge_count, edges_of_lists};
-pub use graph::Graph;
-pub(crate) use reordering::Whereabouts;
-pub(crate) use surroundings::Surroundings;
+pub use graph::GraphTopology;
+pub(crate) use reordering::ProcessLocation;
+pub(crate) use surroundings::LocalTopology;
 
 /// The topology of a communicator.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Topology {
+pub enum CommunicatorTopology {
     /// A grid.
     Cartesian(Cartesian),
     /// A graph that all processes know.
-    Graph(Graph),
+    Graph(GraphTopology),
     /// A graph of which each process knows its neighbours.
     Distributed(DistributedGraph),
 }
 
-impl Topology {
+impl CommunicatorTopology {
     /// The edges of the process with this rank, as neighbourhood collectives use them.
     pub fn neighborhood(&self, rank: u32) -> Neighborhood {
         match self {
-            Topology::Cartesian(grid) => grid.neighborhood(rank),
-            Topology::Graph(graph) => graph.neighborhood(rank),
-            Topology::Distributed(graph) => graph.neighborhood(),
+            CommunicatorTopology::Cartesian(grid) => grid.neighborhood(rank),
+            CommunicatorTopology::Graph(graph) => graph.neighborhood(rank),
+            CommunicatorTopology::Distributed(graph) => graph.neighborhood(),
         }
     }
 }

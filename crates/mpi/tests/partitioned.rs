@@ -9,7 +9,7 @@ use common::{bytes, content, process};
 use datatype::{Datatype, Predefined};
 use memory::Buffer;
 use mpi::collective::EqualBlocks;
-use mpi::{Partitions, Process, Request, Source};
+use mpi::{MessageSource, Partitions, Process, Request};
 
 const BYTES: usize = 60;
 
@@ -51,7 +51,7 @@ fn a_partition_arrives_when_all_that_it_overlaps_are_ready() {
                 }
                 process.wait(&mut send);
                 let status = process.wait(&mut receive);
-                assert_eq!((status.source, status.tag), (Source::Rank(0), Some(5)));
+                assert_eq!((status.source, status.tag), (MessageSource::Rank(0), Some(5)));
                 assert_eq!((status.bytes, status.error), (BYTES as u64, None));
                 assert_eq!(content(&into), data);
             }
@@ -93,6 +93,6 @@ fn nobody_is_always_ready_and_there() {
         assert!(process.has_arrived(receive.partitioned().unwrap(), part).unwrap());
     }
     process.wait(&mut send);
-    assert_eq!(process.wait(&mut receive).source, Source::Null);
+    assert_eq!(process.wait(&mut receive).source, MessageSource::Null);
     assert!(process.partitioned_send_init(world, Some(1), 0, partitions()).is_err());
 }

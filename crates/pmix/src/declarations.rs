@@ -187,13 +187,13 @@ impl Functions {
     ///
     /// # Safety
     /// What the library calls by these names must have these types.
-    pub(crate) unsafe fn of(library: &sys::library::Library) -> Result<Self, &'static str> {
+    pub(crate) unsafe fn of(library: &sys::library::LoadedLibrary) -> Result<Self, &'static str> {
         /// The function of that name as the type that is expected.
         ///
         /// # Safety
         /// `F` is the type of the function.
         unsafe fn find<F>(
-            library: &sys::library::Library,
+            library: &sys::library::LoadedLibrary,
             name: &'static CStr,
         ) -> Result<F, &'static str> {
             const { assert!(mem::size_of::<F>() == mem::size_of::<NonNull<c_void>>()) };

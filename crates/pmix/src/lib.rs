@@ -87,7 +87,7 @@ impl Library {
     pub fn load(path: &Path) -> Result<Self, Error> {
         // SAFETY: libpmix does nothing when it is loaded; whoever may choose the path by variables
         // may also choose the program.
-        let library = unsafe { sys::library::Library::open(path) };
+        let library = unsafe { sys::library::LoadedLibrary::open(path) };
         let library = library.map_err(|cause| Error::new(cause.to_string()))?;
         // SAFETY: a library of this name has these functions with these types.
         match unsafe { Functions::of(&library) } {

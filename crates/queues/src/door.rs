@@ -1,12 +1,12 @@
 //! The door of the library, below the level at which threads call all at once.
 //!
 //! The program goes in and out with every call, and pays two plain stores and a look for it. While
-//! it is outside, one guest may come in: the helper that makes progress for it. The guest pays for
+//! it is outside, its helper may come in, which makes progress for it. The helper pays for
 //! the barriers of both sides, by making all threads of the process pass one between what it says
-//! and what it looks at. The program waits for a guest only while that is inside, or just looks
-//! whether it may be; and it sleeps meanwhile, so that the guest gets the core.
+//! and what it looks at. The program waits for a helper only while that is inside, or just looks
+//! whether it may be; and it sleeps meanwhile, so that the helper gets the core.
 //!
-//! A guest that sleeps until something happens rests at the door: it goes on without another barrier,
+//! A helper that sleeps until something happens rests at the door: it goes on without another barrier,
 //! unless the program has been inside meanwhile, which puts it out by one exchange.
 //!
 //! The program can leave a note for itself when it goes: then it sees how long it has been away.
@@ -15,13 +15,13 @@ use std::fmt;
 
 use crate::primitive::{AtomicU32, AtomicU64, Ordering};
 
-/// Who is inside: the program, or its guest, or nobody.
+/// Who is inside: the program, or its helper, or nobody.
 #[derive(Default)]
 pub struct Door {
     /// Counts the program's steps over the threshold: odd while it is inside. Written by it alone.
-    steps: Line<AtomicU32>,
-    /// What the guest does. Written by the guest, and by a program that waits for it or leaves a note.
-    guest: Line<AtomicU32>,
+    steps: ProgramLine<AtomicU32>,
+    /// What the helper does. Written by the helper, and by a program that waits for it or leaves a note.
+    helper: ProgramLine<AtomicU32>,
     /// The time at which the program left the last note, and how often it was away for long after one.
     noted: AtomicU64,
     absences: AtomicU32,
@@ -30,7 +30,7 @@ pub struct Door {
 /// Keeps what the program writes with each call apart from what it only looks at.
 #[derive(Default)]
 #[repr(align(64))]
-struct Line<T>(T);
+struct ProgramLine<T>(T);
 
 /// What doors and locks need of the system.
 pub trait Threads {
@@ -55,38 +55,38 @@ pub trait Threads {
     }
 }
 
-/// The guest is outside.
+/// The helper is outside.
 const AWAY: u32 = 0;
-/// The guest is inside, or looks whether it may be.
+/// The helper is inside, or looks whether it may be.
 const HERE: u32 = 1;
 /// The same, and the program sleeps until it has left.
 const AWAITED: u32 = 2;
-/// The guest sleeps at the door, and has left nothing half done: the program may put it out.
+/// The helper sleeps at the door, and has left nothing half done: the program may put it out.
 const RESTING: u32 = 3;
-/// There is no guest; the program has left itself a note.
+/// There is no helper; the program has left itself a note.
 const NOTED: u32 = 4;
 
 /// A program that comes back after so many nanoseconds was away for long.
 const ABSENCE: u64 = 20_000;
 
-/// How often the program looks whether the guest has left before it sleeps.
+/// How often the program looks whether the helper has left before it sleeps.
 const LOOKS: u32 = if cfg!(loom) { 1 } else { 200 };
 
 /// The program is inside as long as this is there.
-pub struct Visit<'a> {
+pub struct ProgramInside<'a> {
     door: &'a Door,
     /// The count of steps once it is over; none inside of another visit.
     after: Option<u32>,
 }
 
-/// The guest is inside as long as this is there.
-pub struct Guest<'a, T: Threads> {
+/// The helper is inside as long as this is there.
+pub struct HelperInside<'a, T: Threads> {
     door: &'a Door,
     threads: &'a T,
 }
 
-/// The guest rests at the door as long as this is there, unless the program puts it out.
-pub struct Resting<'a, T: Threads> {
+/// The helper rests at the door as long as this is there, unless the program puts it out.
+pub struct HelperAtDoor<'a, T: Threads> {
     door: &'a Door,
     threads: &'a T,
 }
@@ -94,33 +94,33 @@ pub struct Resting<'a, T: Threads> {
 impl Door {
     /// The program goes in. Functions of the program that the library calls may go in again.
     #[inline(always)]
-    pub fn enter(&self, threads: &impl Threads) -> Visit<'_> {
+    pub fn enter(&self, threads: &impl Threads) -> ProgramInside<'_> {
         self.enter_if(true, threads)
     }
 
     /// The same, if this is the door for it; otherwise nothing happens, now and when it leaves.
     #[inline(always)]
-    pub fn enter_if(&self, condition: bool, threads: &impl Threads) -> Visit<'_> {
+    pub fn enter_if(&self, condition: bool, threads: &impl Threads) -> ProgramInside<'_> {
         let steps = self.steps.0.load(Ordering::Relaxed);
         let is_outermost = condition && steps.is_multiple_of(2);
         if is_outermost {
             self.steps.0.store(steps.wrapping_add(1), Ordering::Relaxed);
             light_barrier();
-            if self.guest.0.load(Ordering::Acquire) != AWAY {
+            if self.helper.0.load(Ordering::Acquire) != AWAY {
                 self.wait_for_guest(threads);
             }
         }
-        Visit { door: self, after: is_outermost.then(|| steps.wrapping_add(2)) }
+        ProgramInside { door: self, after: is_outermost.then(|| steps.wrapping_add(2)) }
     }
 
     #[cold]
     fn wait_for_guest(&self, threads: &impl Threads) {
         for look in 0_u32.. {
-            match self.guest.0.load(Ordering::Acquire) {
+            match self.helper.0.load(Ordering::Acquire) {
                 AWAY => return,
                 state @ (RESTING | NOTED) => {
                     let (taken, seen) = (Ordering::Acquire, Ordering::Relaxed);
-                    let emptied = self.guest.0.compare_exchange(state, AWAY, taken, seen).is_ok();
+                    let emptied = self.helper.0.compare_exchange(state, AWAY, taken, seen).is_ok();
                     if emptied && state == NOTED {
                         self.read_note(threads);
                     }
@@ -128,19 +128,19 @@ impl Door {
                 HERE if look < LOOKS => std::hint::spin_loop(),
                 HERE => {
                     let order = Ordering::Relaxed;
-                    let _ = self.guest.0.compare_exchange(HERE, AWAITED, order, order);
+                    let _ = self.helper.0.compare_exchange(HERE, AWAITED, order, order);
                 }
-                _ => threads.sleep(&self.guest.0, AWAITED),
+                _ => threads.sleep(&self.helper.0, AWAITED),
             }
         }
     }
 
-    /// The program, which is inside and has no guest, wants to know when it comes back.
+    /// The program, which is inside and has no helper, wants to know when it comes back.
     pub fn leave_note(&self, threads: &impl Threads) {
         self.noted.store(threads.now(), Ordering::Relaxed);
         let order = Ordering::Relaxed;
-        // If there is a guest just now, that sees for itself that the program stays away.
-        let _ = self.guest.0.compare_exchange(AWAY, NOTED, order, order);
+        // If there is a helper just now, that sees for itself that the program stays away.
+        let _ = self.helper.0.compare_exchange(AWAY, NOTED, order, order);
     }
 
     fn read_note(&self, threads: &impl Threads) {
@@ -159,21 +159,24 @@ impl Door {
         self.steps.0.load(Ordering::Relaxed)
     }
 
-    /// The guest goes in, unless the program is inside. There is one guest.
-    pub fn try_enter_as_guest<'a, T: Threads>(&'a self, threads: &'a T) -> Option<Guest<'a, T>> {
+    /// The helper goes in, unless the program is inside. There is one helper.
+    pub fn try_enter_as_helper<'a, T: Threads>(
+        &'a self,
+        threads: &'a T,
+    ) -> Option<HelperInside<'a, T>> {
         if !self.steps().is_multiple_of(2) {
             return None;
         }
-        self.guest.0.swap(HERE, Ordering::Relaxed);
+        self.helper.0.swap(HERE, Ordering::Relaxed);
         threads.pass_barrier();
-        let guest = Guest { door: self, threads };
-        // Either the program saw the guest, and waits, or it is seen here.
-        self.steps.0.load(Ordering::Acquire).is_multiple_of(2).then_some(guest)
+        let helper = HelperInside { door: self, threads };
+        // Either the program saw the helper, and waits, or it is seen here.
+        self.steps.0.load(Ordering::Acquire).is_multiple_of(2).then_some(helper)
     }
 }
 
 /// What the program did before comes before what it does next, for its own processor, and for a
-/// guest's that makes it pass a barrier.
+/// helper's that makes it pass a barrier.
 #[inline(always)]
 fn light_barrier() {
     #[cfg(not(loom))]
@@ -183,7 +186,7 @@ fn light_barrier() {
     loom::sync::atomic::fence(Ordering::SeqCst);
 }
 
-impl Drop for Visit<'_> {
+impl Drop for ProgramInside<'_> {
     #[inline(always)]
     fn drop(&mut self) {
         if let Some(after) = self.after {
@@ -192,45 +195,45 @@ impl Drop for Visit<'_> {
     }
 }
 
-impl<'a, T: Threads> Guest<'a, T> {
-    /// Whether the program waits outside for the guest to leave.
+impl<'a, T: Threads> HelperInside<'a, T> {
+    /// Whether the program waits outside for the helper to leave.
     pub fn is_awaited(&self) -> bool {
         !self.door.steps().is_multiple_of(2)
     }
 
     /// Rests at the door; none if the program waits outside.
-    pub fn rest(self) -> Option<Resting<'a, T>> {
-        let Guest { door, threads } = self;
+    pub fn rest(self) -> Option<HelperAtDoor<'a, T>> {
+        let HelperInside { door, threads } = self;
         let (given, seen) = (Ordering::Release, Ordering::Relaxed);
-        door.guest.0.compare_exchange(HERE, RESTING, given, seen).ok()?;
+        door.helper.0.compare_exchange(HERE, RESTING, given, seen).ok()?;
         std::mem::forget(self);
-        Some(Resting { door, threads })
+        Some(HelperAtDoor { door, threads })
     }
 }
 
-impl<'a, T: Threads> Resting<'a, T> {
+impl<'a, T: Threads> HelperAtDoor<'a, T> {
     /// Goes on, unless the program has been inside meanwhile.
-    pub fn resume(self) -> Option<Guest<'a, T>> {
-        let Resting { door, threads } = self;
+    pub fn resume(self) -> Option<HelperInside<'a, T>> {
+        let HelperAtDoor { door, threads } = self;
         std::mem::forget(self);
         let (taken, seen) = (Ordering::Acquire, Ordering::Relaxed);
-        door.guest.0.compare_exchange(RESTING, HERE, taken, seen).ok()?;
-        // Since the barrier of its entry the program has found the guest there each time.
-        Some(Guest { door, threads })
+        door.helper.0.compare_exchange(RESTING, HERE, taken, seen).ok()?;
+        // Since the barrier of its entry the program has found the helper there each time.
+        Some(HelperInside { door, threads })
     }
 }
 
-impl<T: Threads> Drop for Resting<'_, T> {
+impl<T: Threads> Drop for HelperAtDoor<'_, T> {
     fn drop(&mut self) {
         let (given, seen) = (Ordering::Release, Ordering::Relaxed);
-        let _ = self.door.guest.0.compare_exchange(RESTING, AWAY, given, seen);
+        let _ = self.door.helper.0.compare_exchange(RESTING, AWAY, given, seen);
     }
 }
 
-impl<T: Threads> Drop for Guest<'_, T> {
+impl<T: Threads> Drop for HelperInside<'_, T> {
     fn drop(&mut self) {
-        if self.door.guest.0.swap(AWAY, Ordering::Release) == AWAITED {
-            self.threads.wake(&self.door.guest.0);
+        if self.door.helper.0.swap(AWAY, Ordering::Release) == AWAITED {
+            self.threads.wake(&self.door.helper.0);
         }
     }
 }
@@ -277,40 +280,41 @@ mod tests {
         let door = Door::default();
         let outer = door.enter(&Here);
         drop(door.enter(&Here));
-        assert!(door.try_enter_as_guest(&Here).is_none());
+        assert!(door.try_enter_as_helper(&Here).is_none());
         drop(outer);
         assert_eq!(door.steps(), 2);
-        assert!(door.try_enter_as_guest(&Here).is_some());
+        assert!(door.try_enter_as_helper(&Here).is_some());
     }
 
     #[test]
     fn the_program_waits_for_a_guest_that_is_inside() {
         let (door, left) = (Door::default(), AtomicBool::new(false));
-        let guest = door.try_enter_as_guest(&Here).expect("nobody is inside");
+        let helper = door.try_enter_as_helper(&Here).expect("nobody is inside");
         thread::scope(|scope| {
             scope.spawn(|| {
                 let _visit = door.enter(&Here);
                 assert!(left.load(Ordering::Acquire));
             });
-            while !guest.is_awaited() {
+            while !helper.is_awaited() {
                 thread::yield_now();
             }
             left.store(true, Ordering::Release);
-            drop(guest);
+            drop(helper);
         });
     }
 
     #[test]
     fn a_guest_that_rests_is_put_out_by_the_program() {
         let door = Door::default();
-        let rest =
-            || door.try_enter_as_guest(&Here).and_then(Guest::rest).expect("nobody is inside");
+        let rest = || {
+            door.try_enter_as_helper(&Here).and_then(HelperInside::rest).expect("nobody is inside")
+        };
         assert!(rest().resume().is_some());
         let resting = rest();
         drop(door.enter(&Here));
         assert!(resting.resume().is_none());
         drop(rest());
-        assert_eq!(door.guest.0.load(Ordering::Relaxed), AWAY);
+        assert_eq!(door.helper.0.load(Ordering::Relaxed), AWAY);
     }
 
     #[test]
@@ -362,9 +366,10 @@ mod models {
 
     impl House {
         fn new() -> Self {
-            let (steps, guest) = (Line(AtomicU32::new(0)), Line(AtomicU32::new(AWAY)));
+            let (steps, helper) =
+                (ProgramLine(AtomicU32::new(0)), ProgramLine(AtomicU32::new(AWAY)));
             let (noted, absences) = (AtomicU64::new(0), AtomicU32::new(0));
-            Self { door: Door { steps, guest, noted, absences }, inside: UnsafeCell::new(0) }
+            Self { door: Door { steps, helper, noted, absences }, inside: UnsafeCell::new(0) }
         }
 
         /// By whoever is inside.
@@ -380,7 +385,7 @@ mod models {
             let house = Arc::new(House::new());
             let other = Arc::clone(&house);
             let helper = thread::spawn(move || {
-                if let Some(_guest) = other.door.try_enter_as_guest(&Model) {
+                if let Some(_guest) = other.door.try_enter_as_helper(&Model) {
                     other.change();
                 }
             });
@@ -398,9 +403,9 @@ mod models {
             let house = Arc::new(House::new());
             let other = Arc::clone(&house);
             let helper = thread::spawn(move || {
-                let Some(guest) = other.door.try_enter_as_guest(&Model) else { return };
+                let Some(helper) = other.door.try_enter_as_helper(&Model) else { return };
                 other.change();
-                if let Some(_guest) = guest.rest().and_then(Resting::resume) {
+                if let Some(_guest) = helper.rest().and_then(HelperAtDoor::resume) {
                     other.change();
                 }
             });

@@ -10,7 +10,7 @@ use crate::primitive::Ordering;
 use crate::ring::{FILLER, Place, lines_for, pack_header, packet_bytes_max};
 
 /// The sender's end of a lane.
-pub struct Producer {
+pub struct LaneProducer {
     place: Place,
     sender: u32,
     /// Lines published since the beginning.
@@ -22,13 +22,13 @@ pub struct Producer {
 
 // SAFETY: one value is used by one thread at a time (`&mut self`), and the consumer may be in
 // another thread or process.
-unsafe impl Send for Producer {}
+unsafe impl Send for LaneProducer {}
 
-impl Producer {
+impl LaneProducer {
     /// The producer of a new lane, named `sender`, a number below 2^24.
     ///
     /// # Safety
-    /// As for [`crate::ring::Producer::new`], and this is the only producer that there ever is.
+    /// As for [`crate::ring::RingProducer::new`], and this is the only producer that there ever is.
     pub unsafe fn new(memory: NonNull<u8>, lines: usize, sender: u32) -> Self {
         assert!(sender < 1 << 24, "sender {sender} does not fit the header");
         // SAFETY: passed on to the caller.
@@ -36,7 +36,7 @@ impl Producer {
         Self { place, sender, tail: 0, known_head: 0, burst: 0 }
     }
 
-    /// As [`crate::ring::Producer::push`].
+    /// As [`crate::ring::RingProducer::push`].
     ///
     /// # Panics
     /// If `length` is more than [`packet_bytes_max`].
@@ -111,12 +111,12 @@ mod tests {
 
     use crate::ring::Consumer;
     use crate::ring::tests::{
-        Arena, Push, SENDER, check_as_queue, check_longest, check_threads, operations,
+        Arena, PushPacket, SENDER, check_as_queue, check_longest, check_threads, operations,
     };
 
-    impl Push for Producer {
+    impl PushPacket for LaneProducer {
         fn push(&mut self, length: usize, fill: impl FnOnce(&mut [u8])) -> bool {
-            Producer::push(self, length, fill)
+            LaneProducer::push(self, length, fill)
         }
 
         fn idle(&mut self) {
@@ -132,7 +132,7 @@ mod tests {
             let mut arena = Arena::new(LINES);
             let base = arena.base();
             // SAFETY: the arena outlives both ends and is used by nothing else.
-            let ends = unsafe { (Producer::new(base, LINES, SENDER), Consumer::new(base, LINES)) };
+            let ends = unsafe { (LaneProducer::new(base, LINES, SENDER), Consumer::new(base, LINES)) };
             check_as_queue(ends, operations)?;
         }
     }
@@ -142,7 +142,7 @@ mod tests {
         let mut arena = Arena::new(LINES);
         let base = arena.base();
         // SAFETY: the arena outlives both ends and is used by nothing else.
-        let ends = unsafe { (Producer::new(base, LINES, SENDER), Consumer::new(base, LINES)) };
+        let ends = unsafe { (LaneProducer::new(base, LINES, SENDER), Consumer::new(base, LINES)) };
         check_longest(ends, LINES);
     }
 
@@ -152,7 +152,7 @@ mod tests {
         let base = arena.base();
         // SAFETY: the arena outlives the threads and is used by the lane only.
         let (producer, consumer) =
-            unsafe { (Producer::new(base, LINES, 0), Consumer::new(base, LINES)) };
+            unsafe { (LaneProducer::new(base, LINES, 0), Consumer::new(base, LINES)) };
         check_threads(vec![producer], consumer);
     }
 }

@@ -39,7 +39,7 @@ pub enum Phase {
 
 /// Names one offer of those that were made in the same words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turn(u64);
+pub struct OfferNumber(u64);
 
 const PHASE_BITS: u32 = 3;
 const NONE: u64 = 0;
@@ -48,7 +48,7 @@ const CLAIMED: u64 = 2;
 const WRITTEN: u64 = 3;
 const FAILED: u64 = 4;
 
-impl Turn {
+impl OfferNumber {
     fn word(self, phase: u64) -> u64 {
         self.0 << PHASE_BITS | phase
     }
@@ -57,8 +57,8 @@ impl Turn {
 impl Offer {
     /// The owner's, where its last offer is over: offers the place that two words name, for up to
     /// `length` bytes.
-    pub fn open(&self, label: MessageLabel, length: u64, into: [u64; 2]) -> Turn {
-        let turn = Turn((self.state.load(Ordering::Relaxed) >> PHASE_BITS) + 1);
+    pub fn open(&self, label: MessageLabel, length: u64, into: [u64; 2]) -> OfferNumber {
+        let turn = OfferNumber((self.state.load(Ordering::Relaxed) >> PHASE_BITS) + 1);
         self.flow.store(label.flow, Ordering::Relaxed);
         self.tag.store(label.tag.cast_unsigned(), Ordering::Relaxed);
         self.sequence.store(label.sequence, Ordering::Relaxed);
@@ -70,14 +70,14 @@ impl Offer {
     }
 
     /// The owner's: takes the offer back; whether nobody had claimed it.
-    pub fn take_back(&self, turn: Turn) -> bool {
+    pub fn take_back(&self, turn: OfferNumber) -> bool {
         let (before, after) = (turn.word(OPEN), turn.word(NONE));
         let (done, seen) = (Ordering::Acquire, Ordering::Relaxed);
         self.state.compare_exchange(before, after, done, seen).is_ok()
     }
 
     /// The owner's: how far it is.
-    pub fn phase(&self, turn: Turn) -> Phase {
+    pub fn phase(&self, turn: OfferNumber) -> Phase {
         let word = self.state.load(Ordering::Acquire);
         match word & ((1 << PHASE_BITS) - 1) {
             _ if word >> PHASE_BITS != turn.0 => Phase::Over,
@@ -94,9 +94,9 @@ impl Offer {
         self.find(label, length).is_some()
     }
 
-    fn find(&self, label: MessageLabel, length: u64) -> Option<(Turn, [u64; 2])> {
+    fn find(&self, label: MessageLabel, length: u64) -> Option<(OfferNumber, [u64; 2])> {
         let word = self.state.load(Ordering::Acquire);
-        let turn = Turn(word >> PHASE_BITS);
+        let turn = OfferNumber(word >> PHASE_BITS);
         let offered = MessageLabel {
             flow: self.flow.load(Ordering::Relaxed),
             tag: self.tag.load(Ordering::Relaxed).cast_signed(),
@@ -108,7 +108,7 @@ impl Offer {
     }
 
     /// The sender's: claims it for a message of so many bytes; the place to which these belong.
-    pub fn claim(&self, label: MessageLabel, length: u64) -> Option<(Turn, [u64; 2])> {
+    pub fn claim(&self, label: MessageLabel, length: u64) -> Option<(OfferNumber, [u64; 2])> {
         let (turn, into) = self.find(label, length)?;
         // What was read belongs to this turn: the owner writes the words only after it has taken the
         // offer back, or the sender has ended it, and then the exchange fails.
@@ -119,7 +119,7 @@ impl Offer {
     }
 
     /// The sender's: it writes no more; whether all is written.
-    pub fn end(&self, turn: Turn, written: bool) {
+    pub fn end(&self, turn: OfferNumber, written: bool) {
         let phase = if written { WRITTEN } else { FAILED };
         self.state.store(turn.word(phase), Ordering::Release);
     }

@@ -106,7 +106,7 @@ pub(crate) fn lines_for(length: usize) -> u64 {
 }
 
 /// One sender's access to a ring.
-pub struct Producer {
+pub struct RingProducer {
     place: Place,
     sender: u32,
     known_head: u64,
@@ -114,9 +114,9 @@ pub struct Producer {
 
 // SAFETY: the ring is made for producers in different threads and processes; one value is used by
 // one thread at a time (`&mut self`).
-unsafe impl Send for Producer {}
+unsafe impl Send for RingProducer {}
 
-impl Producer {
+impl RingProducer {
     /// Access for the sender named `sender`, a number below 2^24.
     ///
     /// # Safety
@@ -195,7 +195,7 @@ impl Consumer {
     /// The consumer of a new ring.
     ///
     /// # Safety
-    /// As for [`Producer::new`], and this is the only consumer.
+    /// As for [`RingProducer::new`], and this is the only consumer.
     pub unsafe fn new(memory: NonNull<u8>, lines: usize) -> Self {
         // SAFETY: passed on to the caller.
         let place = unsafe { Place::new(memory, lines) };
@@ -288,17 +288,17 @@ pub(crate) mod tests {
 
     /// Zeroed memory with the alignment of lines.
     pub(crate) struct Arena {
-        words: Box<[Line]>,
+        words: Box<[RingLine]>,
     }
 
     #[repr(align(64))]
     #[derive(Clone, Copy)]
-    struct Line(#[allow(dead_code)] [u8; LINE_BYTES]);
+    struct RingLine(#[allow(dead_code)] [u8; LINE_BYTES]);
 
     impl Arena {
         pub(crate) fn new(lines: usize) -> Self {
             let count = memory_bytes(lines) / LINE_BYTES;
-            Self { words: vec![Line([0; LINE_BYTES]); count].into_boxed_slice() }
+            Self { words: vec![RingLine([0; LINE_BYTES]); count].into_boxed_slice() }
         }
 
         pub(crate) fn base(&mut self) -> NonNull<u8> {
@@ -312,48 +312,48 @@ pub(crate) mod tests {
     }
 
     /// What the ring's producer and the lane's have in common.
-    pub(crate) trait Push {
+    pub(crate) trait PushPacket {
         fn push(&mut self, length: usize, fill: impl FnOnce(&mut [u8])) -> bool;
 
         /// There is nothing else to do.
         fn idle(&mut self) {}
     }
 
-    impl Push for Producer {
+    impl PushPacket for RingProducer {
         fn push(&mut self, length: usize, fill: impl FnOnce(&mut [u8])) -> bool {
-            Producer::push(self, length, fill)
+            RingProducer::push(self, length, fill)
         }
     }
 
     pub(crate) const SENDER: u32 = 5;
 
     #[derive(Clone, Copy, Debug)]
-    pub(crate) enum Operation {
+    pub(crate) enum RingOperation {
         Push(usize),
         Pop,
         ProducerWaits,
         ConsumerWaits,
     }
 
-    pub(crate) fn operations() -> impl Strategy<Value = Vec<Operation>> {
+    pub(crate) fn operations() -> impl Strategy<Value = Vec<RingOperation>> {
         let operation = prop_oneof![
-            4 => (0_usize..700).prop_map(Operation::Push),
-            4 => Just(Operation::Pop),
-            1 => Just(Operation::ProducerWaits),
-            1 => Just(Operation::ConsumerWaits),
+            4 => (0_usize..700).prop_map(RingOperation::Push),
+            4 => Just(RingOperation::Pop),
+            1 => Just(RingOperation::ProducerWaits),
+            1 => Just(RingOperation::ConsumerWaits),
         ];
         proptest::collection::vec(operation, 1..if cfg!(miri) { 40 } else { 400 })
     }
 
     /// Compares an empty queue with a plain one; its producer is [`SENDER`].
     pub(crate) fn check_as_queue(
-        (mut producer, mut consumer): (impl Push, Consumer),
-        operations: Vec<Operation>,
+        (mut producer, mut consumer): (impl PushPacket, Consumer),
+        operations: Vec<RingOperation>,
     ) -> Result<(), TestCaseError> {
         let mut oracle = VecDeque::new();
         for (index, operation) in operations.into_iter().enumerate() {
             match operation {
-                Operation::Push(length) => {
+                RingOperation::Push(length) => {
                     let bytes = pattern(index, length);
                     if producer.push(length, |out| out.copy_from_slice(&bytes)) {
                         oracle.push_back(bytes);
@@ -361,15 +361,15 @@ pub(crate) mod tests {
                         prop_assert!(!oracle.is_empty(), "when empty it takes any packet");
                     }
                 }
-                Operation::Pop => {
+                RingOperation::Pop => {
                     let mut seen = None;
                     let popped =
                         consumer.pop(|sender, bytes| seen = Some((sender, bytes.to_vec())));
                     prop_assert_eq!(popped, seen.is_some());
                     prop_assert_eq!(seen, oracle.pop_front().map(|bytes| (SENDER, bytes)));
                 }
-                Operation::ProducerWaits => producer.idle(),
-                Operation::ConsumerWaits => consumer.clear_passed(),
+                RingOperation::ProducerWaits => producer.idle(),
+                RingOperation::ConsumerWaits => consumer.clear_passed(),
             }
             prop_assert_eq!(consumer.is_empty(), oracle.is_empty());
         }
@@ -377,7 +377,10 @@ pub(crate) mod tests {
     }
 
     /// Wherever it stands, an empty queue of `lines` lines takes the longest packet.
-    pub(crate) fn check_longest((mut producer, mut consumer): (impl Push, Consumer), lines: usize) {
+    pub(crate) fn check_longest(
+        (mut producer, mut consumer): (impl PushPacket, Consumer),
+        lines: usize,
+    ) {
         for _ in 0..if cfg!(miri) { 5 } else { 100 } {
             assert!(producer.push(packet_bytes_max(lines), |out| out.fill(0x80)));
             assert!(consumer.pop(|_, bytes| assert_eq!(bytes.len(), packet_bytes_max(lines))));
@@ -387,7 +390,7 @@ pub(crate) mod tests {
     }
 
     /// Packets arrive whole, and those of each producer, named by its place, in order.
-    pub(crate) fn check_threads(producers: Vec<impl Push + Send>, mut consumer: Consumer) {
+    pub(crate) fn check_threads(producers: Vec<impl PushPacket + Send>, mut consumer: Consumer) {
         const EACH: usize = if cfg!(miri) { 20 } else { 20_000 };
         let packet = |sender: usize, i: usize| {
             let length = (i * 7 + sender * 13) % 300;
@@ -429,7 +432,7 @@ pub(crate) mod tests {
             let mut arena = Arena::new(LINES);
             let base = arena.base();
             // SAFETY: the arena outlives both ends and is used by nothing else.
-            let ends = unsafe { (Producer::new(base, LINES, SENDER), Consumer::new(base, LINES)) };
+            let ends = unsafe { (RingProducer::new(base, LINES, SENDER), Consumer::new(base, LINES)) };
             check_as_queue(ends, operations)?;
         }
     }
@@ -440,7 +443,7 @@ pub(crate) mod tests {
         let mut arena = Arena::new(LINES);
         let base = arena.base();
         // SAFETY: the arena outlives both ends and is used by nothing else.
-        let ends = unsafe { (Producer::new(base, LINES, SENDER), Consumer::new(base, LINES)) };
+        let ends = unsafe { (RingProducer::new(base, LINES, SENDER), Consumer::new(base, LINES)) };
         check_longest(ends, LINES);
     }
 
@@ -451,7 +454,7 @@ pub(crate) mod tests {
         let base = arena.base();
         // SAFETY: the arena outlives the threads and is used by the ring only, which has one consumer.
         let (producers, consumer): (Vec<_>, _) = unsafe {
-            let producers = (0..3).map(|sender| Producer::new(base, LINES, sender));
+            let producers = (0..3).map(|sender| RingProducer::new(base, LINES, sender));
             (producers.collect(), Consumer::new(base, LINES))
         };
         check_threads(producers, consumer);

@@ -8,10 +8,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use queues::door::Threads;
-pub use queues::door::{Door, Guest, Resting, Visit};
+pub use queues::door::{Door, HelperAtDoor, HelperInside, ProgramInside};
 use sys::{cores, futex, membarrier};
 
-use crate::waiting::Kernel;
+use crate::waiting::WaitingSystem;
 
 /// The operating system, for the threads of this process.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ pub struct System;
 static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 impl System {
-    /// Prepares for guests; whether the system lets them in. To be called before the first comes.
+    /// Prepares for helpers; whether the system lets them in. To be called before the first comes.
     pub fn opens_to_guests() -> bool {
         membarrier::register_threads().is_ok()
     }
@@ -29,7 +29,7 @@ impl System {
 impl Threads for System {
     fn pass_barrier(&self) {
         let passed = membarrier::threads();
-        debug_assert!(passed.is_ok(), "registered before the first guest: {passed:?}");
+        debug_assert!(passed.is_ok(), "registered before the first helper: {passed:?}");
     }
 
     fn sleep(&self, word: &AtomicU32, expected: u32) {
@@ -55,7 +55,7 @@ impl Threads for System {
     }
 }
 
-impl Kernel for System {
+impl WaitingSystem for System {
     #[inline(always)]
     fn spin(&self) {
         hint::spin_loop();

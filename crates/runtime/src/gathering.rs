@@ -84,7 +84,7 @@ impl Aim {
 
 /// What to do with a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Advice {
+pub(crate) enum GatheringDecision {
     /// It goes, if the rail has room.
     Go,
     /// Others will follow: it waits.
@@ -96,7 +96,7 @@ pub(crate) enum Advice {
 impl Gathering {
     /// A message to `gate` is sent.
     #[inline]
-    pub(crate) fn note(&mut self, gate: GateId) -> Advice {
+    pub(crate) fn note(&mut self, gate: GateId) -> GatheringDecision {
         let index = gate.0 as usize;
         if self.bursts.len() <= index {
             self.bursts.resize(index + 1, Burst::default());
@@ -114,23 +114,23 @@ impl Gathering {
             self.open.push(gate);
             self.since = Some(Instant::now());
             self.bursts[index] = Burst { messages: 1, streak, continued: true };
-            return Advice::End;
+            return GatheringDecision::End;
         }
-        if burst.streak == STREAK { Advice::Wait } else { Advice::Go }
+        if burst.streak == STREAK { GatheringDecision::Wait } else { GatheringDecision::Go }
     }
 
     /// A message to `gate` is sent in a context with this aim.
     #[inline]
-    pub(crate) fn note_with(&mut self, gate: GateId, aim: Aim) -> Advice {
+    pub(crate) fn note_with(&mut self, gate: GateId, aim: Aim) -> GatheringDecision {
         match aim {
             Aim::Balance => self.note(gate),
             // What waits for more may be the older part of the same flow.
-            Aim::Latency if self.holds(gate) => Advice::End,
-            Aim::Latency => Advice::Go,
+            Aim::Latency if self.holds(gate) => GatheringDecision::End,
+            Aim::Latency => GatheringDecision::Go,
             Aim::Bandwidth | Aim::Compute => {
                 let advice = self.note(gate);
                 self.bursts[gate.0 as usize].streak = STREAK;
-                if advice == Advice::Go { Advice::Wait } else { advice }
+                if advice == GatheringDecision::Go { GatheringDecision::Wait } else { advice }
             }
         }
     }
@@ -165,7 +165,7 @@ mod tests {
 
     const GATE: GateId = GateId(3);
 
-    fn burst(gathering: &mut Gathering, messages: u32) -> Vec<Advice> {
+    fn burst(gathering: &mut Gathering, messages: u32) -> Vec<GatheringDecision> {
         let advice = (0..messages).map(|_| gathering.note(GATE)).collect();
         gathering.end();
         advice
@@ -175,28 +175,28 @@ mod tests {
     fn bursts_in_a_row_make_the_next_wait() {
         let mut gathering = Gathering::default();
         for _ in 0..3 {
-            assert_eq!(burst(&mut gathering, 2)[0], Advice::Go);
+            assert_eq!(burst(&mut gathering, 2)[0], GatheringDecision::Go);
         }
-        assert_eq!(burst(&mut gathering, 1), [Advice::Wait]);
-        assert_eq!(burst(&mut gathering, 2)[0], Advice::Go, "one alone was enough");
+        assert_eq!(burst(&mut gathering, 1), [GatheringDecision::Wait]);
+        assert_eq!(burst(&mut gathering, 2)[0], GatheringDecision::Go, "one alone was enough");
     }
 
     #[test]
     fn aims_decide_before_there_was_a_burst() {
         let mut gathering = Gathering::default();
-        assert_eq!(gathering.note_with(GATE, Aim::Latency), Advice::Go);
-        assert_eq!(gathering.note_with(GATE, Aim::Balance), Advice::Go);
+        assert_eq!(gathering.note_with(GATE, Aim::Latency), GatheringDecision::Go);
+        assert_eq!(gathering.note_with(GATE, Aim::Balance), GatheringDecision::Go);
         gathering.end();
         for aim in [Aim::Bandwidth, Aim::Compute] {
-            assert_eq!(gathering.note_with(GATE, aim), Advice::Wait);
+            assert_eq!(gathering.note_with(GATE, aim), GatheringDecision::Wait);
             assert!(gathering.holds(GATE));
             assert_eq!(
                 gathering.note_with(GATE, Aim::Latency),
-                Advice::End,
+                GatheringDecision::End,
                 "nothing is held back"
             );
             gathering.end();
-            assert_eq!(gathering.note_with(GATE, Aim::Latency), Advice::Go);
+            assert_eq!(gathering.note_with(GATE, Aim::Latency), GatheringDecision::Go);
         }
     }
 
@@ -214,11 +214,11 @@ mod tests {
         let mut gathering = Gathering::default();
         gathering.note(GATE);
         std::thread::sleep(BURST_MAX * 2);
-        assert_eq!(gathering.note(GATE), Advice::End);
+        assert_eq!(gathering.note(GATE), GatheringDecision::End);
         gathering.end();
         for _ in 0..2 {
             burst(&mut gathering, 2);
         }
-        assert_eq!(gathering.note(GATE), Advice::Wait, "it was a burst all the same");
+        assert_eq!(gathering.note(GATE), GatheringDecision::Wait, "it was a burst all the same");
     }
 }

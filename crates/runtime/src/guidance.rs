@@ -4,22 +4,22 @@
 use std::env;
 
 use base::variables;
-use collectives::{Algorithm, Costs, Operation, Preferences};
+use collectives::{Algorithm, AlgorithmPreferences, CollectiveOperation, Costs};
 
 use crate::configuration::{self, distance};
 
 /// What all processes of a job follow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Guidance {
+pub struct JobSettings {
     /// What steps cost.
     pub costs: Costs,
     /// The algorithms that the person wants.
-    pub preferences: Preferences,
+    pub preferences: AlgorithmPreferences,
     /// Whether all note how much they send to whom.
     pub records: bool,
 }
 
-impl Guidance {
+impl JobSettings {
     /// That of this process, from what was measured of its machine and from the environment; the
     /// sentences tell what in it was not understood.
     pub fn of_environment(measured: Option<Costs>) -> (Self, Vec<String>) {
@@ -43,15 +43,15 @@ impl Guidance {
         let (&records, numbers) = numbers.split_first()?;
         let (costs, wanted) = numbers.split_at_checked(Costs::default().numbers().len())?;
         let costs = Costs::from_numbers(costs)?;
-        let preferences = Preferences::from_numbers(wanted)?;
+        let preferences = AlgorithmPreferences::from_numbers(wanted)?;
         Some(Self { costs, preferences, records: records != 0 })
     }
 }
 
 /// The algorithms that a text like `allreduce:ring,bcast:binomial` names; the sentences tell what
 /// of it was not understood and is ignored.
-pub fn preferences(text: &str) -> (Preferences, Vec<String>) {
-    let mut preferences = Preferences::default();
+pub fn preferences(text: &str) -> (AlgorithmPreferences, Vec<String>) {
+    let mut preferences = AlgorithmPreferences::default();
     let mut complaints = Vec::new();
     for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
         if let Err(complaint) = note(&mut preferences, word) {
@@ -61,13 +61,13 @@ pub fn preferences(text: &str) -> (Preferences, Vec<String>) {
     (preferences, complaints)
 }
 
-fn note(preferences: &mut Preferences, word: &str) -> Result<(), String> {
+fn note(preferences: &mut AlgorithmPreferences, word: &str) -> Result<(), String> {
     let (operation, algorithm) = word.split_once(':').ok_or_else(|| {
         format!("\"{word}\" is no operation and algorithm with a colon, like bcast:binomial")
     })?;
-    let known = Operation::ALL.into_iter().find(|one| one.name() == operation);
+    let known = CollectiveOperation::ALL.into_iter().find(|one| one.name() == operation);
     let known = known.ok_or_else(|| {
-        let nearest = nearest(Operation::ALL.map(Operation::name), operation);
+        let nearest = nearest(CollectiveOperation::ALL.map(CollectiveOperation::name), operation);
         format!("{operation} is no operation with several algorithms; did you mean {nearest}?")
     })?;
     let wanted = known.algorithms().find(|one| one.name() == algorithm).ok_or_else(|| {
@@ -94,10 +94,10 @@ mod tests {
         let (preferences, complaints) = preferences("allreduce:star, bcast:binomial,");
         assert!(complaints.is_empty(), "{complaints:?}");
         let costs = Costs { turn_ns: 3, ..Costs::default() };
-        let told = Guidance { costs, preferences, records: true };
-        assert_eq!(Guidance::from_text(&told.to_text()), Some(told));
+        let told = JobSettings { costs, preferences, records: true };
+        assert_eq!(JobSettings::from_text(&told.to_text()), Some(told));
         for nonsense in ["", "1:2", "x", &told.to_text().replace(':', "::")] {
-            assert_eq!(Guidance::from_text(nonsense), None, "{nonsense}");
+            assert_eq!(JobSettings::from_text(nonsense), None, "{nonsense}");
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! [`Helper`] decides when to look, to visit and to rest; it is told what happened and how many steps the
 //! program has made over the threshold, and does nothing itself. [`run`] obeys it: in the library as
-//! a thread, in simulated worlds (the crate `sim`) in virtual time. [`Calls`] is what the program says to
+//! a thread, in simulated worlds (the crate `sim`) in virtual time. [`HelperCalls`] is what the program says to
 //! its helper.
 //!
 //! ```text
@@ -23,8 +23,8 @@ mod visit;
 use std::mem;
 use std::time::Duration;
 
-pub use calls::{Calls, Need, Reaction};
-pub use visit::{Found, Inside, Visitor, run, visit};
+pub use calls::{HelperCalls, Need, Reaction};
+pub use visit::{Inside, VisitOutcome, Visitor, run, visit};
 
 /// The core on which the helper works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,20 +71,20 @@ pub enum Next {
 
 /// What has happened since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum HelperEvent {
     /// The time is over, or the bell has rung.
     Over,
     /// The program called.
     Called,
     /// The visit has ended.
-    Visited(Found),
+    Visited(VisitOutcome),
 }
 
 /// When to look, to visit and to rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Helper {
     core: Core,
-    stage: Stage,
+    stage: HelperStage,
     /// How long it pauses next, on a core of its own.
     pause: Duration,
     /// How many steps the program had made when it was seen busy last.
@@ -99,7 +99,7 @@ pub struct Helper {
 
 /// What the helper does just now. Visits end when the program has made other steps than `before`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum HelperStage {
     Pausing,
     Looking { steps: u32, before: u32, was_called: bool },
     Visiting { before: u32, after_ring: bool },
@@ -110,7 +110,7 @@ enum Stage {
 impl Helper {
     /// A helper on such a core, and what it does first.
     pub fn new(core: Core) -> (Self, Next) {
-        let (stage, pause) = (Stage::Pausing, PAUSE_MAX);
+        let (stage, pause) = (HelperStage::Pausing, PAUSE_MAX);
         let helper =
             Self { core, stage, pause, busy_at: 0, vain: 0, was_called: false, to_ignore: None };
         let first = helper.pause();
@@ -119,20 +119,24 @@ impl Helper {
 
     /// What to do after something happened, when the program has made so many steps: odd while it is
     /// inside.
-    pub fn next(&mut self, event: Event, steps: u32) -> Next {
-        let was_called = event == Event::Called;
+    pub fn next(&mut self, event: HelperEvent, steps: u32) -> Next {
+        let was_called = event == HelperEvent::Called;
         match (self.stage, event) {
-            (Stage::Pausing, _) => self.look(steps, was_called),
-            (Stage::Looking { before, .. }, _) if steps == before => self.begin_visits(before),
-            (Stage::Looking { steps, was_called, .. }, _) => self.note_busy(steps, was_called),
-            (Stage::Visiting { before, after_ring }, Event::Visited(found)) => {
+            (HelperStage::Pausing, _) => self.look(steps, was_called),
+            (HelperStage::Looking { before, .. }, _) if steps == before => {
+                self.begin_visits(before)
+            }
+            (HelperStage::Looking { steps, was_called, .. }, _) => {
+                self.note_busy(steps, was_called)
+            }
+            (HelperStage::Visiting { before, after_ring }, HelperEvent::Visited(found)) => {
                 self.after_visit(found, (before, after_ring), steps)
             }
-            (Stage::Listening { before }, _) => {
+            (HelperStage::Listening { before }, _) => {
                 self.was_called = was_called;
                 self.go_on(before, steps, true)
             }
-            (Stage::Gathering { before } | Stage::Visiting { before, .. }, _) => {
+            (HelperStage::Gathering { before } | HelperStage::Visiting { before, .. }, _) => {
                 self.go_on(before, steps, false)
             }
         }
@@ -153,7 +157,7 @@ impl Helper {
         if !before.is_multiple_of(2) {
             return self.note_busy(steps, was_called);
         }
-        self.stage = Stage::Looking { steps, before, was_called };
+        self.stage = HelperStage::Looking { steps, before, was_called };
         Next::Wait(LOOK)
     }
 
@@ -167,7 +171,7 @@ impl Helper {
         let longest = if is_in_call { PAUSE_MAX_IN_CALL } else { PAUSE_MAX };
         self.pause = longest.min(self.pause * 2);
         self.busy_at = steps;
-        self.stage = Stage::Pausing;
+        self.stage = HelperStage::Pausing;
         self.pause()
     }
 
@@ -178,24 +182,29 @@ impl Helper {
     }
 
     fn visit(&mut self, before: u32, after_ring: bool) -> Next {
-        self.stage = Stage::Visiting { before, after_ring };
+        self.stage = HelperStage::Visiting { before, after_ring };
         Next::Visit { after_ring }
     }
 
-    fn after_visit(&mut self, found: Found, (before, after_ring): (u32, bool), steps: u32) -> Next {
+    fn after_visit(
+        &mut self,
+        found: VisitOutcome,
+        (before, after_ring): (u32, bool),
+        steps: u32,
+    ) -> Next {
         match found {
-            Found::NothingUnderway => self.leave(steps),
-            Found::WaitsForOthers(ticket) => {
+            VisitOutcome::NothingUnderway => self.leave(steps),
+            VisitOutcome::WaitsForOthers(ticket) => {
                 (self.vain, self.to_ignore) = (0, Some(0));
                 self.pause = PAUSE_MIN;
-                self.stage = Stage::Listening { before };
+                self.stage = HelperStage::Listening { before };
                 Next::Listen(ticket)
             }
-            Found::Shut | Found::NothingToAnswer => {
-                self.stage = Stage::Gathering { before };
+            VisitOutcome::Shut | VisitOutcome::NothingToAnswer => {
+                self.stage = HelperStage::Gathering { before };
                 Next::Wait(GATHERING)
             }
-            Found::Unfinished => self.go_on(before, steps, after_ring),
+            VisitOutcome::Unfinished => self.go_on(before, steps, after_ring),
         }
     }
 
@@ -209,7 +218,7 @@ impl Helper {
         if mem::take(&mut self.was_called) {
             return self.look(steps, true);
         }
-        self.stage = Stage::Pausing;
+        self.stage = HelperStage::Pausing;
         self.pause()
     }
 

@@ -25,11 +25,11 @@ pub mod samples;
 pub mod waiting;
 mod wire_up;
 
-pub use driver::{Access, ProgramState, RegionError};
-pub use drivers::Bell;
+pub use driver::{ProgramState, RegionAccess, RegionError};
+pub use drivers::PeerBell;
 pub use gathering::Aim;
-pub use guidance::{Guidance, preferences};
+pub use guidance::{JobSettings, preferences};
 pub use launch::Job;
-pub use recording::Sent;
+pub use recording::SentTotals;
 pub use runtime::Runtime;
-pub use wire_up::{StartError, Started, start};
+pub use wire_up::{JoinedRuntime, StartError, start};

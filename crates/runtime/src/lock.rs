@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use queues::lock::Lock;
 
 use crate::door::System;
-use crate::waiting::Kernel;
+use crate::waiting::WaitingSystem;
 
 /// A lock that its holder may take again, and give up wholly for a while.
 ///
@@ -15,7 +15,7 @@ use crate::waiting::Kernel;
 pub struct ReentrantLock<K = System> {
     kernel: K,
     lock: Lock,
-    /// The holder, by [`Kernel::thread_number`]; 0: nobody. Written by the holder only, so that a
+    /// The holder, by [`WaitingSystem::thread_number`]; 0: nobody. Written by the holder only, so that a
     /// thread that reads its own number here holds the lock.
     holder: AtomicU64,
     /// How often the holder has taken it. Touched by the holder only.
@@ -26,7 +26,7 @@ pub struct ReentrantLock<K = System> {
     present: AtomicU32,
 }
 
-impl<K: Kernel> ReentrantLock<K> {
+impl<K: WaitingSystem> ReentrantLock<K> {
     /// Takes the lock; every call needs one of [`unlock`](Self::unlock).
     #[inline]
     pub fn lock(&self) {

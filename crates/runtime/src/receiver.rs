@@ -1,25 +1,25 @@
 //! What the rails report, on its way to the engine.
 
 use base::{GateId, RailId};
-use driver::{Copying, DriverError, Label, Place, ReceiveState, Sink};
+use driver::{Copying, DriverError, Label, PartPlace, ReceiveState, Sink};
 use engine::{Engine, RequestId};
 
 use crate::instruments::Instruments;
-use crate::instruments::journal::Kind;
+use crate::instruments::journal::EventKind;
 use crate::wire_up::Fatal;
 
 /// What was reported and cannot be dealt with while a driver is polled.
 #[derive(Debug, Default)]
 pub(crate) struct Deferred {
-    strangers: Strangers,
-    lost: Vec<Lost>,
+    early_packets: EarlyPackets,
+    lost: Vec<LostRail>,
 }
 
 /// Packets from peers that are not connected yet.
-type Strangers = Vec<(GateId, Box<[u8]>)>;
+type EarlyPackets = Vec<(GateId, Box<[u8]>)>;
 
 /// A rail to a peer that does not work any more.
-pub(crate) type Lost = (GateId, RailId, DriverError);
+pub(crate) type LostRail = (GateId, RailId, DriverError);
 
 impl Deferred {
     /// Who takes what the rails report to an engine.
@@ -35,13 +35,13 @@ impl Deferred {
 
     /// The packets from peers that are not connected yet, which are forgotten here.
     #[inline]
-    pub(crate) fn strangers(&mut self) -> Strangers {
-        std::mem::take(&mut self.strangers)
+    pub(crate) fn early_packets(&mut self) -> EarlyPackets {
+        std::mem::take(&mut self.early_packets)
     }
 
     /// The rails that were lost, which are forgotten here.
     #[inline]
-    pub(crate) fn lost(&mut self) -> Vec<Lost> {
+    pub(crate) fn lost(&mut self) -> Vec<LostRail> {
         std::mem::take(&mut self.lost)
     }
 }
@@ -72,14 +72,14 @@ impl Sink for Receiver<'_> {
     #[inline]
     fn packet(&mut self, gate: GateId, _rail: usize, bytes: &[u8]) {
         if !self.engine.is_connected(gate) {
-            self.deferred.strangers.push((gate, bytes.into()));
+            self.deferred.early_packets.push((gate, bytes.into()));
             return;
         }
         let taken = self.engine.handle_packet(gate, bytes);
         self.check(gate, taken);
     }
 
-    fn part(&mut self, gate: GateId, rail: usize, label: &Label, length: usize) -> Place {
+    fn part(&mut self, gate: GateId, rail: usize, label: &Label, length: usize) -> PartPlace {
         let taken = self.engine.begin_part(gate, rail_id(rail), label, length);
         self.check(gate, taken)
     }
@@ -117,7 +117,7 @@ impl Sink for Receiver<'_> {
 
     fn copying_changed(&mut self, bytes: u64, copying: Copying) {
         self.instruments.runtime.copying_changes.add(1);
-        self.instruments.journal.note(Kind::CopyingChanged, &[bytes as i64, copying as i64]);
+        self.instruments.journal.note(EventKind::CopyingChanged, &[bytes as i64, copying as i64]);
     }
 
     fn receive_state(&self, token: u64) -> ReceiveState {

@@ -4,7 +4,7 @@ use base::GateId;
 
 /// What was sent to one peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sent {
+pub struct SentTotals {
     /// Bytes of messages.
     pub bytes: u64,
     /// How many messages.
@@ -14,14 +14,14 @@ pub struct Sent {
 /// What was sent to each peer, by rank in the job.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recording {
-    sent: Vec<Sent>,
+    sent: Vec<SentTotals>,
 }
 
 impl Recording {
     pub(crate) fn note(&mut self, gate: GateId, bytes: usize) {
         let index = gate.0 as usize;
         if self.sent.len() <= index {
-            self.sent.resize(index + 1, Sent::default());
+            self.sent.resize(index + 1, SentTotals::default());
         }
         let sent = &mut self.sent[index];
         sent.bytes = sent.bytes.saturating_add(bytes as u64);
@@ -29,7 +29,7 @@ impl Recording {
     }
 
     /// The peers to whom something was sent.
-    pub(crate) fn peers(&self) -> impl Iterator<Item = (u32, Sent)> + '_ {
+    pub(crate) fn peers(&self) -> impl Iterator<Item = (u32, SentTotals)> + '_ {
         (0..).zip(self.sent.iter().copied()).filter(|(_, sent)| sent.messages > 0)
     }
 }

@@ -6,22 +6,22 @@ use std::time::Duration;
 
 use base::{ContextId, GateId, RailId, RailProfile};
 use driver::{Announcement, Doorbell, DriverError, Exposure, ProgramState, Sink, When};
-use drivers::{Bell, Connection, Rails};
+use drivers::{PeerBell, PeerConnection, Rails};
 use engine::strategy::{self, Strategy};
 use engine::{
-    ContextSlot, Engine, Incoming, MessageId, Outcome, Planned, PostShort, Preferences, Receive,
-    RequestId, Send as SendCommand, Settled, ShortPacket,
+    Completion, ContextSlot, Engine, IncomingMessage, MessageId, Outcome, Planned, PostShort,
+    Preferences, Receive, RequestId, Send as SendCommand, ShortPacket,
 };
 use memory::Buffer;
 use memory::transfer::Fetch;
 
 use crate::configuration::Configuration;
-use crate::gathering::{Advice, Aim, Gathering};
+use crate::gathering::{Aim, Gathering, GatheringDecision};
 use crate::instruments::Instruments;
-use crate::instruments::journal::{Kind, number_of};
+use crate::instruments::journal::{EventKind, number_of};
 use crate::nearness::{Nearness, RailPlace, Station};
 use crate::receiver::Deferred;
-use crate::recording::{Recording, Sent};
+use crate::recording::{Recording, SentTotals};
 use crate::wire_up::Fatal;
 
 /// One process's engine with its rails.
@@ -46,12 +46,12 @@ pub struct Runtime {
 }
 
 /// Pushes a short packet; not a closure, so that it is part of its caller.
-struct Push<'a> {
+struct ShortPush<'a> {
     rails: &'a mut Rails,
     gate: GateId,
 }
 
-impl PostShort for Push<'_> {
+impl PostShort for ShortPush<'_> {
     #[inline(always)]
     fn post(self, rail: RailId, packet: &impl ShortPacket) -> bool {
         self.rails.push(self.gate, rail, packet.packet_len(), |out| packet.write(out))
@@ -97,7 +97,7 @@ impl Runtime {
 
     /// Opens a message space.
     pub fn open_context(&mut self, id: ContextId, rank: u32) -> ContextSlot {
-        self.instruments.journal.note(Kind::ContextOpened, &[number_of(id), rank.into()]);
+        self.instruments.journal.note(EventKind::ContextOpened, &[number_of(id), rank.into()]);
         let slot = self.engine.open_context(id, rank);
         self.set_aim(slot, Aim::default());
         slot
@@ -106,7 +106,7 @@ impl Runtime {
     /// Closes a message space as soon as nothing is underway in it.
     pub fn close_context(&mut self, slot: ContextSlot) {
         let id = self.engine.context_id(slot);
-        self.instruments.journal.note(Kind::ContextClosed, &[number_of(id)]);
+        self.instruments.journal.note(EventKind::ContextClosed, &[number_of(id)]);
         self.engine.close_context(slot);
     }
 
@@ -127,7 +127,7 @@ impl Runtime {
         if self.watches && self.takes_the_long_way(send.gate, send.context) {
             return Some(self.submit(send, when));
         }
-        let push = Push { rails: &mut self.rails, gate: send.gate };
+        let push = ShortPush { rails: &mut self.rails, gate: send.gate };
         if self.engine.send_short(&send, push) { None } else { Some(self.submit(send, when)) }
     }
 
@@ -149,7 +149,7 @@ impl Runtime {
     }
 
     /// The peers to whom something was sent since the recording began, by rank in the job.
-    pub fn recorded(&self) -> Vec<(u32, Sent)> {
+    pub fn recorded(&self) -> Vec<(u32, SentTotals)> {
         self.recording.iter().flat_map(|recording| recording.peers()).collect()
     }
 
@@ -161,9 +161,9 @@ impl Runtime {
         }
         let aim = self.aims.get(context.index()).copied().unwrap_or_default();
         match self.gathering.note_with(gate, aim) {
-            Advice::Go => false,
-            Advice::Wait => true,
-            Advice::End => {
+            GatheringDecision::Go => false,
+            GatheringDecision::Wait => true,
+            GatheringDecision::End => {
                 self.progress();
                 false
             }
@@ -267,7 +267,7 @@ impl Runtime {
         context: ContextSlot,
         source: Option<u32>,
         tag: Option<i32>,
-    ) -> Option<Incoming> {
+    ) -> Option<IncomingMessage> {
         self.engine.probe(context, source, tag)
     }
 
@@ -277,7 +277,7 @@ impl Runtime {
         context: ContextSlot,
         source: Option<u32>,
         tag: Option<i32>,
-    ) -> Option<(MessageId, Incoming)> {
+    ) -> Option<(MessageId, IncomingMessage)> {
         self.engine.matched_probe(context, source, tag)
     }
 
@@ -327,7 +327,7 @@ impl Runtime {
 
     /// As [`take`](Self::take), and tells a request that is underway from one that is not there.
     #[inline]
-    pub fn settle(&mut self, request: RequestId) -> Settled {
+    pub fn settle(&mut self, request: RequestId) -> Completion {
         self.engine.settle(request)
     }
 
@@ -407,7 +407,7 @@ impl Runtime {
 
     /// What follows from packets that arrived; returns whether any packet could go.
     fn follow_up(&mut self) -> bool {
-        for (gate, packet) in self.deferred.strangers() {
+        for (gate, packet) in self.deferred.early_packets() {
             self.connect(gate);
             let Self { engine, deferred, fatal, instruments, .. } = self;
             let rail = engine.rails_of(gate)[0];
@@ -518,7 +518,7 @@ impl Runtime {
             }
             self.fatal.end(&cannot_reach(gate, why));
         }
-        self.instruments.journal.note(Kind::RailLost, &[gate.0.into(), rail.0.into()]);
+        self.instruments.journal.note(EventKind::RailLost, &[gate.0.into(), rail.0.into()]);
         // One of the two tells it.
         if !self.warned && self.own < gate {
             self.warned = true;
@@ -532,7 +532,7 @@ impl Runtime {
     }
 
     /// The bell of a peer with which memory can be shared; none for others.
-    pub fn bell(&mut self, gate: GateId) -> Option<Bell> {
+    pub fn bell(&mut self, gate: GateId) -> Option<PeerBell> {
         self.connect(gate);
         self.rails.bell(gate)
     }
@@ -587,10 +587,12 @@ impl Runtime {
     /// Why it does not.
     pub(crate) fn try_connect(&mut self, gate: GateId) -> Result<(), DriverError> {
         if !self.engine.is_connected(gate) {
-            let Connection { rails, fetches } = self.rails.connect(gate)?;
+            let PeerConnection { rails, fetches } = self.rails.connect(gate)?;
             self.engine.connect(gate, &rails, fetches);
             self.instruments.runtime.peers.add(1);
-            self.instruments.journal.note(Kind::PeerConnected, &[gate.0.into(), fetches.into()]);
+            self.instruments
+                .journal
+                .note(EventKind::PeerConnected, &[gate.0.into(), fetches.into()]);
         }
         Ok(())
     }

@@ -6,7 +6,7 @@
 //! where only threads of its own do, it looks a few times in between, as the peer may be at work on
 //! another core; and whoever has waited long sleeps, and burns nothing.
 //!
-//! All of it sees the system as a [`Kernel`], and who waits as a [`Waiter`], so that it also runs
+//! All of it sees the system as a [`WaitingSystem`], and who waits as a [`Waiter`], so that it also runs
 //! in simulated time, where processes lose their cores and wake-ups come late (the crate `sim`).
 
 mod room;
@@ -17,11 +17,11 @@ use std::time::Duration;
 
 use queues::door::Threads;
 
-pub use room::{Room, Waiter, wait};
+pub use room::{Waiter, WaitingThreads, wait};
 pub use sleeping::wake_others;
 
 /// What waiting needs of the system besides what doors and locks do.
-pub trait Kernel: Threads + Default {
+pub trait WaitingSystem: Threads + Default {
     /// Lets the time of one look pass.
     fn spin(&self);
 
@@ -61,22 +61,22 @@ pub const SLEEP_MAX: Duration = Duration::from_millis(500);
 
 /// One wait's memory of how long it has lasted.
 #[derive(Debug)]
-pub struct Patience {
-    crowd: Crowd,
+pub struct WaitHistory {
+    core_sharing: CoreSharing,
     rounds: u32,
     since: Option<u64>,
     /// When it yielded last to threads of its own process.
     yielded: Option<u64>,
-    stage: Stage,
+    stage: WaitStage,
     /// After how long sleeping begins.
     awake_max: Duration,
 }
 
 /// Who else needs the core of whoever waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Crowd {
+pub enum CoreSharing {
     /// There is a core for everybody.
-    Nobody,
+    Exclusive,
     /// Threads of the same process, which outnumber its cores.
     Threads,
     /// Processes, which outnumber the cores.
@@ -85,7 +85,7 @@ pub enum Crowd {
 
 /// What to do between two looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum WaitStage {
     /// Look again at once.
     Spin,
     /// Let others have the core in between.
@@ -94,12 +94,12 @@ pub enum Stage {
     Sleep,
 }
 
-impl Patience {
+impl WaitHistory {
     /// A wait that begins now.
     #[inline]
-    pub fn new(crowd: Crowd) -> Self {
-        let stage = Self::first_stage(crowd);
-        Self { crowd, rounds: 0, since: None, yielded: None, stage, awake_max: AWAKE_MAX }
+    pub fn new(core_sharing: CoreSharing) -> Self {
+        let stage = Self::first_stage(core_sharing);
+        Self { core_sharing, rounds: 0, since: None, yielded: None, stage, awake_max: AWAKE_MAX }
     }
 
     /// The same, but it sleeps soon, so that others have the core.
@@ -108,35 +108,37 @@ impl Patience {
         Self { awake_max: AWAKE_MAX_IF_SPARING, ..self }
     }
 
-    /// Something happened, though not what was waited for: patience is new.
+    /// Something happened, though not what was waited for: the history begins anew.
     #[inline]
     pub fn renew(&mut self) {
         self.since = None;
-        self.stage = Self::first_stage(self.crowd);
+        self.stage = Self::first_stage(self.core_sharing);
     }
 
     #[inline]
-    fn first_stage(crowd: Crowd) -> Stage {
-        if crowd == Crowd::Processes { Stage::Yield } else { Stage::Spin }
+    fn first_stage(core_sharing: CoreSharing) -> WaitStage {
+        if core_sharing == CoreSharing::Processes { WaitStage::Yield } else { WaitStage::Spin }
     }
 
     /// Passes the time of one round, and says whether it is time to sleep, which the caller does.
     #[inline]
-    pub fn pass(&mut self, kernel: &impl Kernel) -> Stage {
+    pub fn pass(&mut self, kernel: &impl WaitingSystem) -> WaitStage {
         self.rounds += 1;
         if self.rounds.is_multiple_of(ROUNDS_PER_LOOK) {
             self.look_at_clock(kernel);
         }
         match self.stage {
-            Stage::Spin if self.crowd == Crowd::Threads => self.spin_among_threads(kernel),
-            Stage::Spin => kernel.spin(),
-            Stage::Yield => kernel.pass_core(),
-            Stage::Sleep => {}
+            WaitStage::Spin if self.core_sharing == CoreSharing::Threads => {
+                self.spin_among_threads(kernel)
+            }
+            WaitStage::Spin => kernel.spin(),
+            WaitStage::Yield => kernel.pass_core(),
+            WaitStage::Sleep => {}
         }
         self.stage
     }
 
-    fn spin_among_threads(&mut self, kernel: &impl Kernel) {
+    fn spin_among_threads(&mut self, kernel: &impl WaitingSystem) {
         if self.rounds % ROUNDS_AMONG_THREADS != 1 {
             kernel.spin();
             return;
@@ -150,13 +152,13 @@ impl Patience {
     }
 
     #[cold]
-    fn look_at_clock(&mut self, kernel: &impl Kernel) {
+    fn look_at_clock(&mut self, kernel: &impl WaitingSystem) {
         let now = kernel.now();
         let waited = Duration::from_nanos(now - *self.since.get_or_insert(now));
         if waited >= self.awake_max {
-            self.stage = Stage::Sleep;
+            self.stage = WaitStage::Sleep;
         } else if waited >= SPIN_MAX {
-            self.stage = Stage::Yield;
+            self.stage = WaitStage::Yield;
         }
     }
 }
@@ -168,17 +170,17 @@ mod tests {
 
     #[test]
     fn spins_then_yields_then_sleeps() {
-        let mut patience = Patience::new(Crowd::Nobody);
-        let mut stages = vec![patience.pass(&System)];
-        while *stages.last().unwrap() != Stage::Sleep {
-            let stage = patience.pass(&System);
+        let mut wait_history = WaitHistory::new(CoreSharing::Exclusive);
+        let mut stages = vec![wait_history.pass(&System)];
+        while *stages.last().unwrap() != WaitStage::Sleep {
+            let stage = wait_history.pass(&System);
             if stage != *stages.last().unwrap() {
                 stages.push(stage);
             }
         }
-        assert_eq!(stages.first(), Some(&Stage::Spin));
-        patience.renew();
-        assert_eq!(patience.pass(&System), Stage::Spin);
-        assert_eq!(Patience::new(Crowd::Processes).pass(&System), Stage::Yield);
+        assert_eq!(stages.first(), Some(&WaitStage::Spin));
+        wait_history.renew();
+        assert_eq!(wait_history.pass(&System), WaitStage::Spin);
+        assert_eq!(WaitHistory::new(CoreSharing::Processes).pass(&System), WaitStage::Yield);
     }
 }

@@ -16,7 +16,7 @@ use sys::cores;
 use topology::{JobMap, Parts};
 
 use crate::configuration::{self, Configuration};
-use crate::guidance::Guidance;
+use crate::guidance::JobSettings;
 use crate::instruments::Instruments;
 use crate::nearness::{self, Nearness};
 use crate::parts;
@@ -24,7 +24,7 @@ use crate::runtime::{Runtime, cannot_reach, strategy};
 use crate::samples;
 
 /// A process that is part of its job.
-pub struct Started {
+pub struct JoinedRuntime {
     /// The way of messages.
     pub runtime: Runtime,
     /// The connection to the launcher.
@@ -34,7 +34,7 @@ pub struct Started {
     /// What to sleep on until something arrives.
     pub doorbell: Option<Arc<dyn Doorbell>>,
     /// What the choice between collective algorithms follows, the same for all processes.
-    pub guidance: Guidance,
+    pub guidance: JobSettings,
     /// What of the figures that were kept of this machine, and of the person's wishes, is no use.
     pub complaints: Vec<String>,
 }
@@ -78,13 +78,13 @@ const CARDS_READ_MAX: u32 = 128;
 pub fn start(
     configuration: Configuration,
     instruments: &Instruments,
-) -> Result<Started, StartError> {
+) -> Result<JoinedRuntime, StartError> {
     let job = launch::join()?;
     let (rank, size) = (job.rank(), job.size());
     let own = GateId(rank);
     let mut rails = create_rails(own, configuration, &job)?;
     let (samples, complaint) = samples::kept();
-    let (guidance, wrong_wishes) = Guidance::of_environment(samples.costs);
+    let (guidance, wrong_wishes) = JobSettings::of_environment(samples.costs);
     // Boxed, as hardly any process has it.
     let nearness = match size {
         2.. if nearness::matters(&job)? => Some(Box::new(place(&mut rails, rank))),
@@ -122,7 +122,7 @@ pub fn start(
     let doorbell = runtime.doorbell()?;
     // Only the wishes of process 0 count.
     let wrong_wishes = wrong_wishes.into_iter().filter(|_| rank == 0);
-    Ok(Started {
+    Ok(JoinedRuntime {
         runtime,
         doorbell,
         job,
@@ -140,7 +140,7 @@ fn create_rails(own: GateId, configuration: Configuration, job: &Job) -> Result<
         node: configuration::node(),
         records: wire::VERSION,
     };
-    let directory = |driver| Directory::of(driver, job);
+    let directory = |driver| JobDirectory::of(driver, job);
     let mut rails = Rails::create(own, &settings, directory)?;
     if job.size() > 1 {
         rails.add_networks(own, &settings, directory)?;
@@ -158,13 +158,13 @@ fn place(rails: &mut Rails, rank: u32) -> Nearness {
 }
 
 /// Where a driver learns of the others.
-struct Directory {
+struct JobDirectory {
     job: Job,
     /// Under which its cards are published.
     key: String,
 }
 
-impl Directory {
+impl JobDirectory {
     /// Of the driver with this name.
     fn of(driver: &str, job: &Job) -> Box<dyn driver::Directory> {
         Box::new(Self { job: job.clone(), key: card_key(driver) })
@@ -176,7 +176,7 @@ impl Directory {
     }
 }
 
-impl driver::Directory for Directory {
+impl driver::Directory for JobDirectory {
     fn card(&mut self, gate: GateId) -> Result<String, DriverError> {
         self.get(gate.0, &self.key)
     }
@@ -219,8 +219,8 @@ fn publish(
     job: &Job,
     cards: &[(&'static str, String)],
     nearness: Option<&Nearness>,
-    guidance: Guidance,
-) -> Result<(JobMap, Guidance), StartError> {
+    guidance: JobSettings,
+) -> Result<(JobMap, JobSettings), StartError> {
     let allowed = cores::allowed();
     let size = job.size();
     if size == 1 {
@@ -254,7 +254,7 @@ fn publish(
     job.keep(SECRET_KEY, 0..1);
     job.barrier()?;
     let told = job.get(0, GUIDANCE_KEY)?;
-    let guidance = Guidance::from_text(&told).ok_or_else(|| StartError {
+    let guidance = JobSettings::from_text(&told).ok_or_else(|| StartError {
         message: format!("process 0 is of another version of Combray: it tells \"{told}\""),
     })?;
     if size > CARDS_READ_MAX

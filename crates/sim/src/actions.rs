@@ -5,13 +5,15 @@ use engine::{Receive, Send, ShortPacket};
 
 use crate::reference::{Label, Selector};
 use crate::region::{Region, pattern};
-use crate::world::{Fate, Held, Message, Outcome, Promise, Received, World};
+use crate::world::{
+    Held, MessageFate, Promise, ReceivedMessage, World, WorldMessage, WorldOutcome,
+};
 
 const TAGS: i32 = 3;
 
 impl World {
     /// One random operation of a process.
-    pub(crate) fn act(&mut self, process: u32) -> Outcome {
+    pub(crate) fn act(&mut self, process: u32) -> WorldOutcome {
         let context = self.episode.0 + self.rng.usize(..self.setting.contexts);
         match self.rng.u8(..16) {
             0..6 => {
@@ -66,8 +68,8 @@ impl World {
         }
         self.report.messages += 1;
         self.report.short_cuts += u64::from(short);
-        let (fate, done, cancel_asked, cancellable) = (Fate::Waiting, short, false, true);
-        self.messages.push(Message {
+        let (fate, done, cancel_asked, cancellable) = (MessageFate::Waiting, short, false, true);
+        self.messages.push(WorldMessage {
             from,
             to,
             context,
@@ -104,9 +106,9 @@ impl World {
 
     /// Mostly one that some message fits.
     fn random_selector(&mut self, process: u32, context: usize) -> (Selector, usize) {
-        let fitting = |message: &&Message| message.to == process && message.context == context;
+        let fitting = |message: &&WorldMessage| message.to == process && message.context == context;
         let live = self.messages[self.episode.1..].iter().filter(fitting);
-        let waiting: Vec<_> = live.filter(|message| message.fate == Fate::Waiting).collect();
+        let waiting: Vec<_> = live.filter(|message| message.fate == MessageFate::Waiting).collect();
         let (source, tag, length) = match self.rng.choice(&waiting) {
             Some(message) if self.rng.u8(..4) != 0 => {
                 (self.rank(context, message.from), message.tag, message.length)
@@ -133,7 +135,7 @@ impl World {
         context: usize,
         selector: Selector,
         capacity: usize,
-    ) -> Outcome {
+    ) -> WorldOutcome {
         let slot = self.slot(process, context);
         self.check_probe(process, context, selector)?;
         let region = Region::new(capacity, self.rng.u8(..4) == 0);
@@ -143,10 +145,10 @@ impl World {
         let receive = Receive { context: slot, source, tag, buffer };
         let request = Some(self.engine(process).receive(receive));
         if let Some(message) = message {
-            self.messages[message].fate = Fate::Taken;
+            self.messages[message].fate = MessageFate::Taken;
         }
         let (withdrawn, done) = (false, false);
-        self.receives.push(Received {
+        self.receives.push(ReceivedMessage {
             process,
             context,
             selector,
@@ -163,7 +165,7 @@ impl World {
 
     /// Asks whether the receive just posted will get the next message with its tag from its source.
     fn note_promise(&mut self, receive: usize) {
-        let Received { process, context, selector, request: Some(request), .. } =
+        let ReceivedMessage { process, context, selector, request: Some(request), .. } =
             self.receives[receive]
         else {
             return;
@@ -183,7 +185,7 @@ impl World {
     }
 
     /// A probe finds what the reference says, and changes nothing.
-    fn check_probe(&mut self, process: u32, context: usize, selector: Selector) -> Outcome {
+    fn check_probe(&mut self, process: u32, context: usize, selector: Selector) -> WorldOutcome {
         let slot = self.slot(process, context);
         let expected = self.spaces[process as usize][context].find(selector);
         let found = self.engines[process as usize].probe(slot, selector.0, selector.1);
@@ -203,14 +205,14 @@ impl World {
         process: u32,
         context: usize,
         selector: Selector,
-    ) -> Outcome {
+    ) -> WorldOutcome {
         let slot = self.slot(process, context);
         self.check_probe(process, context, selector)?;
         let expected = self.spaces[process as usize][context].take(selector);
         let found = self.engine(process).matched_probe(slot, selector.0, selector.1);
         match (expected, found) {
             (Some(label), Some((id, _))) => {
-                self.messages[label.message].fate = Fate::Taken;
+                self.messages[label.message].fate = MessageFate::Taken;
                 self.held.push(Held { process, id, message: label.message });
                 Ok(())
             }
@@ -220,9 +222,9 @@ impl World {
     }
 
     /// Receives what a matched probe took.
-    pub(crate) fn receive_held(&mut self, held: Held) -> Outcome {
+    pub(crate) fn receive_held(&mut self, held: Held) -> WorldOutcome {
         let Held { process, id, message } = held;
-        let Message { context, from, tag, length, .. } = self.messages[message];
+        let WorldMessage { context, from, tag, length, .. } = self.messages[message];
         let selector = (Some(self.rank(context, from)), Some(tag));
         let capacity = if self.rng.u8(..6) == 0 { self.rng.usize(..=length) } else { length + 9 };
         let region = Region::new(capacity, self.rng.u8(..4) == 0);
@@ -233,7 +235,7 @@ impl World {
             return Err(format!("message {message} can be received never or twice"));
         }
         let (message, withdrawn, done) = (Some(message), false, false);
-        self.receives.push(Received {
+        self.receives.push(ReceivedMessage {
             process,
             context,
             selector,
@@ -247,7 +249,7 @@ impl World {
         Ok(())
     }
 
-    fn cancel_receive(&mut self, process: u32) -> Outcome {
+    fn cancel_receive(&mut self, process: u32) -> WorldOutcome {
         let own: Vec<_> = (self.episode.2..self.receives.len())
             .filter(|&index| self.receives[index].process == process)
             .collect();
@@ -255,8 +257,8 @@ impl World {
     }
 
     /// Cancels a receive, which works unless a message has come for it.
-    pub(crate) fn withdraw_receive(&mut self, index: usize) -> Outcome {
-        let Received { process, context, request, message, .. } = self.receives[index];
+    pub(crate) fn withdraw_receive(&mut self, index: usize) -> WorldOutcome {
+        let ReceivedMessage { process, context, request, message, .. } = self.receives[index];
         let Some(request) = request else { return Ok(()) };
         self.engine(process).cancel(request);
         let withdrawn = self.spaces[process as usize][context].withdraw(index);
@@ -287,7 +289,7 @@ impl World {
     /// Frees a request that may not be complete.
     fn give_up(&mut self, process: u32) {
         let engine = &mut self.engines[process as usize];
-        let own = |message: &&mut Message| message.from == process && !message.done;
+        let own = |message: &&mut WorldMessage| message.from == process && !message.done;
         if self.rng.bool() {
             let mut sends = self.messages[self.episode.1..].iter_mut().filter(own);
             let Some(message) = sends.next() else { return };

@@ -14,7 +14,7 @@ mod world;
 
 use fastrand::Rng;
 
-use world::World;
+use world::CopyWorld;
 
 /// What happened in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,12 +43,12 @@ pub struct CopySetting {
     /// In how many of eight cases the sender cannot write.
     pub failing_writes: u8,
     /// What becomes of the sender in the middle.
-    pub sender: Fate,
+    pub sender: ProcessFate,
 }
 
 /// What becomes of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum ProcessFate {
     /// It goes on.
     GoesOn,
     /// Its program computes for ever, and its helper looks.
@@ -62,11 +62,11 @@ impl CopySetting {
     pub fn of(rng: &mut Rng) -> Self {
         let fault = |rng: &mut Rng| *rng.choice(&[0, 0, 1, 4, 8]).expect("there are some");
         let sender = match rng.u8(..6) {
-            0 => Fate::Computes,
-            1 => Fate::Stops,
-            _ => Fate::GoesOn,
+            0 => ProcessFate::Computes,
+            1 => ProcessFate::Stops,
+            _ => ProcessFate::GoesOn,
         };
-        let failing_reads = if sender == Fate::GoesOn { fault(rng) } else { 0 };
+        let failing_reads = if sender == ProcessFate::GoesOn { fault(rng) } else { 0 };
         Self { messages: rng.usize(1..12), failing_reads, failing_writes: fault(rng), sender }
     }
 }
@@ -80,7 +80,7 @@ const ROUNDS_MAX: u32 = 100_000;
 /// If something does not hold.
 pub fn run(seed: u64, setting: CopySetting) -> CopyReport {
     let mut rng = Rng::with_seed(seed);
-    let world = World::new(rng.fork(), setting);
+    let world = CopyWorld::new(rng.fork(), setting);
     // Short runs hardly meet the end of the sender.
     let fatal_round = rng.u32(..200);
     for round in 0..ROUNDS_MAX {

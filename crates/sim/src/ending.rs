@@ -2,10 +2,10 @@
 
 use base::limits::EAGER_CREDIT_BYTES;
 
-use crate::world::{Fate, Outcome, Promise, Received, World};
+use crate::world::{MessageFate, Promise, ReceivedMessage, World, WorldOutcome};
 
 impl World {
-    pub(crate) fn end_episode(&mut self) -> Outcome {
+    pub(crate) fn end_episode(&mut self) -> WorldOutcome {
         self.settle()?;
         for process in 0..self.setting.processes {
             for context in self.episode.0..self.slots[0].len() {
@@ -37,11 +37,12 @@ impl World {
     }
 
     /// Receives that were given up cannot be cancelled any more: each gets a message.
-    fn satisfy_given_up(&mut self) -> Outcome {
+    fn satisfy_given_up(&mut self) -> WorldOutcome {
         while let Some(index) =
             (self.episode.2..self.receives.len()).find(|&index| self.is_undecided(index))
         {
-            let Received { process, context, selector: (source, tag), .. } = self.receives[index];
+            let ReceivedMessage { process, context, selector: (source, tag), .. } =
+                self.receives[index];
             let from = (0..self.setting.processes)
                 .find(|&from| source.is_none_or(|source| source == self.rank(context, from)));
             let from = from.expect("every rank is that of some process");
@@ -53,7 +54,7 @@ impl World {
 
     /// Receives every message that is still there, and closes the contexts: at once, although
     /// requests are active, or later.
-    fn empty(&mut self, process: u32) -> Outcome {
+    fn empty(&mut self, process: u32) -> WorldOutcome {
         for context in self.episode.0..self.slots[0].len() {
             let any = (None, None);
             while let Some(label) = self.spaces[process as usize][context].find(any) {
@@ -77,7 +78,7 @@ impl World {
         }
     }
 
-    fn close(&mut self) -> Outcome {
+    fn close(&mut self) -> WorldOutcome {
         for process in 0..self.setting.processes {
             for context in self.episode.0..self.slots[0].len() {
                 self.close_one(process, context);
@@ -89,21 +90,22 @@ impl World {
         }
         self.check_credit()?;
         self.check_promises()?;
-        match self.messages.iter().position(|message| message.fate == Fate::Waiting) {
+        match self.messages.iter().position(|message| message.fate == MessageFate::Waiting) {
             Some(lost) => Err(format!("message {lost} is lost")),
             None => Ok(()),
         }
     }
 
     /// Each receive got the message that it was promised, unless one of both was withdrawn.
-    fn check_promises(&mut self) -> Outcome {
+    fn check_promises(&mut self) -> WorldOutcome {
         for promise in &self.promises {
             let Promise { receive, from, tag, sequence } = *promise;
-            let Received { process, context, message: got, withdrawn, .. } = self.receives[receive];
+            let ReceivedMessage { process, context, message: got, withdrawn, .. } =
+                self.receives[receive];
             let key = (from, process, context, sequence);
             let Some(&promised) = self.message_at.get(&key) else { continue };
             let message = &self.messages[promised];
-            if message.tag != tag || message.fate == Fate::Withdrawn || withdrawn {
+            if message.tag != tag || message.fate == MessageFate::Withdrawn || withdrawn {
                 continue;
             }
             if got != Some(promised) {
@@ -117,7 +119,7 @@ impl World {
     }
 
     /// All credit has come back, or will be reported.
-    fn check_credit(&self) -> Outcome {
+    fn check_credit(&self) -> WorldOutcome {
         for (sender, receiver) in (0..self.setting.processes)
             .flat_map(|a| (0..self.setting.processes).map(move |b| (a, b)))
         {

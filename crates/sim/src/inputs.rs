@@ -2,13 +2,13 @@
 
 use base::{ContextId, GateId, RegionToken};
 use engine::{Planned, RequestId};
-use memory::transfer::{Fetch, Place};
+use memory::transfer::{Fetch, PartPlace};
 use wire::{Envelope, FlowLabel, PartLabel, Record, Records};
 
 use crate::losses::Arrivals;
-use crate::network::{Freight, Way};
+use crate::network::{RailCargo, Route};
 use crate::reference::{Fact, Label};
-use crate::world::{Fate, Message, Outcome, World};
+use crate::world::{MessageFate, World, WorldMessage, WorldOutcome};
 
 impl World {
     /// Hands out packets as long as rails have room.
@@ -23,7 +23,7 @@ impl World {
         }
     }
 
-    fn flush_one(&mut self, way: Way) -> bool {
+    fn flush_one(&mut self, way: Route) -> bool {
         let (own, gate, rail) = way;
         let (network, engine) = (&self.network, &mut self.engines[own.0 as usize]);
         if self.rng.bool() {
@@ -59,35 +59,35 @@ impl World {
             Planned::Part => {
                 let part = engine.take_part(gate, rail);
                 self.report.parts += 1;
-                self.network.post(&mut self.rng, way, Freight::Part(part));
+                self.network.post(&mut self.rng, way, RailCargo::Part(part));
                 true
             }
         }
     }
 
     /// Something arrives.
-    pub(crate) fn take(&mut self, way: Way, freight: Freight) -> Outcome {
+    pub(crate) fn take(&mut self, way: Route, freight: RailCargo) -> WorldOutcome {
         let (from, to, rail) = way;
         match freight {
-            Freight::Packet(packet) => self.take_packet(from, to, &packet),
-            Freight::Part(part) => {
+            RailCargo::Packet(packet) => self.take_packet(from, to, &packet),
+            RailCargo::Part(part) => {
                 let mut data = vec![0; part.length];
                 part.buffer.read(part.offset, &mut data);
                 self.engine(from.0).handle_sent(to, RequestId::from_u64(part.token));
-                self.network.go_on(&mut self.rng, way, Freight::Beginning(part.label, data));
+                self.network.go_on(&mut self.rng, way, RailCargo::Beginning(part.label, data));
                 Ok(())
             }
-            Freight::Beginning(label, data) => {
+            RailCargo::Beginning(label, data) => {
                 let place = self.engine(to.0).begin_part(from, rail, &label, data.len());
                 let place = place.map_err(|malformed| malformed.to_string())?;
-                if let Place::At { instead_of: Some(other), .. } = place {
+                if let PartPlace::At { instead_of: Some(other), .. } = place {
                     self.network.cut((from, to, other));
                 }
-                self.network.go_on(&mut self.rng, way, Freight::End(label, data, place));
+                self.network.go_on(&mut self.rng, way, RailCargo::End(label, data, place));
                 Ok(())
             }
-            Freight::End(label, data, place) => {
-                let Place::At { buffer, offset, .. } = place else { return Ok(()) };
+            RailCargo::End(label, data, place) => {
+                let PartPlace::At { buffer, offset, .. } = place else { return Ok(()) };
                 buffer.write(offset, &data);
                 let number = PartLabel::parse(&label).ok().and_then(|label| label.number);
                 if let Some(number) = number {
@@ -101,7 +101,7 @@ impl World {
     }
 
     /// Puts a packet on its way, and learns from it what only the sender knows.
-    pub(crate) fn post(&mut self, way: Way, packet: Vec<u8>) {
+    pub(crate) fn post(&mut self, way: Route, packet: Vec<u8>) {
         let (from, to) = (way.0.0, way.1.0);
         let mut records = 0;
         for record in Records::new(&packet) {
@@ -112,11 +112,11 @@ impl World {
         }
         self.report.packets += 1;
         self.report.shared_packets += u64::from(records > 1);
-        self.network.post(&mut self.rng, way, Freight::Packet(packet));
+        self.network.post(&mut self.rng, way, RailCargo::Packet(packet));
     }
 
     /// A packet arrives, at the reference and at the engine.
-    pub(crate) fn take_packet(&mut self, from: GateId, to: GateId, packet: &[u8]) -> Outcome {
+    pub(crate) fn take_packet(&mut self, from: GateId, to: GateId, packet: &[u8]) -> WorldOutcome {
         let (mut number, pair) = (None, (from.0, to.0));
         for record in Records::new(packet) {
             match record.map_err(|malformed| malformed.to_string())? {
@@ -184,7 +184,7 @@ impl World {
 
     fn cancel_arrives(&mut self, from: u32, to: u32, request: u64) {
         let message = self.message_of_request[&(from, request)];
-        let Message { context, cancellable, .. } = self.messages[message];
+        let WorldMessage { context, cancellable, .. } = self.messages[message];
         if cancellable {
             let fact = self.spaces[to as usize][context].cancel(message);
             self.apply(fact.as_slice());
@@ -195,10 +195,10 @@ impl World {
         for fact in facts {
             match *fact {
                 Fact::Matched { message, receive } => {
-                    self.messages[message].fate = Fate::Taken;
+                    self.messages[message].fate = MessageFate::Taken;
                     self.receives[receive].message = Some(message);
                 }
-                Fact::Withdrawn { message } => self.messages[message].fate = Fate::Withdrawn,
+                Fact::Withdrawn { message } => self.messages[message].fate = MessageFate::Withdrawn,
             }
         }
     }
@@ -214,7 +214,7 @@ impl World {
         self.engine(process).expose(request, region);
     }
 
-    fn revoke_regions(&mut self, process: u32) -> Outcome {
+    fn revoke_regions(&mut self, process: u32) -> WorldOutcome {
         while let Some(region) = self.engine(process).next_revocation() {
             if self.exposed.remove(&(process, region)).is_none() {
                 return Err(format!("process {process} revokes what it has not: {region:?}"));
@@ -235,7 +235,7 @@ impl World {
     }
 
     /// Plays the rail that reads a peer's memory: what lies there is known by its token.
-    pub(crate) fn end_fetch(&mut self, process: u32, fetch: &Fetch) -> Outcome {
+    pub(crate) fn end_fetch(&mut self, process: u32, fetch: &Fetch) -> WorldOutcome {
         let arrives = self.rng.u8(..16) >= self.setting.failing_fetches;
         if arrives {
             let Some(&message) = self.exposed.get(&(fetch.gate.0, fetch.region)) else {

@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use base::{GateId, RailId};
 use fastrand::Rng;
-use memory::transfer::{Fetch, Label, Part, Place};
+use memory::transfer::{Fetch, Label, Part, PartPlace};
 
 /// Everything on its way.
 #[derive(Debug)]
-pub(crate) struct Network {
-    queues: BTreeMap<Way, VecDeque<Underway>>,
+pub(crate) struct SimulatedNetwork {
+    queues: BTreeMap<Route, VecDeque<InTransit>>,
     /// Rails between two processes, the lower one first, that carry nothing any more.
-    cut: BTreeSet<Way>,
+    cut: BTreeSet<Route>,
     fetches: Vec<(u64, u32, Fetch)>,
     room: usize,
     delay_max: u64,
@@ -21,27 +21,27 @@ pub(crate) struct Network {
 }
 
 /// From whom, to whom, on which rail.
-pub(crate) type Way = (GateId, GateId, RailId);
+pub(crate) type Route = (GateId, GateId, RailId);
 
 #[derive(Debug)]
-struct Underway {
+struct InTransit {
     arrival: u64,
-    freight: Freight,
+    freight: RailCargo,
 }
 
 /// What rails carry.
 #[derive(Debug)]
-pub(crate) enum Freight {
+pub(crate) enum RailCargo {
     Packet(Vec<u8>),
     /// A part whose memory has not been read yet.
     Part(Part),
     /// A part whose memory has been read: its beginning arrives, with its label and length.
     Beginning(Label, Vec<u8>),
     /// Its end arrives, and belongs there.
-    End(Label, Vec<u8>, Place),
+    End(Label, Vec<u8>, PartPlace),
 }
 
-impl Network {
+impl SimulatedNetwork {
     pub(crate) fn new(room: usize, delay_max: u64) -> Self {
         Self {
             queues: BTreeMap::new(),
@@ -54,7 +54,7 @@ impl Network {
     }
 
     /// Whether a rail takes a packet now.
-    pub(crate) fn has_room(&self, way: Way) -> bool {
+    pub(crate) fn has_room(&self, way: Route) -> bool {
         self.queues.get(&way).is_none_or(|queue| queue.len() < self.room)
     }
 
@@ -63,32 +63,32 @@ impl Network {
         self.fetches.is_empty() && self.queues.values().all(VecDeque::is_empty)
     }
 
-    pub(crate) fn post(&mut self, rng: &mut Rng, way: Way, freight: Freight) {
+    pub(crate) fn post(&mut self, rng: &mut Rng, way: Route, freight: RailCargo) {
         if self.is_cut(way) {
             return;
         }
         let queue = self.queues.entry(way).or_default();
         let after = queue.back().map_or(self.now, |last| last.arrival);
         let arrival = after.max(self.now + rng.u64(0..=self.delay_max));
-        queue.push_back(Underway { arrival, freight });
+        queue.push_back(InTransit { arrival, freight });
     }
 
     /// What has begun to arrive goes on before all else on its rail.
-    pub(crate) fn go_on(&mut self, rng: &mut Rng, way: Way, freight: Freight) {
+    pub(crate) fn go_on(&mut self, rng: &mut Rng, way: Route, freight: RailCargo) {
         if !self.is_cut(way) {
             let arrival = self.now + rng.u64(0..=self.delay_max);
-            self.queues.entry(way).or_default().push_front(Underway { arrival, freight });
+            self.queues.entry(way).or_default().push_front(InTransit { arrival, freight });
         }
     }
 
     /// The rail between two processes carries nothing any more; what is on its way is lost.
-    pub(crate) fn cut(&mut self, way: Way) {
+    pub(crate) fn cut(&mut self, way: Route) {
         self.cut.insert((way.0.min(way.1), way.0.max(way.1), way.2));
         self.queues.remove(&way);
         self.queues.remove(&(way.1, way.0, way.2));
     }
 
-    pub(crate) fn is_cut(&self, way: Way) -> bool {
+    pub(crate) fn is_cut(&self, way: Route) -> bool {
         self.cut.contains(&(way.0.min(way.1), way.0.max(way.1), way.2))
     }
 
@@ -98,7 +98,7 @@ impl Network {
     }
 
     /// One step of time; what arrives in it, in random order of rails.
-    pub(crate) fn step(&mut self, rng: &mut Rng) -> Vec<(Way, Freight)> {
+    pub(crate) fn step(&mut self, rng: &mut Rng) -> Vec<(Route, RailCargo)> {
         self.now += 1;
         let mut ways: Vec<_> = self.queues.keys().copied().collect();
         rng.shuffle(&mut ways);
@@ -107,7 +107,7 @@ impl Network {
             let Some(queue) = self.queues.get_mut(&way) else { continue };
             while queue.front().is_some_and(|first| first.arrival <= self.now) {
                 let Some(underway) = queue.pop_front() else { break };
-                let is_part = !matches!(underway.freight, Freight::Packet(_));
+                let is_part = !matches!(underway.freight, RailCargo::Packet(_));
                 arrived.push((way, underway.freight));
                 if is_part {
                     // What stands behind it must not overtake its end.

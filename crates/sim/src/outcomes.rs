@@ -3,11 +3,11 @@
 use engine::Problem;
 
 use crate::region::pattern;
-use crate::world::{Fate, Message, Outcome, World};
+use crate::world::{MessageFate, World, WorldMessage, WorldOutcome};
 
 impl World {
     /// Takes the outcomes of some requests that are complete.
-    pub(crate) fn check_outcomes(&mut self) -> Outcome {
+    pub(crate) fn check_outcomes(&mut self) -> WorldOutcome {
         for index in self.episode.1..self.messages.len() {
             if !self.messages[index].done && self.rng.u8(..4) != 0 {
                 self.check_sent(index)?;
@@ -21,7 +21,7 @@ impl World {
         Ok(())
     }
 
-    fn check_sent(&mut self, index: usize) -> Outcome {
+    fn check_sent(&mut self, index: usize) -> WorldOutcome {
         let message = &mut self.messages[index];
         let engine = &mut self.engines[message.from as usize];
         let Some(outcome) = message.request.and_then(|request| engine.take(request)) else {
@@ -29,9 +29,9 @@ impl World {
         };
         message.done = true;
         message.region.reuse();
-        let cancelled = message.fate == Fate::Withdrawn;
+        let cancelled = message.fate == MessageFate::Withdrawn;
         let sent = outcome.bytes == message.length as u64 && outcome.problem.is_none();
-        let too_soon = message.synchronous && message.fate == Fate::Waiting;
+        let too_soon = message.synchronous && message.fate == MessageFate::Waiting;
         if outcome.cancelled != cancelled || !sent && !cancelled || too_soon {
             return Err(format!("message {index} ({message:?}) ended with {outcome:?}"));
         }
@@ -40,7 +40,7 @@ impl World {
         Ok(())
     }
 
-    fn check_received(&mut self, index: usize) -> Outcome {
+    fn check_received(&mut self, index: usize) -> WorldOutcome {
         let receive = &mut self.receives[index];
         let engine = &mut self.engines[receive.process as usize];
         let Some(outcome) = receive.request.and_then(|request| engine.take(request)) else {
@@ -71,7 +71,7 @@ impl World {
     }
 
     /// Every byte of a receive's memory is as it should be.
-    fn check_memory(&self, index: usize) -> Outcome {
+    fn check_memory(&self, index: usize) -> WorldOutcome {
         let receive = &self.receives[index];
         let message = receive.message.map(|id| (id, &self.messages[id]));
         let capacity = receive.region.buffer.len();
@@ -87,15 +87,15 @@ impl World {
     }
 
     /// When nothing is underway, whatever can be complete is, and nothing else.
-    pub(crate) fn check_settled(&mut self) -> Outcome {
+    pub(crate) fn check_settled(&mut self) -> WorldOutcome {
         for index in self.episode.1..self.messages.len() {
             self.check_sent(index)?;
             let message = &self.messages[index];
-            if message.request.is_some() && !message.done && message.fate != Fate::Waiting {
+            if message.request.is_some() && !message.done && message.fate != MessageFate::Waiting {
                 return Err(format!("message {index} ({message:?}) never ends"));
             }
             let asked = message.cancel_asked && message.cancellable && message.request.is_some();
-            if asked && message.fate == Fate::Waiting && !self.may_wait(message) {
+            if asked && message.fate == MessageFate::Waiting && !self.may_wait(message) {
                 return Err(format!("message {index} ({message:?}) does not come back"));
             }
         }
@@ -114,9 +114,9 @@ impl World {
         }
     }
 
-    /// Whether the wish to have a message back may be without effect: both wait for the receiver to
+    /// Whether the withdrawal of a message may be without effect: both wait for the receiver to
     /// open the context.
-    fn may_wait(&self, message: &Message) -> bool {
+    fn may_wait(&self, message: &WorldMessage) -> bool {
         self.slots[message.to as usize][message.context].is_none()
     }
 

@@ -33,20 +33,20 @@ pub(crate) struct Space {
     open: bool,
     first_sequence: u32,
     /// Everything that came before the context was open.
-    waiting: Vec<Waiting>,
+    waiting: Vec<WaitingReceive>,
     posted: Vec<(usize, Selector)>,
     unexpected: Vec<Label>,
-    streams: Vec<Stream>,
+    streams: Vec<MessageStream>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Waiting {
+enum WaitingReceive {
     Arrival(Label),
     Cancel(usize),
 }
 
 #[derive(Debug)]
-struct Stream {
+struct MessageStream {
     source: u32,
     next: u32,
     early: Vec<Label>,
@@ -70,8 +70,8 @@ impl Space {
         let mut facts = Vec::new();
         for waiting in std::mem::take(&mut self.waiting) {
             match waiting {
-                Waiting::Arrival(label) => facts.extend(self.arrive(label)),
-                Waiting::Cancel(message) => facts.extend(self.cancel(message)),
+                WaitingReceive::Arrival(label) => facts.extend(self.arrive(label)),
+                WaitingReceive::Cancel(message) => facts.extend(self.cancel(message)),
             }
         }
         facts
@@ -92,19 +92,19 @@ impl Space {
     /// A message arrives, perhaps too early.
     pub(crate) fn arrive(&mut self, label: Label) -> Vec<Fact> {
         if !self.open {
-            self.waiting.push(Waiting::Arrival(label));
+            self.waiting.push(WaitingReceive::Arrival(label));
             return Vec::new();
         }
         let found = self.streams.iter().position(|stream| stream.source == label.source);
         let at = found.unwrap_or_else(|| {
             let next = self.first_sequence;
-            self.streams.push(Stream { source: label.source, next, early: Vec::new() });
+            self.streams.push(MessageStream { source: label.source, next, early: Vec::new() });
             self.streams.len() - 1
         });
         self.streams[at].early.push(label);
         let mut facts = Vec::new();
         loop {
-            let Stream { next, early, .. } = &mut self.streams[at];
+            let MessageStream { next, early, .. } = &mut self.streams[at];
             let Some(found) = early.iter().position(|label| label.sequence == *next) else {
                 return facts;
             };
@@ -130,9 +130,9 @@ impl Space {
     /// A sender wants a message back.
     pub(crate) fn cancel(&mut self, message: usize) -> Option<Fact> {
         let is_it = |label: &Label| label.message == message;
-        let waits = |waiting: &Waiting| matches!(waiting, Waiting::Arrival(label) if is_it(label));
+        let waits = |waiting: &WaitingReceive| matches!(waiting, WaitingReceive::Arrival(label) if is_it(label));
         if self.waiting.iter().any(waits) {
-            self.waiting.push(Waiting::Cancel(message));
+            self.waiting.push(WaitingReceive::Cancel(message));
             return None;
         }
         let at = self.unexpected.iter().position(is_it)?;

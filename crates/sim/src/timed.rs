@@ -14,12 +14,12 @@ use base::{GateId, RailProfile};
 use engine::Engine;
 use engine::strategy::Strategy;
 
-use process::Process;
-use wire::{Freight, Wires};
+use process::TimedProcess;
+use wire::{WireCargo, Wires};
 
 /// A rail as it is.
 #[derive(Clone, Debug)]
-pub struct Rail {
+pub struct TimedRail {
     /// What it carries, in bytes per microsecond.
     pub bytes_per_us: u64,
     /// What its driver declares instead.
@@ -34,11 +34,11 @@ pub struct Rail {
 
 /// What a process does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ProcessStep {
     /// Begins to send.
-    Send(Message),
+    Send(TimedMessage),
     /// Begins to receive.
-    Receive(Message),
+    Receive(TimedMessage),
     /// Waits until all that it has begun is complete.
     Wait,
     /// Computes for so many nanoseconds.
@@ -47,7 +47,7 @@ pub enum Step {
 
 /// A message as its sender and its receiver know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Message {
+pub struct TimedMessage {
     /// The other process.
     pub peer: u32,
     /// Which of the contexts.
@@ -64,11 +64,11 @@ pub struct Workload {
     /// A name for people.
     pub name: String,
     /// The rails between all processes.
-    pub rails: Vec<Rail>,
+    pub rails: Vec<TimedRail>,
     /// The contexts, by their priorities.
     pub priorities: Vec<i32>,
     /// What each process does.
-    pub scripts: Vec<Vec<Step>>,
+    pub scripts: Vec<Vec<ProcessStep>>,
 }
 
 /// What came of it.
@@ -93,49 +93,49 @@ const EVENTS_MAX: u64 = 20_000_000;
 /// # Panics
 /// If the workload does not end: a process waits for what nobody sends, or the engine is wrong.
 pub fn run(workload: &Workload, strategy: &dyn Fn() -> Box<dyn Strategy>) -> Times {
-    World::new(workload, strategy).go()
+    TimedWorld::new(workload, strategy).go()
 }
 
 /// Something that happens at a time to a process.
 #[derive(Debug)]
-enum Event {
+enum TimedEvent {
     /// It goes on.
     Wake(usize),
     /// Something from another process arrives by a rail.
-    Arrive(usize, GateId, usize, Freight),
+    Arrive(usize, GateId, usize, WireCargo),
 }
 
 /// What happens, by time, and in the order of its making at one time.
 #[derive(Debug, Default)]
 struct Agenda {
-    events: BTreeMap<(u64, u64), Event>,
+    events: BTreeMap<(u64, u64), TimedEvent>,
     made: u64,
 }
 
 impl Agenda {
-    fn add(&mut self, time: u64, event: Event) {
+    fn add(&mut self, time: u64, event: TimedEvent) {
         self.made += 1;
         self.events.insert((time, self.made), event);
     }
 }
 
-struct World {
-    processes: Vec<Process>,
+struct TimedWorld {
+    processes: Vec<TimedProcess>,
     wires: Wires,
     agenda: Agenda,
 }
 
-impl World {
+impl TimedWorld {
     fn new(workload: &Workload, strategy: &dyn Fn() -> Box<dyn Strategy>) -> Self {
         let count = workload.scripts.len() as u32;
         let profiles: Vec<_> = workload.rails.iter().map(profile).collect();
         let process = |own: u32| {
             let engine = Engine::new(GateId(own), profiles.clone(), strategy());
-            Process::new(own, count, engine, workload)
+            TimedProcess::new(own, count, engine, workload)
         };
         let processes = (0..count).map(process).collect();
         let mut agenda = Agenda::default();
-        (0..count as usize).for_each(|process| agenda.add(0, Event::Wake(process)));
+        (0..count as usize).for_each(|process| agenda.add(0, TimedEvent::Wake(process)));
         Self { processes, wires: Wires::new(count as usize, &workload.rails), agenda }
     }
 
@@ -144,8 +144,8 @@ impl World {
         for _ in 0..EVENTS_MAX {
             let Some(((now, _), event)) = self.agenda.events.pop_first() else { break };
             let index = match event {
-                Event::Wake(process) => process,
-                Event::Arrive(process, from, rail, freight) => {
+                TimedEvent::Wake(process) => process,
+                TimedEvent::Arrive(process, from, rail, freight) => {
                     self.processes[process].arrive(from, rail, freight);
                     process
                 }
@@ -158,11 +158,11 @@ impl World {
             match process.act(now, &mut self.wires, &mut self.agenda) {
                 Some(cost) => {
                     process.busy(now + cost);
-                    self.agenda.add(now + cost, Event::Wake(index));
+                    self.agenda.add(now + cost, TimedEvent::Wake(index));
                 }
                 None => {
                     if let Some(time) = process.next_look(now, &self.wires) {
-                        self.agenda.add(time, Event::Wake(index));
+                        self.agenda.add(time, TimedEvent::Wake(index));
                     }
                 }
             }
@@ -172,13 +172,13 @@ impl World {
         }
         let unfinished = self.processes.iter().position(|process| !process.is_done());
         assert!(unfinished.is_none(), "process {unfinished:?} waits forever");
-        let latencies: Vec<_> = self.processes.iter().flat_map(Process::urgent).collect();
+        let latencies: Vec<_> = self.processes.iter().flat_map(TimedProcess::urgent).collect();
         let urgent_ns = latencies.iter().sum::<u64>() / (latencies.len() as u64).max(1);
         Times { end_ns, urgent_ns, packets: self.wires.carried }
     }
 }
 
-fn profile(rail: &Rail) -> RailProfile {
+fn profile(rail: &TimedRail) -> RailProfile {
     RailProfile {
         name: "timed".into(),
         packet_bytes_max: 64 << 10,

@@ -20,7 +20,7 @@ use std::rc::Rc;
 use fastrand::Rng;
 
 use kernel::Machine;
-use process::Process;
+use process::WaitingProcess;
 
 /// What worlds did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,7 +70,7 @@ pub fn run(seed: u64) -> Result<Waits, String> {
             machine.start(process, move || program::help(process, core));
         }
     }
-    process::with(processes, |processes: &[Rc<Process>]| {
+    process::with(processes, |processes: &[Rc<WaitingProcess>]| {
         machine.run(&mut |process| check::sleeps_well(&processes[process]))?;
         let mut waits = kernel::end();
         waits.messages = processes.iter().map(|process| process.received()).sum();

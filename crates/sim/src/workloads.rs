@@ -3,7 +3,7 @@
 
 use fastrand::Rng;
 
-use crate::timed::{Message, Rail, Step, Workload};
+use crate::timed::{ProcessStep, TimedMessage, TimedRail, Workload};
 
 /// All workloads, each over the rails that it is meant for.
 pub fn all() -> Vec<Workload> {
@@ -29,59 +29,59 @@ pub fn all() -> Vec<Workload> {
     all
 }
 
-fn workload(name: String, rails: &[Rail], scripts: Vec<Vec<Step>>) -> Workload {
+fn workload(name: String, rails: &[TimedRail], scripts: Vec<Vec<ProcessStep>>) -> Workload {
     Workload { name, rails: rails.to_vec(), priorities: vec![0], scripts }
 }
 
 /// A rail that is as it is declared.
-pub fn rail(bytes_per_us: u64, latency_ns: u64, packet_ns: u64) -> Rail {
+pub fn rail(bytes_per_us: u64, latency_ns: u64, packet_ns: u64) -> TimedRail {
     let declared_bytes_per_us = bytes_per_us;
-    Rail { bytes_per_us, declared_bytes_per_us, latency_ns, packet_ns, slower: None }
+    TimedRail { bytes_per_us, declared_bytes_per_us, latency_ns, packet_ns, slower: None }
 }
 
-fn one_gigabit() -> Vec<Rail> {
+fn one_gigabit() -> Vec<TimedRail> {
     vec![rail(118, 20_000, 2500)]
 }
 
-fn ten_gigabit() -> Vec<Rail> {
+fn ten_gigabit() -> Vec<TimedRail> {
     vec![rail(1180, 10_000, 2500)]
 }
 
-fn unequal() -> Vec<Rail> {
+fn unequal() -> Vec<TimedRail> {
     vec![rail(146, 12_000, 2500), rail(106, 15_000, 2500)]
 }
 
-fn three() -> Vec<Rail> {
+fn three() -> Vec<TimedRail> {
     vec![rail(1180, 10_000, 2500), rail(590, 10_000, 2500), rail(295, 20_000, 2500)]
 }
 
 /// One large message.
-pub fn large() -> Vec<Vec<Step>> {
+pub fn large() -> Vec<Vec<ProcessStep>> {
     transfer(&[32 << 20])
 }
 
 /// A message there and one back, many times.
-fn lone(bytes: usize) -> Vec<Vec<Step>> {
+fn lone(bytes: usize) -> Vec<Vec<ProcessStep>> {
     rounds(20, &[bytes], &[bytes])
 }
 
 /// Many messages at once, and a short answer.
-fn bursts(count: usize, bytes: usize) -> Vec<Vec<Step>> {
+fn bursts(count: usize, bytes: usize) -> Vec<Vec<ProcessStep>> {
     rounds(20, &vec![bytes; count], &[1])
 }
 
 /// Three requests, and the pages that answer them.
-fn pages(bytes: usize) -> Vec<Vec<Step>> {
+fn pages(bytes: usize) -> Vec<Vec<ProcessStep>> {
     rounds(20, &[16; 3], &[bytes; 3])
 }
 
 /// Blocks of 64 bytes and of 256 KiB in turn, each a message.
-fn indexed() -> Vec<Vec<Step>> {
+fn indexed() -> Vec<Vec<ProcessStep>> {
     transfer(&[64, 256 << 10].repeat(8))
 }
 
 /// Sizes as programs have them, some at once. An odd seed gives traffic in one direction.
-fn mixed(seed: u64) -> Vec<Vec<Step>> {
+fn mixed(seed: u64) -> Vec<Vec<ProcessStep>> {
     let mut rng = Rng::with_seed(seed);
     let mut scripts = vec![Vec::new(), Vec::new()];
     for _ in 0..12 {
@@ -93,7 +93,7 @@ fn mixed(seed: u64) -> Vec<Vec<Step>> {
         receive_all(&mut scripts[1], 0, &there);
         send_all(&mut scripts[0], 1, &there);
         send_all(&mut scripts[1], 0, &back);
-        scripts.iter_mut().for_each(|script| script.push(Step::Wait));
+        scripts.iter_mut().for_each(|script| script.push(ProcessStep::Wait));
     }
     scripts
 }
@@ -107,7 +107,7 @@ fn size(rng: &mut Rng) -> usize {
 }
 
 /// A ring of processes that exchange borders of several sizes, and compute between.
-fn halo() -> Vec<Vec<Step>> {
+fn halo() -> Vec<Vec<ProcessStep>> {
     let sizes = [64, 4096, 24_000, 64, 100_000];
     let script = |own: u32| {
         let mut script = Vec::new();
@@ -118,7 +118,7 @@ fn halo() -> Vec<Vec<Step>> {
             for peer in [(own + 1) % 4, (own + 3) % 4] {
                 send_all(&mut script, peer, &sizes);
             }
-            script.extend([Step::Wait, Step::Compute(50_000)]);
+            script.extend([ProcessStep::Wait, ProcessStep::Compute(50_000)]);
         }
         script
     };
@@ -126,7 +126,7 @@ fn halo() -> Vec<Vec<Step>> {
 }
 
 /// What collectives are made of: pairs at doubling distances exchange, then everybody with all.
-fn collectives() -> Vec<Vec<Step>> {
+fn collectives() -> Vec<Vec<ProcessStep>> {
     let script = |own: u32| {
         let mut script = Vec::new();
         for round in 0..6 {
@@ -135,7 +135,7 @@ fn collectives() -> Vec<Vec<Step>> {
                 let bytes = [8, 1024, 16 << 10][round % 3];
                 receive_all(&mut script, peer, &[bytes]);
                 send_all(&mut script, peer, &[bytes]);
-                script.push(Step::Wait);
+                script.push(ProcessStep::Wait);
             }
             for peer in (0..8).filter(|peer| *peer != own) {
                 receive_all(&mut script, peer, &[512]);
@@ -143,7 +143,7 @@ fn collectives() -> Vec<Vec<Step>> {
             for peer in (1..8).map(|distance| own ^ distance) {
                 send_all(&mut script, peer, &[512]);
             }
-            script.push(Step::Wait);
+            script.push(ProcessStep::Wait);
         }
         script
     };
@@ -151,51 +151,51 @@ fn collectives() -> Vec<Vec<Step>> {
 }
 
 /// Bulk data, and now and then a short message of another context, which is urgent.
-fn urgent() -> Vec<Vec<Step>> {
+fn urgent() -> Vec<Vec<ProcessStep>> {
     let (mut sends, mut receives) = (Vec::new(), Vec::new());
     let bulk = [20_000, 1 << 20].repeat(6);
     receive_all(&mut receives, 0, &bulk);
     send_all(&mut sends, 1, &bulk);
     for tag in 0..10 {
-        let message = |peer| Message { peer, context: 1, tag, bytes: 64 };
-        receives.push(Step::Receive(message(0)));
-        sends.push(Step::Send(message(1)));
-        sends.push(Step::Compute(1000));
+        let message = |peer| TimedMessage { peer, context: 1, tag, bytes: 64 };
+        receives.push(ProcessStep::Receive(message(0)));
+        sends.push(ProcessStep::Send(message(1)));
+        sends.push(ProcessStep::Compute(1000));
     }
-    receives.push(Step::Wait);
-    sends.push(Step::Wait);
+    receives.push(ProcessStep::Wait);
+    sends.push(ProcessStep::Wait);
     vec![sends, receives]
 }
 
-fn message(peer: u32, tag: usize, bytes: usize) -> Message {
-    Message { peer, context: 0, tag: tag as i32, bytes }
+fn message(peer: u32, tag: usize, bytes: usize) -> TimedMessage {
+    TimedMessage { peer, context: 0, tag: tag as i32, bytes }
 }
 
-fn send_all(script: &mut Vec<Step>, peer: u32, sizes: &[usize]) {
-    let send = |(tag, &bytes)| Step::Send(message(peer, tag, bytes));
+fn send_all(script: &mut Vec<ProcessStep>, peer: u32, sizes: &[usize]) {
+    let send = |(tag, &bytes)| ProcessStep::Send(message(peer, tag, bytes));
     script.extend(sizes.iter().enumerate().map(send));
 }
 
-fn receive_all(script: &mut Vec<Step>, peer: u32, sizes: &[usize]) {
-    let receive = |(tag, &bytes)| Step::Receive(message(peer, tag, bytes));
+fn receive_all(script: &mut Vec<ProcessStep>, peer: u32, sizes: &[usize]) {
+    let receive = |(tag, &bytes)| ProcessStep::Receive(message(peer, tag, bytes));
     script.extend(sizes.iter().enumerate().map(receive));
 }
 
-fn transfer(sizes: &[usize]) -> Vec<Vec<Step>> {
+fn transfer(sizes: &[usize]) -> Vec<Vec<ProcessStep>> {
     rounds(1, sizes, &[])
 }
 
 /// Messages there, waited for, and messages back, so many times.
-fn rounds(times: usize, there: &[usize], back: &[usize]) -> Vec<Vec<Step>> {
+fn rounds(times: usize, there: &[usize], back: &[usize]) -> Vec<Vec<ProcessStep>> {
     let (mut one, mut other) = (Vec::new(), Vec::new());
     for _ in 0..times {
         receive_all(&mut one, 1, back);
         send_all(&mut one, 1, there);
-        one.push(Step::Wait);
+        one.push(ProcessStep::Wait);
         receive_all(&mut other, 0, there);
-        other.push(Step::Wait);
+        other.push(ProcessStep::Wait);
         send_all(&mut other, 0, back);
-        other.push(Step::Wait);
+        other.push(ProcessStep::Wait);
     }
     vec![one, other]
 }

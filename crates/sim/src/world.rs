@@ -7,7 +7,7 @@ use engine::{ContextSlot, Engine, MessageId, RequestId};
 use fastrand::Rng;
 
 use crate::losses::Arrivals;
-use crate::network::Network;
+use crate::network::SimulatedNetwork;
 use crate::reference::{Selector, Space};
 use crate::region::Region;
 use crate::setting::Setting;
@@ -86,19 +86,19 @@ pub fn run(seed: u64) -> Result<Report, String> {
     world.go().map_err(|what| format!("seed {seed}, step {}: {what}", world.network.now))
 }
 
-pub(crate) type Outcome = Result<(), String>;
+pub(crate) type WorldOutcome = Result<(), String>;
 
 #[derive(Debug)]
 pub(crate) struct World {
     pub rng: Rng,
     pub setting: Setting,
-    pub network: Network,
+    pub network: SimulatedNetwork,
     pub engines: Vec<Engine>,
     /// By process and context: the reference, and the engine's name for it.
     pub spaces: Vec<Vec<Space>>,
     pub slots: Vec<Vec<Option<ContextSlot>>>,
-    pub messages: Vec<Message>,
-    pub receives: Vec<Received>,
+    pub messages: Vec<WorldMessage>,
+    pub receives: Vec<ReceivedMessage>,
     /// Messages that a matched probe took and that were not received yet.
     pub held: Vec<Held>,
     /// The first context, message and receive of this episode.
@@ -125,7 +125,7 @@ pub(crate) struct World {
 }
 
 #[derive(Debug)]
-pub(crate) struct Message {
+pub(crate) struct WorldMessage {
     pub from: u32,
     pub to: u32,
     pub context: usize,
@@ -135,7 +135,7 @@ pub(crate) struct Message {
     pub region: Region,
     /// None: it took the short cut, or its outcome is not asked for.
     pub request: Option<RequestId>,
-    pub fate: Fate,
+    pub fate: MessageFate,
     pub done: bool,
     pub cancel_asked: bool,
     /// Whether it can be withdrawn: it did not come from a send that is complete.
@@ -144,7 +144,7 @@ pub(crate) struct Message {
 
 /// What the reference says of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum MessageFate {
     Waiting,
     /// Matched, by a receive or a matched probe.
     Taken,
@@ -152,7 +152,7 @@ pub(crate) enum Fate {
 }
 
 #[derive(Debug)]
-pub(crate) struct Received {
+pub(crate) struct ReceivedMessage {
     pub process: u32,
     pub context: usize,
     pub selector: Selector,
@@ -193,7 +193,7 @@ impl World {
         let setting = Setting::random(&mut rng);
         let processes = setting.processes as usize;
         Self {
-            network: Network::new(setting.room, setting.delay_max),
+            network: SimulatedNetwork::new(setting.room, setting.delay_max),
             engines: (0..setting.processes).map(|own| setting.engine(own)).collect(),
             spaces: (0..processes).map(|_| Vec::new()).collect(),
             slots: vec![Vec::new(); processes],
@@ -242,7 +242,7 @@ impl World {
         }
     }
 
-    fn act_everywhere(&mut self) -> Outcome {
+    fn act_everywhere(&mut self) -> WorldOutcome {
         for process in 0..self.setting.processes {
             if self.rng.u8(..self.setting.paces[process as usize]) == 0 {
                 self.act(process)?;
@@ -255,7 +255,7 @@ impl World {
     }
 
     /// One step of time, and what follows from it.
-    fn step(&mut self) -> Outcome {
+    fn step(&mut self) -> WorldOutcome {
         for (way, freight) in self.network.step(&mut self.rng) {
             if self.network.is_cut(way) {
                 continue;
@@ -272,7 +272,7 @@ impl World {
     }
 
     /// Lets everything that is underway come to its end.
-    pub(crate) fn settle(&mut self) -> Outcome {
+    pub(crate) fn settle(&mut self) -> WorldOutcome {
         self.moved_at = self.network.now;
         loop {
             while let Some(held) = self.held.pop() {

@@ -5,7 +5,7 @@
 use base::RailProfile;
 use engine::model::RailFigures;
 use engine::strategy::{self, Strategy};
-use sim::timed::{Message, Rail, Step, Workload, run};
+use sim::timed::{ProcessStep, TimedMessage, TimedRail, Workload, run};
 
 /// What an interface carries of its own, in bytes per microsecond.
 const SPEED: u64 = 1180;
@@ -31,21 +31,21 @@ fn believed(distance: u32, company: f64) -> u64 {
 /// How long one message takes over a near and a far interface that carry `real`, of which this is
 /// believed; in nanoseconds.
 fn taken(bytes: usize, real: [u64; 2], believed: [u64; 2]) -> u64 {
-    let rail = |(bytes_per_us, declared_bytes_per_us)| Rail {
+    let rail = |(bytes_per_us, declared_bytes_per_us)| TimedRail {
         bytes_per_us,
         declared_bytes_per_us,
         latency_ns: 10_000,
         packet_ns: 2500,
         slower: None,
     };
-    let message = |peer| Message { peer, context: 0, tag: 0, bytes };
+    let message = |peer| TimedMessage { peer, context: 0, tag: 0, bytes };
     let workload = Workload {
         name: "near and far".into(),
         rails: real.into_iter().zip(believed).map(rail).collect(),
         priorities: vec![0],
         scripts: vec![
-            vec![Step::Send(message(1)), Step::Wait],
-            vec![Step::Receive(message(0)), Step::Wait],
+            vec![ProcessStep::Send(message(1)), ProcessStep::Wait],
+            vec![ProcessStep::Receive(message(0)), ProcessStep::Wait],
         ],
     };
     run(&workload, &|| -> Box<dyn Strategy> { Box::new(strategy::by_name("auto").unwrap()) }).end_ns

@@ -2,7 +2,7 @@
 //! others. `--nocapture` prints the table, in microseconds.
 
 use engine::strategy::{self, NAMES};
-use sim::timed::{Message, Rail, Step, Times, Workload, run};
+use sim::timed::{ProcessStep, TimedMessage, TimedRail, Times, Workload, run};
 use sim::workloads::{all, large, rail};
 
 /// How much worse than the best of the others `auto` may be.
@@ -37,7 +37,7 @@ fn auto_is_about_as_good_as_the_best_of_the_others() {
 
 /// One large message over rails, under `auto`: how long it takes in relation to what the rails can
 /// carry.
-fn excess(rails: Vec<Rail>, ideal_us: f64) -> f64 {
+fn excess(rails: Vec<TimedRail>, ideal_us: f64) -> f64 {
     let (name, priorities, scripts) = ("large".into(), vec![0], large());
     let workload = Workload { name, rails, priorities, scripts };
     let taken = times(&workload, "auto").end_ns as f64 / 1000.0;
@@ -57,8 +57,8 @@ fn all_rails_finish_together() {
 
 #[test]
 fn wrong_declarations_are_corrected() {
-    let lies =
-        [146, 106].map(|speed| Rail { declared_bytes_per_us: 1250, ..rail(speed, 12_000, 2500) });
+    let lies = [146, 106]
+        .map(|speed| TimedRail { declared_bytes_per_us: 1250, ..rail(speed, 12_000, 2500) });
     assert!(excess(lies.to_vec(), LARGE_BYTES / 252.0) < 1.05);
     let mut lies = [146, 106].map(|speed| rail(speed, 12_000, 2500));
     lies[1].declared_bytes_per_us = 10;
@@ -76,10 +76,14 @@ fn a_rail_that_becomes_slower_gets_less() {
 #[test]
 fn short_messages_pay_nothing_for_a_second_rail() {
     for bytes in [1, 64, 1000, 8000, 32_000] {
-        let message = |peer| Message { peer, context: 0, tag: 0, bytes };
-        let one = [Step::Send(message(1)), Step::Receive(message(1)), Step::Wait].repeat(10);
-        let other = [Step::Send(message(0)), Step::Receive(message(0)), Step::Wait].repeat(10);
-        let taken = |rails: &[Rail]| {
+        let message = |peer| TimedMessage { peer, context: 0, tag: 0, bytes };
+        let one =
+            [ProcessStep::Send(message(1)), ProcessStep::Receive(message(1)), ProcessStep::Wait]
+                .repeat(10);
+        let other =
+            [ProcessStep::Send(message(0)), ProcessStep::Receive(message(0)), ProcessStep::Wait]
+                .repeat(10);
+        let taken = |rails: &[TimedRail]| {
             let (rails, scripts) = (rails.to_vec(), vec![one.clone(), other.clone()]);
             let workload = Workload { name: "short".into(), rails, priorities: vec![0], scripts };
             times(&workload, "auto").end_ns as f64

@@ -8,14 +8,14 @@ use std::ptr::NonNull;
 
 /// A shared library that was loaded by name. It stays until the process ends: it may have threads.
 #[derive(Debug)]
-pub struct Library {
+pub struct LoadedLibrary {
     handle: NonNull<libc::c_void>,
 }
 
 // SAFETY: the handle only names the library; dlsym may be called from any thread.
-unsafe impl Send for Library {}
+unsafe impl Send for LoadedLibrary {}
 
-impl Library {
+impl LoadedLibrary {
     /// Loads a library: a path, or a name without `/` that the system searches for.
     ///
     /// # Errors
@@ -62,11 +62,11 @@ mod tests {
     #[test]
     fn a_library_is_loaded_and_searched() {
         // SAFETY: the library of C is loaded already.
-        let library = unsafe { Library::open(Path::new("libc.so.6")) }.unwrap();
+        let library = unsafe { LoadedLibrary::open(Path::new("libc.so.6")) }.unwrap();
         assert!(library.symbol(c"strlen").is_some());
         assert!(library.symbol(c"no_such_function_at_all").is_none());
         // SAFETY: there is nothing to run.
-        let error = unsafe { Library::open(Path::new("/nowhere/lib.so")) }.unwrap_err();
+        let error = unsafe { LoadedLibrary::open(Path::new("/nowhere/lib.so")) }.unwrap_err();
         assert!(error.to_string().contains("/nowhere/lib.so"), "{error}");
     }
 }

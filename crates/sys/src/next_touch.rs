@@ -34,14 +34,14 @@ const CORES_MAX: usize = 1 << 16;
 const MESSAGE_BYTES: usize = 32;
 
 /// Memory of which some pages wait for whoever touches them.
-struct Waiting {
+struct UntouchedPages {
     addresses: Range<usize>,
     /// Where the kernel tells of missing pages.
     faults: File,
-    state: Mutex<State>,
+    state: Mutex<PagesState>,
 }
 
-struct State {
+struct PagesState {
     /// Where the content is meanwhile.
     aside: usize,
     /// Which pages are still there.
@@ -52,7 +52,7 @@ struct State {
 }
 
 /// All memory that waits.
-static ALL: Mutex<Vec<Arc<Waiting>>> = Mutex::new(Vec::new());
+static ALL: Mutex<Vec<Arc<UntouchedPages>>> = Mutex::new(Vec::new());
 
 /// Lets the whole pages within `addresses` move to whoever touches them next. They must be private memory
 /// of this process, got at once. A process that is forked before all are touched must not use the memory.
@@ -82,8 +82,9 @@ pub fn begin(addresses: Range<usize>) -> io::Result<()> {
     }
     let count = (end - start) / PAGE_BYTES;
     let (pages, left) = (vec![true; count], count);
-    let state = State { aside: aside as usize, pages, left, _end: Some(writer) };
-    let waiting = Arc::new(Waiting { addresses: start..end, faults, state: Mutex::new(state) });
+    let state = PagesState { aside: aside as usize, pages, left, _end: Some(writer) };
+    let waiting =
+        Arc::new(UntouchedPages { addresses: start..end, faults, state: Mutex::new(state) });
     locked(&ALL).push(Arc::clone(&waiting));
     let served = Arc::clone(&waiting);
     let nodes = nodes_of_cores();
@@ -97,7 +98,7 @@ pub fn begin(addresses: Range<usize>) -> io::Result<()> {
 
 /// Gives back, where they were, all pages of memory that overlaps with `addresses` and still waits.
 pub fn finish(addresses: Range<usize>) {
-    let overlaps = |waiting: &Arc<Waiting>| {
+    let overlaps = |waiting: &Arc<UntouchedPages>| {
         waiting.addresses.start < addresses.end && addresses.start < waiting.addresses.end
     };
     let found: Vec<_> = locked(&ALL).iter().filter(|one| overlaps(one)).cloned().collect();
@@ -135,9 +136,9 @@ fn control<const N: usize>(
     crate::check(libc::c_long::from(done)).map(|_| ())
 }
 
-impl Waiting {
+impl UntouchedPages {
     /// Gives a page back, on the node that the calling thread prefers.
-    fn give(&self, state: &mut State, page: usize) {
+    fn give(&self, state: &mut PagesState, page: usize) {
         let address = self.addresses.start + page * PAGE_BYTES;
         if !mem::replace(&mut state.pages[page], false) {
             // Somebody waited for what is there by now.
@@ -165,7 +166,7 @@ impl Waiting {
 }
 
 /// Gives pages to those who miss them, until none is left. `end` tells that.
-fn serve(waiting: &Waiting, end: libc::c_int, nodes: &[Option<u32>]) {
+fn serve(waiting: &UntouchedPages, end: libc::c_int, nodes: &[Option<u32>]) {
     // SAFETY: the sets are initialized; the program's signals are for its own threads.
     unsafe {
         let mut all = mem::zeroed();

@@ -24,7 +24,7 @@ const ALLOWED: libc::c_ulong = 1 << 2;
 
 /// Where pages shall lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish<'a> {
+pub enum PagePolicy<'a> {
     /// Where they are touched first, as far as nothing else was said for the process.
     FirstTouch,
     /// On these nodes only.
@@ -79,11 +79,11 @@ pub fn current_node() -> io::Result<u32> {
 ///
 /// # Errors
 /// The system's: the addresses are no memory of this process, or it may have no memory on a node.
-pub fn place(addresses: Range<usize>, wish: Wish<'_>) -> io::Result<()> {
-    let (mode, nodes) = match wish {
-        Wish::FirstTouch => (DEFAULT, [].as_slice()),
-        Wish::On(nodes) => (BIND, nodes),
-        Wish::Interleaved(nodes) => (INTERLEAVE, nodes),
+pub fn place(addresses: Range<usize>, policy: PagePolicy<'_>) -> io::Result<()> {
+    let (mode, nodes) = match policy {
+        PagePolicy::FirstTouch => (DEFAULT, [].as_slice()),
+        PagePolicy::On(nodes) => (BIND, nodes),
+        PagePolicy::Interleaved(nodes) => (INTERLEAVE, nodes),
     };
     let mut set = [0_u64; WORDS];
     for node in nodes {
@@ -178,14 +178,14 @@ mod tests {
         let mut memory = vec![0_u8; 8 * PAGE_BYTES];
         let start = (memory.as_ptr() as usize).next_multiple_of(PAGE_BYTES);
         let range = start..start + 4 * PAGE_BYTES;
-        place(range.clone(), Wish::On(&[node])).unwrap();
+        place(range.clone(), PagePolicy::On(&[node])).unwrap();
         memory.fill(7);
         assert_eq!(locate(range.clone()).unwrap(), [Some(node); 4]);
         assert_eq!(migrate(range.clone(), &[node]).unwrap(), 4);
-        place(range.clone(), Wish::Interleaved(&nodes)).unwrap();
-        place(range.clone(), Wish::FirstTouch).unwrap();
+        place(range.clone(), PagePolicy::Interleaved(&nodes)).unwrap();
+        place(range.clone(), PagePolicy::FirstTouch).unwrap();
         assert!(memory.iter().all(|byte| *byte == 7));
-        assert!(place(range, Wish::On(&[1023])).is_err());
+        assert!(place(range, PagePolicy::On(&[1023])).is_err());
         assert!(nodes.len() > 1 || current_node().unwrap() == node);
     }
 }

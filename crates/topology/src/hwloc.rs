@@ -8,7 +8,7 @@ use std::mem;
 use std::path::Path;
 use std::ptr::{self, NonNull};
 
-use sys::library::Library;
+use sys::library::LoadedLibrary;
 
 use crate::Error;
 
@@ -62,7 +62,7 @@ impl Hwloc {
     pub fn load() -> Result<Self, Error> {
         let missing = |cause: String| Error::Missing { library: LIBRARY, cause };
         // SAFETY: the initializers of hwloc do nothing that a process has to allow.
-        let library = unsafe { Library::open(Path::new(LIBRARY)) };
+        let library = unsafe { LoadedLibrary::open(Path::new(LIBRARY)) };
         let library = library.map_err(|cause| missing(cause.to_string()))?;
         // SAFETY: the functions of this name and version have these types.
         let functions = unsafe { Functions::of(&library) };
@@ -185,10 +185,10 @@ impl Functions {
     ///
     /// # Safety
     /// What the library calls by these names must have these types.
-    unsafe fn of(library: &Library) -> Result<Self, &'static str> {
+    unsafe fn of(library: &LoadedLibrary) -> Result<Self, &'static str> {
         /// # Safety
         /// `F` is the type of the function.
-        unsafe fn find<F>(library: &Library, name: &'static CStr) -> Result<F, &'static str> {
+        unsafe fn find<F>(library: &LoadedLibrary, name: &'static CStr) -> Result<F, &'static str> {
             const { assert!(mem::size_of::<F>() == mem::size_of::<NonNull<c_void>>()) };
             let address = library.symbol(name).ok_or(name.to_str().unwrap_or_default())?;
             // SAFETY: both are pointers, neither is null, and the caller vouches for the type.

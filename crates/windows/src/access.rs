@@ -5,19 +5,19 @@ use std::sync::Arc;
 
 use base::{Error, ErrorClass, Result};
 use datatype::reduction::{self, Operator};
-use datatype::{Datatype, Kind as ElementKind, Predefined};
+use datatype::{Datatype, Predefined, ValueKind as ElementKind};
 use memory::Buffer;
 use mpi::{OneSided, Process};
 
-use super::exposed::Exposed;
+use super::exposed::ExposedParts;
 use super::locks::SharedLock;
-use super::message::{DATA_TAG, INLINE_BYTES_MAX, Kind, REQUEST_TAG, Request, room};
-use super::operation::Operation;
-use super::{Place, Window, direct};
+use super::message::{DATA_TAG, INLINE_BYTES_MAX, REQUEST_TAG, RequestKind, WindowRequest, room};
+use super::operation::WindowOperation;
+use super::{TargetPlace, Window, direct};
 
 /// What is done at the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum AccessKind {
     /// The origin's data is written.
     Put,
     /// The target's data is read.
@@ -38,17 +38,17 @@ pub enum Action {
 
 /// One operation.
 #[derive(Debug)]
-pub struct Access {
+pub struct WindowAccess {
     /// What is done.
-    pub action: Action,
+    pub action: AccessKind,
     /// The data that the origin gives; empty if it gives none.
     pub origin: Buffer,
-    /// Of [`Action::Swap`], the value to compare with; else empty.
+    /// Of [`AccessKind::Swap`], the value to compare with; else empty.
     pub compare: Buffer,
     /// Where the data goes that comes back; empty if none does.
     pub result: Buffer,
     /// Where at the target.
-    pub place: Place,
+    pub place: TargetPlace,
 }
 
 /// Accumulated data is combined in pieces of at most so many bytes, for which the target needs
@@ -58,7 +58,7 @@ pub(super) const ACCUMULATED_BYTES_MAX: usize = 256 << 10;
 /// Where buffers are not contiguous, pieces of data are gathered with at most so many bytes.
 const GATHERED_BYTES_MAX: usize = 1 << 20;
 
-impl Action {
+impl AccessKind {
     /// An accumulate, checked: both sides must have elements of one predefined datatype for which
     /// the operation is defined (section 12.3.4).
     ///
@@ -68,11 +68,11 @@ impl Action {
     pub fn accumulate(
         operator: Operator,
         origin: Option<&Datatype>,
-        place: &Place,
+        place: &TargetPlace,
         fetches: bool,
     ) -> Result<Self> {
         if place.is_empty() {
-            return Ok(Action::Accumulate { operator, element: None, fetches });
+            return Ok(AccessKind::Accumulate { operator, element: None, fetches });
         }
         let mixed = |side: &str| {
             let detail = format!(
@@ -96,7 +96,7 @@ impl Action {
             return Err(Error::new(ErrorClass::Op, detail));
         }
         let changes = operator != Operator::NoOperation;
-        Ok(Action::Accumulate { operator, element: changes.then_some(element), fetches })
+        Ok(AccessKind::Accumulate { operator, element: changes.then_some(element), fetches })
     }
 
     /// A compare and swap, checked.
@@ -110,7 +110,7 @@ impl Action {
                 | ElementKind::Unsigned
                 | ElementKind::Logical
                 | ElementKind::Byte,
-            ) => Ok(Action::Swap),
+            ) => Ok(AccessKind::Swap),
             _ => Err(Error::new(
                 ErrorClass::Type,
                 "the datatype must be a predefined one of integers, truth values or bytes",
@@ -118,23 +118,23 @@ impl Action {
         }
     }
 
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> RequestKind {
         match self {
-            Action::Put => Kind::Put,
-            Action::Get => Kind::Get,
-            Action::Accumulate { fetches: false, .. } => Kind::Accumulate,
-            Action::Accumulate { fetches: true, .. } => Kind::Fetch,
-            Action::Swap => Kind::Swap,
+            AccessKind::Put => RequestKind::Put,
+            AccessKind::Get => RequestKind::Get,
+            AccessKind::Accumulate { fetches: false, .. } => RequestKind::Accumulate,
+            AccessKind::Accumulate { fetches: true, .. } => RequestKind::Fetch,
+            AccessKind::Swap => RequestKind::Swap,
         }
     }
 }
 
-impl Access {
+impl WindowAccess {
     /// Whether nothing is read or changed.
     fn is_nothing(&self) -> bool {
         matches!(
             self.action,
-            Action::Accumulate { operator: Operator::NoOperation, fetches: false, .. }
+            AccessKind::Accumulate { operator: Operator::NoOperation, fetches: false, .. }
         )
     }
 
@@ -145,13 +145,13 @@ impl Access {
     fn check_lengths(&self) -> Result<()> {
         let target = self.place.len();
         let gives = match self.action {
-            Action::Get => 0,
-            Action::Accumulate { operator: Operator::NoOperation, .. } => self.origin.len(),
+            AccessKind::Get => 0,
+            AccessKind::Accumulate { operator: Operator::NoOperation, .. } => self.origin.len(),
             _ => target,
         };
         let fetches = matches!(
             self.action,
-            Action::Get | Action::Swap | Action::Accumulate { fetches: true, .. }
+            AccessKind::Get | AccessKind::Swap | AccessKind::Accumulate { fetches: true, .. }
         );
         let unequal = |side: &str, bytes: usize| {
             let detail = format!(
@@ -163,7 +163,7 @@ impl Access {
         if self.origin.len() != gives {
             return unequal("origin", self.origin.len());
         }
-        if self.action == Action::Swap && self.compare.len() != target {
+        if self.action == AccessKind::Swap && self.compare.len() != target {
             return unequal("value to compare with", self.compare.len());
         }
         if fetches && self.result.len() != target {
@@ -185,9 +185,9 @@ impl Window {
         displacement: i64,
         datatype: &Arc<Datatype>,
         count: usize,
-    ) -> Result<Place> {
+    ) -> Result<TargetPlace> {
         let share = self.share(target)?;
-        Place::new(share, self.is_dynamic(), displacement, datatype, count)
+        TargetPlace::new(share, self.is_dynamic(), displacement, datatype, count)
     }
 }
 
@@ -202,9 +202,9 @@ impl Window {
         &self,
         process: &Process,
         target: u32,
-        access: &Access,
+        access: &WindowAccess,
         with_request: bool,
-    ) -> Result<Option<Rc<Operation>>> {
+    ) -> Result<Option<Rc<WindowOperation>>> {
         self.share(target)?;
         access.check_lengths()?;
         self.epochs.borrow_mut().admit(target, with_request)?;
@@ -212,15 +212,15 @@ impl Window {
             return Ok(None);
         }
         match &self.memory {
-            Exposed::Shared { memory, parts } => {
+            ExposedParts::Shared { memory, parts } => {
                 let part = &parts[target as usize];
                 match access.action {
-                    Action::Put | Action::Get => direct::apply(access, part),
+                    AccessKind::Put | AccessKind::Get => direct::apply(access, part),
                     _ => SharedLock::of(memory, target).accumulate(|| direct::apply(access, part)),
                 }
                 Ok(None)
             }
-            Exposed::Own(part) if target == self.rank() => {
+            ExposedParts::Own(part) if target == self.rank() => {
                 direct::apply(access, part);
                 Ok(None)
             }
@@ -233,12 +233,12 @@ impl Window {
         &self,
         process: &Process,
         target: u32,
-        access: &Access,
+        access: &WindowAccess,
         with_request: bool,
-    ) -> Option<Rc<Operation>> {
-        let Access { action, origin, compare, result, place } = access;
-        let operation = Operation::new(&self.communicator, target, with_request);
-        let pieces = Pieces::of(access);
+    ) -> Option<Rc<WindowOperation>> {
+        let WindowAccess { action, origin, compare, result, place } = access;
+        let operation = WindowOperation::new(&self.communicator, target, with_request);
+        let pieces = RequestPieces::of(access);
         let mut offset = 0;
         while offset < place.len() {
             self.wait_for_room(process);
@@ -276,7 +276,7 @@ impl Window {
     fn expect(
         &self,
         process: &Process,
-        operation: &Operation,
+        operation: &WindowOperation,
         reply: i32,
         result: &Buffer,
         offset: usize,
@@ -312,7 +312,7 @@ impl Window {
         }
     }
 
-    fn send_data(&self, process: &Process, operation: &Operation, data: &Buffer) {
+    fn send_data(&self, process: &Process, operation: &WindowOperation, data: &Buffer) {
         let gate = self.communicator.gate(operation.target).expect("the target was checked");
         let context = self.communicator.point_to_point_context();
         let peer = operation.target;
@@ -323,7 +323,7 @@ impl Window {
 }
 
 /// How an operation is cut into requests.
-struct Pieces {
+struct RequestPieces {
     operator: Operator,
     element: Predefined,
     /// The data of a request is a multiple of so many bytes.
@@ -335,18 +335,18 @@ struct Pieces {
     fetches: bool,
 }
 
-impl Pieces {
-    fn of(access: &Access) -> Self {
-        let Access { action, origin, result, place, .. } = access;
+impl RequestPieces {
+    fn of(access: &WindowAccess) -> Self {
+        let WindowAccess { action, origin, result, place, .. } = access;
         let (operator, element) = match action {
-            Action::Accumulate { operator, element, .. } => {
+            AccessKind::Accumulate { operator, element, .. } => {
                 (*operator, element.unwrap_or(Predefined::Byte))
             }
             _ => (Operator::Replace, Predefined::Byte),
         };
         let (grain, limit) = match action {
-            Action::Accumulate { .. } => (element.size(), ACCUMULATED_BYTES_MAX),
-            Action::Swap => (place.len(), usize::MAX),
+            AccessKind::Accumulate { .. } => (element.size(), ACCUMULATED_BYTES_MAX),
+            AccessKind::Swap => (place.len(), usize::MAX),
             _ => (1, usize::MAX),
         };
         let gathered = !origin.is_contiguous() || !result.is_contiguous();
@@ -356,23 +356,23 @@ impl Pieces {
             element,
             grain,
             bytes_max: limit.min(place.len()),
-            gives: operator != Operator::NoOperation && *action != Action::Get,
+            gives: operator != Operator::NoOperation && *action != AccessKind::Get,
             fetches: !result.is_empty(),
         }
     }
 
     /// The request for the piece from packed offset `offset` on.
-    fn request(&self, action: &Action, place: &Place, offset: usize) -> Request {
-        let mut request = Request::plain(action.kind());
+    fn request(&self, action: &AccessKind, place: &TargetPlace, offset: usize) -> WindowRequest {
+        let mut request = WindowRequest::plain(action.kind());
         (request.operator, request.element) = (self.operator, self.element);
         request.runs = place.runs(offset, self.bytes_max, self.grain);
         request
     }
 
     /// How many bytes of data go with a piece of `length` bytes.
-    fn given(&self, action: &Action, length: usize) -> usize {
+    fn given(&self, action: &AccessKind, length: usize) -> usize {
         match action {
-            Action::Swap => 2 * length,
+            AccessKind::Swap => 2 * length,
             _ if self.gives => length,
             _ => 0,
         }

@@ -4,15 +4,15 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use base::{Error, ErrorClass, Result};
-use driver_shm::{Card, Invitation, SharedMemory};
+use driver_shm::{Invitation, SegmentCard, SharedMemory};
 use memory::Buffer;
 use mpi::attribute::ObjectName;
 use mpi::collective::{self, Invocation};
 use mpi::communicator::Communicator;
 use mpi::info::Info;
-use mpi::{Process, Served};
+use mpi::{Process, RequestService};
 
-use super::exposed::Exposed;
+use super::exposed::ExposedParts;
 use super::locks::WORDS;
 use super::message::room;
 use super::{Flavor, Share, Window};
@@ -41,7 +41,7 @@ impl Window {
     ) -> Result<Rc<Window>> {
         let own = duplicate(process, communicator)?;
         let shares = exchange_shares(process, &own, Share { size: part.len(), unit })?;
-        Ok(Self::open(process, own, Flavor::Created, shares, Exposed::Own(part), info))
+        Ok(Self::open(process, own, Flavor::Created, shares, ExposedParts::Own(part), info))
     }
 
     /// `MPI_Win_allocate`: a window on memory that comes with it.
@@ -101,7 +101,7 @@ impl Window {
     ) -> Result<Rc<Window>> {
         let own = duplicate(process, communicator)?;
         let shares = vec![Share { size: 0, unit: 1 }; own.size() as usize];
-        let memory = Exposed::Attached(RefCell::default());
+        let memory = ExposedParts::Attached(RefCell::default());
         Ok(Self::open(process, own, Flavor::Dynamic, shares, memory, info))
     }
 
@@ -123,7 +123,7 @@ impl Window {
         communicator: Rc<Communicator>,
         flavor: Flavor,
         shares: Vec<Share>,
-        memory: Exposed,
+        memory: ExposedParts,
         info: Option<&Info>,
     ) -> Rc<Window> {
         let window = Rc::new(Window::new(communicator, flavor, shares, memory));
@@ -131,7 +131,7 @@ impl Window {
             window.set_info(info);
         }
         window.place_own_part();
-        process.serve_in_progress(Rc::clone(&window) as Rc<dyn Served>);
+        process.serve_in_progress(Rc::clone(&window) as Rc<dyn RequestService>);
         window
     }
 }
@@ -175,7 +175,7 @@ fn share_memory(
     communicator: &Rc<Communicator>,
     shares: &[Share],
     alignment: usize,
-) -> Result<Exposed> {
+) -> Result<ExposedParts> {
     let (offsets, length) = arranged(shares, alignment).ok_or_else(|| no_memory(shares))?;
     let words = shares.len() * WORDS;
     let told = room(CARD_BYTES);
@@ -201,7 +201,7 @@ fn share_memory(
         Ok(memory) if all_have_it => {
             let part = |(offset, share): (&usize, &Share)| memory.buffer(*offset, share.size);
             let parts = offsets.iter().zip(shares).map(part).collect();
-            Ok(Exposed::Shared { memory, parts })
+            Ok(ExposedParts::Shared { memory, parts })
         }
         Ok(_) => Err(not_shared("another process could not map the memory")),
         Err(why) => Err(not_shared(&why)),
@@ -230,13 +230,13 @@ fn allocate_alone(
     process: &Process,
     communicator: &Rc<Communicator>,
     share: Share,
-) -> Result<Exposed> {
+) -> Result<ExposedParts> {
     let created = SharedMemory::create(0, share.size);
     if !all_agree(process, communicator, created.is_ok())? {
         return Err(no_memory(&[share]));
     }
     match created {
-        Ok((memory, _)) => Ok(Exposed::Own(memory.buffer(0, share.size))),
+        Ok((memory, _)) => Ok(ExposedParts::Own(memory.buffer(0, share.size))),
         Err(_) => Err(no_memory(&[share])),
     }
 }
@@ -269,7 +269,7 @@ fn mapped(
     length: usize,
 ) -> std::result::Result<Rc<SharedMemory>, String> {
     let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
-    let card: Card = String::from_utf8_lossy(&text[..end]).parse()?;
+    let card: SegmentCard = String::from_utf8_lossy(&text[..end]).parse()?;
     SharedMemory::open(&card, words, length).map_err(|error| error.to_string())
 }
 

@@ -3,7 +3,7 @@
 use datatype::reduction;
 use memory::Buffer;
 
-use super::access::{Access, Action};
+use super::access::{AccessKind, WindowAccess};
 use super::message::room;
 
 /// Places with at most so many bytes in one run are worked on by way of the stack.
@@ -13,7 +13,7 @@ const SMALL_BYTES: usize = 64;
 pub(super) const ELEMENT_BYTES_MAX: usize = 32;
 
 /// Reads or writes the target's part as `access` says.
-pub(super) fn apply(access: &Access, part: &Buffer) {
+pub(super) fn apply(access: &WindowAccess, part: &Buffer) {
     match access.place.run() {
         Some(run) if run.length <= SMALL_BYTES => {
             apply_small(access, part, run.displacement as usize, run.length);
@@ -23,20 +23,20 @@ pub(super) fn apply(access: &Access, part: &Buffer) {
 }
 
 /// The same for a few bytes at `offset` in the part.
-fn apply_small(access: &Access, part: &Buffer, offset: usize, length: usize) {
-    let Access { action, origin, compare, result, .. } = access;
+fn apply_small(access: &WindowAccess, part: &Buffer, offset: usize, length: usize) {
+    let WindowAccess { action, origin, compare, result, .. } = access;
     let (mut given, mut found) = ([0; SMALL_BYTES], [0; SMALL_BYTES]);
     let (given, found) = (&mut given[..length], &mut found[..length]);
     match action {
-        Action::Put => {
+        AccessKind::Put => {
             origin.read(0, given);
             part.write(offset, given);
         }
-        Action::Get => {
+        AccessKind::Get => {
             part.read(offset, found);
             result.write(0, found);
         }
-        Action::Accumulate { operator, element, fetches } => {
+        AccessKind::Accumulate { operator, element, fetches } => {
             part.read(offset, found);
             if let Some(element) = element {
                 let mut changed = [0; SMALL_BYTES];
@@ -51,7 +51,7 @@ fn apply_small(access: &Access, part: &Buffer, offset: usize, length: usize) {
                 result.write(0, found);
             }
         }
-        Action::Swap => {
+        AccessKind::Swap => {
             part.read(offset, found);
             compare.read(0, given);
             if found == given {
@@ -63,16 +63,16 @@ fn apply_small(access: &Access, part: &Buffer, offset: usize, length: usize) {
     }
 }
 
-fn apply_any(access: &Access, place: &Buffer) {
-    let Access { action, origin, compare, result, .. } = access;
+fn apply_any(access: &WindowAccess, place: &Buffer) {
+    let WindowAccess { action, origin, compare, result, .. } = access;
     match action {
-        Action::Put => {
+        AccessKind::Put => {
             origin.copy_to(place);
         }
-        Action::Get => {
+        AccessKind::Get => {
             place.copy_to(result);
         }
-        Action::Accumulate { operator, element, fetches } => {
+        AccessKind::Accumulate { operator, element, fetches } => {
             // The result may be the buffer that the operand is in.
             let before = fetches.then(|| copy_of(place));
             if let Some(element) = element {
@@ -82,7 +82,7 @@ fn apply_any(access: &Access, place: &Buffer) {
                 before.copy_to(result);
             }
         }
-        Action::Swap => {
+        AccessKind::Swap => {
             let before = copy_of(place);
             swap(origin, compare, place);
             before.copy_to(result);

@@ -16,14 +16,14 @@ pub enum LockKind {
 /// The epochs of one process on one window.
 #[derive(Debug, Default)]
 pub(crate) struct Epochs {
-    access: Access,
+    access: AccessEpoch,
     /// By how many processes the exposure epoch that is open is to be completed.
     exposure: Option<usize>,
 }
 
 /// An access epoch: what lets a process access others.
 #[derive(Debug, Default)]
-pub(crate) enum Access {
+pub(crate) enum AccessEpoch {
     /// None is open.
     #[default]
     None,
@@ -45,22 +45,22 @@ impl Epochs {
     #[inline]
     pub(crate) fn admit(&mut self, target: u32, with_request: bool) -> Result<()> {
         match &mut self.access {
-            Access::LockAll => Ok(()),
-            Access::Locks(locks) if locks.contains_key(&target) => Ok(()),
-            Access::Locks(_) => Err(not_locked(target)),
-            Access::None => Err(out_of_sync(
+            AccessEpoch::LockAll => Ok(()),
+            AccessEpoch::Locks(locks) if locks.contains_key(&target) => Ok(()),
+            AccessEpoch::Locks(_) => Err(not_locked(target)),
+            AccessEpoch::None => Err(out_of_sync(
                 "no access epoch is open: call MPI_Win_fence, MPI_Win_start or MPI_Win_lock first",
             )),
             _ if with_request => Err(out_of_sync(
                 "operations with requests are for epochs that MPI_Win_lock or MPI_Win_lock_all \
                  opened",
             )),
-            Access::Fence { used } => {
+            AccessEpoch::Fence { used } => {
                 *used = true;
                 Ok(())
             }
-            Access::Start(targets) if targets.binary_search(&target).is_ok() => Ok(()),
-            Access::Start(_) => Err(out_of_sync(format!(
+            AccessEpoch::Start(targets) if targets.binary_search(&target).is_ok() => Ok(()),
+            AccessEpoch::Start(_) => Err(out_of_sync(format!(
                 "rank {target} is not in the group that was given to MPI_Win_start"
             ))),
         }
@@ -82,7 +82,7 @@ impl Epochs {
 
     /// The state after a fence.
     pub(crate) fn fenced(&mut self, goes_on: bool) {
-        self.access = if goes_on { Access::Fence { used: false } } else { Access::None };
+        self.access = if goes_on { AccessEpoch::Fence { used: false } } else { AccessEpoch::None };
     }
 
     /// Opens an access epoch to these targets.
@@ -91,7 +91,7 @@ impl Epochs {
     /// `RmaSync` if another one is open.
     pub(crate) fn start(&mut self, targets: Vec<u32>) -> Result<()> {
         self.check_idle("MPI_Win_start")?;
-        self.access = Access::Start(targets);
+        self.access = AccessEpoch::Start(targets);
         Ok(())
     }
 
@@ -101,7 +101,7 @@ impl Epochs {
     /// `RmaSync` if there is none.
     pub(crate) fn complete(&mut self) -> Result<Vec<u32>> {
         match std::mem::take(&mut self.access) {
-            Access::Start(targets) => Ok(targets),
+            AccessEpoch::Start(targets) => Ok(targets),
             other => {
                 self.access = other;
                 let what = "MPI_Win_start was not called, so there is no epoch to complete";
@@ -144,10 +144,10 @@ impl Epochs {
     /// `RmaSync` if it is locked already, or an epoch of another kind is open.
     pub(crate) fn check_lock(&self, target: u32) -> Result<()> {
         match &self.access {
-            Access::Locks(locks) if locks.contains_key(&target) => Err(out_of_sync(format!(
+            AccessEpoch::Locks(locks) if locks.contains_key(&target) => Err(out_of_sync(format!(
                 "rank {target} is locked already: unlock it before locking it again"
             ))),
-            Access::Locks(_) => Ok(()),
+            AccessEpoch::Locks(_) => Ok(()),
             _ => self.check_idle("MPI_Win_lock"),
         }
     }
@@ -155,10 +155,10 @@ impl Epochs {
     /// Notes that `target` is locked.
     pub(crate) fn locked(&mut self, target: u32, kind: LockKind) {
         match &mut self.access {
-            Access::Locks(locks) => {
+            AccessEpoch::Locks(locks) => {
                 locks.insert(target, kind);
             }
-            access => *access = Access::Locks(BTreeMap::from([(target, kind)])),
+            access => *access = AccessEpoch::Locks(BTreeMap::from([(target, kind)])),
         }
     }
 
@@ -168,8 +168,8 @@ impl Epochs {
     /// `RmaSync` if it is not.
     pub(crate) fn lock_of(&self, target: u32) -> Result<LockKind> {
         let found = match &self.access {
-            Access::Locks(locks) => locks.get(&target).copied(),
-            Access::LockAll => {
+            AccessEpoch::Locks(locks) => locks.get(&target).copied(),
+            AccessEpoch::LockAll => {
                 let what = "all targets were locked together: call MPI_Win_unlock_all";
                 return Err(out_of_sync(what));
             }
@@ -180,17 +180,17 @@ impl Epochs {
 
     /// Notes that `target` is not locked any more.
     pub(crate) fn unlocked(&mut self, target: u32) {
-        if let Access::Locks(locks) = &mut self.access {
+        if let AccessEpoch::Locks(locks) = &mut self.access {
             locks.remove(&target);
             if locks.is_empty() {
-                self.access = Access::None;
+                self.access = AccessEpoch::None;
             }
         }
     }
 
     /// Notes that all targets are locked.
     pub(crate) fn locked_all(&mut self) {
-        self.access = Access::LockAll;
+        self.access = AccessEpoch::LockAll;
     }
 
     /// Notes that they are not any more.
@@ -198,11 +198,11 @@ impl Epochs {
     /// # Errors
     /// `RmaSync` if they were not.
     pub(crate) fn unlocked_all(&mut self) -> Result<()> {
-        let Access::LockAll = self.access else {
+        let AccessEpoch::LockAll = self.access else {
             let what = "MPI_Win_lock_all was not called, so there is nothing to unlock";
             return Err(out_of_sync(what));
         };
-        self.access = Access::None;
+        self.access = AccessEpoch::None;
         Ok(())
     }
 
@@ -212,8 +212,8 @@ impl Epochs {
     /// `RmaSync` if it is not locked.
     pub(crate) fn check_flush(&self, target: Option<u32>) -> Result<()> {
         match (&self.access, target) {
-            (Access::LockAll, _) | (Access::Locks(_), None) => Ok(()),
-            (Access::Locks(locks), Some(target)) if locks.contains_key(&target) => Ok(()),
+            (AccessEpoch::LockAll, _) | (AccessEpoch::Locks(_), None) => Ok(()),
+            (AccessEpoch::Locks(locks), Some(target)) if locks.contains_key(&target) => Ok(()),
             (_, Some(target)) => Err(not_locked(target)),
             (_, None) => Err(out_of_sync(
                 "nothing is locked: flushing is for epochs that MPI_Win_lock or MPI_Win_lock_all \
@@ -227,7 +227,7 @@ impl Epochs {
     /// # Errors
     /// `RmaSync` if there is one; `what` is the call that cannot be made in it.
     pub(crate) fn check_idle(&self, what: &str) -> Result<()> {
-        if let Access::Fence { used: true } = self.access {
+        if let AccessEpoch::Fence { used: true } = self.access {
             return Err(out_of_sync(format!(
                 "an epoch with operations in it is open: call MPI_Win_fence before {what}"
             )));
@@ -249,10 +249,10 @@ impl Epochs {
 
     fn check_no_other(&self, what: &str) -> Result<()> {
         let (open, close) = match &self.access {
-            Access::None | Access::Fence { .. } => return Ok(()),
-            Access::Start(_) => ("an access epoch of MPI_Win_start", "MPI_Win_complete"),
-            Access::Locks(_) => ("an epoch of MPI_Win_lock", "MPI_Win_unlock"),
-            Access::LockAll => ("an epoch of MPI_Win_lock_all", "MPI_Win_unlock_all"),
+            AccessEpoch::None | AccessEpoch::Fence { .. } => return Ok(()),
+            AccessEpoch::Start(_) => ("an access epoch of MPI_Win_start", "MPI_Win_complete"),
+            AccessEpoch::Locks(_) => ("an epoch of MPI_Win_lock", "MPI_Win_unlock"),
+            AccessEpoch::LockAll => ("an epoch of MPI_Win_lock_all", "MPI_Win_unlock_all"),
         };
         Err(out_of_sync(format!("{open} is open: call {close} before {what}")))
     }

@@ -9,10 +9,10 @@ use driver_shm::SharedMemory;
 use memory::Buffer;
 
 use super::message::Refusal;
-use super::runs::Runs;
+use super::runs::ByteRuns;
 
 /// Where the parts of a window are.
-pub(super) enum Exposed {
+pub(super) enum ExposedParts {
     /// All parts lie in memory that all processes have mapped.
     Shared {
         memory: Rc<SharedMemory>,
@@ -25,13 +25,17 @@ pub(super) enum Exposed {
     Attached(RefCell<Vec<Buffer>>),
 }
 
-impl Exposed {
+impl ExposedParts {
     /// The own memory where the runs of a request are.
-    pub(super) fn resolve(&self, rank: u32, runs: Runs) -> std::result::Result<Buffer, Refusal> {
+    pub(super) fn resolve(
+        &self,
+        rank: u32,
+        runs: ByteRuns,
+    ) -> std::result::Result<Buffer, Refusal> {
         match self {
-            Exposed::Shared { parts, .. } => part_of(&parts[rank as usize], runs),
-            Exposed::Own(part) => part_of(part, runs),
-            Exposed::Attached(regions) => {
+            ExposedParts::Shared { parts, .. } => part_of(&parts[rank as usize], runs),
+            ExposedParts::Own(part) => part_of(part, runs),
+            ExposedParts::Attached(regions) => {
                 let (low, high) = runs.range();
                 let regions = regions.borrow();
                 let found = regions.iter().find(|region| {
@@ -84,7 +88,7 @@ pub(super) fn detach(regions: &RefCell<Vec<Buffer>>, address: usize) -> Result<(
     }
 }
 
-fn part_of(part: &Buffer, runs: Runs) -> std::result::Result<Buffer, Refusal> {
+fn part_of(part: &Buffer, runs: ByteRuns) -> std::result::Result<Buffer, Refusal> {
     let (low, high) = runs.range();
     if low < 0 || high > part.len() as isize {
         return Err(Refusal::OutOfRange(if low < 0 { low } else { high }));
@@ -103,14 +107,14 @@ mod tests {
     use super::super::message::room;
     use super::*;
 
-    fn runs(list: &[(isize, usize)]) -> Runs {
+    fn runs(list: &[(isize, usize)]) -> ByteRuns {
         let run = |&(displacement, length)| Segment { displacement, length };
-        Runs::new(list.iter().map(run).collect()).unwrap()
+        ByteRuns::new(list.iter().map(run).collect()).unwrap()
     }
 
     #[test]
     fn runs_outside_are_refused() {
-        let exposed = Exposed::Own(room(100));
+        let exposed = ExposedParts::Own(room(100));
         assert_eq!(exposed.resolve(0, runs(&[(0, 10), (90, 10)])).unwrap().len(), 20);
         for outside in [[(0, 1), (91, 10)], [(-1, 1), (50, 1)], [(5, 5), (isize::MAX - 9, 9)]] {
             assert!(exposed.resolve(0, runs(&outside)).is_err());
@@ -126,14 +130,14 @@ mod tests {
         attach(&regions, other.clone()).unwrap();
         let again = attach(&regions, other.contiguous_part(60, 4)).unwrap_err();
         assert_eq!(again.class, ErrorClass::RmaAttach);
-        let exposed = Exposed::Attached(regions);
+        let exposed = ExposedParts::Attached(regions);
         let found = exposed.resolve(0, runs(&[(base + 60, 4)])).unwrap();
         assert_eq!(found.base_address() as isize, base + 60);
         assert_eq!(
             exposed.resolve(0, runs(&[(base + 61, 4)])).unwrap_err(),
             Refusal::NotAttached(base + 61)
         );
-        let Exposed::Attached(regions) = exposed else { unreachable!() };
+        let ExposedParts::Attached(regions) = exposed else { unreachable!() };
         detach(&regions, base as usize).unwrap();
         assert!(detach(&regions, base as usize).is_err());
     }

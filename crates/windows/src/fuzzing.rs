@@ -1,6 +1,6 @@
 //! What the fuzz target of requests to a window does with any bytes.
 
-use super::message::Request;
+use super::message::WindowRequest;
 
 #[cfg(test)]
 #[path = "../../../fuzz/replay.rs"]
@@ -8,7 +8,7 @@ mod replay;
 
 /// A request of another process, or nonsense: where its data begins lies in it.
 pub fn requests(message: &[u8]) {
-    if let Some((_, begin)) = Request::parse(message) {
+    if let Some((_, begin)) = WindowRequest::parse(message) {
         assert!(begin <= message.len());
     }
 }

@@ -41,14 +41,14 @@ use mpi::hints::{self, Hints};
 use mpi::info::Info;
 
 use epoch::Epochs;
-use exposed::Exposed;
+use exposed::ExposedParts;
 use service::Service;
 use traffic::Traffic;
 
-pub use access::{Access, Action};
+pub use access::{AccessKind, WindowAccess};
 pub use epoch::LockKind;
-pub use operation::Operation;
-pub use place::Place;
+pub use operation::WindowOperation;
+pub use place::TargetPlace;
 
 /// A window, as one of its processes sees it.
 pub struct Window {
@@ -57,7 +57,7 @@ pub struct Window {
     flavor: Flavor,
     /// By rank.
     shares: Vec<Share>,
-    memory: Exposed,
+    memory: ExposedParts,
     epochs: RefCell<Epochs>,
     traffic: Traffic,
     service: Service,
@@ -98,7 +98,7 @@ impl Window {
         communicator: Rc<Communicator>,
         flavor: Flavor,
         shares: Vec<Share>,
-        memory: Exposed,
+        memory: ExposedParts,
     ) -> Self {
         Self {
             communicator,
@@ -179,9 +179,9 @@ impl Window {
 
     fn address_of(&self, rank: u32) -> Option<usize> {
         match &self.memory {
-            Exposed::Shared { parts, .. } => Some(parts[rank as usize].base_address()),
-            Exposed::Own(part) if rank == self.rank() => Some(part.base_address()),
-            Exposed::Own(_) | Exposed::Attached(_) => None,
+            ExposedParts::Shared { parts, .. } => Some(parts[rank as usize].base_address()),
+            ExposedParts::Own(part) if rank == self.rank() => Some(part.base_address()),
+            ExposedParts::Own(_) | ExposedParts::Attached(_) => None,
         }
     }
 
@@ -208,7 +208,7 @@ impl Window {
 
     fn regions(&self) -> Result<&RefCell<Vec<Buffer>>> {
         match &self.memory {
-            Exposed::Attached(regions) => Ok(regions),
+            ExposedParts::Attached(regions) => Ok(regions),
             _ => Err(Error::new(
                 ErrorClass::RmaFlavor,
                 "the window is not dynamic: only to those of MPI_Win_create_dynamic can memory be \
@@ -252,8 +252,8 @@ impl Window {
     /// Lets the own part lie where the hint says; a place that cannot be is not among the hints.
     fn place_own_part(&self) {
         let part = match &self.memory {
-            Exposed::Shared { parts, .. } => &parts[self.rank() as usize],
-            Exposed::Own(part) if self.flavor == Flavor::Allocated => part,
+            ExposedParts::Shared { parts, .. } => &parts[self.rank() as usize],
+            ExposedParts::Own(part) if self.flavor == Flavor::Allocated => part,
             _ => return,
         };
         let wanted = self.hints.given(hints::MEMORY);

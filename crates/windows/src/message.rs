@@ -6,7 +6,7 @@ use datatype::Predefined;
 use datatype::reduction::Operator;
 use memory::{Buffer, Segment};
 
-use super::runs::Runs;
+use super::runs::ByteRuns;
 
 /// Requests have this tag in the point-to-point space of the window's communicator.
 pub(super) const REQUEST_TAG: i32 = 0;
@@ -26,7 +26,7 @@ pub(super) const REQUEST_BYTES_MAX: usize = 8192;
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum RequestKind {
     /// Write the data.
     Put,
     /// Answer with the data.
@@ -47,22 +47,22 @@ pub(super) enum Kind {
     Complete,
 }
 
-pub(super) const KINDS: [Kind; 9] = [
-    Kind::Put,
-    Kind::Get,
-    Kind::Accumulate,
-    Kind::Fetch,
-    Kind::Swap,
-    Kind::Flush,
-    Kind::Lock,
-    Kind::Unlock,
-    Kind::Complete,
+pub(super) const KINDS: [RequestKind; 9] = [
+    RequestKind::Put,
+    RequestKind::Get,
+    RequestKind::Accumulate,
+    RequestKind::Fetch,
+    RequestKind::Swap,
+    RequestKind::Flush,
+    RequestKind::Lock,
+    RequestKind::Unlock,
+    RequestKind::Complete,
 ];
 
 /// A request without its data.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Request {
-    pub(super) kind: Kind,
+pub(super) struct WindowRequest {
+    pub(super) kind: RequestKind,
     pub(super) operator: Operator,
     pub(super) element: Predefined,
     /// The tag of the answer, where there is one.
@@ -81,9 +81,9 @@ const HEADER_BYTES: usize = 12;
 const APART: u8 = 1;
 const EXCLUSIVE: u8 = 2;
 
-impl Request {
+impl WindowRequest {
     /// One that names no elements.
-    pub(super) fn plain(kind: Kind) -> Self {
+    pub(super) fn plain(kind: RequestKind) -> Self {
         Self {
             kind,
             operator: Operator::NoOperation,
@@ -102,7 +102,7 @@ impl Request {
         bytes.extend((self.element as u16).to_le_bytes());
         bytes.extend([0; 2]);
         bytes.extend(self.reply.to_le_bytes());
-        Runs::encode(&self.runs, &mut bytes);
+        ByteRuns::encode(&self.runs, &mut bytes);
         let runs_bytes = bytes.len() - HEADER_BYTES;
         bytes[6..8].copy_from_slice(&(runs_bytes as u16).to_le_bytes());
         let begin = bytes.len();
@@ -116,7 +116,7 @@ impl Request {
     pub(super) fn parse(message: &[u8]) -> Option<(Self, usize)> {
         let (header, rest) = message.split_at_checked(HEADER_BYTES)?;
         let runs_bytes = usize::from(u16::from_le_bytes([header[6], header[7]]));
-        let runs = Runs::decode(rest.get(..runs_bytes)?)?;
+        let runs = ByteRuns::decode(rest.get(..runs_bytes)?)?;
         let element = u16::from_le_bytes([header[4], header[5]]);
         let reply = i32::from_le_bytes([header[8], header[9], header[10], header[11]]);
         let request = Self {
@@ -217,7 +217,7 @@ mod tests {
         for (index, kind) in KINDS.into_iter().enumerate() {
             assert_eq!(kind as usize, index);
             let runs = (0..index).map(|at| Segment { displacement: -(at as isize), length: at });
-            let request = Request {
+            let request = WindowRequest {
                 kind,
                 operator: Operator::ALL[index],
                 element: Predefined::ALL[index * 3],
@@ -229,7 +229,7 @@ mod tests {
             let message = request.message(3, |data| data.copy_from_slice(b"abc"));
             let mut bytes = vec![0; message.len()];
             message.read(0, &mut bytes);
-            let (parsed, begin) = Request::parse(&bytes).unwrap();
+            let (parsed, begin) = WindowRequest::parse(&bytes).unwrap();
             assert_eq!((parsed, &bytes[begin..]), (request, &b"abc"[..]));
         }
     }
@@ -252,7 +252,7 @@ mod tests {
     proptest! {
         #[test]
         fn nonsense_is_harmless(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
-            if let Some((_, begin)) = Request::parse(&bytes) {
+            if let Some((_, begin)) = WindowRequest::parse(&bytes) {
                 prop_assert!(begin <= bytes.len());
             }
         }

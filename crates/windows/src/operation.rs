@@ -7,22 +7,22 @@ use std::rc::Rc;
 use base::{Error, ErrorClass};
 use engine::RequestId;
 use memory::Buffer;
-use mpi::Status;
+use mpi::MessageStatus;
 use mpi::communicator::Communicator;
 use mpi::{OneSided, Process};
 
 /// One call of the program: its messages that are not over.
-pub struct Operation {
+pub struct WindowOperation {
     /// The messages' communicator, which is the window's own.
     _communicator: Rc<Communicator>,
     pub(super) target: u32,
     /// Whether the program has a request for it, which tells what went wrong.
     with_request: bool,
-    state: RefCell<State>,
+    state: RefCell<OperationState>,
 }
 
 #[derive(Default)]
-struct State {
+struct OperationState {
     /// Data that is read out of the program's memory.
     sends: Vec<RequestId>,
     answers: Vec<Answer>,
@@ -38,7 +38,7 @@ struct Answer {
     unpack: Option<(Buffer, Buffer, usize)>,
 }
 
-impl Operation {
+impl WindowOperation {
     pub(super) fn new(
         communicator: &Rc<Communicator>,
         target: u32,
@@ -69,10 +69,10 @@ impl Operation {
     }
 }
 
-impl OneSided for Operation {
+impl OneSided for WindowOperation {
     fn is_complete(&self, process: &Process) -> bool {
         let mut state = self.state.borrow_mut();
-        let State { sends, answers, error } = &mut *state;
+        let OperationState { sends, answers, error } = &mut *state;
         sends.retain(|id| process.runtime().take(*id).is_none());
         answers.retain(|answer| {
             let Some(outcome) = process.runtime().take(answer.id) else { return true };
@@ -88,12 +88,15 @@ impl OneSided for Operation {
         sends.is_empty() && answers.is_empty()
     }
 
-    fn status(&self) -> Status {
-        Status { error: self.state.borrow().error.clone().map(Box::new), ..Status::EMPTY }
+    fn status(&self) -> MessageStatus {
+        MessageStatus {
+            error: self.state.borrow().error.clone().map(Box::new),
+            ..MessageStatus::EMPTY
+        }
     }
 }
 
-impl fmt::Debug for Operation {
+impl fmt::Debug for WindowOperation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.state.borrow();
         let (sends, answers) = (state.sends.len(), state.answers.len());

@@ -10,7 +10,7 @@ use super::Share;
 
 /// Elements in a target's part of a window.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct TargetPlace {
     /// From the base of the target's part in bytes; in a dynamic window the address.
     displacement: isize,
     datatype: Arc<Datatype>,
@@ -21,7 +21,7 @@ pub struct Place {
 /// How many runs one request names at most.
 const RUNS_MAX: usize = 256;
 
-impl Place {
+impl TargetPlace {
     /// `count` elements at `displacement` units of `share`; they must lie inside, unless the window
     /// is dynamic (`share` has no size), where only the target can tell.
     ///
@@ -132,14 +132,14 @@ fn out_of_range(share: &Share, displacement: i64, (low, high): (isize, isize)) -
 
 #[cfg(test)]
 mod tests {
-    use datatype::{Construction, Form};
+    use datatype::{ArgumentForm, Construction};
 
     use super::*;
 
     fn vector() -> Arc<Datatype> {
         let of = Arc::clone(Datatype::named(Predefined::Double));
         let construction = Construction::Vector { count: 500, block_length: 1, stride: 2, of };
-        let datatype = Datatype::create(construction, Form::Int).unwrap();
+        let datatype = Datatype::create(construction, ArgumentForm::Int).unwrap();
         datatype.commit();
         datatype
     }
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn a_place_outside_is_refused() {
         let share = Share { size: 8000, unit: 4 };
-        let place = |displacement| Place::new(&share, false, displacement, &vector(), 1);
+        let place = |displacement| TargetPlace::new(&share, false, displacement, &vector(), 1);
         assert_eq!(place(2).unwrap().len(), 4000);
         assert_eq!(place(3).unwrap_err().class, ErrorClass::RmaRange);
         assert_eq!(place(-1).unwrap_err().class, ErrorClass::Disp);
@@ -156,7 +156,8 @@ mod tests {
 
     #[test]
     fn the_runs_of_all_pieces_are_the_whole() {
-        let place = Place::new(&Share { size: 8000, unit: 1 }, false, 8, &vector(), 1).unwrap();
+        let place =
+            TargetPlace::new(&Share { size: 8000, unit: 1 }, false, 8, &vector(), 1).unwrap();
         let mut offset = 0;
         let mut starts = Vec::new();
         while offset < place.len() {

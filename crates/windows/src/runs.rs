@@ -4,14 +4,14 @@ use memory::{Layout, Segment};
 
 /// Runs of bytes in the order of the data.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Runs {
+pub(crate) struct ByteRuns {
     runs: Vec<Segment>,
     /// How many bytes of data come before each run.
     begins: Vec<usize>,
     length: usize,
 }
 
-impl Runs {
+impl ByteRuns {
     /// A layout of them; `None` if they have more bytes than memory can have, or leave it.
     pub(crate) fn new(runs: Vec<Segment>) -> Option<Self> {
         let mut begins = Vec::with_capacity(runs.len());
@@ -59,7 +59,7 @@ impl Runs {
         }
     }
 
-    /// What [`Runs::encode`] wrote; `None` for anything else.
+    /// What [`ByteRuns::encode`] wrote; `None` for anything else.
     pub(crate) fn decode(mut bytes: &[u8]) -> Option<Vec<Segment>> {
         let mut runs = Vec::new();
         let mut end = 0_isize;
@@ -97,7 +97,7 @@ fn take_number(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
-impl Layout for Runs {
+impl Layout for ByteRuns {
     fn size(&self) -> usize {
         self.length
     }
@@ -156,13 +156,13 @@ mod tests {
         #[test]
         fn they_survive_the_way(runs in proptest::collection::vec(segment(), 0..20)) {
             let mut message = Vec::new();
-            Runs::encode(&runs, &mut message);
-            prop_assert_eq!(Runs::decode(&message), Some(runs));
+            ByteRuns::encode(&runs, &mut message);
+            prop_assert_eq!(ByteRuns::decode(&message), Some(runs));
         }
 
         #[test]
         fn nonsense_is_harmless(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
-            if let Some(layout) = Runs::decode(&bytes).and_then(Runs::new) {
+            if let Some(layout) = ByteRuns::decode(&bytes).and_then(ByteRuns::new) {
                 let (low, high) = layout.range();
                 prop_assert!(low <= high);
             }
@@ -184,7 +184,7 @@ mod tests {
                     run
                 })
                 .collect();
-            let layout = Arc::new(Runs::new(runs).unwrap());
+            let layout = Arc::new(ByteRuns::new(runs).unwrap());
             prop_assert_eq!(layout.len(), places.len());
             let all = Buffer::zeroed(at);
             let laid_out = all.laid_out_part(0, layout, 1);

@@ -8,27 +8,28 @@ use datatype::Predefined;
 use datatype::reduction::{self, Operator};
 use engine::RequestId;
 use memory::Buffer;
-use mpi::{Process, Served};
+use mpi::{Process, RequestService};
 
 use super::access::ACCUMULATED_BYTES_MAX;
-use super::exposed::Exposed;
+use super::exposed::ExposedParts;
 use super::locks::{Asking, LockQueue, SharedLock};
 use super::message::{
-    DATA_TAG, FIRST_REPLY_TAG, Kind, REQUEST_BYTES_MAX, REQUEST_TAG, Refusal, Request, room,
+    DATA_TAG, FIRST_REPLY_TAG, REQUEST_BYTES_MAX, REQUEST_TAG, Refusal, RequestKind, WindowRequest,
+    room,
 };
-use super::runs::Runs;
+use super::runs::ByteRuns;
 use super::{LockKind, Window, direct};
 
 /// The target's side of a window.
 #[derive(Default)]
 pub(super) struct Service {
-    state: RefCell<State>,
+    state: RefCell<ServiceState>,
 }
 
 #[derive(Default)]
-struct State {
+struct ServiceState {
     /// By origin: what it asked for that is not done, the oldest first.
-    origins: HashMap<u32, VecDeque<Step>>,
+    origins: HashMap<u32, VecDeque<IncomingStep>>,
     /// How many steps there are in all.
     steps: usize,
     locks: LockQueue,
@@ -39,7 +40,7 @@ struct State {
 }
 
 /// A message from an origin that is arriving.
-enum Step {
+enum IncomingStep {
     Request {
         id: RequestId,
         message: Buffer,
@@ -54,7 +55,7 @@ enum Step {
 
 /// What is left of a request that was checked.
 struct Change {
-    kind: Kind,
+    kind: RequestKind,
     operator: Operator,
     element: Predefined,
     reply: i32,
@@ -64,11 +65,11 @@ struct Change {
 }
 
 /// How far a step has come.
-enum Advance {
+enum StepProgress {
     Done,
     /// Another one has to follow first.
-    Next(Step),
-    NotYet(Step),
+    Next(IncomingStep),
+    NotYet(IncomingStep),
 }
 
 /// Messages taken from the window's space per round at most.
@@ -77,11 +78,11 @@ const REQUESTS_PER_ROUND_MAX: usize = 64;
 /// While so many are not done, no more are taken.
 const STEPS_MAX: usize = 1024;
 
-impl Served for Window {
+impl RequestService for Window {
     fn serve(&self, process: &Process) -> bool {
         let Ok(mut state) = self.service.state.try_borrow_mut() else { return false };
         if !self.opened.replace(true)
-            && let Exposed::Shared { memory, .. } = &self.memory
+            && let ExposedParts::Shared { memory, .. } = &self.memory
         {
             SharedLock::of(memory, self.rank()).open();
         }
@@ -110,7 +111,7 @@ impl Window {
         self.service.state.borrow_mut().completed -= count;
     }
 
-    fn take_request(&self, process: &Process, state: &mut State) -> bool {
+    fn take_request(&self, process: &Process, state: &mut ServiceState) -> bool {
         let context = self.communicator.point_to_point_context();
         let found = process.runtime().matched_probe(context, None, Some(REQUEST_TAG));
         let Some((message, incoming)) = found else { return false };
@@ -118,21 +119,21 @@ impl Window {
         let id = process.runtime().receive_message(message, buffer.clone());
         if let Some(id) = id {
             let steps = state.origins.entry(incoming.source).or_default();
-            steps.push_back(Step::Request { id, message: buffer });
+            steps.push_back(IncomingStep::Request { id, message: buffer });
             state.steps += 1;
         }
         true
     }
 
-    fn advance_all(&self, process: &Process, state: &mut State) -> bool {
+    fn advance_all(&self, process: &Process, state: &mut ServiceState) -> bool {
         let mut active = false;
         let mut origins = std::mem::take(&mut state.origins);
         for (origin, steps) in &mut origins {
             while let Some(step) = steps.pop_front() {
                 match self.advance(process, state, *origin, step) {
-                    Advance::Done => state.steps -= 1,
-                    Advance::Next(step) => steps.push_front(step),
-                    Advance::NotYet(step) => {
+                    StepProgress::Done => state.steps -= 1,
+                    StepProgress::Next(step) => steps.push_front(step),
+                    StepProgress::NotYet(step) => {
                         steps.push_front(step);
                         break;
                     }
@@ -145,32 +146,42 @@ impl Window {
         active
     }
 
-    fn advance(&self, process: &Process, state: &mut State, origin: u32, step: Step) -> Advance {
+    fn advance(
+        &self,
+        process: &Process,
+        state: &mut ServiceState,
+        origin: u32,
+        step: IncomingStep,
+    ) -> StepProgress {
         let id = match &step {
-            Step::Request { id, .. } | Step::Data { id, .. } => *id,
+            IncomingStep::Request { id, .. } | IncomingStep::Data { id, .. } => *id,
         };
         if !process.is_complete(id) {
-            return Advance::NotYet(step);
+            return StepProgress::NotYet(step);
         }
         let arrived = process.finish(id).is_ok();
         match step {
-            Step::Data { change, data, .. } => {
+            IncomingStep::Data { change, data, .. } => {
                 if let Some(change) = change.filter(|_| arrived) {
                     self.change(process, origin, &change, &data);
                 }
-                Advance::Done
+                StepProgress::Done
             }
-            Step::Request { message, .. } => {
+            IncomingStep::Request { message, .. } => {
                 let mut bytes = vec![0; message.len()];
                 message.read(0, &mut bytes);
-                let Some((request, begin)) = Request::parse(&bytes).filter(|_| arrived) else {
+                let Some((request, begin)) = WindowRequest::parse(&bytes).filter(|_| arrived)
+                else {
                     state.refuse(origin, Refusal::Malformed);
-                    return Advance::Done;
+                    return StepProgress::Done;
                 };
                 let apart = request.apart;
                 let data = message.contiguous_part(begin as isize, message.len() - begin);
                 match request.kind {
-                    Kind::Flush | Kind::Lock | Kind::Unlock | Kind::Complete => {
+                    RequestKind::Flush
+                    | RequestKind::Lock
+                    | RequestKind::Unlock
+                    | RequestKind::Complete => {
                         self.synchronize(process, state, origin, &request);
                     }
                     _ => match self.planned(request, &data) {
@@ -185,31 +196,31 @@ impl Window {
                         }
                     },
                 }
-                Advance::Done
+                StepProgress::Done
             }
         }
     }
 
     /// What a request changes, checked; else why not, and the tag of the answer.
-    fn planned(&self, request: Request, data: &Buffer) -> Result<Change, (Refusal, i32)> {
-        let Request { kind, operator, element, reply, apart, runs, .. } = request;
+    fn planned(&self, request: WindowRequest, data: &Buffer) -> Result<Change, (Refusal, i32)> {
+        let WindowRequest { kind, operator, element, reply, apart, runs, .. } = request;
         let refused = |refusal| (refusal, reply);
         let malformed = || (Refusal::Malformed, reply);
-        let runs = Runs::new(runs).ok_or_else(malformed)?;
+        let runs = ByteRuns::new(runs).ok_or_else(malformed)?;
         let length = runs.len();
         let given = match kind {
-            Kind::Get => 0,
-            Kind::Fetch if operator == Operator::NoOperation => 0,
-            Kind::Swap => 2 * length,
+            RequestKind::Get => 0,
+            RequestKind::Fetch if operator == Operator::NoOperation => 0,
+            RequestKind::Swap => 2 * length,
             _ => length,
         };
-        let combines = matches!(kind, Kind::Accumulate | Kind::Fetch);
+        let combines = matches!(kind, RequestKind::Accumulate | RequestKind::Fetch);
         let possible = !combines
             || (reduction::supports(operator, element) && length.is_multiple_of(element.size()));
         // These take memory of our own.
         let length_max = match kind {
-            Kind::Put | Kind::Get => usize::MAX,
-            Kind::Swap => direct::ELEMENT_BYTES_MAX,
+            RequestKind::Put | RequestKind::Get => usize::MAX,
+            RequestKind::Swap => direct::ELEMENT_BYTES_MAX,
             _ => ACCUMULATED_BYTES_MAX,
         };
         let fits = if apart { given > 0 } else { data.len() == given };
@@ -221,35 +232,35 @@ impl Window {
     }
 
     /// Begins to receive the data of a request: what is put comes straight to its place.
-    fn receive_data(&self, process: &Process, origin: u32, change: Change) -> Advance {
+    fn receive_data(&self, process: &Process, origin: u32, change: Change) -> StepProgress {
         let context = self.communicator.point_to_point_context();
         let (data, change) = match change.kind {
-            Kind::Put => (change.place, None),
+            RequestKind::Put => (change.place, None),
             _ => (room(change.given), Some(change)),
         };
         let id = process.post_receive(context, origin, DATA_TAG, data.clone());
-        Advance::Next(Step::Data { id, change, data })
+        StepProgress::Next(IncomingStep::Data { id, change, data })
     }
 
     /// The data of a request that was refused goes nowhere.
-    fn drop_data(&self, process: &Process, origin: u32) -> Advance {
+    fn drop_data(&self, process: &Process, origin: u32) -> StepProgress {
         let context = self.communicator.point_to_point_context();
         let data = Buffer::empty();
         let id = process.post_receive(context, origin, DATA_TAG, data.clone());
-        Advance::Next(Step::Data { id, change: None, data })
+        StepProgress::Next(IncomingStep::Data { id, change: None, data })
     }
 
     fn change(&self, process: &Process, origin: u32, change: &Change, data: &Buffer) {
         let Change { kind, operator, element, reply, place, .. } = change;
         match kind {
-            Kind::Put => {
+            RequestKind::Put => {
                 data.copy_to(place);
             }
-            Kind::Get => self.answer(process, origin, *reply, place.clone()),
-            Kind::Accumulate => reduction::combine(*operator, *element, data, place),
+            RequestKind::Get => self.answer(process, origin, *reply, place.clone()),
+            RequestKind::Accumulate => reduction::combine(*operator, *element, data, place),
             _ => {
                 let before = direct::copy_of(place);
-                if *kind == Kind::Swap {
+                if *kind == RequestKind::Swap {
                     let half = place.len();
                     let expected = data.contiguous_part(half as isize, half);
                     direct::swap(&data.contiguous_part(0, half), &expected, place);
@@ -261,17 +272,23 @@ impl Window {
         }
     }
 
-    fn synchronize(&self, process: &Process, state: &mut State, origin: u32, request: &Request) {
+    fn synchronize(
+        &self,
+        process: &Process,
+        state: &mut ServiceState,
+        origin: u32,
+        request: &WindowRequest,
+    ) {
         let reply = request.reply;
         match request.kind {
-            Kind::Lock => {
+            RequestKind::Lock => {
                 let kind = if request.exclusive { LockKind::Exclusive } else { LockKind::Shared };
                 state.locks.ask(Asking { origin, kind, reply });
                 self.grant_locks(process, state);
             }
-            Kind::Complete => state.completed += 1,
+            RequestKind::Complete => state.completed += 1,
             _ => {
-                if request.kind == Kind::Unlock {
+                if request.kind == RequestKind::Unlock {
                     state.locks.release(origin);
                 }
                 let refusal = state.refusals.remove(&origin);
@@ -281,7 +298,7 @@ impl Window {
         }
     }
 
-    fn grant_locks(&self, process: &Process, state: &mut State) {
+    fn grant_locks(&self, process: &Process, state: &mut ServiceState) {
         while let Some(Asking { origin, reply, .. }) = state.locks.grant() {
             self.answer(process, origin, reply, Refusal::answer(None));
         }
@@ -303,7 +320,7 @@ impl Window {
     }
 }
 
-impl State {
+impl ServiceState {
     fn refuse(&mut self, origin: u32, refusal: Refusal) {
         self.refusals.entry(origin).or_insert(refusal);
     }

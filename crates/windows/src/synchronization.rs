@@ -10,9 +10,9 @@ use mpi::collective::{self, Invocation};
 use mpi::group::Group;
 use mpi::{OneSided, Process};
 
-use super::exposed::Exposed;
+use super::exposed::ExposedParts;
 use super::locks::SharedLock;
-use super::message::{Kind, POST_TAG, Refusal, Request, room};
+use super::message::{POST_TAG, Refusal, RequestKind, WindowRequest, room};
 use super::{LockKind, Window};
 
 /// How long the owner of a part that came with a window may take to fill it before its next call.
@@ -82,7 +82,7 @@ impl Window {
         let outcome = self.settle(process, None);
         fence(Ordering::SeqCst);
         for target in targets {
-            let message = Request::plain(Kind::Complete).message(0, |_| ());
+            let message = WindowRequest::plain(RequestKind::Complete).message(0, |_| ());
             self.send_request(process, target, message);
         }
         outcome
@@ -204,7 +204,7 @@ impl Window {
     }
 
     fn lock_parts(&self, process: &Process, targets: &[u32], kind: LockKind) -> Result<()> {
-        if let Exposed::Shared { memory, .. } = &self.memory {
+        if let ExposedParts::Shared { memory, .. } = &self.memory {
             self.leave_head_start(process);
             for target in targets {
                 let lock = SharedLock::of(memory, *target);
@@ -215,7 +215,7 @@ impl Window {
             return Ok(());
         }
         let exclusive = kind == LockKind::Exclusive;
-        self.ask_all(process, Kind::Lock, targets, exclusive)
+        self.ask_all(process, RequestKind::Lock, targets, exclusive)
     }
 
     /// Before the first lock, leaves all processes a little time to fill the parts that they just
@@ -225,7 +225,7 @@ impl Window {
         if self.started.get() {
             return;
         }
-        let Exposed::Shared { memory, .. } = &self.memory else { return };
+        let ExposedParts::Shared { memory, .. } = &self.memory else { return };
         let since = Instant::now();
         process.progress();
         process.poll_until(&mut |_| {
@@ -236,7 +236,7 @@ impl Window {
     }
 
     fn unlock_parts(&self, process: &Process, targets: &[u32], kind: LockKind) -> Result<()> {
-        if let Exposed::Shared { memory, .. } = &self.memory {
+        if let ExposedParts::Shared { memory, .. } = &self.memory {
             fence(Ordering::SeqCst);
             for target in targets {
                 SharedLock::of(memory, *target).unlock(kind);
@@ -249,7 +249,7 @@ impl Window {
             asked.extend(self.unflushed(Some(*target)));
             outcome = outcome.and(self.settle_locally(process, Some(*target)));
         }
-        let unlocked = self.ask_all(process, Kind::Unlock, targets, false);
+        let unlocked = self.ask_all(process, RequestKind::Unlock, targets, false);
         asked.into_iter().for_each(|(target, sent)| self.note_done(target, sent));
         outcome.and(unlocked)
     }
@@ -259,7 +259,7 @@ impl Window {
         let asked = self.unflushed(target);
         let targets: Vec<u32> = asked.iter().map(|(target, _)| *target).collect();
         let outcome = self.settle_locally(process, target);
-        let flushed = self.ask_all(process, Kind::Flush, &targets, false);
+        let flushed = self.ask_all(process, RequestKind::Flush, &targets, false);
         asked.into_iter().for_each(|(target, sent)| self.note_done(target, sent));
         outcome.and(flushed)
     }
@@ -279,7 +279,7 @@ impl Window {
     pub(super) fn ask_all(
         &self,
         process: &Process,
-        kind: Kind,
+        kind: RequestKind,
         targets: &[u32],
         exclusive: bool,
     ) -> Result<()> {
@@ -292,11 +292,11 @@ impl Window {
         outcome
     }
 
-    fn ask(&self, process: &Process, target: u32, kind: Kind, exclusive: bool) -> Question {
+    fn ask(&self, process: &Process, target: u32, kind: RequestKind, exclusive: bool) -> Question {
         let context = self.communicator.point_to_point_context();
         let (reply, answer) = (self.next_reply(), room(Refusal::BYTES));
         let id = process.post_receive(context, target, reply, answer.clone());
-        let request = Request { reply, exclusive, ..Request::plain(kind) };
+        let request = WindowRequest { reply, exclusive, ..WindowRequest::plain(kind) };
         self.send_request(process, target, request.message(0, |_| ()));
         Question { target, id, answer }
     }

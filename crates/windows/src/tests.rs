@@ -8,7 +8,7 @@ use mpi::{Process, ThreadLevel};
 use proptest::prelude::*;
 
 use super::Window;
-use super::message::{DATA_TAG, KINDS, Kind, REQUEST_TAG, Request, buffer_of, room};
+use super::message::{DATA_TAG, KINDS, REQUEST_TAG, RequestKind, WindowRequest, buffer_of, room};
 
 /// The part has memory that is not its own on both sides.
 const AROUND: usize = 64;
@@ -41,7 +41,7 @@ fn understood() -> impl Strategy<Value = Sent> {
             }
             let reply = if reply == 0 { 0 } else { 1_000_000 + reply };
             let exclusive = false;
-            let request = Request { kind, operator, element, reply, apart, exclusive, runs };
+            let request = WindowRequest { kind, operator, element, reply, apart, exclusive, runs };
             let inline = if apart { 0 } else { data.len() };
             let message = request.message(inline, |room| room.copy_from_slice(&data[..inline]));
             Sent { message: content(&message), data }
@@ -65,9 +65,11 @@ fn content(buffer: &Buffer) -> Vec<u8> {
 
 /// Whether the target expects the data in a message of its own.
 fn is_followed(message: &[u8]) -> bool {
-    let Some((request, _)) = Request::parse(message) else { return false };
-    let synchronizes =
-        matches!(request.kind, Kind::Flush | Kind::Lock | Kind::Unlock | Kind::Complete);
+    let Some((request, _)) = WindowRequest::parse(message) else { return false };
+    let synchronizes = matches!(
+        request.kind,
+        RequestKind::Flush | RequestKind::Lock | RequestKind::Unlock | RequestKind::Complete
+    );
     request.apart && !synchronizes
 }
 
@@ -90,7 +92,7 @@ fn a_target_survives_strange_requests() {
             }
         }
         // What was refused is told; the answer comes in any case.
-        let _ = window.ask_all(&process, Kind::Flush, &[0], false);
+        let _ = window.ask_all(&process, RequestKind::Flush, &[0], false);
         let bytes = content(&all);
         prop_assert!(bytes[..AROUND].iter().all(|byte| *byte == 0xaa));
         prop_assert!(bytes[AROUND + PART..].iter().all(|byte| *byte == 0xaa));

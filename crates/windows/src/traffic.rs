@@ -9,22 +9,22 @@ use mpi::{OneSided, Process};
 
 use super::Window;
 use super::message::{FIRST_REPLY_TAG, REPLY_TAGS};
-use super::operation::Operation;
+use super::operation::WindowOperation;
 
 #[derive(Debug, Default)]
 pub(super) struct Traffic {
     next_reply: Cell<i32>,
     /// By target: how far it is with what it was asked for.
-    targets: RefCell<BTreeMap<u32, Asked>>,
+    targets: RefCell<BTreeMap<u32, OperationNumbers>>,
     /// Operations whose messages may be underway.
-    outstanding: RefCell<Vec<Rc<Operation>>>,
+    outstanding: RefCell<Vec<Rc<WindowOperation>>>,
     /// Requests that are not on their way yet.
     sending: RefCell<VecDeque<RequestId>>,
 }
 
 /// Numbers of operations, counted from the first on.
 #[derive(Clone, Copy, Debug, Default)]
-struct Asked {
+struct OperationNumbers {
     sent: u64,
     /// So many are known to be done.
     done: u64,
@@ -67,7 +67,7 @@ impl Window {
         }
     }
 
-    pub(super) fn note_outstanding(&self, process: &Process, operation: &Rc<Operation>) {
+    pub(super) fn note_outstanding(&self, process: &Process, operation: &Rc<WindowOperation>) {
         let mut outstanding = self.traffic.outstanding.borrow_mut();
         if outstanding.len() >= OUTSTANDING_MAX && outstanding.len().is_multiple_of(OUTSTANDING_MAX)
         {
@@ -77,7 +77,7 @@ impl Window {
     }
 
     /// An operation to one of the targets that may be underway.
-    pub(super) fn outstanding(&self, target: Option<u32>) -> Option<Rc<Operation>> {
+    pub(super) fn outstanding(&self, target: Option<u32>) -> Option<Rc<WindowOperation>> {
         let outstanding = self.traffic.outstanding.borrow();
         outstanding
             .iter()
@@ -86,7 +86,7 @@ impl Window {
     }
 
     /// It is not any more.
-    pub(super) fn forget_outstanding(&self, operation: &Rc<Operation>) {
+    pub(super) fn forget_outstanding(&self, operation: &Rc<WindowOperation>) {
         let mut outstanding = self.traffic.outstanding.borrow_mut();
         if let Some(index) = outstanding.iter().rposition(|other| Rc::ptr_eq(other, operation)) {
             outstanding.swap_remove(index);

@@ -132,12 +132,12 @@ fn mentions(check: &str, name: &str) -> bool {
 fn absent(function: &Function) -> String {
     let communicator = function.parameters.iter().find(|one| one.base == "MPI_Comm");
     // Errors of files, also of opening one, go to the handler of MPI_FILE_NULL (section 14.7).
-    let blamed = match communicator {
+    let handler_owner = match communicator {
         _ if function.name.starts_with("MPI_File_") => "File".to_owned(),
         Some(one) if one.stars == 0 => format!("Communicator({})", one.name),
-        _ => "Nobody".to_owned(),
+        _ => "Unnamed".to_owned(),
     };
-    format!("\nabsent! {{\n{};\n{INDENT}=> {blamed}\n}}\n", signature("", function))
+    format!("\nabsent! {{\n{};\n{INDENT}=> {handler_owner}\n}}\n", signature("", function))
 }
 
 /// How the call gets in, name and parameters.

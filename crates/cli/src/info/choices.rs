@@ -4,9 +4,11 @@
 use std::fmt::Write;
 
 use clap::Args;
-use collectives::board::{self, Rooms};
-use collectives::{Candidate, CollectiveCall, Costs, Member, Operation, Situation, candidates};
-use runtime::Guidance;
+use collectives::board::{self, SlotCapacities};
+use collectives::{
+    Candidate, CollectiveCall, CollectiveOperation, Costs, Member, Situation, candidates,
+};
+use runtime::JobSettings;
 use runtime::samples::{self, Samples};
 use sys::cores;
 use topology::{Scope, Topology};
@@ -67,7 +69,8 @@ pub fn explain(communicator: &Communicator) -> Result<String, String> {
     let host = samples::host();
     let kept = samples::folder().map_or(Ok(None), |folder| Samples::read(&folder, &host))?;
     let measured = kept.and_then(|samples| samples.costs);
-    let (Guidance { costs, preferences, .. }, complaints) = Guidance::of_environment(measured);
+    let (JobSettings { costs, preferences, .. }, complaints) =
+        JobSettings::of_environment(measured);
     let crowded = size.div_ceil(nodes) > cores;
     let all = Situation { cores, crowded, costs, preferences, ..Situation::default() };
     let situation = machine::situation(topology.as_ref(), size, nodes, all)?;
@@ -80,7 +83,7 @@ pub fn explain(communicator: &Communicator) -> Result<String, String> {
     text += &told_costs(&costs, measured.is_some());
     text += &machine::told_levels(&situation);
     _ = writeln!(text, "\n{:15}{:>9}  {:32}otherwise", "operation", "from", "algorithm");
-    for operation in Operation::ALL {
+    for operation in CollectiveOperation::ALL {
         text += &lines(operation, &situation, size, &communicator.sizes);
     }
     if nodes == 1 {
@@ -92,14 +95,19 @@ pub fn explain(communicator: &Communicator) -> Result<String, String> {
     Ok(text)
 }
 
-fn lines(operation: Operation, situation: &Situation, size: u32, sizes: &[usize]) -> String {
+fn lines(
+    operation: CollectiveOperation,
+    situation: &Situation,
+    size: u32,
+    sizes: &[usize],
+) -> String {
     let member = Member { rank: 0, size, situation };
     // Boards are for communicators of one machine that are not too large.
     let has_board = situation.layout.nodes() == 1 && size <= board::SIZE_MAX;
-    let rooms = has_board.then_some(Rooms::new(true));
+    let rooms = has_board.then_some(SlotCapacities::new(true));
     let powers: Vec<usize> = (0..=LARGEST_BIT).map(|bit| 1 << bit).collect();
     let asked = match operation {
-        Operation::Barrier => &[0],
+        CollectiveOperation::Barrier => &[0],
         _ if sizes.is_empty() => powers.as_slice(),
         _ => sizes,
     };
@@ -114,7 +122,8 @@ fn lines(operation: Operation, situation: &Situation, size: u32, sizes: &[usize]
         }
         let name = if text.is_empty() { operation.name() } else { "" };
         let other = candidates.get(1).map(told);
-        let from = if operation == Operation::Barrier { String::new() } else { shown(bytes) };
+        let from =
+            if operation == CollectiveOperation::Barrier { String::new() } else { shown(bytes) };
         let other = other.unwrap_or_default();
         let line = format!("{name:15}{from:>9}  {:32}{other}", told(taken));
         _ = writeln!(text, "{}", line.trim_end());
@@ -186,11 +195,14 @@ mod tests {
     #[test]
     fn each_operation_has_its_lines() {
         let situation = Situation::plain(8);
-        for operation in Operation::ALL {
+        for operation in CollectiveOperation::ALL {
             let text = lines(operation, &situation, 8, &[]);
             assert!(text.starts_with(operation.name()), "{text}");
             let asked = lines(operation, &situation, 8, &[8, 1 << 20]);
-            assert_eq!(asked.lines().count(), if operation == Operation::Barrier { 1 } else { 2 });
+            assert_eq!(
+                asked.lines().count(),
+                if operation == CollectiveOperation::Barrier { 1 } else { 2 }
+            );
         }
     }
 }

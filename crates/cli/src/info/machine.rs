@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use collectives::{Crossing, Layout, Situation, leaders};
+use collectives::{Crossing, ProcessLayout, Situation, leaders};
 use launcher::binding::{self, Policy};
 use runtime::parts::by_width;
 use topology::{Parts, Topology};
@@ -16,7 +16,7 @@ pub fn situation(
 ) -> Result<Situation, String> {
     let node_of = |rank: u32| (u64::from(rank) * u64::from(nodes) / u64::from(size)) as u32;
     let node_by_rank: Vec<u32> = (0..size).map(node_of).collect();
-    let all = Situation { layout: Layout::on_nodes(&node_by_rank), ..all };
+    let all = Situation { layout: ProcessLayout::on_nodes(&node_by_rank), ..all };
     let Some(topology) = topology else { return Ok(all) };
     let mut parts = Vec::new();
     for ranks in node_by_rank.chunk_by(|one, next| one == next) {

@@ -1,12 +1,12 @@
 //! The operations on the board that combine elements. All of them combine in the order of ranks,
 //! and each element in one association, wherever it is combined: first with its upper neighbours.
 
-use super::flow::{Flow, Piece, Pieces, show, slot, wait_for};
+use super::capacity::{SlotCapacity, fits, goes_by_shares, goes_through_one};
+use super::flow::{BlockPieces, Flow, Piece, show, slot, wait_for};
 use super::parts;
-use super::room::{Room, fits, goes_by_shares, goes_through_one};
 use crate::fold::Operands;
-use crate::member::{Input, Member};
-use crate::schedule::{Area, Operand, Place, Schedule};
+use crate::member::{InputPlace, Member};
+use crate::schedule::{Area, BlockRange, Operand, Schedule};
 use crate::share::share;
 
 /// In a partial reduction the last process combines the operands of so many, however long they are:
@@ -18,18 +18,18 @@ const SHORT_BYTES_MAX: usize = 1 << 10;
 /// `MPI_Reduce` (section 6.9.1): all show their operands to the root, or to all.
 pub fn reduce(
     member: Member,
-    room: Room,
+    capacity: SlotCapacity,
     level: Option<usize>,
     root: u32,
     operands: Operands,
-    input: Input,
+    input: InputPlace,
 ) -> Option<Schedule> {
     let count = operands.count;
     if goes_by_shares(member, operands, true) {
-        let input = if member.rank == root { input } else { Input::SendBuffer };
-        return by_shares(member, room, operands, input, Some(root));
+        let input = if member.rank == root { input } else { InputPlace::SendBuffer };
+        return by_shares(member, capacity, operands, input, Some(root));
     }
-    if !fits(member, operands.bytes(), room.slot_bytes) {
+    if !fits(member, operands.bytes(), capacity.slot_bytes) {
         return None;
     }
     if let Some(level) = level {
@@ -39,14 +39,14 @@ pub fn reduce(
     let last = member.size - 1;
     // In place the result comes to where the own operand lies, which only the last one may leave
     // there.
-    let keeps = is_root && input == Input::InPlace && root != last;
+    let keeps = is_root && input == InputPlace::InPlace && root != last;
     let mut schedule = Schedule::default();
     if keeps {
         schedule.copy(Area::Receive.blocks(0, count), slot(root, 0, count));
         schedule.end_round();
     }
     let flow = Flow {
-        pieces: Pieces::new(member, room, count, operands.bytes()),
+        pieces: BlockPieces::new(member, capacity, count, operands.bytes()),
         shows: !is_root,
         meanwhile: None,
         awaited: member.others().filter(|_| is_root).collect(),
@@ -66,46 +66,56 @@ pub fn reduce(
 /// `MPI_Allreduce` (section 6.9.6).
 pub fn allreduce(
     member: Member,
-    room: Room,
+    capacity: SlotCapacity,
     level: Option<usize>,
     operands: Operands,
-    input: Input,
+    input: InputPlace,
 ) -> Option<Schedule> {
     if goes_through_one(member, operands) {
-        return through_one(member, room, operands, input);
+        return through_one(member, capacity, operands, input);
     }
     if goes_by_shares(member, operands, false) {
-        return by_shares(member, room, operands, input, None);
+        return by_shares(member, capacity, operands, input, None);
     }
     if let Some(level) = level {
-        let is_room = fits(member, 2 * operands.bytes(), room.slot_bytes);
+        let is_room = fits(member, 2 * operands.bytes(), capacity.slot_bytes);
         return is_room.then(|| parts::allreduce(member, level, operands, input));
     }
-    show_and_fold(member, room, operands, input, (true, member.others()), 0..member.size)
+    show_and_fold(member, capacity, operands, input, (true, member.others()), 0..member.size)
 }
 
 /// `MPI_Scan` (section 6.11.1). Nobody waits for those above.
-pub fn scan(member: Member, room: Room, operands: Operands, input: Input) -> Option<Schedule> {
+pub fn scan(
+    member: Member,
+    capacity: SlotCapacity,
+    operands: Operands,
+    input: InputPlace,
+) -> Option<Schedule> {
     if member.situation.crowded {
-        return in_a_chain(member, room, operands, input, true);
+        return in_a_chain(member, capacity, operands, input, true);
     }
     if !can_be_scanned(member, operands) {
         return None;
     }
     let flags = (member.rank + 1 < member.size, 0..member.rank);
-    show_and_fold(member, room, operands, input, flags, 0..member.rank + 1)
+    show_and_fold(member, capacity, operands, input, flags, 0..member.rank + 1)
 }
 
 /// `MPI_Exscan` (section 6.11.2). The receive buffer of rank 0 is not touched.
-pub fn exscan(member: Member, room: Room, operands: Operands, input: Input) -> Option<Schedule> {
+pub fn exscan(
+    member: Member,
+    capacity: SlotCapacity,
+    operands: Operands,
+    input: InputPlace,
+) -> Option<Schedule> {
     if member.situation.crowded {
-        return in_a_chain(member, room, operands, input, false);
+        return in_a_chain(member, capacity, operands, input, false);
     }
     if !can_be_scanned(member, operands) {
         return None;
     }
     let flags = (member.rank + 1 < member.size, 0..member.rank);
-    show_and_fold(member, room, operands, input, flags, 0..member.rank)
+    show_and_fold(member, capacity, operands, input, flags, 0..member.rank)
 }
 
 /// A partial reduction, with the own operand or without: each process takes what the one below
@@ -113,13 +123,13 @@ pub fn exscan(member: Member, room: Room, operands: Operands, input: Input) -> O
 /// below are several operations ahead, and each reads one slot instead of all below.
 fn in_a_chain(
     member: Member,
-    room: Room,
+    capacity: SlotCapacity,
     operands: Operands,
-    input: Input,
+    input: InputPlace,
     inclusive: bool,
 ) -> Option<Schedule> {
     let count = operands.count;
-    if !fits(member, operands.bytes(), room.slot_bytes) {
+    if !fits(member, operands.bytes(), capacity.slot_bytes) {
         return None;
     }
     let (result, own) = (Area::Receive.blocks(0, count), input.area().blocks(0, count));
@@ -154,17 +164,17 @@ fn in_a_chain(
 /// `MPI_Reduce_scatter_block` (section 6.10.1): `operands.count` elements for each process.
 pub fn reduce_scatter_block(
     member: Member,
-    room: Room,
+    capacity: SlotCapacity,
     operands: Operands,
-    input: Input,
+    input: InputPlace,
 ) -> Option<Schedule> {
     let Operands { count: length, element_bytes, .. } = operands;
     let all = length * member.size as usize;
-    if !fits(member, all * element_bytes, room.slot_bytes) {
+    if !fits(member, all * element_bytes, capacity.slot_bytes) {
         return None;
     }
     let flow = Flow {
-        pieces: Pieces::new(member, room, length, (all - length) * element_bytes),
+        pieces: BlockPieces::new(member, capacity, length, (all - length) * element_bytes),
         shows: true,
         meanwhile: None,
         awaited: member.others().collect(),
@@ -183,7 +193,13 @@ pub fn reduce_scatter_block(
 
 /// Shows a piece of the share of each other member, and in place also of the own one, over which
 /// the result is written. All shares have `length` elements.
-fn show_shares(schedule: &mut Schedule, member: Member, input: Input, length: usize, piece: Piece) {
+fn show_shares(
+    schedule: &mut Schedule,
+    member: Member,
+    input: InputPlace,
+    length: usize,
+    piece: Piece,
+) {
     let Piece { first, count } = piece;
     let (rank, size) = (member.rank as usize, member.size as usize);
     let mut show = |first: usize, count: usize| {
@@ -192,9 +208,9 @@ fn show_shares(schedule: &mut Schedule, member: Member, input: Input, length: us
         }
     };
     if count < length {
-        let shown = (0..size).filter(|share| *share != rank || input == Input::InPlace);
+        let shown = (0..size).filter(|share| *share != rank || input == InputPlace::InPlace);
         shown.for_each(|share| show(share * length + first, count));
-    } else if input == Input::InPlace {
+    } else if input == InputPlace::InPlace {
         show(0, size * length);
     } else {
         show(0, rank * length);
@@ -206,15 +222,15 @@ fn show_shares(schedule: &mut Schedule, member: Member, input: Input, length: us
 /// `operands` is not used.
 pub fn reduce_scatter(
     member: Member,
-    room: Room,
+    capacity: SlotCapacity,
     counts: &[usize],
     operands: Operands,
-    input: Input,
+    input: InputPlace,
 ) -> Option<Schedule> {
     let rank = member.rank as usize;
     let (first, count) = (counts[..rank].iter().sum(), counts[rank]);
     let all = counts.iter().sum();
-    if !fits(member, all * operands.element_bytes, room.slot_bytes) {
+    if !fits(member, all * operands.element_bytes, capacity.slot_bytes) {
         return None;
     }
     let mut schedule = Schedule::default();
@@ -236,23 +252,23 @@ fn can_be_scanned(member: Member, operands: Operands) -> bool {
 /// those of `awaited` are there.
 fn show_and_fold(
     member: Member,
-    room: Room,
+    capacity: SlotCapacity,
     operands: Operands,
-    input: Input,
+    input: InputPlace,
     (shows, awaited): (bool, impl Iterator<Item = u32>),
     ranks: std::ops::Range<u32>,
 ) -> Option<Schedule> {
     let Operands { count: all, .. } = operands;
-    if !fits(member, operands.bytes(), room.slot_bytes) {
+    if !fits(member, operands.bytes(), capacity.slot_bytes) {
         return None;
     }
     let awaited: Vec<u32> = awaited.collect();
     let result = Area::Receive.blocks(0, all);
     // Who waits for nobody has at most the own operand.
-    let is_alone = awaited.is_empty() && !ranks.is_empty() && input == Input::SendBuffer;
+    let is_alone = awaited.is_empty() && !ranks.is_empty() && input == InputPlace::SendBuffer;
     let meanwhile = is_alone.then_some((Area::Send.blocks(0, all), result));
     let flow = Flow {
-        pieces: Pieces::new(member, room, all, operands.bytes()),
+        pieces: BlockPieces::new(member, capacity, all, operands.bytes()),
         shows,
         meanwhile,
         awaited,
@@ -272,9 +288,14 @@ fn show_and_fold(
 
 /// The last process, whose operand comes first where it is combined, combines all that the others
 /// show, and shows them what it made.
-fn through_one(member: Member, room: Room, operands: Operands, input: Input) -> Option<Schedule> {
+fn through_one(
+    member: Member,
+    capacity: SlotCapacity,
+    operands: Operands,
+    input: InputPlace,
+) -> Option<Schedule> {
     let count = operands.count;
-    if !fits(member, operands.bytes(), room.slot_bytes) {
+    if !fits(member, operands.bytes(), capacity.slot_bytes) {
         return None;
     }
     let last = member.size - 1;
@@ -297,16 +318,16 @@ fn through_one(member: Member, room: Room, operands: Operands, input: Input) -> 
 /// root, or to all if none is given. Results come behind the operands in the slots.
 fn by_shares(
     member: Member,
-    room: Room,
+    capacity: SlotCapacity,
     operands: Operands,
-    input: Input,
+    input: InputPlace,
     root: Option<u32>,
 ) -> Option<Schedule> {
     let Operands { count, element_bytes, .. } = operands;
     let share_of = |rank| share(Area::Receive, count, member.size, rank);
     let longest = count.div_ceil(member.size as usize) * element_bytes;
     let shown = operands.bytes().checked_add(longest)?;
-    if !fits(member, shown, room.slot_bytes) {
+    if !fits(member, shown, capacity.slot_bytes) {
         return None;
     }
     let takes = root.is_none_or(|root| root == member.rank);
@@ -315,7 +336,7 @@ fn by_shares(
     // The own share nobody else reads, but in place its result comes to where it lies.
     let own = |first: usize, count: usize| input.area().blocks(first, count);
     let mut parts = vec![(0, mine.first), (mine.first + mine.count, count)];
-    if input == Input::InPlace {
+    if input == InputPlace::InPlace {
         parts = vec![(0, count)];
     }
     for (first, end) in parts.into_iter().filter(|(first, end)| first < end) {
@@ -347,16 +368,18 @@ fn by_shares(
 fn fold(
     schedule: &mut Schedule,
     member: Member,
-    input: Input,
+    input: InputPlace,
     ranks: std::ops::Range<u32>,
     (first, count): (usize, usize),
-    result: Place,
+    result: BlockRange,
 ) {
-    let operand = |rank: u32| -> Place {
+    let operand = |rank: u32| -> BlockRange {
         let is_last = rank + 1 == ranks.end;
         match (rank == member.rank, input) {
-            (true, Input::SendBuffer) => Area::Send.blocks(first, count),
-            (true, Input::InPlace) if is_last && result == Area::Receive.blocks(first, count) => {
+            (true, InputPlace::SendBuffer) => Area::Send.blocks(first, count),
+            (true, InputPlace::InPlace)
+                if is_last && result == Area::Receive.blocks(first, count) =>
+            {
                 result
             }
             // In place the own operands are written over.

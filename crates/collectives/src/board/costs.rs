@@ -2,12 +2,12 @@
 
 use base::SlotSize;
 
-use super::room::{Rooms, TURNS_MAX, goes_by_shares, goes_through_one, piece_count};
-use crate::estimate::{Cost, Estimate};
+use super::capacity::{SlotCapacities, TURNS_MAX, goes_by_shares, goes_through_one, piece_count};
+use crate::estimate::{Cost, TimeEstimate};
 use crate::fold::Operands;
 use crate::hierarchy;
 use crate::member::Member;
-use crate::operation::Operation;
+use crate::operation::CollectiveOperation;
 
 /// Who moves how much over the board: of so many processes each so many bytes.
 #[derive(Default)]
@@ -25,7 +25,7 @@ struct Movement {
     /// How often processes wait for others.
     stages: u64,
     /// The most bytes that a slot must hold.
-    room: usize,
+    capacity: usize,
 }
 
 /// How an operation goes over the board.
@@ -40,13 +40,13 @@ pub struct Prediction {
 /// What is predicted of an operation on the board, with two copies, where each process contributes
 /// or gets `data`; none if that is too large.
 pub fn predict(
-    operation: Operation,
+    operation: CollectiveOperation,
     member: Member,
-    rooms: Rooms,
+    capacities: SlotCapacities,
     data: Operands,
 ) -> Option<Prediction> {
-    let flat = Prediction { cost: flat(operation, member, rooms, data)?, level: None };
-    let by_parts = by_parts(operation, member, rooms, data).filter(|one| one.0 < flat.cost);
+    let flat = Prediction { cost: flat(operation, member, capacities, data)?, level: None };
+    let by_parts = by_parts(operation, member, capacities, data).filter(|one| one.0 < flat.cost);
     Some(by_parts.map_or(flat, |(cost, level)| Prediction { cost, level: Some(level) }))
 }
 
@@ -56,9 +56,9 @@ const BY_PARTS_BYTES_MAX: usize = 4 << 10;
 /// The predicted time where the members of each part of a level go through a leader, and the level
 /// where it is shortest; none if there are no such parts, or it is another operation.
 fn by_parts(
-    operation: Operation,
+    operation: CollectiveOperation,
     member: Member,
-    rooms: Rooms,
+    capacities: SlotCapacities,
     data: Operands,
 ) -> Option<(Cost, usize)> {
     let situation = member.situation;
@@ -71,28 +71,28 @@ fn by_parts(
     };
     let levels = (0..situation.levels.len()).filter(can_be);
     let costs = levels.filter_map(|level| {
-        Some((by_parts_of(operation, member, rooms, level, data.bytes())?, level))
+        Some((by_parts_of(operation, member, capacities, level, data.bytes())?, level))
     });
     costs.min()
 }
 
 fn by_parts_of(
-    operation: Operation,
+    operation: CollectiveOperation,
     member: Member,
-    rooms: Rooms,
+    capacities: SlotCapacities,
     level: usize,
     bytes: usize,
 ) -> Option<Cost> {
     let (has_up, has_down) = match operation {
-        Operation::Barrier | Operation::Allreduce => (true, true),
-        Operation::Reduce => (true, false),
-        Operation::Bcast => (false, true),
+        CollectiveOperation::Barrier | CollectiveOperation::Allreduce => (true, true),
+        CollectiveOperation::Reduce => (true, false),
+        CollectiveOperation::Bcast => (false, true),
         _ => return None,
     };
     // In an allreduce a slot holds what a part has, and the result.
     let shown = if has_up && has_down { bytes.saturating_mul(2) } else { bytes };
-    let is_small = shown <= rooms.of(SlotSize::Small).slot_bytes;
-    let collect = |one: &mut Estimate, member: Member, takers: u64| {
+    let is_small = shown <= capacities.of(SlotSize::Small).slot_bytes;
+    let collect = |one: &mut TimeEstimate, member: Member, takers: u64| {
         let all = bytes.saturating_mul(member.size as usize - 1);
         one.slot(u64::from(member.size), bytes);
         one.reduce_streaming(takers, all);
@@ -102,7 +102,7 @@ fn by_parts_of(
         }
         one.flag();
     };
-    let spread = |one: &mut Estimate, member: Member| {
+    let spread = |one: &mut TimeEstimate, member: Member| {
         let takers = u64::from(member.size - 1);
         one.slot(1, bytes);
         one.slot(takers, bytes);
@@ -113,7 +113,7 @@ fn by_parts_of(
         one.flag();
     };
     let inside = |near: Member| {
-        let mut estimate = Estimate::new(near.situation);
+        let mut estimate = TimeEstimate::new(near.situation);
         if has_up {
             collect(&mut estimate, near, 1);
         }
@@ -123,7 +123,7 @@ fn by_parts_of(
         Some(estimate.cost())
     };
     hierarchy::cost_over(member, level, inside, |far| {
-        let mut estimate = Estimate::new(far.situation);
+        let mut estimate = TimeEstimate::new(far.situation);
         match (has_up, has_down) {
             (true, true) => collect(&mut estimate, far, u64::from(far.size)),
             (true, false) => collect(&mut estimate, far, 1),
@@ -134,29 +134,35 @@ fn by_parts_of(
 }
 
 /// The predicted time where each reads the slots of all others.
-fn flat(operation: Operation, member: Member, rooms: Rooms, data: Operands) -> Option<Cost> {
+fn flat(
+    operation: CollectiveOperation,
+    member: Member,
+    capacities: SlotCapacities,
+    data: Operands,
+) -> Option<Cost> {
     if member.size < 2 {
         return None;
     }
     // Blocks of sizes of their own are not cut.
-    let turns_max = if operation == Operation::Allgatherv { 1 } else { TURNS_MAX };
+    let turns_max = if operation == CollectiveOperation::Allgatherv { 1 } else { TURNS_MAX };
     let mut parts = (1..=turns_max).map(|turns| {
         let turn = Operands { count: data.count.div_ceil(turns), ..data };
         (turns, turn.bytes(), movement(operation, member, turn))
     });
     let (turns, bytes, movement) =
-        parts.find(|(.., part)| part.room <= rooms.of(SlotSize::Large).slot_bytes)?;
-    let mut estimate = Estimate::new(member.situation);
-    estimate.repeat(turns as u64, |one| add_turn(one, operation, member, rooms, bytes, &movement));
+        parts.find(|(.., part)| part.capacity <= capacities.of(SlotSize::Large).slot_bytes)?;
+    let mut estimate = TimeEstimate::new(member.situation);
+    estimate
+        .repeat(turns as u64, |one| add_turn(one, operation, member, capacities, bytes, &movement));
     Some(estimate.cost())
 }
 
 /// One turn of the board for blocks of so many bytes.
 fn add_turn(
-    estimate: &mut Estimate<'_>,
-    operation: Operation,
+    estimate: &mut TimeEstimate<'_>,
+    operation: CollectiveOperation,
     member: Member,
-    rooms: Rooms,
+    capacities: SlotCapacities,
     bytes: usize,
     movement: &Movement,
 ) {
@@ -169,13 +175,13 @@ fn add_turn(
         false => step,
     };
     let [put, take, combine] = [put, take, combine].map(spread);
-    if operation == Operation::Alltoall {
+    if operation == CollectiveOperation::Alltoall {
         estimate.copy(size, bytes);
     }
     // Who shows pieces is another one than who takes them.
     let is_rooted = movement.put.0 < size || movement.take.0.max(movement.combine.0) < size;
     let pieces = if is_rooted && share == 0 {
-        piece_count(member, rooms.of(SlotSize::Large), put.1) as u64
+        piece_count(member, capacities.of(SlotSize::Large), put.1) as u64
     } else {
         1
     };
@@ -190,7 +196,7 @@ fn add_turn(
     );
     let takers = (take.0.max(combine.0), take.1.saturating_add(combine.1));
     estimate.take_across(member, takers.0, takers.1, is_rooted);
-    let is_small = movement.room <= rooms.of(SlotSize::Small).slot_bytes;
+    let is_small = movement.capacity <= capacities.of(SlotSize::Small).slot_bytes;
     // On a crowded machine what is read has been there for long, or comes from the same core.
     if !is_small && !member.situation.crowded {
         let readers = take.0.max(combine.0).max(1);
@@ -203,36 +209,41 @@ fn add_turn(
     });
 }
 
-fn movement(operation: Operation, member: Member, data: Operands) -> Movement {
+fn movement(operation: CollectiveOperation, member: Member, data: Operands) -> Movement {
     let bytes = data.bytes();
     let (size, others) = (u64::from(member.size), u64::from(member.size - 1));
     let times = |count: u64| bytes.saturating_mul(count as usize);
-    let one = Movement { room: bytes, stages: 1, ..Movement::default() };
+    let one = Movement { capacity: bytes, stages: 1, ..Movement::default() };
     match operation {
-        Operation::Barrier => one,
-        Operation::Bcast => Movement { put: (1, bytes), take: (others, bytes), ..one },
-        Operation::Scatter => {
+        CollectiveOperation::Barrier => one,
+        CollectiveOperation::Bcast => Movement { put: (1, bytes), take: (others, bytes), ..one },
+        CollectiveOperation::Scatter => {
             let all = times(others);
-            Movement { put: (1, all), take: (others, bytes), room: all, ..one }
+            Movement { put: (1, all), take: (others, bytes), capacity: all, ..one }
         }
-        Operation::Gather => {
+        CollectiveOperation::Gather => {
             Movement { put: (others, bytes), take: (1, times(others)), to_root: true, ..one }
         }
-        Operation::Allgather => Movement { put: (size, bytes), take: (size, times(others)), ..one },
+        CollectiveOperation::Allgather => {
+            Movement { put: (size, bytes), take: (size, times(others)), ..one }
+        }
         // How long the single blocks are is not known to all.
-        Operation::Allgatherv => {
-            Movement { put: (size, bytes), take: (size, times(others)), room: times(size), ..one }
-        }
-        Operation::Alltoall => {
+        CollectiveOperation::Allgatherv => Movement {
+            put: (size, bytes),
+            take: (size, times(others)),
+            capacity: times(size),
+            ..one
+        },
+        CollectiveOperation::Alltoall => {
             let all = times(others);
-            Movement { put: (size, all), take: (size, all), room: all, ..one }
+            Movement { put: (size, all), take: (size, all), capacity: all, ..one }
         }
-        Operation::ReduceScatter => {
+        CollectiveOperation::ReduceScatter => {
             let all = times(size);
-            Movement { put: (size, all), combine: (size, times(others)), room: all, ..one }
+            Movement { put: (size, all), combine: (size, times(others)), capacity: all, ..one }
         }
-        Operation::Reduce | Operation::Allreduce => {
-            let is_rooted = operation == Operation::Reduce;
+        CollectiveOperation::Reduce | CollectiveOperation::Allreduce => {
+            let is_rooted = operation == CollectiveOperation::Reduce;
             let takers = if is_rooted { 1 } else { size };
             if !is_rooted && goes_through_one(member, data) {
                 // What the one shows takes as long as it takes one other to show something.
@@ -252,7 +263,7 @@ fn movement(operation: Operation, member: Member, data: Operands) -> Movement {
                 combine: (size, rest),
                 share,
                 stages: 2,
-                room: bytes.saturating_add(share),
+                capacity: bytes.saturating_add(share),
                 ..one
             }
         }

@@ -1,8 +1,8 @@
 //! The steps of which operations on the board are made.
 
-use super::room::{Room, piece_count};
+use super::capacity::{SlotCapacity, piece_count};
 use crate::member::Member;
-use crate::schedule::{Area, Place, Schedule};
+use crate::schedule::{Area, BlockRange, Schedule};
 
 /// Waits for what `peers` show at a stage, each `expected` blocks.
 pub(super) fn wait_for(
@@ -16,12 +16,12 @@ pub(super) fn wait_for(
     }
 }
 
-pub(super) fn slot(rank: u32, first: usize, count: usize) -> Place {
+pub(super) fn slot(rank: u32, first: usize, count: usize) -> BlockRange {
     Area::Slot(rank).blocks(first, count)
 }
 
 /// Shows what lies at `own` to the others, and begins the round after.
-pub(super) fn show(schedule: &mut Schedule, member: Member, own: Place) {
+pub(super) fn show(schedule: &mut Schedule, member: Member, own: BlockRange) {
     schedule.copy(own, slot(member.rank, 0, own.count));
     schedule.end_round();
     schedule.raise(1);
@@ -29,17 +29,17 @@ pub(super) fn show(schedule: &mut Schedule, member: Member, own: Place) {
 
 /// The parts of a block that are shown one after the other, each under a stage of its own.
 #[derive(Clone, Copy)]
-pub(super) struct Pieces {
+pub(super) struct BlockPieces {
     pub count: usize,
     /// How long the block is, and how long each piece but the last.
     total: usize,
     length: usize,
 }
 
-impl Pieces {
+impl BlockPieces {
     /// A block that has `total` units, where each member shows `shown_bytes` bytes for all of it.
-    pub fn new(member: Member, room: Room, total: usize, shown_bytes: usize) -> Self {
-        let wanted = piece_count(member, room, shown_bytes);
+    pub fn new(member: Member, capacity: SlotCapacity, total: usize, shown_bytes: usize) -> Self {
+        let wanted = piece_count(member, capacity, shown_bytes);
         let length = total.div_ceil(wanted).max(1);
         Self { count: total.div_ceil(length).max(1), total, length }
     }
@@ -61,9 +61,9 @@ pub(super) struct Piece {
 /// `awaited` are taken one later, so that nobody waits for a flag that was raised just now. What is
 /// to be done `meanwhile` comes before the first waiting.
 pub(super) struct Flow {
-    pub pieces: Pieces,
+    pub pieces: BlockPieces,
     pub shows: bool,
-    pub meanwhile: Option<(Place, Place)>,
+    pub meanwhile: Option<(BlockRange, BlockRange)>,
     pub awaited: Vec<u32>,
     /// How many units who shows something shows in the end.
     pub shown: usize,

@@ -2,10 +2,10 @@
 
 use base::SlotSize;
 
-use super::flow::{Flow, Piece, Pieces, show, slot, wait_for};
+use super::capacity::{SlotCapacity, fits};
+use super::flow::{BlockPieces, Flow, Piece, show, slot, wait_for};
 use super::parts;
-use super::room::{Room, fits};
-use crate::member::{Input, Member};
+use crate::member::{InputPlace, Member};
 use crate::schedule::{Area, Schedule};
 
 /// Longer blocks come faster as messages than if they are handed over, since a slot moves each line
@@ -38,12 +38,12 @@ pub fn barrier(member: Member, level: Option<usize>) -> Option<Schedule> {
 /// `MPI_Bcast` (section 6.4): the root shows its data.
 pub fn bcast(
     member: Member,
-    room: Room,
+    capacity: SlotCapacity,
     level: Option<usize>,
     root: u32,
     bytes: usize,
 ) -> Option<Schedule> {
-    if !fits(member, bytes, room.slot_bytes) {
+    if !fits(member, bytes, capacity.slot_bytes) {
         return None;
     }
     if let Some(level) = level {
@@ -53,7 +53,7 @@ pub fn bcast(
     let shown = |piece: Piece| slot(root, piece.first, piece.count);
     let is_root = member.rank == root;
     let flow = Flow {
-        pieces: Pieces::new(member, room, bytes, bytes),
+        pieces: BlockPieces::new(member, capacity, bytes, bytes),
         shows: is_root,
         meanwhile: None,
         awaited: if is_root { Vec::new() } else { vec![root] },
@@ -69,19 +69,25 @@ pub fn bcast(
 /// `MPI_Gather` (section 6.5): all show their block to the root.
 pub fn gather(
     member: Member,
-    room: Room,
+    capacity: SlotCapacity,
     root: u32,
     block_bytes: usize,
-    input: Input,
+    input: InputPlace,
 ) -> Option<Schedule> {
     let is_root = member.rank == root;
     // Only the root may have its block in place.
-    let input = if is_root { input } else { Input::SendBuffer };
-    blocks_of_all(member, room, block_bytes, input, Part { shows: !is_root, takes: is_root })
+    let input = if is_root { input } else { InputPlace::SendBuffer };
+    blocks_of_all(
+        member,
+        capacity,
+        block_bytes,
+        input,
+        BlockWork { shows: !is_root, takes: is_root },
+    )
 }
 
 /// `MPI_Gatherv` (section 6.5): all hand their block to the root.
-pub fn gatherv(member: Member, root: u32, input: Input) -> Option<Schedule> {
+pub fn gatherv(member: Member, root: u32, input: InputPlace) -> Option<Schedule> {
     if !fits(member, 1, 1) {
         return None;
     }
@@ -94,7 +100,7 @@ pub fn gatherv(member: Member, root: u32, input: Input) -> Option<Schedule> {
         schedule.end_round();
         return Some(schedule.for_handing(SlotSize::Medium, handed_bytes_max(member)));
     }
-    if input == Input::SendBuffer {
+    if input == InputPlace::SendBuffer {
         schedule.copy(own, Area::Receive.block(root as usize));
         schedule.end_round();
     }
@@ -107,13 +113,13 @@ pub fn gatherv(member: Member, root: u32, input: Input) -> Option<Schedule> {
 /// `MPI_Scatter` (section 6.6): the root shows the blocks of all others.
 pub fn scatter(
     member: Member,
-    room: Room,
+    capacity: SlotCapacity,
     root: u32,
     block_bytes: usize,
-    input: Input,
+    input: InputPlace,
 ) -> Option<Schedule> {
     let shown = (member.size as usize - 1) * block_bytes;
-    if !fits(member, shown, room.slot_bytes) {
+    if !fits(member, shown, capacity.slot_bytes) {
         return None;
     }
     let into = |piece: Piece| Area::Receive.blocks(piece.first, piece.count);
@@ -121,9 +127,9 @@ pub fn scatter(
     let all = Piece { first: 0, count: block_bytes };
     let own = Area::Send.blocks(root as usize * block_bytes, block_bytes);
     let flow = Flow {
-        pieces: Pieces::new(member, room, block_bytes, shown),
+        pieces: BlockPieces::new(member, capacity, block_bytes, shown),
         shows: is_root,
-        meanwhile: (is_root && input == Input::SendBuffer).then(|| (own, into(all))),
+        meanwhile: (is_root && input == InputPlace::SendBuffer).then(|| (own, into(all))),
         awaited: if is_root { Vec::new() } else { vec![root] },
         shown,
     };
@@ -171,13 +177,18 @@ fn place_in(owner: u32, rank: u32) -> usize {
 }
 
 /// `MPI_Allgather` (section 6.7): all show their block to all.
-pub fn allgather(member: Member, room: Room, block_bytes: usize, input: Input) -> Option<Schedule> {
-    blocks_of_all(member, room, block_bytes, input, Part { shows: true, takes: true })
+pub fn allgather(
+    member: Member,
+    capacity: SlotCapacity,
+    block_bytes: usize,
+    input: InputPlace,
+) -> Option<Schedule> {
+    blocks_of_all(member, capacity, block_bytes, input, BlockWork { shows: true, takes: true })
 }
 
 /// What a member does with the blocks of all.
 #[derive(Clone, Copy)]
-struct Part {
+struct BlockWork {
     /// It shows its own to others.
     shows: bool,
     /// It takes all.
@@ -187,26 +198,26 @@ struct Part {
 /// Members show their block, and take those of all others.
 fn blocks_of_all(
     member: Member,
-    room: Room,
+    capacity: SlotCapacity,
     block_bytes: usize,
-    input: Input,
-    part: Part,
+    input: InputPlace,
+    part: BlockWork,
 ) -> Option<Schedule> {
-    if !fits(member, block_bytes, room.slot_bytes) {
+    if !fits(member, block_bytes, capacity.slot_bytes) {
         return None;
     }
     let block = |rank: u32, Piece { first, count }| {
         Area::Receive.blocks(rank as usize * block_bytes + first, count)
     };
     let own = |piece: Piece| match input {
-        Input::SendBuffer => Area::Send.blocks(piece.first, piece.count),
-        Input::InPlace => block(member.rank, piece),
+        InputPlace::SendBuffer => Area::Send.blocks(piece.first, piece.count),
+        InputPlace::InPlace => block(member.rank, piece),
     };
     let all = Piece { first: 0, count: block_bytes };
     let flow = Flow {
-        pieces: Pieces::new(member, room, block_bytes, block_bytes),
+        pieces: BlockPieces::new(member, capacity, block_bytes, block_bytes),
         shows: part.shows,
-        meanwhile: (part.takes && input == Input::SendBuffer)
+        meanwhile: (part.takes && input == InputPlace::SendBuffer)
             .then(|| (own(all), block(member.rank, all))),
         awaited: member.others().filter(|_| part.takes).collect(),
         shown: block_bytes,
@@ -227,21 +238,21 @@ fn blocks_of_all(
 /// `MPI_Allgatherv` (section 6.7), where the blocks have `total_bytes` bytes together.
 pub fn allgatherv(
     member: Member,
-    room: Room,
+    capacity: SlotCapacity,
     total_bytes: usize,
-    input: Input,
+    input: InputPlace,
 ) -> Option<Schedule> {
-    if !fits(member, total_bytes, room.slot_bytes) {
+    if !fits(member, total_bytes, capacity.slot_bytes) {
         return None;
     }
     let block = |rank: u32| Area::Receive.block(rank as usize);
     let own = match input {
-        Input::SendBuffer => Area::Send.block(0),
-        Input::InPlace => block(member.rank),
+        InputPlace::SendBuffer => Area::Send.block(0),
+        InputPlace::InPlace => block(member.rank),
     };
     let mut schedule = Schedule::default();
     show(&mut schedule, member, own);
-    if input == Input::SendBuffer {
+    if input == InputPlace::SendBuffer {
         schedule.copy(own, block(member.rank));
         schedule.end_round();
     }
@@ -262,9 +273,14 @@ fn take_from_others(schedule: &mut Schedule, member: Member, take: impl Fn(&mut 
 }
 
 /// `MPI_Alltoall` (section 6.8): all show their blocks for all others.
-pub fn alltoall(member: Member, room: Room, block_bytes: usize, input: Input) -> Option<Schedule> {
+pub fn alltoall(
+    member: Member,
+    capacity: SlotCapacity,
+    block_bytes: usize,
+    input: InputPlace,
+) -> Option<Schedule> {
     let shown = (member.size as usize - 1) * block_bytes;
-    if !fits(member, shown, room.slot_bytes) {
+    if !fits(member, shown, capacity.slot_bytes) {
         return None;
     }
     let block = |area: Area, rank: u32, Piece { first, count }| {
@@ -273,9 +289,9 @@ pub fn alltoall(member: Member, room: Room, block_bytes: usize, input: Input) ->
     let all = Piece { first: 0, count: block_bytes };
     let [own, into] = [Area::Send, Area::Receive].map(|area| block(area, member.rank, all));
     let flow = Flow {
-        pieces: Pieces::new(member, room, block_bytes, shown),
+        pieces: BlockPieces::new(member, capacity, block_bytes, shown),
         shows: true,
-        meanwhile: (input == Input::SendBuffer).then_some((own, into)),
+        meanwhile: (input == InputPlace::SendBuffer).then_some((own, into)),
         awaited: member.others().collect(),
         shown,
     };
@@ -294,7 +310,7 @@ pub fn alltoall(member: Member, room: Room, block_bytes: usize, input: Input) ->
 }
 
 /// `MPI_Scatterv` (section 6.6): the root hands each its block, as only it knows how long all are.
-pub fn scatterv(member: Member, root: u32, input: Input) -> Option<Schedule> {
+pub fn scatterv(member: Member, root: u32, input: InputPlace) -> Option<Schedule> {
     if !fits(member, 1, 1) {
         return None;
     }
@@ -307,7 +323,7 @@ pub fn scatterv(member: Member, root: u32, input: Input) -> Option<Schedule> {
         return Some(schedule.for_handing(SlotSize::Medium, HANDED_BYTES_MAX));
     }
     hand_to_others(&mut schedule, member);
-    if input == Input::SendBuffer {
+    if input == InputPlace::SendBuffer {
         schedule.copy(Area::Send.block(root as usize), into);
     }
     schedule.end_round();
@@ -316,8 +332,8 @@ pub fn scatterv(member: Member, root: u32, input: Input) -> Option<Schedule> {
 
 /// `MPI_Alltoallv` and `MPI_Alltoallw` (section 6.8), not in place: each hands all others their
 /// blocks, whose sizes are known to two processes each.
-pub fn alltoallv(member: Member, input: Input) -> Option<Schedule> {
-    if !fits(member, 1, 1) || input == Input::InPlace {
+pub fn alltoallv(member: Member, input: InputPlace) -> Option<Schedule> {
+    if !fits(member, 1, 1) || input == InputPlace::InPlace {
         return None;
     }
     let mut schedule = Schedule::default();

@@ -5,8 +5,8 @@
 use super::flow::{slot, wait_for};
 use crate::fold::Operands;
 use crate::hierarchy::View;
-use crate::member::{Input, Member};
-use crate::schedule::{Area, Operand, Place, Schedule};
+use crate::member::{InputPlace, Member};
+use crate::schedule::{Area, BlockRange, Operand, Schedule};
 
 /// `MPI_Barrier` (section 6.3).
 pub(super) fn barrier(member: Member, level: usize) -> Schedule {
@@ -55,11 +55,11 @@ pub(super) fn reduce(
     level: usize,
     root: u32,
     operands: Operands,
-    input: Input,
+    input: InputPlace,
 ) -> Schedule {
     let view = View::over(member, Some(root), level);
     let mut schedule = Schedule::default();
-    let input = if member.rank == root { input } else { Input::SendBuffer };
+    let input = if member.rank == root { input } else { InputPlace::SendBuffer };
     let own = input.area().blocks(0, operands.count);
     if member.rank != view.own_leader() {
         show(&mut schedule, member, own, 0);
@@ -83,7 +83,7 @@ pub(super) fn allreduce(
     member: Member,
     level: usize,
     operands: Operands,
-    input: Input,
+    input: InputPlace,
 ) -> Schedule {
     let view = View::over(member, None, level);
     let mut schedule = Schedule::default();
@@ -111,14 +111,14 @@ pub(super) fn allreduce(
 }
 
 /// Shows a block to others, at a place of the own slot; the round after may raise.
-fn show(schedule: &mut Schedule, member: Member, own: Place, first: usize) {
+fn show(schedule: &mut Schedule, member: Member, own: BlockRange, first: usize) {
     schedule.copy(own, slot(member.rank, first, own.count));
     schedule.end_round();
 }
 
 /// A leader combines what its part has, in the order of ranks, when that is shown. Says where it
 /// is.
-fn fold_part(schedule: &mut Schedule, view: &View, own: Place) -> Place {
+fn fold_part(schedule: &mut Schedule, view: &View, own: BlockRange) -> BlockRange {
     let count = own.count;
     wait_for(schedule, view.near_others().map(|(_, rank)| rank), 1, Some(count));
     let partial = Area::Scratch.blocks(0, count);
@@ -132,7 +132,7 @@ fn fold_part(schedule: &mut Schedule, view: &View, own: Place) -> Place {
 
 /// A leader combines what all parts have, each of which shows `expected` elements in the end, in
 /// the order of parts.
-fn fold_parts(schedule: &mut Schedule, view: &View, partial: Place, expected: usize) {
+fn fold_parts(schedule: &mut Schedule, view: &View, partial: BlockRange, expected: usize) {
     let count = partial.count;
     wait_for(schedule, view.other_leaders(), 1, Some(expected));
     let operands = view.leaders.iter().map(|leader| match *leader == view.rank {
@@ -143,7 +143,11 @@ fn fold_parts(schedule: &mut Schedule, view: &View, partial: Place, expected: us
 }
 
 /// Beginning with the last, so that each operand is the left one.
-fn fold(schedule: &mut Schedule, operands: impl DoubleEndedIterator<Item = Place>, result: Place) {
+fn fold(
+    schedule: &mut Schedule,
+    operands: impl DoubleEndedIterator<Item = BlockRange>,
+    result: BlockRange,
+) {
     let mut operands = operands.rev();
     if let Some(last) = operands.next() {
         schedule.copy(last, result);

@@ -3,16 +3,16 @@
 
 use crate::Cost;
 use crate::alltoall::exchange;
-use crate::estimate::Estimate;
-use crate::member::{Input, Member};
-use crate::schedule::{Area, Place, Schedule};
-use crate::tree::Shape;
+use crate::estimate::TimeEstimate;
+use crate::member::{InputPlace, Member};
+use crate::schedule::{Area, BlockRange, Schedule};
+use crate::tree::Branching;
 
 use super::View;
 
 /// A leader's scratch memory: rows as they come from the processes of its part, or as they go to
 /// them; what leaves the part, and what comes, by part.
-struct Tables<'a> {
+struct RowTables<'a> {
     view: &'a View,
     /// The first rank of the own part, and how many it has.
     base: usize,
@@ -21,7 +21,7 @@ struct Tables<'a> {
     others: usize,
 }
 
-impl<'a> Tables<'a> {
+impl<'a> RowTables<'a> {
     fn new(view: &'a View) -> Self {
         let (base, size) = (view.near[0] as usize, view.near.len());
         let others = view.sizes.iter().sum::<usize>() - size;
@@ -30,14 +30,14 @@ impl<'a> Tables<'a> {
 
     /// The blocks of a buffer of the program that are of ranks in other parts, in one or two runs,
     /// and how many of them come before.
-    fn elsewhere(&self, area: Area) -> impl Iterator<Item = (usize, Place)> + use<> {
+    fn elsewhere(&self, area: Area) -> impl Iterator<Item = (usize, BlockRange)> + use<> {
         let runs = [(0, 0, self.base), (self.base, self.base + self.size, self.others - self.base)];
         let runs = runs.into_iter().filter(|(_, _, count)| *count > 0);
         runs.map(move |(before, first, count)| (before, area.blocks(first, count)))
     }
 
     /// The row of a process of the own part.
-    fn row(&self, near: usize) -> Place {
+    fn row(&self, near: usize) -> BlockRange {
         Area::Scratch.blocks(near * self.others, self.others)
     }
 
@@ -52,13 +52,13 @@ impl<'a> Tables<'a> {
     }
 
     /// What goes to a part: for each process here one block for each there.
-    fn outgoing(&self, before: usize, size: usize) -> Place {
+    fn outgoing(&self, before: usize, size: usize) -> BlockRange {
         let first = self.size * (self.others + before);
         Area::Scratch.blocks(first, self.size * size)
     }
 
     /// What comes from a part: for each process there one block for each here.
-    fn incoming(&self, before: usize, size: usize) -> Place {
+    fn incoming(&self, before: usize, size: usize) -> BlockRange {
         let first = self.size * (2 * self.others + before);
         Area::Scratch.blocks(first, self.size * size)
     }
@@ -81,15 +81,15 @@ pub(crate) fn alltoall_cost(member: Member, block_bytes: usize) -> Option<Cost> 
     let table = row.saturating_mul(layout.largest() as usize);
     let part = table / (layout.nodes() as usize - 1);
     let inside = |near: Member| {
-        let mut estimate = Estimate::new(near.situation);
-        estimate.up(near, Shape::Star, row, None);
+        let mut estimate = TimeEstimate::new(near.situation);
+        estimate.up(near, Branching::Star, row, None);
         estimate.all_to_all(near, u64::from(near.size - 1), block_bytes);
         estimate.copy(1, table.saturating_mul(2));
-        estimate.down(near, Shape::Star, row);
+        estimate.down(near, Branching::Star, row);
         Some(estimate.cost())
     };
     super::cost(member, inside, |far| {
-        let mut estimate = Estimate::new(far.situation);
+        let mut estimate = TimeEstimate::new(far.situation);
         estimate.all_to_all(far, u64::from(far.size - 1), part);
         Some(estimate.cost())
     })
@@ -99,9 +99,9 @@ pub(crate) fn alltoall_cost(member: Member, block_bytes: usize) -> Option<Cost> 
 const KEPT_BYTES_MAX: usize = 4 << 20;
 
 /// Where the ranks of each part follow each other.
-pub(crate) fn alltoall(member: Member, input: Input) -> Schedule {
+pub(crate) fn alltoall(member: Member, input: InputPlace) -> Schedule {
     let view = View::new(member, None);
-    let tables = Tables::new(&view);
+    let tables = RowTables::new(&view);
     let near = view.near_member();
     let own_leader = view.own_leader();
     let is_leader = member.rank == own_leader;
@@ -139,7 +139,7 @@ pub(crate) fn alltoall(member: Member, input: Input) -> Schedule {
 }
 
 /// What a leader does when it has all rows of its part but its own, which is where the input is.
-fn lead(schedule: &mut Schedule, tables: &Tables, source: Area) {
+fn lead(schedule: &mut Schedule, tables: &RowTables, source: Area) {
     let view = tables.view;
     let top = view.near_leader() as usize;
     // By ranks in other parts: where the leader's own block for, or from, the one at `place` lies.

@@ -1,20 +1,20 @@
 //! Operations on the board, for all sizes and both forms of input, in several orders of moves.
 
-use collectives::board::{self, Room, Rooms};
+use collectives::board::{self, SlotCapacities, SlotCapacity};
 use collectives::{
-    Costs, Input, Member, Operands, Operation, Schedule, Situation, Transfer, Width,
+    CollectiveOperation, Costs, InputPlace, Member, Operands, Schedule, Situation, Transfer, Width,
 };
 
 use crate::simulator::{Block, Memory, block, execute_in_order, members, symbol};
 
 const SIZE_MAX: u32 = 17;
 const SEEDS: [u64; 2] = [0, 0x1234_5678_9abc_def1];
-const INPUTS: [Input; 2] = [Input::SendBuffer, Input::InPlace];
+const INPUTS: [InputPlace; 2] = [InputPlace::SendBuffer, InputPlace::InPlace];
 /// Slots in which much fits, such in which little does, and much in short pieces.
-const ROOMS: [Room; 3] = [
-    Room::new(32 << 10, true),
-    Room::new(1360, true),
-    Room { piece_bytes: 100, ..Room::new(32 << 10, true) },
+const ROOMS: [SlotCapacity; 3] = [
+    SlotCapacity::new(32 << 10, true),
+    SlotCapacity::new(1360, true),
+    SlotCapacity { piece_bytes: 100, ..SlotCapacity::new(32 << 10, true) },
 ];
 
 /// What the ranks of `ranks` make together of element `number`.
@@ -28,21 +28,21 @@ fn elements(ranks: std::ops::Range<u32>, numbers: std::ops::Range<usize>) -> Vec
 
 /// The memories of a process that contributes `own`, with room for `result` blocks; in place the
 /// input lies where the result goes.
-fn memory(own: Vec<Block>, result: usize, input: Input) -> Memory {
+fn memory(own: Vec<Block>, result: usize, input: InputPlace) -> Memory {
     match input {
-        Input::SendBuffer => Memory::new(own, vec![None; result]),
-        Input::InPlace => Memory::new(Vec::new(), own),
+        InputPlace::SendBuffer => Memory::new(own, vec![None; result]),
+        InputPlace::InPlace => Memory::new(Vec::new(), own),
     }
 }
 
 /// The schedule of `of` for blocks of so many units, in as many turns as it takes where there are
 /// only slots of one size.
 fn in_turns(
-    room: Room,
+    room: SlotCapacity,
     units: usize,
-    of: impl Fn(Room, usize) -> Option<Schedule>,
+    of: impl Fn(SlotCapacity, usize) -> Option<Schedule>,
 ) -> Option<Schedule> {
-    Rooms::alike(room).fit_in_turns(units, of)
+    SlotCapacities::alike(room).fit_in_turns(units, of)
 }
 
 /// Blocks of bytes that the members make of several bytes each.
@@ -75,33 +75,38 @@ fn in_parts(size: u32) -> [Situation; 4] {
 }
 
 /// The level over whose parts an operation is predicted to be fastest.
-fn level(operation: Operation, member: Member, data: Operands) -> Option<usize> {
-    board::predict(operation, member, Rooms::new(true), data)?.level
+fn level(operation: CollectiveOperation, member: Member, data: Operands) -> Option<usize> {
+    board::predict(operation, member, SlotCapacities::new(true), data)?.level
 }
 
 fn barrier(member: Member) -> Option<Schedule> {
     let nothing = Operands { count: 0, element_bytes: 1, commutative: true };
-    board::barrier(member, level(Operation::Barrier, member, nothing))
+    board::barrier(member, level(CollectiveOperation::Barrier, member, nothing))
 }
 
-fn bcast(member: Member, room: Room, root: u32, bytes: usize) -> Option<Schedule> {
+fn bcast(member: Member, room: SlotCapacity, root: u32, bytes: usize) -> Option<Schedule> {
     let data = Operands { count: bytes, element_bytes: 1, commutative: true };
-    board::bcast(member, room, level(Operation::Bcast, member, data), root, bytes)
+    board::bcast(member, room, level(CollectiveOperation::Bcast, member, data), root, bytes)
 }
 
 fn reduce(
     member: Member,
-    room: Room,
+    room: SlotCapacity,
     root: u32,
     operands: Operands,
-    input: Input,
+    input: InputPlace,
 ) -> Option<Schedule> {
-    let level = level(Operation::Reduce, member, operands);
+    let level = level(CollectiveOperation::Reduce, member, operands);
     board::reduce(member, room, level, root, operands, input)
 }
 
-fn allreduce(member: Member, room: Room, operands: Operands, input: Input) -> Option<Schedule> {
-    let level = level(Operation::Allreduce, member, operands);
+fn allreduce(
+    member: Member,
+    room: SlotCapacity,
+    operands: Operands,
+    input: InputPlace,
+) -> Option<Schedule> {
+    let level = level(CollectiveOperation::Allreduce, member, operands);
     board::allreduce(member, room, level, operands, input)
 }
 
@@ -109,7 +114,7 @@ fn allreduce(member: Member, room: Room, operands: Operands, input: Input) -> Op
 /// way to go, all members must say so.
 fn run(
     size: u32,
-    room: Room,
+    room: SlotCapacity,
     block_bytes: usize,
     of: impl Fn(Member) -> Option<Schedule>,
     memories: impl Fn(u32) -> Memory,
@@ -153,7 +158,7 @@ fn nothing(blocks: usize) -> Vec<Block> {
 }
 
 /// All sizes, rooms, roots and forms of input.
-fn rooted(check: impl Fn(u32, Room, u32, Input)) {
+fn rooted(check: impl Fn(u32, SlotCapacity, u32, InputPlace)) {
     for size in [2, 3, 4, 5, 8, SIZE_MAX] {
         let roots = [0, size / 2, size - 1];
         for (root, room) in roots.into_iter().flat_map(|root| ROOMS.map(|room| (root, room))) {
@@ -162,7 +167,7 @@ fn rooted(check: impl Fn(u32, Room, u32, Input)) {
     }
 }
 
-fn unrooted(check: impl Fn(u32, Room, Input)) {
+fn unrooted(check: impl Fn(u32, SlotCapacity, InputPlace)) {
     rooted(|size, room, root, input| {
         if root == 0 {
             check(size, room, input);
@@ -203,17 +208,17 @@ fn bcast_brings_the_data_of_the_root() {
 fn gather_and_scatter_move_blocks_of_each() {
     rooted(|size, room, root, input| {
         let n = size as usize;
-        let others = |rank: u32| if rank == root { input } else { Input::SendBuffer };
+        let others = |rank: u32| if rank == root { input } else { InputPlace::SendBuffer };
         for count in [1, 60] {
             let block = |rank: u32| rank as usize * count..(rank as usize + 1) * count;
             // Each process contributes bytes of its own block, so that gathering makes one whole.
             let all: Vec<Block> = (0..size).flat_map(|rank| bytes(rank, block(rank))).collect();
             let gathered = |rank| match (rank == root, others(rank)) {
                 (false, _) => Memory::new(bytes(rank, block(rank)), Vec::new()),
-                (true, Input::SendBuffer) => {
+                (true, InputPlace::SendBuffer) => {
                     Memory::new(bytes(rank, block(rank)), nothing(n * count))
                 }
-                (true, Input::InPlace) => {
+                (true, InputPlace::InPlace) => {
                     let mut receive = nothing(n * count);
                     let own = block(rank).start * BLOCK;
                     receive[own..own + count * BLOCK].clone_from_slice(&bytes(rank, block(rank)));
@@ -233,7 +238,7 @@ fn gather_and_scatter_move_blocks_of_each() {
                 |rank, end| assert!(rank != root || end.receive == all),
             );
             let scattered = |rank| match (rank == root, others(rank)) {
-                (true, Input::InPlace) => Memory::new(bytes(root, 0..n * count), Vec::new()),
+                (true, InputPlace::InPlace) => Memory::new(bytes(root, 0..n * count), Vec::new()),
                 (true, _) => Memory::new(bytes(root, 0..n * count), nothing(count)),
                 _ => Memory::new(Vec::new(), nothing(count)),
             };
@@ -248,7 +253,7 @@ fn gather_and_scatter_move_blocks_of_each() {
                 },
                 scattered,
                 |rank, end| {
-                    let has_none = rank == root && input == Input::InPlace;
+                    let has_none = rank == root && input == InputPlace::InPlace;
                     assert!(has_none || end.receive == bytes(root, block(rank)));
                 },
             );
@@ -264,7 +269,7 @@ fn allgather_and_alltoall_bring_blocks_to_all() {
             let all: Vec<Block> = (0..size).flat_map(|rank| bytes(rank, 0..count)).collect();
             let gathered = |rank: u32| {
                 let mut receive = nothing(n * count);
-                if input == Input::SendBuffer {
+                if input == InputPlace::SendBuffer {
                     return Memory::new(bytes(rank, 0..count), receive);
                 }
                 let own = rank as usize * count * BLOCK;
@@ -307,10 +312,10 @@ fn blocks_of_their_own_sizes_lie_at_the_beginning_of_slots() {
             Memory::new(Vec::new(), receive)
         };
         let memory = |rank: u32| match input {
-            Input::SendBuffer => {
+            InputPlace::SendBuffer => {
                 Memory::new(vec![block(rank, rank as usize)], vec![None; size as usize])
             }
-            Input::InPlace => in_place(rank),
+            InputPlace::InPlace => in_place(rank),
         };
         let of = |member: Member<'_>| board::allgatherv(member, room, 8, input);
         run(size, room, 1, of, memory, |_, end| assert_eq!(end.receive, all));
@@ -353,16 +358,16 @@ fn blocks_are_handed_over_in_slots_or_as_messages() {
         let n = size as usize;
         let blocks = |rank: u32| (0..n).map(|number| block(rank, number)).collect::<Vec<_>>();
         let start = |rank: u32| match (rank == root, input) {
-            (true, Input::SendBuffer) => Memory::new(blocks(root), vec![None]),
-            (true, Input::InPlace) => Memory::new(blocks(root), Vec::new()),
+            (true, InputPlace::SendBuffer) => Memory::new(blocks(root), vec![None]),
+            (true, InputPlace::InPlace) => Memory::new(blocks(root), Vec::new()),
             (false, _) => Memory::new(Vec::new(), vec![None]),
         };
         let of = |member: Member<'_>| board::scatterv(member, root, input);
         run_handing(size, of, start, |rank, end| {
-            let has_none = rank == root && input == Input::InPlace;
+            let has_none = rank == root && input == InputPlace::InPlace;
             assert!(has_none || end.receive == [block(root, rank as usize)]);
         });
-        if root == 0 && input == Input::SendBuffer {
+        if root == 0 && input == InputPlace::SendBuffer {
             let start = |rank: u32| Memory::new(blocks(rank), vec![None; n]);
             let of = |member: Member<'_>| board::alltoallv(member, input);
             run_handing(size, of, start, |rank, end| {
@@ -493,9 +498,9 @@ fn what_goes_by_parts_crosses_through_leaders_only() {
     let leaders = |each: usize| std::array::from_fn(|rank| if rank % 4 == 0 { each } else { 0 });
     let one = Operands { count: 1, ..operands(1) };
     assert_eq!(crossings(&machine, barrier), leaders(3));
-    let all = |member: Member<'_>| allreduce(member, ROOMS[0], one, Input::SendBuffer);
+    let all = |member: Member<'_>| allreduce(member, ROOMS[0], one, InputPlace::SendBuffer);
     assert_eq!(crossings(&machine, all), leaders(3));
-    let to_root = |member: Member<'_>| reduce(member, ROOMS[0], 6, one, Input::SendBuffer);
+    let to_root = |member: Member<'_>| reduce(member, ROOMS[0], 6, one, InputPlace::SendBuffer);
     let mut of_root = [0; 16];
     of_root[6] = 3;
     assert_eq!(crossings(&machine, to_root), of_root);

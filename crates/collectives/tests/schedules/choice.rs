@@ -1,14 +1,15 @@
 //! Which algorithm is taken: predicted times make sense, and all members come to the same.
 
-use collectives::board::Rooms;
+use collectives::board::SlotCapacities;
 use collectives::{
-    CollectiveCall, Cost, Costs, Layout, Member, Operation, Preferences, Situation, candidates,
+    AlgorithmPreferences, CollectiveCall, CollectiveOperation, Cost, Costs, Member, ProcessLayout,
+    Situation, candidates,
 };
 use proptest::prelude::*;
 
 use crate::simulator::{situation, situation_on};
 
-const ROOM: Option<Rooms> = Some(Rooms::new(true));
+const ROOM: Option<SlotCapacities> = Some(SlotCapacities::new(true));
 
 /// Where all that a prediction depends on is as large as it can be.
 fn extreme() -> Situation {
@@ -17,7 +18,7 @@ fn extreme() -> Situation {
     plain.crowded_on(1)
 }
 
-fn best(operation: Operation, situation: &Situation, size: u32, bytes: usize) -> Cost {
+fn best(operation: CollectiveOperation, situation: &Situation, size: u32, bytes: usize) -> Cost {
     let member = Member { rank: 0, size, situation };
     let room = ROOM.filter(|_| situation.layout.nodes() == 1);
     let all = candidates(&CollectiveCall::of(operation, size, bytes), member, room);
@@ -27,7 +28,7 @@ fn best(operation: Operation, situation: &Situation, size: u32, bytes: usize) ->
 #[test]
 fn predictions_never_overflow() {
     for situation in [extreme(), Situation { crowded: false, ..extreme() }] {
-        for operation in Operation::ALL {
+        for operation in CollectiveOperation::ALL {
             let mut before = Cost::default();
             for bit in 0..63 {
                 let cost = best(operation, &situation, u32::MAX, 1 << bit);
@@ -41,12 +42,12 @@ fn predictions_never_overflow() {
 
 #[test]
 fn people_can_prefer_every_algorithm_that_is_applicable() {
-    for operation in Operation::ALL {
+    for operation in CollectiveOperation::ALL {
         for algorithm in operation.algorithms() {
-            let mut preferences = Preferences::default();
+            let mut preferences = AlgorithmPreferences::default();
             preferences.want(operation, algorithm);
             // The ranks of each of two machines follow each other.
-            let layout = Layout::on_nodes(&[0, 0, 0, 0, 1, 1, 1, 1]);
+            let layout = ProcessLayout::on_nodes(&[0, 0, 0, 0, 1, 1, 1, 1]);
             let situation = Situation { preferences, layout, ..Situation::plain(8) };
             let member = Member { rank: 0, size: 8, situation: &situation };
             let found =
@@ -61,8 +62,8 @@ fn large_data_between_machines_crosses_seldom() {
     // Eight processes on two machines, of neighbours and of every other rank.
     for nodes in [[0, 0, 0, 0, 1, 1, 1, 1], [0, 1, 0, 1, 0, 1, 0, 1]] {
         let near = Situation::plain(8);
-        let far = Situation { layout: Layout::on_nodes(&nodes), ..Situation::plain(8) };
-        for operation in Operation::ALL {
+        let far = Situation { layout: ProcessLayout::on_nodes(&nodes), ..Situation::plain(8) };
+        for operation in CollectiveOperation::ALL {
             for bytes in [8, 1 << 20] {
                 let times = [&near, &far].map(|one| best(operation, one, 8, bytes));
                 assert!(times[1] > times[0], "{operation:?}, {bytes} bytes, {nodes:?}");
@@ -81,7 +82,7 @@ proptest! {
         nodes in prop::collection::vec(0..5u32, 70),
     ) {
         let situation = situation_on(size, crowded, &nodes);
-        for operation in Operation::ALL {
+        for operation in CollectiveOperation::ALL {
             // Whole elements, of which there are enough for everybody.
             let bytes = (1 << bits) + 8 * 70;
             let times = [bytes, bytes + 8 * more].map(|b| best(operation, &situation, size, b));
@@ -92,7 +93,7 @@ proptest! {
     #[test]
     fn all_members_choose_the_same(size in 1..40u32, crowded: bool, bytes in 0..1_000_000usize) {
         let situation = situation(size, crowded);
-        for operation in Operation::ALL {
+        for operation in CollectiveOperation::ALL {
             let call = CollectiveCall::of(operation, size, bytes);
             let of = |rank| candidates(&call, Member { rank, size, situation: &situation }, ROOM);
             prop_assert!((1..size).all(|rank| of(rank) == of(0)), "{:?}", operation);

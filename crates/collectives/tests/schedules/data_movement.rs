@@ -1,6 +1,6 @@
 //! Barrier, broadcast, gather, scatter, allgather, alltoall.
 
-use collectives::{Algorithm, Input, Member, Schedule};
+use collectives::{Algorithm, InputPlace, Member, Schedule};
 use collectives::{allgather, alltoall, barrier, bcast, gather, scatter};
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::simulator::{Block, Memory, block, execute, members, situation, situat
 
 const SIZE_MAX: u32 = 17;
 const TREES: [Algorithm; 2] = [Algorithm::Star, Algorithm::Binomial];
-const INPUTS: [Input; 2] = [Input::SendBuffer, Input::InPlace];
+const INPUTS: [InputPlace; 2] = [InputPlace::SendBuffer, InputPlace::InPlace];
 
 fn schedules(size: u32, of: impl Fn(Member) -> Schedule) -> Vec<Schedule> {
     members(size, &situation(size, false)).map(of).collect()
@@ -114,12 +114,12 @@ fn bcast_reaches_everybody() {
     }
 }
 
-fn check_gather(size: u32, root: u32, input: Input, of: impl Fn(Member) -> Schedule) {
+fn check_gather(size: u32, root: u32, input: InputPlace, of: impl Fn(Member) -> Schedule) {
     let all: Vec<Block> = (0..size).map(|rank| block(rank, 0)).collect();
     let memories = (0..size)
         .map(|rank| {
             let mut receive = vec![None; if rank == root { size as usize } else { 0 }];
-            if rank == root && input == Input::InPlace {
+            if rank == root && input == InputPlace::InPlace {
                 receive[root as usize] = block(root, 0);
                 return Memory::new(Vec::new(), receive);
             }
@@ -147,10 +147,10 @@ fn gather_brings_every_block_to_its_place() {
     }
 }
 
-fn check_scatter(size: u32, root: u32, input: Input, of: impl Fn(Member) -> Schedule) {
+fn check_scatter(size: u32, root: u32, input: InputPlace, of: impl Fn(Member) -> Schedule) {
     let memories = (0..size)
         .map(|rank| {
-            let kept = rank == root && input == Input::InPlace;
+            let kept = rank == root && input == InputPlace::InPlace;
             let sent = if rank == root { size as usize } else { 0 };
             Memory::new(
                 (0..sent).map(|number| block(root, number)).collect(),
@@ -182,12 +182,12 @@ fn scatter_gives_everybody_its_block() {
     }
 }
 
-fn check_allgather(size: u32, input: Input, of: impl Fn(Member) -> Schedule) {
+fn check_allgather(size: u32, input: InputPlace, of: impl Fn(Member) -> Schedule) {
     let all: Vec<Block> = (0..size).map(|rank| block(rank, 0)).collect();
     let memories = (0..size)
         .map(|rank| {
             let mut receive = vec![None; size as usize];
-            if input == Input::InPlace {
+            if input == InputPlace::InPlace {
                 receive[rank as usize] = block(rank, 0);
                 return Memory::new(Vec::new(), receive);
             }
@@ -216,13 +216,13 @@ fn allgather_gives_everybody_all_blocks() {
     }
 }
 
-fn check_alltoall(size: u32, input: Input, of: impl Fn(Member) -> Schedule) {
+fn check_alltoall(size: u32, input: InputPlace, of: impl Fn(Member) -> Schedule) {
     let memories = (0..size)
         .map(|rank| {
             let outgoing = (0..size as usize).map(|number| block(rank, number)).collect();
             match input {
-                Input::SendBuffer => Memory::new(outgoing, vec![None; size as usize]),
-                Input::InPlace => Memory::new(Vec::new(), outgoing),
+                InputPlace::SendBuffer => Memory::new(outgoing, vec![None; size as usize]),
+                InputPlace::InPlace => Memory::new(Vec::new(), outgoing),
             }
         })
         .collect();
@@ -254,10 +254,10 @@ fn blocks_without_bytes_need_no_messages() {
     let situation = situation(5, false);
     let member = Member { rank: 1, size: 5, situation: &situation };
     assert_eq!(bcast::bcast(member, 0, 0).round_count(), 0);
-    assert_eq!(gather::gather(member, 0, 0, Input::SendBuffer).round_count(), 0);
-    assert_eq!(scatter::scatter(member, 0, 0, Input::SendBuffer).round_count(), 0);
-    assert_eq!(allgather::allgather(member, 0, Input::SendBuffer).round_count(), 0);
-    assert_eq!(alltoall::alltoall(member, 0, Input::SendBuffer).round_count(), 0);
+    assert_eq!(gather::gather(member, 0, 0, InputPlace::SendBuffer).round_count(), 0);
+    assert_eq!(scatter::scatter(member, 0, 0, InputPlace::SendBuffer).round_count(), 0);
+    assert_eq!(allgather::allgather(member, 0, InputPlace::SendBuffer).round_count(), 0);
+    assert_eq!(alltoall::alltoall(member, 0, InputPlace::SendBuffer).round_count(), 0);
 }
 
 #[test]
@@ -290,7 +290,7 @@ proptest! {
         nodes in prop::collection::vec(0..5u32, 70),
     ) {
         let root = root % size;
-        let input = if in_place { Input::InPlace } else { Input::SendBuffer };
+        let input = if in_place { InputPlace::InPlace } else { InputPlace::SendBuffer };
         let situation = situation_on(size, crowded, &nodes);
         check_bcast(size, root, bytes % 100, |member| bcast::bcast(told(member, &situation), root, bytes % 100));
         check_gather(size, root, input, |member| gather::gather(told(member, &situation), root, bytes, input));

@@ -1,18 +1,18 @@
 //! Operations that copy once, for all sizes, roots and both forms of input, in several orders of
 //! moves.
 
-use collectives::board::Room;
-use collectives::{Input, Member, Operands, Schedule, Situation};
+use collectives::board::SlotCapacity;
+use collectives::{InputPlace, Member, Operands, Schedule, Situation};
 use collectives::{direct, portions};
 
 use crate::simulator::{Block, Memory, block, execute_in_order, members, symbol};
 
 const SIZE_MAX: u32 = 7;
 const SEEDS: [u64; 4] = [0, 1, 77, 0x1234_5678_9abc_def1];
-const INPUTS: [Input; 2] = [Input::SendBuffer, Input::InPlace];
-const ROOM: Room = Room::new(1024, true);
+const INPUTS: [InputPlace; 2] = [InputPlace::SendBuffer, InputPlace::InPlace];
+const ROOM: SlotCapacity = SlotCapacity::new(1024, true);
 /// A piece is a byte, so that a few bytes make several portions, of several steps.
-const PORTIONED: Room = Room { piece_bytes: 1, ..ROOM };
+const PORTIONED: SlotCapacity = SlotCapacity { piece_bytes: 1, ..ROOM };
 
 /// Runs an operation in several orders of moves; no message may be sent.
 fn run(
@@ -39,10 +39,10 @@ fn blocks(rank: u32, count: usize) -> Vec<Block> {
 }
 
 /// Memory of who contributes `own` and gets `result` blocks, which replace the input in place.
-fn memory(own: Vec<Block>, result: usize, input: Input) -> Memory {
+fn memory(own: Vec<Block>, result: usize, input: InputPlace) -> Memory {
     match input {
-        Input::SendBuffer => Memory::new(own, vec![None; result]),
-        Input::InPlace => Memory::new(Vec::new(), own),
+        InputPlace::SendBuffer => Memory::new(own, vec![None; result]),
+        InputPlace::InPlace => Memory::new(Vec::new(), own),
     }
 }
 
@@ -65,11 +65,11 @@ fn data_of_a_root_is_read_or_written_by_all() {
                 |member| direct::scatter(member, ROOM, root, 8, input),
                 |rank| match (rank == root, input) {
                     (false, _) => Memory::new(Vec::new(), vec![None]),
-                    (true, Input::SendBuffer) => Memory::new(given.clone(), vec![None]),
-                    (true, Input::InPlace) => Memory::new(given.clone(), Vec::new()),
+                    (true, InputPlace::SendBuffer) => Memory::new(given.clone(), vec![None]),
+                    (true, InputPlace::InPlace) => Memory::new(given.clone(), Vec::new()),
                 },
                 |rank, end| {
-                    if rank != root || input == Input::SendBuffer {
+                    if rank != root || input == InputPlace::SendBuffer {
                         assert_eq!(end.receive[0], given[rank as usize]);
                     }
                 },
@@ -81,7 +81,7 @@ fn data_of_a_root_is_read_or_written_by_all() {
                 |rank| {
                     let mut receive = vec![None; if rank == root { size as usize } else { 0 }];
                     match (rank == root, input) {
-                        (true, Input::InPlace) => {
+                        (true, InputPlace::InPlace) => {
                             receive[rank as usize] = block(rank, 0);
                             Memory::new(Vec::new(), receive)
                         }
@@ -104,7 +104,7 @@ fn data_of_all_is_read_by_all() {
                 |member| direct::allgather(member, ROOM, 8, input),
                 |rank| {
                     let mut receive = vec![None; size as usize];
-                    if input == Input::InPlace {
+                    if input == InputPlace::InPlace {
                         receive[rank as usize] = block(rank, 0);
                         return Memory::new(Vec::new(), receive);
                     }
@@ -115,7 +115,7 @@ fn data_of_all_is_read_by_all() {
         }
         run(
             size,
-            |member| direct::alltoall(member, ROOM, 8, Input::SendBuffer),
+            |member| direct::alltoall(member, ROOM, 8, InputPlace::SendBuffer),
             |rank| Memory::new(blocks(rank, size as usize), vec![None; size as usize]),
             |rank, end| {
                 let got: Vec<Block> = (0..size).map(|peer| block(peer, rank as usize)).collect();
@@ -179,7 +179,7 @@ fn whoever_comes_first_carries_out_portions_for_all() {
                 |rank| {
                     let own: Vec<Block> = part(rank, 0).collect();
                     let mut receive = vec![None; all.len()];
-                    if input == Input::InPlace {
+                    if input == InputPlace::InPlace {
                         receive[rank as usize * length..][..length].clone_from_slice(&own);
                         return Memory::new(Vec::new(), receive);
                     }
@@ -200,7 +200,7 @@ fn whoever_comes_first_carries_out_portions_for_all() {
         let bytes = size as usize * length;
         run(
             size,
-            |member| portions::alltoall(member, PORTIONED, length, Input::SendBuffer),
+            |member| portions::alltoall(member, PORTIONED, length, InputPlace::SendBuffer),
             |rank| Memory::new(blocks(rank, bytes), vec![None; bytes]),
             |rank, end| {
                 let got = (0..size).flat_map(|peer| part(peer, rank as usize));
@@ -210,9 +210,7 @@ fn whoever_comes_first_carries_out_portions_for_all() {
     }
     let situation = Situation::plain(9);
     let mut many = members(9, &situation);
-    assert!(
-        many.all(|member| {
-            portions::alltoall(member, PORTIONED, 21, Input::SendBuffer).is_none()
-        })
-    );
+    assert!(many.all(|member| {
+        portions::alltoall(member, PORTIONED, 21, InputPlace::SendBuffer).is_none()
+    }));
 }

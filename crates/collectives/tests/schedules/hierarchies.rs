@@ -3,9 +3,9 @@
 //! cheapest.
 
 use collectives::{
-    Algorithm, Costs, Input, Layout, Member, Operands, Operation, Preferences, Schedule, Situation,
-    Transfer, Width, allgather, allreduce, alltoall, barrier, bcast, gather, reduce,
-    reduce_scatter, scatter,
+    Algorithm, AlgorithmPreferences, CollectiveOperation, Costs, InputPlace, Member, Operands,
+    ProcessLayout, Schedule, Situation, Transfer, Width, allgather, allreduce, alltoall, barrier,
+    bcast, gather, reduce, reduce_scatter, scatter,
 };
 use proptest::prelude::*;
 
@@ -20,15 +20,15 @@ struct Case {
 impl Case {
     fn new(
         places: &Places,
-        operation: Operation,
+        operation: CollectiveOperation,
         algorithm: Option<Algorithm>,
         crowded: bool,
     ) -> Self {
-        let mut preferences = Preferences::default();
+        let mut preferences = AlgorithmPreferences::default();
         if let Some(algorithm) = algorithm {
             preferences.want(operation, algorithm);
         }
-        let layout = Layout::on_nodes(&places.nodes);
+        let layout = ProcessLayout::on_nodes(&places.nodes);
         let costs = match places.far_apart {
             true => far_apart(),
             false => Costs::default(),
@@ -47,7 +47,7 @@ impl Case {
     }
 
     /// Where the algorithm with this place among those of the operation is wanted, if there is one.
-    fn nth(places: &Places, operation: Operation, place: usize, crowded: bool) -> Self {
+    fn nth(places: &Places, operation: CollectiveOperation, place: usize, crowded: bool) -> Self {
         Self::new(places, operation, operation.algorithms().nth(place), crowded)
     }
 
@@ -56,13 +56,13 @@ impl Case {
     }
 
     /// The memories of a reduction to `root`, or to all.
-    fn operands(&self, count: usize, root: Option<u32>, input: Input) -> Vec<Memory> {
+    fn operands(&self, count: usize, root: Option<u32>, input: InputPlace) -> Vec<Memory> {
         let of = |rank| {
             let own: Vec<Block> = (0..count).map(|number| block(rank, number)).collect();
             match input {
                 _ if root.is_some_and(|root| root != rank) => Memory::new(own, Vec::new()),
-                Input::SendBuffer => Memory::new(own, vec![None; count]),
-                Input::InPlace => Memory::new(Vec::new(), own),
+                InputPlace::SendBuffer => Memory::new(own, vec![None; count]),
+                InputPlace::InPlace => Memory::new(Vec::new(), own),
             }
         };
         (0..self.size).map(of).collect()
@@ -143,10 +143,10 @@ proptest! {
     ) {
         let size = places.nodes.len() as u32;
         let root = root % size;
-        let input = if in_place { Input::InPlace } else { Input::SendBuffer };
+        let input = if in_place { InputPlace::InPlace } else { InputPlace::SendBuffer };
         let all: Vec<Block> = (0..size).map(|rank| block(rank, 0)).collect();
         for place in 0..8 {
-            let case = Case::nth(&places, Operation::Bcast, place, crowded);
+            let case = Case::nth(&places, CollectiveOperation::Bcast, place, crowded);
             let data: Vec<Block> = (0..blocks).map(|number| block(root, number)).collect();
             let of = |rank| if rank == root { data.clone() } else { vec![None; blocks] };
             let start = (0..size).map(|rank| Memory::new(Vec::new(), of(rank))).collect();
@@ -155,11 +155,11 @@ proptest! {
             });
             prop_assert!(end.iter().all(|memory| memory.receive == data), "bcast {}", place);
 
-            let case = Case::nth(&places, Operation::Gather, place, crowded);
+            let case = Case::nth(&places, CollectiveOperation::Gather, place, crowded);
             let start = (0..size).map(|rank| match (rank == root, input) {
                 (false, _) => Memory::new(vec![block(rank, 0)], Vec::new()),
-                (true, Input::SendBuffer) => Memory::new(vec![block(rank, 0)], vec![None; size as usize]),
-                (true, Input::InPlace) => {
+                (true, InputPlace::SendBuffer) => Memory::new(vec![block(rank, 0)], vec![None; size as usize]),
+                (true, InputPlace::InPlace) => {
                     let mut receive = vec![None; size as usize];
                     receive[rank as usize] = block(rank, 0);
                     Memory::new(Vec::new(), receive)
@@ -168,12 +168,12 @@ proptest! {
             let end = case.run(start, |member| gather::gather(member, root, 8, input));
             prop_assert_eq!(&end[root as usize].receive, &all, "gather {}", place);
 
-            let case = Case::nth(&places, Operation::Scatter, place, crowded);
+            let case = Case::nth(&places, CollectiveOperation::Scatter, place, crowded);
             let given: Vec<Block> = (0..size).map(|rank| block(root, rank as usize)).collect();
             let start = (0..size).map(|rank| match (rank == root, input) {
                 (false, _) => Memory::new(Vec::new(), vec![None]),
-                (true, Input::SendBuffer) => Memory::new(given.clone(), vec![None]),
-                (true, Input::InPlace) => Memory::new(given.clone(), Vec::new()),
+                (true, InputPlace::SendBuffer) => Memory::new(given.clone(), vec![None]),
+                (true, InputPlace::InPlace) => Memory::new(given.clone(), Vec::new()),
             }).collect();
             let end = case.run(start, |member| scatter::scatter(member, root, 8, input));
             for rank in (0..size).filter(|rank| *rank != root || !in_place) {
@@ -181,7 +181,7 @@ proptest! {
                 prop_assert_eq!(got, &given[rank as usize], "scatter {}", place);
             }
 
-            let case = Case::nth(&places, Operation::Barrier, place, crowded);
+            let case = Case::nth(&places, CollectiveOperation::Barrier, place, crowded);
             case.run(vec![Memory::default(); size as usize], barrier::barrier);
         }
     }
@@ -191,7 +191,7 @@ proptest! {
         places in places(), in_place: bool, crowded: bool,
     ) {
         let size = places.nodes.len() as u32;
-        let input = if in_place { Input::InPlace } else { Input::SendBuffer };
+        let input = if in_place { InputPlace::InPlace } else { InputPlace::SendBuffer };
         let all: Vec<Block> = (0..size).map(|rank| block(rank, 0)).collect();
         for place in 0..8 {
             let start: Vec<Memory> = (0..size).map(|rank| {
@@ -202,10 +202,10 @@ proptest! {
                 }
                 Memory::new(vec![block(rank, 0)], receive)
             }).collect();
-            let case = Case::nth(&places, Operation::Allgather, place, crowded);
+            let case = Case::nth(&places, CollectiveOperation::Allgather, place, crowded);
             let end = case.run(start.clone(), |member| allgather::allgather(member, 8, input));
             prop_assert!(end.iter().all(|memory| memory.receive == all), "allgather {}", place);
-            let case = Case::nth(&places, Operation::Allgatherv, place, crowded);
+            let case = Case::nth(&places, CollectiveOperation::Allgatherv, place, crowded);
             let end = case.run(start, |member| {
                 let schedule = allgather::allgatherv(member, 8 * size as usize, input);
                 let transfers = schedule.rounds().flat_map(|round| round.transfers.to_vec());
@@ -221,11 +221,11 @@ proptest! {
             });
             prop_assert!(end.iter().all(|memory| memory.receive == all), "allgatherv {}", place);
 
-            let case = Case::nth(&places, Operation::Alltoall, place, crowded);
+            let case = Case::nth(&places, CollectiveOperation::Alltoall, place, crowded);
             let blocks_of = |rank| (0..size as usize).map(|number| block(rank, number)).collect();
             let start = (0..size).map(|rank| match input {
-                Input::SendBuffer => Memory::new(blocks_of(rank), vec![None; size as usize]),
-                Input::InPlace => Memory::new(Vec::new(), blocks_of(rank)),
+                InputPlace::SendBuffer => Memory::new(blocks_of(rank), vec![None; size as usize]),
+                InputPlace::InPlace => Memory::new(Vec::new(), blocks_of(rank)),
             }).collect();
             let end = case.run(start, |member| alltoall::alltoall(member, 8, input));
             for (rank, memory) in end.iter().enumerate() {
@@ -242,16 +242,16 @@ proptest! {
     ) {
         let size = places.nodes.len() as u32;
         let root = root % size;
-        let input = if in_place { Input::InPlace } else { Input::SendBuffer };
+        let input = if in_place { InputPlace::InPlace } else { InputPlace::SendBuffer };
         let operands = Operands { count, element_bytes, commutative };
         for place in 0..8 {
-            let case = Case::nth(&places, Operation::Reduce, place, crowded);
+            let case = Case::nth(&places, CollectiveOperation::Reduce, place, crowded);
             let start = case.operands(count, Some(root), input);
             let end = case.run(start, |member| reduce::reduce(member, root, operands, input));
             let found = sorted(end[root as usize].receive.clone(), commutative);
             prop_assert_eq!(found, case.folded(count), "reduce {}", place);
 
-            let case = Case::nth(&places, Operation::Allreduce, place, crowded);
+            let case = Case::nth(&places, CollectiveOperation::Allreduce, place, crowded);
             let start = case.operands(count, None, input);
             let end = case.run(start, |member| allreduce::allreduce(member, operands, input));
             for memory in &end {
@@ -261,7 +261,7 @@ proptest! {
                 prop_assert_eq!(found, case.folded(count), "allreduce {}", place);
             }
 
-            let case = Case::nth(&places, Operation::ReduceScatter, place, crowded);
+            let case = Case::nth(&places, CollectiveOperation::ReduceScatter, place, crowded);
             let counts: Vec<usize> = (0..size as usize).map(|rank| (rank + count) % 3).collect();
             let total = counts.iter().sum();
             let end = case.run(case.operands(total, None, input), |member| {
@@ -283,11 +283,12 @@ fn machines_exchange_one_message_of_a_hierarchical_reduction() {
     let nodes: Vec<u32> = (0..16).map(|rank| rank / 4).collect();
     let places =
         Places { nodes: nodes.clone(), parts: Vec::new(), distances: Vec::new(), far_apart: false };
-    let case = Case::new(&places, Operation::Allreduce, Some(Algorithm::Hierarchical), false);
+    let case =
+        Case::new(&places, CollectiveOperation::Allreduce, Some(Algorithm::Hierarchical), false);
     let operands = Operands { count: 1, element_bytes: 8, commutative: false };
     for member in members(case.size, &case.situation) {
         use collectives::Transfer::{Receive, Send};
-        let schedule = allreduce::allreduce(member, operands, Input::SendBuffer);
+        let schedule = allreduce::allreduce(member, operands, InputPlace::SendBuffer);
         let crossing = schedule.rounds().flat_map(|round| round.transfers).filter(|transfer| {
             let (Send { peer, .. } | Receive { peer, .. }) = transfer else { return false };
             nodes[*peer as usize] != nodes[member.rank as usize]
@@ -322,31 +323,34 @@ fn hierarchies_cross_each_border_as_seldom_as_can_be() {
     let places = nested(true);
     let case = |operation| Case::new(&places, operation, Some(Algorithm::Hierarchical), false);
     let operands = Operands { count: 1, element_bytes: 8, commutative: true };
-    let input = Input::SendBuffer;
+    let input = InputPlace::SendBuffer;
     for root in 0..16 {
-        let down = crossings(&case(Operation::Bcast), |member| collectives::bcast(member, root, 8));
+        let down = crossings(&case(CollectiveOperation::Bcast), |member| {
+            collectives::bcast(member, root, 8)
+        });
         assert_eq!(down, [1, 2, 4, 8], "broadcast from {root}");
-        let up = crossings(&case(Operation::Reduce), |member| {
+        let up = crossings(&case(CollectiveOperation::Reduce), |member| {
             collectives::reduce(member, root, operands, input)
         });
         assert_eq!(up, [1, 2, 4, 8], "reduction to {root}");
-        let gathered = crossings(&case(Operation::Gather), |member| {
+        let gathered = crossings(&case(CollectiveOperation::Gather), |member| {
             collectives::gather(member, root, 8, input)
         });
         assert_eq!(gathered, [1, 2, 4, 8], "gather to {root}");
-        let scattered = crossings(&case(Operation::Scatter), |member| {
+        let scattered = crossings(&case(CollectiveOperation::Scatter), |member| {
             collectives::scatter(member, root, 8, input)
         });
         assert_eq!(scattered, [1, 2, 4, 8], "scatter from {root}");
     }
     // The leaders of the packages exchange; all others go up and down.
     let both = [2, 4, 8, 16];
-    assert_eq!(crossings(&case(Operation::Barrier), collectives::barrier), both);
-    let all = crossings(&case(Operation::Allreduce), |member| {
+    assert_eq!(crossings(&case(CollectiveOperation::Barrier), collectives::barrier), both);
+    let all = crossings(&case(CollectiveOperation::Allreduce), |member| {
         collectives::allreduce(member, operands, input)
     });
     assert_eq!(all, both);
-    let all =
-        crossings(&case(Operation::Allgather), |member| collectives::allgather(member, 8, input));
+    let all = crossings(&case(CollectiveOperation::Allgather), |member| {
+        collectives::allgather(member, 8, input)
+    });
     assert_eq!(all, both);
 }

@@ -1,13 +1,13 @@
 //! Reduce, allreduce, reduce-scatter, scan, exscan.
 
-use collectives::{Algorithm, Input, Member, Operands, Schedule};
+use collectives::{Algorithm, InputPlace, Member, Operands, Schedule};
 use collectives::{allreduce, reduce, reduce_scatter, scan};
 use proptest::prelude::*;
 
 use crate::simulator::{Block, Memory, execute, members, situation, situation_on, symbol, told};
 
 const SIZE_MAX: u32 = 17;
-const INPUTS: [Input; 2] = [Input::SendBuffer, Input::InPlace];
+const INPUTS: [InputPlace; 2] = [InputPlace::SendBuffer, InputPlace::InPlace];
 
 /// Elements small and large enough for every choice between algorithms.
 const ELEMENT_BYTES: [usize; 2] = [8, 1 << 20];
@@ -34,13 +34,18 @@ fn assert_folded(mut found: Vec<Block>, expected: Vec<Block>, commutative: bool,
     assert_eq!(found, expected, "{what}");
 }
 
-fn memories(size: u32, count: usize, result: usize, input: impl Fn(u32) -> Input) -> Vec<Memory> {
+fn memories(
+    size: u32,
+    count: usize,
+    result: usize,
+    input: impl Fn(u32) -> InputPlace,
+) -> Vec<Memory> {
     (0..size)
         .map(|rank| {
             let own = elements(rank..rank + 1, 0..count);
             match input(rank) {
-                Input::SendBuffer => Memory::new(own, vec![None; result]),
-                Input::InPlace => Memory::new(Vec::new(), own),
+                InputPlace::SendBuffer => Memory::new(own, vec![None; result]),
+                InputPlace::InPlace => Memory::new(Vec::new(), own),
             }
         })
         .collect()
@@ -54,12 +59,17 @@ fn check_reduce(
     size: u32,
     root: u32,
     operands: Operands,
-    input: Input,
+    input: InputPlace,
     of: impl Fn(Member) -> Schedule,
 ) {
     let count = operands.count;
     let mut start =
-        memories(size, count, count, |rank| if rank == root { input } else { Input::SendBuffer });
+        memories(
+            size,
+            count,
+            count,
+            |rank| if rank == root { input } else { InputPlace::SendBuffer },
+        );
     for (_, memory) in start.iter_mut().enumerate().filter(|(rank, _)| *rank != root as usize) {
         memory.receive.clear();
     }
@@ -100,7 +110,7 @@ fn reduce_folds_all_operands_at_the_root() {
 fn check_allreduce(
     size: u32,
     operands: Operands,
-    input: Input,
+    input: InputPlace,
     of: impl Fn(Member) -> Schedule,
 ) -> Vec<Memory> {
     let count = operands.count;
@@ -143,13 +153,13 @@ fn allreduce_folds_all_operands_everywhere_in_order() {
 fn check_reduce_scatter(
     counts: &[usize],
     commutative: bool,
-    input: Input,
+    input: InputPlace,
     of: impl Fn(Member) -> Schedule,
 ) {
     let size = counts.len() as u32;
     let total: usize = counts.iter().sum();
     let mut start = memories(size, total, 0, |_| input);
-    if input == Input::SendBuffer {
+    if input == InputPlace::SendBuffer {
         for (memory, count) in start.iter_mut().zip(counts) {
             memory.receive = vec![None; *count];
         }
@@ -196,7 +206,7 @@ fn reduce_scatter_gives_everybody_its_elements() {
     }
 }
 
-fn check_scans(size: u32, operands: Operands, input: Input) {
+fn check_scans(size: u32, operands: Operands, input: InputPlace) {
     let count = operands.count;
     let start = memories(size, count, count, |_| input);
     let end = run(size, start.clone(), |member| scan::scan(member, operands, input));
@@ -227,7 +237,7 @@ fn scans_fold_the_ranks_below() {
 fn two_processes_allreduce_with_one_message_each() {
     let operands = Operands { count: 1, element_bytes: 8, commutative: true };
     for member in members(2, &situation(2, false)) {
-        let schedule = allreduce::allreduce(member, operands, Input::SendBuffer);
+        let schedule = allreduce::allreduce(member, operands, InputPlace::SendBuffer);
         assert_eq!(schedule.round_count(), 1);
         let round = schedule.round(0).expect("there is one round");
         assert_eq!((round.transfers.len(), round.local.len()), (2, 1));
@@ -240,9 +250,9 @@ fn crowded_processes_allreduce_with_few_messages() {
     let operands = Operands { count: 1, element_bytes: 8, commutative: true };
     for size in 3..=32 {
         let schedules = members(size, &situation(size, true))
-            .map(|member| allreduce::allreduce(member, operands, Input::SendBuffer))
+            .map(|member| allreduce::allreduce(member, operands, InputPlace::SendBuffer))
             .collect();
-        let (_, messages) = execute(schedules, memories(size, 1, 1, |_| Input::SendBuffer));
+        let (_, messages) = execute(schedules, memories(size, 1, 1, |_| InputPlace::SendBuffer));
         assert_eq!(messages, 2 * (size as usize - 1));
     }
 }
@@ -261,7 +271,7 @@ proptest! {
         nodes in prop::collection::vec(0..5u32, 70),
     ) {
         let root = root % size;
-        let input = if in_place { Input::InPlace } else { Input::SendBuffer };
+        let input = if in_place { InputPlace::InPlace } else { InputPlace::SendBuffer };
         let operands = Operands { count, element_bytes, commutative };
         let situation = situation_on(size, crowded, &nodes);
         check_reduce(size, root, operands, input, |member| {
@@ -282,7 +292,7 @@ proptest! {
         crowded: bool,
         nodes in prop::collection::vec(0..5u32, 70),
     ) {
-        let input = if in_place { Input::InPlace } else { Input::SendBuffer };
+        let input = if in_place { InputPlace::InPlace } else { InputPlace::SendBuffer };
         let operands = Operands { count: 0, element_bytes, commutative };
         let situation = situation_on(counts.len() as u32, crowded, &nodes);
         check_reduce_scatter(&counts, commutative, input, |member| {

@@ -9,8 +9,8 @@
 use std::collections::{HashMap, VecDeque};
 
 use collectives::{
-    Area, Layout, Local, Member, Operand, PORTIONS_MAX, Place, Role, Round, Schedule, Situation,
-    Transfer,
+    Area, BlockRange, ExposureRole, Local, Member, Operand, PORTIONS_MAX, ProcessLayout, Round,
+    Schedule, Situation, Transfer,
 };
 
 /// What a block holds: the operands that went into it, in order; nothing where it is undefined.
@@ -38,7 +38,7 @@ pub fn told<'a>(member: Member, situation: &'a Situation) -> Member<'a> {
 
 /// Processes on the machines that are named for the first `size` of them.
 pub fn situation_on(size: u32, crowded: bool, nodes: &[u32]) -> Situation {
-    let layout = Layout::on_nodes(&nodes[..size as usize]);
+    let layout = ProcessLayout::on_nodes(&nodes[..size as usize]);
     Situation { layout, ..situation(size, crowded) }
 }
 
@@ -71,13 +71,13 @@ impl Memory {
         }
     }
 
-    fn read(&mut self, place: Place) -> Vec<Block> {
+    fn read(&mut self, place: BlockRange) -> Vec<Block> {
         let blocks = self.area(place.area)[place.first..place.first + place.count].to_vec();
         assert!(blocks.iter().all(Option::is_some), "an undefined block is read at {place:?}");
         blocks
     }
 
-    fn write(&mut self, place: Place, blocks: &[Block]) {
+    fn write(&mut self, place: BlockRange, blocks: &[Block]) {
         assert_ne!(place.area, Area::Send, "the send buffer is written");
         self.area(place.area)[place.first..place.first + place.count].clone_from_slice(blocks);
     }
@@ -106,7 +106,7 @@ struct Process {
     /// Of member 0: the portions that were claimed, and the clock of who has carried them out.
     portions: Option<Vec<(u32, Clock)>>,
     /// What it has exposed, and its own time when it did.
-    exposed: Vec<(Role, Area, u64)>,
+    exposed: Vec<(ExposureRole, Area, u64)>,
     /// Who has used blocks of its buffers.
     uses: HashMap<(Area, usize), Uses>,
 }
@@ -173,8 +173,8 @@ struct SlotBlock {
 
 #[derive(Default)]
 struct Channel {
-    sends: VecDeque<(Place, Clock)>,
-    receives: VecDeque<Place>,
+    sends: VecDeque<(BlockRange, Clock)>,
+    receives: VecDeque<BlockRange>,
 }
 
 /// Executes one schedule per rank. A send is complete only when it is received, as in rendezvous.
@@ -251,7 +251,7 @@ pub fn execute_in_order(
     (processes.into_iter().map(|process| process.memory).collect(), messages)
 }
 
-fn matched(channel: &mut Channel) -> Option<(Place, Clock, Place)> {
+fn matched(channel: &mut Channel) -> Option<(BlockRange, Clock, BlockRange)> {
     if channel.sends.is_empty() || channel.receives.is_empty() {
         return None;
     }
@@ -283,11 +283,11 @@ fn look_at_board(processes: &mut [Process], rank: usize) {
 }
 
 /// Reads from any area; `rank` is the reader.
-fn read(processes: &mut [Process], rank: usize, place: Place) -> Vec<Block> {
+fn read(processes: &mut [Process], rank: usize, place: BlockRange) -> Vec<Block> {
     let owner = match place.area {
         Area::Slot(owner) => owner,
         Area::InputOf(owner) => {
-            let place = exposed(processes, rank, owner as usize, Role::Input, place);
+            let place = exposed(processes, rank, owner as usize, ExposureRole::Input, place);
             note_reading(processes, owner as usize, rank, place);
             return processes[owner as usize].memory.read(place);
         }
@@ -308,11 +308,11 @@ fn read(processes: &mut [Process], rank: usize, place: Place) -> Vec<Block> {
 }
 
 /// Writes to any area; `rank` is the writer.
-fn write(processes: &mut [Process], rank: usize, place: Place, data: &[Block]) {
+fn write(processes: &mut [Process], rank: usize, place: BlockRange, data: &[Block]) {
     let owner = match place.area {
         Area::Slot(owner) => owner,
         Area::ResultOf(owner) => {
-            let place = exposed(processes, rank, owner as usize, Role::Result, place);
+            let place = exposed(processes, rank, owner as usize, ExposureRole::Result, place);
             note_writing(processes, owner as usize, rank, place);
             return processes[owner as usize].memory.write(place, data);
         }
@@ -392,7 +392,7 @@ fn check_apart(transfers: &[Transfer]) {
     }
 }
 
-fn overlap(one: Place, other: Place) -> bool {
+fn overlap(one: BlockRange, other: BlockRange) -> bool {
     one.area == other.area
         && one.first < other.first + other.count
         && other.first < one.first + one.count
@@ -406,10 +406,16 @@ fn is_too_long(seed: u64, rank: usize, peer: u32) -> bool {
     seed.rotate_left(rank as u32 * 7 + peer) % 3 == 1
 }
 
-fn hand(processes: &mut [Process], rank: usize, peer: u32, from: Place, channels: &mut [Channel]) {
+fn hand(
+    processes: &mut [Process],
+    rank: usize,
+    peer: u32,
+    from: BlockRange,
+    channels: &mut [Channel],
+) {
     let size = processes.len();
     assert_ne!(peer as usize, rank, "the own block is copied");
-    let slot = Place { area: Area::Slot(rank as u32), first: peer as usize, count: 1 };
+    let slot = BlockRange { area: Area::Slot(rank as u32), first: peer as usize, count: 1 };
     let mut data = read(processes, rank, from);
     if is_too_long(processes[rank].seed, rank, peer) {
         data = vec![Some(vec![ELSEWHERE])];
@@ -420,9 +426,15 @@ fn hand(processes: &mut [Process], rank: usize, peer: u32, from: Place, channels
     write(processes, rank, slot, &data);
 }
 
-fn take(processes: &mut [Process], rank: usize, peer: u32, into: Place, channels: &mut [Channel]) {
+fn take(
+    processes: &mut [Process],
+    rank: usize,
+    peer: u32,
+    into: BlockRange,
+    channels: &mut [Channel],
+) {
     let size = processes.len();
-    let slot = Place { area: Area::Slot(peer), first: rank, count: 1 };
+    let slot = BlockRange { area: Area::Slot(peer), first: rank, count: 1 };
     let data = read(processes, rank, slot);
     if data == [Some(vec![ELSEWHERE])] {
         channels[peer as usize * size + rank].receives.push_back(into);
@@ -435,8 +447,8 @@ fn take(processes: &mut [Process], rank: usize, peer: u32, into: Place, channels
 fn finish_round(processes: &mut [Process], rank: usize, channels: &mut [Channel]) {
     let schedule = processes[rank].schedule.clone();
     let round = schedule.round(processes[rank].round).expect("the process is in a round");
-    let is_foreign = |place: Place| matches!(place.area, Area::InputOf(_) | Area::ResultOf(_));
-    let is_slot = |place: Place| matches!(place.area, Area::Slot(_));
+    let is_foreign = |place: BlockRange| matches!(place.area, Area::InputOf(_) | Area::ResultOf(_));
+    let is_slot = |place: BlockRange| matches!(place.area, Area::Slot(_));
     let claimed = claim(processes, &round);
     for local in round.local {
         if claimed == Some(false) {
@@ -507,16 +519,22 @@ fn claim(processes: &mut [Process], round: &Round<'_>) -> Option<bool> {
 }
 
 /// The place in the memory of `owner` that it has exposed, as `rank` knows already.
-fn exposed(processes: &[Process], rank: usize, owner: usize, role: Role, place: Place) -> Place {
+fn exposed(
+    processes: &[Process],
+    rank: usize,
+    owner: usize,
+    role: ExposureRole,
+    place: BlockRange,
+) -> BlockRange {
     assert_ne!(owner, rank, "the own buffers have names of their own");
     let found = processes[owner].exposed.iter().find(|exposed| exposed.0 == role);
     let (_, area, since) = found.unwrap_or_else(|| panic!("{owner} has not exposed {place:?}"));
     assert!(*since <= processes[rank].clock[owner], "{rank} uses {place:?} too early");
-    Place { area: *area, ..place }
+    BlockRange { area: *area, ..place }
 }
 
 /// What others have written must be known to be there.
-fn note_reading(processes: &mut [Process], owner: usize, reader: usize, place: Place) {
+fn note_reading(processes: &mut [Process], owner: usize, reader: usize, place: BlockRange) {
     if processes[reader].clock.is_empty() {
         return;
     }
@@ -530,7 +548,7 @@ fn note_reading(processes: &mut [Process], owner: usize, reader: usize, place: P
 }
 
 /// All others must be known to be done with what is written over.
-fn note_writing(processes: &mut [Process], owner: usize, writer: usize, place: Place) {
+fn note_writing(processes: &mut [Process], owner: usize, writer: usize, place: BlockRange) {
     if processes[writer].clock.is_empty() {
         return;
     }

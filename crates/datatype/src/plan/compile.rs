@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::blocks::{Block, visit_blocks};
 use crate::construction::Construction;
 use crate::datatype::Datatype;
-use crate::plan::node::{Collector, Node, Shape};
-use crate::predefined::{Kind, Predefined};
+use crate::plan::node::{Collector, Node, NodeShape};
+use crate::predefined::{Predefined, ValueKind};
 
 /// The node of one element; `None` if it has no bytes.
 pub(crate) fn node_of(datatype: &Datatype) -> Option<Node> {
@@ -33,7 +33,7 @@ pub(crate) fn node_of(datatype: &Datatype) -> Option<Node> {
 fn node_of_named(named: Predefined) -> Node {
     let mut collector = Collector::default();
     match named.kind() {
-        Kind::Pair(value, index) => {
+        ValueKind::Pair(value, index) => {
             collector.push(Node::run(0, value.size()));
             collector.push(Node::run(named.index_displacement() as isize, index.size()));
         }
@@ -88,5 +88,5 @@ fn body_of_equal_blocks(length: i64, of: &Arc<Datatype>) -> Option<Node> {
         return None;
     }
     let body = of.plan().node()?.clone().repeated(length as usize, of.extent());
-    (!matches!(body.shape, Shape::Run)).then_some(body)
+    (!matches!(body.shape, NodeShape::Run)).then_some(body)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use memory::Places;
+use memory::Displacements;
 
 /// A list of bytes in packed order, around an origin.
 ///
@@ -13,17 +13,17 @@ pub(crate) struct Node {
     pub displacement: isize,
     /// How many bytes there are; never 0.
     pub size: usize,
-    pub shape: Shape,
+    pub shape: NodeShape,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Shape {
+pub(crate) enum NodeShape {
     /// All bytes in one run.
     Run,
     /// `body`, repeated at multiples of `stride`; its displacement is 0.
     Loop { count: usize, stride: isize, body: Arc<Node> },
     /// `body` at every one of some places; its own displacement is 0.
-    Scattered { places: Places, body: Arc<Node> },
+    Scattered { places: Displacements, body: Arc<Node> },
     /// Runs of different lengths: run `i` begins at packed byte `starts[i]` and ends where the
     /// next begins; one start more than runs tells where the last one ends.
     Runs { displacements: Arc<[isize]>, starts: Arc<[usize]> },
@@ -38,7 +38,7 @@ const SHORT_RUN_BYTES: usize = 128;
 
 impl Node {
     pub fn run(displacement: isize, size: usize) -> Self {
-        Self { displacement, size, shape: Shape::Run }
+        Self { displacement, size, shape: NodeShape::Run }
     }
 
     pub fn shifted(&self, by: isize) -> Self {
@@ -48,11 +48,13 @@ impl Node {
     /// How many runs of bytes there are (at most: neighbours may touch).
     pub fn runs(&self) -> usize {
         match &self.shape {
-            Shape::Run => 1,
-            Shape::Loop { count, body, .. } => count.saturating_mul(body.runs()),
-            Shape::Scattered { places, body } => places.list().len().saturating_mul(body.runs()),
-            Shape::Runs { displacements, .. } => displacements.len(),
-            Shape::Sequence { parts, .. } => {
+            NodeShape::Run => 1,
+            NodeShape::Loop { count, body, .. } => count.saturating_mul(body.runs()),
+            NodeShape::Scattered { places, body } => {
+                places.list().len().saturating_mul(body.runs())
+            }
+            NodeShape::Runs { displacements, .. } => displacements.len(),
+            NodeShape::Sequence { parts, .. } => {
                 parts.iter().fold(0, |sum: usize, part| sum.saturating_add(part.runs()))
             }
         }
@@ -63,7 +65,7 @@ impl Node {
     /// turns in one element (1: not a continued loop) and the distance between turns.
     pub fn continued(&self, extent: isize) -> (usize, isize) {
         match &self.shape {
-            Shape::Loop { count, stride, .. }
+            NodeShape::Loop { count, stride, .. }
                 if stride.checked_mul(*count as isize) == Some(extent) =>
             {
                 (*count, *stride)
@@ -75,7 +77,7 @@ impl Node {
     /// A loop's body and the displacement of its first turn.
     pub fn body(&self) -> (&Node, isize) {
         match &self.shape {
-            Shape::Loop { body, .. } => (body, self.displacement),
+            NodeShape::Loop { body, .. } => (body, self.displacement),
             _ => (self, 0),
         }
     }
@@ -84,9 +86,9 @@ impl Node {
     /// run by run.
     pub fn has_few_short_runs(&self) -> bool {
         let runs = match &self.shape {
-            Shape::Runs { displacements, .. } => displacements.len(),
-            Shape::Loop { count, body, .. } if body.is_run() => *count,
-            Shape::Scattered { places, body } if body.is_run() => places.list().len(),
+            NodeShape::Runs { displacements, .. } => displacements.len(),
+            NodeShape::Loop { count, body, .. } if body.is_run() => *count,
+            NodeShape::Scattered { places, body } if body.is_run() => places.list().len(),
             _ => return false,
         };
         runs <= FEW_RUNS && self.size / runs <= SHORT_RUN_BYTES
@@ -95,28 +97,28 @@ impl Node {
     /// Calls `each` with displacement, length and packed offset of every run of a flat list.
     pub fn each_run(&self, mut each: impl FnMut(isize, usize, usize)) {
         match &self.shape {
-            Shape::Runs { displacements, starts } => {
+            NodeShape::Runs { displacements, starts } => {
                 for (at, ends) in displacements.iter().zip(starts.windows(2)) {
                     each(self.displacement + at, ends[1] - ends[0], ends[0]);
                 }
             }
-            Shape::Loop { count, stride, body } => {
+            NodeShape::Loop { count, stride, body } => {
                 for turn in 0..*count {
                     let at = self.displacement + turn as isize * stride;
                     each(at, body.size, turn * body.size);
                 }
             }
-            Shape::Scattered { places, body } => {
+            NodeShape::Scattered { places, body } => {
                 for (index, at) in places.list().iter().enumerate() {
                     each(self.displacement + at, body.size, index * body.size);
                 }
             }
-            Shape::Run | Shape::Sequence { .. } => unreachable!("not a flat list of runs"),
+            NodeShape::Run | NodeShape::Sequence { .. } => unreachable!("not a flat list of runs"),
         }
     }
 
     fn is_run(&self) -> bool {
-        matches!(self.shape, Shape::Run)
+        matches!(self.shape, NodeShape::Run)
     }
 
     /// This node `count` times at multiples of `stride`; `count` is not 0.
@@ -125,18 +127,18 @@ impl Node {
             return self;
         }
         let size = self.size * count;
-        if matches!(self.shape, Shape::Run) && stride == self.size as isize {
+        if matches!(self.shape, NodeShape::Run) && stride == self.size as isize {
             return Self::run(self.displacement, size);
         }
         let displacement = self.displacement;
         let (turns, turn_stride) = self.continued(stride);
-        if let (true, Shape::Loop { body, .. }) = (turns > 1, &self.shape) {
+        if let (true, NodeShape::Loop { body, .. }) = (turns > 1, &self.shape) {
             let body = Arc::clone(body);
-            let shape = Shape::Loop { count: turns * count, stride: turn_stride, body };
+            let shape = NodeShape::Loop { count: turns * count, stride: turn_stride, body };
             return Self { displacement, size, shape };
         }
         let body = Arc::new(Self { displacement: 0, ..self });
-        Self { displacement, size, shape: Shape::Loop { count, stride, body } }
+        Self { displacement, size, shape: NodeShape::Loop { count, stride, body } }
     }
 
     /// This node at every one of `displacements`, of which there is at least one.
@@ -151,8 +153,8 @@ impl Node {
         let displacement = self.displacement;
         let size = self.size * displacements.len();
         let body = Arc::new(Self { displacement: 0, ..self });
-        let places = Places::new(displacements);
-        Self { displacement, size, shape: Shape::Scattered { places, body } }
+        let places = Displacements::new(displacements);
+        Self { displacement, size, shape: NodeShape::Scattered { places, body } }
     }
 }
 
@@ -172,7 +174,7 @@ pub(crate) struct Collector {
 
 impl Collector {
     pub fn push(&mut self, node: Node) {
-        if !matches!(node.shape, Shape::Run) {
+        if !matches!(node.shape, NodeShape::Run) {
             self.end_runs();
             self.parts.push(node);
             return;
@@ -196,7 +198,7 @@ impl Collector {
         }
         let starts = starts_of(self.parts.iter().map(|part| part.size));
         let size = starts[self.parts.len()];
-        let shape = Shape::Sequence { parts: self.parts.into(), starts };
+        let shape = NodeShape::Sequence { parts: self.parts.into(), starts };
         Some(Node { displacement: 0, size, shape })
     }
 
@@ -210,7 +212,7 @@ impl Collector {
         }
         let starts = starts_of(lengths.iter().copied());
         let size = starts[lengths.len()];
-        let shape = Shape::Runs { displacements: displacements.into(), starts };
+        let shape = NodeShape::Runs { displacements: displacements.into(), starts };
         self.parts.push(Node { displacement: 0, size, shape });
     }
 }

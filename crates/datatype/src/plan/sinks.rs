@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use memory::{Memory, Places, Segment};
+use memory::{AddressRange, Displacements, Segment};
 
-use crate::plan::walk::{Interleaved, Sink};
+use crate::plan::walk::{Interleaved, RunSink};
 
 /// Copies from memory to the packed bytes that are left to fill.
 pub(crate) struct Packer<'a> {
-    pub memory: &'a Memory,
+    pub memory: &'a AddressRange,
     pub rest: &'a mut [u8],
 }
 
@@ -21,7 +21,7 @@ impl<'a> Packer<'a> {
     }
 }
 
-impl Sink for Packer<'_> {
+impl RunSink for Packer<'_> {
     const INTERLEAVES: bool = true;
 
     #[inline]
@@ -42,7 +42,7 @@ impl Sink for Packer<'_> {
     fn listed(
         &mut self,
         origin: isize,
-        places: &Places,
+        places: &Displacements,
         range: Range<usize>,
         block: usize,
     ) -> bool {
@@ -72,7 +72,7 @@ impl Sink for Packer<'_> {
 
 /// Copies to memory from the packed bytes that are left.
 pub(crate) struct Unpacker<'a> {
-    pub memory: &'a Memory,
+    pub memory: &'a AddressRange,
     pub rest: &'a [u8],
 }
 
@@ -85,7 +85,7 @@ impl<'a> Unpacker<'a> {
     }
 }
 
-impl Sink for Unpacker<'_> {
+impl RunSink for Unpacker<'_> {
     const INTERLEAVES: bool = true;
 
     #[inline]
@@ -106,7 +106,7 @@ impl Sink for Unpacker<'_> {
     fn listed(
         &mut self,
         origin: isize,
-        places: &Places,
+        places: &Displacements,
         range: Range<usize>,
         block: usize,
     ) -> bool {
@@ -135,11 +135,11 @@ impl Sink for Unpacker<'_> {
 }
 
 /// Tells each run to a function, until that returns false.
-pub(crate) struct Teller<'a> {
+pub(crate) struct RunVisitor<'a> {
     pub each: &'a mut dyn FnMut(Segment) -> bool,
 }
 
-impl Sink for Teller<'_> {
+impl RunSink for RunVisitor<'_> {
     const INTERLEAVES: bool = false;
 
     fn run(&mut self, displacement: isize, length: usize) -> bool {
@@ -153,7 +153,7 @@ impl Sink for Teller<'_> {
     fn listed(
         &mut self,
         origin: isize,
-        places: &Places,
+        places: &Displacements,
         range: Range<usize>,
         block: usize,
     ) -> bool {

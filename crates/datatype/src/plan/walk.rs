@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use memory::Places;
+use memory::Displacements;
 
-use crate::plan::node::{Node, Shape};
+use crate::plan::node::{Node, NodeShape};
 
 /// What is done with the bytes. Methods return false to end the walk.
-pub(crate) trait Sink {
+pub(crate) trait RunSink {
     /// Whether bytes may be shown out of packed order, by `interleaved`.
     const INTERLEAVES: bool;
 
@@ -18,8 +18,13 @@ pub(crate) trait Sink {
     fn strided(&mut self, displacement: isize, stride: isize, block: usize, count: usize) -> bool;
 
     /// Runs of `block` bytes at `origin` plus each of a range of `places`.
-    fn listed(&mut self, origin: isize, places: &Places, range: Range<usize>, block: usize)
-    -> bool;
+    fn listed(
+        &mut self,
+        origin: isize,
+        places: &Displacements,
+        range: Range<usize>,
+        block: usize,
+    ) -> bool;
 
     /// Runs at `origin` plus each of `displacements`, as long as the distance between their start
     /// and the next in `starts`.
@@ -52,7 +57,7 @@ fn turns_at_once(stride: isize) -> usize {
 
 /// Walks `length` bytes from packed byte `skip` on, of `body` repeated without end from `origin`
 /// at a distance of `stride`. `length` is not 0.
-pub(crate) fn walk_repeated<S: Sink>(
+pub(crate) fn walk_repeated<S: RunSink>(
     body: &Node,
     stride: isize,
     origin: isize,
@@ -76,7 +81,7 @@ pub(crate) fn walk_repeated<S: Sink>(
 }
 
 /// Walks `length` bytes of `node` from packed byte `skip` on. `length` is not 0.
-pub(crate) fn walk<S: Sink>(
+pub(crate) fn walk<S: RunSink>(
     node: &Node,
     origin: isize,
     skip: usize,
@@ -85,17 +90,17 @@ pub(crate) fn walk<S: Sink>(
 ) -> bool {
     let origin = origin + node.displacement;
     match &node.shape {
-        Shape::Run => sink.run(origin + skip as isize, length),
-        Shape::Loop { stride, body, .. } => {
+        NodeShape::Run => sink.run(origin + skip as isize, length),
+        NodeShape::Loop { stride, body, .. } => {
             walk_repeated(body, *stride, origin, skip, length, sink)
         }
-        Shape::Scattered { places, body } => {
+        NodeShape::Scattered { places, body } => {
             walk_scattered(places, body, origin, skip, length, sink)
         }
-        Shape::Runs { displacements, starts } => {
+        NodeShape::Runs { displacements, starts } => {
             walk_runs(displacements, starts, origin, skip, length, sink)
         }
-        Shape::Sequence { parts, starts } => {
+        NodeShape::Sequence { parts, starts } => {
             let (end, first) = (skip + length, containing(starts, skip));
             let whole = |index: usize| skip <= starts[index] && starts[index + 1] <= end;
             for (index, part) in parts.iter().enumerate().skip(first) {
@@ -119,28 +124,30 @@ pub(crate) fn walk<S: Sink>(
 }
 
 /// Walks all bytes of `node`.
-fn walk_whole<S: Sink>(node: &Node, origin: isize, sink: &mut S) -> bool {
+fn walk_whole<S: RunSink>(node: &Node, origin: isize, sink: &mut S) -> bool {
     let origin = origin + node.displacement;
     match &node.shape {
-        Shape::Run => sink.run(origin, node.size),
-        Shape::Loop { count, stride, body } => walk_turns(body, *count, *stride, origin, sink),
-        Shape::Scattered { places, body } => {
+        NodeShape::Run => sink.run(origin, node.size),
+        NodeShape::Loop { count, stride, body } => walk_turns(body, *count, *stride, origin, sink),
+        NodeShape::Scattered { places, body } => {
             walk_places(places, 0..places.list().len(), body, origin, sink)
         }
-        Shape::Runs { displacements, starts } => sink.runs(origin, displacements, starts),
-        Shape::Sequence { parts, .. } => parts.iter().all(|part| walk_whole(part, origin, sink)),
+        NodeShape::Runs { displacements, starts } => sink.runs(origin, displacements, starts),
+        NodeShape::Sequence { parts, .. } => {
+            parts.iter().all(|part| walk_whole(part, origin, sink))
+        }
     }
 }
 
 /// Walks `count` whole turns of a loop.
-pub(crate) fn walk_turns<S: Sink>(
+pub(crate) fn walk_turns<S: RunSink>(
     body: &Node,
     count: usize,
     stride: isize,
     origin: isize,
     sink: &mut S,
 ) -> bool {
-    if let Shape::Run = body.shape {
+    if let NodeShape::Run = body.shape {
         return sink.strided(origin + body.displacement, stride, body.size, count);
     }
     if S::INTERLEAVES && count > 2 && body.has_few_short_runs() {
@@ -151,7 +158,7 @@ pub(crate) fn walk_turns<S: Sink>(
 }
 
 /// Walks `count` turns of a body with few short runs: all first runs, all second runs…
-fn walk_interleaved<S: Sink>(
+fn walk_interleaved<S: RunSink>(
     body: &Node,
     count: usize,
     stride: isize,
@@ -179,21 +186,21 @@ fn walk_interleaved<S: Sink>(
 }
 
 /// Walks all of `body` at each of a range of `places`.
-fn walk_places<S: Sink>(
-    places: &Places,
+fn walk_places<S: RunSink>(
+    places: &Displacements,
     range: Range<usize>,
     body: &Node,
     origin: isize,
     sink: &mut S,
 ) -> bool {
-    if let Shape::Run = body.shape {
+    if let NodeShape::Run = body.shape {
         return sink.listed(origin + body.displacement, places, range, body.size);
     }
     places.list()[range].iter().all(|displacement| walk_whole(body, origin + displacement, sink))
 }
 
-fn walk_scattered<S: Sink>(
-    places: &Places,
+fn walk_scattered<S: RunSink>(
+    places: &Displacements,
     body: &Node,
     origin: isize,
     skip: usize,
@@ -215,7 +222,7 @@ fn walk_scattered<S: Sink>(
     tail == 0 || walk(body, origin + places.list()[last], 0, tail, sink)
 }
 
-fn walk_runs<S: Sink>(
+fn walk_runs<S: RunSink>(
     displacements: &[isize],
     starts: &[usize],
     origin: isize,

@@ -2,7 +2,7 @@
 
 use std::hint::select_unpredictable;
 
-use super::element::{Arithmetic, Combination, Element, Nan, Ordered};
+use super::element::{Arithmetic, Element, ElementOperation, Nan, Ordered};
 
 /// A complex number: real and imaginary part.
 #[derive(Clone, Copy)]
@@ -25,7 +25,7 @@ pub(super) struct MinimumLocation;
 /// The pair of the larger value; of equal ones that of the lower index.
 pub(super) struct MaximumLocation;
 
-impl<V: Ordered, I: Ordered> Combination<Pair<V, I>> for MinimumLocation {
+impl<V: Ordered, I: Ordered> ElementOperation<Pair<V, I>> for MinimumLocation {
     #[inline(always)]
     fn of(left: Pair<V, I>, right: Pair<V, I>) -> Pair<V, I> {
         let (one, other) = (left.value.key(Nan::Below), right.value.key(Nan::Below));
@@ -34,7 +34,7 @@ impl<V: Ordered, I: Ordered> Combination<Pair<V, I>> for MinimumLocation {
     }
 }
 
-impl<V: Ordered, I: Ordered> Combination<Pair<V, I>> for MaximumLocation {
+impl<V: Ordered, I: Ordered> ElementOperation<Pair<V, I>> for MaximumLocation {
     #[inline(always)]
     fn of(left: Pair<V, I>, right: Pair<V, I>) -> Pair<V, I> {
         let (one, other) = (left.value.key(Nan::Above), right.value.key(Nan::Above));

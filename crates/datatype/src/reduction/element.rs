@@ -23,7 +23,7 @@ pub(super) trait Element: Copy {
 
 /// What becomes of two elements. A type, since a function that is passed on would not be inlined
 /// into loops for wider vectors.
-pub(super) trait Combination<T> {
+pub(super) trait ElementOperation<T> {
     fn of(left: T, right: T) -> T;
 }
 
@@ -32,7 +32,7 @@ macro_rules! combinations {
     ($($name:ident of $bound:path: |$left:ident, $right:ident| $result:expr;)*) => {
         $(pub(super) struct $name;
 
-        impl<T: $bound> Combination<T> for $name {
+        impl<T: $bound> ElementOperation<T> for $name {
             #[inline(always)]
             fn of($left: T, $right: T) -> T {
                 $result
@@ -58,7 +58,7 @@ combinations! {
 const FEW_BYTES: usize = 32;
 
 /// Combines all elements of two slices, `incoming` on the left; the results go to `inout`.
-pub(super) fn apply<T: Element, C: Combination<T>>(incoming: &[u8], inout: &mut [u8]) {
+pub(super) fn apply<T: Element, C: ElementOperation<T>>(incoming: &[u8], inout: &mut [u8]) {
     assert_eq!(incoming.len(), inout.len(), "both operands have the same number of elements");
     let few = T::ALONE || incoming.len() <= FEW_BYTES;
     let elements = Elements::<T, C> { incoming, inout, how: PhantomData };
@@ -71,7 +71,7 @@ struct Elements<'a, T, C> {
     how: PhantomData<(T, C)>,
 }
 
-impl<T: Element, C: Combination<T>> Work for Elements<'_, T, C> {
+impl<T: Element, C: ElementOperation<T>> Work for Elements<'_, T, C> {
     /// A loop over chunks of constant size without bounds checks, which the compiler turns into
     /// vector instructions where the element allows it.
     #[inline(always)]

@@ -5,11 +5,14 @@
 
 use memory::half;
 
-use super::element::{Combination, Element, Nan, Ordered, apply};
+use super::element::{Element, ElementOperation, Nan, Ordered, apply};
 
 /// Combines elements of half precision, `incoming` on the left, as those of single precision that
 /// have their values: `T` is a number or more of them.
-pub(super) fn apply_to_halves<T: Element, C: Combination<T>>(incoming: &[u8], inout: &mut [u8]) {
+pub(super) fn apply_to_halves<T: Element, C: ElementOperation<T>>(
+    incoming: &[u8],
+    inout: &mut [u8],
+) {
     if incoming.len() <= SMALL_PIECE_BYTES {
         apply_by_pieces::<T, C, SMALL_PIECE_BYTES>(incoming, inout);
     } else {
@@ -23,7 +26,7 @@ const PIECE_BYTES: usize = 1024;
 /// A few elements need not pay for the clearing of a large piece.
 const SMALL_PIECE_BYTES: usize = 32;
 
-fn apply_by_pieces<T: Element, C: Combination<T>, const BYTES: usize>(
+fn apply_by_pieces<T: Element, C: ElementOperation<T>, const BYTES: usize>(
     incoming: &[u8],
     inout: &mut [u8],
 ) {

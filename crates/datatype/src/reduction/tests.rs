@@ -14,7 +14,7 @@ const ONE_SIDED: [Operator; 2] = [Operator::Replace, Operator::NoOperation];
 /// The table of section 6.9.2, read once more.
 fn allowed(element: Predefined) -> Vec<Operator> {
     let families: &[&[Operator]] = match element.kind() {
-        Kind::Signed | Kind::Unsigned => {
+        ValueKind::Signed | ValueKind::Unsigned => {
             let name = element.name();
             let fortran = name.starts_with("MPI_INTEGER");
             let shared = ["MPI_AINT", "MPI_COUNT", "MPI_OFFSET"].contains(&name);
@@ -24,12 +24,12 @@ fn allowed(element: Predefined) -> Vec<Operator> {
                 &[&ARITHMETIC, &EXTREME, &BITWISE, &LOGICAL]
             }
         }
-        Kind::Real(_) => &[&ARITHMETIC, &EXTREME],
-        Kind::Complex(_) => &[&ARITHMETIC],
-        Kind::Logical => &[&LOGICAL],
-        Kind::Byte => &[&BITWISE],
-        Kind::Pair(..) => &[&LOCATION],
-        Kind::Packed | Kind::Character | Kind::WideCharacter => &[],
+        ValueKind::Real(_) => &[&ARITHMETIC, &EXTREME],
+        ValueKind::Complex(_) => &[&ARITHMETIC],
+        ValueKind::Logical => &[&LOGICAL],
+        ValueKind::Byte => &[&BITWISE],
+        ValueKind::Pair(..) => &[&LOCATION],
+        ValueKind::Packed | ValueKind::Character | ValueKind::WideCharacter => &[],
     };
     families.iter().flat_map(|family| family.iter()).chain(&ONE_SIDED).copied().collect()
 }
@@ -66,24 +66,24 @@ fn reference(
     Some(match (operator, element.kind()) {
         (Operator::Replace, _) => left.to_vec(),
         (Operator::NoOperation, _) => right.to_vec(),
-        (_, Kind::Byte | Kind::Signed | Kind::Unsigned | Kind::Logical) => {
-            let signed = element.kind() == Kind::Signed;
+        (_, ValueKind::Byte | ValueKind::Signed | ValueKind::Unsigned | ValueKind::Logical) => {
+            let signed = element.kind() == ValueKind::Signed;
             integers(operator, whole(left, signed), whole(right, signed), signed)[..left.len()]
                 .to_vec()
         }
-        (Operator::Sum | Operator::Product, Kind::Real(Precision::Half)) => {
+        (Operator::Sum | Operator::Product, ValueKind::Real(Precision::Half)) => {
             half(operator, left, right).to_ne_bytes().to_vec()
         }
-        (_, Kind::Real(Precision::Single)) => {
+        (_, ValueKind::Real(Precision::Single)) => {
             real(operator, single(left).into(), single(right).into())
                 .map(|value| value as f32)?
                 .to_ne_bytes()
                 .to_vec()
         }
-        (_, Kind::Real(Precision::Double)) => {
+        (_, ValueKind::Real(Precision::Double)) => {
             real(operator, double(left), double(right))?.to_ne_bytes().to_vec()
         }
-        (_, Kind::Complex(Precision::Double)) => {
+        (_, ValueKind::Complex(Precision::Double)) => {
             let (a, b) = (double(left), double(&left[8..]));
             let (c, d) = (double(right), double(&right[8..]));
             let result = match operator {
@@ -92,7 +92,7 @@ fn reference(
             };
             result.map(f64::to_ne_bytes).concat()
         }
-        (_, Kind::Pair(value, index)) => {
+        (_, ValueKind::Pair(value, index)) => {
             let key =
                 |pair: &[u8]| Some((number(value, pair)?, number(index, &pair[value.size()..])?));
             let (left_key, right_key) = (key(left)?, key(right)?);
@@ -176,9 +176,9 @@ fn double(bytes: &[u8]) -> f64 {
 /// A member of a pair as a number that compares like it; none for NaN and for long double.
 fn number(element: Predefined, bytes: &[u8]) -> Option<f64> {
     let value = match element.kind() {
-        Kind::Real(Precision::Single) => f64::from(single(bytes)),
-        Kind::Real(Precision::Double) => double(bytes),
-        Kind::Real(_) => return None,
+        ValueKind::Real(Precision::Single) => f64::from(single(bytes)),
+        ValueKind::Real(Precision::Double) => double(bytes),
+        ValueKind::Real(_) => return None,
         _ => whole(&bytes[..element.size()], true) as f64,
     };
     (!value.is_nan()).then_some(value)
@@ -189,14 +189,16 @@ fn is_nan(element: Predefined, bytes: &[u8]) -> bool {
     use rustc_apfloat::Float;
     use rustc_apfloat::ieee::{Half, Quad, X87DoubleExtended};
     match element.kind() {
-        Kind::Real(Precision::Half) => Half::from_bits(whole(bytes, false) as u128).is_nan(),
-        Kind::Real(Precision::Single) => single(bytes).is_nan(),
-        Kind::Real(Precision::Double) => double(bytes).is_nan(),
-        Kind::Real(Precision::Extended) => {
+        ValueKind::Real(Precision::Half) => Half::from_bits(whole(bytes, false) as u128).is_nan(),
+        ValueKind::Real(Precision::Single) => single(bytes).is_nan(),
+        ValueKind::Real(Precision::Double) => double(bytes).is_nan(),
+        ValueKind::Real(Precision::Extended) => {
             X87DoubleExtended::from_bits(whole(&bytes[..10], false) as u128).is_nan()
         }
-        Kind::Real(Precision::Quadruple) => Quad::from_bits(whole(bytes, false) as u128).is_nan(),
-        Kind::Complex(precision) => {
+        ValueKind::Real(Precision::Quadruple) => {
+            Quad::from_bits(whole(bytes, false) as u128).is_nan()
+        }
+        ValueKind::Complex(precision) => {
             let part = [
                 Predefined::Real2,
                 Predefined::Real4,
@@ -205,11 +207,11 @@ fn is_nan(element: Predefined, bytes: &[u8]) -> bool {
                 Predefined::Real16,
             ]
             .into_iter()
-            .find(|part| part.kind() == Kind::Real(precision))
+            .find(|part| part.kind() == ValueKind::Real(precision))
             .expect("every precision has a real type");
             bytes.chunks(part.size()).any(|half| is_nan(part, half))
         }
-        Kind::Pair(value, _) => is_nan(value, &bytes[..value.size()]),
+        ValueKind::Pair(value, _) => is_nan(value, &bytes[..value.size()]),
         _ => false,
     }
 }
@@ -293,9 +295,9 @@ proptest! {
 /// Whether two results are zeros, of which the reference does not care for the sign.
 fn are_zeros(element: Predefined, one: &[u8], other: &[u8]) -> bool {
     match element.kind() {
-        Kind::Real(Precision::Single) => single(one) == 0.0 && single(other) == 0.0,
-        Kind::Real(Precision::Double) => double(one) == 0.0 && double(other) == 0.0,
-        Kind::Pair(value, _) => {
+        ValueKind::Real(Precision::Single) => single(one) == 0.0 && single(other) == 0.0,
+        ValueKind::Real(Precision::Double) => double(one) == 0.0 && double(other) == 0.0,
+        ValueKind::Pair(value, _) => {
             are_zeros(value, one, other) && one[value.size()..] == other[value.size()..]
         }
         _ => false,

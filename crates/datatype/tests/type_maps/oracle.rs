@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use datatype::{
-    ArrayOrder, Construction, Datatype, DistributedDimension, Distribution, DistributionArgument,
-    Form, Kind, Predefined, StructBlock, SubarrayDimension,
+    ArgumentForm, ArrayOrder, Construction, Datatype, DistributedDimension, Distribution,
+    DistributionArgument, Predefined, StructBlock, SubarrayDimension, ValueKind,
 };
 
 /// A datatype to be built: by the library, and as a type map.
@@ -26,7 +26,7 @@ pub enum Spec {
 }
 
 impl Spec {
-    pub fn build(&self, form: Form) -> Arc<Datatype> {
+    pub fn build(&self, form: ArgumentForm) -> Arc<Datatype> {
         let build = |spec: &Spec| spec.build(form);
         let construction = match self {
             Spec::Named(named) => return Arc::clone(Datatype::named(*named)),
@@ -97,7 +97,7 @@ impl Spec {
         let mut map = TypeMap::default();
         match self {
             Spec::Named(named) => match named.kind() {
-                Kind::Pair(value, index) => {
+                ValueKind::Pair(value, index) => {
                     map.entries.push((Entry::Basic(value), 0));
                     map.entries.push((Entry::Basic(index), named.index_displacement() as i64));
                     map.pad();

@@ -10,7 +10,7 @@ use base::RegionToken;
 /// on.
 #[derive(Debug, Default)]
 #[repr(C)]
-pub struct Agreement {
+pub struct MeetingPoint {
     /// How many bytes, and into which region of the receiver; zeros where it is no wish for this.
     length: AtomicU64,
     into: [AtomicU64; 2],
@@ -31,7 +31,7 @@ pub(super) enum Party {
 /// A piece that the sender could not write: instead of how many it has written.
 pub(super) const NOT_WRITTEN: u32 = u32::MAX;
 
-impl Agreement {
+impl MeetingPoint {
     /// The receiver's, before it asks.
     pub(super) fn offer(&self, length: usize, into: RegionToken) {
         self.length.store(length as u64, Ordering::Relaxed);

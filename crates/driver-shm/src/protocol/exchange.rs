@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
 use base::RegionToken;
 
-use super::Agreement;
+use super::MeetingPoint;
 
 /// Pieces of the pool.
 pub const PIECES: usize = 128;
@@ -47,11 +47,11 @@ pub fn piece_bytes(offset: usize, whole: usize) -> usize {
 #[repr(C, align(64))]
 pub struct Exchange {
     /// Written by the receiver: how it wants the data, see [`CopyRequest`].
-    wish: AtomicU64,
+    request: AtomicU64,
     /// Written by the receiver: how many pieces it has taken.
     taken: AtomicU64,
     /// Of what is copied jointly.
-    pub agreement: Agreement,
+    pub agreement: MeetingPoint,
     _keep_apart: u64,
     /// Written by the sender: how many pieces are filled.
     filled: AtomicU64,
@@ -103,17 +103,17 @@ pub(in crate::protocol) const ENOUGH: u32 = u32::MAX;
 
 impl Exchange {
     /// The receiver's: asks for the data.
-    pub fn ask(&self, generation: u32, wish: CopyRequest) {
-        let word = u64::from(wish.past_caches) << 31 | u64::from(wish.gate);
-        let (length, into) = wish.joint.unwrap_or((0, RegionToken::NONE));
+    pub fn ask(&self, generation: u32, request: CopyRequest) {
+        let word = u64::from(request.past_caches) << 31 | u64::from(request.gate);
+        let (length, into) = request.joint.unwrap_or((0, RegionToken::NONE));
         self.agreement.offer(length, into);
         self.taken.store(tagged(generation, 0), Ordering::Relaxed);
-        self.wish.store(u64::from(generation) << 32 | word, Ordering::Release);
+        self.request.store(u64::from(generation) << 32 | word, Ordering::Release);
     }
 
     /// What the receiver asked for, if it did.
-    pub fn wish(&self, generation: u32) -> Option<CopyRequest> {
-        let word = self.wish.load(Ordering::Acquire);
+    pub fn request(&self, generation: u32) -> Option<CopyRequest> {
+        let word = self.request.load(Ordering::Acquire);
         let asked = (word >> 32) as u32 == generation;
         asked.then(|| CopyRequest {
             gate: word as u32 & 0xff_ffff,

@@ -4,15 +4,15 @@ mod jointly;
 mod offered;
 mod piped;
 
-pub use jointly::Jointly;
-pub use offered::Offered;
-pub use piped::Piped;
+pub use jointly::JointReceive;
+pub use offered::OfferedReceive;
+pub use piped::PipedReceive;
 
 use super::Exchange;
 
 /// How far a transfer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum TransferProgress {
     /// Nothing has happened.
     Still,
     /// Some bytes have come.

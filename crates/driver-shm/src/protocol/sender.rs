@@ -15,10 +15,10 @@ use memory::Buffer;
 use queues::offer::Offer;
 
 use super::{Exchange, PIECE_BYTES, PIECES};
-use ahead::Ahead;
-use filling::Filling;
-use jointly::Jointly;
-use offered::Offered;
+use ahead::AheadSend;
+use filling::PoolFill;
+use jointly::JointSend;
+use offered::OfferedSend;
 use pool::Pool;
 
 /// A message of at most so many bytes is sent ahead, as long as there is room.
@@ -32,7 +32,7 @@ const _: () = assert!(AHEAD_BYTES_MAX.div_ceil(PIECE_BYTES) == 4);
 /// All that a process copies for others.
 #[derive(Debug, Default)]
 pub struct Sender {
-    errands: Vec<Errand>,
+    tasks: Vec<SendTask>,
     pool: Pool,
 }
 
@@ -76,14 +76,14 @@ pub enum Caches {
 
 /// The data of one message, and what is done for it.
 #[derive(Debug)]
-struct Errand {
-    message: Message,
-    job: Job,
+struct SendTask {
+    message: SendData,
+    kind: TaskKind,
 }
 
 /// The data of a message, which is declared as a region.
 #[derive(Debug)]
-struct Message {
+struct SendData {
     slot: usize,
     generation: u32,
     gate: GateId,
@@ -92,20 +92,20 @@ struct Message {
 
 /// What is done for a message.
 #[derive(Debug)]
-enum Job {
+enum TaskKind {
     /// Its data is sent ahead.
-    Ahead(Ahead),
+    Ahead(AheadSend),
     /// Its receiver takes it through the pool.
-    Piped(Filling),
+    Piped(PoolFill),
     /// Both copy it.
-    Jointly(Jointly),
+    Jointly(JointSend),
     /// Its receiver has offered the place for it, and may not yet know that it was announced.
-    Offered(Offered),
+    Offered(OfferedSend),
 }
 
-/// What came of one look at an errand.
+/// What came of one look at a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum TaskStep {
     /// Nothing.
     Still,
     /// Some was copied.
@@ -119,23 +119,23 @@ impl Sender {
     /// Whether nothing is to be done for anybody.
     #[inline]
     pub fn is_idle(&self) -> bool {
-        self.errands.is_empty()
+        self.tasks.is_empty()
     }
 
     /// Whether something waits for time to pass, so that [`serve`](Self::serve) must be told the
     /// time.
     pub fn needs_time(&self) -> bool {
-        self.errands.iter().any(|errand| matches!(errand.job, Job::Offered(_)))
+        self.tasks.iter().any(|task| matches!(task.kind, TaskKind::Offered(_)))
     }
 
     /// Whether something is to be done for the region in a slot.
     pub fn has(&self, slot: usize) -> bool {
-        self.errands.iter().any(|errand| errand.message.slot == slot)
+        self.tasks.iter().any(|task| task.message.slot == slot)
     }
 
     /// Forgets what is done for a slot whose region is revoked.
     pub fn forget(&mut self, slot: usize) {
-        self.errands.retain(|errand| errand.message.slot != slot);
+        self.tasks.retain(|task| task.message.slot != slot);
     }
 
     /// Sends the data of a message ahead, through a region that was declared for that and has the
@@ -150,10 +150,10 @@ impl Sender {
         when: When,
         exchange: &Exchange,
     ) {
-        let message = Message::new(gate, region, data);
+        let message = SendData::new(gate, region, data);
         exchange.set_ahead(message.generation);
-        let job = Job::Ahead(Ahead::new(token, offered, when));
-        self.errands.push(Errand { message, job });
+        let kind = TaskKind::Ahead(AheadSend::new(token, offered, when));
+        self.tasks.push(SendTask { message, kind });
     }
 
     /// Writes the data of an announced message to the place that the receiver has offered, unless
@@ -166,9 +166,9 @@ impl Sender {
         label: MessageLabel,
         now: Instant,
     ) {
-        let message = Message::new(gate, region, data);
-        let job = Job::Offered(Offered::new(token, label, now));
-        self.errands.push(Errand { message, job });
+        let message = SendData::new(gate, region, data);
+        let kind = TaskKind::Offered(OfferedSend::new(token, label, now));
+        self.tasks.push(SendTask { message, kind });
     }
 
     /// Takes calls, and copies what there is room for; returns whether anything was done. `sent` is
@@ -186,19 +186,19 @@ impl Sender {
             active = true;
         }
         let mut index = 0;
-        while let Some(Errand { message, job }) = self.errands.get_mut(index) {
+        while let Some(SendTask { message, kind }) = self.tasks.get_mut(index) {
             let gate = message.gate;
             if !world.is_connected(gate) {
-                self.errands.swap_remove(index);
+                self.tasks.swap_remove(index);
                 continue;
             }
-            let step = job.step(message, &mut self.pool, now, program, world);
-            if matches!(step, Step::Copied | Step::Over { copied: true, .. }) {
+            let step = kind.step(message, &mut self.pool, now, program, world);
+            if matches!(step, TaskStep::Copied | TaskStep::Over { copied: true, .. }) {
                 world.ring(gate);
             }
-            active |= step != Step::Still;
-            if let Step::Over { report, .. } = step {
-                self.errands.swap_remove(index);
+            active |= step != TaskStep::Still;
+            if let TaskStep::Over { report, .. } = step {
+                self.tasks.swap_remove(index);
                 report.into_iter().for_each(|token| sent(gate, token));
             } else {
                 index += 1;
@@ -211,47 +211,47 @@ impl Sender {
     fn answer(&mut self, slot: usize, world: &impl SenderWorld) {
         let Some((generation, data)) = world.region(slot) else { return };
         let exchange = world.exchange(slot);
-        let Some(wish) = exchange.wish(generation).filter(|_| !exchange.is_ahead(generation))
+        let Some(request) = exchange.request(generation).filter(|_| !exchange.is_ahead(generation))
         else {
             return;
         };
-        let gate = GateId(wish.gate);
+        let gate = GateId(request.gate);
         if !world.is_connected(gate) {
             return;
         }
-        let job = match wish.joint {
-            Some((length, into)) => Job::Jointly(Jointly::new(length, into)),
-            None if wish.past_caches => Job::Piped(Filling::new(Caches::Past)),
-            None => Job::Piped(Filling::new(Caches::Through)),
+        let kind = match request.joint {
+            Some((length, into)) => TaskKind::Jointly(JointSend::new(length, into)),
+            None if request.past_caches => TaskKind::Piped(PoolFill::new(Caches::Past)),
+            None => TaskKind::Piped(PoolFill::new(Caches::Through)),
         };
-        let message = Message { slot, generation, gate, data: data.clone() };
+        let message = SendData { slot, generation, gate, data: data.clone() };
         self.forget(slot);
-        self.errands.push(Errand { message, job });
+        self.tasks.push(SendTask { message, kind });
     }
 }
 
-impl Message {
+impl SendData {
     fn new(gate: GateId, region: RegionToken, data: &Buffer) -> Self {
         let (slot, generation) = (region.place as u32 as usize, (region.place >> 32) as u32);
         Self { slot, generation, gate, data: data.clone() }
     }
 }
 
-impl Job {
+impl TaskKind {
     fn step(
         &mut self,
-        message: &Message,
+        message: &SendData,
         pool: &mut Pool,
         now: Option<Instant>,
         program: ProgramState,
         world: &mut impl SenderWorld,
-    ) -> Step {
+    ) -> TaskStep {
         let computes = program == ProgramState::Computes;
         match self {
             Self::Ahead(ahead) => ahead.step(message, pool, program, world),
             Self::Piped(filling) => filling.step(message, pool, None, world),
             // The receiver copies itself, or another time this process does.
-            Self::Jointly(_) | Self::Offered(_) if computes => Step::Still,
+            Self::Jointly(_) | Self::Offered(_) if computes => TaskStep::Still,
             Self::Jointly(jointly) => jointly.step(message, world),
             Self::Offered(offered) => offered.step(message, now, world),
         }

@@ -3,11 +3,11 @@
 use std::time::Instant;
 
 use base::{GateId, RegionToken};
-use driver::{Access, Copying, Driver, Fetch, ProgramState, RegionError, Regions, Sink};
+use driver::{Copying, Driver, Fetch, ProgramState, RegionAccess, RegionError, Regions, Sink};
 
 use super::Shm;
-use crate::incoming::{Incoming, JointFetch, OfferedPlace, PipedFetch};
-use crate::protocol::Progress;
+use crate::incoming::{AssistedCopy, JointFetch, OfferedPlace, PipedFetch};
+use crate::protocol::TransferProgress;
 use crate::supply::place_of;
 
 /// While data comes and the program waits for it, the clock is read once in so many looks.
@@ -53,7 +53,7 @@ impl Shm {
         }
         let peer = self.peers[gate.0 as usize].as_mut().expect("the gate is connected");
         let piped = PipedFetch::begin(GateId(self.sender), fetch, copying, peer)?;
-        self.incoming.push(Incoming::Piped(piped));
+        self.incoming.push(AssistedCopy::Piped(piped));
         Ok(false)
     }
 
@@ -67,12 +67,12 @@ impl Shm {
 
     /// Begins to copy jointly.
     fn begin_joint(&mut self, fetch: &Fetch) -> Result<(), RegionError> {
-        let declared = self.own.declared.declare(&fetch.into, Access::ReadAndWrite, false);
+        let declared = self.own.declared.declare(&fetch.into, RegionAccess::ReadAndWrite, false);
         let into = declared.ok_or(RegionError::NotReadable)?;
         let peer = self.peers[fetch.gate.0 as usize].as_ref().expect("the gate is connected");
         match JointFetch::begin(GateId(self.sender), fetch, into, peer, self.program) {
             Ok(joint) => {
-                self.incoming.push(Incoming::Jointly(joint));
+                self.incoming.push(AssistedCopy::Jointly(joint));
                 Ok(())
             }
             Err(error) => self.revoke(into).and(Err(error)),
@@ -87,10 +87,10 @@ impl Shm {
         while let Some(incoming) = self.incoming.get_mut(index) {
             let progress = match self.peers.get_mut(incoming.gate().0 as usize) {
                 Some(Some(peer)) => incoming.advance(now, self.program, &self.own.segment, peer),
-                _ => Progress::Ended(false),
+                _ => TransferProgress::Ended(false),
             };
-            active |= progress != Progress::Still;
-            if matches!(progress, Progress::Still | Progress::Moved) {
+            active |= progress != TransferProgress::Still;
+            if matches!(progress, TransferProgress::Still | TransferProgress::Moved) {
                 index += 1;
             } else {
                 let incoming = self.incoming.remove(index);
@@ -108,22 +108,29 @@ impl Shm {
         reads_clock.then(Instant::now)
     }
 
-    fn end(&mut self, incoming: Incoming, progress: Progress, sink: &mut (impl Sink + ?Sized)) {
+    fn end(
+        &mut self,
+        incoming: AssistedCopy,
+        progress: TransferProgress,
+        sink: &mut (impl Sink + ?Sized),
+    ) {
         let token = incoming.token();
         // It waits for the sender, where that is still writing.
         let whole = match incoming {
-            Incoming::Jointly(JointFetch { into, .. })
-            | Incoming::Offered(OfferedPlace { into, .. }) => self.revoke(into).is_ok(),
-            Incoming::Piped(_) => true,
+            AssistedCopy::Jointly(JointFetch { into, .. })
+            | AssistedCopy::Offered(OfferedPlace { into, .. }) => self.revoke(into).is_ok(),
+            AssistedCopy::Piped(_) => true,
         };
         match (progress, incoming) {
-            (Progress::Written, _) => sink.written(token),
-            (_, Incoming::Offered(OfferedPlace { fetch, .. })) => {
+            (TransferProgress::Written, _) => sink.written(token),
+            (_, AssistedCopy::Offered(OfferedPlace { fetch, .. })) => {
                 if let Some((fetch, copying)) = fetch {
                     self.begin(fetch, copying, sink);
                 }
             }
-            (progress, _) => sink.fetched(token, progress == Progress::Ended(true) && whole),
+            (progress, _) => {
+                sink.fetched(token, progress == TransferProgress::Ended(true) && whole)
+            }
         }
     }
 }

@@ -4,14 +4,14 @@ use std::time::Instant;
 
 use base::{GateId, MessageLabel, RegionToken};
 use driver::{
-    Access, Announcement, Copying, Exposure, Fetch, ProgramState, ReceiveState, Regions,
+    Announcement, Copying, Exposure, Fetch, ProgramState, ReceiveState, RegionAccess, Regions,
     Rendezvous, Sink, When,
 };
 use memory::Buffer;
 
 use super::Shm;
-use crate::incoming::{Incoming, OfferedPlace};
-use crate::protocol::{AHEAD_BYTES_MAX, Offered};
+use crate::incoming::{AssistedCopy, OfferedPlace};
+use crate::protocol::{AHEAD_BYTES_MAX, OfferedReceive};
 use crate::segment::offer_place;
 
 /// Receives of so many bytes are worth offering to their senders.
@@ -60,8 +60,8 @@ impl Rendezvous for Shm {
         if !is_worth_it || !driver::Driver::reaches_memory_of(self, gate) {
             return false;
         }
-        let takes_same = |incoming: &Incoming| match incoming {
-            Incoming::Offered(other) => offer_place(other.flow) == offer_place(label.flow),
+        let takes_same = |incoming: &AssistedCopy| match incoming {
+            AssistedCopy::Offered(other) => offer_place(other.flow) == offer_place(label.flow),
             _ => false,
         };
         if let Some(place) = self.incoming.iter().position(takes_same) {
@@ -71,13 +71,13 @@ impl Rendezvous for Shm {
                 return false;
             }
         }
-        let declared = self.own.declared.declare(into, Access::ReadAndWrite, false);
+        let declared = self.own.declared.declare(into, RegionAccess::ReadAndWrite, false);
         let Some(region) = declared else { return false };
         let words = [region.place, region.secret];
         let turn = self.own.segment.offer(label.flow).open(label, into.len() as u64, words);
-        let (flow, into, fetch, state) = (label.flow, region, None, Offered::new(turn));
+        let (flow, into, fetch, state) = (label.flow, region, None, OfferedReceive::new(turn));
         let place = OfferedPlace { gate, token, flow, into, fetch, state };
-        self.incoming.push(Incoming::Offered(place));
+        self.incoming.push(AssistedCopy::Offered(place));
         true
     }
 
@@ -132,7 +132,7 @@ impl Shm {
             return None;
         }
         let region = match when {
-            When::Later => self.own.declared.declare(data, Access::Read, true)?,
+            When::Later => self.own.declared.declare(data, RegionAccess::Read, true)?,
             When::Now => self.own.declared.declare_ahead(data)?,
         };
         let label = label.filter(|_| data.len() >= OFFERED_BYTES_MIN);
@@ -144,7 +144,7 @@ impl Shm {
     /// Declares the data of a message that is about to be announced, which its receiver will fetch.
     #[inline]
     pub(super) fn declare_message(&mut self, buffer: &Buffer) -> Option<RegionToken> {
-        self.own.declared.declare(buffer, Access::Read, true)
+        self.own.declared.declare(buffer, RegionAccess::Read, true)
     }
 
     /// Ends the regions of data that was sent ahead and has arrived.
@@ -196,7 +196,7 @@ impl Shm {
     pub(super) fn find_offer(&mut self, token: u64) -> Option<(usize, &mut OfferedPlace)> {
         let mut all = self.incoming.iter_mut().enumerate();
         all.find_map(|(place, incoming)| match incoming {
-            Incoming::Offered(offered) if offered.token == token => Some((place, offered)),
+            AssistedCopy::Offered(offered) if offered.token == token => Some((place, offered)),
             _ => None,
         })
     }

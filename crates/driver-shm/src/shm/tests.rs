@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Barrier, Mutex};
 use std::time::{Duration, Instant};
 
-use driver::conformance::{self, Record};
+use driver::conformance::{self, RecordingSink};
 use driver::{Announcement, Exposure, When};
 
 use crate::protocol::AHEAD_BYTES_MAX;
@@ -74,11 +74,11 @@ fn fetch(pair: &mut (Shm, Shm), there: &Buffer, into: &Buffer, how: (Copying, bo
     let (into, length) = (into.clone(), into.len());
     let fetch = Fetch { gate: GateId(1), region, length, into, token: 5 };
     one.fetch_by(fetch, how.0);
-    let (mut sink, mut rounds) = (Record::default(), 0);
+    let (mut sink, mut rounds) = (RecordingSink::default(), 0);
     while sink.fetched.is_empty() {
         one.poll(&mut sink);
         if how.1 {
-            two.poll(&mut Record::default());
+            two.poll(&mut RecordingSink::default());
         }
         rounds += 1;
         assert!(rounds < 10_000_000, "the fetch never ends");
@@ -104,11 +104,11 @@ fn who_is_patient_leaves_the_copying_to_a_sender_that_waits() {
         let gate = GateId(1);
         let fetch = Fetch { gate, region, length: BYTES, into: into.clone(), token: 5 };
         one.fetch_by(fetch, Copying::Jointly);
-        let (mut sink, mut first) = (Record::default(), [1; BYTES]);
+        let (mut sink, mut first) = (RecordingSink::default(), [1; BYTES]);
         one.poll(&mut sink);
         into.read(0, &mut first);
         while sink.fetched.is_empty() {
-            two.poll(&mut Record::default());
+            two.poll(&mut RecordingSink::default());
             one.poll(&mut sink);
         }
         two.revoke(region).unwrap();
@@ -170,7 +170,7 @@ fn what_is_sent_ahead_needs_its_sender_no_more() {
         while let Some(region) = send_ahead(&mut two, &there, regions.len() as u64, When::Now) {
             let number = regions.len() as u8;
             there.write(0, &vec![number; length]);
-            let mut sink = Record::default();
+            let mut sink = RecordingSink::default();
             while sink.sent.is_empty() {
                 two.poll(&mut sink);
             }
@@ -185,7 +185,7 @@ fn what_is_sent_ahead_needs_its_sender_no_more() {
             let (gate, token) = (GateId(1), number as u64);
             let fetch = Fetch { gate, region, length, into: into.clone(), token };
             one.fetch_by(fetch, Copying::Piped);
-            let mut sink = Record::default();
+            let mut sink = RecordingSink::default();
             while sink.fetched.is_empty() {
                 one.poll(&mut sink);
             }
@@ -215,7 +215,7 @@ fn what_is_sent_ahead_later_is_read_by_who_waits() {
         let copying = [Copying::Piped, Copying::Jointly, Copying::Once][round as usize / 12 % 3];
         let fetch = Fetch { gate, region, length, into: into.clone(), token };
         one.fetch_by(fetch, copying);
-        let (mut sent, mut fetched) = (Record::default(), Record::default());
+        let (mut sent, mut fetched) = (RecordingSink::default(), RecordingSink::default());
         // The sender comes first, at about the same time, or late.
         let looks = [0, 40, 2000, usize::MAX][round as usize % 4];
         (0..looks).take_while(|_| fetched.fetched.is_empty() && !one.poll(&mut fetched)).count();
@@ -249,7 +249,7 @@ fn a_fetch_of_more_than_there_is_fails() {
 fn without_single_copy_regions_are_not_reached() {
     let (mut one, mut two) = pair(false);
     let memory = Buffer::zeroed(8);
-    let region = two.declare(&memory, Access::ReadAndWrite).unwrap();
+    let region = two.declare(&memory, RegionAccess::ReadAndWrite).unwrap();
     let refused = one.read_region(GateId(1), region, 0, 8, &memory, 0).unwrap_err();
     assert!(refused.to_string().contains("process_vm_readv"), "{refused}");
     let refused = one.read_region(GateId(5), region, 0, 8, &memory, 0).unwrap_err();
@@ -265,7 +265,7 @@ fn what_is_read_while_it_is_revoked_is_not_believed() {
         for round in 0..2000_u32 {
             // While the region is declared it holds ones only.
             there.write(0, &[1; LENGTH]);
-            let token = one.declare(&there, Access::Read).unwrap();
+            let token = one.declare(&there, RegionAccess::Read).unwrap();
             *tokens.lock().unwrap() = vec![token];
             (0..round % 7 * 1000).for_each(|_| std::hint::spin_loop());
             one.revoke(token).unwrap();
@@ -316,7 +316,7 @@ fn nothing_is_written_after_a_revocation() {
     let declare = |mut two: Shm| {
         let there = Buffer::zeroed(LENGTH);
         for round in 0..2000_u32 {
-            let token = two.declare(&there, Access::ReadAndWrite).unwrap();
+            let token = two.declare(&there, RegionAccess::ReadAndWrite).unwrap();
             *current.lock().unwrap() = Some(token);
             (0..round % 7 * 1000).for_each(|_| std::hint::spin_loop());
             two.revoke(token).unwrap();
@@ -430,10 +430,10 @@ fn a_sender_that_sleeps_is_rung_when_pieces_are_taken() {
     let (there, into) = (Buffer::zeroed(BYTES), Buffer::zeroed(BYTES));
     let region = two.declare_message(&there).unwrap();
     one.fetch_by(Fetch { gate: GateId(1), region, length: BYTES, into, token: 5 }, Copying::Piped);
-    let mut sink = Record::default();
+    let mut sink = RecordingSink::default();
     one.poll(&mut sink);
     // As many pieces are filled as may be.
-    while two.poll(&mut Record::default()) {}
+    while two.poll(&mut RecordingSink::default()) {}
     let bell = two.doorbell(Vec::new()).unwrap().unwrap();
     let ticket = bell.arm();
     assert!(one.poll(&mut sink), "some are taken");
@@ -454,10 +454,10 @@ fn what_the_sender_could_not_write_is_not_believed() {
     one.set_program_state(ProgramState::Computes);
     let fetch = Fetch { gate: GateId(1), region, length: BYTES, into, token: 5 };
     one.fetch_by(fetch, Copying::Jointly);
-    let mut sink = Record::default();
+    let mut sink = RecordingSink::default();
     one.poll(&mut sink);
     two.peers[0].as_mut().unwrap().reachable = false;
-    assert!(two.poll(&mut Record::default()), "it tries to write a piece");
+    assert!(two.poll(&mut RecordingSink::default()), "it tries to write a piece");
     one.set_program_state(ProgramState::Waits);
     while sink.fetched.is_empty() {
         one.poll(&mut sink);

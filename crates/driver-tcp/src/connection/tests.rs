@@ -4,12 +4,12 @@ use std::io::ErrorKind;
 
 use base::{GateId, RailId};
 use driver::conformance::memory;
-use driver::{DriverError, Label, Part, Place, Sink};
+use driver::{DriverError, Label, Part, PartPlace, Sink};
 use memory::Buffer;
 
 use super::*;
 use crate::faulty::{Faulty, pair};
-use crate::frame::Kind;
+use crate::frame::FrameKind;
 
 mod seeds;
 
@@ -41,15 +41,15 @@ impl Sink for Events {
         self.seen.push(Event::Packet(bytes.to_vec()));
     }
 
-    fn part(&mut self, _gate: GateId, _rail: usize, label: &Label, length: usize) -> Place {
+    fn part(&mut self, _gate: GateId, _rail: usize, label: &Label, length: usize) -> PartPlace {
         let block = if label[0] == SCATTERED { 8 } else { 0 };
         if label[0] == NOWHERE {
-            return Place::Nowhere;
+            return PartPlace::Nowhere;
         }
         let buffer = memory(length, block);
         self.arriving = Some(buffer.clone());
         let instead_of = (label[0] == INSTEAD).then_some(RailId(OTHER_RAIL as u8));
-        Place::At { buffer, offset: 0, instead_of }
+        PartPlace::At { buffer, offset: 0, instead_of }
     }
 
     fn part_arrived(&mut self, _gate: GateId, _rail: usize, label: &Label, length: usize) {
@@ -73,7 +73,7 @@ fn pattern(length: usize, seed: u8) -> Vec<u8> {
 /// A frame as it is sent, and what its receiver tells of it.
 fn packet(length: usize) -> (Vec<u8>, Vec<Event>) {
     let data = pattern(length, 7);
-    ([&frame::head(Kind::Packet, length)[..], &data].concat(), vec![Event::Packet(data)])
+    ([&frame::head(FrameKind::Packet, length)[..], &data].concat(), vec![Event::Packet(data)])
 }
 
 fn part(kind: u8, length: usize) -> (Vec<u8>, Vec<Event>) {
@@ -91,19 +91,19 @@ fn part(kind: u8, length: usize) -> (Vec<u8>, Vec<Event>) {
 }
 
 fn goodbye() -> (Vec<u8>, Vec<Event>) {
-    (frame::head(Kind::Goodbye, 0).to_vec(), vec![])
+    (frame::head(FrameKind::Goodbye, 0).to_vec(), vec![])
 }
 
 /// Reads until nothing is left, and no longer: what a connection does not tell then, it never
 /// tells.
-fn read_all(connection: &mut Connection<Faulty>) -> Vec<Event> {
+fn read_all(connection: &mut TcpConnection<Faulty>) -> Vec<Event> {
     let (mut inbox, mut events) = (vec![0; INBOX_BYTES], Events::default());
     loop {
         match connection.receive(&mut inbox, &mut events) {
-            Ok(Heard::Instead(other)) => events.seen.push(Event::Instead(other)),
-            Ok(Heard::Something) => {}
-            Ok(Heard::Nothing) if connection.stream.has_more() => {}
-            Ok(Heard::Nothing) => return events.seen,
+            Ok(ReadOutcome::Instead(other)) => events.seen.push(Event::Instead(other)),
+            Ok(ReadOutcome::Something) => {}
+            Ok(ReadOutcome::Nothing) if connection.stream.has_more() => {}
+            Ok(ReadOutcome::Nothing) => return events.seen,
             Err(error) => {
                 events.seen.push(Event::Ended(error.kind()));
                 return events.seen;
@@ -117,7 +117,7 @@ fn told_of(bytes: &[u8], pieces: &[usize]) -> (Vec<Event>, bool) {
     let (near, far) = pair(usize::MAX);
     assert_eq!(near.write(bytes).unwrap(), bytes.len());
     far.deliver_in_pieces(pieces);
-    let mut connection = Connection::new(far, GateId(0), 0);
+    let mut connection = TcpConnection::new(far, GateId(0), 0);
     let events = read_all(&mut connection);
     (events, connection.departed)
 }
@@ -199,7 +199,7 @@ fn what_came_before_the_end_of_a_stream_is_told() {
         let (near, far) = pair(usize::MAX);
         near.write(&bytes[..length]).unwrap();
         drop(near);
-        let mut events = read_all(&mut Connection::new(far, GateId(0), 0));
+        let mut events = read_all(&mut TcpConnection::new(far, GateId(0), 0));
         assert_eq!(events.pop(), Some(Event::Ended(ErrorKind::UnexpectedEof)));
         assert_eq!(events, expected[..events.len()], "after {length} bytes");
     }
@@ -208,7 +208,7 @@ fn what_came_before_the_end_of_a_stream_is_told() {
 #[test]
 fn the_backlog_counts_what_waits_in_this_process() {
     let (near, far) = pair(10_000);
-    let mut connection = Connection::new(near, GateId(1), 0);
+    let mut connection = TcpConnection::new(near, GateId(1), 0);
     let frame = packet(50_000).0;
     connection.post(&frame).unwrap();
     assert!(connection.is_stuck());
@@ -224,7 +224,7 @@ fn the_backlog_counts_what_waits_in_this_process() {
 #[test]
 fn the_backlog_of_short_packets_is_not_asked_for() {
     let (near, _far) = pair(10_000);
-    let mut connection = Connection::new(near, GateId(1), 0);
+    let mut connection = TcpConnection::new(near, GateId(1), 0);
     connection.post(&packet(100).0).unwrap();
     assert_eq!(connection.backlog(), 0);
 }

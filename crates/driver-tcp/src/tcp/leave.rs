@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use driver::{Driver, Sink};
 
-use super::{Tcp, Watched};
-use crate::connection::Connection;
-use crate::frame::{self, Kind};
+use super::{Tcp, WatchedSocket};
+use crate::connection::TcpConnection;
+use crate::frame::{self, FrameKind};
 
 /// How often a process that has taken leave looks whether the others' machines have what it sent.
 const DELIVERY_PERIOD: Duration = Duration::from_millis(1);
@@ -22,9 +22,9 @@ impl Tcp {
         while !self.is_flushed() && Instant::now() < deadline {
             self.poll(sink);
         }
-        let goodbye = frame::head(Kind::Goodbye, 0);
+        let goodbye = frame::head(FrameKind::Goodbye, 0);
         for (slot, socket) in self.sockets.iter_mut().enumerate() {
-            if let Some(Watched::Connection(connection)) = socket {
+            if let Some(WatchedSocket::Connection(connection)) = socket {
                 // Whoever has gone does not need to hear it.
                 let _ = connection.post(&goodbye);
                 self.posted.push(slot);
@@ -41,9 +41,9 @@ impl Tcp {
         }
     }
 
-    fn all(&self, is_so: impl Fn(&Connection) -> bool) -> bool {
+    fn all(&self, is_so: impl Fn(&TcpConnection) -> bool) -> bool {
         self.sockets.iter().flatten().all(|socket| match socket {
-            Watched::Connection(connection) => is_so(connection),
+            WatchedSocket::Connection(connection) => is_so(connection),
             _ => true,
         })
     }

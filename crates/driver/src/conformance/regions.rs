@@ -3,19 +3,19 @@
 use std::sync::Arc;
 
 use base::{GateId, RegionToken};
-use memory::{Buffer, Layout, Memory, Segment};
+use memory::{AddressRange, Buffer, Layout, Segment};
 
 use super::pattern;
-use crate::{Access, RegionError, Regions};
+use crate::{RegionAccess, RegionError, Regions};
 
 /// Blocks with gaps as long between them.
 #[derive(Debug)]
-struct Blocks {
+struct SpacedBlocks {
     bytes: usize,
     blocks: usize,
 }
 
-impl Layout for Blocks {
+impl Layout for SpacedBlocks {
     fn size(&self) -> usize {
         self.bytes * self.blocks
     }
@@ -47,7 +47,7 @@ impl Layout for Blocks {
         }
     }
 
-    fn pack(&self, memory: &Memory, count: usize, offset: usize, out: &mut [u8]) {
+    fn pack(&self, memory: &AddressRange, count: usize, offset: usize, out: &mut [u8]) {
         let (mut done, length) = (0, out.len());
         self.segments(count, offset, length, &mut |segment| {
             memory.read(segment.displacement, &mut out[done..done + segment.length]);
@@ -56,7 +56,7 @@ impl Layout for Blocks {
         });
     }
 
-    fn unpack(&self, memory: &Memory, count: usize, offset: usize, data: &[u8]) {
+    fn unpack(&self, memory: &AddressRange, count: usize, offset: usize, data: &[u8]) {
         let mut done = 0;
         self.segments(count, offset, data.len(), &mut |segment| {
             memory.write(segment.displacement, &data[done..done + segment.length]);
@@ -75,7 +75,7 @@ pub fn memory(length: usize, block: usize) -> Buffer {
         return Buffer::zeroed(length);
     }
     assert_eq!(length % block, 0, "whole blocks");
-    let layout = Arc::new(Blocks { bytes: block, blocks: length / block });
+    let layout = Arc::new(SpacedBlocks { bytes: block, blocks: length / block });
     Buffer::zeroed(2 * length).laid_out_part(0, layout, 1)
 }
 
@@ -109,7 +109,8 @@ fn parts_of_a_region(
 ) {
     let mut expected = pattern(3, there.len());
     there.write(0, &expected);
-    let token = owner.declare(&there, Access::ReadAndWrite).expect("there is room for a region");
+    let token =
+        owner.declare(&there, RegionAccess::ReadAndWrite).expect("there is room for a region");
     for (offset, length, at) in [
         (0, 96_000, 0),
         (96_000, 96_000, 0),
@@ -135,7 +136,7 @@ fn parts_of_a_region(
 
 fn what_is_refused(owner: &mut dyn Regions, user: &mut dyn Regions, gate: GateId) {
     let (there, here) = (memory(1000, 0), memory(4000, 0));
-    let token = owner.declare(&there, Access::Read).expect("there is room for a region");
+    let token = owner.declare(&there, RegionAccess::Read).expect("there is room for a region");
     let mut read = |token, offset, length| user.read_region(gate, token, offset, length, &here, 0);
     assert_eq!(read(token, 0, 1000), Ok(()));
     let outside = |end| Err(RegionError::OutOfRange { end, length: 1000 });
@@ -156,7 +157,8 @@ fn what_is_refused(owner: &mut dyn Regions, user: &mut dyn Regions, gate: GateId
     assert_eq!(owner.revoke(token), Ok(()));
     assert_eq!(owner.revoke(token), Err(RegionError::Unknown));
     // The place is used again, and the token does not reach what is there now.
-    let other = owner.declare(&there, Access::ReadAndWrite).expect("there is room for a region");
+    let other =
+        owner.declare(&there, RegionAccess::ReadAndWrite).expect("there is room for a region");
     let stale = user.read_region(gate, token, 0, 1, &here, 0);
     assert_eq!(stale, Err(RegionError::Unknown));
     assert_eq!(user.write_region(gate, token, 0, 1, &here, 0), Err(RegionError::Unknown));
@@ -170,7 +172,7 @@ fn many_regions(owner: &mut dyn Regions, user: &mut dyn Regions, gate: GateId) {
         let mut regions = Vec::new();
         while regions.len() < 100_000 {
             let there = memory(8, 0);
-            let Some(token) = owner.declare(&there, Access::Read) else { break };
+            let Some(token) = owner.declare(&there, RegionAccess::Read) else { break };
             there.write(0, &(regions.len() as u64).to_le_bytes());
             regions.push(token);
         }

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use base::RailProfile;
-use driver::conformance::Record;
-use driver::{Label, Place, Reach};
+use driver::conformance::RecordingSink;
+use driver::{Label, PartPlace, PeerReach};
 use memory::Buffer;
 
 use super::*;
@@ -39,13 +39,13 @@ impl Driver for Fake {
         "fake".into()
     }
 
-    fn connect(&mut self, _gate: GateId) -> Result<Reach, DriverError> {
+    fn connect(&mut self, _gate: GateId) -> Result<PeerReach, DriverError> {
         let log = self.log.lock().unwrap();
         if log.refuses {
             return Err(DriverError { message: "it is refused".into() });
         }
         let rails = if log.has_finished { Vec::new() } else { vec![0] };
-        Ok(Reach { rails, fetches: false })
+        Ok(PeerReach { rails, fetches: false })
     }
 
     fn has_room(&self, _gate: GateId, _rail: usize) -> bool {
@@ -63,8 +63,8 @@ impl Driver for Fake {
         let mut log = self.log.lock().unwrap();
         let Some(label) = log.parts.pop_front() else { return false };
         let place = match sink.part(GateId(1), 0, &label, 8) {
-            Place::At { instead_of, .. } => (true, instead_of),
-            Place::Nowhere => (false, None),
+            PartPlace::At { instead_of, .. } => (true, instead_of),
+            PartPlace::Nowhere => (false, None),
         };
         log.places.push(place);
         true
@@ -76,16 +76,16 @@ impl Driver for Fake {
 }
 
 /// A sink for which each part was arriving on the rail that its label names.
-struct Superseding(Record);
+struct Superseding(RecordingSink);
 
 impl Sink for Superseding {
     fn packet(&mut self, gate: GateId, rail: usize, bytes: &[u8]) {
         self.0.packet(gate, rail, bytes);
     }
 
-    fn part(&mut self, _gate: GateId, _rail: usize, label: &Label, length: usize) -> Place {
+    fn part(&mut self, _gate: GateId, _rail: usize, label: &Label, length: usize) -> PartPlace {
         let buffer = Buffer::zeroed(length);
-        Place::At { buffer, offset: 0, instead_of: Some(RailId(label[0])) }
+        PartPlace::At { buffer, offset: 0, instead_of: Some(RailId(label[0])) }
     }
 
     fn part_arrived(&mut self, _: GateId, _: usize, _: &Label, _: usize) {}
@@ -113,7 +113,7 @@ fn rails() -> (Rails, [Arc<Mutex<Log>>; 2]) {
     for (number, log) in logs.iter().enumerate() {
         let profile = RailProfile { name: format!("fake:{number}"), ..rails.profiles()[0].clone() };
         let driver = Box::new(Fake { profile: [profile], log: Arc::clone(log) });
-        rails.networks.push(Network { name: "fake", first: NETWORK_RAILS + number, driver });
+        rails.networks.push(NetworkRails { name: "fake", first: NETWORK_RAILS + number, driver });
     }
     (rails, logs)
 }
@@ -122,7 +122,7 @@ fn rails() -> (Rails, [Arc<Mutex<Log>>; 2]) {
 fn several_networks_lead_to_the_same_peer() {
     let (mut rails, logs) = rails();
     let connection = rails.connect(GateId(1)).unwrap();
-    assert_eq!(connection, Connection { rails: vec![RailId(2), RailId(3)], fetches: false });
+    assert_eq!(connection, PeerConnection { rails: vec![RailId(2), RailId(3)], fetches: false });
     for (length, rail) in [(5, RailId(3)), (6, RailId(2)), (7, RailId(3))] {
         assert!(rails.push(GateId(1), rail, length, |_| ()));
     }
@@ -145,7 +145,7 @@ fn a_peer_that_has_finished_is_no_failure() {
 #[test]
 fn a_part_that_comes_over_another_network_ends_the_rail_on_which_it_was_arriving() {
     let (mut rails, logs) = rails();
-    let mut sink = Superseding(Record::default());
+    let mut sink = Superseding(RecordingSink::default());
     // On its own rail, as the network itself deals with.
     logs[1].lock().unwrap().parts.push_back([3; 24]);
     rails.poll(&mut sink);

@@ -14,7 +14,7 @@ fn occupied() -> Request {
     request
 }
 
-fn sending(mode: Mode, then: impl FnOnce(&mut Request)) -> Request {
+fn sending(mode: SendCompletion, then: impl FnOnce(&mut Request)) -> Request {
     let mut request = occupied();
     request.queue(1, 0, mode);
     then(&mut request);
@@ -29,8 +29,8 @@ fn receiving(then: impl FnOnce(&mut Request)) -> Request {
 }
 
 /// What comes before a state, in which it does not matter where events lead.
-fn go(step: Step) {
-    let (Step::Underway | Step::Complete) = step;
+fn go(step: Transition) {
+    let (Transition::Underway | Transition::Complete) = step;
 }
 
 fn announced(send: &mut Request) {
@@ -62,7 +62,7 @@ fn states() -> Vec<(&'static str, Request)> {
 }
 
 fn waiting_sends() -> [(&'static str, Request); 8] {
-    use Mode::{Standard, Synchronous};
+    use SendCompletion::{Standard, Synchronous};
     let taken_ahead = |send: &mut Request| {
         send.expose_ahead(REGION);
         go(send.taken().unwrap().0);
@@ -93,7 +93,7 @@ fn announced_sends() -> [(&'static str, Request); 5] {
         announced(send);
     };
     let announce = |expose: fn(&mut Request), then: fn(&mut Request)| {
-        sending(Mode::Standard, |send| {
+        sending(SendCompletion::Standard, |send| {
             expose(send);
             then(send);
         })
@@ -109,13 +109,13 @@ fn announced_sends() -> [(&'static str, Request); 5] {
 
 fn streaming_sends() -> [(&'static str, Request); 3] {
     let with_part = |length| {
-        sending(Mode::Standard, |send| {
+        sending(SendCompletion::Standard, |send| {
             streaming(send);
             send.part_begun(length);
         })
     };
     [
-        ("Streaming", sending(Mode::Standard, streaming)),
+        ("Streaming", sending(SendCompletion::Standard, streaming)),
         ("Streaming, a part underway", with_part(BYTES / 2)),
         ("Streaming, the last part underway", with_part(BYTES)),
     ]
@@ -139,7 +139,7 @@ fn complete() -> [(&'static str, Request); 3] {
         |receive: &mut Request| receive.take_whole(GateId(1), 1, 1, &[0; 2 * BYTES as usize]);
     let cancelled = |receive: &mut Request| assert_eq!(receive.cancel(), Cancellation::Done);
     [
-        ("Complete", sending(Mode::Standard, |send| go(send.sent()))),
+        ("Complete", sending(SendCompletion::Standard, |send| go(send.sent()))),
         ("Complete, truncated", receiving(truncated)),
         ("Complete, cancelled", receiving(cancelled)),
     ]
@@ -203,11 +203,11 @@ const EVENTS: [(&str, Event); 17] = [
     }),
 ];
 
-fn name(state: &State) -> String {
+fn name(state: &RequestState) -> String {
     let debug = format!("{state:?}");
     let end = debug.find([' ', '(']).unwrap_or(debug.len());
     match state {
-        State::Complete(ending) => format!("Complete:{ending:?}").replace(' ', ""),
+        RequestState::Complete(ending) => format!("Complete:{ending:?}").replace(' ', ""),
         _ => debug[..end].into(),
     }
 }

@@ -1,10 +1,10 @@
 //! `auto`: whichever of the others is predicted to be done first.
 
 use super::aggregate::AS_SUBMITTED;
-use super::packing::Packing;
-use super::prediction::{Candidate, Sight};
+use super::packing::PacketPacking;
+use super::prediction::{Candidate, OldestChunks};
 use super::split::ON_ALL_RAILS;
-use super::{Direct, LOOKAHEAD, Plan, Priority, RailView, Strategy, Window};
+use super::{ChunkWindow, Direct, LOOKAHEAD, PacketPlan, Priority, RailView, Strategy};
 
 /// Predicts from the models of the rails how long what waits would take under several strategies,
 /// and plans as the best of them does. Where there is nothing to choose it predicts nothing: if not
@@ -18,7 +18,7 @@ pub struct Auto;
 const PREDICTION_NS: u64 = 1000;
 
 /// Small chunks and control records before larger ones.
-const SMALL_FIRST: Packing = Packing { small_first: true, split: false };
+const SMALL_FIRST: PacketPacking = PacketPacking { small_first: true, split: false };
 
 impl Strategy for Auto {
     fn name(&self) -> &'static str {
@@ -26,7 +26,13 @@ impl Strategy for Auto {
     }
 
     #[inline]
-    fn plan(&self, window: &dyn Window, rails: &[RailView<'_>], rail: usize, plan: &mut Plan) {
+    fn plan(
+        &self,
+        window: &dyn ChunkWindow,
+        rails: &[RailView<'_>],
+        rail: usize,
+        plan: &mut PacketPlan,
+    ) {
         let count = window.len();
         if count <= 1 {
             return ON_ALL_RAILS.plan(window, rails, rail, plan);
@@ -43,9 +49,9 @@ impl Strategy for Auto {
 
 /// Predicts, and plans as the best does; `plan` holds what goes as submitted.
 #[cold]
-fn choose(window: &dyn Window, rails: &[RailView<'_>], rail: usize, plan: &mut Plan) {
-    let sight = Sight::new(window, rails);
-    if sight.has_urgent() {
+fn choose(window: &dyn ChunkWindow, rails: &[RailView<'_>], rail: usize, plan: &mut PacketPlan) {
+    let oldest = OldestChunks::new(window, rails);
+    if oldest.has_urgent() {
         plan.clear();
         return Priority.plan(window, rails, rail, plan);
     }
@@ -56,8 +62,8 @@ fn choose(window: &dyn Window, rails: &[RailView<'_>], rail: usize, plan: &mut P
         &|window, rails, rail, plan| SMALL_FIRST.plan(window, rails, rail, plan);
     let split: Candidate<'_> =
         &|window, rails, rail, plan| ON_ALL_RAILS.plan(window, rails, rail, plan);
-    let divides = rails.len() > 1 && sight.has_large();
-    if !sight.is_mixed(rails[rail].model) {
+    let divides = rails.len() > 1 && oldest.has_large();
+    if !oldest.is_mixed(rails[rail].model) {
         // No order is better than another one.
         if divides {
             plan.clear();
@@ -69,7 +75,7 @@ fn choose(window: &dyn Window, rails: &[RailView<'_>], rail: usize, plan: &mut P
     let candidates = [divides.then_some(split), Some(submitted), Some(small), Some(direct)];
     let (mut best, mut least) = (submitted, u64::MAX);
     for candidate in candidates.into_iter().flatten() {
-        let judgement = sight.predict(candidate, rails, rail, least, plan);
+        let judgement = oldest.predict(candidate, rails, rail, least, plan);
         if judgement < least {
             (best, least) = (candidate, judgement);
         }

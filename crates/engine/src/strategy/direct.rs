@@ -1,7 +1,7 @@
 //! `direct`: each chunk a packet, in the order of submission.
 
 use super::packing::LeftBehind;
-use super::{Entry, Plan, RailView, Strategy, Window};
+use super::{ChunkWindow, PacketPlan, PlannedChunk, RailView, Strategy};
 use crate::tactic;
 
 /// Sends each chunk in a packet of its own, on the rail that delivers it first. Large messages go
@@ -14,7 +14,13 @@ impl Strategy for Direct {
         "direct"
     }
 
-    fn plan(&self, window: &dyn Window, rails: &[RailView<'_>], rail: usize, plan: &mut Plan) {
+    fn plan(
+        &self,
+        window: &dyn ChunkWindow,
+        rails: &[RailView<'_>],
+        rail: usize,
+        plan: &mut PacketPlan,
+    ) {
         let view = &rails[rail];
         let mut left = LeftBehind::new();
         for index in 0..window.len() {
@@ -23,7 +29,7 @@ impl Strategy for Direct {
                 if tactic::is_fastest(&offer, rails, rail) {
                     if view.profile.bulk {
                         let payload = offer.payload.min(tactic::part_bytes_max(view.model));
-                        plan.part = Some(Entry { index, payload });
+                        plan.part = Some(PlannedChunk { index, payload });
                     } else {
                         plan.add(index, offer, view.packet_bytes_max);
                     }

@@ -1,11 +1,11 @@
 //! What the strategies that gather chunks have in common: the walk through the outbox.
 
-use super::{Entry, LOOKAHEAD, Offer, Plan, RailView, Window};
+use super::{ChunkView, ChunkWindow, LOOKAHEAD, PacketPlan, PlannedChunk, RailView};
 use crate::tactic;
 
 /// How chunks are gathered into packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Packing {
+pub(super) struct PacketPacking {
     /// Whether small chunks go before larger ones that were submitted earlier.
     pub small_first: bool,
     /// Whether large messages are divided between the rails.
@@ -15,14 +15,14 @@ pub(super) struct Packing {
 /// A chunk that so many packets have overtaken is not overtaken any more.
 const OVERTAKEN_MAX: u8 = 8;
 
-impl Packing {
+impl PacketPacking {
     /// Fills `plan` with what `rails[rail]` shall carry next: a packet, or if there is none, a part.
     pub(super) fn plan(
         self,
-        window: &dyn Window,
+        window: &dyn ChunkWindow,
         rails: &[RailView<'_>],
         rail: usize,
-        plan: &mut Plan,
+        plan: &mut PacketPlan,
     ) {
         if !self.small_first || self.pack(window, rails, rail, true, plan) {
             self.pack(window, rails, rail, false, plan);
@@ -36,11 +36,11 @@ impl Packing {
     /// it is worth to try without that.
     fn pack(
         self,
-        window: &dyn Window,
+        window: &dyn ChunkWindow,
         rails: &[RailView<'_>],
         rail: usize,
         small: bool,
-        plan: &mut Plan,
+        plan: &mut PacketPlan,
     ) -> bool {
         let view = &rails[rail];
         let mut left = LeftBehind::new();
@@ -79,7 +79,7 @@ impl Packing {
     }
 
     /// Whether a rail is the one for a chunk that goes in packets.
-    fn carries(self, offer: &Offer, rails: &[RailView<'_>], rail: usize) -> bool {
+    fn carries(self, offer: &ChunkView, rails: &[RailView<'_>], rail: usize) -> bool {
         if offer.divisible && rails.len() > 1 {
             return self.part_of(offer, rails, rail) > 0;
         }
@@ -87,19 +87,24 @@ impl Packing {
     }
 
     /// The next part of the oldest large message to which a rail shall contribute.
-    fn part(self, window: &dyn Window, rails: &[RailView<'_>], rail: usize) -> Option<Entry> {
+    fn part(
+        self,
+        window: &dyn ChunkWindow,
+        rails: &[RailView<'_>],
+        rail: usize,
+    ) -> Option<PlannedChunk> {
         if !rails[rail].profile.bulk {
             return None;
         }
         (0..window.len().min(LOOKAHEAD)).find_map(|index| {
             let offer = window.offer(index);
             let payload = if offer.divisible { self.part_of(&offer, rails, rail) } else { 0 };
-            (payload > 0).then_some(Entry { index, payload })
+            (payload > 0).then_some(PlannedChunk { index, payload })
         })
     }
 
     /// How much of a large message a rail shall carry next.
-    fn part_of(self, offer: &Offer, rails: &[RailView<'_>], rail: usize) -> usize {
+    fn part_of(self, offer: &ChunkView, rails: &[RailView<'_>], rail: usize) -> usize {
         if self.split {
             tactic::next_part(offer, rails, rail)
         } else if tactic::is_fastest(offer, rails, rail) {
@@ -125,7 +130,7 @@ impl LeftBehind {
 
     /// Notes that a chunk stays behind; false: there are so many that the walk ends.
     #[inline]
-    pub(super) fn leave(&mut self, offer: &Offer) -> bool {
+    pub(super) fn leave(&mut self, offer: &ChunkView) -> bool {
         self.chunks += 1;
         if let Some(flow) = offer.flow
             && !self.holds(offer)
@@ -139,7 +144,7 @@ impl LeftBehind {
 
     /// Whether a chunk must stay behind.
     #[inline]
-    pub(super) fn holds(&self, offer: &Offer) -> bool {
+    pub(super) fn holds(&self, offer: &ChunkView) -> bool {
         self.known > 0 && offer.flow.is_some_and(|flow| self.flows[..self.known].contains(&flow))
     }
 }

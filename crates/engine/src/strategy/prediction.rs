@@ -7,7 +7,7 @@
 
 use base::limits::RAILS_MAX;
 
-use super::{Offer, Plan, RailView, Window};
+use super::{ChunkView, ChunkWindow, PacketPlan, RailView};
 use crate::model::RailModel;
 use crate::tactic;
 
@@ -15,13 +15,14 @@ use crate::tactic;
 pub(super) const SEEN_MAX: usize = 16;
 
 /// The chunks that a prediction is made for: the oldest of an outbox, as they are offered.
-pub(super) struct Sight {
-    offers: [Offer; SEEN_MAX],
+pub(super) struct OldestChunks {
+    offers: [ChunkView; SEEN_MAX],
     count: usize,
 }
 
 /// A way to plan that is to be judged.
-pub(super) type Candidate<'a> = &'a dyn Fn(&dyn Window, &[RailView<'_>], usize, &mut Plan);
+pub(super) type Candidate<'a> =
+    &'a dyn Fn(&dyn ChunkWindow, &[RailView<'_>], usize, &mut PacketPlan);
 
 /// So many plans are played through at most; what is left then is judged by what was seen.
 const PLANS_MAX: usize = 32;
@@ -29,20 +30,20 @@ const PLANS_MAX: usize = 32;
 /// A large message is judged by what a rail carries of it in about so many parts.
 const PARTS_SEEN: usize = 2;
 
-impl Sight {
+impl OldestChunks {
     /// Looks at the oldest chunks of an outbox.
-    pub(super) fn new(window: &dyn Window, rails: &[RailView<'_>]) -> Self {
-        let mut sight = Self { offers: [Offer::new(0, 0); SEEN_MAX], count: window.len() };
-        sight.count = sight.count.min(SEEN_MAX);
+    pub(super) fn new(window: &dyn ChunkWindow, rails: &[RailView<'_>]) -> Self {
+        let mut oldest = Self { offers: [ChunkView::new(0, 0); SEEN_MAX], count: window.len() };
+        oldest.count = oldest.count.min(SEEN_MAX);
         let longest = rails.iter().map(|view| tactic::part_bytes_max(view.model)).max();
         let seen = longest.unwrap_or(0).saturating_mul(PARTS_SEEN);
-        for (index, place) in sight.offers[..sight.count].iter_mut().enumerate() {
+        for (index, place) in oldest.offers[..oldest.count].iter_mut().enumerate() {
             *place = window.offer(index);
             if place.divisible {
                 place.payload = place.payload.min(seen);
             }
         }
-        sight
+        oldest
     }
 
     /// Whether a large message is among the chunks.
@@ -59,7 +60,7 @@ impl Sight {
 
     /// Whether some messages are more urgent than others.
     pub(super) fn has_urgent(&self) -> bool {
-        let control = |offer: &&Offer| offer.priority == i32::MAX;
+        let control = |offer: &&ChunkView| offer.priority == i32::MAX;
         let mut messages = self.offers[..self.count].iter().filter(|offer| !control(offer));
         let first = messages.next().map(|offer| offer.priority);
         messages.any(|offer| Some(offer.priority) != first)
@@ -75,27 +76,27 @@ impl Sight {
         rails: &[RailView<'_>],
         asked: usize,
         limit: u64,
-        scratch: &mut Plan,
+        scratch: &mut PacketPlan,
     ) -> u64 {
-        let mut course = Course::new(self, rails);
+        let mut prediction = PartialPrediction::new(self, rails);
         let mut next = Some(asked);
         for _ in 0..PLANS_MAX {
             let Some(rail) = next else { break };
-            course.ask(candidate, rail, scratch);
-            if course.judgement() > limit {
+            prediction.ask(candidate, rail, scratch);
+            if prediction.judgement() > limit {
                 // It can only become worse.
                 return u64::MAX;
             }
-            next = course.next_rail();
+            next = prediction.next_rail();
         }
-        course.whole_judgement()
+        prediction.whole_judgement()
     }
 }
 
 /// A prediction in the making.
-struct Course<'a> {
+struct PartialPrediction<'a> {
     /// What waits: the offers and, of those, which are left.
-    offers: [Offer; SEEN_MAX],
+    offers: [ChunkView; SEEN_MAX],
     left: [u8; SEEN_MAX],
     count: usize,
     waiting: usize,
@@ -113,8 +114,8 @@ struct Course<'a> {
     arrived: u64,
 }
 
-impl<'a> Course<'a> {
-    fn new(sight: &Sight, rails: &[RailView<'a>]) -> Self {
+impl<'a> PartialPrediction<'a> {
+    fn new(oldest: &OldestChunks, rails: &[RailView<'a>]) -> Self {
         let count = rails.len().min(RAILS_MAX);
         let mut views = [rails[0]; RAILS_MAX];
         views[..count].copy_from_slice(&rails[..count]);
@@ -125,10 +126,10 @@ impl<'a> Course<'a> {
         let mut left = [0; SEEN_MAX];
         (0..).zip(&mut left).for_each(|(index, place)| *place = index);
         Self {
-            offers: sight.offers,
+            offers: oldest.offers,
             left,
-            count: sight.count,
-            waiting: sight.count,
+            count: oldest.count,
+            waiting: oldest.count,
             views,
             rails: count,
             room: through,
@@ -148,7 +149,7 @@ impl<'a> Course<'a> {
     }
 
     /// Lets the candidate plan for a rail, and follows the plan.
-    fn ask(&mut self, candidate: Candidate<'_>, rail: usize, plan: &mut Plan) {
+    fn ask(&mut self, candidate: Candidate<'_>, rail: usize, plan: &mut PacketPlan) {
         let now = self.sender.max(self.room[rail]);
         let rails = self.rails;
         for (view, through) in self.views[..rails].iter_mut().zip(self.through) {
@@ -176,7 +177,7 @@ impl<'a> Course<'a> {
     }
 
     /// Removes what went; the last of it has arrived by now.
-    fn take_out(&mut self, plan: &Plan) {
+    fn take_out(&mut self, plan: &PacketPlan) {
         for entry in plan.part.iter().chain(plan.entries.iter().rev()) {
             let offer = &mut self.offers[usize::from(self.left[entry.index])];
             offer.payload -= entry.payload.min(offer.payload);
@@ -203,12 +204,12 @@ impl<'a> Course<'a> {
     }
 }
 
-impl Window for Course<'_> {
+impl ChunkWindow for PartialPrediction<'_> {
     fn len(&self) -> usize {
         self.waiting
     }
 
-    fn offer(&self, index: usize) -> Offer {
+    fn offer(&self, index: usize) -> ChunkView {
         self.offers[usize::from(self.left[index])]
     }
 }

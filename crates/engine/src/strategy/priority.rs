@@ -2,7 +2,7 @@
 
 use super::packing::LeftBehind;
 use super::split::ON_ALL_RAILS;
-use super::{Entry, LOOKAHEAD, Offer, Plan, RailView, Strategy, Window};
+use super::{ChunkView, ChunkWindow, LOOKAHEAD, PacketPlan, PlannedChunk, RailView, Strategy};
 use crate::tactic;
 
 /// Sends the most urgent chunks first, and with them what is as urgent, or so small that it holds
@@ -17,9 +17,15 @@ impl Strategy for Priority {
         "priority"
     }
 
-    fn plan(&self, window: &dyn Window, rails: &[RailView<'_>], rail: usize, plan: &mut Plan) {
+    fn plan(
+        &self,
+        window: &dyn ChunkWindow,
+        rails: &[RailView<'_>],
+        rail: usize,
+        plan: &mut PacketPlan,
+    ) {
         let count = window.len().min(LOOKAHEAD);
-        let mut offers = [Offer::new(0, 0); LOOKAHEAD];
+        let mut offers = [ChunkView::new(0, 0); LOOKAHEAD];
         for (index, offer) in offers[..count].iter_mut().enumerate() {
             *offer = window.offer(index);
         }
@@ -36,10 +42,10 @@ impl Strategy for Priority {
 }
 
 /// Gives each message the priority of the most urgent one that comes after it in its flow.
-fn lend_urgency(offers: &mut [Offer]) {
+fn lend_urgency(offers: &mut [ChunkView]) {
     for later in (1..offers.len()).rev() {
         let (before, rest) = offers.split_at_mut(later);
-        let Offer { flow: Some(flow), priority, .. } = rest[0] else { continue };
+        let ChunkView { flow: Some(flow), priority, .. } = rest[0] else { continue };
         if let Some(earlier) = before.iter_mut().rev().find(|offer| offer.flow == Some(flow)) {
             earlier.priority = earlier.priority.max(priority);
         }
@@ -47,7 +53,7 @@ fn lend_urgency(offers: &mut [Offer]) {
 }
 
 /// Takes chunks by falling urgency; those of one urgency by age.
-fn plan_urgent(offers: &[Offer], rails: &[RailView<'_>], rail: usize, plan: &mut Plan) {
+fn plan_urgent(offers: &[ChunkView], rails: &[RailView<'_>], rail: usize, plan: &mut PacketPlan) {
     let mut order = [0u8; LOOKAHEAD];
     let order = &mut order[..offers.len()];
     (0u8..).zip(order.iter_mut()).for_each(|(index, place)| *place = index);
@@ -69,7 +75,7 @@ fn plan_urgent(offers: &[Offer], rails: &[RailView<'_>], rail: usize, plan: &mut
         }
         let small = tactic::is_small(&offer, view.model);
         if plan.entries.is_empty() && offer.divisible && view.profile.bulk {
-            plan.part = Some(Entry { index, payload: part });
+            plan.part = Some(PlannedChunk { index, payload: part });
             return;
         }
         let equal = *urgency.get_or_insert(offer.priority) == offer.priority;

@@ -1,7 +1,7 @@
 //! `split`: large messages over all rails, so that all of them finish together.
 
-use super::packing::Packing;
-use super::{Plan, RailView, Strategy, Window};
+use super::packing::PacketPacking;
+use super::{ChunkWindow, PacketPlan, RailView, Strategy};
 
 /// Divides large messages between the rails in proportion to what they can carry by the time at
 /// which all of them finish; parts are pulled one by one, so that a rail which turns out slower
@@ -9,14 +9,20 @@ use super::{Plan, RailView, Strategy, Window};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Split;
 
-pub(super) const ON_ALL_RAILS: Packing = Packing { small_first: true, split: true };
+pub(super) const ON_ALL_RAILS: PacketPacking = PacketPacking { small_first: true, split: true };
 
 impl Strategy for Split {
     fn name(&self) -> &'static str {
         "split"
     }
 
-    fn plan(&self, window: &dyn Window, rails: &[RailView<'_>], rail: usize, plan: &mut Plan) {
+    fn plan(
+        &self,
+        window: &dyn ChunkWindow,
+        rails: &[RailView<'_>],
+        rail: usize,
+        plan: &mut PacketPlan,
+    ) {
         ON_ALL_RAILS.plan(window, rails, rail, plan);
     }
 }

@@ -36,36 +36,41 @@ pub(crate) fn views(rails: &[Rail]) -> Vec<RailView<'_>> {
     (0..).zip(rails).map(view).collect()
 }
 
-impl Window for Vec<Offer> {
+impl ChunkWindow for Vec<ChunkView> {
     fn len(&self) -> usize {
         self.as_slice().len()
     }
 
-    fn offer(&self, index: usize) -> Offer {
+    fn offer(&self, index: usize) -> ChunkView {
         self[index]
     }
 }
 
-fn plan(strategy: &dyn Strategy, window: &Vec<Offer>, rails: &[Rail], rail: usize) -> Plan {
-    let mut plan = Plan::default();
+fn plan(
+    strategy: &dyn Strategy,
+    window: &Vec<ChunkView>,
+    rails: &[Rail],
+    rail: usize,
+) -> PacketPlan {
+    let mut plan = PacketPlan::default();
     strategy.plan(window, &views(rails), rail, &mut plan);
     plan
 }
 
-fn indices(plan: &Plan) -> Vec<usize> {
+fn indices(plan: &PacketPlan) -> Vec<usize> {
     plan.entries.iter().map(|entry| entry.index).collect()
 }
 
-fn small() -> Offer {
-    Offer::new(16, 64)
+fn small() -> ChunkView {
+    ChunkView::new(16, 64)
 }
 
-fn medium() -> Offer {
-    Offer::new(16, 30_000)
+fn medium() -> ChunkView {
+    ChunkView::new(16, 30_000)
 }
 
-fn large() -> Offer {
-    Offer { divisible: true, ..Offer::new(24, 10 << 20) }
+fn large() -> ChunkView {
+    ChunkView { divisible: true, ..ChunkView::new(24, 10 << 20) }
 }
 
 fn all() -> Vec<&'static dyn Strategy> {
@@ -91,12 +96,12 @@ fn random_rails(rng: &mut Rng) -> Vec<Rail> {
     (0..4).map(|_| rail()).collect()
 }
 
-fn random_offer(rng: &mut Rng, rails: usize) -> Offer {
+fn random_offer(rng: &mut Rng, rails: usize) -> ChunkView {
     let mut offer = match rng.u8(..8) {
-        0 => Offer { divisible: true, ..Offer::new(24, 1 << rng.u32(0..28)) },
-        1 => Offer::new(16, 0),
+        0 => ChunkView { divisible: true, ..ChunkView::new(24, 1 << rng.u32(0..28)) },
+        1 => ChunkView::new(16, 0),
         2 => medium(),
-        _ => Offer::new(16, rng.usize(..2000)),
+        _ => ChunkView::new(16, rng.usize(..2000)),
     };
     if !offer.divisible && offer.payload > 0 {
         offer.flow = Some(rng.u64(..3));
@@ -109,7 +114,7 @@ fn random_offer(rng: &mut Rng, rails: usize) -> Offer {
     offer
 }
 
-fn check(window: &[Offer], rails: &[RailView<'_>], rail: usize, plan: &Plan) {
+fn check(window: &[ChunkView], rails: &[RailView<'_>], rail: usize, plan: &PacketPlan) {
     let view = &rails[rail];
     if let Some(part) = plan.part {
         let offer = window[part.index];
@@ -120,7 +125,7 @@ fn check(window: &[Offer], rails: &[RailView<'_>], rail: usize, plan: &Plan) {
     }
     assert!(plan.entries.is_sorted_by(|a, b| a.index < b.index));
     assert!(plan.bytes <= view.packet_bytes_max);
-    let bytes = |entry: &Entry| wire::padded(window[entry.index].header, entry.payload);
+    let bytes = |entry: &PlannedChunk| wire::padded(window[entry.index].header, entry.payload);
     assert_eq!(plan.bytes, plan.entries.iter().map(bytes).sum::<usize>());
     for entry in &plan.entries {
         let offer = window[entry.index];
@@ -159,7 +164,7 @@ fn plans_can_be_carried_out_and_some_rail_always_has_one() {
 
 #[test]
 fn small_ones_share_a_packet_and_large_ones_do_not() {
-    let window = vec![small(), small(), Offer::new(16, 0), medium(), small()];
+    let window = vec![small(), small(), ChunkView::new(16, 0), medium(), small()];
     let rails = [Rail::new(125)];
     assert_eq!(indices(&plan(&Direct, &window, &rails, 0)), [0]);
     assert_eq!(indices(&plan(&Aggregate, &window, &rails, 0)), [0, 1, 2]);
@@ -186,14 +191,14 @@ fn what_was_overtaken_often_goes_first() {
 #[test]
 fn urgent_ones_go_first_but_not_before_older_ones_of_their_flow() {
     let rails = [Rail::new(125)];
-    let urgent = Offer { priority: 5, ..medium() };
+    let urgent = ChunkView { priority: 5, ..medium() };
     assert_eq!(indices(&plan(&Priority, &vec![medium(), urgent, small()], &rails, 0)), [1]);
-    let window = vec![medium(), small(), Offer { priority: 5, ..small() }];
+    let window = vec![medium(), small(), ChunkView { priority: 5, ..small() }];
     assert_eq!(indices(&plan(&Priority, &window, &rails, 0)), [1, 2], "small ones come along");
-    let flow = |offer| Offer { flow: Some(1), ..offer };
+    let flow = |offer| ChunkView { flow: Some(1), ..offer };
     let window = vec![medium(), flow(medium()), flow(urgent)];
     assert_eq!(indices(&plan(&Priority, &window, &rails, 0)), [1], "the urgent one follows it");
-    let window = vec![large(), Offer { priority: 1, ..large() }];
+    let window = vec![large(), ChunkView { priority: 1, ..large() }];
     assert_eq!(plan(&Priority, &window, &rails, 0).part.unwrap().index, 1);
 }
 
@@ -231,6 +236,6 @@ fn auto_takes_what_is_best() {
     let rails = [Rail::new(125)];
     let window = vec![small(); 100];
     assert_eq!(plan(&Auto, &window, &rails, 0).entries.len(), 100);
-    let window = vec![medium(), small(), small(), Offer::new(16, 0)];
+    let window = vec![medium(), small(), small(), ChunkView::new(16, 0)];
     assert_eq!(indices(&plan(&Auto, &window, &rails, 0)), [1, 2, 3]);
 }

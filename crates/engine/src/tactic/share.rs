@@ -7,7 +7,7 @@
 
 use base::limits::RAILS_MAX;
 
-use crate::strategy::{Offer, RailView};
+use crate::strategy::{ChunkView, RailView};
 use crate::tactic;
 
 /// A share takes at least so many times what a packet costs.
@@ -17,7 +17,7 @@ const WORTH_BYTES: f64 = 16384.0;
 
 /// How many bytes of a large message, whose chunk makes this offer, `rails[rail]` shall carry next
 /// so that all rails finish at the same time; 0 if the others do it better without it.
-pub fn next_part(offer: &Offer, rails: &[RailView<'_>], rail: usize) -> usize {
+pub fn next_part(offer: &ChunkView, rails: &[RailView<'_>], rail: usize) -> usize {
     let share = share(offer, rails, rail);
     let longest = tactic::part_bytes_max(rails[rail].model);
     // What rounding takes away must not be left over.
@@ -32,7 +32,7 @@ pub fn next_part(offer: &Offer, rails: &[RailView<'_>], rail: usize) -> usize {
 
 /// One rail's part in the division.
 #[derive(Clone, Copy)]
-struct Bearer {
+struct Carrier {
     index: usize,
     speed: f64,
     ready: f64,
@@ -41,8 +41,8 @@ struct Bearer {
 }
 
 /// The share of `rails[rail]`, in bytes.
-fn share(offer: &Offer, rails: &[RailView<'_>], rail: usize) -> f64 {
-    let mut bearers = [Bearer { index: 0, speed: 1.0, ready: 0.0, worth: 0.0 }; RAILS_MAX];
+fn share(offer: &ChunkView, rails: &[RailView<'_>], rail: usize) -> f64 {
+    let mut carriers = [Carrier { index: 0, speed: 1.0, ready: 0.0, worth: 0.0 }; RAILS_MAX];
     let mut count = 0;
     for (index, view) in rails.iter().enumerate() {
         if count == RAILS_MAX || !offer.rails.contains(view.id) {
@@ -51,47 +51,47 @@ fn share(offer: &Offer, rails: &[RailView<'_>], rail: usize) -> f64 {
         let (model, speed) = (view.model, view.model.speed());
         let ready = view.backlog_bytes as f64 / speed + model.latency_ns() as f64;
         let worth = (model.packet_ns() as f64 * WORTH_PACKETS * speed).max(WORTH_BYTES);
-        bearers[count] = Bearer { index, speed, ready, worth };
+        carriers[count] = Carrier { index, speed, ready, worth };
         count += 1;
     }
     let bytes = offer.payload as f64;
-    let bearers = &mut bearers[..count];
+    let carriers = &mut carriers[..count];
     // The first to finish if it had everything stands first: it keeps a small share.
-    bearers.sort_unstable_by(|a, b| {
-        let end = |bearer: &Bearer| bearer.ready + bytes / bearer.speed;
+    carriers.sort_unstable_by(|a, b| {
+        let end = |carrier: &Carrier| carrier.ready + bytes / carrier.speed;
         end(a).total_cmp(&end(b)).then(a.index.cmp(&b.index))
     });
-    let mut bearing = count;
-    while bearing > 1 {
-        let end = finish(bytes, &bearers[..bearing]);
-        let Some(worst) = least_worthy(end, &bearers[..bearing]) else { break };
-        bearers[worst..bearing].rotate_left(1);
-        bearing -= 1;
+    let mut carrying = count;
+    while carrying > 1 {
+        let end = finish(bytes, &carriers[..carrying]);
+        let Some(worst) = least_worthy(end, &carriers[..carrying]) else { break };
+        carriers[worst..carrying].rotate_left(1);
+        carrying -= 1;
     }
-    let bearing = &bearers[..bearing];
-    let own = bearing.iter().find(|bearer| bearer.index == rail);
-    own.map_or(0.0, |bearer| bearer.share(finish(bytes, bearing)))
+    let carrying = &carriers[..carrying];
+    let own = carrying.iter().find(|carrier| carrier.index == rail);
+    own.map_or(0.0, |carrier| carrier.share(finish(bytes, carrying)))
 }
 
-impl Bearer {
+impl Carrier {
     /// What it carries if it finishes at `end`.
     fn share(&self, end: f64) -> f64 {
         self.speed * (end - self.ready)
     }
 }
 
-/// The bearer with the least share, of those whose share is not worth it.
-fn least_worthy(end: f64, bearers: &[Bearer]) -> Option<usize> {
-    let worth = |place: usize| if place == 0 { 0.0 } else { bearers[place].worth };
-    let shares = bearers.iter().map(|bearer| bearer.share(end)).enumerate();
+/// The carrier with the least share, of those whose share is not worth it.
+fn least_worthy(end: f64, carriers: &[Carrier]) -> Option<usize> {
+    let worth = |place: usize| if place == 0 { 0.0 } else { carriers[place].worth };
+    let shares = carriers.iter().map(|carrier| carrier.share(end)).enumerate();
     let unworthy = shares.filter(|&(place, share)| share < worth(place));
     unworthy.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(place, _)| place)
 }
 
-/// When all of the bearers finish if together they carry `bytes` and each is busy to the end.
-fn finish(bytes: f64, bearers: &[Bearer]) -> f64 {
-    let speed: f64 = bearers.iter().map(|bearer| bearer.speed).sum();
-    let held: f64 = bearers.iter().map(|bearer| bearer.speed * bearer.ready).sum();
+/// When all of the carriers finish if together they carry `bytes` and each is busy to the end.
+fn finish(bytes: f64, carriers: &[Carrier]) -> f64 {
+    let speed: f64 = carriers.iter().map(|carrier| carrier.speed).sum();
+    let held: f64 = carriers.iter().map(|carrier| carrier.speed * carrier.ready).sum();
     (bytes + held) / speed
 }
 
@@ -103,8 +103,8 @@ mod tests {
 
     use crate::strategy::tests::{Rail, views};
 
-    fn large(bytes: usize) -> Offer {
-        Offer { divisible: true, ..Offer::new(24, bytes) }
+    fn large(bytes: usize) -> ChunkView {
+        ChunkView { divisible: true, ..ChunkView::new(24, bytes) }
     }
 
     #[test]
@@ -186,7 +186,8 @@ mod tests {
     #[test]
     fn only_rails_that_may_carry_it_do() {
         let rails = [Rail::new(100), Rail::new(100), Rail::new(100)];
-        let offer = Offer { rails: crate::strategy::RailSet::only(RailId(2)), ..large(1 << 20) };
+        let offer =
+            ChunkView { rails: crate::strategy::RailSet::only(RailId(2)), ..large(1 << 20) };
         let parts = [0, 1, 2].map(|rail| next_part(&offer, &views(&rails), rail));
         assert_eq!((parts[0], parts[1]), (0, 0));
         assert!(parts[2] >= 65_536);

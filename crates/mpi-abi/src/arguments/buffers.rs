@@ -5,13 +5,13 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use base::ErrorClass;
-use datatype::{Datatype, Lent};
+use datatype::{BorrowedDatatype, Datatype};
 use memory::Buffer;
 
-use super::{Integer, Named, UsedDatatype};
+use super::{Integer, NamedObject, UsedDatatype};
 use crate::c;
 use crate::entry::Call;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::{MPI_BUFFER_AUTOMATIC, MPI_IN_PLACE};
 
 /// Displacements below this are no addresses: on a null buffer they are faults of the program.
@@ -23,7 +23,7 @@ const LOWEST_ADDRESS: isize = 4096;
 /// that the operation of the call may use until it is complete: whoever makes one, during `'a`,
 /// vouches for that.
 #[derive(Clone, Copy, Debug)]
-pub struct Elements<'a> {
+pub struct ElementsArgument<'a> {
     address: *mut c_void,
     count: i64,
     datatype: c::Datatype,
@@ -34,10 +34,10 @@ pub struct Elements<'a> {
     lent: PhantomData<&'a [u8]>,
 }
 
-/// Elements in several equal blocks, one behind the other: `number` times what [`Elements`] says.
+/// Elements in several equal blocks, one behind the other: `number` times what [`ElementsArgument`] says.
 #[derive(Clone, Copy, Debug)]
-pub struct Blocks<'a> {
-    elements: Elements<'a>,
+pub struct BlocksArgument<'a> {
+    elements: ElementsArgument<'a>,
     number: u32,
 }
 
@@ -54,7 +54,7 @@ impl Call {
     /// A message: address, count and datatype.
     ///
     /// # Safety
-    /// As [`Elements`] says.
+    /// As [`ElementsArgument`] says.
     #[inline(always)]
     pub unsafe fn elements(
         &self,
@@ -62,16 +62,16 @@ impl Call {
         address: *const c_void,
         count: impl Integer,
         datatype: c::Datatype,
-    ) -> Outcome<Elements<'_>> {
+    ) -> CallOutcome<ElementsArgument<'_>> {
         let datatype = TypeArgument { position: position + 2, handle: datatype };
         // SAFETY: passed on.
-        Ok(unsafe { Elements::new(position, address, count, datatype) })
+        Ok(unsafe { ElementsArgument::new(position, address, count, datatype) })
     }
 
     /// The same, where the argument matters.
     ///
     /// # Safety
-    /// If it matters, as [`Elements`] says.
+    /// If it matters, as [`ElementsArgument`] says.
     pub unsafe fn elements_if(
         &self,
         position: usize,
@@ -79,7 +79,7 @@ impl Call {
         count: impl Integer,
         datatype: c::Datatype,
         matters: bool,
-    ) -> Outcome<Option<Elements<'_>>> {
+    ) -> CallOutcome<Option<ElementsArgument<'_>>> {
         // SAFETY: it matters, so as the caller says.
         matters.then(|| unsafe { self.elements(position, address, count, datatype) }).transpose()
     }
@@ -87,21 +87,21 @@ impl Call {
     /// One element at an address.
     ///
     /// # Safety
-    /// As [`Elements`] says.
+    /// As [`ElementsArgument`] says.
     pub unsafe fn element(
         &self,
         position: usize,
         address: *const c_void,
         datatype: TypeArgument,
-    ) -> Outcome<Elements<'_>> {
+    ) -> CallOutcome<ElementsArgument<'_>> {
         // SAFETY: passed on.
-        Ok(unsafe { Elements::new(position, address, 1, datatype) })
+        Ok(unsafe { ElementsArgument::new(position, address, 1, datatype) })
     }
 
     /// The memory of a message: address, count and datatype.
     ///
     /// # Safety
-    /// As [`Elements`] says.
+    /// As [`ElementsArgument`] says.
     #[inline]
     pub unsafe fn buffer(
         &self,
@@ -109,7 +109,7 @@ impl Call {
         address: *const c_void,
         count: impl Integer,
         datatype: c::Datatype,
-    ) -> Outcome<Buffer> {
+    ) -> CallOutcome<Buffer> {
         // SAFETY: passed on.
         unsafe { self.elements(position, address, count, datatype) }?.buffer(self)
     }
@@ -117,7 +117,7 @@ impl Call {
     /// Equal blocks: address, and count and datatype of each.
     ///
     /// # Safety
-    /// As [`Blocks`] says.
+    /// As [`BlocksArgument`] says.
     #[inline]
     pub unsafe fn blocks(
         &self,
@@ -126,16 +126,16 @@ impl Call {
         count: impl Integer,
         datatype: c::Datatype,
         number: u32,
-    ) -> Outcome<Blocks<'_>> {
+    ) -> CallOutcome<BlocksArgument<'_>> {
         // SAFETY: passed on.
         let elements = unsafe { self.elements(position, address, count, datatype) }?;
-        Ok(Blocks { elements, number })
+        Ok(BlocksArgument { elements, number })
     }
 
     /// The same, where the argument matters.
     ///
     /// # Safety
-    /// If it matters, as [`Blocks`] says.
+    /// If it matters, as [`BlocksArgument`] says.
     pub unsafe fn blocks_if(
         &self,
         position: usize,
@@ -144,7 +144,7 @@ impl Call {
         datatype: c::Datatype,
         matters: bool,
         number: u32,
-    ) -> Outcome<Option<Blocks<'_>>> {
+    ) -> CallOutcome<Option<BlocksArgument<'_>>> {
         // SAFETY: it matters, so as the caller says.
         let blocks = || unsafe { self.blocks(position, address, count, datatype, number) };
         matters.then(blocks).transpose()
@@ -152,12 +152,12 @@ impl Call {
 
     /// A datatype that the call uses for its data.
     #[inline(always)]
-    pub fn used_type(&self, position: usize, handle: c::Datatype) -> Outcome<TypeArgument> {
+    pub fn used_type(&self, position: usize, handle: c::Datatype) -> CallOutcome<TypeArgument> {
         Ok(TypeArgument { position, handle })
     }
 }
 
-impl<'a> Elements<'a> {
+impl<'a> ElementsArgument<'a> {
     /// Elements at the argument at `position`; their count stands before the datatype.
     ///
     /// # Safety
@@ -185,7 +185,7 @@ impl<'a> Elements<'a> {
     ///
     /// # Errors
     /// `Count` if it is negative.
-    pub fn checked_count(&self, call: &Call) -> Outcome<usize> {
+    pub fn checked_count(&self, call: &Call) -> CallOutcome<usize> {
         call.count(self.count_position(), self.count)
     }
 
@@ -193,7 +193,7 @@ impl<'a> Elements<'a> {
     ///
     /// # Errors
     /// `Type` if it is not a datatype, or not committed.
-    pub fn checked_type(&self, call: &Call) -> Outcome<UsedDatatype> {
+    pub fn checked_type(&self, call: &Call) -> CallOutcome<UsedDatatype> {
         let position = self.type_position.into();
         TypeArgument { position, handle: self.datatype }.committed(call)
     }
@@ -207,7 +207,7 @@ impl<'a> Elements<'a> {
     /// # Errors
     /// `Count`, `Type` or `Buffer`, as the arguments are wrong.
     #[inline]
-    pub fn buffer(&self, call: &Call) -> Outcome<Buffer> {
+    pub fn buffer(&self, call: &Call) -> CallOutcome<Buffer> {
         match self.plain_buffer(call) {
             Some(buffer) => Ok(buffer),
             None => self.any_buffer(call),
@@ -225,7 +225,7 @@ impl<'a> Elements<'a> {
 
     #[cold]
     #[inline(never)]
-    fn any_buffer(&self, call: &Call) -> Outcome<Buffer> {
+    fn any_buffer(&self, call: &Call) -> CallOutcome<Buffer> {
         let (count, datatype) = self.checked_elements(call)?;
         if let Some(run) = datatype.run(count) {
             let base = self.address.cast::<u8>().wrapping_offset(run.displacement);
@@ -236,13 +236,13 @@ impl<'a> Elements<'a> {
         unsafe { buffer_at(self.address, count, &datatype) }
     }
 
-    /// As [`Elements::buffer`], for operations that cut the buffer into elements: its base is the
+    /// As [`ElementsArgument::buffer`], for operations that cut the buffer into elements: its base is the
     /// address that the program gave.
     ///
     /// # Errors
     /// As there.
     #[inline]
-    pub fn unshifted_buffer(&self, call: &Call) -> Outcome<Buffer> {
+    pub fn unshifted_buffer(&self, call: &Call) -> CallOutcome<Buffer> {
         match self.plain_buffer(call) {
             Some(buffer) => Ok(buffer),
             None => self.any_unshifted_buffer(call),
@@ -251,13 +251,13 @@ impl<'a> Elements<'a> {
 
     #[cold]
     #[inline(never)]
-    fn any_unshifted_buffer(&self, call: &Call) -> Outcome<Buffer> {
+    fn any_unshifted_buffer(&self, call: &Call) -> CallOutcome<Buffer> {
         let (count, datatype) = self.checked_elements(call)?;
         // SAFETY: the elements lie there, as the type says.
         unsafe { buffer_at(self.address, count, &datatype) }
     }
 
-    fn checked_elements(&self, call: &Call) -> Outcome<(usize, UsedDatatype)> {
+    fn checked_elements(&self, call: &Call) -> CallOutcome<(usize, UsedDatatype)> {
         let count = self.checked_count(call)?;
         let datatype = self.checked_type(call)?;
         check_address(self.position.into(), self.address, 0, count, &datatype)?;
@@ -266,17 +266,17 @@ impl<'a> Elements<'a> {
     }
 }
 
-impl<'a> Blocks<'a> {
+impl<'a> BlocksArgument<'a> {
     /// So many blocks of elements.
     ///
     /// # Safety
     /// As the type says.
-    pub unsafe fn new(elements: Elements<'a>, number: u32) -> Self {
+    pub unsafe fn new(elements: ElementsArgument<'a>, number: u32) -> Self {
         Self { elements, number }
     }
 
     /// What is in each block.
-    pub fn elements(&self) -> &Elements<'a> {
+    pub fn elements(&self) -> &ElementsArgument<'a> {
         &self.elements
     }
 
@@ -288,9 +288,9 @@ impl<'a> Blocks<'a> {
     /// All elements as a buffer, and how many of them each block has.
     ///
     /// # Errors
-    /// As for [`Elements::buffer`].
-    pub fn buffer(&self, call: &Call) -> Outcome<(Buffer, UsedDatatype, usize)> {
-        let Blocks { elements, number } = self;
+    /// As for [`ElementsArgument::buffer`].
+    pub fn buffer(&self, call: &Call) -> CallOutcome<(Buffer, UsedDatatype, usize)> {
+        let BlocksArgument { elements, number } = self;
         let count = elements.checked_count(call)?;
         let datatype = elements.checked_type(call)?;
         let total = count.checked_mul(*number as usize);
@@ -318,25 +318,26 @@ impl TypeArgument {
     /// # Errors
     /// `Type` if it is not a datatype, or not committed.
     #[inline(always)]
-    pub fn committed(&self, call: &Call) -> Outcome<UsedDatatype> {
+    pub fn committed(&self, call: &Call) -> CallOutcome<UsedDatatype> {
         match call.library.predefined.named(self.handle) {
-            Some(named) => {
-                Ok(Named { handle: self.handle, object: Lent::Borrowed(Datatype::named(named)) })
-            }
+            Some(named) => Ok(NamedObject {
+                handle: self.handle,
+                object: BorrowedDatatype::Borrowed(Datatype::named(named)),
+            }),
             None => self.any_committed(call),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn any_committed(&self, call: &Call) -> Outcome<UsedDatatype> {
-        let Named { handle, object } = call.datatype(self.position, self.handle)?;
+    fn any_committed(&self, call: &Call) -> CallOutcome<UsedDatatype> {
+        let NamedObject { handle, object } = call.datatype(self.position, self.handle)?;
         if !object.is_committed() {
             let detail =
                 "is a datatype that is not committed; call MPI_Type_commit before using it";
             return Err(Failure::argument(self.position, ErrorClass::Type, detail));
         }
-        Ok(Named { handle, object: Lent::Owned(object) })
+        Ok(NamedObject { handle, object: BorrowedDatatype::Owned(object) })
     }
 }
 
@@ -356,7 +357,7 @@ pub fn check_address(
     displacement: isize,
     count: usize,
     datatype: &Datatype,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let bytes = datatype.packed_size(count)?;
     let from_zero = displacement.saturating_add(datatype.true_lower_bound());
     match address as usize {
@@ -408,7 +409,7 @@ pub unsafe fn buffer_at(
     address: *mut c_void,
     count: usize,
     datatype: &Arc<Datatype>,
-) -> Outcome<Buffer> {
+) -> CallOutcome<Buffer> {
     let length = datatype.packed_size(count)?;
     if length == 0 {
         return Ok(Buffer::empty());

@@ -6,10 +6,10 @@ use std::slice;
 
 use base::ErrorClass;
 
-use super::{Integer, Room, null};
+use super::{ArrayLength, Integer, null};
 use crate::c::Status;
 use crate::entry::Call;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CallOutcome, Failure};
 
 /// A function of the program of type `F`, or one of the numbers that stand for predefined ones:
 /// whoever makes one vouches for that.
@@ -52,13 +52,13 @@ impl Call {
         &self,
         _position: usize,
         function: *const c_void,
-    ) -> Outcome<Callback<F>> {
+    ) -> CallOutcome<Callback<F>> {
         // SAFETY: passed on.
         Ok(unsafe { Callback::new(function) })
     }
 
     /// An address that the call does not follow.
-    pub fn address(&self, _position: usize, address: *const c_void) -> Outcome<usize> {
+    pub fn address(&self, _position: usize, address: *const c_void) -> CallOutcome<usize> {
         Ok(address as usize)
     }
 
@@ -67,7 +67,7 @@ impl Call {
     /// # Safety
     /// Unless null, `text` points to a string that ends with a zero byte and stays as it is during
     /// the call.
-    pub unsafe fn text(&self, position: usize, text: *const c_char) -> Outcome<&[u8]> {
+    pub unsafe fn text(&self, position: usize, text: *const c_char) -> CallOutcome<&[u8]> {
         if text.is_null() {
             return Err(null(position));
         }
@@ -85,7 +85,7 @@ impl Call {
         _position: usize,
         count: c_int,
         first: *mut *mut c_char,
-    ) -> Outcome<Vec<String>> {
+    ) -> CallOutcome<Vec<String>> {
         let count = if first.is_null() { 0 } else { count.room() };
         let word = |index| {
             // SAFETY: not null, so there are so many pointers.
@@ -101,7 +101,7 @@ impl Call {
     ///
     /// # Safety
     /// Unless null, `status` points to a status that stays as it is during the call.
-    pub unsafe fn status(&self, position: usize, status: *const Status) -> Outcome<&Status> {
+    pub unsafe fn status(&self, position: usize, status: *const Status) -> CallOutcome<&Status> {
         // SAFETY: null or as the caller says.
         unsafe { status.as_ref() }.ok_or_else(|| null(position))
     }
@@ -117,8 +117,8 @@ impl Call {
         &self,
         position: usize,
         first: *const T,
-        count: impl Room,
-    ) -> Outcome<&[T]> {
+        count: impl ArrayLength,
+    ) -> CallOutcome<&[T]> {
         match (count.room(), first.is_null()) {
             (0, _) => Ok(&[]),
             (_, true) => Err(null(position)),
@@ -141,7 +141,7 @@ impl Call {
         position: usize,
         first: *mut T,
         count: usize,
-    ) -> Outcome<&mut [T]> {
+    ) -> CallOutcome<&mut [T]> {
         match (count, first.is_null()) {
             (0, _) => Ok(&mut []),
             (_, true) => Err(null(position)),
@@ -161,8 +161,8 @@ impl Call {
         &self,
         position: usize,
         first: *const c_void,
-        count: impl Room,
-    ) -> Outcome<&[u8]> {
+        count: impl ArrayLength,
+    ) -> CallOutcome<&[u8]> {
         // SAFETY: passed on.
         unsafe { self.list(position, first.cast(), count) }
     }
@@ -179,7 +179,7 @@ impl Call {
         position: usize,
         address: *const c_void,
         size: impl Integer,
-    ) -> Outcome<&[u8]> {
+    ) -> CallOutcome<&[u8]> {
         // SAFETY: passed on.
         unsafe { self.list(position, address.cast(), checked_size(position + 1, size)?) }
     }
@@ -197,13 +197,13 @@ impl Call {
         position: usize,
         address: *mut c_void,
         size: impl Integer,
-    ) -> Outcome<&mut [u8]> {
+    ) -> CallOutcome<&mut [u8]> {
         // SAFETY: passed on.
         unsafe { self.list_mut(position, address.cast(), checked_size(position + 1, size)?) }
     }
 }
 
-fn checked_size(position: usize, size: impl Integer) -> Outcome<usize> {
+fn checked_size(position: usize, size: impl Integer) -> CallOutcome<usize> {
     usize::try_from(size.wide()).map_err(|_| {
         let detail = format!("is {}, but must not be negative", size.wide());
         Failure::argument(position, ErrorClass::Arg, detail)

@@ -7,7 +7,7 @@ use base::ErrorClass;
 
 use super::null;
 use crate::entry::Call;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::{MPI_UNDEFINED, MPI_WEIGHTS_EMPTY};
 
 /// An integer of the C interface, of either width.
@@ -17,7 +17,7 @@ pub trait Integer: Copy {
 }
 
 /// As many as an argument tells; none for a negative number.
-pub trait Room: Copy {
+pub trait ArrayLength: Copy {
     /// How many there are.
     fn room(self) -> usize;
 }
@@ -91,7 +91,7 @@ macro_rules! integers {
             }
         }
 
-        impl Room for $type {
+        impl ArrayLength for $type {
             fn room(self) -> usize {
                 usize::try_from(self).unwrap_or(0)
             }
@@ -119,7 +119,7 @@ integers! {
     isize, Large;
 }
 
-impl Room for usize {
+impl ArrayLength for usize {
     #[inline(always)]
     fn room(self) -> usize {
         self
@@ -135,7 +135,7 @@ fn is_no_memory(address: usize) -> bool {
 impl Call {
     /// An integer that is wider in a twin of the function.
     #[inline(always)]
-    pub fn integer(&self, _position: usize, value: impl Integer) -> Outcome<i64> {
+    pub fn integer(&self, _position: usize, value: impl Integer) -> CallOutcome<i64> {
         Ok(value.wide())
     }
 
@@ -147,8 +147,8 @@ impl Call {
         &self,
         position: usize,
         source: impl Into<IntegerSource>,
-        length: impl Room,
-    ) -> Outcome<Integers<'_>> {
+        length: impl ArrayLength,
+    ) -> CallOutcome<Integers<'_>> {
         Ok(Integers { position, source: source.into(), length: length.room(), lent: PhantomData })
     }
 
@@ -160,7 +160,7 @@ impl Call {
         &self,
         position: usize,
         source: impl Into<IntegerSource>,
-    ) -> Outcome<OpenIntegers<'_>> {
+    ) -> CallOutcome<OpenIntegers<'_>> {
         Ok(OpenIntegers { position, source: source.into(), lent: PhantomData })
     }
 
@@ -172,8 +172,8 @@ impl Call {
         &self,
         position: usize,
         place: impl Into<IntegerPlace>,
-        room: impl Room,
-    ) -> Outcome<OutIntegers<'_>> {
+        room: impl ArrayLength,
+    ) -> CallOutcome<OutIntegers<'_>> {
         Ok(OutIntegers { position, place: place.into(), room: room.room(), lent: PhantomData })
     }
 
@@ -186,7 +186,7 @@ impl Call {
         &self,
         position: usize,
         place: impl Into<IntegerPlace>,
-    ) -> Outcome<OutInteger<'_>> {
+    ) -> CallOutcome<OutInteger<'_>> {
         let place = place.into();
         if place.address() == 0 {
             Err(null(position))
@@ -235,7 +235,7 @@ impl<'a> Integers<'a> {
     ///
     /// # Errors
     /// `Arg` for an address of no memory.
-    pub fn read(&self) -> Outcome<Vec<i64>> {
+    pub fn read(&self) -> CallOutcome<Vec<i64>> {
         Ok(self.one_by_one()?.collect())
     }
 
@@ -243,7 +243,7 @@ impl<'a> Integers<'a> {
     ///
     /// # Errors
     /// As for [`Integers::read`].
-    pub fn one_by_one(&self) -> Outcome<impl Iterator<Item = i64> + use<'a>> {
+    pub fn one_by_one(&self) -> CallOutcome<impl Iterator<Item = i64> + use<'a>> {
         if self.length > 0 && is_no_memory(self.address()) {
             return Err(null(self.position));
         }
@@ -267,7 +267,7 @@ impl<'a> Integers<'a> {
     ///
     /// # Errors
     /// As for [`Integers::read`].
-    pub fn read_ints(&self) -> Outcome<Vec<c_int>> {
+    pub fn read_ints(&self) -> CallOutcome<Vec<c_int>> {
         Ok(self.one_by_one()?.map(|value| value as c_int).collect())
     }
 
@@ -275,7 +275,7 @@ impl<'a> Integers<'a> {
     ///
     /// # Errors
     /// As for [`Integers::read`]; `Count` for a negative one.
-    pub fn read_counts(&self) -> Outcome<Vec<usize>> {
+    pub fn read_counts(&self) -> CallOutcome<Vec<usize>> {
         // What collects results does not know how many there will be, and takes memory twice.
         let mut counts = Vec::with_capacity(self.length);
         for (index, value) in self.one_by_one()?.enumerate() {
@@ -289,7 +289,7 @@ impl<'a> Integers<'a> {
     /// # Errors
     /// `Count` if it is negative.
     #[inline]
-    pub fn checked_count(&self, index: usize, value: i64) -> Outcome<usize> {
+    pub fn checked_count(&self, index: usize, value: i64) -> CallOutcome<usize> {
         usize::try_from(value).map_err(|_| {
             let detail = format!("has {value} at index {index}, but must not be negative");
             Failure::argument(self.position, ErrorClass::Count, detail)
@@ -323,7 +323,7 @@ impl OutIntegers<'_> {
     ///
     /// # Errors
     /// `Arg` for an address of no memory.
-    pub fn read_ints(&self) -> Outcome<Vec<c_int>> {
+    pub fn read_ints(&self) -> CallOutcome<Vec<c_int>> {
         let source = match self.place {
             IntegerPlace::Int(first) => IntegerSource::Int(first),
             IntegerPlace::Large(first) => IntegerSource::Large(first),
@@ -339,7 +339,7 @@ impl OutIntegers<'_> {
     ///
     /// # Panics
     /// If there is no room for so many, which callers have found out before.
-    pub fn write(&self, values: impl ExactSizeIterator<Item = i64>) -> Outcome<()> {
+    pub fn write(&self, values: impl ExactSizeIterator<Item = i64>) -> CallOutcome<()> {
         assert!(values.len() <= self.room, "{} integers for a room of {}", values.len(), self.room);
         if is_no_memory(self.address()) && values.len() > 0 {
             return Err(null(self.position));
@@ -374,7 +374,7 @@ impl OutInteger<'_> {
     ///
     /// # Errors
     /// `ValueTooLarge` if it does not fit.
-    pub fn set(&self, value: i64) -> Outcome<()> {
+    pub fn set(&self, value: i64) -> CallOutcome<()> {
         if self.try_set(value) {
             return Ok(());
         }

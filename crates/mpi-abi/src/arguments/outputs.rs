@@ -4,10 +4,10 @@ use std::ffi::{c_char, c_int, c_void};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-use super::{Room, null};
+use super::{ArrayLength, null};
 use crate::c::Status;
 use crate::entry::Call;
-use crate::failure::Outcome;
+use crate::failure::CallOutcome;
 use crate::generated::constants::{MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_SUCCESS};
 
 /// A place for one value; it may be read as well.
@@ -78,7 +78,7 @@ impl Call {
     /// # Safety
     /// Unless null, as [`Out`] says.
     #[inline]
-    pub unsafe fn out<T: Copy>(&self, position: usize, place: *mut T) -> Outcome<Out<'_, T>> {
+    pub unsafe fn out<T: Copy>(&self, position: usize, place: *mut T) -> CallOutcome<Out<'_, T>> {
         // SAFETY: not null, so as the caller says.
         if place.is_null() { Err(null(position)) } else { Ok(unsafe { Out::new(place) }) }
     }
@@ -91,7 +91,7 @@ impl Call {
         &self,
         _position: usize,
         place: *mut T,
-    ) -> Outcome<Option<Out<'_, T>>> {
+    ) -> CallOutcome<Option<Out<'_, T>>> {
         // SAFETY: not null, so as the caller says.
         Ok((!place.is_null()).then(|| unsafe { Out::new(place) }))
     }
@@ -104,7 +104,7 @@ impl Call {
         &self,
         position: usize,
         place: *mut c_void,
-    ) -> Outcome<Out<'_, usize>> {
+    ) -> CallOutcome<Out<'_, usize>> {
         // SAFETY: passed on.
         unsafe { self.out(position, place.cast()) }
     }
@@ -118,7 +118,7 @@ impl Call {
         position: usize,
         place: *mut c_char,
         size: usize,
-    ) -> Outcome<OutText<'_>> {
+    ) -> CallOutcome<OutText<'_>> {
         if place.is_null() {
             Err(null(position))
         } else {
@@ -135,7 +135,7 @@ impl Call {
         position: usize,
         length: *mut c_int,
         place: *mut c_char,
-    ) -> Outcome<OutSizedText<'_>> {
+    ) -> CallOutcome<OutSizedText<'_>> {
         // SAFETY: passed on.
         let length = unsafe { self.out(position, length) }?;
         Ok(OutSizedText { position: position + 1, length, place })
@@ -150,7 +150,7 @@ impl Call {
         &self,
         _position: usize,
         place: *mut Status,
-    ) -> Outcome<OutStatus<'_>> {
+    ) -> CallOutcome<OutStatus<'_>> {
         Ok(OutStatus { place, lent: PhantomData })
     }
 
@@ -164,7 +164,7 @@ impl Call {
         _position: usize,
         first: *mut Status,
         room: usize,
-    ) -> Outcome<OutStatuses<'_>> {
+    ) -> CallOutcome<OutStatuses<'_>> {
         Ok(OutStatuses { first, room, lent: PhantomData })
     }
 
@@ -176,8 +176,8 @@ impl Call {
         &self,
         position: usize,
         first: *mut T,
-        room: impl Room,
-    ) -> Outcome<OutList<'_, T>> {
+        room: impl ArrayLength,
+    ) -> CallOutcome<OutList<'_, T>> {
         Ok(OutList { position, first, room: room.room(), lent: PhantomData })
     }
 
@@ -189,8 +189,8 @@ impl Call {
         &self,
         position: usize,
         first: *mut c_void,
-        room: impl Room,
-    ) -> Outcome<OutList<'_, u8>> {
+        room: impl ArrayLength,
+    ) -> CallOutcome<OutList<'_, u8>> {
         // SAFETY: passed on.
         unsafe { self.out_list(position, first.cast(), room) }
     }
@@ -267,7 +267,7 @@ impl OutSizedText<'_> {
     ///
     /// # Errors
     /// `Arg` for a null pointer where there is room.
-    pub fn write(&self, text: &[u8]) -> Outcome<()> {
+    pub fn write(&self, text: &[u8]) -> CallOutcome<()> {
         let size = self.room().room();
         if size > 0 {
             if self.place.is_null() {
@@ -346,7 +346,7 @@ impl<T> OutList<'_, T> {
     ///
     /// # Panics
     /// If there is no room for so many, which callers have found out before.
-    pub fn write(&self, values: impl ExactSizeIterator<Item = T>) -> Outcome<()> {
+    pub fn write(&self, values: impl ExactSizeIterator<Item = T>) -> CallOutcome<()> {
         assert!(values.len() <= self.room, "{} values for a room of {}", values.len(), self.room);
         if self.first.is_null() && values.len() > 0 {
             return Err(null(self.position));

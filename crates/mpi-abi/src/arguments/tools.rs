@@ -4,7 +4,7 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
 
-use super::{Callback, Out, OutText, Room};
+use super::{ArrayLength, Callback, Out, OutText};
 use crate::calls::tools::Tools;
 use crate::generated::constants::MPI_T_ERR_INVALID;
 
@@ -187,7 +187,7 @@ impl<T> MaybeArray<'_, T> {
     fn room(&self) -> usize {
         match self.room {
             ArrayRoom::Given(room) => room.room(),
-            ArrayRoom::At(place) => place.value().map_or(0, Room::room),
+            ArrayRoom::At(place) => place.value().map_or(0, ArrayLength::room),
         }
     }
 

@@ -10,7 +10,7 @@ use mpi::attribute::{AttributeKind, CopyFunction, CopyRule, DeleteFunction, Keyv
 
 use crate::arguments::{Callback, KnownCommunicator, KnownDatatype, KnownWindow, Out, null};
 use crate::entry::Call;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::*;
 
 use super::datatypes::{notes, notes_of};
@@ -59,7 +59,7 @@ pub fn comm_create_keyval(
     delete: Callback<DeleteInC>,
     keyval: Out<c_int>,
     extra_state: *mut c_void,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     create(call, AttributeKind::Communicator, copy, delete, keyval, extra_state)
 }
 
@@ -69,7 +69,7 @@ pub fn type_create_keyval(
     delete: Callback<DeleteInC>,
     keyval: Out<c_int>,
     extra_state: *mut c_void,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     create(call, AttributeKind::Datatype, copy, delete, keyval, extra_state)
 }
 
@@ -79,7 +79,7 @@ pub fn win_create_keyval(
     delete: Callback<DeleteInC>,
     keyval: Out<c_int>,
     extra_state: *mut c_void,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     create(call, AttributeKind::Window, copy, delete, keyval, extra_state)
 }
 
@@ -89,7 +89,7 @@ pub fn keyval_create(
     delete: Callback<DeleteInC>,
     keyval: Out<c_int>,
     extra_state: *mut c_void,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     create(call, AttributeKind::Communicator, copy, delete, keyval, extra_state)
 }
 
@@ -100,7 +100,7 @@ fn create(
     delete: Callback<DeleteInC>,
     keyval: Out<c_int>,
     extra_state: *mut c_void,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     // The functions of all three kinds have the same numbers for the predefined ones.
     let copy = match copy.number() {
         MPI_COMM_NULL_COPY_FN => CopyRule::Leave,
@@ -143,23 +143,23 @@ fn delete_function(function: DeleteInC, extra_state: *mut c_void) -> DeleteFunct
     })
 }
 
-pub fn comm_free_keyval(call: &Call, keyval: Out<c_int>) -> Outcome<()> {
+pub fn comm_free_keyval(call: &Call, keyval: Out<c_int>) -> CallOutcome<()> {
     free(call, AttributeKind::Communicator, keyval)
 }
 
-pub fn type_free_keyval(call: &Call, keyval: Out<c_int>) -> Outcome<()> {
+pub fn type_free_keyval(call: &Call, keyval: Out<c_int>) -> CallOutcome<()> {
     free(call, AttributeKind::Datatype, keyval)
 }
 
-pub fn win_free_keyval(call: &Call, keyval: Out<c_int>) -> Outcome<()> {
+pub fn win_free_keyval(call: &Call, keyval: Out<c_int>) -> CallOutcome<()> {
     free(call, AttributeKind::Window, keyval)
 }
 
-pub fn keyval_free(call: &Call, keyval: Out<c_int>) -> Outcome<()> {
+pub fn keyval_free(call: &Call, keyval: Out<c_int>) -> CallOutcome<()> {
     free(call, AttributeKind::Communicator, keyval)
 }
 
-fn free(call: &Call, kind: AttributeKind, keyval: Out<c_int>) -> Outcome<()> {
+fn free(call: &Call, kind: AttributeKind, keyval: Out<c_int>) -> CallOutcome<()> {
     let number = keyval.value();
     check_changeable(1, number)?;
     call.library.keyvals.free(kind, number).map_err(|error| wrong_keyval(1, number, error))?;
@@ -172,7 +172,7 @@ pub fn comm_set_attr(
     comm: KnownCommunicator,
     keyval: c_int,
     value: usize,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     check_changeable(2, keyval)?;
     let found = find(call, AttributeKind::Communicator, keyval)?;
     Ok(comm.attributes().set(comm.handle.0 as u64, &found, value)?)
@@ -184,7 +184,7 @@ pub fn comm_get_attr(
     keyval: c_int,
     value: Out<usize>,
     flag: Out<c_int>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     if STANDARD_KEYVALS.contains(&keyval) {
         return tell(value, flag, standard_value(call, keyval).map(|value| value as usize));
     }
@@ -192,13 +192,18 @@ pub fn comm_get_attr(
     tell(value, flag, comm.attributes().value(&found))
 }
 
-pub fn comm_delete_attr(call: &Call, comm: KnownCommunicator, keyval: c_int) -> Outcome<()> {
+pub fn comm_delete_attr(call: &Call, comm: KnownCommunicator, keyval: c_int) -> CallOutcome<()> {
     check_changeable(2, keyval)?;
     let found = find(call, AttributeKind::Communicator, keyval)?;
     Ok(comm.attributes().delete(comm.handle.0 as u64, &found)?)
 }
 
-pub fn attr_put(call: &Call, comm: KnownCommunicator, keyval: c_int, value: usize) -> Outcome<()> {
+pub fn attr_put(
+    call: &Call,
+    comm: KnownCommunicator,
+    keyval: c_int,
+    value: usize,
+) -> CallOutcome<()> {
     comm_set_attr(call, comm, keyval, value)
 }
 
@@ -208,11 +213,11 @@ pub fn attr_get(
     keyval: c_int,
     value: Out<usize>,
     flag: Out<c_int>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     comm_get_attr(call, comm, keyval, value, flag)
 }
 
-pub fn attr_delete(call: &Call, comm: KnownCommunicator, keyval: c_int) -> Outcome<()> {
+pub fn attr_delete(call: &Call, comm: KnownCommunicator, keyval: c_int) -> CallOutcome<()> {
     comm_delete_attr(call, comm, keyval)
 }
 
@@ -221,7 +226,7 @@ pub fn type_set_attr(
     datatype: KnownDatatype,
     keyval: c_int,
     value: usize,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let found = find(call, AttributeKind::Datatype, keyval)?;
     let notes = notes(call.library, datatype.handle);
     Ok(notes.attributes.set(datatype.handle.0 as u64, &found, value)?)
@@ -233,19 +238,19 @@ pub fn type_get_attr(
     keyval: c_int,
     value: Out<usize>,
     flag: Out<c_int>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let found = find(call, AttributeKind::Datatype, keyval)?;
     let notes = notes_of(call.library, datatype.handle);
     tell(value, flag, notes.and_then(|notes| notes.attributes.value(&found)))
 }
 
-pub fn type_delete_attr(call: &Call, datatype: KnownDatatype, keyval: c_int) -> Outcome<()> {
+pub fn type_delete_attr(call: &Call, datatype: KnownDatatype, keyval: c_int) -> CallOutcome<()> {
     let found = find(call, AttributeKind::Datatype, keyval)?;
     let notes = notes(call.library, datatype.handle);
     Ok(notes.attributes.delete(datatype.handle.0 as u64, &found)?)
 }
 
-pub fn win_set_attr(call: &Call, win: KnownWindow, keyval: c_int, value: usize) -> Outcome<()> {
+pub fn win_set_attr(call: &Call, win: KnownWindow, keyval: c_int, value: usize) -> CallOutcome<()> {
     check_changeable(2, keyval)?;
     let found = find(call, AttributeKind::Window, keyval)?;
     Ok(win.window.attributes().set(win.handle.0 as u64, &found, value)?)
@@ -257,7 +262,7 @@ pub fn win_get_attr(
     keyval: c_int,
     value: Out<usize>,
     flag: Out<c_int>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     if let Some(found) = win.standard_value(keyval) {
         return tell(value, flag, Some(found));
     }
@@ -265,13 +270,13 @@ pub fn win_get_attr(
     tell(value, flag, win.window.attributes().value(&found))
 }
 
-pub fn win_delete_attr(call: &Call, win: KnownWindow, keyval: c_int) -> Outcome<()> {
+pub fn win_delete_attr(call: &Call, win: KnownWindow, keyval: c_int) -> CallOutcome<()> {
     check_changeable(2, keyval)?;
     let found = find(call, AttributeKind::Window, keyval)?;
     Ok(win.window.attributes().delete(win.handle.0 as u64, &found)?)
 }
 
-fn find(call: &Call, kind: AttributeKind, keyval: c_int) -> Outcome<Rc<Keyval>> {
+fn find(call: &Call, kind: AttributeKind, keyval: c_int) -> CallOutcome<Rc<Keyval>> {
     call.library.keyvals.find(kind, keyval).map_err(|error| wrong_keyval(2, keyval, error))
 }
 
@@ -283,7 +288,7 @@ fn wrong_keyval(position: usize, keyval: c_int, error: Error) -> Failure {
     Failure::argument(position, ErrorClass::Keyval, detail)
 }
 
-fn check_changeable(position: usize, keyval: c_int) -> Outcome<()> {
+fn check_changeable(position: usize, keyval: c_int) -> CallOutcome<()> {
     if !STANDARD_KEYVALS.contains(&keyval) && !WINDOW_KEYVALS.contains(&keyval) {
         return Ok(());
     }
@@ -292,7 +297,7 @@ fn check_changeable(position: usize, keyval: c_int) -> Outcome<()> {
 }
 
 /// Writes an attribute's value, if there is one, and whether there is.
-fn tell(place: Out<usize>, flag: Out<c_int>, value: Option<usize>) -> Outcome<()> {
+fn tell(place: Out<usize>, flag: Out<c_int>, value: Option<usize>) -> CallOutcome<()> {
     flag.set_flag(value.is_some());
     if let Some(value) = value {
         place.set(value);

@@ -10,11 +10,11 @@ use super::requests::{Pending, PendingRequest};
 use crate::arguments::{KnownCommunicator, KnownSession, Out, OutInteger};
 use crate::c::Request;
 use crate::entry::Call;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::MPI_BUFFER_AUTOMATIC;
-use crate::report::Blamed;
+use crate::report::HandlerOwner;
 
-pub fn buffer_attach(call: &Call, buffer: usize, size: i64) -> Outcome<()> {
+pub fn buffer_attach(call: &Call, buffer: usize, size: i64) -> CallOutcome<()> {
     attach(call.library.process.buffer(), 1, buffer, size)
 }
 
@@ -23,7 +23,7 @@ pub fn comm_attach_buffer(
     comm: KnownCommunicator,
     buffer: usize,
     size: i64,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     attach(comm.buffer(), 2, buffer, size)
 }
 
@@ -32,12 +32,12 @@ pub fn session_attach_buffer(
     session: KnownSession,
     buffer: usize,
     size: i64,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     attach(session.buffer(), 2, buffer, size)
 }
 
 /// `position` is that of the address; the size follows it.
-fn attach(place: &BufferPlace, position: usize, buffer: usize, size: i64) -> Outcome<()> {
+fn attach(place: &BufferPlace, position: usize, buffer: usize, size: i64) -> CallOutcome<()> {
     let bytes = u64::try_from(size).map_err(|_| {
         let detail = format!("is {size}, but must not be negative");
         Failure::argument(position + 1, ErrorClass::Arg, detail)
@@ -50,7 +50,7 @@ fn attach(place: &BufferPlace, position: usize, buffer: usize, size: i64) -> Out
     Ok(place.attach(ProgramBuffer { address: buffer, bytes })?)
 }
 
-pub fn buffer_detach(call: &Call, buffer_addr: Out<usize>, size: OutInteger) -> Outcome<()> {
+pub fn buffer_detach(call: &Call, buffer_addr: Out<usize>, size: OutInteger) -> CallOutcome<()> {
     detach(call, call.library.process.buffer(), buffer_addr, size)
 }
 
@@ -59,7 +59,7 @@ pub fn comm_detach_buffer(
     comm: KnownCommunicator,
     buffer_addr: Out<usize>,
     size: OutInteger,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     detach(call, comm.buffer(), buffer_addr, size)
 }
 
@@ -68,7 +68,7 @@ pub fn session_detach_buffer(
     session: KnownSession,
     buffer_addr: Out<usize>,
     size: OutInteger,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     detach(call, session.buffer(), buffer_addr, size)
 }
 
@@ -77,7 +77,7 @@ fn detach(
     place: &BufferPlace,
     buffer_addr: Out<usize>,
     size: OutInteger,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let Some(buffer) = call.library.process.detach_buffer(place) else {
         return Err(Failure::new(ErrorClass::Buffer, "no buffer is attached"));
     };
@@ -86,48 +86,48 @@ fn detach(
     size.set(buffer.bytes.unwrap_or(0) as i64)
 }
 
-pub fn buffer_flush(call: &Call) -> Outcome<()> {
+pub fn buffer_flush(call: &Call) -> CallOutcome<()> {
     call.library.process.flush_buffer(call.library.process.buffer());
     Ok(())
 }
 
-pub fn comm_flush_buffer(call: &Call, comm: KnownCommunicator) -> Outcome<()> {
+pub fn comm_flush_buffer(call: &Call, comm: KnownCommunicator) -> CallOutcome<()> {
     call.library.process.flush_buffer(comm.buffer());
     Ok(())
 }
 
-pub fn session_flush_buffer(call: &Call, session: KnownSession) -> Outcome<()> {
+pub fn session_flush_buffer(call: &Call, session: KnownSession) -> CallOutcome<()> {
     call.library.process.flush_buffer(session.buffer());
     Ok(())
 }
 
-pub fn buffer_iflush(call: &Call, request: Out<Request>) -> Outcome<()> {
-    begin_flush(call, call.library.process.buffer(), Blamed::Nobody, request)
+pub fn buffer_iflush(call: &Call, request: Out<Request>) -> CallOutcome<()> {
+    begin_flush(call, call.library.process.buffer(), HandlerOwner::Unnamed, request)
 }
 
 pub fn comm_iflush_buffer(
     call: &Call,
     comm: KnownCommunicator,
     request: Out<Request>,
-) -> Outcome<()> {
-    begin_flush(call, comm.buffer(), Blamed::Communicator(comm.handle), request)
+) -> CallOutcome<()> {
+    begin_flush(call, comm.buffer(), HandlerOwner::Communicator(comm.handle), request)
 }
 
 pub fn session_iflush_buffer(
     call: &Call,
     session: KnownSession,
     request: Out<Request>,
-) -> Outcome<()> {
-    begin_flush(call, session.buffer(), Blamed::Session(session.handle), request)
+) -> CallOutcome<()> {
+    begin_flush(call, session.buffer(), HandlerOwner::Session(session.handle), request)
 }
 
 fn begin_flush(
     call: &Call,
     place: &Rc<BufferPlace>,
-    blamed: Blamed,
+    handler_owner: HandlerOwner,
     request: Out<Request>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let work = Pending::Flush(Rc::clone(place));
-    request.set(call.library.requests.insert(PendingRequest { blamed, work }));
+    request.set(call.library.requests.insert(PendingRequest { handler_owner, work }));
     Ok(())
 }

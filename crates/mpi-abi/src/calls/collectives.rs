@@ -15,11 +15,13 @@ use mpi::collective::{CallForm, Collective, Invocation, Root};
 use mpi::info::Info;
 
 use super::requests::{Pending, PendingRequest};
-use crate::arguments::{Blocks, Elements, KnownCommunicator, KnownOperation, Out, is_in_place};
+use crate::arguments::{
+    BlocksArgument, ElementsArgument, KnownCommunicator, KnownOperation, Out, is_in_place,
+};
 use crate::c::Request;
 use crate::entry::Call;
-use crate::failure::{Failure, Outcome};
-use crate::report::Blamed;
+use crate::failure::{CallOutcome, Failure};
+use crate::report::HandlerOwner;
 
 use blocks::BlockList;
 use reductions::{CountedOperands, ReduceOperands, ReductionBuffers};
@@ -36,7 +38,7 @@ macro_rules! forms {
             call: &Call,
             $($argument: $type,)*
             comm: KnownCommunicator,
-        ) -> Outcome<()> {
+        ) -> CallOutcome<()> {
             let process = &call.library.process;
             let invocation = Invocation::new(process, &comm, CallForm::Blocking);
             let prepared = $prepare(call, $($argument,)* &invocation)?;
@@ -48,7 +50,7 @@ macro_rules! forms {
             $($argument: $type,)*
             comm: KnownCommunicator,
             request: Out<Request>,
-        ) -> Outcome<()> {
+        ) -> CallOutcome<()> {
             let process = &call.library.process;
             let invocation = Invocation::new(process, &comm, CallForm::Nonblocking);
             let prepared = $prepare(call, $($argument,)* &invocation)?;
@@ -62,7 +64,7 @@ macro_rules! forms {
             comm: KnownCommunicator,
             _info: Option<Rc<Info>>,
             request: Out<Request>,
-        ) -> Outcome<()> {
+        ) -> CallOutcome<()> {
             let process = &call.library.process;
             let invocation = Invocation::new(process, &comm, CallForm::Persistent);
             let prepared = $prepare(call, $($argument,)* &invocation)?;
@@ -74,26 +76,26 @@ macro_rules! forms {
 
 forms! {
     movement::barrier => barrier, ibarrier, barrier_init();
-    movement::bcast => bcast, ibcast, bcast_init(buffer: Option<Elements>, root: Root);
+    movement::bcast => bcast, ibcast, bcast_init(buffer: Option<ElementsArgument>, root: Root);
     movement::gather => gather, igather, gather_init(
-        send: Option<Elements>, receive: Option<Blocks>, root: Root
+        send: Option<ElementsArgument>, receive: Option<BlocksArgument>, root: Root
     );
     movement::gatherv => gatherv, igatherv, gatherv_init(
-        send: Option<Elements>, receive: Option<BlockList>, root: Root
+        send: Option<ElementsArgument>, receive: Option<BlockList>, root: Root
     );
     movement::scatter => scatter, iscatter, scatter_init(
-        send: Option<Blocks>, receive: Option<Elements>, root: Root
+        send: Option<BlocksArgument>, receive: Option<ElementsArgument>, root: Root
     );
     movement::scatterv => scatterv, iscatterv, scatterv_init(
-        send: Option<BlockList>, receive: Option<Elements>, root: Root
+        send: Option<BlockList>, receive: Option<ElementsArgument>, root: Root
     );
     movement::allgather => allgather, iallgather, allgather_init(
-        send: Elements, receive: Blocks
+        send: ElementsArgument, receive: BlocksArgument
     );
     movement::allgatherv => allgatherv, iallgatherv, allgatherv_init(
-        send: Elements, receive: BlockList
+        send: ElementsArgument, receive: BlockList
     );
-    movement::alltoall => alltoall, ialltoall, alltoall_init(send: Blocks, receive: Blocks);
+    movement::alltoall => alltoall, ialltoall, alltoall_init(send: BlocksArgument, receive: BlocksArgument);
     movement::alltoallv => alltoallv, ialltoallv, alltoallv_init(
         send: BlockList, receive: BlockList
     );
@@ -102,15 +104,15 @@ forms! {
     );
     neighborhoods::neighbor_allgather =>
         neighbor_allgather, ineighbor_allgather, neighbor_allgather_init(
-        send: Elements, receive: Blocks
+        send: ElementsArgument, receive: BlocksArgument
     );
     neighborhoods::neighbor_allgatherv =>
         neighbor_allgatherv, ineighbor_allgatherv, neighbor_allgatherv_init(
-        send: Elements, receive: BlockList
+        send: ElementsArgument, receive: BlockList
     );
     neighborhoods::neighbor_alltoall =>
         neighbor_alltoall, ineighbor_alltoall, neighbor_alltoall_init(
-        send: Blocks, receive: Blocks
+        send: BlocksArgument, receive: BlocksArgument
     );
     neighborhoods::neighbor_alltoallv =>
         neighbor_alltoallv, ineighbor_alltoallv, neighbor_alltoallv_init(
@@ -140,12 +142,12 @@ forms! {
 /// Hands out the request for an operation that is not blocking, or is persistent.
 fn hand_out(call: &Call, comm: &KnownCommunicator, prepared: Collective, place: Out<Request>) {
     let work = Pending::One(call.library.process.collective_request(prepared));
-    let blamed = Blamed::Communicator(comm.handle);
-    place.set(call.library.requests.insert(PendingRequest { blamed, work }));
+    let handler_owner = HandlerOwner::Communicator(comm.handle);
+    place.set(call.library.requests.insert(PendingRequest { handler_owner, work }));
 }
 
 /// Fails for an address that is in place where that is not allowed.
-fn refuse_in_place(position: usize, address: *const c_void) -> Outcome<()> {
+fn refuse_in_place(position: usize, address: *const c_void) -> CallOutcome<()> {
     if !is_in_place(address) {
         return Ok(());
     }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use base::ErrorClass;
 use mpi::Communicator;
-use mpi::communicator::{Bridge, CommunicatorComparison, Part, Remote, SplitKind};
+use mpi::communicator::{Bridge, CommunicatorComparison, MachinePart, RemoteGroup, SplitKind};
 use mpi::group::Group;
 use mpi::info::Info;
 use mpi::session::ProcessSet;
@@ -13,20 +13,20 @@ use mpi::session::ProcessSet;
 use crate::arguments::{KnownCommunicator, Out, OutText, invalid};
 use crate::c::{self, Comm, Request};
 use crate::entry::Call;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::*;
 use crate::handles::describe;
-use crate::report::Blamed;
+use crate::report::HandlerOwner;
 
 use super::requests::{Pending, PendingRequest};
 use super::{groups, infos};
 
-pub fn comm_rank(_call: &Call, comm: KnownCommunicator, rank: Out<c_int>) -> Outcome<()> {
+pub fn comm_rank(_call: &Call, comm: KnownCommunicator, rank: Out<c_int>) -> CallOutcome<()> {
     rank.set(comm.rank() as c_int);
     Ok(())
 }
 
-pub fn comm_size(_call: &Call, comm: KnownCommunicator, size: Out<c_int>) -> Outcome<()> {
+pub fn comm_size(_call: &Call, comm: KnownCommunicator, size: Out<c_int>) -> CallOutcome<()> {
     size.set(comm.size() as c_int);
     Ok(())
 }
@@ -36,7 +36,7 @@ pub fn comm_compare(
     comm1: KnownCommunicator,
     comm2: KnownCommunicator,
     result: Out<c_int>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     result.set(match comm1.compare(&comm2) {
         CommunicatorComparison::Identical => MPI_IDENT,
         CommunicatorComparison::Congruent => MPI_CONGRUENT,
@@ -47,12 +47,12 @@ pub fn comm_compare(
 }
 
 /// A handle for a new communicator; `MPI_COMM_NULL` for none.
-pub fn hand_out(call: &Call, made: Option<Rc<Communicator>>, place: Out<Comm>) -> Outcome<()> {
+pub fn hand_out(call: &Call, made: Option<Rc<Communicator>>, place: Out<Comm>) -> CallOutcome<()> {
     place.set(made.map_or(MPI_COMM_NULL, |made| call.library.communicators.insert(made)));
     Ok(())
 }
 
-pub fn comm_dup(call: &Call, comm: KnownCommunicator, newcomm: Out<Comm>) -> Outcome<()> {
+pub fn comm_dup(call: &Call, comm: KnownCommunicator, newcomm: Out<Comm>) -> CallOutcome<()> {
     let name = comm.handle.0 as u64;
     let made = call.library.process.duplicate_communicator(&comm, name)?;
     hand_out(call, Some(made), newcomm)
@@ -63,7 +63,7 @@ pub fn comm_dup_with_info(
     comm: KnownCommunicator,
     info: Option<Rc<Info>>,
     newcomm: Out<Comm>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let name = comm.handle.0 as u64;
     let info = info.unwrap_or_default();
     let made = call.library.process.duplicate_communicator_with_info(&comm, name, &info)?;
@@ -75,7 +75,7 @@ pub fn comm_create(
     comm: KnownCommunicator,
     group: Rc<Group>,
     newcomm: Out<Comm>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let made = call.library.process.create_communicator(&comm, &group)?;
     hand_out(call, made, newcomm)
 }
@@ -86,7 +86,7 @@ pub fn comm_create_group(
     group: Rc<Group>,
     tag: i32,
     newcomm: Out<Comm>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     if comm.remote().is_some() {
         let detail = "is an intercommunicator, but must have one side only";
         return Err(Failure::argument(1, ErrorClass::Comm, detail));
@@ -101,7 +101,7 @@ pub fn comm_split(
     color: c_int,
     key: c_int,
     newcomm: Out<Comm>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let color = match color {
         MPI_UNDEFINED => None,
         0.. => Some(color),
@@ -121,7 +121,7 @@ pub fn comm_split_type(
     key: c_int,
     info: Option<Rc<Info>>,
     newcomm: Out<Comm>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let hint = |key: &[u8]| info.as_ref().and_then(|info| info.hint(key));
     let kind = match split_type {
         MPI_UNDEFINED => SplitKind::None,
@@ -156,20 +156,20 @@ const RESOURCE_TYPE: &[u8] = b"mpi_hw_resource_type";
 fn kind_of_resource(name: Option<&[u8]>) -> SplitKind {
     match name {
         Some(b"mpi_shared_memory") => SplitKind::SharedMemory,
-        Some(name) => Part::named(name).map_or(SplitKind::None, SplitKind::Part),
+        Some(name) => MachinePart::named(name).map_or(SplitKind::None, SplitKind::Part),
         None => SplitKind::None,
     }
 }
 
-pub fn comm_free(call: &Call, comm: Out<Comm>) -> Outcome<()> {
+pub fn comm_free(call: &Call, comm: Out<Comm>) -> CallOutcome<()> {
     free(call, comm)
 }
 
-pub fn comm_disconnect(call: &Call, comm: Out<Comm>) -> Outcome<()> {
+pub fn comm_disconnect(call: &Call, comm: Out<Comm>) -> CallOutcome<()> {
     free(call, comm)
 }
 
-fn free(call: &Call, comm: Out<Comm>) -> Outcome<()> {
+fn free(call: &Call, comm: Out<Comm>) -> CallOutcome<()> {
     let handle = comm.value();
     let known = call.communicator(1, handle)?;
     if matches!(handle, MPI_COMM_WORLD | MPI_COMM_SELF) {
@@ -183,17 +183,21 @@ fn free(call: &Call, comm: Out<Comm>) -> Outcome<()> {
     Ok(())
 }
 
-pub fn comm_group(call: &Call, comm: KnownCommunicator, group: Out<c::Group>) -> Outcome<()> {
+pub fn comm_group(call: &Call, comm: KnownCommunicator, group: Out<c::Group>) -> CallOutcome<()> {
     groups::hand_out(call, Rc::clone(comm.group()), group);
     Ok(())
 }
 
-pub fn comm_test_inter(_call: &Call, comm: KnownCommunicator, flag: Out<c_int>) -> Outcome<()> {
+pub fn comm_test_inter(_call: &Call, comm: KnownCommunicator, flag: Out<c_int>) -> CallOutcome<()> {
     flag.set_flag(comm.remote().is_some());
     Ok(())
 }
 
-pub fn comm_remote_size(_call: &Call, comm: KnownCommunicator, size: Out<c_int>) -> Outcome<()> {
+pub fn comm_remote_size(
+    _call: &Call,
+    comm: KnownCommunicator,
+    size: Out<c_int>,
+) -> CallOutcome<()> {
     size.set(remote_of(&comm)?.group.size() as c_int);
     Ok(())
 }
@@ -202,12 +206,12 @@ pub fn comm_remote_group(
     call: &Call,
     comm: KnownCommunicator,
     group: Out<c::Group>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     groups::hand_out(call, Rc::clone(&remote_of(&comm)?.group), group);
     Ok(())
 }
 
-fn remote_of(comm: &KnownCommunicator) -> Outcome<&Remote> {
+fn remote_of(comm: &KnownCommunicator) -> CallOutcome<&RemoteGroup> {
     comm.remote().ok_or_else(|| {
         let detail = "is not an intercommunicator, so there is no remote group";
         Failure::argument(1, ErrorClass::Comm, detail)
@@ -222,7 +226,7 @@ pub fn intercomm_create(
     remote_leader: c_int,
     tag: i32,
     newintercomm: Out<Comm>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     if local_comm.remote().is_some() {
         let detail = "is an intercommunicator, but must have one side only";
         return Err(Failure::argument(1, ErrorClass::Comm, detail));
@@ -258,7 +262,7 @@ pub fn intercomm_merge(
     intercomm: KnownCommunicator,
     high: c_int,
     newintracomm: Out<Comm>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     if intercomm.remote().is_none() {
         let detail = "is not an intercommunicator, so there is nothing to merge";
         return Err(Failure::argument(1, ErrorClass::Comm, detail));
@@ -272,7 +276,7 @@ pub fn comm_idup(
     comm: KnownCommunicator,
     newcomm: Out<Comm>,
     request: Out<Request>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     begin_duplicate(call, &comm, None, newcomm, request)
 }
 
@@ -282,7 +286,7 @@ pub fn comm_idup_with_info(
     info: Option<Rc<Info>>,
     newcomm: Out<Comm>,
     request: Out<Request>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     begin_duplicate(call, &comm, Some(&info.unwrap_or_default()), newcomm, request)
 }
 
@@ -292,26 +296,26 @@ fn begin_duplicate(
     info: Option<&Info>,
     newcomm: Out<Comm>,
     request: Out<Request>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let library = call.library;
     let (copy, work) = library.process.begin_duplicate(comm, comm.handle.0 as u64)?;
     if let Some(info) = info {
         library.process.set_communicator_info(&copy, info);
     }
     newcomm.set(library.communicators.insert(copy));
-    let blamed = Blamed::Communicator(comm.handle);
+    let handler_owner = HandlerOwner::Communicator(comm.handle);
     let work = Pending::One(work);
-    request.set(library.requests.insert(PendingRequest { blamed, work }));
+    request.set(library.requests.insert(PendingRequest { handler_owner, work }));
     Ok(())
 }
 
-pub fn comm_get_parent(_call: &Call, parent: Out<Comm>) -> Outcome<()> {
+pub fn comm_get_parent(_call: &Call, parent: Out<Comm>) -> CallOutcome<()> {
     // No process is spawned by another one in this version.
     parent.set(MPI_COMM_NULL);
     Ok(())
 }
 
-pub fn comm_set_name(_call: &Call, comm: KnownCommunicator, comm_name: &[u8]) -> Outcome<()> {
+pub fn comm_set_name(_call: &Call, comm: KnownCommunicator, comm_name: &[u8]) -> CallOutcome<()> {
     comm.set_name(&comm_name[..comm_name.len().min(MPI_MAX_OBJECT_NAME - 1)]);
     Ok(())
 }
@@ -321,7 +325,7 @@ pub fn comm_get_name(
     comm: Comm,
     comm_name: OutText,
     resultlen: Out<c_int>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let name = match comm {
         MPI_COMM_NULL => b"MPI_COMM_NULL".as_slice().into(),
         _ => call.any_communicator(1, comm)?.name(),
@@ -330,13 +334,17 @@ pub fn comm_get_name(
     Ok(())
 }
 
-pub fn comm_set_info(call: &Call, comm: KnownCommunicator, info: Option<Rc<Info>>) -> Outcome<()> {
+pub fn comm_set_info(
+    call: &Call,
+    comm: KnownCommunicator,
+    info: Option<Rc<Info>>,
+) -> CallOutcome<()> {
     call.library.process.set_communicator_info(&comm, &info.unwrap_or_default());
     Ok(())
 }
 
 /// The hints, and beside them how messages to the next process travel.
-pub fn comm_get_info(call: &Call, comm: KnownCommunicator, info: Out<c::Info>) -> Outcome<()> {
+pub fn comm_get_info(call: &Call, comm: KnownCommunicator, info: Out<c::Info>) -> CallOutcome<()> {
     let hints = call.library.process.communicator_info(&comm);
     let next = (comm.rank() + 1) % comm.peer_count();
     if let Some(transport) = call.library.process.transport(&comm, next) {

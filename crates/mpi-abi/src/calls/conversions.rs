@@ -6,17 +6,17 @@ use crate::c::{
     Comm, Datatype, Errhandler, File, Group, Handle, Info, Message, Op, Request, Session, Win,
 };
 use crate::handles::Table;
-use crate::library::Library;
+use crate::library::LibraryState;
 
 macro_rules! conversions {
     ($($to_int:ident, $from_int:ident: $handle:ident in $table:ident;)*) => {$(
         #[doc = concat!("The integer of an `MPI_", stringify!($handle), "`.")]
-        pub fn $to_int(library: &Library, handle: $handle) -> c_int {
+        pub fn $to_int(library: &LibraryState, handle: $handle) -> c_int {
             library.$table.to_int(handle)
         }
 
         #[doc = concat!("The `MPI_", stringify!($handle), "` of an integer.")]
-        pub fn $from_int(library: &Library, integer: c_int) -> $handle {
+        pub fn $from_int(library: &LibraryState, integer: c_int) -> $handle {
             library.$table.of_int(integer)
         }
     )*};
@@ -35,12 +35,12 @@ conversions! {
 }
 
 /// The integer of an `MPI_Request`.
-pub fn request_toint(library: &Library, handle: Request) -> c_int {
+pub fn request_toint(library: &LibraryState, handle: Request) -> c_int {
     library.requests.to_int(handle)
 }
 
 /// The `MPI_Request` of an integer.
-pub fn request_fromint(library: &Library, integer: c_int) -> Request {
+pub fn request_fromint(library: &LibraryState, integer: c_int) -> Request {
     library.requests.of_int(&library.process, integer)
 }
 
@@ -48,12 +48,12 @@ pub fn request_fromint(library: &Library, integer: c_int) -> Request {
 macro_rules! predefined_only {
     ($($to_int:ident, $from_int:ident: $handle:ident;)*) => {$(
         #[doc = concat!("The integer of an `MPI_", stringify!($handle), "`.")]
-        pub fn $to_int(_library: &Library, handle: $handle) -> c_int {
+        pub fn $to_int(_library: &LibraryState, handle: $handle) -> c_int {
             none::<$handle>().to_int(handle)
         }
 
         #[doc = concat!("The `MPI_", stringify!($handle), "` of an integer.")]
-        pub fn $from_int(_library: &Library, integer: c_int) -> $handle {
+        pub fn $from_int(_library: &LibraryState, integer: c_int) -> $handle {
             none::<$handle>().of_int(integer)
         }
     )*};

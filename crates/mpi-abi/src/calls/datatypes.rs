@@ -6,26 +6,26 @@ use std::sync::Arc;
 
 use base::ErrorClass;
 use datatype::{
-    ArrayOrder, Construction, Datatype, DistributedDimension, Distribution, DistributionArgument,
-    Form, StructBlock, SubarrayDimension, TypeClass,
+    ArgumentForm, ArrayOrder, Construction, Datatype, DistributedDimension, Distribution,
+    DistributionArgument, StructBlock, SubarrayDimension, TypeClass,
 };
 
 use crate::arguments::{Integers, KnownDatatype, Out, OutInteger, OutText, invalid};
 use crate::c;
 use crate::entry::Call;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::*;
-use crate::library::{Library, TypeNotes};
+use crate::library::{LibraryState, TypeNotes};
 use crate::predefined::handle_of_type;
 
 type Handle = c::Datatype;
 
 /// Which form of call this is: it decides how contents are told.
-fn form(call: &Call) -> Form {
-    if call.entry.name.ends_with("_c") { Form::Large } else { Form::Int }
+fn form(call: &Call) -> ArgumentForm {
+    if call.entry.name.ends_with("_c") { ArgumentForm::Large } else { ArgumentForm::Int }
 }
 
-fn create(call: &Call, construction: Construction, newtype: Out<Handle>) -> Outcome<()> {
+fn create(call: &Call, construction: Construction, newtype: Out<Handle>) -> CallOutcome<()> {
     let made =
         Datatype::create(construction, form(call)).map_err(|error| of_parameter(call, error))?;
     newtype.set(call.library.datatypes.insert(made));
@@ -64,7 +64,7 @@ pub fn type_contiguous(
     count: usize,
     oldtype: KnownDatatype,
     newtype: Out<Handle>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let construction = Construction::Contiguous { count: count as i64, of: oldtype.object };
     create(call, construction, newtype)
 }
@@ -76,7 +76,7 @@ pub fn type_vector(
     stride: i64,
     oldtype: KnownDatatype,
     newtype: Out<Handle>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let (count, of) = (count as i64, oldtype.object);
     create(call, Construction::Vector { count, block_length, stride, of }, newtype)
 }
@@ -88,7 +88,7 @@ pub fn type_create_hvector(
     stride: i64,
     oldtype: KnownDatatype,
     newtype: Out<Handle>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let (count, of) = (count as i64, oldtype.object);
     create(call, Construction::Hvector { count, block_length, stride, of }, newtype)
 }
@@ -99,7 +99,7 @@ pub fn type_indexed(
     displacements: Integers,
     oldtype: KnownDatatype,
     newtype: Out<Handle>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let (block_lengths, displacements) = (lengths.read()?, displacements.read()?);
     let of = oldtype.object;
     create(call, Construction::Indexed { block_lengths, displacements, of }, newtype)
@@ -111,7 +111,7 @@ pub fn type_create_hindexed(
     displacements: Integers,
     oldtype: KnownDatatype,
     newtype: Out<Handle>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let (block_lengths, displacements) = (lengths.read()?, displacements.read()?);
     let of = oldtype.object;
     create(call, Construction::Hindexed { block_lengths, displacements, of }, newtype)
@@ -123,7 +123,7 @@ pub fn type_create_indexed_block(
     displacements: Integers,
     oldtype: KnownDatatype,
     newtype: Out<Handle>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let displacements = displacements.read()?;
     let of = oldtype.object;
     create(call, Construction::IndexedBlock { block_length, displacements, of }, newtype)
@@ -135,7 +135,7 @@ pub fn type_create_hindexed_block(
     displacements: Integers,
     oldtype: KnownDatatype,
     newtype: Out<Handle>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let displacements = displacements.read()?;
     let of = oldtype.object;
     create(call, Construction::HindexedBlock { block_length, displacements, of }, newtype)
@@ -147,7 +147,7 @@ pub fn type_create_struct(
     displacements: Integers,
     types: &[Handle],
     newtype: Out<Handle>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let (lengths, displacements) = (lengths.one_by_one()?, displacements.one_by_one()?);
     let mut blocks = Vec::with_capacity(types.len());
     for ((length, displacement), handle) in lengths.zip(displacements).zip(types) {
@@ -165,7 +165,7 @@ pub fn type_create_subarray(
     order: c_int,
     oldtype: KnownDatatype,
     newtype: Out<Handle>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let dimensions = sizes.one_by_one()?.zip(subsizes.one_by_one()?).zip(starts.one_by_one()?);
     let dimensions =
         dimensions.map(|((size, subsize), start)| SubarrayDimension { size, subsize, start });
@@ -187,7 +187,7 @@ pub fn type_create_darray(
     order: c_int,
     oldtype: KnownDatatype,
     newtype: Out<Handle>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let (global, distributions) = (gsizes.read()?, distribs.read_ints()?);
     let (arguments, processes) = (dargs.read_ints()?, psizes.read()?);
     let mut dimensions = Vec::with_capacity(ndims);
@@ -207,7 +207,7 @@ pub fn type_create_darray(
     create(call, Construction::Darray { size, rank, dimensions, order, of }, newtype)
 }
 
-fn array_order(position: usize, order: c_int) -> Outcome<ArrayOrder> {
+fn array_order(position: usize, order: c_int) -> CallOutcome<ArrayOrder> {
     match order {
         MPI_ORDER_C => Ok(ArrayOrder::C),
         MPI_ORDER_FORTRAN => Ok(ArrayOrder::Fortran),
@@ -218,7 +218,7 @@ fn array_order(position: usize, order: c_int) -> Outcome<ArrayOrder> {
     }
 }
 
-fn distribution(position: usize, number: c_int) -> Outcome<Distribution> {
+fn distribution(position: usize, number: c_int) -> CallOutcome<Distribution> {
     match number {
         MPI_DISTRIBUTE_NONE => Ok(Distribution::None),
         MPI_DISTRIBUTE_BLOCK => Ok(Distribution::Block),
@@ -236,17 +236,17 @@ pub fn type_create_resized(
     lower_bound: i64,
     extent: i64,
     newtype: Out<Handle>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let of = oldtype.object;
     create(call, Construction::Resized { lower_bound, extent, of }, newtype)
 }
 
-pub fn type_dup(call: &Call, oldtype: KnownDatatype, newtype: Out<Handle>) -> Outcome<()> {
+pub fn type_dup(call: &Call, oldtype: KnownDatatype, newtype: Out<Handle>) -> CallOutcome<()> {
     let copied = match notes_of(call.library, oldtype.handle) {
         Some(notes) => notes.attributes.copied(oldtype.handle.0 as u64)?,
         None => Default::default(),
     };
-    let made = Datatype::create(Construction::Duplicate(oldtype.object), Form::Int)?;
+    let made = Datatype::create(Construction::Duplicate(oldtype.object), ArgumentForm::Int)?;
     let handle = call.library.datatypes.insert(made);
     if !copied.is_empty() {
         let notes = Rc::new(TypeNotes { attributes: copied, ..TypeNotes::default() });
@@ -256,12 +256,12 @@ pub fn type_dup(call: &Call, oldtype: KnownDatatype, newtype: Out<Handle>) -> Ou
     Ok(())
 }
 
-pub fn type_commit(call: &Call, datatype: Out<Handle>) -> Outcome<()> {
+pub fn type_commit(call: &Call, datatype: Out<Handle>) -> CallOutcome<()> {
     call.datatype(1, datatype.value())?.commit();
     Ok(())
 }
 
-pub fn type_free(call: &Call, datatype: Out<Handle>) -> Outcome<()> {
+pub fn type_free(call: &Call, datatype: Out<Handle>) -> CallOutcome<()> {
     let handle = datatype.value();
     let known = call.datatype(1, handle)?;
     if known.predefined().is_some() {
@@ -277,7 +277,7 @@ pub fn type_free(call: &Call, datatype: Out<Handle>) -> Outcome<()> {
     Ok(())
 }
 
-pub fn type_size(_call: &Call, datatype: KnownDatatype, size: OutInteger) -> Outcome<()> {
+pub fn type_size(_call: &Call, datatype: KnownDatatype, size: OutInteger) -> CallOutcome<()> {
     size.set_or_undefined(Some(datatype.size() as i64));
     Ok(())
 }
@@ -287,7 +287,7 @@ pub fn type_get_extent(
     datatype: KnownDatatype,
     lower_bound: OutInteger,
     extent: OutInteger,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     lower_bound.set(datatype.lower_bound() as i64)?;
     extent.set(datatype.extent() as i64)
 }
@@ -297,7 +297,7 @@ pub fn type_get_true_extent(
     datatype: KnownDatatype,
     lower_bound: OutInteger,
     extent: OutInteger,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     lower_bound.set(datatype.true_lower_bound() as i64)?;
     extent.set(datatype.true_extent() as i64)
 }
@@ -307,7 +307,7 @@ pub fn type_create_f90_real(
     precision: c_int,
     range: c_int,
     newtype: Out<Handle>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let made = Datatype::fortran_real(defined(precision), defined(range))?;
     newtype.set(handle_of(call.library, &made));
     Ok(())
@@ -318,13 +318,13 @@ pub fn type_create_f90_complex(
     precision: c_int,
     range: c_int,
     newtype: Out<Handle>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let made = Datatype::fortran_complex(defined(precision), defined(range))?;
     newtype.set(handle_of(call.library, &made));
     Ok(())
 }
 
-pub fn type_create_f90_integer(call: &Call, range: c_int, newtype: Out<Handle>) -> Outcome<()> {
+pub fn type_create_f90_integer(call: &Call, range: c_int, newtype: Out<Handle>) -> CallOutcome<()> {
     newtype.set(handle_of(call.library, &Datatype::fortran_integer(range)?));
     Ok(())
 }
@@ -335,7 +335,7 @@ fn defined(number: c_int) -> Option<i32> {
 
 /// A handle for a datatype: that of the standard, or a new one. Fortran's parameterized datatypes
 /// have one handle each, however often they are asked for (section 19.1.9).
-pub fn handle_of(library: &Library, datatype: &Arc<Datatype>) -> Handle {
+pub fn handle_of(library: &LibraryState, datatype: &Arc<Datatype>) -> Handle {
     let key = match *datatype.construction() {
         Construction::Named(named) => return handle_of_type(named),
         Construction::FortranReal { precision, range } => (0, precision, range),
@@ -352,7 +352,7 @@ pub fn type_match_size(
     typeclass: c_int,
     size: c_int,
     datatype: Out<Handle>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let class = match typeclass {
         MPI_TYPECLASS_INTEGER => TypeClass::Integer,
         MPI_TYPECLASS_REAL => TypeClass::Real,
@@ -375,7 +375,7 @@ pub fn type_get_value_index(
     value_type: KnownDatatype,
     index_type: KnownDatatype,
     pair_type: Out<Handle>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let pair = value_type
         .predefined()
         .zip(index_type.predefined())
@@ -384,7 +384,7 @@ pub fn type_get_value_index(
     Ok(())
 }
 
-pub fn type_set_name(call: &Call, datatype: KnownDatatype, type_name: &[u8]) -> Outcome<()> {
+pub fn type_set_name(call: &Call, datatype: KnownDatatype, type_name: &[u8]) -> CallOutcome<()> {
     let length = type_name.len().min(MPI_MAX_OBJECT_NAME - 1);
     *notes(call.library, datatype.handle).name.borrow_mut() = Some(type_name[..length].into());
     Ok(())
@@ -395,7 +395,7 @@ pub fn type_get_name(
     datatype: Handle,
     type_name: OutText,
     resultlen: Out<c_int>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let given = notes_of(call.library, datatype).and_then(|notes| notes.name.borrow().clone());
     let name = match given {
         Some(name) => name,
@@ -410,11 +410,11 @@ pub fn type_get_name(
 }
 
 /// What the program hung on a datatype, if anything.
-pub fn notes_of(library: &Library, handle: Handle) -> Option<Rc<TypeNotes>> {
+pub fn notes_of(library: &LibraryState, handle: Handle) -> Option<Rc<TypeNotes>> {
     library.type_notes.borrow().get(&handle.0).cloned()
 }
 
 /// What the program hangs on a datatype.
-pub fn notes(library: &Library, handle: Handle) -> Rc<TypeNotes> {
+pub fn notes(library: &LibraryState, handle: Handle) -> Rc<TypeNotes> {
     Rc::clone(library.type_notes.borrow_mut().entry(handle.0).or_default())
 }

@@ -9,7 +9,7 @@ use mpi::ThreadLevel;
 
 use crate::arguments::{KnownCommunicator, Out, OutInteger, OutText};
 use crate::entry::{self, Call};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::*;
 use crate::library::library;
 
@@ -41,11 +41,11 @@ pub fn level_named(name: &[u8]) -> Option<ThreadLevel> {
 const LIBRARY_VERSION: &str =
     concat!("Combray ", env!("CARGO_PKG_VERSION"), ", MPI 5.0 with its standard ABI");
 
-pub fn init(call: &Call) -> Outcome<()> {
+pub fn init(call: &Call) -> CallOutcome<()> {
     initialize(call, ThreadLevel::Single)
 }
 
-pub fn init_thread(call: &Call, required: c_int, provided: Out<c_int>) -> Outcome<()> {
+pub fn init_thread(call: &Call, required: c_int, provided: Out<c_int>) -> CallOutcome<()> {
     let Some(&(number, level)) = LEVELS.iter().find(|(number, _)| *number >= required) else {
         let detail = format!("is {required}, which is no level of thread support");
         return Err(Failure::argument(3, ErrorClass::Arg, detail));
@@ -55,7 +55,7 @@ pub fn init_thread(call: &Call, required: c_int, provided: Out<c_int>) -> Outcom
     Ok(())
 }
 
-fn initialize(call: &Call, level: ThreadLevel) -> Outcome<()> {
+fn initialize(call: &Call, level: ThreadLevel) -> CallOutcome<()> {
     if entry::is_finalized() {
         let detail = "was called after MPI_Finalize; MPI can be initialized only once";
         return Err(Failure::new(ErrorClass::Other, detail));
@@ -87,12 +87,12 @@ pub fn say(message: &str) {
     eprint!("{line}");
 }
 
-pub fn initialized(_call: &Call, flag: Out<c_int>) -> Outcome<()> {
+pub fn initialized(_call: &Call, flag: Out<c_int>) -> CallOutcome<()> {
     flag.set_flag(entry::is_initialized());
     Ok(())
 }
 
-pub fn finalize(call: &Call) -> Outcome<()> {
+pub fn finalize(call: &Call) -> CallOutcome<()> {
     let process = &call.library.process;
     // Deleting the attributes of MPI_COMM_SELF is the first thing (section 11.4.3).
     process.alone().attributes().delete_all(MPI_COMM_SELF.0 as u64)?;
@@ -101,12 +101,12 @@ pub fn finalize(call: &Call) -> Outcome<()> {
     Ok(())
 }
 
-pub fn finalized(_call: &Call, flag: Out<c_int>) -> Outcome<()> {
+pub fn finalized(_call: &Call, flag: Out<c_int>) -> CallOutcome<()> {
     flag.set_flag(entry::is_finalized());
     Ok(())
 }
 
-pub fn abort(call: &Call, comm: KnownCommunicator, errorcode: c_int) -> Outcome<()> {
+pub fn abort(call: &Call, comm: KnownCommunicator, errorcode: c_int) -> CallOutcome<()> {
     let _ = comm;
     let process = &call.library.process;
     let message = format!(
@@ -118,14 +118,14 @@ pub fn abort(call: &Call, comm: KnownCommunicator, errorcode: c_int) -> Outcome<
     process.abort(errorcode)
 }
 
-pub fn query_thread(call: &Call, provided: Out<c_int>) -> Outcome<()> {
+pub fn query_thread(call: &Call, provided: Out<c_int>) -> CallOutcome<()> {
     let level = call.library.process.thread_level();
     let found = LEVELS.iter().find(|(_, other)| *other == level);
     provided.set(found.map_or(MPI_THREAD_SINGLE, |(number, _)| *number));
     Ok(())
 }
 
-pub fn is_thread_main(call: &Call, flag: Out<c_int>) -> Outcome<()> {
+pub fn is_thread_main(call: &Call, flag: Out<c_int>) -> CallOutcome<()> {
     flag.set_flag(call.library.main_thread.get() == Some(&thread::current().id()));
     Ok(())
 }
@@ -140,18 +140,22 @@ pub fn wtick() -> c_double {
     1e-9
 }
 
-pub fn get_version(_call: &Call, version: Out<c_int>, subversion: Out<c_int>) -> Outcome<()> {
+pub fn get_version(_call: &Call, version: Out<c_int>, subversion: Out<c_int>) -> CallOutcome<()> {
     version.set(MPI_VERSION);
     subversion.set(MPI_SUBVERSION);
     Ok(())
 }
 
-pub fn get_library_version(_call: &Call, version: OutText, resultlen: Out<c_int>) -> Outcome<()> {
+pub fn get_library_version(
+    _call: &Call,
+    version: OutText,
+    resultlen: Out<c_int>,
+) -> CallOutcome<()> {
     resultlen.set(version.write(LIBRARY_VERSION.as_bytes()) as c_int);
     Ok(())
 }
 
-pub fn get_processor_name(_call: &Call, name: OutText, resultlen: Out<c_int>) -> Outcome<()> {
+pub fn get_processor_name(_call: &Call, name: OutText, resultlen: Out<c_int>) -> CallOutcome<()> {
     resultlen.set(name.write(host_name().as_bytes()) as c_int);
     Ok(())
 }
@@ -162,12 +166,12 @@ pub fn host_name() -> String {
     name.map_or_else(|_| "localhost".to_owned(), |name| name.trim().to_owned())
 }
 
-pub fn pcontrol(_call: &Call, _level: c_int) -> Outcome<()> {
+pub fn pcontrol(_call: &Call, _level: c_int) -> CallOutcome<()> {
     // For tools that stand before the library; nothing here listens to it (section 15.2.4).
     Ok(())
 }
 
-pub fn get_address(_call: &Call, location: usize, address: OutInteger) -> Outcome<()> {
+pub fn get_address(_call: &Call, location: usize, address: OutInteger) -> CallOutcome<()> {
     address.set(location as i64)
 }
 

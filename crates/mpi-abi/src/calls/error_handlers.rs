@@ -10,11 +10,11 @@ use crate::arguments::{
 };
 use crate::c::{Errhandler, File};
 use crate::entry::Call;
-use crate::failure::Outcome;
+use crate::failure::CallOutcome;
 use crate::generated::constants::{MPI_ERRHANDLER_NULL, MPI_FILE_NULL};
 use crate::library::CountedHandler;
 use crate::predefined::handle_of_error_handler;
-use crate::report::{self, Blamed};
+use crate::report::{self, HandlerOwner};
 
 /// `MPI_Comm_errhandler_function` and its kin: the handle is a word.
 type HandlerInC = unsafe extern "C" fn(*mut usize, *mut c_int, ...);
@@ -23,7 +23,7 @@ pub fn comm_create_errhandler(
     call: &Call,
     function: Callback<HandlerInC>,
     errhandler: Out<Errhandler>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     create(call, HandlerKind::Communicator, function, errhandler)
 }
 
@@ -31,7 +31,7 @@ pub fn win_create_errhandler(
     call: &Call,
     function: Callback<HandlerInC>,
     errhandler: Out<Errhandler>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     create(call, HandlerKind::Window, function, errhandler)
 }
 
@@ -39,7 +39,7 @@ pub fn file_create_errhandler(
     call: &Call,
     function: Callback<HandlerInC>,
     errhandler: Out<Errhandler>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     create(call, HandlerKind::File, function, errhandler)
 }
 
@@ -47,7 +47,7 @@ pub fn session_create_errhandler(
     call: &Call,
     function: Callback<HandlerInC>,
     errhandler: Out<Errhandler>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     create(call, HandlerKind::Session, function, errhandler)
 }
 
@@ -56,7 +56,7 @@ fn create(
     kind: HandlerKind,
     function: Callback<HandlerInC>,
     errhandler: Out<Errhandler>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let function = function.function().ok_or_else(|| null(1))?;
     let function: HandlerFunction = Rc::new(move |object, code| {
         let (mut handle, mut code) = (object as usize, code);
@@ -68,7 +68,7 @@ fn create(
     Ok(())
 }
 
-pub fn errhandler_free(call: &Call, errhandler: Out<Errhandler>) -> Outcome<()> {
+pub fn errhandler_free(call: &Call, errhandler: Out<Errhandler>) -> CallOutcome<()> {
     let handle = errhandler.value();
     if call.library.predefined.error_handler(handle).is_none() {
         let table = &call.library.error_handlers;
@@ -88,7 +88,7 @@ pub fn comm_set_errhandler(
     _call: &Call,
     comm: KnownCommunicator,
     errhandler: Rc<ErrorHandler>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     errhandler.check_kind(HandlerKind::Communicator)?;
     comm.set_error_handler(errhandler);
     Ok(())
@@ -98,7 +98,7 @@ pub fn comm_get_errhandler(
     call: &Call,
     comm: KnownCommunicator,
     errhandler: Out<Errhandler>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     hand_out(call, comm.error_handler(), errhandler);
     Ok(())
 }
@@ -107,7 +107,7 @@ pub fn win_set_errhandler(
     _call: &Call,
     win: KnownWindow,
     errhandler: Rc<ErrorHandler>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     errhandler.check_kind(HandlerKind::Window)?;
     win.window.set_error_handler(errhandler);
     Ok(())
@@ -117,38 +117,46 @@ pub fn win_get_errhandler(
     call: &Call,
     win: KnownWindow,
     errhandler: Out<Errhandler>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     hand_out(call, win.window.error_handler(), errhandler);
     Ok(())
 }
 
-pub fn win_call_errhandler(call: &Call, win: KnownWindow, errorcode: c_int) -> Outcome<()> {
-    report::raise(call, Blamed::Window(win.handle), errorcode, errorcode);
+pub fn win_call_errhandler(call: &Call, win: KnownWindow, errorcode: c_int) -> CallOutcome<()> {
+    report::raise(call, HandlerOwner::Window(win.handle), errorcode, errorcode);
     Ok(())
 }
 
-pub fn file_set_errhandler(call: &Call, file: File, errhandler: Rc<ErrorHandler>) -> Outcome<()> {
+pub fn file_set_errhandler(
+    call: &Call,
+    file: File,
+    errhandler: Rc<ErrorHandler>,
+) -> CallOutcome<()> {
     check_no_file(file)?;
     errhandler.check_kind(HandlerKind::File)?;
     call.library.file_error_handler.replace(errhandler);
     Ok(())
 }
 
-pub fn file_get_errhandler(call: &Call, file: File, errhandler: Out<Errhandler>) -> Outcome<()> {
+pub fn file_get_errhandler(
+    call: &Call,
+    file: File,
+    errhandler: Out<Errhandler>,
+) -> CallOutcome<()> {
     check_no_file(file)?;
     let handler = Rc::clone(&call.library.file_error_handler.borrow());
     hand_out(call, handler, errhandler);
     Ok(())
 }
 
-pub fn file_call_errhandler(call: &Call, fh: File, errorcode: c_int) -> Outcome<()> {
+pub fn file_call_errhandler(call: &Call, fh: File, errorcode: c_int) -> CallOutcome<()> {
     check_no_file(fh)?;
-    report::raise(call, Blamed::File, errorcode, errorcode);
+    report::raise(call, HandlerOwner::File, errorcode, errorcode);
     Ok(())
 }
 
 /// There are no files yet, but `MPI_FILE_NULL` has the handler of new ones (section 9.3.4).
-fn check_no_file(file: File) -> Outcome<()> {
+fn check_no_file(file: File) -> CallOutcome<()> {
     if file == MPI_FILE_NULL { Ok(()) } else { Err(invalid(1, file)) }
 }
 
@@ -156,7 +164,7 @@ pub fn session_set_errhandler(
     _call: &Call,
     session: KnownSession,
     errhandler: Rc<ErrorHandler>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     errhandler.check_kind(HandlerKind::Session)?;
     session.set_error_handler(errhandler);
     Ok(())
@@ -166,7 +174,7 @@ pub fn session_get_errhandler(
     call: &Call,
     session: KnownSession,
     errhandler: Out<Errhandler>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     hand_out(call, session.error_handler(), errhandler);
     Ok(())
 }
@@ -175,8 +183,8 @@ pub fn session_call_errhandler(
     call: &Call,
     session: KnownSession,
     errorcode: c_int,
-) -> Outcome<()> {
-    report::raise(call, Blamed::Session(session.handle), errorcode, errorcode);
+) -> CallOutcome<()> {
+    report::raise(call, HandlerOwner::Session(session.handle), errorcode, errorcode);
     Ok(())
 }
 
@@ -199,7 +207,11 @@ fn known_handle(call: &Call, handler: Rc<ErrorHandler>) -> Errhandler {
     table.insert(CountedHandler { handler, handles: 1 })
 }
 
-pub fn comm_call_errhandler(call: &Call, comm: KnownCommunicator, errorcode: c_int) -> Outcome<()> {
-    report::raise(call, Blamed::Communicator(comm.handle), errorcode, errorcode);
+pub fn comm_call_errhandler(
+    call: &Call,
+    comm: KnownCommunicator,
+    errorcode: c_int,
+) -> CallOutcome<()> {
+    report::raise(call, HandlerOwner::Communicator(comm.handle), errorcode, errorcode);
     Ok(())
 }

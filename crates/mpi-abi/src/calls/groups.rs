@@ -9,7 +9,7 @@ use mpi::group::{Group, GroupComparison};
 use crate::arguments::{Integers, Out, OutIntegers, invalid};
 use crate::c;
 use crate::entry::Call;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::{
     MPI_GROUP_EMPTY, MPI_GROUP_NULL, MPI_IDENT, MPI_PROC_NULL, MPI_SIMILAR, MPI_UNDEFINED,
     MPI_UNEQUAL,
@@ -21,12 +21,12 @@ pub fn hand_out(call: &Call, group: Rc<Group>, place: Out<c::Group>) {
     place.set(if empty { MPI_GROUP_EMPTY } else { call.library.groups.insert(group) });
 }
 
-pub fn group_size(_call: &Call, group: Rc<Group>, size: Out<c_int>) -> Outcome<()> {
+pub fn group_size(_call: &Call, group: Rc<Group>, size: Out<c_int>) -> CallOutcome<()> {
     size.set(group.size() as c_int);
     Ok(())
 }
 
-pub fn group_rank(call: &Call, group: Rc<Group>, rank: Out<c_int>) -> Outcome<()> {
+pub fn group_rank(call: &Call, group: Rc<Group>, rank: Out<c_int>) -> CallOutcome<()> {
     let own = group.rank_of(GateId(call.library.process.rank()));
     rank.set(own.map_or(MPI_UNDEFINED, |own| own as c_int));
     Ok(())
@@ -38,7 +38,7 @@ pub fn group_translate_ranks(
     ranks1: Integers,
     group2: Rc<Group>,
     ranks2: OutIntegers,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let mut translated = Vec::with_capacity(ranks1.length());
     for rank in ranks1.read_ints()? {
         translated.push(match rank {
@@ -57,7 +57,7 @@ pub fn group_compare(
     group1: Rc<Group>,
     group2: Rc<Group>,
     result: Out<c_int>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     result.set(match group1.compare(&group2) {
         GroupComparison::Identical => MPI_IDENT,
         GroupComparison::Similar => MPI_SIMILAR,
@@ -71,7 +71,7 @@ pub fn group_union(
     group1: Rc<Group>,
     group2: Rc<Group>,
     newgroup: Out<c::Group>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     hand_out(call, group1.union(&group2), newgroup);
     Ok(())
 }
@@ -81,7 +81,7 @@ pub fn group_intersection(
     group1: Rc<Group>,
     group2: Rc<Group>,
     newgroup: Out<c::Group>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     hand_out(call, group1.intersection(&group2), newgroup);
     Ok(())
 }
@@ -91,7 +91,7 @@ pub fn group_difference(
     group1: Rc<Group>,
     group2: Rc<Group>,
     newgroup: Out<c::Group>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     hand_out(call, group1.difference(&group2), newgroup);
     Ok(())
 }
@@ -101,7 +101,7 @@ pub fn group_incl(
     group: Rc<Group>,
     ranks: Integers,
     newgroup: Out<c::Group>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let ranks = ranks.read_ints()?;
     hand_out(call, group.incl(&ranks).map_err(of_ranks)?, newgroup);
     Ok(())
@@ -112,7 +112,7 @@ pub fn group_excl(
     group: Rc<Group>,
     ranks: Integers,
     newgroup: Out<c::Group>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let ranks = ranks.read_ints()?;
     hand_out(call, group.excl(&ranks).map_err(of_ranks)?, newgroup);
     Ok(())
@@ -123,7 +123,7 @@ pub fn group_range_incl(
     group: Rc<Group>,
     ranges: &[[c_int; 3]],
     newgroup: Out<c::Group>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     hand_out(call, group.range_incl(ranges).map_err(of_ranks)?, newgroup);
     Ok(())
 }
@@ -133,7 +133,7 @@ pub fn group_range_excl(
     group: Rc<Group>,
     ranges: &[[c_int; 3]],
     newgroup: Out<c::Group>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     hand_out(call, group.range_excl(ranges).map_err(of_ranks)?, newgroup);
     Ok(())
 }
@@ -143,7 +143,7 @@ fn of_ranks(error: base::Error) -> Failure {
     Failure::of_argument(3, error)
 }
 
-pub fn group_free(call: &Call, group: Out<c::Group>) -> Outcome<()> {
+pub fn group_free(call: &Call, group: Out<c::Group>) -> CallOutcome<()> {
     let handle = group.value();
     // Calls that make a group give MPI_GROUP_EMPTY for an empty one, so freeing that is in order.
     if handle != MPI_GROUP_EMPTY {

@@ -11,7 +11,7 @@ use mpi::info::{Environment, Info, InfoLimits};
 use crate::arguments::{Out, OutSizedText, OutText, invalid};
 use crate::c;
 use crate::entry::Call;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::*;
 
 use super::environment::{self, host_name};
@@ -20,16 +20,16 @@ use super::environment::{self, host_name};
 pub const LIMITS: InfoLimits =
     InfoLimits { key_bytes_max: MPI_MAX_INFO_KEY - 1, value_bytes_max: MPI_MAX_INFO_VAL - 1 };
 
-fn hand_out(call: &Call, info: Rc<Info>, place: Out<c::Info>) -> Outcome<()> {
+fn hand_out(call: &Call, info: Rc<Info>, place: Out<c::Info>) -> CallOutcome<()> {
     place.set(call.library.infos.insert(info));
     Ok(())
 }
 
-pub fn info_create(call: &Call, info: Out<c::Info>) -> Outcome<()> {
+pub fn info_create(call: &Call, info: Out<c::Info>) -> CallOutcome<()> {
     hand_out(call, Info::new(), info)
 }
 
-pub fn info_create_env(call: &Call, words: Vec<String>, info: Out<c::Info>) -> Outcome<()> {
+pub fn info_create_env(call: &Call, words: Vec<String>, info: Out<c::Info>) -> CallOutcome<()> {
     let mut words = words.into_iter();
     let command = words.next();
     let arguments: Vec<String> = words.collect();
@@ -58,11 +58,11 @@ fn told_of(call: &Call, command: Option<String>, arguments: Vec<String>) -> Rc<I
     })
 }
 
-pub fn info_dup(call: &Call, info: Rc<Info>, newinfo: Out<c::Info>) -> Outcome<()> {
+pub fn info_dup(call: &Call, info: Rc<Info>, newinfo: Out<c::Info>) -> CallOutcome<()> {
     hand_out(call, info.duplicate(), newinfo)
 }
 
-pub fn info_free(call: &Call, info: Out<c::Info>) -> Outcome<()> {
+pub fn info_free(call: &Call, info: Out<c::Info>) -> CallOutcome<()> {
     let handle = info.value();
     if handle == MPI_INFO_ENV {
         let detail = "is MPI_INFO_ENV, which cannot be freed";
@@ -73,11 +73,11 @@ pub fn info_free(call: &Call, info: Out<c::Info>) -> Outcome<()> {
     Ok(())
 }
 
-pub fn info_set(_call: &Call, info: Rc<Info>, key: &[u8], value: &[u8]) -> Outcome<()> {
+pub fn info_set(_call: &Call, info: Rc<Info>, key: &[u8], value: &[u8]) -> CallOutcome<()> {
     Ok(info.set(key, value, LIMITS)?)
 }
 
-pub fn info_delete(_call: &Call, info: Rc<Info>, key: &[u8]) -> Outcome<()> {
+pub fn info_delete(_call: &Call, info: Rc<Info>, key: &[u8]) -> CallOutcome<()> {
     Ok(info.delete(key, LIMITS)?)
 }
 
@@ -88,7 +88,7 @@ pub fn info_get(
     valuelen: c_int,
     value: OutText,
     flag: Out<c_int>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let found = info.value(key, LIMITS)?;
     if valuelen < 0 {
         let detail = format!("is {valuelen}, but must not be negative");
@@ -107,7 +107,7 @@ pub fn info_get_string(
     key: &[u8],
     value: OutSizedText,
     flag: Out<c_int>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let found = info.value(key, LIMITS)?;
     flag.set_flag(found.is_some());
     found.map_or(Ok(()), |found| value.write(&found))
@@ -119,7 +119,7 @@ pub fn info_get_valuelen(
     key: &[u8],
     valuelen: Out<c_int>,
     flag: Out<c_int>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let found = info.value(key, LIMITS)?;
     flag.set_flag(found.is_some());
     if let Some(found) = found {
@@ -128,12 +128,12 @@ pub fn info_get_valuelen(
     Ok(())
 }
 
-pub fn info_get_nkeys(_call: &Call, info: Rc<Info>, nkeys: Out<c_int>) -> Outcome<()> {
+pub fn info_get_nkeys(_call: &Call, info: Rc<Info>, nkeys: Out<c_int>) -> CallOutcome<()> {
     nkeys.set(info.key_count() as c_int);
     Ok(())
 }
 
-pub fn info_get_nthkey(_call: &Call, info: Rc<Info>, n: c_int, key: OutText) -> Outcome<()> {
+pub fn info_get_nthkey(_call: &Call, info: Rc<Info>, n: c_int, key: OutText) -> CallOutcome<()> {
     let found = info
         .key_at(n)
         .map_err(|error| Failure::argument(2, error.class, format!("is {n}: {}", error.detail)))?;

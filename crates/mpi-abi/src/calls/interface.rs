@@ -10,14 +10,14 @@ use std::rc::Rc;
 use base::ErrorClass;
 use datatype::Predefined;
 use memory::placing::{Placing, PlacingError};
-use mpi::communicator::Part;
+use mpi::communicator::MachinePart;
 use mpi::info::Info;
 
 use crate::arguments::{Out, OutList};
 use crate::c;
 use crate::calls::infos;
 use crate::entry::Call;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::*;
 
 /// What Fortran bindings told the library about their compiler.
@@ -34,13 +34,13 @@ struct Booleans {
     logical_false: Box<[u8]>,
 }
 
-pub fn abi_get_version(_call: &Call, major: Out<c_int>, minor: Out<c_int>) -> Outcome<()> {
+pub fn abi_get_version(_call: &Call, major: Out<c_int>, minor: Out<c_int>) -> CallOutcome<()> {
     major.set(MPI_ABI_VERSION);
     minor.set(MPI_ABI_SUBVERSION);
     Ok(())
 }
 
-pub fn abi_get_info(call: &Call, info: Out<c::Info>) -> Outcome<()> {
+pub fn abi_get_info(call: &Call, info: Out<c::Info>) -> CallOutcome<()> {
     let told = Info::new();
     for (key, bytes) in [
         ("mpi_aint_size", size_of::<isize>()),
@@ -53,7 +53,7 @@ pub fn abi_get_info(call: &Call, info: Out<c::Info>) -> Outcome<()> {
     Ok(())
 }
 
-pub fn abi_set_fortran_info(call: &Call, info: Option<Rc<Info>>) -> Outcome<()> {
+pub fn abi_set_fortran_info(call: &Call, info: Option<Rc<Info>>) -> CallOutcome<()> {
     let mut known = call.library.fortran.info.borrow_mut();
     if known.is_some() {
         return Err(Failure::new(ErrorClass::Abi, "the facts about Fortran were set before"));
@@ -113,7 +113,7 @@ const FORTRAN_KINDS: [&str; 19] = [
 ];
 
 /// Whether a size that Fortran bindings tell is the one that the datatype has here.
-fn check_size(key: &str, value: &[u8], named: Predefined) -> Outcome<()> {
+fn check_size(key: &str, value: &[u8], named: Predefined) -> CallOutcome<()> {
     let text = String::from_utf8_lossy(value);
     let Ok(size) = text.parse::<usize>() else {
         let detail = format!("has \"{text}\" for {key}, but must have a number of bytes");
@@ -131,7 +131,7 @@ fn check_size(key: &str, value: &[u8], named: Predefined) -> Outcome<()> {
     Err(Failure::argument(1, ErrorClass::Abi, detail))
 }
 
-pub fn abi_get_fortran_info(call: &Call, info: Out<c::Info>) -> Outcome<()> {
+pub fn abi_get_fortran_info(call: &Call, info: Out<c::Info>) -> CallOutcome<()> {
     let known = call.library.fortran.info.borrow();
     info.set(match &*known {
         Some(known) => call.library.infos.insert(known.duplicate()),
@@ -145,7 +145,7 @@ pub fn abi_set_fortran_booleans(
     logical_size: c_int,
     logical_true: &[u8],
     logical_false: &[u8],
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     logical_bytes(logical_size)?;
     let mut known = call.library.fortran.booleans.borrow_mut();
     if known.is_some() {
@@ -170,7 +170,7 @@ pub fn abi_get_fortran_booleans(
     logical_true: OutList<u8>,
     logical_false: OutList<u8>,
     is_set: Out<c_int>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let size = logical_bytes(logical_size)?;
     let known = call.library.fortran.booleans.borrow();
     let known = known.as_ref().filter(|known| known.logical_true.len() == size);
@@ -180,7 +180,7 @@ pub fn abi_get_fortran_booleans(
     logical_false.write(known.logical_false.iter().copied())
 }
 
-fn logical_bytes(size: c_int) -> Outcome<usize> {
+fn logical_bytes(size: c_int) -> CallOutcome<usize> {
     if matches!(size, 1 | 2 | 4 | 8 | 16) {
         return Ok(size as usize);
     }
@@ -202,7 +202,7 @@ fn layout_of(bytes: usize, alignment: usize) -> Option<Layout> {
 }
 
 /// The place that the value of the info key `combray_memory` means.
-fn placing_of(words: &[u8]) -> Outcome<Placing> {
+fn placing_of(words: &[u8]) -> CallOutcome<Placing> {
     let wrong = |why: String| {
         Failure::argument(2, ErrorClass::InfoValue, format!("has a wrong combray_memory: {why}"))
     };
@@ -217,7 +217,7 @@ pub fn alloc_mem(
     size: i64,
     info: Option<Rc<Info>>,
     baseptr: Out<usize>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let bytes = usize::try_from(size).map_err(|_| {
         let detail = format!("is {size}, but must not be negative");
         Failure::argument(1, ErrorClass::Arg, detail)
@@ -261,14 +261,14 @@ impl Call {
     ///
     /// # Safety
     /// Unless null, as [`Allocated`] says.
-    pub unsafe fn allocated(&self, position: usize, base: *mut c_void) -> Outcome<Allocated> {
+    pub unsafe fn allocated(&self, position: usize, base: *mut c_void) -> CallOutcome<Allocated> {
         let base = NonNull::new(base.cast());
         let null = || Failure::argument(position, ErrorClass::Base, "is a null pointer");
         base.map(Allocated).ok_or_else(null)
     }
 }
 
-pub fn free_mem(_call: &Call, Allocated(base): Allocated) -> Outcome<()> {
+pub fn free_mem(_call: &Call, Allocated(base): Allocated) -> CallOutcome<()> {
     // SAFETY: `alloc_mem` wrote this before the memory, which is still there.
     let [bytes, alignment] = unsafe { base.cast::<[usize; 2]>().sub(1).read() };
     let damaged = || Failure::argument(1, ErrorClass::Base, "is not memory of MPI_Alloc_mem");
@@ -284,12 +284,12 @@ pub fn free_mem(_call: &Call, Allocated(base): Allocated) -> Outcome<()> {
     Ok(())
 }
 
-pub fn get_hw_resource_info(call: &Call, hw_info: Out<c::Info>) -> Outcome<()> {
+pub fn get_hw_resource_info(call: &Call, hw_info: Out<c::Info>) -> CallOutcome<()> {
     // The kinds of resources that MPI_Comm_split_type can tell apart, and whether this process is
     // restricted to one; all of a job's processes are inside one shared memory.
     let told = Info::new();
     told.set(b"mpi_shared_memory", b"true", infos::LIMITS)?;
-    for part in Part::all() {
+    for part in MachinePart::all() {
         let restricts: &[u8] = if part.restricts() { b"true" } else { b"false" };
         told.set(part.name().as_bytes(), restricts, infos::LIMITS)?;
     }

@@ -7,22 +7,24 @@ use datatype::reduction::Operator;
 use memory::Buffer;
 use mpi::Destination;
 use mpi::operation::Operation as Reduction;
-use windows::{Access, Action, Operation, Place};
+use windows::{AccessKind, TargetPlace, WindowAccess, WindowOperation};
 
-use crate::arguments::{Elements, KnownOperation, KnownWindow, Out, TypeArgument, UsedDatatype};
+use crate::arguments::{
+    ElementsArgument, KnownOperation, KnownWindow, Out, TypeArgument, UsedDatatype,
+};
 use crate::c::Request;
 use crate::entry::Call;
-use crate::failure::{Failure, Outcome};
-use crate::report::Blamed;
+use crate::failure::{CallOutcome, Failure};
+use crate::report::HandlerOwner;
 
 use super::requests::{Pending, PendingRequest};
 
 /// What an operation became: none if it is over, or went to no process.
-type Begun = Option<Rc<Operation>>;
+type StartedOperation = Option<Rc<WindowOperation>>;
 
 /// Elements at a target, as the arguments of a call tell of them.
 #[derive(Clone, Copy, Debug)]
-struct Target {
+struct TargetElements {
     rank: u32,
     displacement: i64,
     count: i64,
@@ -31,8 +33,8 @@ struct Target {
     datatype: TypeArgument,
 }
 
-impl Target {
-    fn place(&self, call: &Call, win: &KnownWindow) -> Outcome<Place> {
+impl TargetElements {
+    fn place(&self, call: &Call, win: &KnownWindow) -> CallOutcome<TargetPlace> {
         let count = call.count(self.position, self.count)?;
         let datatype = self.datatype.committed(call)?;
         Ok(win.window.place(self.rank, self.displacement, &datatype, count)?)
@@ -48,50 +50,57 @@ fn begin(
     call: &Call,
     win: &KnownWindow,
     rank: u32,
-    access: &Access,
+    access: &WindowAccess,
     with_request: bool,
-) -> Outcome<Begun> {
+) -> CallOutcome<StartedOperation> {
     Ok(win.window.access(&call.library.process, rank, access, with_request)?)
 }
 
 /// A request for an operation of a window.
-fn hand_out(call: &Call, win: &KnownWindow, begun: Begun, request: Out<Request>) -> Outcome<()> {
+fn hand_out(
+    call: &Call,
+    win: &KnownWindow,
+    begun: StartedOperation,
+    request: Out<Request>,
+) -> CallOutcome<()> {
     let work = Pending::One(
         begun.map_or(mpi::Request::Done, |operation| mpi::Request::OneSided(operation)),
     );
-    let blamed = Blamed::Window(win.handle);
-    request.set(call.library.requests.insert(PendingRequest { blamed, work }));
+    let handler_owner = HandlerOwner::Window(win.handle);
+    request.set(call.library.requests.insert(PendingRequest { handler_owner, work }));
     Ok(())
 }
 
 fn begin_put(
     call: &Call,
-    origin: Elements,
-    target: Target,
+    origin: ElementsArgument,
+    target: TargetElements,
     win: &KnownWindow,
     with_request: bool,
-) -> Outcome<Begun> {
+) -> CallOutcome<StartedOperation> {
     let place = target.place(call, win)?;
     let origin = origin.buffer(call)?;
-    let access = Access { action: Action::Put, origin, compare: none(), result: none(), place };
+    let access =
+        WindowAccess { action: AccessKind::Put, origin, compare: none(), result: none(), place };
     begin(call, win, target.rank, &access, with_request)
 }
 
 fn begin_get(
     call: &Call,
-    origin: Elements,
-    target: Target,
+    origin: ElementsArgument,
+    target: TargetElements,
     win: &KnownWindow,
     with_request: bool,
-) -> Outcome<Begun> {
+) -> CallOutcome<StartedOperation> {
     let place = target.place(call, win)?;
     let result = origin.buffer(call)?;
-    let access = Access { action: Action::Get, origin: none(), compare: none(), result, place };
+    let access =
+        WindowAccess { action: AccessKind::Get, origin: none(), compare: none(), result, place };
     begin(call, win, target.rank, &access, with_request)
 }
 
 /// The operation of an accumulate, which is one of the standard.
-fn operator_of(position: usize, operation: &KnownOperation) -> Outcome<Operator> {
+fn operator_of(position: usize, operation: &KnownOperation) -> CallOutcome<Operator> {
     if let KnownOperation::Predefined(operation) = operation
         && let Reduction::Predefined(operator) = **operation
     {
@@ -103,21 +112,21 @@ fn operator_of(position: usize, operation: &KnownOperation) -> Outcome<Operator>
 
 fn begin_accumulate(
     call: &Call,
-    origin: Elements,
-    result: Option<Elements>,
-    target: Target,
+    origin: ElementsArgument,
+    result: Option<ElementsArgument>,
+    target: TargetElements,
     operator: Operator,
     win: &KnownWindow,
     with_request: bool,
-) -> Outcome<Begun> {
+) -> CallOutcome<StartedOperation> {
     let place = target.place(call, win)?;
     let leaves = operator == Operator::NoOperation;
     let given = if leaves { None } else { Some(origin.checked_type(call)?) };
     let types = given.as_ref().map(|given| &****given);
-    let action = Action::accumulate(operator, types, &place, result.is_some())?;
+    let action = AccessKind::accumulate(operator, types, &place, result.is_some())?;
     let origin = if leaves { none() } else { origin.buffer(call)? };
     let result = result.map_or(Ok(none()), |result| result.buffer(call))?;
-    let access = Access { action, origin, compare: none(), result, place };
+    let access = WindowAccess { action, origin, compare: none(), result, place };
     begin(call, win, target.rank, &access, with_request)
 }
 
@@ -126,15 +135,15 @@ macro_rules! pairs {
     ($($begin:ident => $plain:ident, $with_request:ident;)*) => {$(
         pub fn $plain(
             call: &Call,
-            origin: Elements,
+            origin: ElementsArgument,
             rank: Destination,
             displacement: i64,
             count: i64,
             datatype: TypeArgument,
             win: KnownWindow,
-        ) -> Outcome<()> {
+        ) -> CallOutcome<()> {
             let Destination::Rank(rank) = rank else { return Ok(()) };
-            let target = Target { rank, displacement, count, position: 6, datatype };
+            let target = TargetElements { rank, displacement, count, position: 6, datatype };
             $begin(call, origin, target, &win, false)?;
             Ok(())
         }
@@ -142,16 +151,16 @@ macro_rules! pairs {
         #[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
         pub fn $with_request(
             call: &Call,
-            origin: Elements,
+            origin: ElementsArgument,
             rank: Destination,
             displacement: i64,
             count: i64,
             datatype: TypeArgument,
             win: KnownWindow,
             request: Out<Request>,
-        ) -> Outcome<()> {
+        ) -> CallOutcome<()> {
             let Destination::Rank(rank) = rank else { return hand_out(call, &win, None, request) };
-            let target = Target { rank, displacement, count, position: 6, datatype };
+            let target = TargetElements { rank, displacement, count, position: 6, datatype };
             let begun = $begin(call, origin, target, &win, true)?;
             hand_out(call, &win, begun, request)
         }
@@ -166,17 +175,17 @@ pairs! {
 #[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
 pub fn accumulate(
     call: &Call,
-    origin: Elements,
+    origin: ElementsArgument,
     rank: Destination,
     displacement: i64,
     count: i64,
     datatype: TypeArgument,
     op: KnownOperation,
     win: KnownWindow,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let operator = operator_of(8, &op)?;
     let Destination::Rank(rank) = rank else { return Ok(()) };
-    let target = Target { rank, displacement, count, position: 6, datatype };
+    let target = TargetElements { rank, displacement, count, position: 6, datatype };
     begin_accumulate(call, origin, None, target, operator, &win, false)?;
     Ok(())
 }
@@ -184,7 +193,7 @@ pub fn accumulate(
 #[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
 pub fn raccumulate(
     call: &Call,
-    origin: Elements,
+    origin: ElementsArgument,
     rank: Destination,
     displacement: i64,
     count: i64,
@@ -192,10 +201,10 @@ pub fn raccumulate(
     op: KnownOperation,
     win: KnownWindow,
     request: Out<Request>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let operator = operator_of(8, &op)?;
     let Destination::Rank(rank) = rank else { return hand_out(call, &win, None, request) };
-    let target = Target { rank, displacement, count, position: 6, datatype };
+    let target = TargetElements { rank, displacement, count, position: 6, datatype };
     let begun = begin_accumulate(call, origin, None, target, operator, &win, true)?;
     hand_out(call, &win, begun, request)
 }
@@ -203,18 +212,18 @@ pub fn raccumulate(
 #[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
 pub fn get_accumulate(
     call: &Call,
-    origin: Elements,
-    result: Elements,
+    origin: ElementsArgument,
+    result: ElementsArgument,
     rank: Destination,
     displacement: i64,
     count: i64,
     datatype: TypeArgument,
     op: KnownOperation,
     win: KnownWindow,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let operator = operator_of(11, &op)?;
     let Destination::Rank(rank) = rank else { return Ok(()) };
-    let target = Target { rank, displacement, count, position: 9, datatype };
+    let target = TargetElements { rank, displacement, count, position: 9, datatype };
     begin_accumulate(call, origin, Some(result), target, operator, &win, false)?;
     Ok(())
 }
@@ -222,8 +231,8 @@ pub fn get_accumulate(
 #[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
 pub fn rget_accumulate(
     call: &Call,
-    origin: Elements,
-    result: Elements,
+    origin: ElementsArgument,
+    result: ElementsArgument,
     rank: Destination,
     displacement: i64,
     count: i64,
@@ -231,16 +240,16 @@ pub fn rget_accumulate(
     op: KnownOperation,
     win: KnownWindow,
     request: Out<Request>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let operator = operator_of(11, &op)?;
     let Destination::Rank(rank) = rank else { return hand_out(call, &win, None, request) };
-    let target = Target { rank, displacement, count, position: 9, datatype };
+    let target = TargetElements { rank, displacement, count, position: 9, datatype };
     let begun = begin_accumulate(call, origin, Some(result), target, operator, &win, true)?;
     hand_out(call, &win, begun, request)
 }
 
 /// A predefined datatype.
-fn predefined_type(call: &Call, datatype: TypeArgument) -> Outcome<UsedDatatype> {
+fn predefined_type(call: &Call, datatype: TypeArgument) -> CallOutcome<UsedDatatype> {
     let known = datatype.committed(call)?;
     if known.predefined().is_some() {
         return Ok(known);
@@ -252,23 +261,23 @@ fn predefined_type(call: &Call, datatype: TypeArgument) -> Outcome<UsedDatatype>
 #[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
 pub fn fetch_and_op(
     call: &Call,
-    origin: Elements,
-    result: Elements,
+    origin: ElementsArgument,
+    result: ElementsArgument,
     datatype: TypeArgument,
     rank: Destination,
     displacement: i64,
     op: KnownOperation,
     win: KnownWindow,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let operator = operator_of(6, &op)?;
     let Destination::Rank(rank) = rank else { return Ok(()) };
     let datatype = predefined_type(call, datatype)?;
     let place = win.window.place(rank, displacement, &datatype, 1)?;
-    let action = Action::accumulate(operator, Some(&datatype), &place, true)?;
+    let action = AccessKind::accumulate(operator, Some(&datatype), &place, true)?;
     let leaves = operator == Operator::NoOperation;
     let origin = if leaves { none() } else { origin.unshifted_buffer(call)? };
     let result = result.unshifted_buffer(call)?;
-    let access = Access { action, origin, compare: none(), result, place };
+    let access = WindowAccess { action, origin, compare: none(), result, place };
     begin(call, &win, rank, &access, false)?;
     Ok(())
 }
@@ -276,23 +285,23 @@ pub fn fetch_and_op(
 #[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
 pub fn compare_and_swap(
     call: &Call,
-    origin: Elements,
-    compare: Elements,
-    result: Elements,
+    origin: ElementsArgument,
+    compare: ElementsArgument,
+    result: ElementsArgument,
     datatype: TypeArgument,
     rank: Destination,
     displacement: i64,
     win: KnownWindow,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let Destination::Rank(rank) = rank else { return Ok(()) };
     let datatype = predefined_type(call, datatype)?;
-    let action = Action::swap(&datatype).map_err(|error| {
+    let action = AccessKind::swap(&datatype).map_err(|error| {
         Failure::argument(4, error.class, format!("is wrong: {}", error.detail))
     })?;
     let place = win.window.place(rank, displacement, &datatype, 1)?;
     let new = origin.unshifted_buffer(call)?;
     let (expected, result) = (compare.unshifted_buffer(call)?, result.unshifted_buffer(call)?);
-    let access = Access { action, origin: new, compare: expected, result, place };
+    let access = WindowAccess { action, origin: new, compare: expected, result, place };
     begin(call, &win, rank, &access, false)?;
     Ok(())
 }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use base::ErrorClass;
 use memory::Buffer;
-use mpi::operation::{Combination, UserFunction};
+use mpi::operation::{OperationKernel, UserFunction};
 
 use crate::arguments::{Callback, KnownOperation, Out, UsedDatatype, invalid, null};
 use crate::c::{Datatype, Op};
 use crate::entry::Call;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::MPI_OP_NULL;
 use crate::handles::describe;
 use crate::library::library;
@@ -36,7 +36,7 @@ enum FunctionOfProgram {
 
 impl UserOperation {
     /// The operation for elements of one datatype: the program's function is told its handle.
-    pub fn on(self, datatype: &UsedDatatype) -> Combination {
+    pub fn on(self, datatype: &UsedDatatype) -> OperationKernel {
         let (known, extent) = (datatype.clone(), datatype.extent());
         let function: UserFunction = Rc::new(move |from: &Buffer, into: &Buffer, count: usize| {
             with_handle(&known, |handle| {
@@ -50,7 +50,7 @@ impl UserOperation {
             });
         });
         let datatype = Arc::clone(datatype);
-        Combination::User { function, commutative: self.commutative, datatype }
+        OperationKernel::User { function, commutative: self.commutative, datatype }
     }
 
     /// Whether the program said that the order of the operands does not matter.
@@ -104,7 +104,7 @@ pub fn op_create(
     function: Callback<FunctionInC>,
     commute: c_int,
     op: Out<Op>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     create(call, function.function().map(FunctionOfProgram::Int), commute, op)
 }
 
@@ -113,7 +113,7 @@ pub fn op_create_c(
     function: Callback<LargeFunctionInC>,
     commute: c_int,
     op: Out<Op>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     create(call, function.function().map(FunctionOfProgram::Large), commute, op)
 }
 
@@ -122,14 +122,14 @@ fn create(
     function: Option<FunctionOfProgram>,
     commute: c_int,
     op: Out<Op>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let function = function.ok_or_else(|| null(1))?;
     let operation = UserOperation { function, commutative: commute != 0 };
     op.set(call.library.operations.insert(operation));
     Ok(())
 }
 
-pub fn op_free(call: &Call, op: Out<Op>) -> Outcome<()> {
+pub fn op_free(call: &Call, op: Out<Op>) -> CallOutcome<()> {
     let handle = op.value();
     if call.library.predefined.operation(handle).is_some() {
         let detail = format!(
@@ -143,7 +143,7 @@ pub fn op_free(call: &Call, op: Out<Op>) -> Outcome<()> {
     Ok(())
 }
 
-pub fn op_commutative(_call: &Call, op: KnownOperation, commute: Out<c_int>) -> Outcome<()> {
+pub fn op_commutative(_call: &Call, op: KnownOperation, commute: Out<c_int>) -> CallOutcome<()> {
     commute.set_flag(match op {
         KnownOperation::Predefined(operation) => operation.is_commutative(),
         KnownOperation::User(operation) => operation.is_commutative(),

@@ -2,17 +2,17 @@
 
 use base::ErrorClass;
 
-use crate::arguments::{Elements, KnownCommunicator, KnownDatatype, OutInteger};
+use crate::arguments::{ElementsArgument, KnownCommunicator, KnownDatatype, OutInteger};
 use crate::entry::Call;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CallOutcome, Failure};
 
 pub fn pack(
     call: &Call,
-    inbuf: Elements,
+    inbuf: ElementsArgument,
     out: &mut [u8],
     position: OutInteger,
     _comm: KnownCommunicator,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let from = inbuf.buffer(call)?;
     let end = datatype::pack(&from, out, checked_position(6, position)?)?;
     position.set(end as i64)
@@ -22,9 +22,9 @@ pub fn unpack(
     call: &Call,
     data: &[u8],
     position: OutInteger,
-    outbuf: Elements,
+    outbuf: ElementsArgument,
     _comm: KnownCommunicator,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let into = outbuf.buffer(call)?;
     let end = datatype::unpack(data, checked_position(3, position)?, &into)?;
     position.set(end as i64)
@@ -36,17 +36,17 @@ pub fn pack_size(
     datatype: KnownDatatype,
     _comm: KnownCommunicator,
     size: OutInteger,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     size.set(datatype.packed_size(incount)? as i64)
 }
 
 pub fn pack_external(
     call: &Call,
     datarep: &[u8],
-    inbuf: Elements,
+    inbuf: ElementsArgument,
     out: &mut [u8],
     position: OutInteger,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     check_representation(datarep)?;
     let datatype = inbuf.checked_type(call)?;
     let count = inbuf.checked_count(call)?;
@@ -60,8 +60,8 @@ pub fn unpack_external(
     datarep: &[u8],
     data: &[u8],
     position: OutInteger,
-    outbuf: Elements,
-) -> Outcome<()> {
+    outbuf: ElementsArgument,
+) -> CallOutcome<()> {
     check_representation(datarep)?;
     let datatype = outbuf.checked_type(call)?;
     let count = outbuf.checked_count(call)?;
@@ -76,12 +76,12 @@ pub fn pack_external_size(
     incount: usize,
     datatype: KnownDatatype,
     size: OutInteger,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     check_representation(datarep)?;
     size.set(datatype.external32_size(incount)? as i64)
 }
 
-fn check_representation(name: &[u8]) -> Outcome<()> {
+fn check_representation(name: &[u8]) -> CallOutcome<()> {
     if name == b"external32" {
         return Ok(());
     }
@@ -90,7 +90,7 @@ fn check_representation(name: &[u8]) -> Outcome<()> {
     Err(Failure::argument(1, ErrorClass::Arg, detail))
 }
 
-fn checked_position(argument: usize, position: OutInteger) -> Outcome<usize> {
+fn checked_position(argument: usize, position: OutInteger) -> CallOutcome<usize> {
     let value = position.value();
     usize::try_from(value).map_err(|_| {
         let detail = format!("points to {value}, but must not be negative");

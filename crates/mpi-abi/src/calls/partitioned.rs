@@ -8,23 +8,25 @@ use mpi::collective::EqualBlocks;
 use mpi::info::Info;
 use mpi::{Destination, Partitioned, Partitions};
 
-use crate::arguments::{Blocks, Elements, Integer, Integers, KnownCommunicator, Out};
+use crate::arguments::{
+    BlocksArgument, ElementsArgument, Integer, Integers, KnownCommunicator, Out,
+};
 use crate::c::{self, Request};
 use crate::entry::Call;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::MPI_REQUEST_NULL;
 
 use super::requests::{Pending, find, hand_out};
 
 pub fn psend_init(
     call: &Call,
-    blocks: Blocks,
+    blocks: BlocksArgument,
     dest: Destination,
     tag: i32,
     comm: KnownCommunicator,
     _info: Option<Rc<Info>>,
     request: Out<Request>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let partitions = divided(call, blocks)?;
     let process = &call.library.process;
     let made = process.partitioned_send_init(&comm, rank_of(dest), tag, partitions)?;
@@ -34,13 +36,13 @@ pub fn psend_init(
 
 pub fn precv_init(
     call: &Call,
-    blocks: Blocks,
+    blocks: BlocksArgument,
     dest: Destination,
     tag: i32,
     comm: KnownCommunicator,
     _info: Option<Rc<Info>>,
     request: Out<Request>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let partitions = divided(call, blocks)?;
     let process = &call.library.process;
     let made = process.partitioned_receive_init(&comm, rank_of(dest), tag, partitions)?;
@@ -55,7 +57,7 @@ fn rank_of(peer: Destination) -> Option<u32> {
     }
 }
 
-fn divided(call: &Call, blocks: Blocks) -> Outcome<Partitions> {
+fn divided(call: &Call, blocks: BlocksArgument) -> CallOutcome<Partitions> {
     let (buffer, datatype, count) = blocks.buffer(call)?;
     let datatype = datatype.object;
     Ok(Partitions { blocks: EqualBlocks { buffer, datatype, count }, count: blocks.number() })
@@ -68,7 +70,7 @@ impl Call {
     /// `Arg` for a negative number.
     ///
     /// # Safety
-    /// As [`Blocks`] says.
+    /// As [`BlocksArgument`] says.
     pub unsafe fn partitions(
         &self,
         position: usize,
@@ -76,18 +78,20 @@ impl Call {
         partitions: c_int,
         count: impl Integer,
         datatype: c::Datatype,
-    ) -> Outcome<Blocks<'_>> {
+    ) -> CallOutcome<BlocksArgument<'_>> {
         let number = u32::try_from(partitions).map_err(|_| {
             let detail = format!("is {partitions}, but must not be negative");
             Failure::argument(position + 1, ErrorClass::Arg, detail)
         })?;
         let datatype = self.used_type(position + 3, datatype)?;
         // SAFETY: passed on.
-        Ok(unsafe { Blocks::new(Elements::new(position, address, count, datatype), number) })
+        Ok(unsafe {
+            BlocksArgument::new(ElementsArgument::new(position, address, count, datatype), number)
+        })
     }
 }
 
-pub fn pready(call: &Call, partition: c_int, request: Request) -> Outcome<()> {
+pub fn pready(call: &Call, partition: c_int, request: Request) -> CallOutcome<()> {
     let operation = operation(call, 2, request)?;
     mark(call, &operation, 2, 1, partition)
 }
@@ -97,7 +101,7 @@ pub fn pready_range(
     partition_low: c_int,
     partition_high: c_int,
     request: Request,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let operation = operation(call, 3, request)?;
     if partition_low > partition_high {
         let detail = format!("is {partition_low}, above the last partition, {partition_high}");
@@ -111,7 +115,7 @@ pub fn pready_range(
         .try_for_each(|partition| mark(call, &operation, 3, 1, partition))
 }
 
-pub fn pready_list(call: &Call, partitions: Integers, request: Request) -> Outcome<()> {
+pub fn pready_list(call: &Call, partitions: Integers, request: Request) -> CallOutcome<()> {
     let operation = operation(call, 3, request)?;
     partitions
         .read_ints()?
@@ -119,12 +123,17 @@ pub fn pready_list(call: &Call, partitions: Integers, request: Request) -> Outco
         .try_for_each(|partition| mark(call, &operation, 3, 2, partition))
 }
 
-pub fn parrived(call: &Call, request: Request, partition: c_int, flag: Out<c_int>) -> Outcome<()> {
+pub fn parrived(
+    call: &Call,
+    request: Request,
+    partition: c_int,
+    flag: Out<c_int>,
+) -> CallOutcome<()> {
     // Nothing is awaited of no request.
     let arrived = request == MPI_REQUEST_NULL || {
         let operation = operation(call, 1, request)?;
         let arrived = call.library.process.has_arrived(&operation, partition);
-        arrived.map_err(|error| blame(error, 1, 2))?
+        arrived.map_err(|error| set_handler_owner(error, 1, 2))?
     };
     flag.set_flag(arrived);
     Ok(())
@@ -137,19 +146,23 @@ fn mark(
     request_position: usize,
     position: usize,
     partition: c_int,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let marked = call.library.process.mark_ready(operation, partition);
-    marked.map_err(|error| blame(error, request_position, position))
+    marked.map_err(|error| set_handler_owner(error, request_position, position))
 }
 
-fn blame(error: base::Error, request_position: usize, partition_position: usize) -> Failure {
+fn set_handler_owner(
+    error: base::Error,
+    request_position: usize,
+    partition_position: usize,
+) -> Failure {
     let position =
         if error.class == ErrorClass::Request { request_position } else { partition_position };
     Failure::of_argument(position, error)
 }
 
 /// The operation behind a handle; errors go to its communicator from here on.
-fn operation(call: &Call, position: usize, request: Request) -> Outcome<Rc<Partitioned>> {
+fn operation(call: &Call, position: usize, request: Request) -> CallOutcome<Rc<Partitioned>> {
     let found = find(call, position, request, |work| match work {
         Pending::One(work) => work.partitioned().cloned(),
         _ => None,

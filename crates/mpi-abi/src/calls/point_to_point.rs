@@ -4,15 +4,15 @@ use std::ffi::c_int;
 
 use base::ErrorClass;
 use memory::Buffer;
-use mpi::{Destination, SendMode, Source};
+use mpi::{Destination, MessageSource, SendMode};
 
-use crate::arguments::{Elements, KnownCommunicator, Out, OutStatus, invalid};
+use crate::arguments::{ElementsArgument, KnownCommunicator, Out, OutStatus, invalid};
 use crate::c::{Message, Request};
 use crate::entry::Call;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::{MPI_MESSAGE_NO_PROC, MPI_MESSAGE_NULL};
-use crate::library::Library;
-use crate::report::Blamed;
+use crate::library::LibraryState;
+use crate::report::HandlerOwner;
 
 use super::requests::{Pending, PendingRequest, hand_out};
 use super::statuses::{report_if_any, report_status, to_c};
@@ -25,7 +25,7 @@ macro_rules! sends {
             dest: Destination,
             tag: i32,
             comm: KnownCommunicator,
-        ) -> Outcome<()> {
+        ) -> CallOutcome<()> {
             let process = &call.library.process;
             Ok(process.send(&comm, SendMode::$mode, dest, tag, buf)?)
         }
@@ -37,7 +37,7 @@ macro_rules! sends {
             tag: i32,
             comm: KnownCommunicator,
             request: Out<Request>,
-        ) -> Outcome<()> {
+        ) -> CallOutcome<()> {
             let process = &call.library.process;
             let begun = process.isend(&comm, SendMode::$mode, dest, tag, buf)?;
             hand_out(call, comm.handle, begun, request);
@@ -54,7 +54,7 @@ macro_rules! sends {
             tag: i32,
             comm: KnownCommunicator,
             request: Out<Request>,
-        ) -> Outcome<()> {
+        ) -> CallOutcome<()> {
             let process = &call.library.process;
             let prepared = process.send_init(&comm, SendMode::$mode, dest, tag, buf)?;
             hand_out(call, comm.handle, prepared, request);
@@ -77,7 +77,7 @@ sends!(send_init: Standard);
 macro_rules! frequent {
     ($($name:ident, $apart:ident, $with:ident($($argument:ident: $type:ty),*);)*) => {$(
         #[inline(always)]
-        pub fn $name(call: &Call, elements: Elements, $($argument: $type),*) -> Outcome<()> {
+        pub fn $name(call: &Call, elements: ElementsArgument, $($argument: $type),*) -> CallOutcome<()> {
             match elements.plain_buffer(call) {
                 Some(buffer) => $with(call, buffer, $($argument),*),
                 None => $apart(call, elements, $($argument),*),
@@ -86,7 +86,7 @@ macro_rules! frequent {
 
         #[cold]
         #[inline(never)]
-        fn $apart(call: &Call, elements: Elements, $($argument: $type),*) -> Outcome<()> {
+        fn $apart(call: &Call, elements: ElementsArgument, $($argument: $type),*) -> CallOutcome<()> {
             let buffer = elements.buffer(call)?;
             $with(call, buffer, $($argument),*)
         }
@@ -99,10 +99,10 @@ frequent! {
         dest: Destination, tag: i32, comm: KnownCommunicator, request: Out<Request>
     );
     recv, recv_any, recv_buffer(
-        source: Source, tag: Option<i32>, comm: KnownCommunicator, status: OutStatus
+        source: MessageSource, tag: Option<i32>, comm: KnownCommunicator, status: OutStatus
     );
     irecv, irecv_any, irecv_buffer(
-        source: Source, tag: Option<i32>, comm: KnownCommunicator, request: Out<Request>
+        source: MessageSource, tag: Option<i32>, comm: KnownCommunicator, request: Out<Request>
     );
 }
 
@@ -113,7 +113,7 @@ fn send_buffer(
     dest: Destination,
     tag: i32,
     comm: KnownCommunicator,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     Ok(call.library.process.send(&comm, SendMode::Standard, dest, tag, buffer)?)
 }
 
@@ -125,7 +125,7 @@ fn isend_buffer(
     tag: i32,
     comm: KnownCommunicator,
     request: Out<Request>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let begun = call.library.process.isend(&comm, SendMode::Standard, dest, tag, buffer)?;
     hand_out(call, comm.handle, begun, request);
     Ok(())
@@ -135,11 +135,11 @@ fn isend_buffer(
 fn recv_buffer(
     call: &Call,
     buffer: Buffer,
-    source: Source,
+    source: MessageSource,
     tag: Option<i32>,
     comm: KnownCommunicator,
     status: OutStatus,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     report_status(call.library.process.receive(&comm, source, tag, buffer)?, status)
 }
 
@@ -147,11 +147,11 @@ fn recv_buffer(
 fn irecv_buffer(
     call: &Call,
     buffer: Buffer,
-    source: Source,
+    source: MessageSource,
     tag: Option<i32>,
     comm: KnownCommunicator,
     request: Out<Request>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let begun = call.library.process.ireceive(&comm, source, tag, buffer)?;
     hand_out(call, comm.handle, begun, request);
     Ok(())
@@ -160,11 +160,11 @@ fn irecv_buffer(
 pub fn recv_init(
     call: &Call,
     buf: Buffer,
-    source: Source,
+    source: MessageSource,
     tag: Option<i32>,
     comm: KnownCommunicator,
     request: Out<Request>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let prepared = call.library.process.receive_init(&comm, source, tag, buf)?;
     hand_out(call, comm.handle, prepared, request);
     Ok(())
@@ -174,15 +174,15 @@ pub fn recv_init(
 #[inline(always)]
 pub fn sendrecv(
     call: &Call,
-    sendbuf: Elements,
+    sendbuf: ElementsArgument,
     dest: Destination,
     sendtag: i32,
-    recvbuf: Elements,
-    source: Source,
+    recvbuf: ElementsArgument,
+    source: MessageSource,
     recvtag: Option<i32>,
     comm: KnownCommunicator,
     status: OutStatus,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let (sent, received) = (sendbuf.plain_buffer(call), recvbuf.plain_buffer(call));
     if let (Some(sent), Some(received)) = (sent, received) {
         let (send, receive) = ((dest, sendtag, sent), (source, recvtag, received));
@@ -196,24 +196,24 @@ pub fn sendrecv(
 fn sendrecv_buffers(
     call: &Call,
     send: (Destination, i32, Buffer),
-    receive: (Source, Option<i32>, Buffer),
+    receive: (MessageSource, Option<i32>, Buffer),
     comm: &KnownCommunicator,
     status: OutStatus,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     report_status(call.library.process.send_receive(comm, send, receive)?, status)
 }
 
 #[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
 pub fn sendrecv_replace(
     call: &Call,
-    buf: Elements,
+    buf: ElementsArgument,
     dest: Destination,
     sendtag: i32,
-    source: Source,
+    source: MessageSource,
     recvtag: Option<i32>,
     comm: KnownCommunicator,
     status: OutStatus,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let (sent, received) = copy_and_original(call, buf)?;
     sendrecv_buffers(call, (dest, sendtag, sent), (source, recvtag, received), &comm, status)
 }
@@ -225,17 +225,18 @@ pub fn isendrecv(
     dest: Destination,
     sendtag: i32,
     recvbuf: Buffer,
-    source: Source,
+    source: MessageSource,
     recvtag: Option<i32>,
     comm: KnownCommunicator,
     request: Out<Request>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let process = &call.library.process;
     let mut receive = process.ireceive(&comm, source, recvtag, recvbuf)?;
     match process.isend(&comm, SendMode::Standard, dest, sendtag, sendbuf) {
         Ok(send) => {
             let work = Pending::Both { send: Box::new(send), receive };
-            let pending = PendingRequest { blamed: Blamed::Communicator(comm.handle), work };
+            let pending =
+                PendingRequest { handler_owner: HandlerOwner::Communicator(comm.handle), work };
             request.set(call.library.requests.insert(pending));
             Ok(())
         }
@@ -250,49 +251,49 @@ pub fn isendrecv(
 #[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
 pub fn isendrecv_replace(
     call: &Call,
-    buf: Elements,
+    buf: ElementsArgument,
     dest: Destination,
     sendtag: i32,
-    source: Source,
+    source: MessageSource,
     recvtag: Option<i32>,
     comm: KnownCommunicator,
     request: Out<Request>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let (sent, received) = copy_and_original(call, buf)?;
     isendrecv(call, sent, dest, sendtag, received, source, recvtag, comm, request)
 }
 
 pub fn probe(
     call: &Call,
-    source: Source,
+    source: MessageSource,
     tag: Option<i32>,
     comm: KnownCommunicator,
     status: OutStatus,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     status.set(to_c(&call.library.process.probe(&comm, source, tag)?));
     Ok(())
 }
 
 pub fn iprobe(
     call: &Call,
-    source: Source,
+    source: MessageSource,
     tag: Option<i32>,
     comm: KnownCommunicator,
     flag: Out<c_int>,
     status: OutStatus,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     report_if_any(call.library.process.iprobe(&comm, source, tag)?, flag, status);
     Ok(())
 }
 
 pub fn mprobe(
     call: &Call,
-    source: Source,
+    source: MessageSource,
     tag: Option<i32>,
     comm: KnownCommunicator,
     message: Out<Message>,
     status: OutStatus,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let (taken, found) = call.library.process.mprobe(&comm, source, tag)?;
     message.set(keep_message(call.library, &comm, source, taken));
     status.set(to_c(&found));
@@ -301,13 +302,13 @@ pub fn mprobe(
 
 pub fn improbe(
     call: &Call,
-    source: Source,
+    source: MessageSource,
     tag: Option<i32>,
     comm: KnownCommunicator,
     flag: Out<c_int>,
     message: Out<Message>,
     status: OutStatus,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let found = call.library.process.improbe(&comm, source, tag)?;
     flag.set_flag(found.is_some());
     if let Some((taken, found)) = found {
@@ -317,9 +318,14 @@ pub fn improbe(
     Ok(())
 }
 
-pub fn mrecv(call: &Call, buf: Buffer, message: Out<Message>, status: OutStatus) -> Outcome<()> {
+pub fn mrecv(
+    call: &Call,
+    buf: Buffer,
+    message: Out<Message>,
+    status: OutStatus,
+) -> CallOutcome<()> {
     let Some((taken, _)) = take_message(call, message)? else {
-        return report_status(mpi::Status::OF_NULL, status);
+        return report_status(mpi::MessageStatus::OF_NULL, status);
     };
     report_status(call.library.process.receive_message(taken, buf), status)
 }
@@ -329,7 +335,7 @@ pub fn imrecv(
     buf: Buffer,
     message: Out<Message>,
     request: Out<Request>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let handle = match take_message(call, message)? {
         Some((taken, comm)) => {
             let work = call.library.process.ireceive_message(taken, buf);
@@ -337,7 +343,9 @@ pub fn imrecv(
         }
         None => {
             let work = Pending::One(mpi::Request::OfNull);
-            call.library.requests.insert(PendingRequest { blamed: Blamed::Nobody, work })
+            call.library
+                .requests
+                .insert(PendingRequest { handler_owner: HandlerOwner::Unnamed, work })
         }
     };
     request.set(handle);
@@ -345,22 +353,22 @@ pub fn imrecv(
 }
 
 /// A message that a matched probe took, and the communicator it came in.
-pub type KeptMessage = (mpi::Message, crate::c::Comm);
+pub type KeptMessage = (mpi::MatchedMessage, crate::c::Comm);
 
 fn keep_message(
-    library: &Library,
+    library: &LibraryState,
     comm: &KnownCommunicator,
-    source: Source,
-    message: mpi::Message,
+    source: MessageSource,
+    message: mpi::MatchedMessage,
 ) -> Message {
-    if source == Source::Null {
+    if source == MessageSource::Null {
         return MPI_MESSAGE_NO_PROC;
     }
     library.messages_taken.insert((message, comm.handle))
 }
 
 /// The message of a handle, which becomes null; none for the message from no process.
-fn take_message(call: &Call, handle: Out<Message>) -> Outcome<Option<KeptMessage>> {
+fn take_message(call: &Call, handle: Out<Message>) -> CallOutcome<Option<KeptMessage>> {
     const POSITION: usize = 4;
     let named = handle.value();
     let kept = match named {
@@ -370,14 +378,14 @@ fn take_message(call: &Call, handle: Out<Message>) -> Outcome<Option<KeptMessage
         ),
     };
     if let Some((_, communicator)) = &kept {
-        call.blame(Blamed::Communicator(*communicator));
+        call.set_handler_owner(HandlerOwner::Communicator(*communicator));
     }
     handle.set(MPI_MESSAGE_NULL);
     Ok(kept)
 }
 
 /// The buffer of a call that sends from where it receives into, preceded by a copy of its data.
-fn copy_and_original(call: &Call, elements: Elements) -> Outcome<(Buffer, Buffer)> {
+fn copy_and_original(call: &Call, elements: ElementsArgument) -> CallOutcome<(Buffer, Buffer)> {
     let original = elements.buffer(call)?;
     let length = original.len();
     if length > isize::MAX as usize {

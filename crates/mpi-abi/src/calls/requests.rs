@@ -8,15 +8,15 @@ use std::rc::Rc;
 
 use base::ErrorClass;
 use mpi::buffered::BufferPlace;
-use mpi::{Process, Settled, Status};
+use mpi::{MessageStatus, Process, TransferCompletion};
 
 use crate::arguments::{Out, OutStatus, invalid};
 use crate::c::{Comm, Request};
 use crate::entry::Call;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::MPI_REQUEST_NULL;
-use crate::report::Blamed;
-use crate::requests::{self, Named};
+use crate::report::HandlerOwner;
+use crate::requests::{self, RequestName};
 
 use super::statuses::{report_if_any, report_status};
 use generalized::Generalized;
@@ -34,7 +34,7 @@ const CANCEL_ROUNDS_MAX: u32 = 16;
 #[derive(Debug)]
 pub struct PendingRequest {
     /// Whose error handler hears of errors.
-    pub blamed: Blamed,
+    pub handler_owner: HandlerOwner,
     /// The operation.
     pub work: Pending,
 }
@@ -55,9 +55,9 @@ pub enum Pending {
 /// The status of a complete request.
 enum Taken {
     /// The request is gone with it.
-    Status(Status),
+    Status(MessageStatus),
     /// The request is persistent, and stays.
-    OfPersistent(Status),
+    OfPersistent(MessageStatus),
     /// The program must be asked, while nothing is borrowed.
     Ask(Rc<Generalized>),
 }
@@ -96,7 +96,7 @@ impl Pending {
                 operation.is_complete().then(|| Taken::Ask(Rc::clone(operation)))
             }
             Pending::Flush(place) => {
-                process.buffer_is_empty(place).then_some(Taken::Status(Status::EMPTY))
+                process.buffer_is_empty(place).then_some(Taken::Status(MessageStatus::EMPTY))
             }
         }
     }
@@ -112,7 +112,7 @@ impl Pending {
             Pending::Generalized(operation) => {
                 return operation.is_complete().then(|| Taken::Ask(Rc::clone(operation)));
             }
-            Pending::Flush(place) if process.buffer_is_empty(place) => Status::EMPTY,
+            Pending::Flush(place) if process.buffer_is_empty(place) => MessageStatus::EMPTY,
             Pending::Flush(_) => return None,
         };
         Some(Taken::Status(status))
@@ -132,7 +132,7 @@ pub fn hand_out(call: &Call, communicator: Comm, work: mpi::Request, request: Ou
 }
 
 #[inline]
-pub fn wait(call: &Call, request: Out<Request>, status: OutStatus) -> Outcome<()> {
+pub fn wait(call: &Call, request: Out<Request>, status: OutStatus) -> CallOutcome<()> {
     let handle = request.value();
     if handle == MPI_REQUEST_NULL {
         status.set_empty();
@@ -149,7 +149,7 @@ pub fn test(
     request: Out<Request>,
     flag: Out<c_int>,
     status: OutStatus,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let handle = request.value();
     flag.set_flag(true);
     if handle == MPI_REQUEST_NULL {
@@ -174,7 +174,7 @@ pub fn request_get_status(
     request: Request,
     flag: Out<c_int>,
     status: OutStatus,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     if request == MPI_REQUEST_NULL {
         flag.set_flag(true);
         status.set_empty();
@@ -185,7 +185,7 @@ pub fn request_get_status(
     Ok(())
 }
 
-pub fn request_free(call: &Call, request: Out<Request>) -> Outcome<()> {
+pub fn request_free(call: &Call, request: Out<Request>) -> CallOutcome<()> {
     let handle = request.value();
     let pending = take(call, 1, handle)?;
     let process = &call.library.process;
@@ -219,7 +219,7 @@ pub fn request_free(call: &Call, request: Out<Request>) -> Outcome<()> {
     Ok(())
 }
 
-pub fn cancel(call: &Call, request: Out<Request>) -> Outcome<()> {
+pub fn cancel(call: &Call, request: Out<Request>) -> CallOutcome<()> {
     let handle = request.value();
     let mut pending = take(call, 1, handle)?;
     let process = &call.library.process;
@@ -243,15 +243,15 @@ pub fn cancel(call: &Call, request: Out<Request>) -> Outcome<()> {
     Ok(outcome?)
 }
 
-pub fn start(call: &Call, request: Out<Request>) -> Outcome<()> {
+pub fn start(call: &Call, request: Out<Request>) -> CallOutcome<()> {
     start_one(call, 1, request.value())
 }
 
-pub fn startall(call: &Call, handles: &mut [Request]) -> Outcome<()> {
+pub fn startall(call: &Call, handles: &mut [Request]) -> CallOutcome<()> {
     handles.iter().try_for_each(|handle| start_one(call, 2, *handle))
 }
 
-fn start_one(call: &Call, position: usize, handle: Request) -> Outcome<()> {
+fn start_one(call: &Call, position: usize, handle: Request) -> CallOutcome<()> {
     let mut pending = take(call, position, handle)?;
     let outcome = match &mut pending.work {
         Pending::One(work) => call.library.process.start(work),
@@ -268,10 +268,10 @@ fn start_one(call: &Call, position: usize, handle: Request) -> Outcome<()> {
 
 /// Takes a request out of its place for the time of a call; errors go to its communicator.
 #[inline]
-fn take(call: &Call, position: usize, handle: Request) -> Outcome<PendingRequest> {
+fn take(call: &Call, position: usize, handle: Request) -> CallOutcome<PendingRequest> {
     match call.library.requests.borrow_out(&call.library.process, handle) {
         Some(pending) => {
-            call.blame(pending.blamed);
+            call.set_handler_owner(pending.handler_owner);
             Ok(pending)
         }
         None => Err(unusable(call, position, handle)),
@@ -295,9 +295,9 @@ pub fn find<T>(
     position: usize,
     handle: Request,
     look: impl FnOnce(&Pending) -> Option<T>,
-) -> Outcome<Option<T>> {
+) -> CallOutcome<Option<T>> {
     let found = call.library.requests.with(handle, |pending| {
-        call.blame(pending.blamed);
+        call.set_handler_owner(pending.handler_owner);
         look(&pending.work)
     });
     match found {
@@ -311,20 +311,24 @@ pub fn find<T>(
 /// go to its communicator.
 #[cold]
 fn is_transfer(call: &Call, handle: Request) -> bool {
-    let there = !matches!(requests::named(handle), Named::Kept);
+    let there = !matches!(requests::named(handle), RequestName::Kept);
     there && take(call, 1, handle).is_ok()
 }
 
 /// Waits for a request, and takes its status as [`finish`] does.
 #[inline(always)]
-fn await_one(call: &Call, position: usize, handle: Request) -> Outcome<(Status, Request)> {
+fn await_one(
+    call: &Call,
+    position: usize,
+    handle: Request,
+) -> CallOutcome<(MessageStatus, Request)> {
     loop {
         if let Some(finished) = finish(call, position, handle)? {
             return Ok(finished);
         }
         let process = &call.library.process;
         match requests::named(handle) {
-            Named::Transfer(transfer) => process.await_transfer(transfer),
+            RequestName::Transfer(transfer) => process.await_transfer(transfer),
             _ => process.wait_until(&mut |_| {
                 // It is gone when another thread completed it.
                 let table = &call.library.requests;
@@ -339,23 +343,27 @@ fn await_one(call: &Call, position: usize, handle: Request) -> Outcome<(Status, 
 /// a persistent one becomes inactive, another one is gone. Errors from here on go to the request's
 /// communicator.
 #[inline(always)]
-fn finish(call: &Call, position: usize, handle: Request) -> Outcome<Option<(Status, Request)>> {
+fn finish(
+    call: &Call,
+    position: usize,
+    handle: Request,
+) -> CallOutcome<Option<(MessageStatus, Request)>> {
     match requests::named(handle) {
-        Named::Done => Ok(Some((Status::EMPTY, MPI_REQUEST_NULL))),
-        Named::Transfer(transfer) => {
+        RequestName::Done => Ok(Some((MessageStatus::EMPTY, MPI_REQUEST_NULL))),
+        RequestName::Transfer(transfer) => {
             let settled = call.library.process.look_at_transfers().settle(transfer);
             match settled {
-                Settled::Underway => Ok(None),
-                Settled::Over(status) => {
+                TransferCompletion::Underway => Ok(None),
+                TransferCompletion::Over(status) => {
                     if status.error.is_some() {
-                        call.blame(call.library.requests.blamed(transfer));
+                        call.set_handler_owner(call.library.requests.handler_owner(transfer));
                     }
                     Ok(Some((status, MPI_REQUEST_NULL)))
                 }
-                Settled::Unknown => Err(unusable(call, position, handle)),
+                TransferCompletion::Unknown => Err(unusable(call, position, handle)),
             }
         }
-        Named::Kept => finish_kept(call, position, handle),
+        RequestName::Kept => finish_kept(call, position, handle),
     }
 }
 
@@ -364,10 +372,10 @@ fn finish_kept(
     call: &Call,
     position: usize,
     handle: Request,
-) -> Outcome<Option<(Status, Request)>> {
+) -> CallOutcome<Option<(MessageStatus, Request)>> {
     let process = &call.library.process;
     let found = call.library.requests.settle(handle, |pending| {
-        call.blame(pending.blamed);
+        call.set_handler_owner(pending.handler_owner);
         let taken = pending.work.take_if_ready(process);
         let spent = !matches!(taken, None | Some(Taken::OfPersistent(_)));
         (taken, spent)
@@ -381,7 +389,7 @@ fn finish_kept(
 }
 
 #[cold]
-fn finish_generalized(operation: &Generalized) -> Status {
+fn finish_generalized(operation: &Generalized) -> MessageStatus {
     let mut status = operation.ask_status();
     let error = operation.let_go();
     status.error = status.error.or(error.map(Box::new));
@@ -389,13 +397,15 @@ fn finish_generalized(operation: &Generalized) -> Status {
 }
 
 /// The status of a request if it is complete, null or inactive; it stays as it is.
-fn peek(call: &Call, position: usize, handle: Request) -> Outcome<Option<Status>> {
+fn peek(call: &Call, position: usize, handle: Request) -> CallOutcome<Option<MessageStatus>> {
     if handle == MPI_REQUEST_NULL {
-        return Ok(Some(Status::EMPTY));
+        return Ok(Some(MessageStatus::EMPTY));
     }
     let process = &call.library.process;
     let found = match requests::named(handle) {
-        Named::Kept => call.library.requests.with(handle, |pending| pending.work.status(process)),
+        RequestName::Kept => {
+            call.library.requests.with(handle, |pending| pending.work.status(process))
+        }
         _ => {
             let pending = call.library.requests.borrow_out(process, handle);
             pending.map(|pending| pending.work.status(process))

@@ -7,18 +7,18 @@ use std::thread;
 
 use base::ErrorClass;
 use mpi::ThreadLevel;
-use mpi::communicator::{Agreed, TwoGroups};
+use mpi::communicator::{CreationArguments, TwoGroups};
 use mpi::error_handler::{ErrorHandler, HandlerKind};
 use mpi::group::Group;
 use mpi::info::Info;
 use mpi::session::ProcessSet;
 
 use crate::arguments::{KnownSession, Out, OutSizedText};
-use crate::c::{self, Comm, Kind, Session};
+use crate::c::{self, Comm, HandleKind, Session};
 use crate::entry::{self, Call};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::{MPI_COMM_NULL, MPI_MAX_STRINGTAG_LEN, MPI_SESSION_NULL};
-use crate::report::Blamed;
+use crate::report::HandlerOwner;
 
 use super::{environment, groups, infos};
 
@@ -30,7 +30,7 @@ pub fn session_init(
     info: Option<Rc<Info>>,
     errhandler: Rc<ErrorHandler>,
     session: Out<Session>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let wanted = info.as_ref().and_then(|info| info.hint(THREAD_LEVEL));
     let level = match wanted {
         None => ThreadLevel::Single,
@@ -64,21 +64,21 @@ impl Call {
         &self,
         position: usize,
         handle: c::Errhandler,
-        kind: Kind,
-    ) -> Outcome<Rc<ErrorHandler>> {
+        kind: HandleKind,
+    ) -> CallOutcome<Rc<ErrorHandler>> {
         let handler = self.error_handler(position, handle)?;
         let wanted = match kind {
-            Kind::Session => HandlerKind::Session,
+            HandleKind::Session => HandlerKind::Session,
             _ => HandlerKind::Communicator,
         };
         let fits = handler.check_kind(wanted);
         fits.map_err(|error| Failure::of_argument(position, error))?;
-        self.blame(Blamed::New(kind, handle));
+        self.set_handler_owner(HandlerOwner::New(kind, handle));
         Ok(handler)
     }
 }
 
-pub fn session_finalize(call: &Call, session: Out<Session>) -> Outcome<()> {
+pub fn session_finalize(call: &Call, session: Out<Session>) -> CallOutcome<()> {
     let known = call.session(1, session.value())?;
     let _visit = entry::pass_door(call);
     call.library.process.close_session(&known)?;
@@ -92,7 +92,7 @@ pub fn session_get_info(
     call: &Call,
     session: KnownSession,
     info_used: Out<c::Info>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let used = Info::new();
     let level = environment::name_of_level(session.thread_level());
     used.set(THREAD_LEVEL, level.as_bytes(), infos::LIMITS)?;
@@ -105,7 +105,7 @@ pub fn session_get_num_psets(
     _session: KnownSession,
     _info: Option<Rc<Info>>,
     npset_names: Out<c_int>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     npset_names.set(ProcessSet::ALL.len() as c_int);
     Ok(())
 }
@@ -116,7 +116,7 @@ pub fn session_get_nth_pset(
     _info: Option<Rc<Info>>,
     n: usize,
     pset_name: OutSizedText,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let Some(set) = ProcessSet::ALL.get(n) else {
         let detail = format!("is {n}, but there are {} process sets", ProcessSet::ALL.len());
         return Err(Failure::argument(3, ErrorClass::Arg, detail));
@@ -135,7 +135,7 @@ pub fn session_get_pset_info(
     session: KnownSession,
     pset_name: &[u8],
     info: Out<c::Info>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let group = call.library.process.group_of_set(&session, set_named(pset_name)?);
     let told = Info::new();
     told.set(b"mpi_size", group.size().to_string().as_bytes(), infos::LIMITS)?;
@@ -148,13 +148,13 @@ pub fn group_from_session_pset(
     session: KnownSession,
     pset_name: &[u8],
     newgroup: Out<c::Group>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let group = call.library.process.group_of_set(&session, set_named(pset_name)?);
     groups::hand_out(call, group, newgroup);
     Ok(())
 }
 
-fn set_named(name: &[u8]) -> Outcome<ProcessSet> {
+fn set_named(name: &[u8]) -> CallOutcome<ProcessSet> {
     ProcessSet::named(name).map_err(|error| Failure::of_argument(2, error))
 }
 
@@ -165,13 +165,13 @@ pub fn comm_create_from_group(
     info: Option<Rc<Info>>,
     errhandler: Rc<ErrorHandler>,
     newcomm: Out<Comm>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     check_string_tag(2, stringtag)?;
     if group.size() == 0 {
         newcomm.set(MPI_COMM_NULL);
         return Ok(());
     }
-    let agreed = Agreed { string_tag: stringtag, error_handler: &errhandler };
+    let agreed = CreationArguments { string_tag: stringtag, error_handler: &errhandler };
     let made = call.library.process.create_communicator_from_group(&group, agreed)?;
     if let Some(info) = info {
         call.library.process.set_communicator_info(&made, &info);
@@ -191,7 +191,7 @@ pub fn intercomm_create_from_groups(
     info: Option<Rc<Info>>,
     errhandler: Rc<ErrorHandler>,
     newintercomm: Out<Comm>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     check_string_tag(5, stringtag)?;
     if local_group.size() == 0 {
         newintercomm.set(MPI_COMM_NULL);
@@ -214,7 +214,7 @@ pub fn intercomm_create_from_groups(
         // No process has the rank that a negative one becomes.
         remote_leader: remote_leader as u32,
     };
-    let agreed = Agreed { string_tag: stringtag, error_handler: &errhandler };
+    let agreed = CreationArguments { string_tag: stringtag, error_handler: &errhandler };
     let made = process.create_intercommunicator_from_groups(groups, agreed)?;
     if let Some(info) = info {
         call.library.process.set_communicator_info(&made, &info);
@@ -223,7 +223,7 @@ pub fn intercomm_create_from_groups(
     Ok(())
 }
 
-fn check_string_tag(position: usize, tag: &[u8]) -> Outcome<()> {
+fn check_string_tag(position: usize, tag: &[u8]) -> CallOutcome<()> {
     if tag.len() < MPI_MAX_STRINGTAG_LEN {
         return Ok(());
     }

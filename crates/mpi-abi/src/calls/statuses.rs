@@ -2,21 +2,21 @@
 
 use std::ffi::c_int;
 
-use mpi::Source;
+use mpi::MessageSource;
 
 use crate::arguments::{KnownDatatype, Out, OutInteger, OutStatus};
 use crate::c::Status;
 use crate::entry::Call;
-use crate::failure::Outcome;
+use crate::failure::CallOutcome;
 use crate::generated::constants::{MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_PROC_NULL, MPI_SUCCESS};
 
 /// A status as the program sees it; the error field is success.
 #[inline]
-pub fn to_c(status: &mpi::Status) -> Status {
+pub fn to_c(status: &mpi::MessageStatus) -> Status {
     let source = match status.source {
-        Source::Rank(rank) => rank as c_int,
-        Source::Any => MPI_ANY_SOURCE,
-        Source::Null => MPI_PROC_NULL,
+        MessageSource::Rank(rank) => rank as c_int,
+        MessageSource::Any => MPI_ANY_SOURCE,
+        MessageSource::Null => MPI_PROC_NULL,
     };
     let tag = status.tag.unwrap_or(MPI_ANY_TAG);
     Status::new(source, tag, MPI_SUCCESS, status.bytes, status.cancelled)
@@ -24,7 +24,7 @@ pub fn to_c(status: &mpi::Status) -> Status {
 
 /// Tells the program the status of its one operation, and the error as the outcome of the call.
 #[inline(always)]
-pub fn report_status(status: mpi::Status, place: OutStatus) -> Outcome<()> {
+pub fn report_status(status: mpi::MessageStatus, place: OutStatus) -> CallOutcome<()> {
     if !place.is_ignored() {
         place.set(to_c(&status));
     }
@@ -35,7 +35,7 @@ pub fn report_status(status: mpi::Status, place: OutStatus) -> Outcome<()> {
 }
 
 /// Tells the program the status of a message or request, if there is one yet, and whether there is.
-pub fn report_if_any(found: Option<mpi::Status>, flag: Out<c_int>, place: OutStatus) {
+pub fn report_if_any(found: Option<mpi::MessageStatus>, flag: Out<c_int>, place: OutStatus) {
     flag.set_flag(found.is_some());
     if let Some(found) = found {
         place.set(to_c(&found));
@@ -47,7 +47,7 @@ pub fn get_count(
     status: &Status,
     datatype: KnownDatatype,
     count: OutInteger,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let counted = datatype.count_in(status.bytes() as usize);
     count.set_or_undefined(counted.map(|counted| counted as i64));
     Ok(())
@@ -58,7 +58,7 @@ pub fn get_elements(
     status: &Status,
     datatype: KnownDatatype,
     count: OutInteger,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let counted = datatype.elements_in(status.bytes() as usize);
     count.set_or_undefined(counted.map(|counted| counted as i64));
     Ok(())
@@ -69,7 +69,7 @@ pub fn status_set_elements(
     status: Out<Status>,
     datatype: KnownDatatype,
     count: usize,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let mut changed = status.value();
     changed.set_bytes(bytes_of_elements(&datatype, count)?);
     status.set(changed);
@@ -77,7 +77,7 @@ pub fn status_set_elements(
 }
 
 /// The bytes that so many basic elements of a datatype take.
-fn bytes_of_elements(datatype: &datatype::Datatype, count: usize) -> Outcome<u64> {
+fn bytes_of_elements(datatype: &datatype::Datatype, count: usize) -> CallOutcome<u64> {
     let whole = datatype.element_count();
     if whole == 0 {
         return Ok(0);
@@ -95,44 +95,44 @@ fn bytes_of_elements(datatype: &datatype::Datatype, count: usize) -> Outcome<u64
     Ok(bytes as u64)
 }
 
-pub fn status_set_cancelled(_call: &Call, status: Out<Status>, flag: c_int) -> Outcome<()> {
+pub fn status_set_cancelled(_call: &Call, status: Out<Status>, flag: c_int) -> CallOutcome<()> {
     let mut changed = status.value();
     changed.set_cancelled(flag != 0);
     status.set(changed);
     Ok(())
 }
 
-pub fn test_cancelled(_call: &Call, status: &Status, flag: Out<c_int>) -> Outcome<()> {
+pub fn test_cancelled(_call: &Call, status: &Status, flag: Out<c_int>) -> CallOutcome<()> {
     flag.set_flag(status.is_cancelled());
     Ok(())
 }
 
-pub fn status_get_source(_call: &Call, status: &Status, source: Out<c_int>) -> Outcome<()> {
+pub fn status_get_source(_call: &Call, status: &Status, source: Out<c_int>) -> CallOutcome<()> {
     source.set(status.source);
     Ok(())
 }
 
-pub fn status_get_tag(_call: &Call, status: &Status, tag: Out<c_int>) -> Outcome<()> {
+pub fn status_get_tag(_call: &Call, status: &Status, tag: Out<c_int>) -> CallOutcome<()> {
     tag.set(status.tag);
     Ok(())
 }
 
-pub fn status_get_error(_call: &Call, status: &Status, error: Out<c_int>) -> Outcome<()> {
+pub fn status_get_error(_call: &Call, status: &Status, error: Out<c_int>) -> CallOutcome<()> {
     error.set(status.error);
     Ok(())
 }
 
-pub fn status_set_source(_call: &Call, status: Out<Status>, source: c_int) -> Outcome<()> {
+pub fn status_set_source(_call: &Call, status: Out<Status>, source: c_int) -> CallOutcome<()> {
     status.set(Status { source, ..status.value() });
     Ok(())
 }
 
-pub fn status_set_tag(_call: &Call, status: Out<Status>, tag: c_int) -> Outcome<()> {
+pub fn status_set_tag(_call: &Call, status: Out<Status>, tag: c_int) -> CallOutcome<()> {
     status.set(Status { tag, ..status.value() });
     Ok(())
 }
 
-pub fn status_set_error(_call: &Call, status: Out<Status>, error: c_int) -> Outcome<()> {
+pub fn status_set_error(_call: &Call, status: Out<Status>, error: c_int) -> CallOutcome<()> {
     status.set(Status { error, ..status.value() });
     Ok(())
 }

@@ -39,17 +39,17 @@ pub struct Tools {
     /// How often it was initialized, less how often it was finalized.
     initialized: AtomicU32,
     instruments: Instruments,
-    state: Mutex<State>,
+    state: Mutex<ToolState>,
     /// Whether a thread is telling tools of events.
     telling: AtomicBool,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ToolState {
     /// The positions of control variables.
     controls: Table<CvarHandle, usize>,
     sessions: Table<PvarSession, ()>,
-    performance: Table<PvarHandle, Watch>,
+    performance: Table<PvarHandle, BoundVariable>,
     registrations: Table<EventRegistration, Registration>,
 }
 
@@ -65,7 +65,7 @@ impl Tools {
         self.initialized.load(Ordering::Acquire) > 0
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ToolState> {
         self.state.lock()
     }
 }
@@ -84,7 +84,7 @@ pub fn t_finalize(tools: &Tools) -> ToolOutcome {
     match before {
         Err(_) => Err(MPI_T_ERR_NOT_INITIALIZED),
         Ok(1) => {
-            *tools.state() = State::default();
+            *tools.state() = ToolState::default();
             tools.instruments.journal.watch(0);
             entry::set_watched(false);
             Ok(())

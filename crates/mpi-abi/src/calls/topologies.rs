@@ -6,28 +6,28 @@ use std::rc::Rc;
 use base::ErrorClass;
 use mpi::info::Info;
 use mpi::topology::{
-    Cartesian, DistributedGraph, Graph, Neighbors, Topology, WeightedEdge, dimensions, edge_count,
-    edges_of_lists, refuse_intercommunicator,
+    Cartesian, CommunicatorTopology, DistributedGraph, GraphTopology, Neighbors, WeightedEdge,
+    dimensions, edge_count, edges_of_lists, refuse_intercommunicator,
 };
 
 use super::communicators::hand_out;
 use crate::arguments::{Integers, KnownCommunicator, OpenIntegers, Out, OutIntegers};
 use crate::c::Comm;
 use crate::entry::Call;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::*;
 
-pub fn topo_test(_call: &Call, comm: KnownCommunicator, status: Out<c_int>) -> Outcome<()> {
+pub fn topo_test(_call: &Call, comm: KnownCommunicator, status: Out<c_int>) -> CallOutcome<()> {
     status.set(match comm.topology() {
         None => MPI_UNDEFINED,
-        Some(Topology::Cartesian(_)) => MPI_CART,
-        Some(Topology::Graph(_)) => MPI_GRAPH,
-        Some(Topology::Distributed(_)) => MPI_DIST_GRAPH,
+        Some(CommunicatorTopology::Cartesian(_)) => MPI_CART,
+        Some(CommunicatorTopology::Graph(_)) => MPI_GRAPH,
+        Some(CommunicatorTopology::Distributed(_)) => MPI_DIST_GRAPH,
     });
     Ok(())
 }
 
-pub fn dims_create(_call: &Call, nnodes: c_int, dims: OutIntegers) -> Outcome<()> {
+pub fn dims_create(_call: &Call, nnodes: c_int, dims: OutIntegers) -> CallOutcome<()> {
     let mut sizes = dims.read_ints()?;
     dimensions::balance(nnodes, &mut sizes).map_err(|error| match error.class {
         ErrorClass::Dims => Failure::of_argument(3, error),
@@ -43,7 +43,7 @@ pub fn cart_create(
     periods: Integers,
     reorder: c_int,
     comm_cart: Out<Comm>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let grid = grid(&comm_old, dims, periods)?;
     let made = call.library.process.create_cartesian(&comm_old, grid, reorder != 0)?;
     hand_out(call, made, comm_cart)
@@ -56,14 +56,14 @@ pub fn cart_map(
     dims: Integers,
     periods: Integers,
     newrank: Out<c_int>,
-) -> Outcome<()> {
-    let grid = Topology::Cartesian(grid(&comm, dims, periods)?);
+) -> CallOutcome<()> {
+    let grid = CommunicatorTopology::Cartesian(grid(&comm, dims, periods)?);
     let mapped = call.library.process.mapped_rank(&comm, &grid);
     newrank.set(mapped.map_or(MPI_UNDEFINED, |rank| rank as c_int));
     Ok(())
 }
 
-fn grid(comm: &KnownCommunicator, dims: Integers, periods: Integers) -> Outcome<Cartesian> {
+fn grid(comm: &KnownCommunicator, dims: Integers, periods: Integers) -> CallOutcome<Cartesian> {
     refuse_intercommunicator(comm).map_err(of_first)?;
     let (sizes, periodic) = (dims.read_ints()?, periods.read_ints()?);
     let dimensions = sizes.into_iter().zip(periodic.into_iter().map(|flag| flag != 0));
@@ -71,7 +71,7 @@ fn grid(comm: &KnownCommunicator, dims: Integers, periods: Integers) -> Outcome<
     Cartesian::new(dimensions, comm.size()).map_err(of_sizes)
 }
 
-pub fn cartdim_get(_call: &Call, comm: KnownCommunicator, ndims: Out<c_int>) -> Outcome<()> {
+pub fn cartdim_get(_call: &Call, comm: KnownCommunicator, ndims: Out<c_int>) -> CallOutcome<()> {
     ndims.set(comm.cartesian().map_err(of_first)?.dimensions().len() as c_int);
     Ok(())
 }
@@ -83,7 +83,7 @@ pub fn cart_get(
     dims: OutIntegers,
     periods: OutIntegers,
     coords: OutIntegers,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let grid = comm.cartesian().map_err(of_first)?;
     let dimensions = grid.dimensions();
     check_room(2, maxdims, dimensions.len(), "dimensions")?;
@@ -98,7 +98,7 @@ pub fn cart_rank(
     comm: KnownCommunicator,
     coords: Integers,
     rank: Out<c_int>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let grid = comm.cartesian().map_err(of_first)?;
     let coordinates = coords.read_ints()?;
     let found = grid.rank(&coordinates).map_err(|error| Failure::of_argument(2, error))?;
@@ -112,7 +112,7 @@ pub fn cart_coords(
     rank: c_int,
     maxdims: c_int,
     coords: OutIntegers,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let grid = comm.cartesian().map_err(of_first)?;
     let position = grid.coordinates(rank).map_err(|error| Failure::of_argument(2, error))?;
     check_room(3, maxdims, position.len(), "dimensions")?;
@@ -126,7 +126,7 @@ pub fn cart_shift(
     disp: c_int,
     rank_source: Out<c_int>,
     rank_dest: Out<c_int>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let grid = comm.cartesian().map_err(of_first)?;
     let shifted = grid.shift(comm.rank(), direction, disp);
     let (source, destination) = shifted.map_err(|error| Failure::of_argument(2, error))?;
@@ -140,7 +140,7 @@ pub fn cart_sub(
     comm: KnownCommunicator,
     remain_dims: Integers,
     newcomm: Out<Comm>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     comm.cartesian().map_err(of_first)?;
     let flags = remain_dims.read_ints()?;
     let remain: Vec<bool> = flags.into_iter().map(|flag| flag != 0).collect();
@@ -156,7 +156,7 @@ pub fn graph_create(
     edges: OpenIntegers,
     reorder: c_int,
     comm_graph: Out<Comm>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let graph = graph(&comm_old, nnodes, indx, edges)?;
     let made = call.library.process.create_graph(&comm_old, graph, reorder != 0)?;
     hand_out(call, made, comm_graph)
@@ -170,8 +170,8 @@ pub fn graph_map(
     indx: Integers,
     edges: OpenIntegers,
     newrank: Out<c_int>,
-) -> Outcome<()> {
-    let graph = Topology::Graph(graph(&comm, nnodes, indx, edges)?);
+) -> CallOutcome<()> {
+    let graph = CommunicatorTopology::Graph(graph(&comm, nnodes, indx, edges)?);
     let mapped = call.library.process.mapped_rank(&comm, &graph);
     newrank.set(mapped.map_or(MPI_UNDEFINED, |rank| rank as c_int));
     Ok(())
@@ -182,7 +182,7 @@ fn graph(
     nnodes: c_int,
     indx: Integers,
     edges: OpenIntegers,
-) -> Outcome<Graph> {
+) -> CallOutcome<GraphTopology> {
     refuse_intercommunicator(comm).map_err(of_first)?;
     let Ok(nodes) = usize::try_from(nnodes) else {
         let detail = format!("is {nnodes}, but must not be negative");
@@ -193,10 +193,11 @@ fn graph(
         return Err(Failure::argument(2, ErrorClass::Topology, detail));
     }
     let index = indx.read_ints()?;
-    let count = Graph::edge_count(&index).map_err(|error| Failure::of_argument(3, error))?;
+    let count =
+        GraphTopology::edge_count(&index).map_err(|error| Failure::of_argument(3, error))?;
     // SAFETY: there are as many edges as the index says (section 8.5.3).
     let edges = unsafe { edges.first(count) }.read_ints()?;
-    Graph::new(index, edges, comm.size()).map_err(|error| Failure::of_argument(4, error))
+    GraphTopology::new(index, edges, comm.size()).map_err(|error| Failure::of_argument(4, error))
 }
 
 pub fn graphdims_get(
@@ -204,7 +205,7 @@ pub fn graphdims_get(
     comm: KnownCommunicator,
     nnodes: Out<c_int>,
     nedges: Out<c_int>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let graph = comm.graph().map_err(of_first)?;
     nnodes.set(graph.index().len() as c_int);
     nedges.set(graph.edges().len() as c_int);
@@ -218,7 +219,7 @@ pub fn graph_get(
     maxedges: c_int,
     indx: OutIntegers,
     edges: OutIntegers,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let graph = comm.graph().map_err(of_first)?;
     check_room(2, maxindex, graph.index().len(), "nodes")?;
     check_room(3, maxedges, graph.edges().len(), "edges")?;
@@ -231,7 +232,7 @@ pub fn graph_neighbors_count(
     comm: KnownCommunicator,
     rank: c_int,
     nneighbors: Out<c_int>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     nneighbors.set(neighbors_of(&comm, rank)?.len() as c_int);
     Ok(())
 }
@@ -242,13 +243,13 @@ pub fn graph_neighbors(
     rank: c_int,
     maxneighbors: c_int,
     neighbors: OutIntegers,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let found = neighbors_of(&comm, rank)?;
     check_room(3, maxneighbors, found.len(), "neighbours")?;
     neighbors.write(found.iter().map(|node| i64::from(*node)))
 }
 
-fn neighbors_of(comm: &KnownCommunicator, rank: c_int) -> Outcome<&[u32]> {
+fn neighbors_of(comm: &KnownCommunicator, rank: c_int) -> CallOutcome<&[u32]> {
     let graph = comm.graph().map_err(of_first)?;
     graph.neighbors(rank).map_err(|error| Failure::of_argument(2, error))
 }
@@ -266,7 +267,7 @@ pub fn dist_graph_create_adjacent(
     _info: Option<Rc<Info>>,
     reorder: c_int,
     comm_dist_graph: Out<Comm>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let (incoming, outgoing) = (degree(2, indegree)?, degree(5, outdegree)?);
     let (in_weights, out_weights) = (read_weights(sourceweights)?, read_weights(destweights)?);
     if incoming > 0 && outgoing > 0 && in_weights.is_some() != out_weights.is_some() {
@@ -302,7 +303,7 @@ pub fn dist_graph_create(
     _info: Option<Rc<Info>>,
     reorder: c_int,
     comm_dist_graph: Out<Comm>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let process = &call.library.process;
     let weighted = weights.address() != MPI_UNWEIGHTED;
     match given_edges(&comm_old, n, [sources, degrees], destinations, weights) {
@@ -325,7 +326,7 @@ fn given_edges(
     [sources, degrees]: [Integers; 2],
     destinations: OpenIntegers,
     weights: OpenIntegers,
-) -> Outcome<Vec<WeightedEdge>> {
+) -> CallOutcome<Vec<WeightedEdge>> {
     degree(2, n)?;
     let (sources, degrees) = (sources.read_ints()?, degrees.read_ints()?);
     let count = edge_count(&degrees).map_err(|error| Failure::of_argument(4, error))?;
@@ -336,7 +337,7 @@ fn given_edges(
 }
 
 /// The weights of edges; none for `MPI_UNWEIGHTED`.
-fn read_weights(weights: Integers) -> Outcome<Option<Vec<c_int>>> {
+fn read_weights(weights: Integers) -> CallOutcome<Option<Vec<c_int>>> {
     match weights.address() {
         MPI_UNWEIGHTED => Ok(None),
         MPI_WEIGHTS_EMPTY if weights.length() > 0 => {
@@ -354,7 +355,7 @@ pub fn dist_graph_neighbors_count(
     indegree: Out<c_int>,
     outdegree: Out<c_int>,
     weighted: Out<c_int>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let graph = comm.distributed_graph().map_err(of_first)?;
     indegree.set(graph.sources.ranks.len() as c_int);
     outdegree.set(graph.destinations.ranks.len() as c_int);
@@ -372,7 +373,7 @@ pub fn dist_graph_neighbors(
     maxoutdegree: c_int,
     destinations: OutIntegers,
     destweights: OutIntegers,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let graph = comm.distributed_graph().map_err(of_first)?;
     let (incoming, outgoing) = (degree(2, maxindegree)?, degree(5, maxoutdegree)?);
     let weighted = graph.weighted;
@@ -386,7 +387,7 @@ fn tell_neighbors(
     room: usize,
     ranks: OutIntegers,
     weights: Option<OutIntegers>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let told = neighbors.ranks.len().min(room);
     ranks.write(neighbors.ranks[..told].iter().map(|rank| i64::from(*rank)))?;
     match weights {
@@ -397,14 +398,14 @@ fn tell_neighbors(
     }
 }
 
-fn degree(position: usize, degree: c_int) -> Outcome<usize> {
+fn degree(position: usize, degree: c_int) -> CallOutcome<usize> {
     usize::try_from(degree).map_err(|_| {
         let detail = format!("is {degree}, but must not be negative");
         Failure::argument(position, ErrorClass::Arg, detail)
     })
 }
 
-fn check_room(position: usize, room: c_int, needed: usize, what: &str) -> Outcome<()> {
+fn check_room(position: usize, room: c_int, needed: usize, what: &str) -> CallOutcome<()> {
     if usize::try_from(room).is_ok_and(|room| room >= needed) {
         return Ok(());
     }

@@ -8,7 +8,7 @@ use datatype::{ArrayOrder, Combiner, ContentInteger, Contents, Distribution};
 use crate::arguments::{KnownDatatype, Out, OutInteger, OutIntegers, OutList};
 use crate::c::Datatype;
 use crate::entry::Call;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::*;
 
 use super::datatypes::handle_of;
@@ -20,7 +20,7 @@ pub fn type_get_envelope(
     addresses: Out<c_int>,
     datatypes: Out<c_int>,
     combiner: Out<c_int>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let envelope = datatype.envelope();
     check_form(envelope.large_counts)?;
     integers.set(envelope.integers as c_int);
@@ -38,7 +38,7 @@ pub fn type_get_envelope_c(
     large_counts: OutInteger,
     datatypes: OutInteger,
     combiner: Out<c_int>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let envelope = datatype.envelope();
     integers.set(envelope.integers as i64)?;
     addresses.set(envelope.addresses as i64)?;
@@ -58,7 +58,7 @@ pub fn type_get_contents(
     integers: OutIntegers,
     addresses: OutIntegers,
     datatypes: OutList<Datatype>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let contents = datatype.contents().map_err(|error| Failure::of_argument(1, error))?;
     check_form(contents.large_counts.len())?;
     let room = [max_integers.into(), max_addresses.into(), max_datatypes.into()];
@@ -78,7 +78,7 @@ pub fn type_get_contents_c(
     addresses: OutIntegers,
     large_counts: OutIntegers,
     datatypes: OutList<Datatype>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let contents = datatype.contents().map_err(|error| Failure::of_argument(1, error))?;
     check_room(&contents, [2, 3, 5], [max_integers, max_addresses, max_datatypes])?;
     check_one(4, max_large_counts, contents.large_counts.len())?;
@@ -87,7 +87,7 @@ pub fn type_get_contents_c(
 }
 
 /// The calls without `_c` cannot tell large counts.
-fn check_form(large_counts: usize) -> Outcome<()> {
+fn check_form(large_counts: usize) -> CallOutcome<()> {
     if large_counts == 0 {
         return Ok(());
     }
@@ -95,12 +95,12 @@ fn check_form(large_counts: usize) -> Outcome<()> {
     Err(Failure::argument(1, ErrorClass::Type, detail))
 }
 
-fn check_room(contents: &Contents, positions: [usize; 3], room: [i64; 3]) -> Outcome<()> {
+fn check_room(contents: &Contents, positions: [usize; 3], room: [i64; 3]) -> CallOutcome<()> {
     let needed = [contents.integers.len(), contents.addresses.len(), contents.datatypes.len()];
     (0..3).try_for_each(|index| check_one(positions[index], room[index], needed[index]))
 }
 
-fn check_one(position: usize, room: i64, needed: usize) -> Outcome<()> {
+fn check_one(position: usize, room: i64, needed: usize) -> CallOutcome<()> {
     if usize::try_from(room).is_ok_and(|room| room >= needed) {
         return Ok(());
     }
@@ -114,7 +114,7 @@ fn tell(
     integers: OutIntegers,
     addresses: OutIntegers,
     datatypes: OutList<Datatype>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     integers.write(contents.integers.iter().map(|integer| number_of(*integer)))?;
     addresses.write(contents.addresses.iter().copied())?;
     datatypes.write(contents.datatypes.iter().map(|datatype| handle_of(call.library, datatype)))

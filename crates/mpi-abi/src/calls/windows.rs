@@ -17,7 +17,7 @@ use crate::arguments::{
 };
 use crate::c::{self, Win};
 use crate::entry::Call;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::*;
 
 use super::groups;
@@ -73,7 +73,12 @@ impl fmt::Debug for ProgramWindow {
 
 impl Call {
     /// A process of a window, or none (`MPI_PROC_NULL`).
-    pub fn target(&self, position: usize, rank: c_int, win: &KnownWindow) -> Outcome<Destination> {
+    pub fn target(
+        &self,
+        position: usize,
+        rank: c_int,
+        win: &KnownWindow,
+    ) -> CallOutcome<Destination> {
         let size = win.window.size();
         match u32::try_from(rank) {
             Ok(rank) if rank < size => Ok(Destination::Rank(rank)),
@@ -95,7 +100,7 @@ impl Call {
     ///
     /// # Errors
     /// `Size` if it is negative.
-    pub fn window_size(&self, position: usize, size: impl Integer) -> Outcome<usize> {
+    pub fn window_size(&self, position: usize, size: impl Integer) -> CallOutcome<usize> {
         usize::try_from(size.wide()).map_err(|_| {
             let detail = format!("is {}, but must not be negative", size.wide());
             Failure::argument(position, ErrorClass::Size, detail)
@@ -106,7 +111,7 @@ impl Call {
     ///
     /// # Errors
     /// `Disp` if it is not positive.
-    pub fn displacement_unit(&self, position: usize, unit: impl Integer) -> Outcome<usize> {
+    pub fn displacement_unit(&self, position: usize, unit: impl Integer) -> CallOutcome<usize> {
         let unit = unit.wide();
         usize::try_from(unit).ok().filter(|unit| *unit > 0).ok_or_else(|| {
             let detail = format!("is {unit}, but must be positive");
@@ -126,7 +131,7 @@ impl Call {
         position: usize,
         base: *mut c_void,
         size: impl Integer,
-    ) -> Outcome<Buffer> {
+    ) -> CallOutcome<Buffer> {
         let size = self.window_size(position + 1, size)?;
         if base.is_null() && size > 0 {
             let detail = format!("is a null pointer, but {size} bytes are to be accessed there");
@@ -144,7 +149,7 @@ pub fn win_create(
     info: Option<Rc<Info>>,
     comm: KnownCommunicator,
     win: Out<Win>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let process = &call.library.process;
     hand_out(call, Window::create(process, &comm, part, unit, info.as_deref())?, win);
     Ok(())
@@ -158,7 +163,7 @@ pub fn win_allocate(
     comm: KnownCommunicator,
     baseptr: Out<usize>,
     win: Out<Win>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let share = Share { size, unit };
     let window = Window::allocate(&call.library.process, &comm, share, info.as_deref())?;
     baseptr.set(window.own_part().0);
@@ -174,7 +179,7 @@ pub fn win_allocate_shared(
     comm: KnownCommunicator,
     baseptr: Out<usize>,
     win: Out<Win>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let share = Share { size, unit };
     let window = Window::allocate_shared(&call.library.process, &comm, share, info.as_deref())?;
     baseptr.set(window.own_part().0);
@@ -187,7 +192,7 @@ pub fn win_create_dynamic(
     info: Option<Rc<Info>>,
     comm: KnownCommunicator,
     win: Out<Win>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     hand_out(call, Window::create_dynamic(&call.library.process, &comm, info.as_deref())?, win);
     Ok(())
 }
@@ -199,7 +204,7 @@ pub fn win_shared_query(
     size: OutInteger,
     disp_unit: OutInteger,
     baseptr: Out<usize>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let rank = match call.target(2, rank, &win)? {
         Destination::Rank(rank) => Some(rank),
         Destination::Null => None,
@@ -213,15 +218,15 @@ pub fn win_shared_query(
     Ok(())
 }
 
-pub fn win_attach(_call: &Call, win: KnownWindow, part: Buffer) -> Outcome<()> {
+pub fn win_attach(_call: &Call, win: KnownWindow, part: Buffer) -> CallOutcome<()> {
     Ok(win.window.attach(part)?)
 }
 
-pub fn win_detach(_call: &Call, win: KnownWindow, base: usize) -> Outcome<()> {
+pub fn win_detach(_call: &Call, win: KnownWindow, base: usize) -> CallOutcome<()> {
     Ok(win.window.detach(base)?)
 }
 
-pub fn win_free(call: &Call, win: Out<Win>) -> Outcome<()> {
+pub fn win_free(call: &Call, win: Out<Win>) -> CallOutcome<()> {
     let handle = win.value();
     let known = call.window(1, handle)?;
     known.window.free(&call.library.process, handle.0 as u64)?;
@@ -230,12 +235,12 @@ pub fn win_free(call: &Call, win: Out<Win>) -> Outcome<()> {
     Ok(())
 }
 
-pub fn win_get_group(call: &Call, win: KnownWindow, group: Out<c::Group>) -> Outcome<()> {
+pub fn win_get_group(call: &Call, win: KnownWindow, group: Out<c::Group>) -> CallOutcome<()> {
     groups::hand_out(call, Rc::clone(win.window.group()), group);
     Ok(())
 }
 
-pub fn win_set_name(_call: &Call, win: KnownWindow, win_name: &[u8]) -> Outcome<()> {
+pub fn win_set_name(_call: &Call, win: KnownWindow, win_name: &[u8]) -> CallOutcome<()> {
     win.window.set_name(&win_name[..win_name.len().min(MPI_MAX_OBJECT_NAME - 1)]);
     Ok(())
 }
@@ -245,7 +250,7 @@ pub fn win_get_name(
     win: Win,
     win_name: OutText,
     resultlen: Out<c_int>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let name = match win {
         MPI_WIN_NULL => b"MPI_WIN_NULL".as_slice().into(),
         _ => call.window(1, win)?.window.name(),
@@ -254,41 +259,46 @@ pub fn win_get_name(
     Ok(())
 }
 
-pub fn win_set_info(_call: &Call, win: KnownWindow, info: Option<Rc<Info>>) -> Outcome<()> {
+pub fn win_set_info(_call: &Call, win: KnownWindow, info: Option<Rc<Info>>) -> CallOutcome<()> {
     win.window.set_info(&info.unwrap_or_default());
     Ok(())
 }
 
-pub fn win_get_info(call: &Call, win: KnownWindow, info_used: Out<c::Info>) -> Outcome<()> {
+pub fn win_get_info(call: &Call, win: KnownWindow, info_used: Out<c::Info>) -> CallOutcome<()> {
     info_used.set(call.library.infos.insert(win.window.info()));
     Ok(())
 }
 
-pub fn win_fence(call: &Call, assert: c_int, win: KnownWindow) -> Outcome<()> {
+pub fn win_fence(call: &Call, assert: c_int, win: KnownWindow) -> CallOutcome<()> {
     check_assertions(1, assert)?;
     let goes_on = assert & MPI_MODE_NOSUCCEED == 0;
     Ok(win.window.fence(&call.library.process, goes_on)?)
 }
 
-pub fn win_post(call: &Call, group: Rc<Group>, assert: c_int, win: KnownWindow) -> Outcome<()> {
+pub fn win_post(call: &Call, group: Rc<Group>, assert: c_int, win: KnownWindow) -> CallOutcome<()> {
     check_assertions(2, assert)?;
     Ok(win.window.post(&call.library.process, &group)?)
 }
 
-pub fn win_start(call: &Call, group: Rc<Group>, assert: c_int, win: KnownWindow) -> Outcome<()> {
+pub fn win_start(
+    call: &Call,
+    group: Rc<Group>,
+    assert: c_int,
+    win: KnownWindow,
+) -> CallOutcome<()> {
     check_assertions(2, assert)?;
     Ok(win.window.start(&call.library.process, &group)?)
 }
 
-pub fn win_complete(call: &Call, win: KnownWindow) -> Outcome<()> {
+pub fn win_complete(call: &Call, win: KnownWindow) -> CallOutcome<()> {
     Ok(win.window.complete(&call.library.process)?)
 }
 
-pub fn win_wait(call: &Call, win: KnownWindow) -> Outcome<()> {
+pub fn win_wait(call: &Call, win: KnownWindow) -> CallOutcome<()> {
     Ok(win.window.wait(&call.library.process)?)
 }
 
-pub fn win_test(call: &Call, win: KnownWindow, flag: Out<c_int>) -> Outcome<()> {
+pub fn win_test(call: &Call, win: KnownWindow, flag: Out<c_int>) -> CallOutcome<()> {
     flag.set_flag(win.window.test(&call.library.process)?);
     Ok(())
 }
@@ -299,7 +309,7 @@ pub fn win_lock(
     rank: c_int,
     assert: c_int,
     win: KnownWindow,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let kind = match lock_type {
         MPI_LOCK_EXCLUSIVE => LockKind::Exclusive,
         MPI_LOCK_SHARED => LockKind::Shared,
@@ -314,45 +324,45 @@ pub fn win_lock(
     Ok(win.window.lock(&call.library.process, target, kind)?)
 }
 
-pub fn win_unlock(call: &Call, rank: c_int, win: KnownWindow) -> Outcome<()> {
+pub fn win_unlock(call: &Call, rank: c_int, win: KnownWindow) -> CallOutcome<()> {
     let target = process_of(call, 1, rank, &win)?;
     Ok(win.window.unlock(&call.library.process, target)?)
 }
 
-pub fn win_lock_all(call: &Call, assert: c_int, win: KnownWindow) -> Outcome<()> {
+pub fn win_lock_all(call: &Call, assert: c_int, win: KnownWindow) -> CallOutcome<()> {
     check_assertions(1, assert)?;
     Ok(win.window.lock_all(&call.library.process)?)
 }
 
-pub fn win_unlock_all(call: &Call, win: KnownWindow) -> Outcome<()> {
+pub fn win_unlock_all(call: &Call, win: KnownWindow) -> CallOutcome<()> {
     Ok(win.window.unlock_all(&call.library.process)?)
 }
 
-pub fn win_flush(call: &Call, rank: c_int, win: KnownWindow) -> Outcome<()> {
+pub fn win_flush(call: &Call, rank: c_int, win: KnownWindow) -> CallOutcome<()> {
     let target = process_of(call, 1, rank, &win)?;
     Ok(win.window.flush(&call.library.process, Some(target))?)
 }
 
-pub fn win_flush_all(call: &Call, win: KnownWindow) -> Outcome<()> {
+pub fn win_flush_all(call: &Call, win: KnownWindow) -> CallOutcome<()> {
     Ok(win.window.flush(&call.library.process, None)?)
 }
 
-pub fn win_flush_local(call: &Call, rank: c_int, win: KnownWindow) -> Outcome<()> {
+pub fn win_flush_local(call: &Call, rank: c_int, win: KnownWindow) -> CallOutcome<()> {
     let target = process_of(call, 1, rank, &win)?;
     Ok(win.window.flush_local(&call.library.process, Some(target))?)
 }
 
-pub fn win_flush_local_all(call: &Call, win: KnownWindow) -> Outcome<()> {
+pub fn win_flush_local_all(call: &Call, win: KnownWindow) -> CallOutcome<()> {
     Ok(win.window.flush_local(&call.library.process, None)?)
 }
 
-pub fn win_sync(call: &Call, win: KnownWindow) -> Outcome<()> {
+pub fn win_sync(call: &Call, win: KnownWindow) -> CallOutcome<()> {
     win.window.sync(&call.library.process);
     Ok(())
 }
 
 /// A process of a window, where the standard does not allow `MPI_PROC_NULL`.
-fn process_of(call: &Call, position: usize, rank: c_int, win: &KnownWindow) -> Outcome<u32> {
+fn process_of(call: &Call, position: usize, rank: c_int, win: &KnownWindow) -> CallOutcome<u32> {
     match call.target(position, rank, win)? {
         Destination::Rank(rank) => Ok(rank),
         Destination::Null => {
@@ -363,7 +373,7 @@ fn process_of(call: &Call, position: usize, rank: c_int, win: &KnownWindow) -> O
 }
 
 /// Assertions only promise something that we do not rely on.
-fn check_assertions(position: usize, assertions: c_int) -> Outcome<()> {
+fn check_assertions(position: usize, assertions: c_int) -> CallOutcome<()> {
     const KNOWN: c_int = MPI_MODE_NOCHECK
         | MPI_MODE_NOSTORE
         | MPI_MODE_NOPUT
@@ -378,10 +388,10 @@ fn check_assertions(position: usize, assertions: c_int) -> Outcome<()> {
 
 impl Call {
     /// The window with this handle; errors of the call go to its error handler.
-    pub fn window(&self, position: usize, handle: Win) -> Outcome<KnownWindow> {
+    pub fn window(&self, position: usize, handle: Win) -> CallOutcome<KnownWindow> {
         let found = self.library.windows.get(handle);
         let object = found.ok_or_else(|| invalid(position, handle))?;
-        self.blame(crate::report::Blamed::Window(handle));
+        self.set_handler_owner(crate::report::HandlerOwner::Window(handle));
         Ok(KnownWindow { handle, object })
     }
 }

@@ -69,7 +69,7 @@ macro_rules! call_body {
         $($argument:ident = $kind:ident($($raw:expr),*);)*
         => $($path:ident)::+($($given:ident),*)
     ) => {{
-        static ENTRY: $crate::entry::Entry = $crate::entry::Entry {
+        static ENTRY: $crate::entry::EntryPoint = $crate::entry::EntryPoint {
             name: stringify!($name),
             parameters: &[$(stringify!($parameter)),*],
         };
@@ -128,14 +128,14 @@ macro_rules! with_tools {
 
 /// A function that this version does not implement, and whose error handler hears of that.
 macro_rules! absent {
-    ($name:ident($($parameter:ident: $type:ty),*); => $blamed:ident$(($object:ident))?) => {
+    ($name:ident($($parameter:ident: $type:ty),*); => $handler_owner:ident$(($object:ident))?) => {
         $crate::entry::exported! {
             $name($($parameter: $type),*) -> std::ffi::c_int {
-                static ENTRY: $crate::entry::Entry = $crate::entry::Entry {
+                static ENTRY: $crate::entry::EntryPoint = $crate::entry::EntryPoint {
                     name: stringify!($name),
                     parameters: &[$(stringify!($parameter)),*],
                 };
-                $crate::entry::unsupported(&ENTRY, $crate::report::Blamed::$blamed$(($object))?)
+                $crate::entry::unsupported(&ENTRY, $crate::report::HandlerOwner::$handler_owner$(($object))?)
             }
         }
     };

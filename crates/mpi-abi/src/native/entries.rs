@@ -3,7 +3,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use super::Segment;
+use super::PackedSegment;
 use crate::c::{Comm, PackedMessage, Request, Status};
 use crate::entry::native;
 
@@ -71,7 +71,7 @@ native! {
 
 native! {
     open combray_isend(communicator: Comm, destination: c_int, tag: c_int,
-        segments: *const Segment, count: c_int, request: *mut Request);
+        segments: *const PackedSegment, count: c_int, request: *mut Request);
     communicator = communicator(1, communicator);
     segments = segments(4, segments, count);
     destination = destination(2, destination, &communicator); tag = send_tag(3, tag);
@@ -81,7 +81,7 @@ native! {
 
 native! {
     open combray_irecv(communicator: Comm, source: c_int, tag: c_int,
-        segments: *const Segment, count: c_int, request: *mut Request);
+        segments: *const PackedSegment, count: c_int, request: *mut Request);
     communicator = communicator(1, communicator);
     segments = segments(4, segments, count);
     source = source(2, source, &communicator); tag = receive_tag(3, tag);

@@ -6,19 +6,19 @@ use base::{ErrorClass, RailId};
 
 use crate::arguments::{Out, OutText};
 use crate::entry::Call;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CallOutcome, Failure};
 
 /// What stands for what is not known.
 const UNKNOWN: c_int = -1;
 
 /// Tells how many rails the process has.
-pub fn count(call: &Call, count: Out<c_int>) -> Outcome<()> {
+pub fn count(call: &Call, count: Out<c_int>) -> CallOutcome<()> {
     count.set(call.library.process.rail_names().len() as c_int);
     Ok(())
 }
 
 /// Tells the name of a rail.
-pub fn name(call: &Call, rail: c_int, buffer: OutText) -> Outcome<()> {
+pub fn name(call: &Call, rail: c_int, buffer: OutText) -> CallOutcome<()> {
     let name = call.library.process.rail_names().swap_remove(known(call, rail)?);
     buffer.write(name.as_bytes());
     Ok(())
@@ -30,7 +30,7 @@ pub fn place(
     rail: c_int,
     node: Option<Out<c_int>>,
     distance: Option<Out<c_int>>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let rail = known(call, rail)?;
     let place = call.library.process.rail_place(RailId(rail as u8));
     let told = |number: Option<u32>| {
@@ -46,14 +46,14 @@ pub fn place(
 }
 
 /// Tells the rail that is nearest to the process.
-pub fn nearest(call: &Call, rail: Out<c_int>) -> Outcome<()> {
+pub fn nearest(call: &Call, rail: Out<c_int>) -> CallOutcome<()> {
     let nearest = call.library.process.nearest_rail();
     rail.set(nearest.map_or(UNKNOWN, |nearest| c_int::from(nearest.0)));
     Ok(())
 }
 
 /// The rail with the number that is the first argument.
-fn known(call: &Call, rail: c_int) -> Outcome<usize> {
+fn known(call: &Call, rail: c_int) -> CallOutcome<usize> {
     let count = call.library.process.rail_names().len();
     usize::try_from(rail).ok().filter(|rail| *rail < count).ok_or_else(|| {
         let detail = format!("is {rail}, but this process has {count} rails, numbered from 0");

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use collectives::{Area, Place};
+use collectives::{Area, BlockRange};
 use datatype::Datatype;
 use memory::Buffer;
 
 /// One memory, cut into blocks.
 #[derive(Debug)]
-pub(crate) enum Blocks {
+pub(crate) enum BufferBlocks {
     /// Not significant on this process; no schedule names it.
     Absent,
     /// Blocks of `unit` bytes, one after the other.
@@ -33,7 +33,7 @@ pub(crate) enum Blocks {
 
 /// Some of the packed bytes of a buffer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Range<'a> {
+pub(crate) struct PackedRange<'a> {
     pub(crate) buffer: &'a Buffer,
     pub(crate) offset: usize,
     pub(crate) length: usize,
@@ -41,7 +41,7 @@ pub(crate) struct Range<'a> {
 
 /// The memories of one operation.
 #[derive(Debug)]
-pub(crate) enum Memories {
+pub(crate) enum OperationMemory {
     /// A buffer at most on each side, cut into blocks of one size, and no scratch memory.
     Plain {
         /// What is sent; empty where it is not significant.
@@ -58,13 +58,13 @@ pub(crate) enum Memories {
 /// Three memories, each cut in its own way.
 #[derive(Debug)]
 pub(crate) struct Apart {
-    send: Blocks,
-    receive: Blocks,
-    scratch: Blocks,
+    send: BufferBlocks,
+    receive: BufferBlocks,
+    scratch: BufferBlocks,
 }
 
 impl Apart {
-    fn blocks(&self, area: Area) -> &Blocks {
+    fn blocks(&self, area: Area) -> &BufferBlocks {
         match area {
             Area::Send => &self.send,
             Area::Receive => &self.receive,
@@ -79,7 +79,7 @@ fn foreign() -> ! {
     unreachable!("what others have is no memory of the call")
 }
 
-impl Memories {
+impl OperationMemory {
     /// Buffers of packed bytes, with blocks of `unit` bytes.
     #[inline]
     pub(crate) fn plain(send: Option<Buffer>, receive: Option<Buffer>, unit: usize) -> Self {
@@ -89,18 +89,18 @@ impl Memories {
     }
 
     /// Memories that are cut in different ways.
-    pub(crate) fn apart(send: Blocks, receive: Blocks, scratch: Blocks) -> Self {
+    pub(crate) fn apart(send: BufferBlocks, receive: BufferBlocks, scratch: BufferBlocks) -> Self {
         Self::Apart(Box::new(Apart { send, receive, scratch }))
     }
 
     /// The memory at a place of a schedule.
-    pub(crate) fn part(&self, place: Place) -> Buffer {
+    pub(crate) fn part(&self, place: BlockRange) -> Buffer {
         if place.count == 0 {
             return Buffer::empty();
         }
         match self {
             Self::Plain { unit, .. } => {
-                let Range { buffer, offset, length } = self.range(place);
+                let PackedRange { buffer, offset, length } = self.range(place);
                 debug_assert_eq!(length, place.count * unit);
                 part_of_bytes(buffer, offset, length)
             }
@@ -110,7 +110,7 @@ impl Memories {
 
     /// The packed bytes at a place of a schedule, as a range of a buffer.
     #[inline]
-    pub(crate) fn range(&self, place: Place) -> Range<'_> {
+    pub(crate) fn range(&self, place: BlockRange) -> PackedRange<'_> {
         match self {
             Self::Plain { send, receive, unit } => {
                 let buffer = match place.area {
@@ -118,7 +118,7 @@ impl Memories {
                     Area::Receive => receive,
                     _ => foreign(),
                 };
-                Range { buffer, offset: place.first * unit, length: place.count * unit }
+                PackedRange { buffer, offset: place.first * unit, length: place.count * unit }
             }
             Self::Apart(apart) => apart.blocks(place.area).range(place.first, place.count),
         }
@@ -132,12 +132,12 @@ impl Memories {
             Self::Apart(apart) => apart,
         };
         match apart.blocks(area) {
-            Blocks::Bytes { buffer, unit } => (buffer, *unit),
-            Blocks::Elements { buffer, datatype, per_block } => {
+            BufferBlocks::Bytes { buffer, unit } => (buffer, *unit),
+            BufferBlocks::Elements { buffer, datatype, per_block } => {
                 (buffer, per_block * datatype.size())
             }
-            Blocks::Each(buffers) if let [only] = &buffers[..] => (only, only.len()),
-            Blocks::Each(_) | Blocks::Absent => {
+            BufferBlocks::Each(buffers) if let [only] = &buffers[..] => (only, only.len()),
+            BufferBlocks::Each(_) | BufferBlocks::Absent => {
                 unreachable!("only what lies in one buffer is exposed")
             }
         }
@@ -155,7 +155,7 @@ impl Memories {
     /// Whether each block of the receive buffer has a size of its own.
     #[inline]
     pub(crate) fn receives_each(&self) -> bool {
-        matches!(self, Self::Apart(apart) if matches!(apart.receive, Blocks::Each(_)))
+        matches!(self, Self::Apart(apart) if matches!(apart.receive, BufferBlocks::Each(_)))
     }
 }
 
@@ -168,41 +168,43 @@ fn part_of_bytes(buffer: &Buffer, offset: usize, length: usize) -> Buffer {
     }
 }
 
-impl Blocks {
+impl BufferBlocks {
     /// `per_block` elements for each block in `buffer`, which has `blocks` of them.
     pub(crate) fn of_elements(buffer: Buffer, datatype: &Arc<Datatype>, per_block: usize) -> Self {
         if buffer.is_contiguous() && is_packed(datatype) {
-            Blocks::Bytes { unit: per_block * datatype.size(), buffer }
+            BufferBlocks::Bytes { unit: per_block * datatype.size(), buffer }
         } else {
-            Blocks::Elements { buffer, datatype: Arc::clone(datatype), per_block }
+            BufferBlocks::Elements { buffer, datatype: Arc::clone(datatype), per_block }
         }
     }
 
     /// A single block.
     pub(crate) fn single(buffer: Buffer) -> Self {
         if buffer.is_contiguous() {
-            Blocks::Bytes { unit: buffer.len(), buffer }
+            BufferBlocks::Bytes { unit: buffer.len(), buffer }
         } else {
-            Blocks::Each(vec![buffer])
+            BufferBlocks::Each(vec![buffer])
         }
     }
 
     /// The packed bytes of consecutive blocks.
     #[inline]
-    fn range(&self, first: usize, count: usize) -> Range<'_> {
+    fn range(&self, first: usize, count: usize) -> PackedRange<'_> {
         match self {
-            Blocks::Absent => unreachable!("a schedule names a memory that is not significant"),
-            Blocks::Bytes { buffer, unit } => {
-                Range { buffer, offset: first * unit, length: count * unit }
+            BufferBlocks::Absent => {
+                unreachable!("a schedule names a memory that is not significant")
             }
-            Blocks::Elements { buffer, datatype, per_block } => {
+            BufferBlocks::Bytes { buffer, unit } => {
+                PackedRange { buffer, offset: first * unit, length: count * unit }
+            }
+            BufferBlocks::Elements { buffer, datatype, per_block } => {
                 let unit = per_block * datatype.size();
-                Range { buffer, offset: first * unit, length: count * unit }
+                PackedRange { buffer, offset: first * unit, length: count * unit }
             }
-            Blocks::Each(buffers) => {
+            BufferBlocks::Each(buffers) => {
                 assert_eq!(count, 1, "blocks of different sizes are named one at a time");
                 let buffer = &buffers[first];
-                Range { buffer, offset: 0, length: buffer.len() }
+                PackedRange { buffer, offset: 0, length: buffer.len() }
             }
         }
     }
@@ -211,10 +213,10 @@ impl Blocks {
     #[inline]
     fn block_bytes(&self) -> Option<usize> {
         match self {
-            Blocks::Absent => None,
-            Blocks::Bytes { unit, .. } => Some(*unit),
-            Blocks::Elements { datatype, per_block, .. } => Some(per_block * datatype.size()),
-            Blocks::Each(buffers) => match &buffers[..] {
+            BufferBlocks::Absent => None,
+            BufferBlocks::Bytes { unit, .. } => Some(*unit),
+            BufferBlocks::Elements { datatype, per_block, .. } => Some(per_block * datatype.size()),
+            BufferBlocks::Each(buffers) => match &buffers[..] {
                 [only] => Some(only.len()),
                 _ => None,
             },
@@ -225,9 +227,13 @@ impl Blocks {
     #[inline]
     pub(crate) fn part(&self, first: usize, count: usize) -> Buffer {
         match self {
-            Blocks::Absent => unreachable!("a schedule names a memory that is not significant"),
-            Blocks::Bytes { buffer, unit } => part_of_bytes(buffer, first * unit, count * unit),
-            Blocks::Elements { buffer, datatype, per_block } => {
+            BufferBlocks::Absent => {
+                unreachable!("a schedule names a memory that is not significant")
+            }
+            BufferBlocks::Bytes { buffer, unit } => {
+                part_of_bytes(buffer, first * unit, count * unit)
+            }
+            BufferBlocks::Elements { buffer, datatype, per_block } => {
                 let displacement = (first * per_block) as isize * datatype.extent();
                 let elements = count * per_block;
                 match datatype.layout(elements) {
@@ -238,7 +244,7 @@ impl Blocks {
                     }
                 }
             }
-            Blocks::Each(buffers) => {
+            BufferBlocks::Each(buffers) => {
                 assert_eq!(count, 1, "blocks of different sizes are named one at a time");
                 buffers[first].clone()
             }

@@ -6,10 +6,10 @@ use std::fmt;
 use std::rc::Rc;
 
 use base::Result;
-use collectives::board::{Rooms, SIZE_MAX};
-use driver_shm::{Board, Card, Invitation, SharedMemory};
+use collectives::board::{SIZE_MAX, SlotCapacities};
+use driver_shm::{Board, Invitation, SegmentCard, SharedMemory};
 use memory::Buffer;
-use runtime::Bell;
+use runtime::PeerBell;
 
 use super::movement;
 use super::{Invocation, Root};
@@ -62,8 +62,8 @@ impl BoardPlace {
     }
 
     /// What algorithms must know of it.
-    pub(crate) fn rooms(&self) -> Option<Rooms> {
-        self.board.get().map(|_| Rooms::new(self.regions.get()))
+    pub(crate) fn slot_capacities(&self) -> Option<SlotCapacities> {
+        self.board.get().map(|_| SlotCapacities::new(self.regions.get()))
     }
 }
 
@@ -163,7 +163,7 @@ impl Process {
     }
 
     /// The bells of the other members; none if one of them cannot be rung.
-    fn bells(&self, communicator: &Communicator) -> Option<Vec<Bell>> {
+    fn bells(&self, communicator: &Communicator) -> Option<Vec<PeerBell>> {
         if self.boards().get() >= BOARDS_MAX {
             return None;
         }
@@ -228,7 +228,7 @@ fn open_board(told: &Buffer, members: u32) -> Option<Rc<SharedMemory>> {
     let mut text = [0; CARD_BYTES];
     told.read(0, &mut text);
     let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
-    let card: Card = std::str::from_utf8(&text[..end]).ok()?.parse().ok()?;
+    let card: SegmentCard = std::str::from_utf8(&text[..end]).ok()?.parse().ok()?;
     Board::open(&card, members).ok()
 }
 

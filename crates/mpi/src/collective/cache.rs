@@ -53,8 +53,9 @@ impl CollectiveCache {
         call: &CollectiveCall,
         form: CallForm,
     ) -> Rc<Schedule> {
-        let (member, rooms) = (movement::member(communicator), communicator.board_place().rooms());
-        let schedule = Rc::new(collectives::plan(call, member, rooms, form).schedule);
+        let (member, slot_capacities) =
+            (movement::member(communicator), communicator.board_place().slot_capacities());
+        let schedule = Rc::new(collectives::plan(call, member, slot_capacities, form).schedule);
         let fresh = Kept { call: call.clone(), form, schedule: Rc::clone(&schedule) };
         let mut kept = self.kept.borrow_mut();
         // The oldest one makes room.

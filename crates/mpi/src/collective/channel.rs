@@ -42,14 +42,14 @@ pub(crate) trait Channel {
 }
 
 /// The collective message space of a communicator, for all its processes or for some of them.
-pub(crate) struct Link<'a> {
+pub(crate) struct MessageChannel<'a> {
     process: &'a Process,
     communicator: &'a Communicator,
     /// The members, if they are not all processes of the communicator.
     members: Option<&'a Group>,
 }
 
-impl<'a> Link<'a> {
+impl<'a> MessageChannel<'a> {
     /// Members are the processes of the communicator, by rank; of an intercommunicator those of
     /// both sides.
     #[inline]
@@ -85,7 +85,7 @@ impl<'a> Link<'a> {
     }
 }
 
-impl Channel for Link<'_> {
+impl Channel for MessageChannel<'_> {
     type Pending = RequestId;
 
     #[inline]

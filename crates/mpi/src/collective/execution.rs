@@ -7,13 +7,13 @@ mod portions;
 use std::rc::Rc;
 
 use base::{Error, ErrorClass, RegionToken, Result};
-use collectives::{Area, CallForm, Local, Operand, Place, Round, Schedule, Transfer};
-use driver_shm::{Board, LONG_BYTES_MIN, Series, Turn};
+use collectives::{Area, BlockRange, CallForm, Local, Operand, Round, Schedule, Transfer};
+use driver_shm::{Board, BoardTurn, LONG_BYTES_MIN, Series};
 use memory::Buffer;
 
-use super::blocks::{Memories, Range};
+use super::blocks::{OperationMemory, PackedRange};
 use super::channel::Channel;
-use crate::operation::Combination;
+use crate::operation::OperationKernel;
 
 /// One collective operation underway on one process.
 ///
@@ -27,7 +27,7 @@ pub(crate) struct Execution<P> {
     task: Task,
     tag: i32,
     /// The operation on the board, while it is underway there.
-    turn: Option<Turn>,
+    turn: Option<BoardTurn>,
     form: CallForm,
     /// How many bytes the own slot has.
     written: usize,
@@ -35,7 +35,7 @@ pub(crate) struct Execution<P> {
     /// fit, so that nobody carries out any.
     differs: bool,
     /// Blocks that were too long to be handed over, and are not sent yet.
-    unsent: Vec<(u32, Place)>,
+    unsent: Vec<(u32, BlockRange)>,
     /// The own buffers that others use.
     exposed: Vec<RegionToken>,
     /// The round that is underway.
@@ -55,9 +55,9 @@ pub(crate) struct Execution<P> {
 #[derive(Debug)]
 pub(crate) struct Task {
     pub(crate) schedule: Rc<Schedule>,
-    pub(crate) memories: Memories,
+    pub(crate) memories: OperationMemory,
     /// How elements are combined, if the operation is a reduction.
-    pub(crate) combination: Option<Combination>,
+    pub(crate) combination: Option<OperationKernel>,
     /// What is copied between the program's memory and ours before the first round or after the
     /// last one. Boxed, as it is rare, and tasks are moved a few times.
     pub(crate) repacking: Option<Box<Repacking>>,
@@ -66,7 +66,7 @@ pub(crate) struct Task {
 impl Task {
     /// One that combines and repacks nothing.
     #[inline(always)]
-    pub(crate) fn moving(schedule: Rc<Schedule>, memories: Memories) -> Self {
+    pub(crate) fn moving(schedule: Rc<Schedule>, memories: OperationMemory) -> Self {
         Self { schedule, memories, combination: None, repacking: None }
     }
 }
@@ -74,14 +74,14 @@ impl Task {
 /// A copy between two buffers at one end of an execution.
 #[derive(Debug)]
 pub(crate) struct Repacking {
-    pub(crate) when: End,
+    pub(crate) when: ExecutionEnd,
     pub(crate) from: Buffer,
     pub(crate) into: Buffer,
 }
 
 /// The two ends of an execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum ExecutionEnd {
     BeforeFirstRound,
     AfterLastRound,
 }
@@ -112,7 +112,7 @@ impl<P: Copy> Execution<P> {
 
     /// Whether functions of the program combine elements.
     pub(crate) fn calls_program(&self) -> bool {
-        matches!(self.task.combination, Some(Combination::User { .. }))
+        matches!(self.task.combination, Some(OperationKernel::User { .. }))
     }
 
     /// Begins, under a tag that is the same on all members.
@@ -125,7 +125,7 @@ impl<P: Copy> Execution<P> {
         self.differs = false;
         self.completed = 0;
         self.pending.clear();
-        self.repack(End::BeforeFirstRound);
+        self.repack(ExecutionEnd::BeforeFirstRound);
         if self.task.schedule.uses_board() {
             let slots = self.task.schedule.slots();
             let series = Series { blocking: self.form == CallForm::Blocking, slots };
@@ -175,7 +175,7 @@ impl<P: Copy> Execution<P> {
             board_of(channel).complete(turn);
         }
         if self.error.is_none() {
-            self.repack(End::AfterLastRound);
+            self.repack(ExecutionEnd::AfterLastRound);
         }
         true
     }
@@ -185,7 +185,7 @@ impl<P: Copy> Execution<P> {
         self.task.schedule.has_messages() || !self.pending.is_empty()
     }
 
-    fn repack(&self, end: End) {
+    fn repack(&self, end: ExecutionEnd) {
         if let Some(repacking) = &self.task.repacking
             && repacking.when == end
         {
@@ -293,7 +293,7 @@ impl<P: Copy> Execution<P> {
     fn look_at_board<C: Channel<Pending = P>>(
         &mut self,
         channel: &C,
-        turn: Turn,
+        turn: BoardTurn,
         round: Round<'_>,
     ) -> bool {
         let board = board_of(channel);
@@ -383,10 +383,10 @@ impl<P: Copy> Execution<P> {
         }
     }
 
-    fn reduce(&self, from: Place, into: Place, first: Operand) {
+    fn reduce(&self, from: BlockRange, into: BlockRange, first: Operand) {
         let memories = &self.task.memories;
         match (first, self.combination()) {
-            (_, Combination::Predefined(kernel)) => {
+            (_, OperationKernel::Predefined(kernel)) => {
                 let (from, into) = (memories.range(from), memories.range(into));
                 let length = from.length.min(into.length);
                 let (from, into) = ((from.buffer, from.offset), (into.buffer, into.offset));
@@ -403,7 +403,7 @@ impl<P: Copy> Execution<P> {
     }
 
     #[inline]
-    fn combination(&self) -> &Combination {
+    fn combination(&self) -> &OperationKernel {
         self.task.combination.as_ref().expect("only the schedules of reductions combine elements")
     }
 
@@ -411,16 +411,21 @@ impl<P: Copy> Execution<P> {
     fn copy_into_slot(
         &mut self,
         board: &Board,
-        turn: Turn,
-        from: Place,
-        into: Place,
+        turn: BoardTurn,
+        from: BlockRange,
+        into: BlockRange,
     ) -> Result<()> {
-        let Range { buffer, offset, length } = self.task.memories.range(from);
+        let PackedRange { buffer, offset, length } = self.task.memories.range(from);
         let at = into.first * self.task.memories.block_bytes().unwrap_or(length);
         let bytes = board.slot_bytes(turn);
         let room = bytes.saturating_sub(at);
         let fitting = length.min(room);
-        write_into_slot(board, turn, at.min(bytes), Range { length: fitting, buffer, offset });
+        write_into_slot(
+            board,
+            turn,
+            at.min(bytes),
+            PackedRange { length: fitting, buffer, offset },
+        );
         self.written = self.written.max(at + fitting);
         if length > room { Err(truncated(length, room)) } else { Ok(()) }
     }
@@ -430,12 +435,12 @@ impl<P: Copy> Execution<P> {
     fn copy_from_slot(
         &self,
         board: &Board,
-        turn: Turn,
+        turn: BoardTurn,
         member: u32,
-        from: Place,
-        into: Place,
+        from: BlockRange,
+        into: BlockRange,
     ) -> Result<()> {
-        let Range { buffer, offset, length } = self.task.memories.range(into);
+        let PackedRange { buffer, offset, length } = self.task.memories.range(into);
         let at = from.first * self.task.memories.block_bytes().unwrap_or(length);
         let there = self.shown(board, turn, member).saturating_sub(at);
         let fitting = length.min(there);
@@ -448,17 +453,24 @@ impl<P: Copy> Execution<P> {
 
     /// How many bytes of a slot can be read.
     #[inline]
-    fn shown(&self, board: &Board, turn: Turn, member: u32) -> usize {
+    fn shown(&self, board: &Board, turn: BoardTurn, member: u32) -> usize {
         if member == board.own() { self.written } else { board.length(turn, member) }
     }
 
     #[inline]
-    fn reduce_from_slot(&self, board: &Board, turn: Turn, member: u32, from: Place, into: Place) {
+    fn reduce_from_slot(
+        &self,
+        board: &Board,
+        turn: BoardTurn,
+        member: u32,
+        from: BlockRange,
+        into: BlockRange,
+    ) {
         let combination = self.combination();
         let unit = combination.element_bytes();
         let there = self.shown(board, turn, member).saturating_sub(from.first * unit);
         let count = from.count.min(there / unit.max(1));
-        let place = Place { count, ..into };
+        let place = BlockRange { count, ..into };
         let at = (from.first * unit).min(board.slot_bytes(turn));
         board.read(turn, member, at, count * unit, |slot| {
             combination.combine_bytes(slot, &self.task.memories, place);
@@ -474,8 +486,8 @@ impl<P: Copy> Execution<P> {
 
 /// Copies a range, which fits there, to a place in the own slot.
 #[inline(always)]
-fn write_into_slot(board: &Board, turn: Turn, at: usize, from: Range<'_>) {
-    let Range { buffer, offset, length } = from;
+fn write_into_slot(board: &Board, turn: BoardTurn, at: usize, from: PackedRange<'_>) {
+    let PackedRange { buffer, offset, length } = from;
     if length < LONG_BYTES_MIN || !buffer.is_contiguous() {
         return board.write(turn, at, length, |slot| buffer.read(offset, slot));
     }
@@ -486,7 +498,7 @@ fn write_into_slot(board: &Board, turn: Turn, at: usize, from: Range<'_>) {
 }
 
 /// Copies a block; the standard wants both sides to have the same number of bytes.
-fn copy(from: Range<'_>, into: Range<'_>) -> Result<()> {
+fn copy(from: PackedRange<'_>, into: PackedRange<'_>) -> Result<()> {
     let length = from.length.min(into.length);
     from.buffer.copy_range(from.offset, into.buffer, into.offset, length);
     if from.length > into.length {

@@ -14,7 +14,7 @@ use collectives::{CollectiveCall, Function, Schedule};
 use engine::RequestId;
 use memory::Buffer;
 
-use super::channel::Link;
+use super::channel::MessageChannel;
 use super::execution::Execution;
 use crate::Process;
 use crate::communicator::Communicator;
@@ -32,7 +32,7 @@ pub(crate) struct Inquiries {
 
 /// An operation that may have to wait.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct WatchedOperation {
     tag: i32,
     /// How often the process had slept in vain when this was begun, or looked around last.
     seen: Cell<u32>,
@@ -45,15 +45,15 @@ pub(super) struct Watch {
 struct Note {
     /// Of the operation in question.
     tag: i32,
-    progress: Progress,
+    progress: ReportedProgress,
     /// In a question and from who is in the operation: what it is called with. From who has ended
     /// it: another call of the same function, the last one that it remembers.
-    call: Option<Agreed>,
+    call: Option<CallSignature>,
 }
 
 /// How far the sender of a note is with an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Progress {
+enum ReportedProgress {
     NotBegun,
     Inside,
     Ended,
@@ -63,7 +63,7 @@ enum Progress {
 
 /// What all processes must agree in when they call a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Agreed {
+struct CallSignature {
     function: Function,
     root: Option<u32>,
     bytes: u64,
@@ -73,7 +73,7 @@ struct Agreed {
 const QUESTION: i32 = -1;
 const ANSWER: i32 = -2;
 
-impl Watch {
+impl WatchedOperation {
     #[inline]
     pub(super) fn new(tag: i32) -> Self {
         Self { tag, seen: Cell::new(0), listed: RefCell::default() }
@@ -84,7 +84,7 @@ impl Watch {
     pub(super) fn begin(
         &self,
         process: &Process,
-        link: &Link<'_>,
+        link: &MessageChannel<'_>,
         execution: &Execution<RequestId>,
     ) {
         self.seen.set(process.vain_sleeps());
@@ -99,7 +99,7 @@ impl Watch {
     pub(super) fn look(
         &self,
         process: &Process,
-        link: &Link<'_>,
+        link: &MessageChannel<'_>,
         execution: &Execution<RequestId>,
     ) -> bool {
         if process.vain_sleeps() != self.seen.get() {
@@ -118,7 +118,7 @@ impl Watch {
 
     /// Lists the operation, so that whoever asks is told that this process is in it.
     #[cold]
-    fn list(&self, link: &Link<'_>, execution: &Execution<RequestId>) {
+    fn list(&self, link: &MessageChannel<'_>, execution: &Execution<RequestId>) {
         let asked =
             |one: &&Communicator| one.remote().is_none() && one.has_begun(self.tag).is_some();
         let Some(communicator) = link.whole().filter(asked) else { return };
@@ -130,7 +130,12 @@ impl Watch {
     }
 
     #[cold]
-    fn look_around(&self, process: &Process, link: &Link<'_>, execution: &Execution<RequestId>) {
+    fn look_around(
+        &self,
+        process: &Process,
+        link: &MessageChannel<'_>,
+        execution: &Execution<RequestId>,
+    ) {
         self.seen.set(process.vain_sleeps());
         self.list(link, execution);
         let listed = self.listed.borrow();
@@ -142,7 +147,7 @@ impl Watch {
                 .filter(|(rank, _)| *rank == source)
                 .for_each(|one| one.1 = Some(answer));
         }
-        let call = Agreed::in_operation(communicator, execution.schedule());
+        let call = CallSignature::in_operation(communicator, execution.schedule());
         // After the answers were received: what came before them has come.
         let mut awaited = execution.awaited_flags(link);
         let messages = execution.awaited_messages();
@@ -164,7 +169,7 @@ impl Watch {
                     }
                 },
             }
-            let question = Note { tag: self.tag, progress: Progress::Inside, call };
+            let question = Note { tag: self.tag, progress: ReportedProgress::Inside, call };
             send(process, communicator, rank, QUESTION, question);
         }
     }
@@ -189,40 +194,41 @@ fn answer(process: &Process, communicator: &Communicator, question: Note) -> Not
     let tag = question.tag;
     let waiting = communicator.inquiries.waiting.borrow();
     if let Some((_, schedule)) = waiting.iter().find(|(other, _)| *other == tag) {
-        let call = Agreed::in_operation(communicator, schedule);
-        return Note { tag, progress: Progress::Inside, call };
+        let call = CallSignature::in_operation(communicator, schedule);
+        return Note { tag, progress: ReportedProgress::Inside, call };
     }
     if communicator.has_begun(tag) != Some(true) {
         // What comes from a session outlasts MPI_Finalize.
         let is_last = process.is_finalizing() && communicator.session().is_none();
-        let progress = if is_last { Progress::Finalizing } else { Progress::NotBegun };
+        let progress =
+            if is_last { ReportedProgress::Finalizing } else { ReportedProgress::NotBegun };
         return Note { tag, progress, call: None };
     }
     let other = question.call.and_then(|call| {
-        let differs = |one: &Agreed| one.function == call.function && *one != call;
-        communicator.cache.last_call(|one| Some(Agreed::of(one)).filter(differs))
+        let differs = |one: &CallSignature| one.function == call.function && *one != call;
+        communicator.cache.last_call(|one| Some(CallSignature::of(one)).filter(differs))
     });
-    Note { tag, progress: Progress::Ended, call: other }
+    Note { tag, progress: ReportedProgress::Ended, call: other }
 }
 
 /// Why this process, which is in `call`, waits for `rank` in vain, if it does.
 fn discord(
     communicator: &Communicator,
     rank: u32,
-    call: Option<Agreed>,
+    call: Option<CallSignature>,
     answer: Note,
 ) -> Option<String> {
     let what = match (answer.progress, call, answer.call) {
-        (Progress::Inside, Some(own), Some(other)) if own != other => {
+        (ReportedProgress::Inside, Some(own), Some(other)) if own != other => {
             format!("is in {}", other.named())
         }
-        (Progress::Ended, _, Some(other)) => {
+        (ReportedProgress::Ended, _, Some(other)) => {
             format!("has ended this operation, and has called {}", other.named())
         }
-        (Progress::Ended, ..) => {
+        (ReportedProgress::Ended, ..) => {
             "has ended this operation without sending what is awaited".to_owned()
         }
-        (Progress::Finalizing, ..) => "has called MPI_Finalize".to_owned(),
+        (ReportedProgress::Finalizing, ..) => "has called MPI_Finalize".to_owned(),
         _ => return None,
     };
     let name = String::from_utf8_lossy(&communicator.name()).into_owned();
@@ -230,7 +236,7 @@ fn discord(
         true => format!("a communicator of {} processes", communicator.size()),
         false => name,
     };
-    let own = call.map_or_else(|| "a collective operation".to_owned(), Agreed::named);
+    let own = call.map_or_else(|| "a collective operation".to_owned(), CallSignature::named);
     Some(format!(
         "rank {} of {whole} waits in {own} for rank {rank}, which {what}. All processes of a \
          communicator must call the same collective operations in the same order, with roots and \
@@ -239,7 +245,7 @@ fn discord(
     ))
 }
 
-impl Agreed {
+impl CallSignature {
     /// In what other members must agree that are in an operation which this one carries out so.
     fn in_operation(communicator: &Communicator, schedule: &Rc<Schedule>) -> Option<Self> {
         communicator.cache.call_of(schedule).map(|call| Self::of(&call))
@@ -271,7 +277,7 @@ impl Note {
         bytes[0..4].copy_from_slice(&self.tag.to_le_bytes());
         bytes[4] = self.progress as u8;
         // One past the function's place; 0: no call is told.
-        if let Some(Agreed { function, root, bytes: size }) = self.call {
+        if let Some(CallSignature { function, root, bytes: size }) = self.call {
             bytes[5] = function as u8 + 1;
             bytes[6..10].copy_from_slice(&root.unwrap_or(u32::MAX).to_le_bytes());
             bytes[10..18].copy_from_slice(&size.to_le_bytes());
@@ -283,10 +289,10 @@ impl Note {
     fn from_bytes(bytes: [u8; Self::BYTES]) -> Option<Self> {
         let tag = i32::from_le_bytes(*bytes[0..].first_chunk()?);
         let progress = match bytes[4] {
-            0 => Progress::NotBegun,
-            1 => Progress::Inside,
-            2 => Progress::Ended,
-            3 => Progress::Finalizing,
+            0 => ReportedProgress::NotBegun,
+            1 => ReportedProgress::Inside,
+            2 => ReportedProgress::Ended,
+            3 => ReportedProgress::Finalizing,
             _ => return None,
         };
         let call = match bytes[5].checked_sub(1) {
@@ -295,7 +301,7 @@ impl Note {
                 let function = *Function::ALL.get(usize::from(function))?;
                 let root = u32::from_le_bytes(*bytes[6..].first_chunk()?);
                 let root = (root != u32::MAX).then_some(root);
-                Some(Agreed {
+                Some(CallSignature {
                     function,
                     root,
                     bytes: u64::from_le_bytes(*bytes[10..].first_chunk()?),
@@ -337,15 +343,15 @@ mod tests {
 
     #[test]
     fn notes_come_as_they_went() {
-        let call = Agreed { function: Function::Bcast, root: Some(3), bytes: 1 << 40 };
+        let call = CallSignature { function: Function::Bcast, root: Some(3), bytes: 1 << 40 };
         let notes = [
-            Note { tag: 7, progress: Progress::Inside, call: Some(call) },
+            Note { tag: 7, progress: ReportedProgress::Inside, call: Some(call) },
             Note {
                 tag: 1 << 28,
-                progress: Progress::Ended,
-                call: Some(Agreed { root: None, ..call }),
+                progress: ReportedProgress::Ended,
+                call: Some(CallSignature { root: None, ..call }),
             },
-            Note { tag: 0, progress: Progress::NotBegun, call: None },
+            Note { tag: 0, progress: ReportedProgress::NotBegun, call: None },
         ];
         for note in notes {
             assert_eq!(Note::from_bytes(note.to_bytes()), Some(note));
@@ -360,7 +366,7 @@ mod tests {
 
     #[test]
     fn calls_are_named_with_what_must_agree() {
-        let call = |function, root, bytes| Agreed { function, root, bytes }.named();
+        let call = |function, root, bytes| CallSignature { function, root, bytes }.named();
         assert_eq!(call(Function::Barrier, None, 0), "MPI_Barrier");
         assert_eq!(call(Function::Bcast, Some(2), 40), "MPI_Bcast of 40 bytes with root 2");
         assert_eq!(call(Function::Alltoall, None, 8), "MPI_Alltoall of blocks of 8 bytes");

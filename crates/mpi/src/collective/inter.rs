@@ -8,11 +8,11 @@ use collectives::inter::{self as schedules, InterMember, InterRoot};
 use collectives::{Operands, Schedule};
 use memory::Buffer;
 
-use super::blocks::{Blocks, Memories};
+use super::blocks::{BufferBlocks, OperationMemory};
 use super::movement::{EqualBlocks, member};
 use super::reduction::{Reduction, execute};
 use super::{Collective, Invocation, Task};
-use crate::communicator::{Communicator, Remote};
+use crate::communicator::{Communicator, RemoteGroup};
 
 /// The root of a collective operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl Root {
         }
     }
 
-    fn across(self, remote: &Remote) -> Result<InterRoot> {
+    fn across(self, remote: &RemoteGroup) -> Result<InterRoot> {
         let size = remote.group.size();
         match self {
             Root::Rank(rank) if rank < size => Ok(InterRoot::Remote(rank)),
@@ -81,7 +81,7 @@ pub(super) fn refuse(communicator: &Communicator) -> Result<()> {
     }
 }
 
-fn inter_member<'a>(communicator: &'a Communicator, remote: &Remote) -> InterMember<'a> {
+fn inter_member<'a>(communicator: &'a Communicator, remote: &RemoteGroup) -> InterMember<'a> {
     InterMember {
         local: member(communicator),
         remote_size: remote.group.size(),
@@ -91,16 +91,16 @@ fn inter_member<'a>(communicator: &'a Communicator, remote: &Remote) -> InterMem
 
 /// The part of a process beside the root: none, whatever the operation.
 pub fn beside_the_root(invocation: &Invocation<'_>) -> Collective {
-    prepare(invocation, Schedule::default(), Blocks::Absent, Blocks::Absent)
+    prepare(invocation, Schedule::default(), BufferBlocks::Absent, BufferBlocks::Absent)
 }
 
-pub(super) fn barrier(communicator: &Communicator, remote: &Remote) -> Rc<Schedule> {
+pub(super) fn barrier(communicator: &Communicator, remote: &RemoteGroup) -> Rc<Schedule> {
     Rc::new(schedules::barrier(inter_member(communicator, remote)))
 }
 
 pub(super) fn bcast(
     communicator: &Communicator,
-    remote: &Remote,
+    remote: &RemoteGroup,
     root: Root,
     bytes: usize,
 ) -> Result<Rc<Schedule>> {
@@ -110,31 +110,31 @@ pub(super) fn bcast(
 
 pub(super) fn gather(
     invocation: &Invocation<'_>,
-    remote: &Remote,
+    remote: &RemoteGroup,
     root: Root,
     send: Option<Buffer>,
-    receive: Option<Blocks>,
+    receive: Option<BufferBlocks>,
 ) -> Result<Collective> {
     let schedule = schedules::gather(inter_member(invocation, remote), root.across(remote)?);
-    let send = send.map_or(Blocks::Absent, Blocks::single);
-    Ok(prepare(invocation, schedule, send, receive.unwrap_or(Blocks::Absent)))
+    let send = send.map_or(BufferBlocks::Absent, BufferBlocks::single);
+    Ok(prepare(invocation, schedule, send, receive.unwrap_or(BufferBlocks::Absent)))
 }
 
 pub(super) fn scatter(
     invocation: &Invocation<'_>,
-    remote: &Remote,
+    remote: &RemoteGroup,
     root: Root,
-    send: Option<Blocks>,
+    send: Option<BufferBlocks>,
     receive: Option<Buffer>,
 ) -> Result<Collective> {
     let schedule = schedules::scatter(inter_member(invocation, remote), root.across(remote)?);
-    let receive = receive.map_or(Blocks::Absent, Blocks::single);
-    Ok(prepare(invocation, schedule, send.unwrap_or(Blocks::Absent), receive))
+    let receive = receive.map_or(BufferBlocks::Absent, BufferBlocks::single);
+    Ok(prepare(invocation, schedule, send.unwrap_or(BufferBlocks::Absent), receive))
 }
 
 pub(super) fn allgather(
     invocation: &Invocation<'_>,
-    remote: &Remote,
+    remote: &RemoteGroup,
     send: Option<Buffer>,
     receive: EqualBlocks,
 ) -> Result<Collective> {
@@ -143,27 +143,28 @@ pub(super) fn allgather(
     let unit = send.len();
     let bytes = unit * schedule.scratch_blocks();
     let buffer = invocation.cache.scratch(bytes);
-    let scratch = Blocks::Bytes { buffer, unit };
-    let memories = Memories::apart(Blocks::single(send), receive.into_blocks(), scratch);
+    let scratch = BufferBlocks::Bytes { buffer, unit };
+    let memories =
+        OperationMemory::apart(BufferBlocks::single(send), receive.into_blocks(), scratch);
     Ok(with_memories(invocation, schedule, memories))
 }
 
 pub(super) fn allgatherv(
     invocation: &Invocation<'_>,
-    remote: &Remote,
+    remote: &RemoteGroup,
     send: Option<Buffer>,
     receive: Vec<Buffer>,
 ) -> Result<Collective> {
-    let send = Blocks::single(send.ok_or_else(in_place)?);
+    let send = BufferBlocks::single(send.ok_or_else(in_place)?);
     let schedule = schedules::allgatherv(inter_member(invocation, remote));
-    Ok(prepare(invocation, schedule, send, Blocks::Each(receive)))
+    Ok(prepare(invocation, schedule, send, BufferBlocks::Each(receive)))
 }
 
 pub(super) fn alltoall(
     invocation: &Invocation<'_>,
-    remote: &Remote,
-    send: Option<Blocks>,
-    receive: Blocks,
+    remote: &RemoteGroup,
+    send: Option<BufferBlocks>,
+    receive: BufferBlocks,
 ) -> Result<Collective> {
     let send = send.ok_or_else(in_place)?;
     let schedule = schedules::alltoall(inter_member(invocation, remote));
@@ -172,7 +173,7 @@ pub(super) fn alltoall(
 
 pub(super) fn reduce(
     invocation: &Invocation<'_>,
-    remote: &Remote,
+    remote: &RemoteGroup,
     root: Root,
     count: usize,
     reduction: Reduction,
@@ -184,7 +185,7 @@ pub(super) fn reduce(
 
 pub(super) fn allreduce(
     invocation: &Invocation<'_>,
-    remote: &Remote,
+    remote: &RemoteGroup,
     count: usize,
     reduction: Reduction,
 ) -> Result<Collective> {
@@ -195,7 +196,7 @@ pub(super) fn allreduce(
 
 pub(super) fn reduce_scatter(
     invocation: &Invocation<'_>,
-    remote: &Remote,
+    remote: &RemoteGroup,
     counts: &[usize],
     reduction: Reduction,
 ) -> Result<Collective> {
@@ -210,41 +211,41 @@ pub(super) fn reduce_scatter(
 /// side says whose processes have the first numbers; for purposes of our own.
 pub(crate) fn leaders_tell_all(
     invocation: &Invocation<'_>,
-    remote: &Remote,
+    remote: &RemoteGroup,
     own: Buffer,
     told: Buffer,
 ) -> Collective {
     let schedule = schedules::leaders_tell_all(inter_member(invocation, remote));
-    let told = Blocks::Bytes { unit: own.len(), buffer: told };
-    prepare(invocation, schedule, Blocks::single(own), told)
+    let told = BufferBlocks::Bytes { unit: own.len(), buffer: told };
+    prepare(invocation, schedule, BufferBlocks::single(own), told)
 }
 
 /// The packed bytes of each process, arriving in one block each on all processes of the other side;
 /// for purposes of our own.
 pub(crate) fn across_packed(
     invocation: &Invocation<'_>,
-    remote: &Remote,
+    remote: &RemoteGroup,
     own: Buffer,
     received: Buffer,
 ) -> Collective {
     let schedule = schedules::allgatherv(inter_member(invocation, remote));
-    let receive = Blocks::Bytes { unit: own.len(), buffer: received };
-    prepare(invocation, schedule, Blocks::single(own), receive)
+    let receive = BufferBlocks::Bytes { unit: own.len(), buffer: received };
+    prepare(invocation, schedule, BufferBlocks::single(own), receive)
 }
 
 fn prepare(
     invocation: &Invocation<'_>,
     schedule: Schedule,
-    send: Blocks,
-    receive: Blocks,
+    send: BufferBlocks,
+    receive: BufferBlocks,
 ) -> Collective {
-    with_memories(invocation, schedule, Memories::apart(send, receive, Blocks::Absent))
+    with_memories(invocation, schedule, OperationMemory::apart(send, receive, BufferBlocks::Absent))
 }
 
 fn with_memories(
     invocation: &Invocation<'_>,
     schedule: Schedule,
-    memories: Memories,
+    memories: OperationMemory,
 ) -> Collective {
     Collective::new(invocation, Task::moving(Rc::new(schedule), memories))
 }

@@ -3,12 +3,12 @@
 use std::rc::Rc;
 
 use base::Result;
-use collectives::{CollectiveCall, Input, Member, Schedule};
-use datatype::Lent;
+use collectives::{CollectiveCall, InputPlace, Member, Schedule};
+use datatype::BorrowedDatatype;
 use memory::Buffer;
 
-use super::blocks::{Blocks, Memories};
-use super::execution::{End, Repacking, Task};
+use super::blocks::{BufferBlocks, OperationMemory};
+use super::execution::{ExecutionEnd, Repacking, Task};
 use super::inter::{self, Root};
 use super::{Collective, Invocation};
 use crate::communicator::Communicator;
@@ -19,7 +19,7 @@ pub struct EqualBlocks {
     /// All blocks; block `i` begins at `i * count` extents of the datatype.
     pub buffer: Buffer,
     /// The type of all elements.
-    pub datatype: Lent,
+    pub datatype: BorrowedDatatype,
     /// How many elements make one block.
     pub count: usize,
 }
@@ -29,8 +29,8 @@ impl EqualBlocks {
         self.count * self.datatype.size()
     }
 
-    pub(crate) fn into_blocks(self) -> Blocks {
-        Blocks::of_elements(self.buffer, &self.datatype, self.count)
+    pub(crate) fn into_blocks(self) -> BufferBlocks {
+        BufferBlocks::of_elements(self.buffer, &self.datatype, self.count)
     }
 }
 
@@ -44,7 +44,7 @@ pub fn barrier(invocation: &Invocation<'_>) -> Result<Collective> {
         Some(remote) => inter::barrier(invocation, remote),
         None => invocation.schedule(&CollectiveCall::Barrier)?,
     };
-    Ok(prepared(invocation, schedule, Memories::plain(None, None, 0)))
+    Ok(prepared(invocation, schedule, OperationMemory::plain(None, None, 0)))
 }
 
 /// `MPI_Bcast` (section 6.4): the root's data, everywhere.
@@ -75,15 +75,19 @@ fn over_bytes(
     let bytes = buffer.len();
     let in_place = buffer.is_contiguous() || !moves_parts(&schedule, bytes);
     if in_place {
-        let memories = Memories::plain(None, Some(buffer), 1);
+        let memories = OperationMemory::plain(None, Some(buffer), 1);
         return Collective::new(invocation, Task::moving(schedule, memories));
     }
     let packed = invocation.cache.scratch(bytes);
     let repacking = match source.is_here(invocation) {
-        true => Repacking { when: End::BeforeFirstRound, from: buffer, into: packed.clone() },
-        false => Repacking { when: End::AfterLastRound, from: packed.clone(), into: buffer },
+        true => {
+            Repacking { when: ExecutionEnd::BeforeFirstRound, from: buffer, into: packed.clone() }
+        }
+        false => {
+            Repacking { when: ExecutionEnd::AfterLastRound, from: packed.clone(), into: buffer }
+        }
     };
-    let memories = Memories::plain(None, Some(packed), 1);
+    let memories = OperationMemory::plain(None, Some(packed), 1);
     let repacking = Some(Box::new(repacking));
     Collective::new(invocation, Task { schedule, memories, combination: None, repacking })
 }
@@ -115,11 +119,11 @@ pub fn gather(
     let block_bytes = receive.as_ref().map_or(sent_bytes, EqualBlocks::block_bytes);
     let schedule = invocation.schedule(&CollectiveCall::Gather { root, block_bytes, input })?;
     if schedule.counts_bytes() {
-        let memories = Memories::plain(send, receive.map(|blocks| blocks.buffer), 1);
+        let memories = OperationMemory::plain(send, receive.map(|blocks| blocks.buffer), 1);
         return Ok(prepared(invocation, schedule, memories));
     }
-    let send = send.map_or(Blocks::Absent, Blocks::single);
-    let receive = receive.map_or(Blocks::Absent, EqualBlocks::into_blocks);
+    let send = send.map_or(BufferBlocks::Absent, BufferBlocks::single);
+    let receive = receive.map_or(BufferBlocks::Absent, EqualBlocks::into_blocks);
     Ok(in_blocks(invocation, schedule, block_bytes, send, receive))
 }
 
@@ -134,14 +138,14 @@ pub fn gatherv(
     receive: Option<Vec<Buffer>>,
 ) -> Result<Collective> {
     if let Some(remote) = invocation.remote() {
-        return inter::gather(invocation, remote, root, send, receive.map(Blocks::Each));
+        return inter::gather(invocation, remote, root, send, receive.map(BufferBlocks::Each));
     }
     let root = root.inside(invocation)?;
     let call = CollectiveCall::Gatherv { root, input: input_of(&send) };
-    let send = send.map_or(Blocks::Absent, Blocks::single);
-    let receive = receive.map_or(Blocks::Absent, Blocks::Each);
+    let send = send.map_or(BufferBlocks::Absent, BufferBlocks::single);
+    let receive = receive.map_or(BufferBlocks::Absent, BufferBlocks::Each);
     let schedule = invocation.schedule(&call)?;
-    Ok(prepared(invocation, schedule, Memories::apart(send, receive, Blocks::Absent)))
+    Ok(prepared(invocation, schedule, OperationMemory::apart(send, receive, BufferBlocks::Absent)))
 }
 
 /// `MPI_Scatter` (section 6.6). `send` is none on all but the root; `receive` is none at a root
@@ -170,11 +174,11 @@ pub fn scatter(
     let block_bytes = send.as_ref().map_or(received_bytes, EqualBlocks::block_bytes);
     let schedule = invocation.schedule(&CollectiveCall::Scatter { root, block_bytes, input })?;
     if schedule.counts_bytes() {
-        let memories = Memories::plain(send.map(|blocks| blocks.buffer), receive, 1);
+        let memories = OperationMemory::plain(send.map(|blocks| blocks.buffer), receive, 1);
         return Ok(prepared(invocation, schedule, memories));
     }
-    let send = send.map_or(Blocks::Absent, EqualBlocks::into_blocks);
-    let receive = receive.map_or(Blocks::Absent, Blocks::single);
+    let send = send.map_or(BufferBlocks::Absent, EqualBlocks::into_blocks);
+    let receive = receive.map_or(BufferBlocks::Absent, BufferBlocks::single);
     Ok(in_blocks(invocation, schedule, block_bytes, send, receive))
 }
 
@@ -189,14 +193,14 @@ pub fn scatterv(
     receive: Option<Buffer>,
 ) -> Result<Collective> {
     if let Some(remote) = invocation.remote() {
-        return inter::scatter(invocation, remote, root, send.map(Blocks::Each), receive);
+        return inter::scatter(invocation, remote, root, send.map(BufferBlocks::Each), receive);
     }
     let root = root.inside(invocation)?;
     let call = CollectiveCall::Scatterv { root, input: input_of(&receive) };
-    let send = send.map_or(Blocks::Absent, Blocks::Each);
-    let receive = receive.map_or(Blocks::Absent, Blocks::single);
+    let send = send.map_or(BufferBlocks::Absent, BufferBlocks::Each);
+    let receive = receive.map_or(BufferBlocks::Absent, BufferBlocks::single);
     let schedule = invocation.schedule(&call)?;
-    Ok(prepared(invocation, schedule, Memories::apart(send, receive, Blocks::Absent)))
+    Ok(prepared(invocation, schedule, OperationMemory::apart(send, receive, BufferBlocks::Absent)))
 }
 
 /// `MPI_Allgather` (section 6.7). `send` is none for a process that works in place.
@@ -214,7 +218,7 @@ pub fn allgather(
     if schedule.counts_bytes() {
         return Ok(in_bytes(invocation, schedule, send, receive.buffer));
     }
-    let send = send.map_or(Blocks::Absent, Blocks::single);
+    let send = send.map_or(BufferBlocks::Absent, BufferBlocks::single);
     let receive = receive.into_blocks();
     Ok(in_blocks(invocation, schedule, block_bytes, send, receive))
 }
@@ -230,9 +234,9 @@ pub fn allgatherv(
     }
     let total_bytes = receive.iter().map(Buffer::len).sum();
     let call = CollectiveCall::Allgatherv { total_bytes, input: input_of(&send) };
-    let send = send.map_or(Blocks::Absent, Blocks::single);
+    let send = send.map_or(BufferBlocks::Absent, BufferBlocks::single);
     let schedule = invocation.schedule(&call)?;
-    let memories = Memories::apart(send, Blocks::Each(receive), Blocks::Absent);
+    let memories = OperationMemory::apart(send, BufferBlocks::Each(receive), BufferBlocks::Absent);
     Ok(prepared(invocation, schedule, memories))
 }
 
@@ -257,7 +261,7 @@ pub fn alltoall(
         let send = send.map(|blocks| blocks.buffer);
         return Ok(in_bytes(invocation, schedule, send, receive.buffer));
     }
-    let send = send.map_or(Blocks::Absent, EqualBlocks::into_blocks);
+    let send = send.map_or(BufferBlocks::Absent, EqualBlocks::into_blocks);
     let receive = receive.into_blocks();
     Ok(in_blocks(invocation, schedule, block_bytes, send, receive))
 }
@@ -269,17 +273,22 @@ pub fn alltoallv(
     receive: Vec<Buffer>,
 ) -> Result<Collective> {
     if let Some(remote) = invocation.remote() {
-        return inter::alltoall(invocation, remote, send.map(Blocks::Each), Blocks::Each(receive));
+        return inter::alltoall(
+            invocation,
+            remote,
+            send.map(BufferBlocks::Each),
+            BufferBlocks::Each(receive),
+        );
     }
     let schedule = invocation.schedule(&CollectiveCall::Alltoallv { input: input_of(&send) })?;
     let scratch_blocks = schedule.scratch_blocks();
     let scratch = match scratch_blocks {
-        0 => Blocks::Absent,
+        0 => BufferBlocks::Absent,
         // Scratch block `i` takes what comes into block `i` of the receive buffer.
         _ => packed_like(invocation, &receive[..scratch_blocks]),
     };
-    let send = send.map_or(Blocks::Absent, Blocks::Each);
-    let memories = Memories::apart(send, Blocks::Each(receive), scratch);
+    let send = send.map_or(BufferBlocks::Absent, BufferBlocks::Each);
+    let memories = OperationMemory::apart(send, BufferBlocks::Each(receive), scratch);
     Ok(prepared(invocation, schedule, memories))
 }
 
@@ -289,11 +298,11 @@ pub fn allgather_packed(
     buffer: Buffer,
     block_bytes: usize,
 ) -> Result<Collective> {
-    let call = CollectiveCall::Allgather { block_bytes, input: Input::InPlace };
+    let call = CollectiveCall::Allgather { block_bytes, input: InputPlace::InPlace };
     let schedule = invocation.schedule(&call)?;
     let unit = if schedule.counts_bytes() { 1 } else { block_bytes };
-    let receive = Blocks::Bytes { buffer, unit };
-    Ok(in_blocks(invocation, schedule, block_bytes, Blocks::Absent, receive))
+    let receive = BufferBlocks::Bytes { buffer, unit };
+    Ok(in_blocks(invocation, schedule, block_bytes, BufferBlocks::Absent, receive))
 }
 
 /// An alltoall over packed blocks, for purposes of our own.
@@ -303,10 +312,10 @@ pub(crate) fn alltoall_packed(
     receive: Buffer,
     block_bytes: usize,
 ) -> Result<Collective> {
-    let call = CollectiveCall::Alltoall { block_bytes, input: Input::SendBuffer };
+    let call = CollectiveCall::Alltoall { block_bytes, input: InputPlace::SendBuffer };
     let schedule = invocation.schedule(&call)?;
     let unit = if schedule.counts_bytes() { 1 } else { block_bytes };
-    let [send, receive] = [send, receive].map(|buffer| Blocks::Bytes { buffer, unit });
+    let [send, receive] = [send, receive].map(|buffer| BufferBlocks::Bytes { buffer, unit });
     Ok(in_blocks(invocation, schedule, block_bytes, send, receive))
 }
 
@@ -320,7 +329,11 @@ pub(super) fn member(communicator: &Communicator) -> Member<'_> {
 }
 
 #[inline(always)]
-fn prepared(invocation: &Invocation<'_>, schedule: Rc<Schedule>, memories: Memories) -> Collective {
+fn prepared(
+    invocation: &Invocation<'_>,
+    schedule: Rc<Schedule>,
+    memories: OperationMemory,
+) -> Collective {
     Collective::new(invocation, Task::moving(schedule, memories))
 }
 
@@ -333,10 +346,10 @@ fn in_bytes(
     receive: Buffer,
 ) -> Collective {
     if schedule.scratch_blocks() == 0 {
-        return prepared(invocation, schedule, Memories::plain(send, Some(receive), 1));
+        return prepared(invocation, schedule, OperationMemory::plain(send, Some(receive), 1));
     }
-    let bytes = |buffer| Blocks::Bytes { buffer, unit: 1 };
-    in_blocks(invocation, schedule, 1, send.map_or(Blocks::Absent, bytes), bytes(receive))
+    let bytes = |buffer| BufferBlocks::Bytes { buffer, unit: 1 };
+    in_blocks(invocation, schedule, 1, send.map_or(BufferBlocks::Absent, bytes), bytes(receive))
 }
 
 /// With the scratch memory that the schedule needs.
@@ -345,25 +358,25 @@ fn in_blocks(
     invocation: &Invocation<'_>,
     schedule: Rc<Schedule>,
     block_bytes: usize,
-    send: Blocks,
-    receive: Blocks,
+    send: BufferBlocks,
+    receive: BufferBlocks,
 ) -> Collective {
     let scratch = match schedule.scratch_blocks() {
-        0 => Blocks::Absent,
+        0 => BufferBlocks::Absent,
         blocks => {
             let bytes = blocks * block_bytes;
             let buffer = invocation.cache.scratch(bytes);
-            Blocks::Bytes { buffer, unit: block_bytes }
+            BufferBlocks::Bytes { buffer, unit: block_bytes }
         }
     };
-    prepared(invocation, schedule, Memories::apart(send, receive, scratch))
+    prepared(invocation, schedule, OperationMemory::apart(send, receive, scratch))
 }
 
-pub(super) fn input_of<T>(buffer: &Option<T>) -> Input {
-    if buffer.is_some() { Input::SendBuffer } else { Input::InPlace }
+pub(super) fn input_of<T>(buffer: &Option<T>) -> InputPlace {
+    if buffer.is_some() { InputPlace::SendBuffer } else { InputPlace::InPlace }
 }
 
-fn packed_like(communicator: &Communicator, blocks: &[Buffer]) -> Blocks {
+fn packed_like(communicator: &Communicator, blocks: &[Buffer]) -> BufferBlocks {
     let scratch = communicator.cache.scratch(blocks.iter().map(Buffer::len).sum());
     let mut offset = 0;
     let place = |block: &Buffer| {
@@ -371,7 +384,7 @@ fn packed_like(communicator: &Communicator, blocks: &[Buffer]) -> Blocks {
         offset += block.len();
         packed
     };
-    Blocks::Each(blocks.iter().map(place).collect())
+    BufferBlocks::Each(blocks.iter().map(place).collect())
 }
 
 /// Whether a schedule of byte blocks ever names less than all `bytes`.

@@ -7,7 +7,7 @@ use base::Result;
 use collectives::Schedule;
 use memory::Buffer;
 
-use super::blocks::{Blocks, Memories};
+use super::blocks::{BufferBlocks, OperationMemory};
 use super::execution::Task;
 use super::{Collective, EqualBlocks, Invocation};
 
@@ -22,7 +22,7 @@ pub fn neighbor_allgather(
     receive: EqualBlocks,
 ) -> Result<Collective> {
     let schedule = invocation.required_surroundings()?.allgather();
-    Ok(prepare(invocation, schedule, Blocks::single(send), receive.into_blocks()))
+    Ok(prepare(invocation, schedule, BufferBlocks::single(send), receive.into_blocks()))
 }
 
 /// `MPI_Neighbor_allgatherv` (section 8.6.1), with one buffer for each source.
@@ -35,7 +35,7 @@ pub fn neighbor_allgatherv(
     receive: Vec<Buffer>,
 ) -> Result<Collective> {
     let schedule = invocation.required_surroundings()?.allgather();
-    Ok(prepare(invocation, schedule, Blocks::single(send), Blocks::Each(receive)))
+    Ok(prepare(invocation, schedule, BufferBlocks::single(send), BufferBlocks::Each(receive)))
 }
 
 /// `MPI_Neighbor_alltoall` (section 8.6.2): a block to each destination, a block from each source.
@@ -62,15 +62,15 @@ pub fn neighbor_alltoallv(
     receive: Vec<Buffer>,
 ) -> Result<Collective> {
     let schedule = invocation.required_surroundings()?.alltoall();
-    Ok(prepare(invocation, schedule, Blocks::Each(send), Blocks::Each(receive)))
+    Ok(prepare(invocation, schedule, BufferBlocks::Each(send), BufferBlocks::Each(receive)))
 }
 
 fn prepare(
     invocation: &Invocation<'_>,
     schedule: &Rc<Schedule>,
-    send: Blocks,
-    receive: Blocks,
+    send: BufferBlocks,
+    receive: BufferBlocks,
 ) -> Collective {
-    let memories = Memories::apart(send, receive, Blocks::Absent);
+    let memories = OperationMemory::apart(send, receive, BufferBlocks::Absent);
     Collective::new(invocation, Task::moving(Rc::clone(schedule), memories))
 }

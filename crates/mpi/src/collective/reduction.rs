@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use base::Result;
 use collectives::{CollectiveCall, Operands, Schedule};
-use datatype::{Datatype, Lent};
+use datatype::{BorrowedDatatype, Datatype};
 use memory::Buffer;
 
-use super::blocks::{Blocks, Memories, element_room, elements_in, is_packed};
+use super::blocks::{BufferBlocks, OperationMemory, element_room, elements_in, is_packed};
 use super::execution::Task;
 use super::inter::{self, Root};
 use super::movement::input_of;
 use super::{Collective, Invocation};
 use crate::communicator::Communicator;
-use crate::operation::Combination;
+use crate::operation::OperationKernel;
 
 /// The arguments of a reduction.
 #[derive(Clone, Debug)]
@@ -24,9 +24,9 @@ pub struct Reduction {
     /// Where the result goes; none where it is not significant.
     pub receive: Option<Buffer>,
     /// The type of all elements, the same on all processes.
-    pub datatype: Lent,
+    pub datatype: BorrowedDatatype,
     /// How two elements are combined.
-    pub combination: Combination,
+    pub combination: OperationKernel,
 }
 
 impl Reduction {
@@ -158,7 +158,7 @@ pub(super) fn execute(
     let is_plain = |buffer: &Option<Buffer>| buffer.as_ref().is_none_or(Buffer::is_contiguous);
     let memories = match schedule.scratch_blocks() {
         0 if is_packed(&datatype) && is_plain(&send) && is_plain(&receive) => {
-            Memories::plain(send, receive, combination.element_bytes())
+            OperationMemory::plain(send, receive, combination.element_bytes())
         }
         scratch_blocks => memories_apart(invocation, (send, receive), &datatype, scratch_blocks),
     };
@@ -172,16 +172,17 @@ fn memories_apart(
     (send, receive): (Option<Buffer>, Option<Buffer>),
     datatype: &Arc<Datatype>,
     scratch_blocks: usize,
-) -> Memories {
-    let elements = |buffer| Blocks::of_elements(buffer, datatype, 1);
+) -> OperationMemory {
+    let elements = |buffer| BufferBlocks::of_elements(buffer, datatype, 1);
     let scratch = match scratch_blocks {
-        0 => Blocks::Absent,
+        0 => BufferBlocks::Absent,
         count => {
             let (bytes, origin) = element_room(datatype, count);
             let scratch = communicator.cache.scratch(bytes);
             elements(elements_in(&scratch, origin, datatype, count))
         }
     };
-    let [send, receive] = [send, receive].map(|buffer| buffer.map_or(Blocks::Absent, elements));
-    Memories::apart(send, receive, scratch)
+    let [send, receive] =
+        [send, receive].map(|buffer| buffer.map_or(BufferBlocks::Absent, elements));
+    OperationMemory::apart(send, receive, scratch)
 }

@@ -7,15 +7,15 @@ use std::rc::Rc;
 use base::{Error, Result};
 use engine::RequestId;
 
-use super::inquiry::Watch;
-use super::{Collective, Execution, Finally, Link};
+use super::inquiry::WatchedOperation;
+use super::{Collective, Execution, Finally, MessageChannel};
 use crate::Process;
 use crate::communicator::Communicator;
-use crate::process::Advance;
-use crate::status::Status;
+use crate::process::BackgroundOperation;
+use crate::status::MessageStatus;
 
 /// One of them: its request refers to it, and the process as long as it is not complete.
-pub struct Underway {
+pub struct ActiveCollective {
     communicator: Rc<Communicator>,
     /// Borrowed while it advances: a function of the program that combines elements may call the
     /// library again, which then leaves this one alone.
@@ -23,11 +23,11 @@ pub struct Underway {
     tag: i32,
     finally: RefCell<Option<Finally>>,
     complete: Cell<bool>,
-    watch: Watch,
+    watch: WatchedOperation,
     error: RefCell<Option<Error>>,
 }
 
-impl Underway {
+impl ActiveCollective {
     pub(super) fn new(prepared: Collective, tag: i32) -> Rc<Self> {
         let execution = Execution::new(prepared.task, prepared.form, Vec::new());
         Rc::new(Self {
@@ -36,7 +36,7 @@ impl Underway {
             tag,
             finally: RefCell::new(prepared.finally),
             complete: Cell::new(false),
-            watch: Watch::new(tag),
+            watch: WatchedOperation::new(tag),
             error: RefCell::default(),
         })
     }
@@ -50,9 +50,9 @@ impl Underway {
     }
 
     /// The status, when it is complete.
-    pub(crate) fn status(&self) -> Status {
+    pub(crate) fn status(&self) -> MessageStatus {
         let error = self.error.borrow().clone();
-        Status { error: error.map(Box::new), ..Status::EMPTY }
+        MessageStatus { error: error.map(Box::new), ..MessageStatus::EMPTY }
     }
 
     fn conclude(&self, process: &Process, outcome: Result<()>) -> Result<()> {
@@ -62,7 +62,7 @@ impl Underway {
     }
 }
 
-impl Advance for Underway {
+impl BackgroundOperation for ActiveCollective {
     fn advance(&self, process: &Process) -> bool {
         if self.complete.get() {
             return true;
@@ -71,7 +71,7 @@ impl Advance for Underway {
         if process.is_helped() && (execution.calls_program() || self.finally.borrow().is_some()) {
             return false;
         }
-        let link = Link::of(process, &self.communicator);
+        let link = MessageChannel::of(process, &self.communicator);
         if !execution.advance(&link) {
             return self.watch.look(process, &link, &execution);
         }
@@ -91,7 +91,7 @@ impl Advance for Underway {
     }
 }
 
-impl fmt::Debug for Underway {
+impl fmt::Debug for ActiveCollective {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = if self.is_complete() { "complete" } else { "underway" };
         write!(f, "Underway({state}, tag {}, {:?})", self.tag, self.communicator)
@@ -100,9 +100,9 @@ impl fmt::Debug for Underway {
 
 impl Process {
     /// Starts an operation that is not underway.
-    pub(crate) fn start_collective(&self, operation: &Rc<Underway>) {
+    pub(crate) fn start_collective(&self, operation: &Rc<ActiveCollective>) {
         operation.complete.set(false);
-        let link = Link::of(self, &operation.communicator);
+        let link = MessageChannel::of(self, &operation.communicator);
         operation.execution.borrow_mut().start(&link, operation.tag);
         operation.watch.begin(self, &link, &operation.execution.borrow());
         // Who waits carries out what this process may not have the time for.
@@ -110,7 +110,7 @@ impl Process {
         let is_over = operation.advance(self);
         self.set_leaves_portions(false);
         if !is_over {
-            self.keep_advancing(Rc::clone(operation) as Rc<dyn Advance>);
+            self.keep_advancing(Rc::clone(operation) as Rc<dyn BackgroundOperation>);
         }
     }
 }

@@ -118,7 +118,7 @@ impl ContextBlock {
     }
 
     /// The name of one of the spaces.
-    pub(crate) fn id(self, purpose: Purpose) -> ContextId {
+    pub(crate) fn id(self, purpose: SpacePurpose) -> ContextId {
         ContextId::new(self.creator, self.counter | purpose as u32)
     }
 
@@ -139,7 +139,7 @@ impl ContextBlock {
 
 /// What a message space of a communicator is for; the numbers are part of the names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum SpacePurpose {
     PointToPoint = 0,
     Collective = 1,
     PartitionedIntroduction = 2,
@@ -166,13 +166,13 @@ mod tests {
             blocks.extend([first.take(), second.take()]);
         }
         let purposes = [
-            Purpose::PointToPoint,
-            Purpose::Collective,
-            Purpose::PartitionedIntroduction,
-            Purpose::PartitionedData,
-            Purpose::NativeSegments,
-            Purpose::PackedOpening,
-            Purpose::PackedData,
+            SpacePurpose::PointToPoint,
+            SpacePurpose::Collective,
+            SpacePurpose::PartitionedIntroduction,
+            SpacePurpose::PartitionedData,
+            SpacePurpose::NativeSegments,
+            SpacePurpose::PackedOpening,
+            SpacePurpose::PackedData,
         ];
         let ids = blocks.iter().flat_map(|block| purposes.map(|purpose| block.id(purpose)));
         let distinct: std::collections::HashSet<_> = ids.collect();

@@ -10,10 +10,12 @@ use base::{Error, ErrorClass, GateId, Result};
 use collectives::CallForm;
 use memory::Buffer;
 
-use super::{Communicator, ContextBlock, GROUP_TAGS, Parts, Purpose, Remote, Spaces};
+use super::{
+    Communicator, CommunicatorParts, ContextBlock, GROUP_TAGS, RemoteGroup, SpacePurpose, Spaces,
+};
 use crate::Process;
 use crate::attribute::{Attributes, ObjectName};
-use crate::collective::{self, Invocation, Link};
+use crate::collective::{self, Invocation, MessageChannel};
 use crate::error_handler::ErrorHandler;
 use crate::group::Group;
 use crate::session::Session;
@@ -90,7 +92,8 @@ impl Process {
         key: i32,
     ) -> Result<Option<Rc<Communicator>>> {
         let candidate = self.contexts().take();
-        let choices = self.exchange_choices(communicator, Choice { color, key, candidate })?;
+        let choices =
+            self.exchange_choices(communicator, SplitArgument { color, key, candidate })?;
         if color.is_none() {
             return Ok(None);
         }
@@ -100,7 +103,7 @@ impl Process {
             Some(remote) => {
                 let (others, their_first) = members_of(color, &choices.others, &remote.group);
                 let Some(their_first) = their_first else { return Ok(None) };
-                Some((Remote::beside(&group, others, remote.first_local == 0), their_first))
+                Some((RemoteGroup::beside(&group, others, remote.first_local == 0), their_first))
             }
         };
         // The side that comes first in the numbers names the contexts.
@@ -133,7 +136,7 @@ impl Process {
         tag: i32,
     ) -> Result<Option<Rc<Communicator>>> {
         let Some(rank) = group.rank_of(self.myself()) else { return Ok(None) };
-        let link = Link::within(self, communicator, group);
+        let link = MessageChannel::within(self, communicator, group);
         let block = self.agree_on_contexts(&link, rank, group.size(), tag)?;
         Ok(Some(self.derive(communicator, block, Rc::clone(group), None, Attributes::default())))
     }
@@ -144,7 +147,7 @@ impl Process {
     /// `NoSpace` on all of them if it has none left.
     fn agree_on_contexts(
         &self,
-        link: &Link<'_>,
+        link: &MessageChannel<'_>,
         rank: u32,
         size: u32,
         tag: i32,
@@ -160,26 +163,37 @@ impl Process {
     }
 
     /// What all processes ask for, by rank.
-    fn exchange_choices(&self, communicator: &Rc<Communicator>, mine: Choice) -> Result<Choices> {
-        let own = Choices::room(communicator.size());
-        own.write(communicator.rank() as usize * Choice::BYTES, &mine.to_bytes());
+    fn exchange_choices(
+        &self,
+        communicator: &Rc<Communicator>,
+        mine: SplitArgument,
+    ) -> Result<SplitArguments> {
+        let own = SplitArguments::room(communicator.size());
+        own.write(communicator.rank() as usize * SplitArgument::BYTES, &mine.to_bytes());
         let Some(remote) = communicator.remote() else {
             let invocation = Invocation::blocking(communicator);
-            self.complete(collective::allgather_packed(&invocation, own.clone(), Choice::BYTES)?)?;
-            return Ok(Choices { own: Choices::read(&own), others: Vec::new() });
+            self.complete(collective::allgather_packed(
+                &invocation,
+                own.clone(),
+                SplitArgument::BYTES,
+            )?)?;
+            return Ok(SplitArguments { own: SplitArguments::read(&own), others: Vec::new() });
         };
         let tag = communicator.take_tag(CallForm::Blocking);
-        let others = Choices::room(remote.group.size());
+        let others = SplitArguments::room(remote.group.size());
         let member = (communicator.rank(), communicator.size());
-        let link = Link::within(self, communicator, communicator.group());
-        self.allgather_over(&link, member, tag, own.clone(), Choice::BYTES)?;
+        let link = MessageChannel::within(self, communicator, communicator.group());
+        self.allgather_over(&link, member, tag, own.clone(), SplitArgument::BYTES)?;
         let mine = own.contiguous_part(
-            (communicator.rank() as usize * Choice::BYTES) as isize,
-            Choice::BYTES,
+            (communicator.rank() as usize * SplitArgument::BYTES) as isize,
+            SplitArgument::BYTES,
         );
         let invocation = Invocation::blocking(communicator);
         self.complete(collective::across_packed(&invocation, remote, mine, others.clone()))?;
-        Ok(Choices { own: Choices::read(&own), others: Choices::read(&others) })
+        Ok(SplitArguments {
+            own: SplitArguments::read(&own),
+            others: SplitArguments::read(&others),
+        })
     }
 
     /// Opens the message spaces of a communicator.
@@ -190,10 +204,14 @@ impl Process {
             block,
             point_to_point: self.open_context_of(
                 communicator,
-                block.id(Purpose::PointToPoint),
+                block.id(SpacePurpose::PointToPoint),
                 rank,
             ),
-            collective: self.open_context_of(communicator, block.id(Purpose::Collective), number),
+            collective: self.open_context_of(
+                communicator,
+                block.id(SpacePurpose::Collective),
+                number,
+            ),
         }
     }
 
@@ -207,7 +225,7 @@ impl Process {
         parent: &Communicator,
         block: ContextBlock,
         group: Rc<Group>,
-        remote: Option<Remote>,
+        remote: Option<RemoteGroup>,
         attributes: Attributes,
     ) -> Rc<Communicator> {
         self.build(block, group, remote, Origin::of(parent, attributes))
@@ -217,7 +235,7 @@ impl Process {
         &self,
         block: ContextBlock,
         group: Rc<Group>,
-        remote: Option<Remote>,
+        remote: Option<RemoteGroup>,
         origin: Origin,
     ) -> Rc<Communicator> {
         let built = self.build_closed(group, remote, origin);
@@ -229,11 +247,11 @@ impl Process {
     pub(super) fn build_closed(
         &self,
         group: Rc<Group>,
-        remote: Option<Remote>,
+        remote: Option<RemoteGroup>,
         origin: Origin,
     ) -> Rc<Communicator> {
         let rank = group.rank_of(self.myself());
-        Communicator::new(Parts {
+        Communicator::new(CommunicatorParts {
             spaces: None,
             situation: self.situation(&group, origin.crowded),
             group,
@@ -250,7 +268,7 @@ impl Process {
 /// The processes with a color, in order, and the contexts that the first of them would use.
 fn members_of(
     color: Option<i32>,
-    choices: &[Choice],
+    choices: &[SplitArgument],
     group: &Group,
 ) -> (Rc<Group>, Option<ContextBlock>) {
     let mut chosen: Vec<(i32, u32, ContextBlock)> = (0..)
@@ -305,38 +323,38 @@ fn check_subgroup(communicator: &Communicator, group: &Group) -> Result<()> {
 
 /// What all processes ask for in a split, by rank; those of the other side of an
 /// intercommunicator apart.
-struct Choices {
-    own: Vec<Choice>,
-    others: Vec<Choice>,
+struct SplitArguments {
+    own: Vec<SplitArgument>,
+    others: Vec<SplitArgument>,
 }
 
-impl Choices {
+impl SplitArguments {
     /// Room for the choices of `count` processes.
     fn room(count: u32) -> Buffer {
-        let bytes = count as usize * Choice::BYTES;
+        let bytes = count as usize * SplitArgument::BYTES;
         Buffer::zeroed(bytes)
     }
 
-    fn read(all: &Buffer) -> Vec<Choice> {
+    fn read(all: &Buffer) -> Vec<SplitArgument> {
         let choice = |at: usize| {
-            let mut bytes = [0; Choice::BYTES];
+            let mut bytes = [0; SplitArgument::BYTES];
             all.read(at, &mut bytes);
-            Choice::from_bytes(bytes)
+            SplitArgument::from_bytes(bytes)
         };
-        (0..all.len()).step_by(Choice::BYTES).map(choice).collect()
+        (0..all.len()).step_by(SplitArgument::BYTES).map(choice).collect()
     }
 }
 
 /// What one process asks for in a split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Choice {
+struct SplitArgument {
     color: Option<i32>,
     key: i32,
     /// The contexts to use if this process becomes rank 0 of its new communicator.
     candidate: ContextBlock,
 }
 
-impl Choice {
+impl SplitArgument {
     /// Key, color, candidate, whether there is a color, padding.
     const BYTES: usize = 4 + 4 + ContextBlock::BYTES + 1 + 3;
 

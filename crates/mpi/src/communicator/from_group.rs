@@ -28,7 +28,7 @@ use crate::group::Group;
 
 /// What all processes of a creation give alike.
 #[derive(Clone, Copy, Debug)]
-pub struct Agreed<'a> {
+pub struct CreationArguments<'a> {
     /// Keeps several creations apart that go on at the same time.
     pub string_tag: &'a [u8],
     /// What happens when an operation on the new communicator fails.
@@ -50,7 +50,7 @@ pub struct TwoGroups<'a> {
 
 /// What the members agree on; creations for different purposes never mix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Purpose {
+enum CreationPurpose {
     Communicator = 1,
     Side = 2,
     Leaders = 3,
@@ -66,9 +66,9 @@ impl Process {
     pub fn create_communicator_from_group(
         &self,
         group: &Rc<Group>,
-        agreed: Agreed<'_>,
+        agreed: CreationArguments<'_>,
     ) -> Result<Rc<Communicator>> {
-        self.create_for(Purpose::Communicator, group, agreed)
+        self.create_for(CreationPurpose::Communicator, group, agreed)
     }
 
     /// `MPI_Intercomm_create_from_groups`. If the leader cannot agree with the other one, it fails
@@ -80,9 +80,9 @@ impl Process {
     pub fn create_intercommunicator_from_groups(
         &self,
         groups: TwoGroups<'_>,
-        agreed: Agreed<'_>,
+        agreed: CreationArguments<'_>,
     ) -> Result<Rc<Communicator>> {
-        let local = self.create_for(Purpose::Side, groups.local, agreed)?;
+        let local = self.create_for(CreationPurpose::Side, groups.local, agreed)?;
         let between = match groups.remote {
             Some(remote) if local.rank() == groups.local_leader => {
                 Some(self.meeting_of_leaders(groups.local, remote, groups.remote_leader, agreed))
@@ -108,7 +108,7 @@ impl Process {
         local: &Group,
         remote: &Group,
         remote_leader: u32,
-        agreed: Agreed<'_>,
+        agreed: CreationArguments<'_>,
     ) -> Result<Rc<Communicator>> {
         if remote.gates().any(|gate| local.rank_of(gate).is_some()) {
             let what = "the local and the remote group have a process in common";
@@ -124,14 +124,14 @@ impl Process {
         };
         let own = self.myself();
         let pair = [own.min(other), own.max(other)];
-        self.create_for(Purpose::Leaders, &Group::of(&pair), agreed)
+        self.create_for(CreationPurpose::Leaders, &Group::of(&pair), agreed)
     }
 
     fn create_for(
         &self,
-        purpose: Purpose,
+        purpose: CreationPurpose,
         group: &Rc<Group>,
-        agreed: Agreed<'_>,
+        agreed: CreationArguments<'_>,
     ) -> Result<Rc<Communicator>> {
         let Some(rank) = group.rank_of(self.myself()) else {
             let what = "this process is not in the group, so it cannot take part";
@@ -230,7 +230,7 @@ fn disagreement(who: &str) -> Error {
 }
 
 /// All that the members must agree on: length, kind, string, processes.
-fn wish(purpose: Purpose, group: &Group, string_tag: &[u8]) -> Vec<u8> {
+fn wish(purpose: CreationPurpose, group: &Group, string_tag: &[u8]) -> Vec<u8> {
     let mut bytes = vec![purpose as u8];
     bytes.extend((string_tag.len() as u32).to_le_bytes());
     bytes.extend(string_tag);
@@ -241,7 +241,7 @@ fn wish(purpose: Purpose, group: &Group, string_tag: &[u8]) -> Vec<u8> {
 }
 
 /// The tag of the messages, which is not negative: a hash (FNV-1a) of the kind and the string.
-fn message_tag(purpose: Purpose, string_tag: &[u8]) -> i32 {
+fn message_tag(purpose: CreationPurpose, string_tag: &[u8]) -> i32 {
     let step = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
     let hash = string_tag.iter().fold(step(0x811c_9dc5, &(purpose as u8)), step);
     (hash >> 1) as i32
@@ -255,24 +255,27 @@ mod tests {
     fn what_differs_is_a_different_wish() {
         let (one, other) = (Group::world(3), Group::of(&[GateId(0), GateId(2), GateId(1)]));
         let wishes = [
-            wish(Purpose::Communicator, &one, b"tag"),
-            wish(Purpose::Side, &one, b"tag"),
-            wish(Purpose::Communicator, &other, b"tag"),
-            wish(Purpose::Communicator, &one, b"tag2"),
-            wish(Purpose::Communicator, &Group::world(2), b"tag"),
+            wish(CreationPurpose::Communicator, &one, b"tag"),
+            wish(CreationPurpose::Side, &one, b"tag"),
+            wish(CreationPurpose::Communicator, &other, b"tag"),
+            wish(CreationPurpose::Communicator, &one, b"tag2"),
+            wish(CreationPurpose::Communicator, &Group::world(2), b"tag"),
         ];
         for (index, wish) in wishes.iter().enumerate() {
             assert!(!wishes[index + 1..].contains(wish));
         }
-        assert_eq!(wish(Purpose::Communicator, &Group::world(3), b"tag"), wishes[0]);
+        assert_eq!(wish(CreationPurpose::Communicator, &Group::world(3), b"tag"), wishes[0]);
     }
 
     #[test]
     fn tags_of_messages_are_tags() {
         for length in 0..300 {
             let string = vec![b'x'; length];
-            assert!(message_tag(Purpose::Leaders, &string) >= 0);
+            assert!(message_tag(CreationPurpose::Leaders, &string) >= 0);
         }
-        assert_ne!(message_tag(Purpose::Side, b"a"), message_tag(Purpose::Side, b"b"));
+        assert_ne!(
+            message_tag(CreationPurpose::Side, b"a"),
+            message_tag(CreationPurpose::Side, b"b")
+        );
     }
 }

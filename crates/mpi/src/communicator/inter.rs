@@ -6,12 +6,12 @@ use base::{Error, ErrorClass, GateId, Result};
 
 use super::creation::Origin;
 use super::duplication::packed;
-use super::{Communicator, ContextBlock, Remote};
+use super::{Communicator, ContextBlock, RemoteGroup};
 use crate::Process;
 use crate::attribute::Attributes;
 use crate::collective::{self, Invocation, Root};
 use crate::group::Group;
-use crate::point_to_point::{Destination, SendMode, Source};
+use crate::point_to_point::{Destination, MessageSource, SendMode};
 use crate::request::Request;
 
 /// How the leader of one side reaches that of the other one.
@@ -27,7 +27,7 @@ pub struct Bridge<'a> {
 
 /// What one side tells the other one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Side {
+struct SideDescription {
     candidate: ContextBlock,
     crowded: bool,
     /// Ranks in the job, by rank in the group.
@@ -48,7 +48,7 @@ impl Process {
         local_leader: u32,
         bridge: Option<Result<Bridge<'_>>>,
     ) -> Result<Rc<Communicator>> {
-        let own = Side {
+        let own = SideDescription {
             candidate: self.contexts().take(),
             crowded: local.crowded(),
             processes: local.group().gates().map(|gate| gate.0).collect(),
@@ -67,14 +67,14 @@ impl Process {
     }
 
     /// The leaders tell each other of their sides.
-    fn meet(&self, bridge: Bridge<'_>, own: &Side) -> Result<Side> {
+    fn meet(&self, bridge: Bridge<'_>, own: &SideDescription) -> Result<SideDescription> {
         bridge.communicator.checked_gate(bridge.remote_leader)?;
         let mut lengths = [0; 4];
         let bytes = own.to_bytes();
         self.swap(bridge, &(bytes.len() as u32).to_le_bytes(), &mut lengths)?;
         let mut others = vec![0; u32::from_le_bytes(lengths) as usize];
         self.swap(bridge, &bytes, &mut others)?;
-        let other = Side::from_bytes(&others)?;
+        let other = SideDescription::from_bytes(&others)?;
         match other.processes.iter().find(|process| own.processes.contains(process)) {
             None => Ok(other),
             Some(process) => Err(Error::new(
@@ -88,7 +88,7 @@ impl Process {
         let Bridge { communicator, remote_leader, tag } = bridge;
         let (sent, received) = (packed(own.len()), packed(others.len()));
         sent.write(0, own);
-        let from = Source::Rank(remote_leader);
+        let from = MessageSource::Rank(remote_leader);
         let to = Destination::Rank(remote_leader);
         let mut requests = [
             self.ireceive(communicator, from, Some(tag), received.clone())?,
@@ -109,8 +109,8 @@ impl Process {
         &self,
         local: &Rc<Communicator>,
         leader: u32,
-        sides: Option<(Side, Side)>,
-    ) -> Result<(Side, Side)> {
+        sides: Option<(SideDescription, SideDescription)>,
+    ) -> Result<(SideDescription, SideDescription)> {
         let leads = local.rank() == leader;
         let bytes = match &sides {
             Some((_, other)) if leads => other.to_bytes(),
@@ -142,7 +142,7 @@ impl Process {
         match sides {
             Some((own, _)) if length > 0 => {
                 let candidate = ContextBlock::from_bytes(candidate);
-                Ok((Side { candidate, ..own }, Side::from_bytes(&bytes)?))
+                Ok((SideDescription { candidate, ..own }, SideDescription::from_bytes(&bytes)?))
             }
             _ => Err(Error::new(
                 ErrorClass::Other,
@@ -154,7 +154,7 @@ impl Process {
     fn join_sides(
         &self,
         local: &Rc<Communicator>,
-        (own, other): (Side, Side),
+        (own, other): (SideDescription, SideDescription),
     ) -> Result<Rc<Communicator>> {
         let comes_first = own.processes < other.processes;
         let named = if comes_first { own.candidate } else { other.candidate };
@@ -165,7 +165,7 @@ impl Process {
             session: local.session().cloned(),
             attributes: Attributes::default(),
         };
-        let remote = Remote::beside(local.group(), Group::of(&others), comes_first);
+        let remote = RemoteGroup::beside(local.group(), Group::of(&others), comes_first);
         Ok(self.build(named.checked()?, Rc::clone(local.group()), Some(remote), origin))
     }
 
@@ -208,7 +208,7 @@ impl Process {
     }
 }
 
-impl Remote {
+impl RemoteGroup {
     /// The other side of an intercommunicator, which comes after the own one in the numbers if
     /// that `comes_first`.
     pub(super) fn beside(own: &Rc<Group>, group: Rc<Group>, comes_first: bool) -> Self {
@@ -219,7 +219,7 @@ impl Remote {
     }
 }
 
-impl Side {
+impl SideDescription {
     fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = self.candidate.to_bytes().to_vec();
         bytes.push(u8::from(self.crowded));

@@ -20,7 +20,7 @@ pub enum SplitKind {
     /// Processes that can share memory (`MPI_COMM_TYPE_SHARED`), which are all of a job.
     SharedMemory,
     /// Processes that are restricted to the same part of this kind.
-    Part(Part),
+    Part(MachinePart),
     /// Processes that are in a process set.
     Set(ProcessSet),
     /// Processes that are restricted to the same part, of the largest kind by which they differ
@@ -33,7 +33,7 @@ pub enum SplitKind {
 
 /// A kind of part of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part(Kind);
+pub struct MachinePart(Kind);
 
 /// All kinds, from large to small.
 const ALL: [Kind; 5] = [Kind::NumaNode, Kind::Package, Kind::Cache(3), Kind::Core, Kind::Thread];
@@ -41,7 +41,7 @@ const ALL: [Kind; 5] = [Kind::NumaNode, Kind::Package, Kind::Cache(3), Kind::Cor
 /// Network interfaces, which do not lie within each other as the other kinds do.
 const NETWORK: Kind = Kind::Device(DeviceKind::Network);
 
-impl Part {
+impl MachinePart {
     /// All kinds, from large to small; last the one that is no part but the way out.
     pub fn all() -> impl Iterator<Item = Self> {
         ALL.into_iter().chain([NETWORK]).map(Self)
@@ -94,7 +94,7 @@ fn own_cores() -> CpuSet {
 }
 
 /// Where a process is, for the others: the number of its part of each kind.
-type Place = [Option<i32>; ALL.len()];
+type PartNumbers = [Option<i32>; ALL.len()];
 
 impl Process {
     /// `MPI_Comm_split_type`. Returns also by which kind of part a split into the largest ones was
@@ -108,7 +108,7 @@ impl Process {
         kind: SplitKind,
         key: i32,
         info: Option<&Info>,
-    ) -> Result<(Option<Rc<Communicator>>, Option<Part>)> {
+    ) -> Result<(Option<Rc<Communicator>>, Option<MachinePart>)> {
         let cores = own_cores();
         let largest = self.largest_parts(communicator, kind, &cores)?;
         let color = match kind {
@@ -133,12 +133,13 @@ impl Process {
         communicator: &Rc<Communicator>,
         kind: SplitKind,
         cores: &CpuSet,
-    ) -> Result<Option<Part>> {
+    ) -> Result<Option<MachinePart>> {
         if communicator.remote().is_some() {
             return Ok(None);
         }
         let asks = kind == SplitKind::LargestPart;
-        let own: Option<Place> = asks.then(|| ALL.map(|kind| Part(kind).instance(cores)));
+        let own: Option<PartNumbers> =
+            asks.then(|| ALL.map(|kind| MachinePart(kind).instance(cores)));
         let all = packed(communicator.size() as usize * PLACE_BYTES);
         all.write(communicator.rank() as usize * PLACE_BYTES, &bytes_of(own));
         let invocation = Invocation::blocking(communicator);
@@ -151,14 +152,14 @@ impl Process {
             all.read(at, &mut bytes);
             place_of(bytes)
         };
-        let places: Vec<Option<Place>> =
+        let places: Vec<Option<PartNumbers>> =
             (0..all.len()).step_by(PLACE_BYTES).map(place_at).collect();
-        Ok(largest_difference(&places).map(|index| Part(ALL[index])))
+        Ok(largest_difference(&places).map(|index| MachinePart(ALL[index])))
     }
 }
 
 /// The first kind of part in which some process is, but not all of them in the same one.
-fn largest_difference(places: &[Option<Place>]) -> Option<usize> {
+fn largest_difference(places: &[Option<PartNumbers>]) -> Option<usize> {
     (0..ALL.len()).find(|&index| {
         let mut parts = places.iter().map(|place| place.and_then(|place| place[index]));
         let first = parts.next().flatten();
@@ -169,7 +170,7 @@ fn largest_difference(places: &[Option<Place>]) -> Option<usize> {
 /// Whether the process asks, and the number of the part of each kind; negative: none.
 const PLACE_BYTES: usize = 4 + 4 * ALL.len();
 
-fn bytes_of(place: Option<Place>) -> [u8; PLACE_BYTES] {
+fn bytes_of(place: Option<PartNumbers>) -> [u8; PLACE_BYTES] {
     let mut bytes = [0; PLACE_BYTES];
     bytes[0] = u8::from(place.is_some());
     let (words, _) = bytes[4..].as_chunks_mut::<4>();
@@ -179,7 +180,7 @@ fn bytes_of(place: Option<Place>) -> [u8; PLACE_BYTES] {
     bytes
 }
 
-fn place_of(bytes: [u8; PLACE_BYTES]) -> Option<Place> {
+fn place_of(bytes: [u8; PLACE_BYTES]) -> Option<PartNumbers> {
     let mut place = [None; ALL.len()];
     for (part, word) in place.iter_mut().zip(bytes[4..].as_chunks::<4>().0) {
         *part = Some(i32::from_le_bytes(*word)).filter(|part| *part >= 0);
@@ -211,9 +212,9 @@ mod tests {
 
     #[test]
     fn parts_have_names() {
-        for part in Part::all() {
-            assert_eq!(Part::named(part.name().as_bytes()), Some(part));
+        for part in MachinePart::all() {
+            assert_eq!(MachinePart::named(part.name().as_bytes()), Some(part));
         }
-        assert_eq!(Part::named(b"hwloc://Moon"), None);
+        assert_eq!(MachinePart::named(b"hwloc://Moon"), None);
     }
 }

@@ -7,8 +7,8 @@ use base::{GateId, Result};
 use engine::{ContextSlot, RequestId, Send};
 use memory::Buffer;
 
-use super::piece::{Writer, goes_inside};
-use super::{Mode, NativeSpaces};
+use super::piece::{PieceWriter, goes_inside};
+use super::{Delivery, NativeSpaces};
 use crate::communicator::Communicator;
 use crate::point_to_point::Destination;
 use crate::process::Process;
@@ -16,24 +16,24 @@ use crate::request::Request;
 
 /// A packed message that is being sent.
 #[derive(Debug)]
-pub struct Packing {
+pub struct PackedSend {
     communicator: Rc<Communicator>,
     /// None: it goes to no process.
-    target: Option<Target>,
+    target: Option<PackingTarget>,
     tag: i32,
     first_tag: i32,
-    state: RefCell<State>,
+    state: RefCell<PackingState>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Target {
+struct PackingTarget {
     gate: GateId,
     rank: u32,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    piece: Option<Writer>,
+struct PackingState {
+    piece: Option<PieceWriter>,
     /// Whether a piece has been submitted.
     opened: bool,
     /// Bytes in the outbox since it was last flushed.
@@ -56,22 +56,22 @@ impl Process {
         communicator: &Rc<Communicator>,
         destination: Destination,
         tag: i32,
-    ) -> Result<Rc<Packing>> {
+    ) -> Result<Rc<PackedSend>> {
         let target = match destination {
             Destination::Null => None,
             Destination::Rank(rank) => {
-                Some(Target { gate: communicator.checked_gate(rank)?, rank })
+                Some(PackingTarget { gate: communicator.checked_gate(rank)?, rank })
             }
         };
         let spaces = self.native_spaces(communicator);
-        let message = Rc::new(Packing {
+        let message = Rc::new(PackedSend {
             communicator: Rc::clone(communicator),
             target,
             tag,
             first_tag: spaces.reserve_tags(),
             state: RefCell::default(),
         });
-        if let Some(Target { rank, .. }) = target {
+        if let Some(PackingTarget { rank, .. }) = target {
             let earlier = spaces.note_begun((rank, tag), Rc::downgrade(&message));
             // Messages with one tag are received in the order in which they were begun: what was
             // begun before must be known to the receiver before this one can be.
@@ -83,9 +83,9 @@ impl Process {
     }
 }
 
-impl Packing {
+impl PackedSend {
     /// Adds a segment. Its memory stays as it is until the message has ended.
-    pub fn pack(&self, process: &Process, segment: Buffer, mode: Mode) {
+    pub fn pack(&self, process: &Process, segment: Buffer, mode: Delivery) {
         let Some(target) = self.target else { return };
         let bytes = segment.len();
         let inside = goes_inside(bytes, mode);
@@ -111,7 +111,7 @@ impl Packing {
             process.runtime().flush();
         }
         let mut state = self.state.borrow_mut();
-        let new_piece = || Writer::new(spaces.take_room(), self.first_tag);
+        let new_piece = || PieceWriter::new(spaces.take_room(), self.first_tag);
         let piece = state.piece.get_or_insert_with(new_piece);
         if inside {
             piece.put_inside(&segment);
@@ -130,7 +130,7 @@ impl Packing {
         let spaces = process.native_spaces(&self.communicator);
         let mut state = self.state.borrow_mut();
         let piece = state.piece.take();
-        let piece = piece.unwrap_or_else(|| Writer::new(spaces.take_room(), self.first_tag));
+        let piece = piece.unwrap_or_else(|| PieceWriter::new(spaces.take_room(), self.first_tag));
         let (context, tag) = self.mark_opened(spaces, &mut state, target);
         let (data, room) = piece.close(true);
         let id = process.runtime().send(message(target, context, tag, data));
@@ -166,7 +166,7 @@ impl Packing {
         let Some(target) = self.target else { return };
         let mut state = self.state.borrow_mut();
         let piece = state.piece.take();
-        let piece = piece.unwrap_or_else(|| Writer::new(spaces.take_room(), self.first_tag));
+        let piece = piece.unwrap_or_else(|| PieceWriter::new(spaces.take_room(), self.first_tag));
         let (context, tag) = self.mark_opened(spaces, &mut state, target);
         let (data, _) = piece.close(false);
         let mut runtime = process.runtime();
@@ -178,8 +178,8 @@ impl Packing {
     fn mark_opened(
         &self,
         spaces: &NativeSpaces,
-        state: &mut State,
-        target: Target,
+        state: &mut PackingState,
+        target: PackingTarget,
     ) -> (ContextSlot, i32) {
         if std::mem::replace(&mut state.opened, true) {
             return (spaces.data, self.first_tag);
@@ -189,7 +189,7 @@ impl Packing {
     }
 }
 
-fn message(target: Target, context: ContextSlot, tag: i32, buffer: Buffer) -> Send {
-    let Target { gate, rank: peer } = target;
+fn message(target: PackingTarget, context: ContextSlot, tag: i32, buffer: Buffer) -> Send {
+    let PackingTarget { gate, rank: peer } = target;
     Send { gate, peer, context, tag, synchronous: false, buffer }
 }

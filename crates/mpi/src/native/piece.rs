@@ -8,7 +8,7 @@
 use base::{Error, ErrorClass, Result};
 use memory::Buffer;
 
-use super::Mode;
+use super::Delivery;
 
 /// The most that a piece has, in bytes: what every rail takes without asking the receiver.
 pub(super) const PIECE_BYTES: usize = 8 << 10;
@@ -31,21 +31,21 @@ const END: u32 = 3;
 const KIND_BITS: u32 = 2;
 
 /// Whether a segment is copied into a piece.
-pub(super) fn goes_inside(bytes: usize, mode: Mode) -> bool {
+pub(super) fn goes_inside(bytes: usize, mode: Delivery) -> bool {
     let most = match mode {
-        Mode::Express => EXPRESS_INSIDE_MAX,
-        Mode::Cheaper => CHEAPER_INSIDE_MAX,
+        Delivery::Express => EXPRESS_INSIDE_MAX,
+        Delivery::Cheaper => CHEAPER_INSIDE_MAX,
     };
     bytes <= most
 }
 
 /// Memory for a piece.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct PieceMemory {
     buffer: Buffer,
 }
 
-impl Room {
+impl PieceMemory {
     pub(super) fn new() -> Self {
         let buffer = Buffer::zeroed(PIECE_BYTES);
         Self { buffer }
@@ -59,14 +59,14 @@ impl Room {
 
 /// A piece that is being filled.
 #[derive(Debug)]
-pub(super) struct Writer {
-    room: Room,
+pub(super) struct PieceWriter {
+    room: PieceMemory,
     used: usize,
 }
 
-impl Writer {
+impl PieceWriter {
     /// The piece of a message whose further data comes with `first_tag` and the next tag.
-    pub(super) fn new(room: Room, first_tag: i32) -> Self {
+    pub(super) fn new(room: PieceMemory, first_tag: i32) -> Self {
         room.buffer.write(0, &first_tag.to_le_bytes());
         Self { room, used: HEADER_BYTES }
     }
@@ -94,7 +94,7 @@ impl Writer {
     }
 
     /// Ends the piece: what to send, and where it lies.
-    pub(super) fn close(mut self, is_last: bool) -> (Buffer, Room) {
+    pub(super) fn close(mut self, is_last: bool) -> (Buffer, PieceMemory) {
         self.put_word(if is_last { END } else { MORE });
         (self.room.buffer.contiguous_part(0, self.used), self.room)
     }
@@ -108,7 +108,7 @@ impl Writer {
 
 /// What stands next in a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Entry {
+pub(super) enum PieceEntry {
     /// A segment with so many bytes, which follow.
     Inside(usize),
     /// A segment with so many bytes that comes by itself.
@@ -121,15 +121,15 @@ pub(super) enum Entry {
 
 /// A piece that has arrived.
 #[derive(Debug)]
-pub(super) struct Reader {
-    room: Room,
+pub(super) struct PieceReader {
+    room: PieceMemory,
     length: usize,
     at: usize,
 }
 
-impl Reader {
+impl PieceReader {
     /// The place of a piece that is to come.
-    pub(super) fn expecting(room: Room) -> Self {
+    pub(super) fn expecting(room: PieceMemory) -> Self {
         Self { room, length: 0, at: HEADER_BYTES }
     }
 
@@ -154,9 +154,9 @@ impl Reader {
     /// The next entry; it stays.
     ///
     /// # Errors
-    /// As for [`Reader::arrived`].
+    /// As for [`PieceReader::arrived`].
     #[inline]
-    pub(super) fn entry(&self) -> Result<Entry> {
+    pub(super) fn entry(&self) -> Result<PieceEntry> {
         let left = self.length - self.at;
         if left < WORD_BYTES {
             return Err(nonsense());
@@ -164,12 +164,12 @@ impl Reader {
         let word = u32::from_le_bytes(self.bytes_at(self.at));
         let length = (word >> KIND_BITS) as usize;
         match word & ((1 << KIND_BITS) - 1) {
-            INSIDE if length <= left - WORD_BYTES => Ok(Entry::Inside(length)),
+            INSIDE if length <= left - WORD_BYTES => Ok(PieceEntry::Inside(length)),
             APART if left >= WORD_BYTES + LENGTH_BYTES => {
-                Ok(Entry::Apart(u64::from_le_bytes(self.bytes_at(self.at + WORD_BYTES))))
+                Ok(PieceEntry::Apart(u64::from_le_bytes(self.bytes_at(self.at + WORD_BYTES))))
             }
-            MORE => Ok(Entry::More),
-            END => Ok(Entry::End),
+            MORE => Ok(PieceEntry::More),
+            END => Ok(PieceEntry::End),
             _ => Err(nonsense()),
         }
     }
@@ -182,17 +182,17 @@ impl Reader {
 
     /// Goes on to what stands behind the next entry.
     #[inline]
-    pub(super) fn pass(&mut self, entry: Entry) {
+    pub(super) fn pass(&mut self, entry: PieceEntry) {
         self.at += WORD_BYTES
             + match entry {
-                Entry::Inside(length) => length,
-                Entry::Apart(_) => LENGTH_BYTES,
-                Entry::More | Entry::End => 0,
+                PieceEntry::Inside(length) => length,
+                PieceEntry::Apart(_) => LENGTH_BYTES,
+                PieceEntry::More | PieceEntry::End => 0,
             };
     }
 
     /// The memory, for another piece.
-    pub(super) fn into_room(self) -> Room {
+    pub(super) fn into_room(self) -> PieceMemory {
         self.room
     }
 
@@ -220,15 +220,15 @@ mod tests {
         buffer
     }
 
-    fn reader(piece: &Buffer) -> Reader {
-        let reader = Reader::expecting(Room::new());
+    fn reader(piece: &Buffer) -> PieceReader {
+        let reader = PieceReader::expecting(PieceMemory::new());
         piece.copy_to(&reader.buffer());
         reader
     }
 
     #[test]
     fn what_is_written_is_read() {
-        let mut writer = Writer::new(Room::new(), 7);
+        let mut writer = PieceWriter::new(PieceMemory::new(), 7);
         writer.put_inside(&scratch(b"abc"));
         writer.put_inside(&scratch(b""));
         writer.put_apart(1 << 40);
@@ -236,10 +236,15 @@ mod tests {
         let mut reader = reader(&piece);
         assert_eq!(reader.arrived(piece.len() as u64), Ok(7));
         let into = scratch(b"...");
-        for expected in [Entry::Inside(3), Entry::Inside(0), Entry::Apart(1 << 40), Entry::More] {
+        for expected in [
+            PieceEntry::Inside(3),
+            PieceEntry::Inside(0),
+            PieceEntry::Apart(1 << 40),
+            PieceEntry::More,
+        ] {
             let entry = reader.entry().unwrap();
             assert_eq!(entry, expected);
-            if entry == Entry::Inside(3) {
+            if entry == PieceEntry::Inside(3) {
                 reader.copy(&into);
             }
             reader.pass(entry);
@@ -252,10 +257,10 @@ mod tests {
 
     #[test]
     fn a_piece_is_full_before_it_is_too_long() {
-        for mode in [Mode::Express, Mode::Cheaper] {
+        for mode in [Delivery::Express, Delivery::Cheaper] {
             let most = (0..PIECE_BYTES).rev().find(|&bytes| goes_inside(bytes, mode)).unwrap();
             for bytes in [0, 1, 8, 100, most] {
-                let mut writer = Writer::new(Room::new(), 0);
+                let mut writer = PieceWriter::new(PieceMemory::new(), 0);
                 while writer.has_room(bytes) {
                     writer.put_inside(&scratch(&vec![1; bytes]));
                 }
@@ -266,7 +271,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_found_out() {
-        let mut writer = Writer::new(Room::new(), 7);
+        let mut writer = PieceWriter::new(PieceMemory::new(), 7);
         writer.put_inside(&scratch(b"abc"));
         let (piece, _) = writer.close(true);
         for length in 0..piece.len() as u64 {
@@ -274,14 +279,14 @@ mod tests {
             let Ok(_) = reader.arrived(length) else { continue };
             let mut steps = 0;
             while let Ok(entry) = reader.entry() {
-                assert_ne!(entry, Entry::End);
+                assert_ne!(entry, PieceEntry::End);
                 reader.pass(entry);
                 steps += 1;
                 assert!(steps < 3);
             }
         }
         for tag in [-1, i32::MAX] {
-            let (piece, _) = Writer::new(Room::new(), tag).close(true);
+            let (piece, _) = PieceWriter::new(PieceMemory::new(), tag).close(true);
             assert!(reader(&piece).arrived(piece.len() as u64).is_err());
         }
     }

@@ -8,33 +8,33 @@ use base::{Error, ErrorClass, Result};
 use engine::{Outcome, Receive, RequestId};
 use memory::Buffer;
 
-use super::piece::{Entry, Reader, goes_inside, nonsense};
-use super::{Mode, NativeSpaces};
+use super::piece::{PieceEntry, PieceReader, goes_inside, nonsense};
+use super::{Delivery, NativeSpaces};
 use crate::communicator::Communicator;
-use crate::point_to_point::{Source, checked_source};
-use crate::process::{Advance, Process};
+use crate::point_to_point::{MessageSource, checked_source};
+use crate::process::{BackgroundOperation, Process};
 use crate::request::Request;
-use crate::status::Status;
+use crate::status::MessageStatus;
 
 /// A packed message that is being received.
 #[derive(Debug)]
-pub struct Unpacking {
+pub struct PackedReceive {
     communicator: Rc<Communicator>,
-    state: RefCell<State>,
+    state: RefCell<UnpackingState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct UnpackingState {
     /// The current piece, or the place for the next one.
-    reader: Option<Reader>,
+    reader: Option<PieceReader>,
     /// The receive of the next piece.
     arriving: Option<RequestId>,
     /// Once the first piece is there.
-    opening: Option<Opening>,
+    opening: Option<FirstPiece>,
     /// Segments of the program that were not met with one of the message, oldest first.
-    wishes: VecDeque<Wish>,
+    targets: VecDeque<UnpackTarget>,
     /// Segments that come by themselves.
-    coming: Vec<Coming>,
+    coming: Vec<ExpectedSegment>,
     /// How many segments the program has unpacked, and how many of the message were met.
     unpacked: u64,
     met: u64,
@@ -56,7 +56,7 @@ struct State {
 
 /// What the first piece tells.
 #[derive(Clone, Copy, Debug)]
-struct Opening {
+struct FirstPiece {
     source: u32,
     tag: i32,
     first_tag: i32,
@@ -64,7 +64,7 @@ struct Opening {
 
 /// A segment that comes by itself.
 #[derive(Debug)]
-struct Coming {
+struct ExpectedSegment {
     id: RequestId,
     number: u64,
     /// How long it must be; none: nobody wants it.
@@ -72,7 +72,7 @@ struct Coming {
 }
 
 #[derive(Debug)]
-struct Wish {
+struct UnpackTarget {
     buffer: Buffer,
     number: u64,
 }
@@ -85,15 +85,15 @@ impl Process {
     pub fn begin_unpacking(
         &self,
         communicator: &Rc<Communicator>,
-        source: Source,
+        source: MessageSource,
         tag: Option<i32>,
-    ) -> Result<Rc<Unpacking>> {
+    ) -> Result<Rc<PackedReceive>> {
         let source = checked_source(communicator, source)?;
-        let mut state = State {
+        let mut state = UnpackingState {
             reader: None,
             arriving: None,
             opening: None,
-            wishes: VecDeque::new(),
+            targets: VecDeque::new(),
             coming: Vec::new(),
             unpacked: 0,
             met: 0,
@@ -107,25 +107,30 @@ impl Process {
         };
         if let Some(source) = source {
             let spaces = self.native_spaces(communicator);
-            let reader = Reader::expecting(spaces.take_room());
+            let reader = PieceReader::expecting(spaces.take_room());
             let (context, buffer) = (spaces.openings, reader.buffer());
             state.reader = Some(reader);
             let id = self.runtime().receive(Receive { context, source, tag, buffer });
             state.arriving = Some(id);
         }
         let communicator = Rc::clone(communicator);
-        Ok(Rc::new(Unpacking { communicator, state: RefCell::new(state) }))
+        Ok(Rc::new(PackedReceive { communicator, state: RefCell::new(state) }))
     }
 }
 
-impl Unpacking {
+impl PackedReceive {
     /// Receives the next segment, which must be as long as it was packed. An express one is there
     /// afterwards; the memory of a cheaper one belongs to the message until it has ended.
     ///
     /// # Errors
     /// `Truncate` if it was packed with another length, or there are no more segments; for cheaper
     /// ones this may come out only when the message ends. The message can be unpacked further.
-    pub fn unpack(self: &Rc<Self>, process: &Process, segment: Buffer, mode: Mode) -> Result<()> {
+    pub fn unpack(
+        self: &Rc<Self>,
+        process: &Process,
+        segment: Buffer,
+        mode: Delivery,
+    ) -> Result<()> {
         let inside = goes_inside(segment.len(), mode);
         let number = {
             let mut state = self.state.borrow_mut();
@@ -134,25 +139,25 @@ impl Unpacking {
             }
             let number = state.unpacked;
             state.unpacked += 1;
-            state.wishes.push_back(Wish { buffer: segment, number });
+            state.targets.push_back(UnpackTarget { buffer: segment, number });
             number
         };
         self.step(process);
         match mode {
-            Mode::Express => process.wait_until(&mut |process| {
+            Delivery::Express => process.wait_until(&mut |process| {
                 self.step(process);
                 self.state.borrow().has(number)
             }),
             // A long one shall begin to come whatever the program does meanwhile.
-            Mode::Cheaper if !inside => self.keep_advancing(process),
-            Mode::Cheaper => {}
+            Delivery::Cheaper if !inside => self.keep_advancing(process),
+            Delivery::Cheaper => {}
         }
         self.state.borrow_mut().take_error(number).map_or(Ok(()), Err)
     }
 
     /// Waits until the message has begun to arrive, and tells whom it is from and its tag; the bytes
     /// are not known yet.
-    pub fn await_arrival(&self, process: &Process) -> Status {
+    pub fn await_arrival(&self, process: &Process) -> MessageStatus {
         process.wait_until(&mut |process| {
             self.step(process);
             self.state.borrow().has_arrived()
@@ -161,7 +166,7 @@ impl Unpacking {
     }
 
     /// The same, if it has begun to arrive after one round of progress.
-    pub fn arrival(&self, process: &Process) -> Option<Status> {
+    pub fn arrival(&self, process: &Process) -> Option<MessageStatus> {
         self.step(process);
         if !self.state.borrow().has_arrived() {
             process.progress();
@@ -201,7 +206,7 @@ impl Unpacking {
     }
 
     /// Ends the message, and waits for all segments.
-    pub fn finish(&self, process: &Process) -> Status {
+    pub fn finish(&self, process: &Process) -> MessageStatus {
         self.mark_ended(process);
         process.wait_until(&mut |process| {
             self.step(process);
@@ -222,7 +227,7 @@ impl Unpacking {
     }
 
     /// The status of a complete message.
-    pub(crate) fn status(&self) -> Status {
+    pub(crate) fn status(&self) -> MessageStatus {
         let state = self.state.borrow();
         let mut status = state.arrival();
         status.bytes = state.bytes;
@@ -237,7 +242,7 @@ impl Unpacking {
     fn keep_advancing(self: &Rc<Self>, process: &Process) {
         let advancing = std::mem::replace(&mut self.state.borrow_mut().advancing, true);
         if !advancing && !self.advance(process) {
-            process.keep_advancing(Rc::clone(self) as Rc<dyn Advance>);
+            process.keep_advancing(Rc::clone(self) as Rc<dyn BackgroundOperation>);
         }
     }
 
@@ -253,13 +258,13 @@ impl Unpacking {
     }
 }
 
-impl Advance for Unpacking {
+impl BackgroundOperation for PackedReceive {
     fn advance(&self, process: &Process) -> bool {
         self.step(process);
         let complete = self.is_complete();
         let mut state = self.state.borrow_mut();
         // What the program does not await yet needs no steps until it asks again.
-        let idle = complete || !state.ended && state.wishes.is_empty();
+        let idle = complete || !state.ended && state.targets.is_empty();
         state.advancing = !idle;
         idle
     }
@@ -270,7 +275,7 @@ impl Advance for Unpacking {
     }
 }
 
-impl State {
+impl UnpackingState {
     fn is_from_nobody(&self) -> bool {
         self.finished && self.opening.is_none()
     }
@@ -279,18 +284,20 @@ impl State {
         self.opening.is_some() || self.finished
     }
 
-    fn arrival(&self) -> Status {
+    fn arrival(&self) -> MessageStatus {
         match self.opening {
-            None => Status::OF_NULL,
-            Some(Opening { source, tag, .. }) => {
-                Status { source: Source::Rank(source), tag: Some(tag), ..Status::EMPTY }
-            }
+            None => MessageStatus::OF_NULL,
+            Some(FirstPiece { source, tag, .. }) => MessageStatus {
+                source: MessageSource::Rank(source),
+                tag: Some(tag),
+                ..MessageStatus::EMPTY
+            },
         }
     }
 
     /// Whether the program's segment with this number is there, or will never be.
     fn has(&self, number: u64) -> bool {
-        let waits = self.wishes.front().is_some_and(|wish| wish.number <= number);
+        let waits = self.targets.front().is_some_and(|target| target.number <= number);
         !waits && self.coming.iter().all(|coming| coming.number != number)
     }
 
@@ -298,11 +305,11 @@ impl State {
     /// is not as long as the program's.
     #[inline]
     fn take_at_hand(&mut self, segment: &Buffer) -> bool {
-        if self.arriving.is_some() || !self.wishes.is_empty() {
+        if self.arriving.is_some() || !self.targets.is_empty() {
             return false;
         }
         let Some(reader) = &mut self.reader else { return false };
-        let Ok(entry @ Entry::Inside(length)) = reader.entry() else { return false };
+        let Ok(entry @ PieceEntry::Inside(length)) = reader.entry() else { return false };
         if length != segment.len() {
             return false;
         }
@@ -331,7 +338,7 @@ impl State {
             Some(_) => Err(nonsense()),
         };
         let first_tag = *told.as_ref().unwrap_or(&0);
-        self.opening.get_or_insert(Opening { source, tag, first_tag });
+        self.opening.get_or_insert(FirstPiece { source, tag, first_tag });
         match told {
             Ok(_) => true,
             Err(error) => {
@@ -352,27 +359,27 @@ impl State {
             }
         };
         let length = match entry {
-            Entry::Inside(length) => length as u64,
-            Entry::Apart(length) => length,
-            Entry::More => {
+            PieceEntry::Inside(length) => length as u64,
+            PieceEntry::Apart(length) => length,
+            PieceEntry::More => {
                 self.expect_piece(process, spaces, opening);
                 return true;
             }
-            Entry::End => {
+            PieceEntry::End => {
                 self.finish(spaces);
                 return false;
             }
         };
-        let wish = self.wishes.pop_front();
-        if wish.is_none() && !self.ended {
+        let target = self.targets.pop_front();
+        if target.is_none() && !self.ended {
             return false;
         }
         let number = self.met;
         self.met += 1;
-        let into = match wish {
-            Some(wish) if wish.buffer.len() as u64 == length => Some(wish.buffer),
-            Some(wish) => {
-                let error = wrong_length(number, wish.buffer.len(), length, opening);
+        let into = match target {
+            Some(target) if target.buffer.len() as u64 == length => Some(target.buffer),
+            Some(target) => {
+                let error = wrong_length(number, target.buffer.len(), length, opening);
                 self.errors.push((number, error));
                 None
             }
@@ -381,29 +388,29 @@ impl State {
                 None
             }
         };
-        if let (Entry::Inside(_), Some(into)) = (entry, &into) {
+        if let (PieceEntry::Inside(_), Some(into)) = (entry, &into) {
             reader.copy(into);
             self.bytes += length;
         }
         reader.pass(entry);
-        if let Entry::Apart(_) = entry {
+        if let PieceEntry::Apart(_) = entry {
             // One that nobody wants is received all the same, for the sender's sake.
             let wanted = into.as_ref().map(|_| length);
             let into = into.unwrap_or_else(Buffer::empty);
-            let Opening { source, first_tag, .. } = opening;
+            let FirstPiece { source, first_tag, .. } = opening;
             let id = process.post_receive(spaces.data, source, first_tag + 1, into);
-            self.coming.push(Coming { id, number, wanted });
+            self.coming.push(ExpectedSegment { id, number, wanted });
         }
         true
     }
 
     /// Receives the next piece in place of the one that was read.
-    fn expect_piece(&mut self, process: &Process, spaces: &NativeSpaces, opening: Opening) {
+    fn expect_piece(&mut self, process: &Process, spaces: &NativeSpaces, opening: FirstPiece) {
         if let Some(read) = self.reader.take() {
             spaces.give_back(read.into_room());
         }
-        let reader = Reader::expecting(spaces.take_room());
-        let Opening { source, first_tag, .. } = opening;
+        let reader = PieceReader::expecting(spaces.take_room());
+        let FirstPiece { source, first_tag, .. } = opening;
         let id = process.post_receive(spaces.data, source, first_tag, reader.buffer());
         self.arriving = Some(id);
         self.reader = Some(reader);
@@ -419,12 +426,12 @@ impl State {
 
     /// What is to be unpacked and was never packed.
     fn fail_wishes(&mut self) {
-        for wish in std::mem::take(&mut self.wishes) {
+        for target in std::mem::take(&mut self.targets) {
             let error = match &self.broken {
                 Some(error) => error.clone(),
-                None => self.error_of_missing(wish.number),
+                None => self.error_of_missing(target.number),
             };
-            self.errors.push((wish.number, error));
+            self.errors.push((target.number, error));
         }
     }
 
@@ -439,7 +446,7 @@ impl State {
     fn take_received(&mut self, process: &Process) {
         let mut runtime = process.runtime();
         let (bytes, errors) = (&mut self.bytes, &mut self.errors);
-        self.coming.retain(|&Coming { id, number, wanted }| {
+        self.coming.retain(|&ExpectedSegment { id, number, wanted }| {
             let Some(Outcome { bytes: received, problem, .. }) = runtime.take(id) else {
                 return true;
             };
@@ -473,7 +480,7 @@ impl State {
     }
 }
 
-fn wrong_length(number: u64, unpacked: usize, packed: u64, opening: Opening) -> Error {
+fn wrong_length(number: u64, unpacked: usize, packed: u64, opening: FirstPiece) -> Error {
     let what = format!(
         "segment {number} (from 0) of the message{} was packed with {packed} bytes, but {unpacked} \
          are to be unpacked: both sides must name the same sizes",
@@ -482,9 +489,9 @@ fn wrong_length(number: u64, unpacked: usize, packed: u64, opening: Opening) -> 
     Error::new(ErrorClass::Truncate, what)
 }
 
-fn from(opening: Option<Opening>) -> String {
+fn from(opening: Option<FirstPiece>) -> String {
     match opening {
-        Some(Opening { source, tag, .. }) => format!(" from rank {source} with tag {tag}"),
+        Some(FirstPiece { source, tag, .. }) => format!(" from rank {source} with tag {tag}"),
         None => String::new(),
     }
 }

@@ -4,14 +4,14 @@ use std::ops::Range;
 
 /// Data in parts of equal size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Division {
+pub(super) struct PartitionLayout {
     /// How many parts.
     pub(super) count: u32,
     /// How many bytes each has.
     pub(super) bytes: u64,
 }
 
-impl Division {
+impl PartitionLayout {
     /// All bytes, unless there are more than can be.
     pub(super) fn total(&self) -> Option<u64> {
         self.bytes.checked_mul(self.count.into()).filter(|total| *total <= isize::MAX as u64)
@@ -21,7 +21,7 @@ impl Division {
     ///
     /// Where both have the same amount, also none at all, part `number` lies between the same
     /// fractions of both. Where the amounts differ, which is the program's fault, it is all of them.
-    pub(super) fn overlapped(&self, number: u32, other: &Division) -> Range<u32> {
+    pub(super) fn overlapped(&self, number: u32, other: &PartitionLayout) -> Range<u32> {
         if self.count == 0 || self.total() != other.total() {
             return 0..other.count;
         }
@@ -40,7 +40,8 @@ mod tests {
 
     #[test]
     fn parts_without_bytes_have_an_order_too() {
-        let (two, four) = (Division { count: 2, bytes: 0 }, Division { count: 4, bytes: 0 });
+        let (two, four) =
+            (PartitionLayout { count: 2, bytes: 0 }, PartitionLayout { count: 4, bytes: 0 });
         assert_eq!(two.overlapped(1, &four), 2..4);
         assert_eq!(four.overlapped(1, &two), 0..1);
         assert_eq!(four.overlapped(3, &four), 3..4);
@@ -48,7 +49,8 @@ mod tests {
 
     #[test]
     fn all_is_awaited_where_the_amounts_differ() {
-        let (short, long) = (Division { count: 2, bytes: 4 }, Division { count: 4, bytes: 4 });
+        let (short, long) =
+            (PartitionLayout { count: 2, bytes: 4 }, PartitionLayout { count: 4, bytes: 4 });
         assert_eq!(long.overlapped(0, &short), 0..2);
         assert_eq!(short.overlapped(0, &long), 0..4);
     }
@@ -57,8 +59,8 @@ mod tests {
         #[test]
         fn parts_overlap_where_their_bytes_do(counts in (1..20u32, 1..20u32), unit in 1..9u64) {
             let all = u64::from(counts.0) * u64::from(counts.1) * unit;
-            let own = Division { count: counts.0, bytes: all / u64::from(counts.0) };
-            let other = Division { count: counts.1, bytes: all / u64::from(counts.1) };
+            let own = PartitionLayout { count: counts.0, bytes: all / u64::from(counts.0) };
+            let other = PartitionLayout { count: counts.1, bytes: all / u64::from(counts.1) };
             for number in 0..own.count {
                 let begin = u64::from(number) * own.bytes;
                 let end = begin + own.bytes;

@@ -3,17 +3,17 @@
 use base::{Error, ErrorClass, Result};
 use memory::Buffer;
 
-use super::division::Division;
+use super::division::PartitionLayout;
 
 /// How the sender divides its data, and how its messages are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Introduction {
+pub(super) struct PartitionIntroduction {
     /// Partition `i` comes with the tag `first_tag + i`.
     pub(super) first_tag: i32,
-    pub(super) division: Division,
+    pub(super) division: PartitionLayout,
 }
 
-impl Introduction {
+impl PartitionIntroduction {
     /// First tag, partitions, bytes of each.
     pub(super) const BYTES: usize = 4 + 4 + 8;
 
@@ -31,7 +31,7 @@ impl Introduction {
         buffer.read(4, &mut count);
         buffer.read(8, &mut bytes);
         let division =
-            Division { count: u32::from_le_bytes(count), bytes: u64::from_le_bytes(bytes) };
+            PartitionLayout { count: u32::from_le_bytes(count), bytes: u64::from_le_bytes(bytes) };
         let first_tag = i32::from_le_bytes(tag);
         let last_tag =
             u32::try_from(first_tag).ok().and_then(|tag| tag.checked_add(division.count));
@@ -54,16 +54,17 @@ mod tests {
     #[test]
     fn introductions_are_understood_and_nonsense_is_not() {
         let buffer = Buffer::zeroed(16);
-        let division = Division { count: 7, bytes: 1 << 40 };
-        let said = Introduction { first_tag: 9, division };
+        let division = PartitionLayout { count: 7, bytes: 1 << 40 };
+        let said = PartitionIntroduction { first_tag: 9, division };
         said.write(&buffer);
-        assert_eq!(Introduction::read(&buffer, 16).unwrap(), said);
-        assert!(Introduction::read(&buffer, 12).is_err());
+        assert_eq!(PartitionIntroduction::read(&buffer, 16).unwrap(), said);
+        assert!(PartitionIntroduction::read(&buffer, 12).is_err());
         for (first_tag, count, bytes) in
             [(-1, 1, 1), (i32::MAX, 2, 1), (0, u32::MAX, 1), (0, 4, u64::MAX / 2)]
         {
-            Introduction { first_tag, division: Division { count, bytes } }.write(&buffer);
-            assert!(Introduction::read(&buffer, 16).is_err());
+            PartitionIntroduction { first_tag, division: PartitionLayout { count, bytes } }
+                .write(&buffer);
+            assert!(PartitionIntroduction::read(&buffer, 16).is_err());
         }
     }
 }

@@ -6,14 +6,14 @@ use base::{Error, ErrorClass};
 use engine::{ContextSlot, RequestId};
 use memory::Buffer;
 
-use super::division::Division;
-use super::introduction::Introduction;
+use super::division::PartitionLayout;
+use super::introduction::PartitionIntroduction;
 use super::{PartitionedSpaces, Partitions};
 use crate::collective::EqualBlocks;
-use crate::collective::blocks::Blocks;
-use crate::point_to_point::Source;
+use crate::collective::blocks::BufferBlocks;
+use crate::point_to_point::MessageSource;
 use crate::process::{Process, error_of};
-use crate::status::Status;
+use crate::status::MessageStatus;
 
 /// A receive, and where it stands in its round.
 #[derive(Debug)]
@@ -24,11 +24,11 @@ pub(super) struct Receiving {
     context: ContextSlot,
     buffer: Buffer,
     /// The same data, by elements.
-    elements: Blocks,
+    elements: BufferBlocks,
     element_bytes: usize,
-    own: Division,
+    own: PartitionLayout,
     introduced: RefCell<Introduced>,
-    round: RefCell<Round>,
+    round: RefCell<ReceiveRound>,
 }
 
 /// What is known of the sender.
@@ -37,13 +37,13 @@ enum Introduced {
     /// Nothing: the receive for its introduction, and where that will be.
     Awaited(RequestId, Buffer),
     /// It made itself known.
-    Known(Introduction),
+    Known(PartitionIntroduction),
     /// It said something that makes no sense, or is nobody.
     Unusable(Option<Error>),
 }
 
 #[derive(Debug, Default)]
-struct Round {
+struct ReceiveRound {
     /// The receives for the partitions of the sender; none for those that have come.
     pieces: Vec<Option<RequestId>>,
     /// Whether they are posted.
@@ -66,12 +66,12 @@ impl Receiving {
         partitions: Partitions,
     ) -> Self {
         let Partitions { blocks, count } = partitions;
-        let own = Division { count, bytes: blocks.block_bytes() as u64 };
+        let own = PartitionLayout { count, bytes: blocks.block_bytes() as u64 };
         let EqualBlocks { buffer, datatype, .. } = blocks;
         let introduced = match source {
             None => Introduced::Unusable(None),
             Some(rank) => {
-                let said = Buffer::zeroed(Introduction::BYTES);
+                let said = Buffer::zeroed(PartitionIntroduction::BYTES);
                 let id = process.post_receive(spaces.introductions, rank, tag, said.clone());
                 Introduced::Awaited(id, said)
             }
@@ -80,7 +80,7 @@ impl Receiving {
             source,
             tag,
             context: spaces.data,
-            elements: Blocks::of_elements(buffer.clone(), &datatype, 1),
+            elements: BufferBlocks::of_elements(buffer.clone(), &datatype, 1),
             element_bytes: datatype.size(),
             buffer,
             own,
@@ -96,7 +96,7 @@ impl Receiving {
     pub(super) fn start(&self) {
         let mut round = self.round.borrow_mut();
         let packed = round.packed.take();
-        *round = Round { packed, ..Round::default() };
+        *round = ReceiveRound { packed, ..ReceiveRound::default() };
     }
 
     /// Posts the receives of the round, once the sender has made itself known; whether it has.
@@ -122,13 +122,19 @@ impl Receiving {
         let mut introduced = self.introduced.borrow_mut();
         let Introduced::Awaited(id, said) = &*introduced else { return };
         let Some(outcome) = process.runtime().take(*id) else { return };
-        *introduced = match Introduction::read(said, outcome.bytes) {
+        *introduced = match PartitionIntroduction::read(said, outcome.bytes) {
             Ok(introduction) => Introduced::Known(introduction),
             Err(error) => Introduced::Unusable(Some(error)),
         };
     }
 
-    fn post(&self, process: &Process, round: &mut Round, sender: &Introduction, source: u32) {
+    fn post(
+        &self,
+        process: &Process,
+        round: &mut ReceiveRound,
+        sender: &PartitionIntroduction,
+        source: u32,
+    ) {
         let (own, total) = (self.buffer.len(), sender.division.total());
         if total.is_none_or(|total| total > own as u64) {
             let what = format!(
@@ -151,7 +157,7 @@ impl Receiving {
 
     /// Whether partitions of so many bytes end between elements, or these have no gaps.
     fn elements_are_whole(&self, bytes: usize) -> bool {
-        matches!(self.elements, Blocks::Bytes { .. })
+        matches!(self.elements, BufferBlocks::Bytes { .. })
             || self.element_bytes == 0
             || bytes.is_multiple_of(self.element_bytes)
     }
@@ -164,12 +170,12 @@ impl Receiving {
     }
 
     /// Where the data of a partition of the sender goes.
-    fn place(&self, round: &Round, number: u32, bytes: usize) -> Buffer {
+    fn place(&self, round: &ReceiveRound, number: u32, bytes: usize) -> Buffer {
         let (offset, length) = self.range(number, bytes);
         if length == 0 {
             return Buffer::empty();
         }
-        if let Blocks::Bytes { .. } = self.elements {
+        if let BufferBlocks::Bytes { .. } = self.elements {
             return self.buffer.contiguous_part(offset as isize, length);
         }
         match &round.packed {
@@ -212,9 +218,9 @@ impl Receiving {
     fn settle(
         &self,
         process: &Process,
-        round: &mut Round,
+        round: &mut ReceiveRound,
         number: u32,
-        sender: &Introduction,
+        sender: &PartitionIntroduction,
     ) -> bool {
         let Some(id) = round.pieces[number as usize] else { return true };
         let Some(outcome) = process.runtime().take(id) else { return false };
@@ -244,12 +250,12 @@ impl Receiving {
         }
     }
 
-    pub(super) fn status(&self) -> Status {
+    pub(super) fn status(&self) -> MessageStatus {
         let round = self.round.borrow();
         match self.source {
-            None => Status::OF_NULL,
-            Some(rank) => Status {
-                source: Source::Rank(rank),
+            None => MessageStatus::OF_NULL,
+            Some(rank) => MessageStatus {
+                source: MessageSource::Rank(rank),
                 tag: Some(self.tag),
                 bytes: round.bytes,
                 cancelled: false,

@@ -6,24 +6,24 @@ use base::{Error, ErrorClass, GateId, Result};
 use engine::{ContextSlot, RequestId};
 use memory::Buffer;
 
-use super::division::Division;
-use super::introduction::Introduction;
+use super::division::PartitionLayout;
+use super::introduction::PartitionIntroduction;
 use super::{PartitionedSpaces, Partitions};
-use crate::collective::blocks::Blocks;
+use crate::collective::blocks::BufferBlocks;
 use crate::process::Process;
 
 /// A send, and where it stands in its round.
 #[derive(Debug)]
 pub(super) struct Sending {
     /// None for no process.
-    target: Option<Target>,
-    blocks: Blocks,
+    target: Option<SendTarget>,
+    blocks: BufferBlocks,
     count: u32,
-    round: RefCell<Round>,
+    round: RefCell<SendRound>,
 }
 
 #[derive(Debug)]
-struct Target {
+struct SendTarget {
     gate: GateId,
     rank: u32,
     context: ContextSlot,
@@ -31,7 +31,7 @@ struct Target {
 }
 
 #[derive(Debug, Default)]
-struct Round {
+struct SendRound {
     /// Which partitions are ready.
     ready: Vec<bool>,
     /// How many are not.
@@ -52,13 +52,13 @@ impl Sending {
         let Partitions { blocks, count } = partitions;
         let target = target.map(|(gate, rank)| {
             let first_tag = spaces.reserve_tags(count);
-            let division = Division { count, bytes: blocks.block_bytes() as u64 };
-            let buffer = Buffer::zeroed(Introduction::BYTES);
-            Introduction { first_tag, division }.write(&buffer);
+            let division = PartitionLayout { count, bytes: blocks.block_bytes() as u64 };
+            let buffer = Buffer::zeroed(PartitionIntroduction::BYTES);
+            PartitionIntroduction { first_tag, division }.write(&buffer);
             if let Some(id) = process.post_send(gate, spaces.introductions, rank, tag, buffer) {
                 process.runtime().detach(id);
             }
-            Target { gate, rank, context: spaces.data, first_tag }
+            SendTarget { gate, rank, context: spaces.data, first_tag }
         });
         Self { target, blocks: blocks.into_blocks(), count, round: RefCell::default() }
     }
@@ -85,7 +85,7 @@ impl Sending {
             return Err(Error::new(ErrorClass::Arg, what));
         }
         round.missing -= 1;
-        if let Some(Target { gate, rank, context, first_tag }) = self.target {
+        if let Some(SendTarget { gate, rank, context, first_tag }) = self.target {
             let buffer = self.blocks.part(partition as usize, 1);
             let tag = first_tag + partition as i32;
             round.pending.extend(process.post_send(gate, context, rank, tag, buffer));

@@ -5,38 +5,38 @@ use std::sync::Arc;
 
 use driver::Doorbell;
 use runtime::ProgramState;
-use runtime::door::{self, Guest, Resting};
+use runtime::door::{self, HelperAtDoor, HelperInside};
 pub use runtime::helper::Need;
-use runtime::helper::{self, Core, Found, Inside};
+use runtime::helper::{self, Core, Inside, VisitOutcome};
 use sys::cores::Cores;
 
-use super::{Advance, Process};
+use super::{BackgroundOperation, Process};
 
 /// What the helper has of a process while it is inside.
-pub struct Help<'a> {
+pub struct HelperAccess<'a> {
     process: &'a Process,
-    entry: Entry<'a>,
+    entry: HelperEntry<'a>,
 }
 
 /// How the helper came in.
-enum Entry<'a> {
-    Door(Guest<'a, door::System>),
-    Lock { _held: Locked<'a> },
+enum HelperEntry<'a> {
+    Door(HelperInside<'a, door::System>),
+    Lock { _held: HelperLock<'a> },
 }
 
 /// The helper has the lock as long as this is there.
-struct Locked<'a>(&'a Process);
+struct HelperLock<'a>(&'a Process);
 
-impl Drop for Locked<'_> {
+impl Drop for HelperLock<'_> {
     fn drop(&mut self) {
         self.0.room.lock.give_back();
     }
 }
 
 /// The helper as it sleeps, ready to go on where the program has not been inside meanwhile.
-pub struct Rested<'a> {
+pub struct RestingHelper<'a> {
     process: &'a Process,
-    resting: Resting<'a, door::System>,
+    resting: HelperAtDoor<'a, door::System>,
 }
 
 /// Messages of so many bytes are worth calling the helper for.
@@ -49,17 +49,17 @@ impl Process {
     }
 
     /// The helper goes in through the door, unless the program is inside.
-    pub fn help(&self) -> Option<Help<'_>> {
-        let guest = self.door.try_enter_as_guest(&door::System)?;
-        Some(Help { process: self, entry: Entry::Door(guest) })
+    pub fn help(&self) -> Option<HelperAccess<'_>> {
+        let helper = self.door.try_enter_as_helper(&door::System)?;
+        Some(HelperAccess { process: self, entry: HelperEntry::Door(helper) })
     }
 
     /// The same where calls take the lock.
-    pub fn help_with_lock(&self) -> Option<Help<'_>> {
-        self.room
-            .lock
-            .try_lock()
-            .then(|| Help { process: self, entry: Entry::Lock { _held: Locked(self) } })
+    pub fn help_with_lock(&self) -> Option<HelperAccess<'_>> {
+        self.room.lock.try_lock().then(|| HelperAccess {
+            process: self,
+            entry: HelperEntry::Lock { _held: HelperLock(self) },
+        })
     }
 
     /// The cores of the helper, where those of the process leave a choice: near the rail that it uses
@@ -126,20 +126,22 @@ impl Process {
     }
 }
 
-impl<'a> Help<'a> {
+impl<'a> HelperAccess<'a> {
     /// Sleeps at the door; none if the program waits, or where calls take the lock.
-    pub fn rest(self) -> Option<Rested<'a>> {
+    pub fn rest(self) -> Option<RestingHelper<'a>> {
         let Self { process, entry } = self;
         match entry {
-            Entry::Door(guest) => guest.rest().map(|resting| Rested { process, resting }),
-            Entry::Lock { .. } => None,
+            HelperEntry::Door(helper) => {
+                helper.rest().map(|resting| RestingHelper { process, resting })
+            }
+            HelperEntry::Lock { .. } => None,
         }
     }
 
     /// Makes progress as long as there is something to do and the program does not come.
-    pub fn progress(&self, core: Core, after_ring: bool) -> Found {
+    pub fn progress(&self, core: Core, after_ring: bool) -> VisitOutcome {
         let process = self.process;
-        let Some(bell) = &process.started().doorbell else { return Found::NothingUnderway };
+        let Some(bell) = &process.started().doorbell else { return VisitOutcome::NothingUnderway };
         process.set_helped(true);
         process.set_leaves_portions(core == Core::Shared);
         let found = helper::visit(self, &**bell, core, after_ring);
@@ -149,9 +151,9 @@ impl<'a> Help<'a> {
     }
 }
 
-impl Inside for Help<'_> {
+impl Inside for HelperAccess<'_> {
     fn has_nothing_underway(&self, core: Core) -> bool {
-        let is_needed = |one: &Rc<dyn Advance>| core == Core::Own || one.is_awaited();
+        let is_needed = |one: &Rc<dyn BackgroundOperation>| core == Core::Own || one.is_awaited();
         let (process, runtime) = (self.process, self.process.runtime());
         runtime.requests() == 0
             && !runtime.has_work()
@@ -174,16 +176,16 @@ impl Inside for Help<'_> {
 
     fn is_awaited(&self) -> bool {
         match &self.entry {
-            Entry::Door(guest) => guest.is_awaited(),
-            Entry::Lock { .. } => self.process.room.lock.is_wanted(),
+            HelperEntry::Door(helper) => helper.is_awaited(),
+            HelperEntry::Lock { .. } => self.process.room.lock.is_wanted(),
         }
     }
 }
 
-impl<'a> Rested<'a> {
+impl<'a> RestingHelper<'a> {
     /// Goes in again, unless the program has been inside.
-    pub fn resume(self) -> Option<Help<'a>> {
+    pub fn resume(self) -> Option<HelperAccess<'a>> {
         let Self { process, resting } = self;
-        resting.resume().map(|guest| Help { process, entry: Entry::Door(guest) })
+        resting.resume().map(|helper| HelperAccess { process, entry: HelperEntry::Door(helper) })
     }
 }

@@ -10,7 +10,7 @@ use runtime::{Aim, Job};
 use sys::cores;
 
 use super::waiting::LOOKS;
-use super::{Process, Started, ThreadLevel};
+use super::{InitializedProcess, Process, ThreadLevel};
 use crate::collective::{self, Invocation};
 use crate::communicator::Contexts;
 use crate::group::Group;
@@ -45,9 +45,10 @@ impl Process {
         let (configuration, mut complaints) = self.configured(|read| read.clone());
         let aim = configuration.aim();
         let started = runtime::start(configuration, &self.instruments).map_err(other)?;
-        let runtime::Started { runtime, job, map, doorbell, guidance, complaints: more } = started;
+        let runtime::JoinedRuntime { runtime, job, map, doorbell, guidance, complaints: more } =
+            started;
         complaints.extend(more);
-        let started = Started {
+        let started = InitializedProcess {
             doorbell,
             runtime: RefCell::new(runtime),
             job,
@@ -102,7 +103,7 @@ impl Process {
     pub fn finalize(&self) -> Result<()> {
         let started = self.started();
         self.finalizing.set(true);
-        let mut absence = Absence::default();
+        let mut absence = MissingProcesses::default();
         self.wait_until(&mut |process| process.is_settled() || absence.is_certain(&started.job));
         if self.runtime().records() {
             self.write_record(&mut absence);
@@ -186,7 +187,7 @@ fn gone(error: impl Display) -> Error {
 
 /// What a process at its end knows of others that perhaps will not come.
 #[derive(Default)]
-pub(super) struct Absence {
+pub(super) struct MissingProcesses {
     /// When the launcher is asked next.
     next: Option<Instant>,
     known: bool,
@@ -195,7 +196,7 @@ pub(super) struct Absence {
 /// The launcher is asked this often.
 const ABSENCE_PERIOD: Duration = Duration::from_millis(100);
 
-impl Absence {
+impl MissingProcesses {
     /// Whether some processes of the job were ended while the others go on.
     pub(super) fn is_certain(&mut self, job: &Job) -> bool {
         let now = Instant::now();

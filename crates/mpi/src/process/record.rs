@@ -4,10 +4,10 @@ use std::path::Path;
 
 use memory::Buffer;
 use placement::Matrix;
-use runtime::{Sent, configuration};
+use runtime::{SentTotals, configuration};
 
 use super::Process;
-use super::life::Absence;
+use super::life::MissingProcesses;
 use crate::collective::{self, Collective, Invocation, Root};
 
 /// What a process tells of one peer: its rank, bytes, messages.
@@ -16,7 +16,7 @@ const ENTRY_BYTES: usize = 24;
 impl Process {
     /// Brings what all processes recorded to process 0, which writes it to the file that it was told.
     /// If some processes are not there any more, nothing is written.
-    pub(super) fn write_record(&self, absence: &mut Absence) {
+    pub(super) fn write_record(&self, absence: &mut MissingProcesses) {
         let recorded = self.runtime().recorded();
         let (world, file) = (self.world(), configuration::record());
         let counts = scratch(world.size() as usize * 8);
@@ -28,7 +28,7 @@ impl Process {
         let rows: Vec<Buffer> =
             (0..world.size()).map(|rank| scratch(peers(rank) as usize * ENTRY_BYTES)).collect();
         let own = scratch(recorded.len() * ENTRY_BYTES);
-        for (index, (peer, Sent { bytes, messages })) in recorded.into_iter().enumerate() {
+        for (index, (peer, SentTotals { bytes, messages })) in recorded.into_iter().enumerate() {
             for (place, number) in [u64::from(peer), bytes, messages].into_iter().enumerate() {
                 own.write(index * ENTRY_BYTES + place * 8, &number.to_le_bytes());
             }
@@ -42,7 +42,7 @@ impl Process {
     }
 
     /// Runs an operation to its end, if all processes are there.
-    fn completes(&self, operation: Collective, absence: &mut Absence) -> bool {
+    fn completes(&self, operation: Collective, absence: &mut MissingProcesses) -> bool {
         let request = self.collective_request(operation);
         let job = &self.started().job;
         self.wait_until(&mut |process| process.is_ready(&request) || absence.is_certain(job));

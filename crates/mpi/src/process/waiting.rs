@@ -9,15 +9,15 @@ use driver::Doorbell;
 use engine::{Outcome, RequestId};
 use runtime::Aim;
 use runtime::door::System;
-use runtime::waiting::{self, Crowd, Patience, Room, Stage, Waiter};
+use runtime::waiting::{self, CoreSharing, WaitHistory, WaitStage, Waiter, WaitingThreads};
 
 use super::helping::Need;
-use super::{Advance, Process, ThreadLevel};
+use super::{BackgroundOperation, Process, ThreadLevel};
 
 impl Process {
     /// From now on each round of progress advances an operation, until it says that it needs no
     /// more steps.
-    pub(crate) fn keep_advancing(&self, operation: Rc<dyn Advance>) {
+    pub(crate) fn keep_advancing(&self, operation: Rc<dyn BackgroundOperation>) {
         let need = if operation.is_awaited() { Need::OfOthers } else { Need::OfProgram };
         self.underway.borrow_mut().push(operation);
         self.call_helper(need);
@@ -148,18 +148,18 @@ impl Process {
     /// Makes progress until `done`, which others bring about without ringing the doorbell: so the
     /// process looks again after a short sleep at most.
     pub fn poll_until(&self, done: &mut dyn FnMut(&Process) -> bool) {
-        let mut patience = Waiter::patience(self);
+        let mut wait_history = Waiter::wait_history(self);
         while !done(self) {
             if self.progress() {
-                patience.renew();
+                wait_history.renew();
                 continue;
             }
             self.room.lock.share(|| {
-                let stage = patience.pass(&System);
-                if stage == Stage::Sleep {
+                let stage = wait_history.pass(&System);
+                if stage == WaitStage::Sleep {
                     thread::sleep(POLL_SLEEP);
                 }
-                stage != Stage::Sleep
+                stage != WaitStage::Sleep
             });
         }
     }
@@ -192,10 +192,10 @@ impl Process {
 }
 
 impl Waiter for Process {
-    type Kernel = System;
+    type VirtualKernel = System;
 
     #[inline(always)]
-    fn room(&self) -> &Room {
+    fn room(&self) -> &WaitingThreads {
         &self.room
     }
 
@@ -205,16 +205,16 @@ impl Waiter for Process {
     }
 
     #[inline]
-    fn patience(&self) -> Patience {
+    fn wait_history(&self) -> WaitHistory {
         let started = self.started();
-        let patience = Patience::new(
+        let wait_history = WaitHistory::new(
             match (started.map.is_crowded_here(), self.room.lock.present() > started.cores_each) {
-                (true, _) => Crowd::Processes,
-                (false, true) => Crowd::Threads,
-                (false, false) => Crowd::Nobody,
+                (true, _) => CoreSharing::Processes,
+                (false, true) => CoreSharing::Threads,
+                (false, false) => CoreSharing::Exclusive,
             },
         );
-        if started.aim == Aim::Compute { patience.sparing() } else { patience }
+        if started.aim == Aim::Compute { wait_history.sparing() } else { wait_history }
     }
 
     #[inline]
@@ -255,7 +255,7 @@ const LAUNCHER_TIME_MAX: Duration = Duration::from_secs(1);
 /// The longest time between two looks at what nobody rings for.
 const POLL_SLEEP: Duration = Duration::from_micros(100);
 
-/// Looks of a wait before it takes to patience, where there is a core for each process.
+/// Looks of a wait before it takes to wait_history, where there is a core for each process.
 pub(super) const LOOKS: u32 = 1000;
 
 /// How often a wait looks at shared memory before it lets messages make progress: about as long as

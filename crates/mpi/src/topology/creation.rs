@@ -5,7 +5,7 @@ use std::rc::Rc;
 use base::{Error, ErrorClass, Result};
 use memory::Buffer;
 
-use super::{Cartesian, DistributedGraph, Graph, Topology, WeightedEdge};
+use super::{Cartesian, CommunicatorTopology, DistributedGraph, GraphTopology, WeightedEdge};
 use crate::Process;
 use crate::collective::{self, Invocation, alltoallv};
 use crate::communicator::Communicator;
@@ -24,7 +24,7 @@ impl Process {
         reorder: bool,
     ) -> Result<Option<Rc<Communicator>>> {
         let count = grid.process_count();
-        self.create_of_first(communicator, count, Topology::Cartesian(grid), reorder)
+        self.create_of_first(communicator, count, CommunicatorTopology::Cartesian(grid), reorder)
     }
 
     /// `MPI_Cart_sub` (section 8.5.7): the part of the grid around this process in the dimensions
@@ -41,7 +41,7 @@ impl Process {
         let ranks: Vec<i32> = members.iter().map(|rank| *rank as i32).collect();
         let group = communicator.group().incl(&ranks)?;
         let created = self.create_communicator(communicator, &group)?;
-        Ok(created.inspect(|created| created.set_topology(Topology::Cartesian(part))))
+        Ok(created.inspect(|created| created.set_topology(CommunicatorTopology::Cartesian(part))))
     }
 
     /// `MPI_Graph_create` (section 8.5.3): the graph for the first processes, as many as it has, in the
@@ -52,11 +52,11 @@ impl Process {
     pub fn create_graph(
         &self,
         communicator: &Rc<Communicator>,
-        graph: Graph,
+        graph: GraphTopology,
         reorder: bool,
     ) -> Result<Option<Rc<Communicator>>> {
         let count = graph.process_count();
-        self.create_of_first(communicator, count, Topology::Graph(graph), reorder)
+        self.create_of_first(communicator, count, CommunicatorTopology::Graph(graph), reorder)
     }
 
     /// `MPI_Dist_graph_create_adjacent` (section 8.5.4): each process gives its own neighbours. If
@@ -75,7 +75,7 @@ impl Process {
             true => self.reordered_distributed(communicator, graph)?,
             false => ((0..communicator.size()).collect(), graph),
         };
-        self.create_in_order(communicator, &order, Topology::Distributed(graph))
+        self.create_in_order(communicator, &order, CommunicatorTopology::Distributed(graph))
     }
 
     /// `MPI_Dist_graph_create` (section 8.5.4): each process gives any edges of the graph, and
@@ -104,7 +104,7 @@ impl Process {
     /// `Comm` for an intercommunicator; `ProcAborted` if another process has ended.
     pub fn refuse_distributed_graph_of_edges(&self, communicator: &Rc<Communicator>) -> Result<()> {
         refuse_intercommunicator(communicator)?;
-        let told = vec![Notice::UNUSABLE; communicator.size() as usize];
+        let told = vec![EdgeAnnouncement::UNUSABLE; communicator.size() as usize];
         self.exchange_notices(communicator, &told).map(|_| ())
     }
 
@@ -112,7 +112,7 @@ impl Process {
         &self,
         communicator: &Rc<Communicator>,
         count: u32,
-        topology: Topology,
+        topology: CommunicatorTopology,
         reorder: bool,
     ) -> Result<Option<Rc<Communicator>>> {
         refuse_intercommunicator(communicator)?;
@@ -128,7 +128,7 @@ impl Process {
         &self,
         communicator: &Rc<Communicator>,
         order: &[u32],
-        topology: Topology,
+        topology: CommunicatorTopology,
     ) -> Result<Option<Rc<Communicator>>> {
         let ranks: Vec<i32> = order.iter().map(|rank| *rank as i32).collect();
         let group = communicator.group().incl(&ranks)?;
@@ -151,8 +151,8 @@ impl Process {
             leaving[edge.source as usize].push(*edge);
             reaching[edge.destination as usize].push(*edge);
         }
-        let told: Vec<Notice> = (leaving.iter().zip(&reaching))
-            .map(|(leaving, reaching)| Notice {
+        let told: Vec<EdgeAnnouncement> = (leaving.iter().zip(&reaching))
+            .map(|(leaving, reaching)| EdgeAnnouncement {
                 leaving: leaving.len() as u32,
                 reaching: reaching.len() as u32,
                 weighted,
@@ -182,21 +182,25 @@ impl Process {
     fn exchange_notices(
         &self,
         communicator: &Rc<Communicator>,
-        told: &[Notice],
-    ) -> Result<Vec<Notice>> {
-        let sent = scratch(told.len() * Notice::BYTES);
-        let received = scratch(told.len() * Notice::BYTES);
+        told: &[EdgeAnnouncement],
+    ) -> Result<Vec<EdgeAnnouncement>> {
+        let sent = scratch(told.len() * EdgeAnnouncement::BYTES);
+        let received = scratch(told.len() * EdgeAnnouncement::BYTES);
         for (index, notice) in told.iter().enumerate() {
-            sent.write(index * Notice::BYTES, &notice.to_bytes());
+            sent.write(index * EdgeAnnouncement::BYTES, &notice.to_bytes());
         }
         let invocation = Invocation::blocking(communicator);
-        let exchange =
-            collective::alltoall_packed(&invocation, sent, received.clone(), Notice::BYTES);
+        let exchange = collective::alltoall_packed(
+            &invocation,
+            sent,
+            received.clone(),
+            EdgeAnnouncement::BYTES,
+        );
         self.complete(exchange?)?;
         let notice = |index: usize| {
-            let mut bytes = [0; Notice::BYTES];
-            received.read(index * Notice::BYTES, &mut bytes);
-            Notice::from_bytes(bytes)
+            let mut bytes = [0; EdgeAnnouncement::BYTES];
+            received.read(index * EdgeAnnouncement::BYTES, &mut bytes);
+            EdgeAnnouncement::from_bytes(bytes)
         };
         Ok((0..told.len()).map(notice).collect())
     }
@@ -204,7 +208,7 @@ impl Process {
 
 /// What one process tells another before it tells it edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Notice {
+struct EdgeAnnouncement {
     /// How many edges follow that leave the other process.
     leaving: u32,
     /// How many follow after them that reach it.
@@ -214,7 +218,7 @@ struct Notice {
     usable: bool,
 }
 
-impl Notice {
+impl EdgeAnnouncement {
     const UNUSABLE: Self = Self { leaving: 0, reaching: 0, weighted: false, usable: false };
 
     /// The two counts, the two flags, padding.
@@ -278,7 +282,7 @@ pub(super) fn scratch(bytes: usize) -> Buffer {
     Buffer::zeroed(bytes)
 }
 
-fn check_notices(heard: &[Notice], weighted: bool) -> Result<()> {
+fn check_notices(heard: &[EdgeAnnouncement], weighted: bool) -> Result<()> {
     for (rank, notice) in heard.iter().enumerate() {
         if !notice.usable {
             let what = format!(

@@ -49,7 +49,7 @@ fn balanced_factors(number: u32, count: usize) -> Vec<u32> {
     }
     // Not more factors than primes can differ from 1.
     let count = count.min(primes.len());
-    let mut search = Search { divisors: divisors(&primes), known: HashMap::new() };
+    let mut search = DivisorSearch { divisors: divisors(&primes), known: HashMap::new() };
     let mut rest = number;
     let mut factors = Vec::with_capacity(count);
     for left in (1..=count).rev() {
@@ -62,13 +62,13 @@ fn balanced_factors(number: u32, count: usize) -> Vec<u32> {
 }
 
 /// What is known of the divisors of one number.
-struct Search {
+struct DivisorSearch {
     /// All of them, increasing.
     divisors: Vec<u32>,
     known: HashMap<(u32, usize), u32>,
 }
 
-impl Search {
+impl DivisorSearch {
     /// How small the largest of `count` factors of `number`, one of the divisors, can be.
     ///
     /// The factors after the largest one are chosen by the same rule, so the question is only

@@ -7,14 +7,14 @@ use collectives::neighborhood::Neighborhood;
 
 /// A graph of processes, in which each has a list of neighbours.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Graph {
+pub struct GraphTopology {
     /// How many neighbours the processes up to this one have together, by rank.
     index: Box<[i32]>,
     /// The neighbours of rank 0, then those of rank 1, and so on.
     edges: Box<[u32]>,
 }
 
-impl Graph {
+impl GraphTopology {
     /// How many edges a graph with this index has: the length of the list that goes with it.
     ///
     /// # Errors
@@ -71,7 +71,7 @@ impl Graph {
         self.index.len() as u32
     }
 
-    /// Where the neighbours of each node end in [`Graph::edges`].
+    /// Where the neighbours of each node end in [`GraphTopology::edges`].
     pub fn index(&self) -> &[i32] {
         &self.index
     }

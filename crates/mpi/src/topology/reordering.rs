@@ -12,7 +12,7 @@ use memory::Buffer;
 use placement::{Affinity, Branch, Placement, Tree, cost, place};
 
 use super::creation::scratch;
-use super::{DistributedGraph, Neighbors, Topology};
+use super::{CommunicatorTopology, DistributedGraph, Neighbors};
 use crate::Process;
 use crate::collective::{self, Invocation, allgatherv};
 use crate::communicator::Communicator;
@@ -20,14 +20,22 @@ use crate::communicator::Communicator;
 impl Process {
     /// By rank in a topology for the first processes of a communicator: the rank there. They change
     /// their ranks only if neighbours come nearer to each other by that.
-    pub(super) fn reordered(&self, communicator: &Communicator, topology: &Topology) -> Vec<u32> {
+    pub(super) fn reordered(
+        &self,
+        communicator: &Communicator,
+        topology: &CommunicatorTopology,
+    ) -> Vec<u32> {
         let all = self.whereabouts(communicator.group());
         order(&all[..topology.process_count().unwrap_or_default() as usize], topology.edges())
     }
 
     /// `MPI_Cart_map` and `MPI_Graph_map` (section 8.5.8): the rank that this process gets in a
     /// reordered topology; none if it gets none.
-    pub fn mapped_rank(&self, communicator: &Communicator, topology: &Topology) -> Option<u32> {
+    pub fn mapped_rank(
+        &self,
+        communicator: &Communicator,
+        topology: &CommunicatorTopology,
+    ) -> Option<u32> {
         let order = self.reordered(communicator, topology);
         (0..).zip(order).find(|(_, old)| *old == communicator.rank()).map(|(new, _)| new)
     }
@@ -93,7 +101,7 @@ impl Process {
 /// Where a process runs: the numbers of the parts that it is in, from the outermost on. Those before `machine`
 /// are switches, the others parts of the machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Whereabouts {
+pub(crate) struct ProcessLocation {
     pub(crate) path: Vec<u32>,
     pub(crate) machine: usize,
 }
@@ -103,14 +111,14 @@ const CROSSINGS: (u64, u64) = (2, 20);
 
 /// The places of some processes as a tree whose leaves are those that no more is known of.
 #[derive(Default)]
-struct Places {
+struct LocationTree {
     /// By leaf: the ranks there.
     members: Vec<Vec<u32>>,
 }
 
-impl Places {
+impl LocationTree {
     /// The branch of `ranks`, which are in the same parts down to `depth`; and its height.
-    fn branch(&mut self, all: &[Whereabouts], ranks: &[u32], depth: usize) -> (Branch, u64) {
+    fn branch(&mut self, all: &[ProcessLocation], ranks: &[u32], depth: usize) -> (Branch, u64) {
         let at = |rank: u32| all[rank as usize].path.get(depth);
         if at(ranks[0]).is_none() {
             self.members.push(ranks.to_vec());
@@ -144,12 +152,12 @@ impl Places {
 
 /// The order of processes that run there, so that as little weight as possible goes as far as possible:
 /// by new rank the old one. As they are, if no other order is better.
-fn order(all: &[Whereabouts], edges: impl IntoIterator<Item = (u32, u32, u64)>) -> Vec<u32> {
+fn order(all: &[ProcessLocation], edges: impl IntoIterator<Item = (u32, u32, u64)>) -> Vec<u32> {
     let as_they_are: Vec<u32> = (0..all.len() as u32).collect();
     if all.iter().all(|one| *one == all[0]) {
         return as_they_are;
     }
-    let mut places = Places::default();
+    let mut places = LocationTree::default();
     let (root, _) = places.branch(all, &as_they_are, 0);
     let mut old = vec![0; all.len()];
     for (leaf, ranks) in (0..).zip(&places.members) {
@@ -166,13 +174,13 @@ fn order(all: &[Whereabouts], edges: impl IntoIterator<Item = (u32, u32, u64)>) 
     taken.collect::<Option<Vec<u32>>>().unwrap_or(as_they_are)
 }
 
-impl Topology {
+impl CommunicatorTopology {
     /// How many processes it has; none if this process knows only its neighbours.
     fn process_count(&self) -> Option<u32> {
         match self {
-            Topology::Cartesian(grid) => Some(grid.process_count()),
-            Topology::Graph(graph) => Some(graph.process_count()),
-            Topology::Distributed(_) => None,
+            CommunicatorTopology::Cartesian(grid) => Some(grid.process_count()),
+            CommunicatorTopology::Graph(graph) => Some(graph.process_count()),
+            CommunicatorTopology::Distributed(_) => None,
         }
     }
 
@@ -223,16 +231,16 @@ mod tests {
 
     fn ring(count: u32) -> Vec<(u32, u32, u64)> {
         let grid = Cartesian::new([(count as i32, true)].into_iter(), count).unwrap();
-        Topology::Cartesian(grid).edges()
+        CommunicatorTopology::Cartesian(grid).edges()
     }
 
     /// Processes with these paths, whose machine is told by the number at `machine`.
-    fn at<const N: usize>(machine: usize, paths: &[[u32; N]]) -> Vec<Whereabouts> {
-        paths.iter().map(|path| Whereabouts { path: path.to_vec(), machine }).collect()
+    fn at<const N: usize>(machine: usize, paths: &[[u32; N]]) -> Vec<ProcessLocation> {
+        paths.iter().map(|path| ProcessLocation { path: path.to_vec(), machine }).collect()
     }
 
     /// How many edges of a ring in this order lie between parts of this depth.
-    fn crossings(all: &[Whereabouts], order: &[u32], depth: usize) -> usize {
+    fn crossings(all: &[ProcessLocation], order: &[u32], depth: usize) -> usize {
         let part = |place: usize| &all[order[place % order.len()] as usize].path[..=depth];
         (0..order.len()).filter(|&place| part(place) != part(place + 1)).count()
     }

@@ -7,27 +7,27 @@ use base::{Error, ErrorClass, Result};
 use collectives::neighborhood::Neighborhood;
 use collectives::{Schedule, neighbor_allgather, neighbor_alltoall};
 
-use super::{Cartesian, DistributedGraph, Graph, Topology};
+use super::{Cartesian, CommunicatorTopology, DistributedGraph, GraphTopology};
 use crate::communicator::Communicator;
 
 /// A topology, and the place of this process in it.
 #[derive(Debug)]
-pub(crate) struct Surroundings {
-    topology: Topology,
+pub(crate) struct LocalTopology {
+    topology: CommunicatorTopology,
     rank: u32,
     neighborhood: Neighborhood,
     allgather: OnceCell<Rc<Schedule>>,
     alltoall: OnceCell<Rc<Schedule>>,
 }
 
-impl Surroundings {
+impl LocalTopology {
     /// Those of the process with this rank.
-    pub(crate) fn new(topology: Topology, rank: u32) -> Self {
+    pub(crate) fn new(topology: CommunicatorTopology, rank: u32) -> Self {
         let neighborhood = topology.neighborhood(rank);
         Self { topology, rank, neighborhood, allgather: OnceCell::new(), alltoall: OnceCell::new() }
     }
 
-    pub(crate) fn topology(&self) -> &Topology {
+    pub(crate) fn topology(&self) -> &CommunicatorTopology {
         &self.topology
     }
 
@@ -52,7 +52,7 @@ impl Communicator {
     /// # Errors
     /// `Topology` if the communicator has no topology.
     pub fn neighborhood(&self) -> Result<&Neighborhood> {
-        self.required_surroundings().map(Surroundings::neighborhood)
+        self.required_surroundings().map(LocalTopology::neighborhood)
     }
 
     /// The grid that the communicator is.
@@ -61,7 +61,7 @@ impl Communicator {
     /// `Topology` if it is none; so for the other two.
     pub fn cartesian(&self) -> Result<&Cartesian> {
         match self.topology() {
-            Some(Topology::Cartesian(grid)) => Ok(grid),
+            Some(CommunicatorTopology::Cartesian(grid)) => Ok(grid),
             other => Err(another_topology(other, "is no Cartesian grid (MPI_Cart_create)")),
         }
     }
@@ -70,9 +70,9 @@ impl Communicator {
     ///
     /// # Errors
     /// As for [`Communicator::cartesian`].
-    pub fn graph(&self) -> Result<&Graph> {
+    pub fn graph(&self) -> Result<&GraphTopology> {
         match self.topology() {
-            Some(Topology::Graph(graph)) => Ok(graph),
+            Some(CommunicatorTopology::Graph(graph)) => Ok(graph),
             other => Err(another_topology(other, "is no graph (MPI_Graph_create)")),
         }
     }
@@ -83,25 +83,25 @@ impl Communicator {
     /// As for [`Communicator::cartesian`].
     pub fn distributed_graph(&self) -> Result<&DistributedGraph> {
         match self.topology() {
-            Some(Topology::Distributed(graph)) => Ok(graph),
+            Some(CommunicatorTopology::Distributed(graph)) => Ok(graph),
             other => {
                 Err(another_topology(other, "is no distributed graph (MPI_Dist_graph_create)"))
             }
         }
     }
 
-    pub(crate) fn required_surroundings(&self) -> Result<&Surroundings> {
+    pub(crate) fn required_surroundings(&self) -> Result<&LocalTopology> {
         self.surroundings().ok_or_else(|| another_topology(None, "has no neighbours"))
     }
 }
 
 #[cold]
-fn another_topology(found: Option<&Topology>, wanted: &str) -> Error {
+fn another_topology(found: Option<&CommunicatorTopology>, wanted: &str) -> Error {
     let is = match found {
         None => "it has no topology",
-        Some(Topology::Cartesian(_)) => "it is a Cartesian grid",
-        Some(Topology::Graph(_)) => "it is a graph",
-        Some(Topology::Distributed(_)) => "it is a distributed graph",
+        Some(CommunicatorTopology::Cartesian(_)) => "it is a Cartesian grid",
+        Some(CommunicatorTopology::Graph(_)) => "it is a graph",
+        Some(CommunicatorTopology::Distributed(_)) => "it is a distributed graph",
     };
     Error::new(ErrorClass::Topology, format!("the communicator {wanted}: {is}"))
 }

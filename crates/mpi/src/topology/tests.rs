@@ -71,14 +71,14 @@ fn wrong_grids_and_questions_are_refused() {
 
 #[test]
 fn graphs_know_their_neighbours() {
-    let graph = Graph::new(vec![2, 3, 4, 6], vec![1, 3, 0, 3, 0, 2], 5).unwrap();
+    let graph = GraphTopology::new(vec![2, 3, 4, 6], vec![1, 3, 0, 3, 0, 2], 5).unwrap();
     assert_eq!(graph.process_count(), 4);
     assert_eq!(graph.neighbors(0).unwrap(), [1, 3]);
     assert_eq!(graph.neighbors(3).unwrap(), [0, 2]);
     assert_eq!(graph.neighbors(4).unwrap_err().class, ErrorClass::Rank);
-    assert_eq!(Graph::new(vec![], vec![], 5).unwrap().process_count(), 0);
+    assert_eq!(GraphTopology::new(vec![], vec![], 5).unwrap().process_count(), 0);
     let class = |index: &[i32], edges: &[i32]| {
-        Graph::new(index.to_vec(), edges.to_vec(), 2).unwrap_err().class
+        GraphTopology::new(index.to_vec(), edges.to_vec(), 2).unwrap_err().class
     };
     assert_eq!(class(&[0, 0, 0], &[]), ErrorClass::Topology);
     assert_eq!(class(&[1, 0], &[1]), ErrorClass::Arg);

@@ -1,14 +1,14 @@
 //! The matrices of the programs in `examples/`, as the library's own schedules make them between
 //! machines.
 
-use collectives::{Input, Layout, Member, Operands, Schedule, Situation, Transfer};
+use collectives::{InputPlace, Member, Operands, ProcessLayout, Schedule, Situation, Transfer};
 use placement::{Matrix, patterns};
 
 /// `asp.c`: broadcasts of rows of 2048 distances, from each process in turn, or from 256 of them.
 pub fn asp(ranks: u32) -> Matrix {
     let mut matrix = Matrix::new(ranks);
     let roots = ranks.min(256);
-    let situation = Situation { layout: Layout::apart(ranks), ..Situation::plain(ranks) };
+    let situation = Situation { layout: ProcessLayout::apart(ranks), ..Situation::plain(ranks) };
     for root in (0..roots).map(|number| number * (ranks / roots)) {
         add(&mut matrix, &situation, |member| collectives::bcast(member, root, 2048 * 4), 1);
     }
@@ -20,12 +20,12 @@ pub fn asp(ranks: u32) -> Matrix {
 pub fn poisson3d(extents: &[u32]) -> Matrix {
     let mut matrix = patterns::stencil(extents, false, 32 * 32 * 8);
     let ranks = matrix.ranks();
-    let situation = Situation { layout: Layout::apart(ranks), ..Situation::plain(ranks) };
+    let situation = Situation { layout: ProcessLayout::apart(ranks), ..Situation::plain(ranks) };
     let one = Operands { count: 1, element_bytes: 8, commutative: true };
     add(
         &mut matrix,
         &situation,
-        |member| collectives::allreduce(member, one, Input::SendBuffer),
+        |member| collectives::allreduce(member, one, InputPlace::SendBuffer),
         8,
     );
     matrix

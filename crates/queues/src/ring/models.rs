@@ -39,15 +39,15 @@ trait Push {
     fn idle(&mut self) {}
 }
 
-impl Push for Producer {
+impl Push for RingProducer {
     fn push(&mut self, length: usize, fill: impl FnOnce(&mut [u8])) -> bool {
-        Producer::push(self, length, fill)
+        RingProducer::push(self, length, fill)
     }
 }
 
-impl Push for lane::Producer {
+impl Push for lane::LaneProducer {
     fn push(&mut self, length: usize, fill: impl FnOnce(&mut [u8])) -> bool {
-        lane::Producer::push(self, length, fill)
+        lane::LaneProducer::push(self, length, fill)
     }
 
     fn idle(&mut self) {
@@ -55,14 +55,14 @@ impl Push for lane::Producer {
     }
 }
 
-fn ring(shared: &Shared, sender: u32) -> Producer {
+fn ring(shared: &Shared, sender: u32) -> RingProducer {
     // SAFETY: the memory outlives the ends.
-    unsafe { Producer::new(shared.memory(), LINES, sender) }
+    unsafe { RingProducer::new(shared.memory(), LINES, sender) }
 }
 
-fn lane(shared: &Shared) -> lane::Producer {
+fn lane(shared: &Shared) -> lane::LaneProducer {
     // SAFETY: the memory outlives the ends.
-    unsafe { lane::Producer::new(shared.memory(), LINES, 0) }
+    unsafe { lane::LaneProducer::new(shared.memory(), LINES, 0) }
 }
 
 fn consumer(shared: &Shared) -> Consumer {

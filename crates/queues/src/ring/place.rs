@@ -15,7 +15,7 @@ pub(crate) struct Place {
 
 impl Place {
     /// # Safety
-    /// As for [`super::Producer::new`].
+    /// As for [`super::RingProducer::new`].
     pub(crate) unsafe fn new(memory: NonNull<u8>, lines: usize) -> Self {
         check_lines(lines);
         assert!(memory.as_ptr().cast::<Control>().is_aligned());

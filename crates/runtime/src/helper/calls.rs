@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use super::Core;
-use crate::waiting::Kernel;
+use crate::waiting::WaitingSystem;
 
 /// What the program and its helper share besides the door.
 #[derive(Debug)]
-pub struct Calls {
+pub struct HelperCalls {
     /// How the helper rests, and what it sleeps on while it pauses: whether, and how, a call wakes it.
     rest: AtomicU32,
     /// So many calls are ignored, unless the program stays away after one.
@@ -35,7 +35,7 @@ pub enum Need {
 pub enum Reaction {
     /// Nothing: the helper looks by itself.
     Nothing,
-    /// [`Calls::wake`].
+    /// [`HelperCalls::wake`].
     Wake,
     /// It leaves itself a note at the door, to see whether it is away for long.
     LeaveNote,
@@ -48,13 +48,13 @@ const PAUSING: u32 = 1;
 /// The helper sleeps until something arrives, or a call: the program may have come and gone meanwhile.
 const LISTENING: u32 = 2;
 
-impl Default for Calls {
+impl Default for HelperCalls {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Calls {
+impl HelperCalls {
     /// Before there is a helper.
     pub const fn new() -> Self {
         Self {
@@ -77,7 +77,7 @@ impl Calls {
     }
 
     /// The helper shall end; `ring` rings the bell that it may listen to.
-    pub fn end(&self, kernel: &impl Kernel, ring: impl FnOnce()) {
+    pub fn end(&self, kernel: &impl WaitingSystem, ring: impl FnOnce()) {
         self.ends.store(true, Ordering::SeqCst);
         self.wake(kernel, ring);
     }
@@ -107,7 +107,7 @@ impl Calls {
     }
 
     /// Wakes the helper; `ring` rings the bell that it may listen to.
-    pub fn wake(&self, kernel: &impl Kernel, ring: impl FnOnce()) {
+    pub fn wake(&self, kernel: &impl WaitingSystem, ring: impl FnOnce()) {
         match self.rest.swap(ATTENTIVE, Ordering::SeqCst) {
             PAUSING => kernel.wake_one(&self.rest),
             LISTENING => ring(),
@@ -120,7 +120,7 @@ impl Calls {
     }
 
     /// Sleeps for so long at most; whether the program called.
-    pub(super) fn pause(&self, kernel: &impl Kernel, longest: Duration) -> bool {
+    pub(super) fn pause(&self, kernel: &impl WaitingSystem, longest: Duration) -> bool {
         self.rest(PAUSING, || kernel.sleep_at_most(&self.rest, PAUSING, longest))
     }
 

@@ -11,37 +11,39 @@ const STAYED: u32 = 10;
 const CAME: u32 = 11;
 const CAME_AND_WENT: u32 = 12;
 
-fn helper(core: Core, stage: Stage) -> Helper {
+fn helper(core: Core, stage: HelperStage) -> Helper {
     let (mut helper, _) = Helper::new(core);
     helper.stage = stage;
     helper
 }
 
-fn stages() -> [(&'static str, Stage); 6] {
+fn stages() -> [(&'static str, HelperStage); 6] {
     let before = STAYED;
     [
-        ("Pausing", Stage::Pausing),
-        ("Looking", Stage::Looking { steps: STAYED, before, was_called: false }),
-        ("Looking, called", Stage::Looking { steps: STAYED, before, was_called: true }),
-        ("Visiting", Stage::Visiting { before, after_ring: true }),
-        ("Listening", Stage::Listening { before }),
-        ("Gathering", Stage::Gathering { before }),
+        ("Pausing", HelperStage::Pausing),
+        ("Looking", HelperStage::Looking { steps: STAYED, before, was_called: false }),
+        ("Looking, called", HelperStage::Looking { steps: STAYED, before, was_called: true }),
+        ("Visiting", HelperStage::Visiting { before, after_ring: true }),
+        ("Listening", HelperStage::Listening { before }),
+        ("Gathering", HelperStage::Gathering { before }),
     ]
 }
 
-fn events(stage: Stage) -> Vec<(&'static str, Event)> {
+fn events(stage: HelperStage) -> Vec<(&'static str, HelperEvent)> {
     match stage {
-        Stage::Visiting { .. } => vec![
-            ("shut", Event::Visited(Found::Shut)),
-            ("nothing underway", Event::Visited(Found::NothingUnderway)),
-            ("waits for others", Event::Visited(Found::WaitsForOthers(7))),
-            ("nothing to answer", Event::Visited(Found::NothingToAnswer)),
-            ("unfinished", Event::Visited(Found::Unfinished)),
+        HelperStage::Visiting { .. } => vec![
+            ("shut", HelperEvent::Visited(VisitOutcome::Shut)),
+            ("nothing underway", HelperEvent::Visited(VisitOutcome::NothingUnderway)),
+            ("waits for others", HelperEvent::Visited(VisitOutcome::WaitsForOthers(7))),
+            ("nothing to answer", HelperEvent::Visited(VisitOutcome::NothingToAnswer)),
+            ("unfinished", HelperEvent::Visited(VisitOutcome::Unfinished)),
         ],
-        Stage::Pausing | Stage::Listening { .. } => {
-            vec![("over", Event::Over), ("called", Event::Called)]
+        HelperStage::Pausing | HelperStage::Listening { .. } => {
+            vec![("over", HelperEvent::Over), ("called", HelperEvent::Called)]
         }
-        Stage::Looking { .. } | Stage::Gathering { .. } => vec![("over", Event::Over)],
+        HelperStage::Looking { .. } | HelperStage::Gathering { .. } => {
+            vec![("over", HelperEvent::Over)]
+        }
     }
 }
 
@@ -81,7 +83,7 @@ fn pauses(core: Core, steps: impl Iterator<Item = u32>) -> Vec<u128> {
     for steps in steps {
         let Next::Pause(pause) = next else { panic!("{next:?}, though the program is inside") };
         all.push(pause.as_micros());
-        next = helper.next(Event::Over, steps);
+        next = helper.next(HelperEvent::Over, steps);
     }
     all
 }
@@ -98,11 +100,11 @@ fn pauses_grow_longer_in_one_call_and_on_a_shared_core() {
 #[test]
 fn after_work_it_looks_soon_and_ever_more_seldom() {
     let (mut helper, _) = Helper::new(Core::Own);
-    assert_eq!(helper.next(Event::Over, 2), Next::Wait(LOOK));
-    assert_eq!(helper.next(Event::Over, 2), Next::Visit { after_ring: false });
-    let waits = Event::Visited(Found::WaitsForOthers(1));
+    assert_eq!(helper.next(HelperEvent::Over, 2), Next::Wait(LOOK));
+    assert_eq!(helper.next(HelperEvent::Over, 2), Next::Visit { after_ring: false });
+    let waits = HelperEvent::Visited(VisitOutcome::WaitsForOthers(1));
     assert_eq!(helper.next(waits, 2), Next::Listen(1));
-    let mut next = helper.next(Event::Over, 3);
+    let mut next = helper.next(HelperEvent::Over, 3);
     let mut steps = 3;
     let mut pauses = Vec::new();
     while let Next::Pause(pause) = next
@@ -110,7 +112,7 @@ fn after_work_it_looks_soon_and_ever_more_seldom() {
     {
         pauses.push(pause.as_micros());
         steps += 2;
-        next = helper.next(Event::Over, steps);
+        next = helper.next(HelperEvent::Over, steps);
     }
     assert_eq!(pauses, [200, 400, 800, 1600, 3200, 6400, 10_000, 10_000]);
 }
@@ -121,31 +123,40 @@ fn calls_in_vain_are_ignored_until_one_was_not() {
     let mut steps = 1;
     for ignored in [1, 3, 7, 15, 31, 63, 63] {
         // The program called, and is still in that call, which waits.
-        assert_eq!(helper.next(Event::Called, steps), Next::Wait(LOOK));
-        assert!(matches!(helper.next(Event::Over, steps), Next::Pause(_)));
+        assert_eq!(helper.next(HelperEvent::Called, steps), Next::Wait(LOOK));
+        assert!(matches!(helper.next(HelperEvent::Over, steps), Next::Pause(_)));
         assert_eq!(helper.take_ignored(), Some(ignored));
         steps += 2;
     }
     // It leaves the call, and stays away.
-    assert_eq!(helper.next(Event::Called, steps), Next::Wait(LOOK));
-    assert_eq!(helper.next(Event::Over, steps + 1), Next::Visit { after_ring: false });
-    assert_eq!(helper.next(Event::Visited(Found::WaitsForOthers(1)), steps + 1), Next::Listen(1));
+    assert_eq!(helper.next(HelperEvent::Called, steps), Next::Wait(LOOK));
+    assert_eq!(helper.next(HelperEvent::Over, steps + 1), Next::Visit { after_ring: false });
+    assert_eq!(
+        helper.next(HelperEvent::Visited(VisitOutcome::WaitsForOthers(1)), steps + 1),
+        Next::Listen(1)
+    );
     assert_eq!(helper.take_ignored(), Some(0));
 }
 
 #[test]
 fn a_call_while_it_listens_is_looked_into_when_the_program_has_come() {
     let (mut helper, _) = Helper::new(Core::Own);
-    assert_eq!(helper.next(Event::Called, 2), Next::Visit { after_ring: false });
-    assert_eq!(helper.next(Event::Visited(Found::WaitsForOthers(1)), 2), Next::Listen(1));
-    assert_eq!(helper.next(Event::Called, 4), Next::Visit { after_ring: false });
-    assert_eq!(helper.next(Event::Visited(Found::WaitsForOthers(2)), 4), Next::Listen(2));
-    assert!(matches!(helper.next(Event::Over, 6), Next::Pause(_)), "it came without a call");
+    assert_eq!(helper.next(HelperEvent::Called, 2), Next::Visit { after_ring: false });
+    assert_eq!(
+        helper.next(HelperEvent::Visited(VisitOutcome::WaitsForOthers(1)), 2),
+        Next::Listen(1)
+    );
+    assert_eq!(helper.next(HelperEvent::Called, 4), Next::Visit { after_ring: false });
+    assert_eq!(
+        helper.next(HelperEvent::Visited(VisitOutcome::WaitsForOthers(2)), 4),
+        Next::Listen(2)
+    );
+    assert!(matches!(helper.next(HelperEvent::Over, 6), Next::Pause(_)), "it came without a call");
 }
 
 #[test]
 fn calls_that_are_ignored_leave_a_note_and_count_again_after_an_absence() {
-    let calls = Calls::new();
+    let calls = HelperCalls::new();
     calls.begin(Core::Own);
     assert_eq!(calls.call(Need::OfOthers, 0), Reaction::Nothing, "it is at work");
     let listened = calls.listen(|| {

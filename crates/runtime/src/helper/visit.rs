@@ -2,12 +2,12 @@
 
 use driver::Doorbell;
 
-use super::{Calls, Core, Event, Helper, Next};
-use crate::waiting::Kernel;
+use super::{Core, Helper, HelperCalls, HelperEvent, Next};
+use crate::waiting::WaitingSystem;
 
 /// What a visit left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum VisitOutcome {
     /// There was none: the program is inside.
     Shut,
     /// Nothing of the program's is underway.
@@ -28,7 +28,7 @@ pub trait Visitor {
 
     /// Goes in, or on where it rested at the door, makes progress by [`visit`](fn@visit), and rests at the
     /// door where others have to do something first.
-    fn visit(&mut self, after_ring: bool) -> Found;
+    fn visit(&mut self, after_ring: bool) -> VisitOutcome;
 
     /// Does not rest at the door any more.
     fn leave(&mut self);
@@ -59,24 +59,29 @@ pub trait Inside {
 /// So many rounds of progress the helper makes before it sees whether the program wants to go on.
 const ROUNDS: u32 = 64;
 
-/// The helper's life on such a core, until [`Calls::end`].
-pub fn run(visitor: &mut impl Visitor, calls: &Calls, core: Core, kernel: &impl Kernel) {
+/// The helper's life on such a core, until [`HelperCalls::end`].
+pub fn run(
+    visitor: &mut impl Visitor,
+    calls: &HelperCalls,
+    core: Core,
+    kernel: &impl WaitingSystem,
+) {
     calls.begin(core);
     let (mut helper, mut next) = Helper::new(core);
     while !calls.has_ended() {
         let event = match next {
             Next::Pause(longest) => {
                 visitor.leave();
-                if calls.pause(kernel, longest) { Event::Called } else { Event::Over }
+                if calls.pause(kernel, longest) { HelperEvent::Called } else { HelperEvent::Over }
             }
             Next::Wait(time) => {
                 kernel.pause(time);
-                Event::Over
+                HelperEvent::Over
             }
-            Next::Visit { after_ring } => Event::Visited(visitor.visit(after_ring)),
+            Next::Visit { after_ring } => HelperEvent::Visited(visitor.visit(after_ring)),
             Next::Listen(ticket) => match calls.listen(|| visitor.listen(ticket)) {
-                true => Event::Called,
-                false => Event::Over,
+                true => HelperEvent::Called,
+                false => HelperEvent::Over,
             },
         };
         next = helper.next(event, visitor.steps());
@@ -86,9 +91,14 @@ pub fn run(visitor: &mut impl Visitor, calls: &Calls, core: Core, kernel: &impl 
 }
 
 /// Makes progress as long as there is something to do and the program does not come.
-pub fn visit(process: &impl Inside, bell: &dyn Doorbell, core: Core, after_ring: bool) -> Found {
+pub fn visit(
+    process: &impl Inside,
+    bell: &dyn Doorbell,
+    core: Core,
+    after_ring: bool,
+) -> VisitOutcome {
     if process.has_nothing_underway(core) {
-        return Found::NothingUnderway;
+        return VisitOutcome::NothingUnderway;
     }
     let before = process.submitted();
     // What arrives after the last look rings.
@@ -97,13 +107,13 @@ pub fn visit(process: &impl Inside, bell: &dyn Doorbell, core: Core, after_ring:
         if !process.progress() {
             let has_answered = process.submitted() != before;
             return match process.must_look_again() || after_ring && !has_answered {
-                true => Found::NothingToAnswer,
-                false => Found::WaitsForOthers(ticket),
+                true => VisitOutcome::NothingToAnswer,
+                false => VisitOutcome::WaitsForOthers(ticket),
             };
         }
         if process.is_awaited() {
             break;
         }
     }
-    Found::Unfinished
+    VisitOutcome::Unfinished
 }

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use base::ContextId;
-use engine::{Incoming, Observer};
+use engine::{IncomingMessage, Observer};
 use parking_lot::Mutex;
 
 use super::{Audience, Category};
 
 /// A kind of event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum EventKind {
     /// A message arrived before its receive was posted.
     MessageUnexpected,
     /// The other way of copying became the faster one.
@@ -33,7 +33,7 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug)]
 pub struct EventType {
     /// The kind.
-    pub kind: Kind,
+    pub kind: EventKind,
     /// The name for tools.
     pub name: &'static str,
     /// What it belongs to.
@@ -49,7 +49,7 @@ pub struct EventType {
 /// The events.
 pub const EVENTS: &[EventType] = &[
     EventType {
-        kind: Kind::MessageUnexpected,
+        kind: EventKind::MessageUnexpected,
         name: "message_unexpected",
         category: Category::Matching,
         audience: Audience::User,
@@ -57,7 +57,7 @@ pub const EVENTS: &[EventType] = &[
         elements: &["context", "source", "tag", "bytes"],
     },
     EventType {
-        kind: Kind::CopyingChanged,
+        kind: EventKind::CopyingChanged,
         name: "copying_changed",
         category: Category::Copying,
         audience: Audience::Tuner,
@@ -67,7 +67,7 @@ pub const EVENTS: &[EventType] = &[
         elements: &["bytes", "way"],
     },
     EventType {
-        kind: Kind::Slept,
+        kind: EventKind::Slept,
         name: "slept",
         category: Category::Waiting,
         audience: Audience::User,
@@ -75,7 +75,7 @@ pub const EVENTS: &[EventType] = &[
         elements: &["nanoseconds"],
     },
     EventType {
-        kind: Kind::ContextOpened,
+        kind: EventKind::ContextOpened,
         name: "context_opened",
         category: Category::Matching,
         audience: Audience::Tuner,
@@ -83,7 +83,7 @@ pub const EVENTS: &[EventType] = &[
         elements: &["context", "rank"],
     },
     EventType {
-        kind: Kind::ContextClosed,
+        kind: EventKind::ContextClosed,
         name: "context_closed",
         category: Category::Matching,
         audience: Audience::Tuner,
@@ -91,7 +91,7 @@ pub const EVENTS: &[EventType] = &[
         elements: &["context"],
     },
     EventType {
-        kind: Kind::PeerConnected,
+        kind: EventKind::PeerConnected,
         name: "peer_connected",
         category: Category::Messages,
         audience: Audience::Tuner,
@@ -99,7 +99,7 @@ pub const EVENTS: &[EventType] = &[
         elements: &["rank", "fetches"],
     },
     EventType {
-        kind: Kind::RailLost,
+        kind: EventKind::RailLost,
         name: "rail_lost",
         category: Category::Messages,
         audience: Audience::User,
@@ -115,7 +115,7 @@ pub const ELEMENTS_MAX: usize = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occurrence {
     /// What happened.
-    pub kind: Kind,
+    pub kind: EventKind,
     /// When, in nanoseconds of [`Journal::now`].
     pub at: i64,
     /// The numbers that come with it; the rest is 0.
@@ -146,7 +146,7 @@ impl Default for Journal {
     }
 }
 
-impl Kind {
+impl EventKind {
     /// The position in [`EVENTS`].
     pub fn index(self) -> usize {
         self as usize
@@ -155,7 +155,7 @@ impl Kind {
 
 impl Journal {
     /// Notes an event, if somebody watches; not for the way of every message.
-    pub fn note(&self, kind: Kind, elements: &[i64]) {
+    pub fn note(&self, kind: EventKind, elements: &[i64]) {
         if self.watched.load(Ordering::Relaxed) & 1 << kind.index() == 0 {
             return;
         }
@@ -180,7 +180,7 @@ impl Journal {
     }
 
     /// How many events of a kind were dropped since the last call.
-    pub fn take_dropped(&self, kind: Kind) -> u64 {
+    pub fn take_dropped(&self, kind: EventKind) -> u64 {
         self.dropped[kind.index()].swap(0, Ordering::Relaxed)
     }
 
@@ -191,15 +191,15 @@ impl Journal {
 
     /// Notes that the process has slept.
     pub fn note_sleep(&self, duration: Duration) {
-        self.note(Kind::Slept, &[duration.as_nanos() as i64]);
+        self.note(EventKind::Slept, &[duration.as_nanos() as i64]);
     }
 }
 
 impl Observer for Journal {
-    fn message_unexpected(&self, context: ContextId, message: &Incoming) {
-        let &Incoming { source, tag, bytes } = message;
+    fn message_unexpected(&self, context: ContextId, message: &IncomingMessage) {
+        let &IncomingMessage { source, tag, bytes } = message;
         let elements = [number_of(context), source.into(), tag.into(), bytes as i64];
-        self.note(Kind::MessageUnexpected, &elements);
+        self.note(EventKind::MessageUnexpected, &elements);
     }
 }
 
@@ -223,17 +223,17 @@ mod tests {
     #[test]
     fn only_what_is_watched_is_noted_and_what_is_too_much_is_counted() {
         let journal = Journal::default();
-        journal.note(Kind::Slept, &[1]);
+        journal.note(EventKind::Slept, &[1]);
         assert_eq!(journal.take(), None);
-        journal.watch(1 << Kind::Slept.index());
-        journal.note(Kind::ContextClosed, &[1]);
+        journal.watch(1 << EventKind::Slept.index());
+        journal.note(EventKind::ContextClosed, &[1]);
         for number in 0..PENDING_MAX as i64 + 3 {
-            journal.note(Kind::Slept, &[number]);
+            journal.note(EventKind::Slept, &[number]);
         }
         let first = journal.take().unwrap();
-        assert_eq!((first.kind, first.elements), (Kind::Slept, [0; ELEMENTS_MAX]));
+        assert_eq!((first.kind, first.elements), (EventKind::Slept, [0; ELEMENTS_MAX]));
         assert_eq!(std::iter::from_fn(|| journal.take()).count(), PENDING_MAX - 1);
-        assert_eq!(journal.take_dropped(Kind::Slept), 3);
-        assert_eq!(journal.take_dropped(Kind::Slept), 0);
+        assert_eq!(journal.take_dropped(EventKind::Slept), 3);
+        assert_eq!(journal.take_dropped(EventKind::Slept), 0);
     }
 }

@@ -11,7 +11,7 @@ pub struct PerformanceVariable {
     /// The name for tools.
     pub name: &'static str,
     /// How the value behaves.
-    pub class: Class,
+    pub class: VariableClass,
     /// What it belongs to.
     pub category: Category,
     /// To whom it is of use.
@@ -19,12 +19,12 @@ pub struct PerformanceVariable {
     /// What it tells, for people.
     pub help: &'static str,
     /// Where the value comes from.
-    pub source: Source,
+    pub source: ValueSource,
 }
 
 /// How the value of a performance variable behaves (section 15.3.7 of the MPI standard).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
+pub enum VariableClass {
     /// How much of something there is.
     Level,
     /// A fixed size.
@@ -41,7 +41,7 @@ pub enum Class {
 
 /// Where a value comes from.
 #[derive(Clone, Copy, Debug)]
-pub enum Source {
+pub enum ValueSource {
     /// It is counted: any thread may read it at any time.
     Counted(fn(&Instruments) -> u64),
     /// It must be looked for, by a thread that may enter the runtime.
@@ -50,23 +50,23 @@ pub enum Source {
     Watched(fn(&Instruments) -> u64),
 }
 
-impl Class {
+impl VariableClass {
     /// The word for people.
     pub fn name(self) -> &'static str {
         match self {
-            Class::Level => "level",
-            Class::Size => "size",
-            Class::HighWatermark => "high watermark",
-            Class::Counter => "counter",
-            Class::Aggregate => "aggregate",
-            Class::Timer => "timer",
+            VariableClass::Level => "level",
+            VariableClass::Size => "size",
+            VariableClass::HighWatermark => "high watermark",
+            VariableClass::Counter => "counter",
+            VariableClass::Aggregate => "aggregate",
+            VariableClass::Timer => "timer",
         }
     }
 
     /// Whether the value is one of the whole process at any time; the others begin anew for each
     /// handle, and are started and stopped.
     pub fn is_continuous(self) -> bool {
-        matches!(self, Class::Level | Class::Size)
+        matches!(self, VariableClass::Level | VariableClass::Size)
     }
 }
 
@@ -74,8 +74,8 @@ impl Class {
 pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
     use Audience::{Developer, Tuner, User};
     use Category::{Copying, Matching, Messages, Waiting};
-    use Class::{Aggregate, Counter, HighWatermark, Level, Size, Timer};
-    use Source::{Counted, Looked, Watched};
+    use ValueSource::{Counted, Looked, Watched};
+    use VariableClass::{Aggregate, Counter, HighWatermark, Level, Size, Timer};
     [
         row(
             "eager_sent",
@@ -386,11 +386,11 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
 
 const fn row(
     name: &'static str,
-    class: Class,
+    class: VariableClass,
     category: Category,
     audience: Audience,
     help: &'static str,
-    source: Source,
+    source: ValueSource,
 ) -> PerformanceVariable {
     PerformanceVariable { name, class, category, audience, help, source }
 }
@@ -404,8 +404,13 @@ mod tests {
         for (index, variable) in PERFORMANCE_VARIABLES.iter().enumerate() {
             let others = &PERFORMANCE_VARIABLES[..index];
             assert!(others.iter().all(|other| other.name != variable.name), "{}", variable.name);
-            let watched = matches!(variable.source, Source::Watched(_));
-            assert_eq!(watched, variable.class == Class::HighWatermark, "{}", variable.name);
+            let watched = matches!(variable.source, ValueSource::Watched(_));
+            assert_eq!(
+                watched,
+                variable.class == VariableClass::HighWatermark,
+                "{}",
+                variable.name
+            );
         }
     }
 }

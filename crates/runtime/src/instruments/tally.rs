@@ -1,7 +1,7 @@
 //! One tool's view of a performance variable: counters begin at zero for each of them, and count
 //! only between start and stop (section 15.3.7 of the MPI standard).
 
-use super::performance::Class;
+use super::performance::VariableClass;
 
 /// The value of a variable as one handle sees it.
 #[derive(Clone, Copy, Debug)]
@@ -26,11 +26,11 @@ pub enum Tally {
 
 impl Tally {
     /// For a variable of this class; stopped, if it can be.
-    pub fn new(class: Class) -> Self {
+    pub fn new(class: VariableClass) -> Self {
         match class {
-            Class::Level | Class::Size => Tally::Whole,
-            Class::HighWatermark => Tally::Peak { highest: 0, running: false },
-            Class::Counter | Class::Aggregate | Class::Timer => {
+            VariableClass::Level | VariableClass::Size => Tally::Whole,
+            VariableClass::HighWatermark => Tally::Peak { highest: 0, running: false },
+            VariableClass::Counter | VariableClass::Aggregate | VariableClass::Timer => {
                 Tally::Sum { total: 0, since: None }
             }
         }
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_sum_counts_between_start_and_stop() {
-        let mut tally = Tally::new(Class::Counter);
+        let mut tally = Tally::new(VariableClass::Counter);
         assert_eq!((tally.value(10), tally.is_running()), (0, false));
         tally.start(10);
         tally.start(12);
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_peak_is_the_highest_while_it_runs() {
-        let mut tally = Tally::new(Class::HighWatermark);
+        let mut tally = Tally::new(VariableClass::HighWatermark);
         tally.notice(9);
         assert_eq!(tally.value(0), 0);
         tally.start(2);
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_level_is_what_it_is() {
-        let mut tally = Tally::new(Class::Level);
+        let mut tally = Tally::new(VariableClass::Level);
         tally.start(1);
         tally.reset(1);
         assert_eq!(tally.value(5), 5);

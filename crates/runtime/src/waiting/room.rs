@@ -1,4 +1,4 @@
-//! The wait itself: looks, patience, sleep.
+//! The wait itself: looks, pauses, sleep.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use engine::RequestId;
 use queues::door::Threads;
 
 use super::sleeping::{self, Sleep, Sleepers};
-use super::{Kernel, Patience, SLEEP_MAX, Stage};
+use super::{SLEEP_MAX, WaitHistory, WaitStage, WaitingSystem};
 use crate::door::System;
 use crate::lock::ReentrantLock;
 
 /// Where the threads of one process wait.
 #[derive(Debug, Default)]
-pub struct Room<K = System> {
+pub struct WaitingThreads<K = System> {
     /// What each call holds where threads may call all at once, and waiting gives up.
     pub lock: ReentrantLock<K>,
     pub(super) kernel: K,
@@ -24,7 +24,7 @@ pub struct Room<K = System> {
     vain_sleeps: Cell<u32>,
 }
 
-impl<K> Room<K> {
+impl<K> WaitingThreads<K> {
     /// How often the process has slept for the longest time, and nothing happened.
     #[inline]
     pub fn vain_sleeps(&self) -> u32 {
@@ -35,16 +35,16 @@ impl<K> Room<K> {
 /// A process whose threads wait.
 pub trait Waiter {
     /// The system under it.
-    type Kernel: Kernel;
+    type VirtualKernel: WaitingSystem;
 
     /// Where they wait.
-    fn room(&self) -> &Room<Self::Kernel>;
+    fn room(&self) -> &WaitingThreads<Self::VirtualKernel>;
 
     /// Whether its threads may call all at once, so that each call holds the lock of the room.
     fn is_shared(&self) -> bool;
 
     /// For a wait that begins now.
-    fn patience(&self) -> Patience;
+    fn wait_history(&self) -> WaitHistory;
 
     /// Makes one round of progress, and tells threads that sleep of it ([`wake_others`]); whether
     /// there was anything to do.
@@ -78,7 +78,7 @@ pub fn wait<W: Waiter>(waiter: &W, awaited: Option<RequestId>, done: &mut dyn Fn
         return;
     }
     let room = waiter.room();
-    let mut patience = waiter.patience();
+    let mut wait_history = waiter.wait_history();
     let mut vain_sleeps = room.vain_sleeps.get();
     let mut sleep = Sleep::new(awaited, room.lock.arrivals());
     loop {
@@ -92,9 +92,9 @@ pub fn wait<W: Waiter>(waiter: &W, awaited: Option<RequestId>, done: &mut dyn Fn
             waiter.answer_inquiries();
         }
         if active && (room.lock.present() <= 1 || sleep.is_watch()) {
-            patience.renew();
+            wait_history.renew();
             sleep.renew();
-        } else if pass(waiter, &mut patience, &mut sleep, done) {
+        } else if pass(waiter, &mut wait_history, &mut sleep, done) {
             // What happened to other threads' messages does not make this one wait shorter.
             break;
         }
@@ -106,21 +106,21 @@ pub fn wait<W: Waiter>(waiter: &W, awaited: Option<RequestId>, done: &mut dyn Fn
 #[inline]
 fn pass<W: Waiter>(
     waiter: &W,
-    patience: &mut Patience,
+    wait_history: &mut WaitHistory,
     sleep: &mut Sleep,
     done: &mut dyn FnMut(&W) -> bool,
 ) -> bool {
     let room = waiter.room();
     if !waiter.is_shared() {
-        return patience.pass(&room.kernel) == Stage::Sleep
+        return wait_history.pass(&room.kernel) == WaitStage::Sleep
             && sleep_until_rung(waiter, sleep, done);
     }
-    let mut stage = Stage::Spin;
+    let mut stage = WaitStage::Spin;
     room.lock.share(|| {
-        stage = patience.pass(&room.kernel);
-        stage != Stage::Sleep
+        stage = wait_history.pass(&room.kernel);
+        stage != WaitStage::Sleep
     });
-    stage == Stage::Sleep && sleeping::sleep_beside_others(waiter, sleep, done)
+    stage == WaitStage::Sleep && sleeping::sleep_beside_others(waiter, sleep, done)
 }
 
 /// Sleeps until the doorbell rings; whether what is waited for is done already.

@@ -14,7 +14,7 @@ use std::time::Duration;
 use engine::RequestId;
 
 use super::room::{Waiter, sleep_until_rung};
-use super::{Kernel, SLEEP_MAX};
+use super::{SLEEP_MAX, WaitingSystem};
 
 /// The threads that are asleep.
 #[derive(Debug, Default)]
@@ -157,7 +157,7 @@ fn wake_sleepers(waiter: &impl Waiter) {
 }
 
 impl Sleeper {
-    fn wake(&self, kernel: &impl Kernel) {
+    fn wake(&self, kernel: &impl WaitingSystem) {
         self.word.store(WOKEN, Ordering::Release);
         kernel.wake_one(&self.word);
     }

@@ -3,14 +3,15 @@
 use base::RegionToken;
 use driver::ProgramState;
 use driver_shm::protocol::{
-    CopyRequest, Exchange, Jointly, Offered, Piped, Progress, ReceiverWorld,
+    CopyRequest, Exchange, JointReceive, OfferedReceive, PipedReceive, ReceiverWorld,
+    TransferProgress,
 };
 
-use super::world::{RECEIVER, SENDER, World};
+use super::world::{CopyWorld, RECEIVER, SENDER};
 
 #[derive(Default)]
 pub(super) struct ReceiverSide {
-    incoming: Vec<Incoming>,
+    incoming: Vec<IncomingCopy>,
     /// How many announcements were seen.
     seen: usize,
     /// How many messages were thought of before they came.
@@ -18,23 +19,23 @@ pub(super) struct ReceiverSide {
     looks: u32,
 }
 
-struct Incoming {
+struct IncomingCopy {
     message: usize,
     /// The region here into which the sender writes.
     into: Option<RegionToken>,
-    way: Way,
+    way: CopyWay,
 }
 
-enum Way {
-    Piped(Piped, Source),
-    Jointly(Jointly, Source),
+enum CopyWay {
+    Piped(PipedReceive, SenderRegion),
+    Jointly(JointReceive, SenderRegion),
     /// And where the data is to be fetched, once it is announced.
-    Offered(Offered, Option<Source>),
+    Offered(OfferedReceive, Option<SenderRegion>),
 }
 
 /// A region of the sender.
 #[derive(Clone, Copy)]
-struct Source {
+struct SenderRegion {
     slot: usize,
     generation: u32,
     is_readable: bool,
@@ -44,7 +45,7 @@ struct Source {
 const LOOKS_PER_TIME: u32 = 4;
 
 impl ReceiverSide {
-    pub(super) fn step(&mut self, world: &World) {
+    pub(super) fn step(&mut self, world: &CopyWorld) {
         let mut active = self.take_announcements(world);
         if self.expected < world.messages.len() && world.chance(1) {
             self.expect(world);
@@ -57,17 +58,19 @@ impl ReceiverSide {
         let mut index = 0;
         while let Some(incoming) = self.incoming.get_mut(index) {
             let progress = match &mut incoming.way {
-                Way::Piped(piped, source) => piped.advance(now, &mut Process { world, source }),
-                Way::Jointly(jointly, source) => {
-                    jointly.advance(now, program, &mut Process { world, source })
+                CopyWay::Piped(piped, source) => {
+                    piped.advance(now, &mut ReceivingProcess { world, source })
                 }
-                Way::Offered(offered, _) => {
+                CopyWay::Jointly(jointly, source) => {
+                    jointly.advance(now, program, &mut ReceivingProcess { world, source })
+                }
+                CopyWay::Offered(offered, _) => {
                     let flow = world.messages[incoming.message].label.flow;
                     offered.advance(now, program, &world.offers[flow as usize])
                 }
             };
-            active |= progress != Progress::Still;
-            if matches!(progress, Progress::Still | Progress::Moved) {
+            active |= progress != TransferProgress::Still;
+            if matches!(progress, TransferProgress::Still | TransferProgress::Moved) {
                 index += 1;
             } else {
                 let incoming = self.incoming.remove(index);
@@ -80,13 +83,13 @@ impl ReceiverSide {
     }
 
     /// Offers the place for a message that has not been announced.
-    fn expect(&mut self, world: &World) {
+    fn expect(&mut self, world: &CopyWorld) {
         let number = self.expected.max(self.seen);
         self.expected = number + 1;
         let Some(message) = world.messages.get(number) else { return };
         let flow = message.label.flow;
-        let takes_same = |other: &Incoming| {
-            matches!(other.way, Way::Offered(..))
+        let takes_same = |other: &IncomingCopy| {
+            matches!(other.way, CopyWay::Offered(..))
                 && world.messages[other.message].label.flow == flow
         };
         if message.is_announced.get() || self.incoming.iter().any(takes_same) {
@@ -96,12 +99,12 @@ impl ReceiverSide {
         let words = [into.place, into.secret];
         let turn =
             world.offers[flow as usize].open(message.label, message.data.len() as u64, words);
-        let way = Way::Offered(Offered::new(turn), None);
-        self.incoming.push(Incoming { message: number, into: Some(into), way });
+        let way = CopyWay::Offered(OfferedReceive::new(turn), None);
+        self.incoming.push(IncomingCopy { message: number, into: Some(into), way });
     }
 
     /// Sees what was announced; whether there was anything.
-    fn take_announcements(&mut self, world: &World) -> bool {
+    fn take_announcements(&mut self, world: &CopyWorld) -> bool {
         let before = self.seen;
         while world.messages.get(self.seen).is_some_and(|next| next.is_announced.get()) {
             let number = self.seen;
@@ -112,20 +115,20 @@ impl ReceiverSide {
             let source = slot.map(|slot| {
                 let generation = world.regions[slot].get().map_or(0, |region| region.0);
                 let is_readable = world.messages[number].is_readable;
-                Source { slot, generation, is_readable }
+                SenderRegion { slot, generation, is_readable }
             });
             self.fetch(number, source, world);
         }
         self.seen != before
     }
 
-    fn fetch(&mut self, number: usize, source: Option<Source>, world: &World) {
+    fn fetch(&mut self, number: usize, source: Option<SenderRegion>, world: &CopyWorld) {
         let offered = self.incoming.iter().position(|incoming| incoming.message == number);
-        let source = source.unwrap_or(Source { slot: 0, generation: 0, is_readable: false });
+        let source = source.unwrap_or(SenderRegion { slot: 0, generation: 0, is_readable: false });
         let Some(place) = offered else { return self.begin(number, source, world) };
         let flow = world.messages[number].label.flow as usize;
         let computes = world.program[RECEIVER.0 as usize].get() == ProgramState::Computes;
-        let Way::Offered(offered, fetch) = &mut self.incoming[place].way else { return };
+        let CopyWay::Offered(offered, fetch) = &mut self.incoming[place].way else { return };
         if computes || !world.offers[flow].take_back(offered.turn()) {
             offered.note_announced(world.now());
             *fetch = Some(source);
@@ -136,9 +139,9 @@ impl ReceiverSide {
         self.begin(number, source, world);
     }
 
-    fn begin(&mut self, number: usize, source: Source, world: &World) {
+    fn begin(&mut self, number: usize, source: SenderRegion, world: &CopyWorld) {
         let length = world.messages[number].data.len();
-        let Source { slot, generation, is_readable } = source;
+        let SenderRegion { slot, generation, is_readable } = source;
         let exchange = &world.exchanges[slot];
         let is_ahead = exchange.is_ahead(generation);
         if !is_ahead && is_readable && world.chance(4) {
@@ -147,43 +150,43 @@ impl ReceiverSide {
             if world.program[RECEIVER.0 as usize].get() == ProgramState::Computes {
                 world.ring(SENDER);
             }
-            let way = Way::Jointly(Jointly::new(length, world.now()), source);
+            let way = CopyWay::Jointly(JointReceive::new(length, world.now()), source);
             world.count(|report| report.joint += 1);
-            return self.incoming.push(Incoming { message: number, into: Some(into), way });
+            return self.incoming.push(IncomingCopy { message: number, into: Some(into), way });
         }
         if !is_ahead {
             self.ask(source, None, world);
             world.ring(SENDER);
         }
-        let way = Way::Piped(Piped::new(generation, length, length, is_ahead), source);
-        self.incoming.push(Incoming { message: number, into: None, way });
+        let way = CopyWay::Piped(PipedReceive::new(generation, length, length, is_ahead), source);
+        self.incoming.push(IncomingCopy { message: number, into: None, way });
     }
 
-    fn ask(&self, source: Source, joint: Option<(usize, RegionToken)>, world: &World) {
-        let wish = CopyRequest { gate: RECEIVER.0, past_caches: false, joint };
-        world.exchanges[source.slot].ask(source.generation, wish);
+    fn ask(&self, source: SenderRegion, joint: Option<(usize, RegionToken)>, world: &CopyWorld) {
+        let request = CopyRequest { gate: RECEIVER.0, past_caches: false, joint };
+        world.exchanges[source.slot].ask(source.generation, request);
         world.calls.borrow_mut().push_back(source.slot);
     }
 
-    fn end(&mut self, incoming: Incoming, progress: Progress, world: &World) {
+    fn end(&mut self, incoming: IncomingCopy, progress: TransferProgress, world: &CopyWorld) {
         incoming.into.into_iter().for_each(|into| world.revoke_target(into));
         let number = incoming.message;
         let message = &world.messages[number];
         let is_whole = match (progress, incoming.way) {
-            (Progress::Written, _) => {
+            (TransferProgress::Written, _) => {
                 world.count(|report| report.written += 1);
                 true
             }
-            (_, Way::Offered(_, None)) => return,
-            (_, Way::Offered(_, Some(source))) => return self.begin(number, source, world),
-            (progress, Way::Piped(_, source)) => {
+            (_, CopyWay::Offered(_, None)) => return,
+            (_, CopyWay::Offered(_, Some(source))) => return self.begin(number, source, world),
+            (progress, CopyWay::Piped(_, source)) => {
                 let is_claimed = message.ahead.is_some() && !message.is_sent.get();
                 if is_claimed && world.exchanges[source.slot].filled(source.generation) == 0 {
                     world.count(|report| report.claimed += 1);
                 }
-                progress == Progress::Ended(true)
+                progress == TransferProgress::Ended(true)
             }
-            (progress, Way::Jointly(..)) => progress == Progress::Ended(true),
+            (progress, CopyWay::Jointly(..)) => progress == TransferProgress::Ended(true),
         };
         if is_whole {
             message.check(number);
@@ -201,11 +204,11 @@ impl ReceiverSide {
     }
 
     /// Whether something waits for the help of the sender, which may not come.
-    fn awaits_sender(&self, world: &World) -> bool {
+    fn awaits_sender(&self, world: &CopyWorld) -> bool {
         self.incoming.iter().any(|incoming| match &incoming.way {
-            Way::Piped(..) => true,
-            Way::Jointly(jointly, _) => !jointly.is_being_written(),
-            Way::Offered(offered, _) => {
+            CopyWay::Piped(..) => true,
+            CopyWay::Jointly(jointly, _) => !jointly.is_being_written(),
+            CopyWay::Offered(offered, _) => {
                 let flow = world.messages[incoming.message].label.flow;
                 !offered.needs_nothing(&world.offers[flow as usize])
             }
@@ -213,12 +216,12 @@ impl ReceiverSide {
     }
 }
 
-struct Process<'a> {
-    world: &'a World,
-    source: &'a Source,
+struct ReceivingProcess<'a> {
+    world: &'a CopyWorld,
+    source: &'a SenderRegion,
 }
 
-impl ReceiverWorld for Process<'_> {
+impl ReceiverWorld for ReceivingProcess<'_> {
     fn exchange(&self) -> &Exchange {
         &self.world.exchanges[self.source.slot]
     }
@@ -228,7 +231,7 @@ impl ReceiverWorld for Process<'_> {
     }
 
     fn read(&mut self, offset: usize, length: usize) -> bool {
-        let Source { slot, generation, is_readable } = *self.source;
+        let SenderRegion { slot, generation, is_readable } = *self.source;
         is_readable && self.world.read(slot, generation, offset, length)
     }
 

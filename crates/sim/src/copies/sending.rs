@@ -8,7 +8,7 @@ use driver_shm::protocol::{Caches, Exchange, Sender, SenderWorld};
 use memory::Buffer;
 use queues::offer::Offer;
 
-use super::world::{RECEIVER, SENDER, SLOTS, World};
+use super::world::{CopyWorld, RECEIVER, SENDER, SLOTS};
 
 #[derive(Default)]
 pub(super) struct SenderSide {
@@ -21,7 +21,7 @@ pub(super) struct SenderSide {
 
 impl SenderSide {
     /// Announces the next message, if there is one and a slot for it.
-    pub(super) fn send_next(&mut self, world: &World) {
+    pub(super) fn send_next(&mut self, world: &CopyWorld) {
         self.free_slots(world);
         let Some(message) = world.messages.get(self.next) else { return };
         let Some(slot) = world.regions.iter().position(|region| region.get().is_none()) else {
@@ -54,7 +54,7 @@ impl SenderSide {
         }
     }
 
-    pub(super) fn step(&mut self, world: &World) {
+    pub(super) fn step(&mut self, world: &CopyWorld) {
         let active = self.serve(world.program[SENDER.0 as usize].get(), world);
         self.free_slots(world);
         if !active && !self.sender.needs_time() {
@@ -62,9 +62,9 @@ impl SenderSide {
         }
     }
 
-    fn serve(&mut self, program: ProgramState, world: &World) -> bool {
+    fn serve(&mut self, program: ProgramState, world: &CopyWorld) -> bool {
         let now = self.sender.needs_time().then(|| world.now());
-        self.sender.serve(now, program, &mut Process { world }, |gate, token| {
+        self.sender.serve(now, program, &mut SendingProcess { world }, |gate, token| {
             assert_eq!(gate, RECEIVER);
             let message = &world.messages[token as usize];
             assert!(!message.is_sent.replace(true), "message {token} is over once");
@@ -74,7 +74,7 @@ impl SenderSide {
     }
 
     /// Revokes regions that nobody needs any more.
-    fn free_slots(&mut self, world: &World) {
+    fn free_slots(&mut self, world: &CopyWorld) {
         for (slot, region) in world.regions.iter().enumerate() {
             let Some((generation, number)) = region.get() else { continue };
             let exchange = &world.exchanges[slot];
@@ -94,11 +94,11 @@ impl SenderSide {
     }
 }
 
-struct Process<'a> {
-    world: &'a World,
+struct SendingProcess<'a> {
+    world: &'a CopyWorld,
 }
 
-impl SenderWorld for Process<'_> {
+impl SenderWorld for SendingProcess<'_> {
     fn next_call(&mut self) -> Option<usize> {
         self.world.calls.borrow_mut().pop_front()
     }

@@ -13,7 +13,7 @@ use queues::offer::Offer;
 
 use super::receiving::ReceiverSide;
 use super::sending::SenderSide;
-use super::{CopyReport, CopySetting, Fate};
+use super::{CopyReport, CopySetting, ProcessFate};
 
 /// The two.
 pub(super) const SENDER: GateId = GateId(0);
@@ -24,12 +24,12 @@ pub(super) const SLOTS: usize = 6;
 /// So many flows the messages belong to, each with a place for an offer.
 pub(super) const FLOWS: usize = 3;
 
-pub(super) struct World {
+pub(super) struct CopyWorld {
     pub setting: CopySetting,
     rng: RefCell<Rng>,
     begin: Instant,
     elapsed: Cell<Duration>,
-    pub messages: Vec<Message>,
+    pub messages: Vec<CopiedMessage>,
     /// What lies in memory that both use.
     pub exchanges: [Exchange; SLOTS],
     pub offers: [Offer; FLOWS],
@@ -43,14 +43,14 @@ pub(super) struct World {
     in_flight: Cell<Option<InFlight>>,
     sender: RefCell<SenderSide>,
     receiver: RefCell<ReceiverSide>,
-    fate: Cell<Fate>,
+    fate: Cell<ProcessFate>,
     pub report: Cell<CopyReport>,
     pub is_asleep: [Cell<bool>; 2],
     pub program: [Cell<ProgramState>; 2],
 }
 
 /// A message, known from the beginning.
-pub(super) struct Message {
+pub(super) struct CopiedMessage {
     pub data: Buffer,
     pub into: Buffer,
     /// How it is sent: ahead, or announced only.
@@ -74,9 +74,10 @@ struct InFlight {
     length: usize,
 }
 
-impl World {
+impl CopyWorld {
     pub(super) fn new(mut rng: Rng, setting: CopySetting) -> Self {
-        let messages = (0..setting.messages).map(|number| Message::new(number, &mut rng)).collect();
+        let messages =
+            (0..setting.messages).map(|number| CopiedMessage::new(number, &mut rng)).collect();
         let piece = |_| RefCell::new(vec![0; PIECE_BYTES]);
         Self {
             setting,
@@ -93,7 +94,7 @@ impl World {
             in_flight: Cell::default(),
             sender: RefCell::default(),
             receiver: RefCell::default(),
-            fate: Cell::new(Fate::GoesOn),
+            fate: Cell::new(ProcessFate::GoesOn),
             report: Cell::default(),
             is_asleep: Default::default(),
             program: Default::default(),
@@ -123,7 +124,7 @@ impl World {
 
     pub(super) fn change_programs(&self) {
         for (gate, program) in self.program.iter().enumerate() {
-            let is_fixed = gate == SENDER.0 as usize && self.fate.get() != Fate::GoesOn;
+            let is_fixed = gate == SENDER.0 as usize && self.fate.get() != ProcessFate::GoesOn;
             if !is_fixed {
                 let computes = self.chance(2);
                 program.set(if computes { ProgramState::Computes } else { ProgramState::Waits });
@@ -135,13 +136,13 @@ impl World {
 
     pub(super) fn decide_fate(&self) {
         self.fate.set(self.setting.sender);
-        if self.setting.sender != Fate::GoesOn {
+        if self.setting.sender != ProcessFate::GoesOn {
             self.program[SENDER.0 as usize].set(ProgramState::Computes);
         }
     }
 
     pub(super) fn send_next(&self) {
-        if self.fate.get() == Fate::GoesOn
+        if self.fate.get() == ProcessFate::GoesOn
             && let Ok(mut sender) = self.sender.try_borrow_mut()
         {
             sender.send_next(self);
@@ -150,7 +151,8 @@ impl World {
 
     /// The sender looks, unless it is busy just now.
     pub(super) fn step_sender(&self) {
-        let acts = self.fate.get() != Fate::Stops && !self.is_asleep[SENDER.0 as usize].get();
+        let acts =
+            self.fate.get() != ProcessFate::Stops && !self.is_asleep[SENDER.0 as usize].get();
         if acts && let Ok(mut sender) = self.sender.try_borrow_mut() {
             sender.step(self);
         }
@@ -221,7 +223,7 @@ impl World {
             return;
         }
         self.in_flight.set(None);
-        let Message { data, into, .. } = &self.messages[write.message];
+        let CopiedMessage { data, into, .. } = &self.messages[write.message];
         let mut bytes = vec![0; write.length];
         data.read(write.offset, &mut bytes);
         into.write(write.offset, &bytes);
@@ -235,7 +237,7 @@ impl World {
             return false;
         }
         self.meanwhile(RECEIVER);
-        let Message { data, into, .. } = &self.messages[message];
+        let CopiedMessage { data, into, .. } = &self.messages[message];
         let mut bytes = vec![0; length];
         data.read(offset, &mut bytes);
         into.write(offset, &bytes);
@@ -245,18 +247,18 @@ impl World {
 
     /// Whether all has come that can, and all that has gone is reported.
     pub(super) fn is_over(&self) -> bool {
-        let is_done = |message: &Message| match self.setting.sender {
-            Fate::GoesOn => message.end.get().is_some_and(|whole| {
+        let is_done = |message: &CopiedMessage| match self.setting.sender {
+            ProcessFate::GoesOn => message.end.get().is_some_and(|whole| {
                 let is_reported = message.ahead.is_some();
                 !(whole && is_reported) || message.is_sent.get()
             }),
             // Data that only the sender could copy may be missing.
-            Fate::Computes | Fate::Stops => {
+            ProcessFate::Computes | ProcessFate::Stops => {
                 let needs_sender = !message.is_readable && !message.is_sent.get();
                 message.end.get().is_some() || !message.is_announced.get() || needs_sender
             }
         };
-        (self.setting.sender == Fate::GoesOn || self.fate.get() != Fate::GoesOn)
+        (self.setting.sender == ProcessFate::GoesOn || self.fate.get() != ProcessFate::GoesOn)
             && self.messages.iter().all(is_done)
     }
 
@@ -271,8 +273,8 @@ impl World {
     }
 
     pub(super) fn describe(&self) -> String {
-        let of = |(number, message): (usize, &Message)| {
-            let Message { ahead, is_readable, .. } = message;
+        let of = |(number, message): (usize, &CopiedMessage)| {
+            let CopiedMessage { ahead, is_readable, .. } = message;
             let (announced, sent) = (message.is_announced.get(), message.is_sent.get());
             let end = message.end.get();
             format!(
@@ -286,7 +288,7 @@ impl World {
     }
 }
 
-impl Message {
+impl CopiedMessage {
     fn new(number: usize, rng: &mut Rng) -> Self {
         let ahead =
             *rng.choice(&[None, None, Some(When::Now), Some(When::Later)]).expect("there are some");

@@ -5,32 +5,32 @@ use std::collections::{HashMap, VecDeque};
 use base::{ContextId, GateId, RailId};
 use engine::{ContextSlot, Engine, Planned, Preferences, Receive, RequestId, Send};
 use memory::Buffer;
-use memory::transfer::Place;
+use memory::transfer::PartPlace;
 
-use super::wire::{Freight, Wires};
-use super::{Agenda, Event, Message, Step, Workload, copy_ns};
+use super::wire::{WireCargo, Wires};
+use super::{Agenda, ProcessStep, TimedEvent, TimedMessage, Workload, copy_ns};
 
-pub(super) struct Process {
+pub(super) struct TimedProcess {
     own: u32,
     engine: Engine,
     contexts: Vec<ContextSlot>,
     /// The context whose messages are timed.
     urgent_context: usize,
-    script: VecDeque<Step>,
+    script: VecDeque<ProcessStep>,
     /// What was begun and is not known to be complete; when a receive of an urgent message began.
     begun: Vec<(RequestId, Option<u64>)>,
     urgent: Vec<u64>,
     memory: Buffer,
-    inbox: VecDeque<(GateId, usize, Freight)>,
+    inbox: VecDeque<(GateId, usize, WireCargo)>,
     /// What was posted and may not have left.
-    underway: Vec<Underway>,
+    underway: Vec<TimedRequest>,
     /// The ways (peer and rail) by which something was posted since the last poll.
     posted: HashMap<(GateId, usize), ()>,
     busy_until: u64,
     done: bool,
 }
 
-struct Underway {
+struct TimedRequest {
     through: u64,
     duration: u64,
     gate: GateId,
@@ -42,7 +42,7 @@ struct Underway {
 /// What a call of the program costs besides packets, in nanoseconds.
 const CALL_NS: u64 = 100;
 
-impl Process {
+impl TimedProcess {
     pub(super) fn new(own: u32, count: u32, mut engine: Engine, workload: &Workload) -> Self {
         let rails: Vec<_> = (0..workload.rails.len() as u8).map(RailId).collect();
         (0..count).for_each(|peer| engine.connect(GateId(peer), &rails, false));
@@ -56,7 +56,7 @@ impl Process {
         let urgent_context = (0..workload.priorities.len()).max_by_key(priority).unwrap_or(0);
         let script: VecDeque<_> = workload.scripts[own as usize].iter().copied().collect();
         let longest = script.iter().map(|step| match step {
-            Step::Send(message) | Step::Receive(message) => message.bytes,
+            ProcessStep::Send(message) | ProcessStep::Receive(message) => message.bytes,
             _ => 0,
         });
         let memory = Buffer::zeroed(longest.max().unwrap_or(0));
@@ -77,7 +77,7 @@ impl Process {
         }
     }
 
-    pub(super) fn arrive(&mut self, from: GateId, rail: usize, freight: Freight) {
+    pub(super) fn arrive(&mut self, from: GateId, rail: usize, freight: WireCargo) {
         self.inbox.push_back((from, rail, freight));
     }
 
@@ -100,7 +100,7 @@ impl Process {
 
     /// Does one thing; returns how long it takes, or none if there is nothing to do.
     pub(super) fn act(&mut self, now: u64, wires: &mut Wires, agenda: &mut Agenda) -> Option<u64> {
-        let waits = matches!(self.script.front(), None | Some(Step::Wait));
+        let waits = matches!(self.script.front(), None | Some(ProcessStep::Wait));
         if waits {
             if let Some(cost) = self.poll(now, wires) {
                 return Some(cost);
@@ -115,7 +115,7 @@ impl Process {
                 self.done = true;
                 None
             }
-            Some(Step::Wait) if !self.begun.is_empty() => None,
+            Some(ProcessStep::Wait) if !self.begun.is_empty() => None,
             Some(&step) => {
                 self.script.pop_front();
                 Some(self.begin(step, now))
@@ -145,14 +145,14 @@ impl Process {
         let (from, rail, freight) = self.inbox.pop_front()?;
         let packet_ns = wires.rail(rail).packet_ns;
         match freight {
-            Freight::Packet(packet) => {
+            WireCargo::Packet(packet) => {
                 self.engine.handle_packet(from, &packet).expect("engines understand each other");
                 Some(packet_ns + copy_ns(packet.len()))
             }
-            Freight::Part(part, data) => {
+            WireCargo::Part(part, data) => {
                 let rail = RailId(rail as u8);
                 let place = self.engine.begin_part(from, rail, &part.label, data.len());
-                if let Ok(Place::At { buffer, offset, .. }) = place {
+                if let Ok(PartPlace::At { buffer, offset, .. }) = place {
                     buffer.write(offset, &data);
                     self.engine.end_part(from, &part.label, data.len()).expect("it has begun");
                 }
@@ -192,43 +192,46 @@ impl Process {
             Planned::Packet(length) => {
                 let mut packet = vec![0; length];
                 self.engine.write_packet(gate, id, &mut packet);
-                (Freight::Packet(packet), length)
+                (WireCargo::Packet(packet), length)
             }
             Planned::Part => {
                 let part = self.engine.take_part(gate, id);
                 let mut data = vec![0; part.length];
                 part.buffer.read(part.offset, &mut data);
-                (Freight::Part(part, data), 0)
+                (WireCargo::Part(part, data), 0)
             }
         };
         let cost = wires.rail(rail).packet_ns + copy_ns(copied);
         let bytes = freight.bytes();
         let passage = wires.post(own, rail, now + cost, bytes);
         let part = match &freight {
-            Freight::Part(part, _) => Some(RequestId::from_u64(part.token)),
-            Freight::Packet(_) => None,
+            WireCargo::Part(part, _) => Some(RequestId::from_u64(part.token)),
+            WireCargo::Packet(_) => None,
         };
         let (through, duration) = (passage.through, passage.through - passage.begins);
-        self.underway.push(Underway { through, duration, gate, rail, bytes, part });
+        self.underway.push(TimedRequest { through, duration, gate, rail, bytes, part });
         self.posted.insert((gate, rail), ());
-        agenda.add(passage.there, Event::Arrive(gate.0 as usize, GateId(self.own), rail, freight));
+        agenda.add(
+            passage.there,
+            TimedEvent::Arrive(gate.0 as usize, GateId(self.own), rail, freight),
+        );
         Some(cost)
     }
 
-    fn begin(&mut self, step: Step, now: u64) -> u64 {
+    fn begin(&mut self, step: ProcessStep, now: u64) -> u64 {
         match step {
-            Step::Wait => {}
-            Step::Compute(time) => return time,
-            Step::Send(message) => {
-                let Message { peer, context, tag, bytes } = message;
+            ProcessStep::Wait => {}
+            ProcessStep::Compute(time) => return time,
+            ProcessStep::Send(message) => {
+                let TimedMessage { peer, context, tag, bytes } = message;
                 let buffer = self.memory.contiguous_part(0, bytes);
                 let (gate, context) = (GateId(peer), self.contexts[context]);
                 let send = Send { gate, peer, context, tag, synchronous: false, buffer };
                 let request = self.engine.send(send);
                 self.begun.push((request, None));
             }
-            Step::Receive(message) => {
-                let Message { peer, context, tag, bytes } = message;
+            ProcessStep::Receive(message) => {
+                let TimedMessage { peer, context, tag, bytes } = message;
                 let buffer = self.memory.contiguous_part(0, bytes);
                 let urgent = context == self.urgent_context;
                 let (source, tag, slot) = (Some(peer), Some(tag), self.contexts[context]);

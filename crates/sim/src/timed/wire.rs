@@ -2,18 +2,18 @@
 
 use memory::transfer::Part;
 
-use super::Rail;
+use super::TimedRail;
 
 /// Something on its way.
 #[derive(Debug)]
-pub(super) enum Freight {
+pub(super) enum WireCargo {
     /// A packet.
     Packet(Vec<u8>),
     /// A part of a large message, with its data.
     Part(Part, Vec<u8>),
 }
 
-impl Freight {
+impl WireCargo {
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Packet(packet) => packet.len(),
@@ -25,13 +25,13 @@ impl Freight {
 /// The sending ends of all rails of all processes.
 #[derive(Debug)]
 pub(super) struct Wires {
-    rails: Vec<Rail>,
-    ends: Vec<End>,
+    rails: Vec<TimedRail>,
+    ends: Vec<WireEnd>,
     pub carried: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct End {
+struct WireEnd {
     /// When the last that was posted begins, or began, to leave, and when it is through.
     begins: u64,
     through: u64,
@@ -46,12 +46,12 @@ pub(super) struct Passage {
 }
 
 impl Wires {
-    pub(super) fn new(processes: usize, rails: &[Rail]) -> Self {
-        let ends = vec![End::default(); processes * rails.len()];
+    pub(super) fn new(processes: usize, rails: &[TimedRail]) -> Self {
+        let ends = vec![WireEnd::default(); processes * rails.len()];
         Self { rails: rails.to_vec(), ends, carried: 0 }
     }
 
-    pub(super) fn rail(&self, rail: usize) -> &Rail {
+    pub(super) fn rail(&self, rail: usize) -> &TimedRail {
         &self.rails[rail]
     }
 
@@ -71,13 +71,13 @@ impl Wires {
         let place = process * self.rails.len() + rail;
         let begins = now.max(self.ends[place].through);
         let through = begins + bytes as u64 * 1000 / self.speed(rail, begins);
-        self.ends[place] = End { begins, through };
+        self.ends[place] = WireEnd { begins, through };
         self.carried += 1;
         Passage { begins, through, there: through + self.rails[rail].latency_ns }
     }
 
     fn speed(&self, rail: usize, now: u64) -> u64 {
-        let Rail { bytes_per_us, slower, .. } = self.rails[rail];
+        let TimedRail { bytes_per_us, slower, .. } = self.rails[rail];
         slower.filter(|(from, _)| now >= *from).map_or(bytes_per_us, |(_, slower)| slower)
     }
 }

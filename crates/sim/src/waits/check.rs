@@ -1,19 +1,21 @@
 //! What must never be.
 
-use super::kernel::{self, Doing};
-use super::process::Process;
+use super::kernel::{self, ThreadActivity};
+use super::process::WaitingProcess;
 
 /// A process does not sleep until it is woken though something waits for it and none of its threads
 /// is there to wake it.
-pub(super) fn sleeps_well(process: &Process) -> Result<(), String> {
+pub(super) fn sleeps_well(process: &WaitingProcess) -> Result<(), String> {
     let doings = kernel::doings(process.number());
-    let is_away = |doing: &Doing| !matches!(doing, Doing::Runs | Doing::Naps(_));
-    let listens = |doing: &Doing| *doing == Doing::SleepsOn(process.word());
+    let is_away = |activity: &ThreadActivity| {
+        !matches!(activity, ThreadActivity::Runs | ThreadActivity::Naps(_))
+    };
+    let listens = |activity: &ThreadActivity| *activity == ThreadActivity::SleepsOn(process.word());
     if !doings.iter().all(is_away) {
         return Ok(());
     }
     let number = process.number();
-    let sleeps = |doing: &Doing| matches!(doing, Doing::SleepsOn(_));
+    let sleeps = |activity: &ThreadActivity| matches!(activity, ThreadActivity::SleepsOn(_));
     if doings.iter().any(sleeps) && !doings.iter().any(listens) {
         return Err(format!("in process {number} threads sleep, and none by the doorbell"));
     }

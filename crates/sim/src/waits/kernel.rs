@@ -9,7 +9,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use generator::{Generator, Gn};
 use queues::door::Threads;
-use runtime::waiting::{Kernel, SLEEP_MAX};
+use runtime::waiting::{SLEEP_MAX, WaitingSystem};
 
 use super::Waits;
 
@@ -25,7 +25,7 @@ pub(super) struct Machine {
 
 /// What a thread does, as far as the system knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Doing {
+pub(super) enum ThreadActivity {
     /// It runs, or waits for a core.
     Runs,
     /// The program computes.
@@ -39,7 +39,7 @@ pub(super) enum Doing {
 }
 
 /// What is known of all threads.
-struct Plan {
+struct ThreadTable {
     rng: Rng,
     now: u64,
     /// Who goes on when, in which of its turns: whoever was woken has another one by then.
@@ -49,19 +49,19 @@ struct Plan {
     current: usize,
     /// A process for which something has come.
     suspect: Option<usize>,
-    habits: Habits,
+    times: KernelTimes,
     done: Waits,
 }
 
 struct Thread {
     process: usize,
-    doing: Doing,
+    activity: ThreadActivity,
     turn: u64,
 }
 
 /// How long things take in this world, in nanoseconds.
 #[derive(Clone, Copy)]
-struct Habits {
+struct KernelTimes {
     step: u64,
     /// One in so many steps loses the core, for at most so long.
     loss: u32,
@@ -69,7 +69,7 @@ struct Habits {
     wake_max: u64,
 }
 
-impl Habits {
+impl KernelTimes {
     fn random(rng: &mut Rng) -> Self {
         Self {
             step: [1_000, 20_000, 50_000, 200_000][rng.usize(..4)],
@@ -81,7 +81,7 @@ impl Habits {
 }
 
 thread_local! {
-    static PLAN: RefCell<Option<Plan>> = const { RefCell::new(None) };
+    static PLAN: RefCell<Option<ThreadTable>> = const { RefCell::new(None) };
 }
 
 /// A world that has not ended after so many steps never will.
@@ -90,14 +90,14 @@ const STEPS_MAX: u64 = 20_000_000;
 /// The stack of a thread, in words.
 const STACK_WORDS: usize = 16 << 10;
 
-fn plan<T>(use_it: impl FnOnce(&mut Plan) -> T) -> T {
+fn plan<T>(use_it: impl FnOnce(&mut ThreadTable) -> T) -> T {
     PLAN.with_borrow_mut(|plan| use_it(plan.as_mut().expect("a world has begun")))
 }
 
 /// A world begins.
 pub(super) fn begin(mut rng: Rng) {
-    let habits = Habits::random(&mut rng);
-    let plan = Plan {
+    let times = KernelTimes::random(&mut rng);
+    let plan = ThreadTable {
         rng,
         now: 0,
         agenda: BinaryHeap::new(),
@@ -105,7 +105,7 @@ pub(super) fn begin(mut rng: Rng) {
         threads: Vec::new(),
         current: 0,
         suspect: None,
-        habits,
+        times,
         done: Waits::default(),
     };
     PLAN.set(Some(plan));
@@ -117,10 +117,10 @@ pub(super) fn end() -> Waits {
 }
 
 /// What the threads of a process do.
-pub(super) fn doings(process: usize) -> Vec<Doing> {
+pub(super) fn doings(process: usize) -> Vec<ThreadActivity> {
     plan(|plan| {
         let own = plan.threads.iter().filter(|thread| thread.process == process);
-        own.map(|thread| thread.doing).collect()
+        own.map(|thread| thread.activity).collect()
     })
 }
 
@@ -133,14 +133,14 @@ pub(super) fn suspect(process: usize) {
 pub(super) fn compute(nanoseconds: u64) {
     plan(|plan| {
         let current = plan.current;
-        plan.threads[current].doing = Doing::Computes;
+        plan.threads[current].activity = ThreadActivity::Computes;
         let time = plan.now + nanoseconds;
         plan.call(current, time);
     });
     leave();
 }
 
-impl Plan {
+impl ThreadTable {
     fn call(&mut self, thread: usize, time: u64) {
         self.made += 1;
         let turn = self.threads[thread].turn;
@@ -149,7 +149,7 @@ impl Plan {
 
     /// How long a step takes, of which so much is its own.
     fn step(&mut self, own: u64) -> u64 {
-        let Habits { loss, loss_max, .. } = self.habits;
+        let KernelTimes { loss, loss_max, .. } = self.times;
         let lost = if self.rng.u32(..loss) == 0 {
             self.done.losses += 1;
             within(&mut self.rng, loss_max)
@@ -160,12 +160,12 @@ impl Plan {
     }
 
     fn wake(&mut self, word: usize, count: usize) {
-        let sleeps = |thread: &Thread| matches!(thread.doing, Doing::SleepsOn(on) | Doing::Naps(on) if on == word);
+        let sleeps = |thread: &Thread| matches!(thread.activity, ThreadActivity::SleepsOn(on) | ThreadActivity::Naps(on) if on == word);
         let all: Vec<_> = (0..self.threads.len()).filter(|&i| sleeps(&self.threads[i])).collect();
         for index in all.into_iter().take(count) {
-            let time = self.now + within(&mut self.rng, self.habits.wake_max);
+            let time = self.now + within(&mut self.rng, self.times.wake_max);
             self.threads[index].turn += 1;
-            self.threads[index].doing = Doing::Runs;
+            self.threads[index].activity = ThreadActivity::Runs;
             self.call(index, time);
             self.done.woken += 1;
         }
@@ -187,7 +187,7 @@ fn leave() {
     generator::yield_with(());
     plan(|plan| {
         let current = plan.current;
-        plan.threads[current].doing = Doing::Runs;
+        plan.threads[current].activity = ThreadActivity::Runs;
     });
 }
 
@@ -210,7 +210,7 @@ pub(super) fn pass(own: u64) {
 
 /// The time that a look takes.
 pub(super) fn pass_look() {
-    let step = plan(|plan| plan.habits.step);
+    let step = plan(|plan| plan.times.step);
     pass(step);
 }
 
@@ -226,9 +226,11 @@ fn sleep_on(word: &AtomicU32, expected: u32, limit: Option<Duration>) {
         let (current, address) = (plan.current, word.as_ptr().addr());
         match limit {
             // A limit for the damage that a lost wake-up does is no way to wake up.
-            None | Some(SLEEP_MAX) => plan.threads[current].doing = Doing::SleepsOn(address),
+            None | Some(SLEEP_MAX) => {
+                plan.threads[current].activity = ThreadActivity::SleepsOn(address)
+            }
             Some(limit) => {
-                plan.threads[current].doing = Doing::Naps(address);
+                plan.threads[current].activity = ThreadActivity::Naps(address);
                 let time = plan.now + limit.as_nanos() as u64 + plan.step(CALL_NS);
                 plan.call(current, time);
             }
@@ -270,7 +272,7 @@ impl Threads for Virtual {
     }
 }
 
-impl Kernel for Virtual {
+impl WaitingSystem for Virtual {
     fn spin(&self) {
         pass(1);
     }
@@ -293,7 +295,7 @@ impl Machine {
     pub(super) fn start(&mut self, process: usize, run: impl FnOnce() + Send + 'static) {
         self.threads.push(Gn::new_opt(STACK_WORDS, run));
         plan(|plan| {
-            plan.threads.push(Thread { process, doing: Doing::Runs, turn: 0 });
+            plan.threads.push(Thread { process, activity: ThreadActivity::Runs, turn: 0 });
             let time = plan.now + plan.step(CALL_NS);
             plan.call(plan.threads.len() - 1, time);
         });
@@ -306,13 +308,13 @@ impl Machine {
         check: &mut dyn FnMut(usize) -> Result<(), String>,
     ) -> Result<(), String> {
         for _ in 0..STEPS_MAX {
-            let Some((thread, process)) = plan(Plan::next) else { return Self::all_ended() };
+            let Some((thread, process)) = plan(ThreadTable::next) else { return Self::all_ended() };
             self.threads[thread].resume();
             if self.threads[thread].is_done() {
-                plan(|plan| plan.threads[thread].doing = Doing::Ended);
+                plan(|plan| plan.threads[thread].activity = ThreadActivity::Ended);
             }
             let suspects = plan(|plan| {
-                let rests = plan.threads[thread].doing != Doing::Runs;
+                let rests = plan.threads[thread].activity != ThreadActivity::Runs;
                 [rests.then_some(process), plan.suspect.take()]
             });
             for process in suspects.into_iter().flatten() {
@@ -324,17 +326,19 @@ impl Machine {
     }
 
     fn all_ended() -> Result<(), String> {
-        plan(|plan| match plan.threads.iter().position(|thread| thread.doing != Doing::Ended) {
-            None => Ok(()),
-            Some(index) => {
-                let process = plan.threads[index].process;
-                Err(format!("thread {index}, of process {process}, sleeps for ever"))
+        plan(|plan| {
+            match plan.threads.iter().position(|thread| thread.activity != ThreadActivity::Ended) {
+                None => Ok(()),
+                Some(index) => {
+                    let process = plan.threads[index].process;
+                    Err(format!("thread {index}, of process {process}, sleeps for ever"))
+                }
             }
         })
     }
 }
 
-impl Plan {
+impl ThreadTable {
     /// Who goes on, and its process.
     fn next(&mut self) -> Option<(usize, usize)> {
         while let Some(Reverse((time, _, thread, turn))) = self.agenda.pop() {

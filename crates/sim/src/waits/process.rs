@@ -12,17 +12,17 @@ use engine::{ContextSlot, Engine, Planned, Receive, RequestId, Send, ShortPacket
 use memory::Buffer;
 use queues::bell;
 use queues::door::{Door, Threads};
-use runtime::helper::{Calls, Core, Need, Reaction};
-use runtime::waiting::{self, Crowd, Kernel, Patience, Room, Waiter};
+use runtime::helper::{Core, HelperCalls, Need, Reaction};
+use runtime::waiting::{self, CoreSharing, WaitHistory, Waiter, WaitingSystem, WaitingThreads};
 
 use super::kernel::{self, Virtual};
 
-pub(super) struct Process {
+pub(super) struct WaitingProcess {
     own: u32,
-    setting: Setting,
-    room: Room<Virtual>,
+    setting: ProcessSetting,
+    room: WaitingThreads<Virtual>,
     pub(super) door: Door,
-    calls: Calls,
+    calls: HelperCalls,
     engine: RefCell<Engine>,
     context: ContextSlot,
     inboxes: Rc<[Inbox]>,
@@ -41,13 +41,13 @@ struct Counts {
 
 /// What a process is like.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Setting {
+pub(super) struct ProcessSetting {
     pub threads: u32,
     /// Threads call all at once, also if there is one.
     pub shared: bool,
     /// Where its helper works, if it has one.
     pub helper: Option<Core>,
-    pub crowd: Crowd,
+    pub core_sharing: CoreSharing,
     pub sparing: bool,
 }
 
@@ -59,14 +59,14 @@ pub(super) struct Inbox {
     places: usize,
     /// How many senders have not rung yet.
     publishing: Cell<u32>,
-    bell: Arc<Bell>,
+    bell: Arc<VirtualBell>,
 }
 
 /// The bell of the library, under which the system is virtual.
 #[derive(Debug, Default)]
-struct Bell(bell::Bell);
+struct VirtualBell(bell::Bell);
 
-impl Doorbell for Bell {
+impl Doorbell for VirtualBell {
     fn arm(&self) -> u32 {
         // Who wants to sleep may lose its core since its last look.
         kernel::pass_look();
@@ -109,11 +109,14 @@ impl Inbox {
 }
 
 thread_local! {
-    static PROCESSES: RefCell<Vec<Rc<Process>>> = const { RefCell::new(Vec::new()) };
+    static PROCESSES: RefCell<Vec<Rc<WaitingProcess>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Runs `body` with the processes of a world, which their threads find by number meanwhile.
-pub(super) fn with<T>(processes: Vec<Rc<Process>>, body: impl FnOnce(&[Rc<Process>]) -> T) -> T {
+pub(super) fn with<T>(
+    processes: Vec<Rc<WaitingProcess>>,
+    body: impl FnOnce(&[Rc<WaitingProcess>]) -> T,
+) -> T {
     PROCESSES.set(processes.clone());
     let result = body(&processes);
     PROCESSES.take();
@@ -121,7 +124,7 @@ pub(super) fn with<T>(processes: Vec<Rc<Process>>, body: impl FnOnce(&[Rc<Proces
 }
 
 /// The process with a number.
-pub(super) fn find(number: usize) -> Rc<Process> {
+pub(super) fn find(number: usize) -> Rc<WaitingProcess> {
     PROCESSES.with_borrow(|processes| Rc::clone(&processes[number]))
 }
 
@@ -143,8 +146,8 @@ fn rail() -> RailProfile {
     }
 }
 
-impl Process {
-    pub(super) fn new(own: u32, setting: Setting, inboxes: &Rc<[Inbox]>) -> Self {
+impl WaitingProcess {
+    pub(super) fn new(own: u32, setting: ProcessSetting, inboxes: &Rc<[Inbox]>) -> Self {
         let strategy = strategy::by_name("auto").expect("there is one of that name");
         let mut engine = Engine::new(GateId(own), vec![rail()], Box::new(strategy));
         (0..inboxes.len() as u32).for_each(|peer| engine.connect(GateId(peer), &[RAIL], false));
@@ -174,7 +177,7 @@ impl Process {
         self.setting.helper
     }
 
-    pub(super) fn calls(&self) -> &Calls {
+    pub(super) fn calls(&self) -> &HelperCalls {
         &self.calls
     }
 
@@ -325,10 +328,10 @@ impl Process {
     }
 }
 
-impl Waiter for Process {
-    type Kernel = Virtual;
+impl Waiter for WaitingProcess {
+    type VirtualKernel = Virtual;
 
-    fn room(&self) -> &Room<Virtual> {
+    fn room(&self) -> &WaitingThreads<Virtual> {
         &self.room
     }
 
@@ -336,9 +339,9 @@ impl Waiter for Process {
         self.setting.shared
     }
 
-    fn patience(&self) -> Patience {
-        let patience = Patience::new(self.setting.crowd);
-        if self.setting.sparing { patience.sparing() } else { patience }
+    fn wait_history(&self) -> WaitHistory {
+        let wait_history = WaitHistory::new(self.setting.core_sharing);
+        if self.setting.sparing { wait_history.sparing() } else { wait_history }
     }
 
     fn progress(&self) -> bool {

@@ -6,26 +6,27 @@ use std::rc::Rc;
 use engine::RequestId;
 use fastrand::Rng;
 use memory::Buffer;
-use queues::door::Resting;
-use runtime::helper::{self, Core, Found, Inside, Visitor};
-use runtime::waiting::{self, Crowd, SLEEP_MAX, Waiter};
+use queues::door::HelperAtDoor;
+use runtime::helper::{self, Core, Inside, VisitOutcome, Visitor};
+use runtime::waiting::{self, CoreSharing, SLEEP_MAX, Waiter};
 
 use super::kernel::{self, Virtual};
-use super::process::{self, Inbox, Process, Setting};
+use super::process::{self, Inbox, ProcessSetting, WaitingProcess};
 
 /// The processes of a world.
-pub(super) fn processes(rng: &mut Rng) -> Vec<Rc<Process>> {
+pub(super) fn processes(rng: &mut Rng) -> Vec<Rc<WaitingProcess>> {
     let count = rng.u32(2..=3);
     let places = [1, 3, 50][rng.usize(..3)];
     let inboxes: Rc<[Inbox]> = (0..count as usize).map(|owner| Inbox::new(owner, places)).collect();
     let threads = rng.u32(1..=3);
     let process = |own| {
-        let crowd = [Crowd::Nobody, Crowd::Threads, Crowd::Processes][rng.usize(..3)];
+        let core_sharing =
+            [CoreSharing::Exclusive, CoreSharing::Threads, CoreSharing::Processes][rng.usize(..3)];
         let shared = threads > 1 || rng.bool();
         let (helper, sparing) =
             ([None, Some(Core::Own), Some(Core::Shared)][rng.usize(..3)], rng.bool());
-        let setting = Setting { threads, shared, helper, crowd, sparing };
-        Rc::new(Process::new(own, setting, &inboxes))
+        let setting = ProcessSetting { threads, shared, helper, core_sharing, sparing };
+        Rc::new(WaitingProcess::new(own, setting, &inboxes))
     };
     (0..count).map(process).collect()
 }
@@ -54,7 +55,7 @@ pub(super) fn run(process: usize, thread: u32, rng: &mut Rng) {
             underway.extend(begin(&process, peer, tag, sends));
         }
         for (peer, _) in late {
-            let mut is_here = |process: &Process| process.probe(peer as u32, tag);
+            let mut is_here = |process: &WaitingProcess| process.probe(peer as u32, tag);
             process.call(|process| waiting::wait(process, None, &mut is_here));
             underway.extend(begin(&process, peer, tag, false));
         }
@@ -65,7 +66,7 @@ pub(super) fn run(process: usize, thread: u32, rng: &mut Rng) {
         }
     }
     process.call(|process| {
-        waiting::wait(process, None, &mut |process: &Process| !process.has_work());
+        waiting::wait(process, None, &mut |process: &WaitingProcess| !process.has_work());
     });
     process.note_end();
 }
@@ -82,7 +83,7 @@ fn compute(rng: &mut Rng) {
 /// About as long as others wait before they sleep.
 const COMPUTING_SHORT: Range<u64> = 1_900_000..2_700_000;
 
-struct Underway {
+struct PendingMessage {
     request: RequestId,
     /// Into which a message is received, and the byte of which it is made.
     received: Option<(Buffer, u8)>,
@@ -94,7 +95,7 @@ fn length(from: usize, to: usize, tag: i32) -> usize {
     [0, 8, 100, 300, 2000][rng.usize(..5)]
 }
 
-fn begin(process: &Process, peer: usize, tag: i32, sends: bool) -> Option<Underway> {
+fn begin(process: &WaitingProcess, peer: usize, tag: i32, sends: bool) -> Option<PendingMessage> {
     let own = process.number();
     let (from, to) = if sends { (own, peer) } else { (peer, own) };
     let (length, byte) = (length(from, to, tag), (from * 16) as u8 + tag as u8);
@@ -102,15 +103,15 @@ fn begin(process: &Process, peer: usize, tag: i32, sends: bool) -> Option<Underw
     if sends {
         buffer.write(0, &vec![byte; length]);
         let request = process.call(|process| process.send(peer as u32, tag, buffer))?;
-        return Some(Underway { request, received: None });
+        return Some(PendingMessage { request, received: None });
     }
     let peer = peer as u32;
     let request = process.call(|process| process.receive(peer, tag, buffer.clone()));
-    Some(Underway { request, received: Some((buffer, byte)) })
+    Some(PendingMessage { request, received: Some((buffer, byte)) })
 }
 
-impl Underway {
-    fn finish(self, process: &Process, rng: &mut Rng) {
+impl PendingMessage {
+    fn finish(self, process: &WaitingProcess, rng: &mut Rng) {
         let request = self.request;
         while rng.bool() {
             // The program looks by itself now and then.
@@ -121,7 +122,7 @@ impl Underway {
         }
         let awaited = rng.bool().then_some(request);
         process.call(|process| {
-            let mut is_complete = |process: &Process| process.is_complete(request);
+            let mut is_complete = |process: &WaitingProcess| process.is_complete(request);
             waiting::wait(process, awaited, &mut is_complete);
             process.take(request);
         });
@@ -137,46 +138,46 @@ impl Underway {
 /// The helper of a process.
 pub(super) fn help(process: usize, core: Core) {
     let process = process::find(process);
-    let mut visits = Visits { process: &process, core, resting: None };
+    let mut visits = SimulatedHelper { process: &process, core, resting: None };
     helper::run(&mut visits, process.calls(), core, &Virtual);
 }
 
 /// A helper and its process.
-struct Visits<'a> {
-    process: &'a Process,
+struct SimulatedHelper<'a> {
+    process: &'a WaitingProcess,
     core: Core,
-    resting: Option<Resting<'a, Virtual>>,
+    resting: Option<HelperAtDoor<'a, Virtual>>,
 }
 
-impl Visitor for Visits<'_> {
+impl Visitor for SimulatedHelper<'_> {
     fn steps(&self) -> u32 {
         let process = self.process;
         if process.is_shared() { process.room().lock.steps() } else { process.door.steps() }
     }
 
-    fn visit(&mut self, after_ring: bool) -> Found {
+    fn visit(&mut self, after_ring: bool) -> VisitOutcome {
         let Self { process, core, .. } = *self;
         let rounds = |is_awaited: &dyn Fn() -> bool| {
             process.count_visit();
             let bell = process.doorbell().expect("each process has one");
-            helper::visit(&Visit { process, is_awaited }, &**bell, core, after_ring)
+            helper::visit(&HelperVisit { process, is_awaited }, &**bell, core, after_ring)
         };
         if process.is_shared() {
             let lock = &process.room().lock;
             if !lock.try_lock() {
-                return Found::Shut;
+                return VisitOutcome::Shut;
             }
             let found = rounds(&|| lock.is_wanted());
             lock.give_back();
             return found;
         }
-        let goes_on = self.resting.take().and_then(Resting::resume);
-        let Some(guest) = goes_on.or_else(|| process.door.try_enter_as_guest(&Virtual)) else {
-            return Found::Shut;
+        let goes_on = self.resting.take().and_then(HelperAtDoor::resume);
+        let Some(helper) = goes_on.or_else(|| process.door.try_enter_as_helper(&Virtual)) else {
+            return VisitOutcome::Shut;
         };
-        let found = rounds(&|| guest.is_awaited());
-        if matches!(found, Found::WaitsForOthers(_) | Found::NothingToAnswer) {
-            self.resting = guest.rest();
+        let found = rounds(&|| helper.is_awaited());
+        if matches!(found, VisitOutcome::WaitsForOthers(_) | VisitOutcome::NothingToAnswer) {
+            self.resting = helper.rest();
         }
         found
     }
@@ -191,12 +192,12 @@ impl Visitor for Visits<'_> {
 }
 
 /// A visit of the helper.
-struct Visit<'a> {
-    process: &'a Process,
+struct HelperVisit<'a> {
+    process: &'a WaitingProcess,
     is_awaited: &'a dyn Fn() -> bool,
 }
 
-impl Inside for Visit<'_> {
+impl Inside for HelperVisit<'_> {
     fn has_nothing_underway(&self, _core: Core) -> bool {
         !self.process.has_requests() && !self.process.has_work()
     }

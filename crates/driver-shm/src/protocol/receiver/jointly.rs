@@ -6,13 +6,13 @@ use std::time::Instant;
 
 use driver::ProgramState;
 
-use super::{Progress, ReceiverWorld};
-use crate::protocol::agreement::{Agreement, NOT_WRITTEN, Party};
+use super::{ReceiverWorld, TransferProgress};
+use crate::protocol::agreement::{MeetingPoint, NOT_WRITTEN, Party};
 use crate::protocol::{SENDER_TIME, pieces_of, range_of};
 
 /// A transfer by both.
 #[derive(Debug)]
-pub struct Jointly {
+pub struct JointReceive {
     length: usize,
     /// Pieces that were read here.
     read: u32,
@@ -21,7 +21,7 @@ pub struct Jointly {
     is_being_written: bool,
 }
 
-impl Jointly {
+impl JointReceive {
     /// A transfer of so many bytes, for which the sender was asked now.
     pub fn new(length: usize, now: Instant) -> Self {
         Self { length, read: 0, seen: (0, now), is_being_written: false }
@@ -39,32 +39,32 @@ impl Jointly {
         now: Option<Instant>,
         program: ProgramState,
         world: &mut impl ReceiverWorld,
-    ) -> Progress {
+    ) -> TransferProgress {
         let pieces = pieces_of(self.length);
         let agreement = &world.exchange().agreement;
         let waits = program == ProgramState::Computes && self.leaves_it_to_sender(now, agreement);
         if !waits && let Some(piece) = agreement.claim(Party::Receiver, pieces) {
             // Whoever changes our claims is broken.
             if piece != self.read {
-                return Progress::Ended(false);
+                return TransferProgress::Ended(false);
             }
             self.read += 1;
             let (offset, length) = range_of(piece, self.length);
             let is_read = world.read(offset, length);
-            return if is_read { Progress::Moved } else { Progress::Ended(false) };
+            return if is_read { TransferProgress::Moved } else { TransferProgress::Ended(false) };
         }
         let claimed = agreement.claimed_by_sender();
         match agreement.written.load(Ordering::Acquire) {
-            NOT_WRITTEN => Progress::Ended(false),
+            NOT_WRITTEN => TransferProgress::Ended(false),
             written if written == claimed && self.read.wrapping_add(claimed) == pieces => {
-                Progress::Ended(true)
+                TransferProgress::Ended(true)
             }
-            _ => Progress::Still,
+            _ => TransferProgress::Still,
         }
     }
 
     /// Whether the sender, which may have nothing else to do, shall go on alone for now.
-    fn leaves_it_to_sender(&mut self, now: Option<Instant>, agreement: &Agreement) -> bool {
+    fn leaves_it_to_sender(&mut self, now: Option<Instant>, agreement: &MeetingPoint) -> bool {
         let claimed = agreement.claimed_by_sender();
         if claimed != self.seen.0 {
             self.seen = (claimed, now.unwrap_or(self.seen.1));

@@ -3,15 +3,15 @@
 use std::time::Instant;
 
 use driver::ProgramState;
-use queues::offer::{Offer, Phase, Turn};
+use queues::offer::{Offer, OfferNumber, Phase};
 
-use super::Progress;
+use super::TransferProgress;
 use crate::protocol::SENDER_TIME;
 
 /// A place that is offered to the sender of a message.
 #[derive(Debug)]
-pub struct Offered {
-    turn: Turn,
+pub struct OfferedReceive {
+    turn: OfferNumber,
     /// When the message came, if it has.
     announced: Option<Instant>,
     /// How often the program, which seems to wait for it, has looked.
@@ -22,14 +22,14 @@ pub struct Offered {
 /// offer.
 const LOOKS_OFFERED: u32 = 32;
 
-impl Offered {
+impl OfferedReceive {
     /// An offer that was just made.
-    pub fn new(turn: Turn) -> Self {
+    pub fn new(turn: OfferNumber) -> Self {
         Self { turn, announced: None, looks: 0 }
     }
 
     /// Which offer it is.
-    pub fn turn(&self) -> Turn {
+    pub fn turn(&self) -> OfferNumber {
         self.turn
     }
 
@@ -49,7 +49,7 @@ impl Offered {
         now: Option<Instant>,
         program: ProgramState,
         offer: &Offer,
-    ) -> Progress {
+    ) -> TransferProgress {
         let computes = program == ProgramState::Computes;
         let waits = match self.announced {
             Some(since) => {
@@ -63,12 +63,12 @@ impl Offered {
             }
         };
         match offer.phase(self.turn) {
-            Phase::Open if waits || !offer.take_back(self.turn) => Progress::Still,
-            Phase::Claimed => Progress::Still,
+            Phase::Open if waits || !offer.take_back(self.turn) => TransferProgress::Still,
+            Phase::Claimed => TransferProgress::Still,
             // The message is not here yet, and will be.
-            Phase::Written | Phase::Failed if self.announced.is_none() => Progress::Still,
-            Phase::Written => Progress::Written,
-            Phase::Open | Phase::Failed | Phase::Over => Progress::TakenBack,
+            Phase::Written | Phase::Failed if self.announced.is_none() => TransferProgress::Still,
+            Phase::Written => TransferProgress::Written,
+            Phase::Open | Phase::Failed | Phase::Over => TransferProgress::TakenBack,
         }
     }
 }

@@ -2,13 +2,13 @@
 
 use std::time::Instant;
 
-use super::{Progress, ReceiverWorld};
+use super::{ReceiverWorld, TransferProgress};
 use crate::protocol::exchange::ENOUGH;
 use crate::protocol::{Copier, FILLED_MAX, SENDER_TIME, SENDER_TIME_AHEAD, piece_bytes};
 
 /// A transfer through the pool.
 #[derive(Debug)]
-pub struct Piped {
+pub struct PipedReceive {
     generation: u32,
     /// Bytes that are wanted, of those that there are.
     wanted: usize,
@@ -24,7 +24,7 @@ pub struct Piped {
     is_unreadable: bool,
 }
 
-impl Piped {
+impl PipedReceive {
     /// A transfer of the first `wanted` of `whole` bytes of a region, which is asked for or is sent
     /// ahead.
     pub fn new(generation: u32, wanted: usize, whole: usize, is_ahead: bool) -> Self {
@@ -33,10 +33,14 @@ impl Piped {
     }
 
     /// Takes what is there.
-    pub fn advance(&mut self, now: Option<Instant>, world: &mut impl ReceiverWorld) -> Progress {
+    pub fn advance(
+        &mut self,
+        now: Option<Instant>,
+        world: &mut impl ReceiverWorld,
+    ) -> TransferProgress {
         if self.wanted == 0 {
             world.exchange().set_taken(self.generation, ENOUGH);
-            return Progress::Ended(true);
+            return TransferProgress::Ended(true);
         }
         let filled = world.exchange().filled(self.generation);
         if filled == self.taken {
@@ -60,33 +64,33 @@ impl Piped {
         if self.done < self.wanted {
             // There is room for more.
             world.ring();
-            return Progress::Moved;
+            return TransferProgress::Moved;
         }
         if self.done < self.whole {
             world.exchange().set_taken(self.generation, ENOUGH);
         }
-        Progress::Ended(true)
+        TransferProgress::Ended(true)
     }
 
     /// Nothing is there: the sender may be late, or not look at all.
-    fn wait(&mut self, now: Option<Instant>, world: &mut impl ReceiverWorld) -> Progress {
-        let Some(now) = now else { return Progress::Still };
+    fn wait(&mut self, now: Option<Instant>, world: &mut impl ReceiverWorld) -> TransferProgress {
+        let Some(now) = now else { return TransferProgress::Still };
         if self.is_unreadable || !world.is_readable() {
-            return Progress::Still;
+            return TransferProgress::Still;
         }
         let waited = now.saturating_duration_since(*self.since.get_or_insert(now));
         match self.is_ahead {
             true if self.taken == 0 && waited >= SENDER_TIME_AHEAD => self.claim(world),
             false if waited >= SENDER_TIME => self.read_rest(world),
-            _ => Progress::Still,
+            _ => TransferProgress::Still,
         }
     }
 
     /// Reads all, if the sender has not begun to copy what it sends ahead.
     #[cold]
-    fn claim(&mut self, world: &mut impl ReceiverWorld) -> Progress {
+    fn claim(&mut self, world: &mut impl ReceiverWorld) -> TransferProgress {
         if world.exchange().claim(self.generation, Copier::Receiver) != Copier::Receiver {
-            return Progress::Still;
+            return TransferProgress::Still;
         }
         let is_copied = world.read(0, self.wanted);
         if is_copied {
@@ -95,17 +99,17 @@ impl Piped {
         world.exchange().end_claim(self.generation, is_copied);
         world.ring();
         if is_copied {
-            return Progress::Ended(true);
+            return TransferProgress::Ended(true);
         }
         // The sender copies it when it comes.
         self.is_unreadable = true;
-        Progress::Still
+        TransferProgress::Still
     }
 
     /// Reads what has not come.
     #[cold]
-    fn read_rest(&mut self, world: &mut impl ReceiverWorld) -> Progress {
+    fn read_rest(&mut self, world: &mut impl ReceiverWorld) -> TransferProgress {
         world.exchange().set_taken(self.generation, ENOUGH);
-        Progress::Ended(world.read(self.done, self.wanted - self.done))
+        TransferProgress::Ended(world.read(self.done, self.wanted - self.done))
     }
 }

@@ -1,12 +1,12 @@
 //! Data that goes through pieces of the pool.
 
 use super::pool::Pool;
-use super::{Caches, Message, SenderWorld, Step};
+use super::{Caches, SendData, SenderWorld, TaskStep};
 use crate::protocol::{FILLED_MAX, piece_bytes};
 
 /// How far a message has gone into the pool.
 #[derive(Debug)]
-pub(super) struct Filling {
+pub(super) struct PoolFill {
     caches: Caches,
     /// Pieces, and bytes, that are filled.
     filled: u32,
@@ -18,7 +18,7 @@ pub(super) struct Filling {
 /// Pieces filled in one look for one region, so that others get their turn.
 const PIECES_PER_LOOK: usize = 16;
 
-impl Filling {
+impl PoolFill {
     pub(super) fn new(caches: Caches) -> Self {
         Self { caches, filled: 0, offset: 0, taken: 0 }
     }
@@ -26,11 +26,11 @@ impl Filling {
     /// Fills pieces, as far as there is room; `report` is what reports the end.
     pub(super) fn step(
         &mut self,
-        message: &Message,
+        message: &SendData,
         pool: &mut Pool,
         report: Option<u64>,
         world: &mut impl SenderWorld,
-    ) -> Step {
+    ) -> TaskStep {
         let mut copied = false;
         for _ in 0..PIECES_PER_LOOK {
             if self.offset == message.data.len() {
@@ -38,10 +38,10 @@ impl Filling {
             }
             if self.has_too_many(message, world) {
                 let is_enough = self.taken > self.filled;
-                return Step::of(copied, is_enough, report);
+                return TaskStep::of(copied, is_enough, report);
             }
             let Some(piece) = pool.free_piece(world) else {
-                return Step::of(copied, false, report);
+                return TaskStep::of(copied, false, report);
             };
             let length = piece_bytes(self.offset, message.data.len());
             world.fill(piece, &message.data, self.offset, length, self.caches);
@@ -51,12 +51,12 @@ impl Filling {
             self.offset += length;
             copied = true;
         }
-        Step::of(copied, self.offset == message.data.len(), report)
+        TaskStep::of(copied, self.offset == message.data.len(), report)
     }
 
     /// Whether the receiver must take some first, or wants no more: then it says that it has taken
     /// more than there are.
-    fn has_too_many(&mut self, message: &Message, world: &impl SenderWorld) -> bool {
+    fn has_too_many(&mut self, message: &SendData, world: &impl SenderWorld) -> bool {
         let is_full = |taken: u32, filled: u32| filled.wrapping_sub(taken) >= FILLED_MAX;
         if !is_full(self.taken, self.filled) {
             return false;
@@ -66,7 +66,7 @@ impl Filling {
     }
 }
 
-impl Step {
+impl TaskStep {
     fn of(copied: bool, over: bool, report: Option<u64>) -> Self {
         match (copied, over) {
             (_, true) => Self::Over { copied, report },

@@ -3,13 +3,13 @@
 
 use base::RegionToken;
 
-use super::{Message, SenderWorld, Step};
+use super::{SendData, SenderWorld, TaskStep};
 use crate::protocol::agreement::{NOT_WRITTEN, Party};
 use crate::protocol::{pieces_of, range_of};
 
 /// How far the sender is.
 #[derive(Debug)]
-pub(super) struct Jointly {
+pub(super) struct JointSend {
     /// How many bytes the receiver wants.
     length: usize,
     /// Its region for them.
@@ -18,18 +18,18 @@ pub(super) struct Jointly {
     written: u32,
 }
 
-impl Jointly {
+impl JointSend {
     pub(super) fn new(length: usize, into: RegionToken) -> Self {
         Self { length, into, written: 0 }
     }
 
     /// Writes a piece into the receiver's memory, if one is left.
-    pub(super) fn step(&mut self, message: &Message, world: &mut impl SenderWorld) -> Step {
+    pub(super) fn step(&mut self, message: &SendData, world: &mut impl SenderWorld) -> TaskStep {
         let pieces = pieces_of(self.length);
         let is_possible = self.length <= message.data.len();
         let agreement = &world.exchange(message.slot).agreement;
         let claimed = agreement.claim(Party::Sender, pieces).filter(|_| is_possible);
-        let Some(piece) = claimed else { return Step::Over { copied: false, report: None } };
+        let Some(piece) = claimed else { return TaskStep::Over { copied: false, report: None } };
         let (offset, length) = range_of((pieces - 1).saturating_sub(piece), self.length);
         let is_written =
             world.write((message.gate, self.into), &message.data, offset..offset + length);
@@ -37,8 +37,8 @@ impl Jointly {
         let written = if is_written { self.written } else { NOT_WRITTEN };
         world.exchange(message.slot).agreement.set_written(written);
         match is_written {
-            true => Step::Copied,
-            false => Step::Over { copied: true, report: None },
+            true => TaskStep::Copied,
+            false => TaskStep::Over { copied: true, report: None },
         }
     }
 }

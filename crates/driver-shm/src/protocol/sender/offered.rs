@@ -4,19 +4,19 @@ use std::time::Instant;
 
 use base::{MessageLabel, RegionToken};
 
-use super::{Message, SenderWorld, Step};
+use super::{SendData, SenderWorld, TaskStep};
 use crate::protocol::RECEIVER_TIME;
 
 /// A message whose receiver may not yet know that it was announced.
 #[derive(Debug)]
-pub(super) struct Offered {
+pub(super) struct OfferedSend {
     token: u64,
     label: MessageLabel,
     /// Until then the receiver, if it is there, shall say how it wants the data.
     waits_until: Instant,
 }
 
-impl Offered {
+impl OfferedSend {
     pub(super) fn new(token: u64, label: MessageLabel, now: Instant) -> Self {
         Self { token, label, waits_until: now + RECEIVER_TIME }
     }
@@ -25,21 +25,21 @@ impl Offered {
     /// as ever.
     pub(super) fn step(
         &mut self,
-        message: &Message,
+        message: &SendData,
         now: Option<Instant>,
         world: &mut impl SenderWorld,
-    ) -> Step {
+    ) -> TaskStep {
         if now.is_none_or(|now| now < self.waits_until) {
-            return Step::Still;
+            return TaskStep::Still;
         }
         let is_written = write_to_offer(message, self.label, world);
-        Step::Over { copied: is_written, report: Some(self.token).filter(|_| is_written) }
+        TaskStep::Over { copied: is_written, report: Some(self.token).filter(|_| is_written) }
     }
 }
 
 /// Writes all of a message to the place that its receiver offers, if it does; whether that worked.
 pub(super) fn write_to_offer(
-    message: &Message,
+    message: &SendData,
     label: MessageLabel,
     world: &mut impl SenderWorld,
 ) -> bool {

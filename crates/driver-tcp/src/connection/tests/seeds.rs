@@ -14,7 +14,7 @@ const SETTLING_STEPS: usize = 20_000;
 
 /// One process.
 struct Side {
-    rails: Vec<Option<Connection<Faulty>>>,
+    rails: Vec<Option<TcpConnection<Faulty>>>,
     /// What was posted to each rail and has not come, for the other side to compare.
     posted: Vec<VecDeque<Posted>>,
     /// Parts that were posted to each rail and whose memory is not known to be free.
@@ -59,17 +59,17 @@ impl Sink for Ledger {
         assert_eq!(self.expected[rail].pop_front(), Some(Posted::Packet(bytes.to_vec())));
     }
 
-    fn part(&mut self, _gate: GateId, rail: usize, label: &Label, length: usize) -> Place {
+    fn part(&mut self, _gate: GateId, rail: usize, label: &Label, length: usize) -> PartPlace {
         let message = message_of(label);
         assert_eq!(self.expected[rail].pop_front(), Some(Posted::Part { message, length }));
         if self.arrived.contains(&message) || self.rng.u8(..) < 20 {
-            return Place::Nowhere;
+            return PartPlace::Nowhere;
         }
         let block = if length.is_multiple_of(8) && self.rng.bool() { 8 } else { 0 };
         let buffer = memory(length, block);
         let before = self.arriving.insert(message, (rail, buffer.clone()));
         let instead_of = before.map(|(rail, _)| RailId(rail as u8));
-        Place::At { buffer, offset: 0, instead_of }
+        PartPlace::At { buffer, offset: 0, instead_of }
     }
 
     fn part_arrived(&mut self, _gate: GateId, rail: usize, label: &Label, length: usize) {
@@ -90,7 +90,7 @@ impl Sink for Ledger {
 
 impl Side {
     fn new(rails: Vec<Faulty>, rng: &mut fastrand::Rng) -> Self {
-        let connection = |(rail, stream)| Some(Connection::new(stream, GateId(1), rail));
+        let connection = |(rail, stream)| Some(TcpConnection::new(stream, GateId(1), rail));
         let (arriving, arrived) = (HashMap::new(), Vec::new());
         let expected = vec![VecDeque::new(); RAILS];
         Self {
@@ -112,7 +112,7 @@ impl Side {
         let result = if rng.bool() {
             let data = data_of(message, length);
             self.posted[rail].push_back(Posted::Packet(data.clone()));
-            connection.post(&[&frame::head(Kind::Packet, length)[..], &data].concat())
+            connection.post(&[&frame::head(FrameKind::Packet, length)[..], &data].concat())
         } else {
             // Messages of one number are the same message, posted again as if its rail were lost.
             let length = 8 * (message as usize % 60 + 1);
@@ -156,13 +156,13 @@ impl Side {
     fn read(&mut self, rail: usize, inbox: &mut [u8]) {
         let Some(connection) = &mut self.rails[rail] else { return };
         match connection.receive(inbox, &mut self.ledger) {
-            Ok(Heard::Something) => {}
-            Ok(Heard::Nothing) => {
+            Ok(ReadOutcome::Something) => {}
+            Ok(ReadOutcome::Nothing) => {
                 if connection.failed.is_some() {
                     self.lose(rail);
                 }
             }
-            Ok(Heard::Instead(other)) => {
+            Ok(ReadOutcome::Instead(other)) => {
                 assert_ne!(other, rail);
                 self.lose(other);
                 self.read(rail, inbox);

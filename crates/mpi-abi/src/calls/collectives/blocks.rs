@@ -7,12 +7,12 @@ use mpi::collective::EqualBlocks;
 
 use super::refuse_in_place;
 use crate::arguments::{
-    Blocks, IntegerSource, Integers, TypeArgument, UsedDatatype, buffer_at, check_address,
+    BlocksArgument, IntegerSource, Integers, TypeArgument, UsedDatatype, buffer_at, check_address,
     is_in_place, plain_buffer_at,
 };
 use crate::c::Datatype;
 use crate::entry::Call;
-use crate::failure::Outcome;
+use crate::failure::CallOutcome;
 
 /// Blocks of elements, each with a count, a displacement and a datatype.
 ///
@@ -41,7 +41,7 @@ enum Types<'a> {
 }
 
 /// Equal blocks.
-pub fn equal_blocks(call: &Call, blocks: &Blocks) -> Outcome<EqualBlocks> {
+pub fn equal_blocks(call: &Call, blocks: &BlocksArgument) -> CallOutcome<EqualBlocks> {
     let (buffer, datatype, count) = blocks.buffer(call)?;
     Ok(EqualBlocks { buffer, datatype: datatype.object, count })
 }
@@ -59,7 +59,7 @@ impl Call {
         displacements: impl Into<IntegerSource>,
         datatype: Datatype,
         number: u32,
-    ) -> Outcome<BlockList<'_>> {
+    ) -> CallOutcome<BlockList<'_>> {
         let types = Types::Same(self.used_type(position + 3, datatype)?);
         // SAFETY: passed on.
         unsafe { self.any_block_list(position, address, counts, displacements, types, number) }
@@ -79,7 +79,7 @@ impl Call {
         datatype: Datatype,
         matters: bool,
         number: u32,
-    ) -> Outcome<Option<BlockList<'_>>> {
+    ) -> CallOutcome<Option<BlockList<'_>>> {
         let list =
             // SAFETY: it matters, so as the caller says.
             || unsafe { self.block_list(position, address, counts, displacements, datatype, number) };
@@ -98,7 +98,7 @@ impl Call {
         displacements: impl Into<IntegerSource>,
         types: *const Datatype,
         number: u32,
-    ) -> Outcome<BlockList<'_>> {
+    ) -> CallOutcome<BlockList<'_>> {
         let number = if is_in_place(address) { 0 } else { number };
         // SAFETY: as the caller says, unless the address is in place.
         let types =
@@ -115,7 +115,7 @@ impl Call {
         displacements: impl Into<IntegerSource>,
         types: Types<'a>,
         number: u32,
-    ) -> Outcome<BlockList<'a>> {
+    ) -> CallOutcome<BlockList<'a>> {
         let number = if is_in_place(address) { 0 } else { number as usize };
         // SAFETY: as the caller says, unless the address is in place.
         let (counts, displacements) = unsafe {
@@ -133,7 +133,7 @@ impl BlockList<'_> {
     }
 
     /// A buffer for each block.
-    pub fn buffers(&self, call: &Call) -> Outcome<Vec<Buffer>> {
+    pub fn buffers(&self, call: &Call) -> CallOutcome<Vec<Buffer>> {
         refuse_in_place(self.position, self.address)?;
         match self.types {
             Types::Same(datatype) => {
@@ -151,8 +151,8 @@ impl BlockList<'_> {
     fn each(
         &self,
         call: &Call,
-        mut of_block: impl FnMut(usize) -> Outcome<(UsedDatatype, isize)>,
-    ) -> Outcome<Vec<Buffer>> {
+        mut of_block: impl FnMut(usize) -> CallOutcome<(UsedDatatype, isize)>,
+    ) -> CallOutcome<Vec<Buffer>> {
         let (counts, displacements) = (self.counts.one_by_one()?, self.displacements.one_by_one()?);
         let mut buffers = Vec::with_capacity(self.counts.length());
         for (index, (count, displacement)) in counts.zip(displacements).enumerate() {

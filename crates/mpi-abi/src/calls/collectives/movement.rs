@@ -5,9 +5,9 @@ use memory::Buffer;
 use mpi::collective::{self, Collective, Invocation, Root};
 
 use super::blocks::{BlockList, equal_blocks};
-use crate::arguments::{Blocks, Elements};
+use crate::arguments::{BlocksArgument, ElementsArgument};
 use crate::entry::Call;
-use crate::failure::Outcome;
+use crate::failure::CallOutcome;
 
 /// Whether a process may leave its own data where the result goes (`MPI_IN_PLACE`).
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -23,16 +23,16 @@ impl InPlace {
     }
 }
 
-pub fn barrier(_call: &Call, comm: &Invocation<'_>) -> Outcome<Collective> {
+pub fn barrier(_call: &Call, comm: &Invocation<'_>) -> CallOutcome<Collective> {
     Ok(collective::barrier(comm)?)
 }
 
 pub fn bcast(
     call: &Call,
-    buffer: Option<Elements>,
+    buffer: Option<ElementsArgument>,
     root: Root,
     comm: &Invocation<'_>,
-) -> Outcome<Collective> {
+) -> CallOutcome<Collective> {
     match buffer {
         None => Ok(collective::beside_the_root(comm)),
         Some(buffer) => Ok(collective::bcast(comm, root, buffer.buffer(call)?)?),
@@ -40,7 +40,7 @@ pub fn bcast(
 }
 
 /// This process's own data, or none where it works in place, as only some may.
-fn own(call: &Call, elements: &Elements, in_place: InPlace) -> Outcome<Option<Buffer>> {
+fn own(call: &Call, elements: &ElementsArgument, in_place: InPlace) -> CallOutcome<Option<Buffer>> {
     if in_place == InPlace::Allowed && elements.is_in_place() {
         return Ok(None);
     }
@@ -50,19 +50,19 @@ fn own(call: &Call, elements: &Elements, in_place: InPlace) -> Outcome<Option<Bu
 /// The same for data that not all processes have.
 fn own_if_any(
     call: &Call,
-    elements: Option<Elements>,
+    elements: Option<ElementsArgument>,
     in_place: InPlace,
-) -> Outcome<Option<Buffer>> {
+) -> CallOutcome<Option<Buffer>> {
     elements.map_or(Ok(None), |elements| own(call, &elements, in_place))
 }
 
 pub fn gather(
     call: &Call,
-    send: Option<Elements>,
-    receive: Option<Blocks>,
+    send: Option<ElementsArgument>,
+    receive: Option<BlocksArgument>,
     root: Root,
     comm: &Invocation<'_>,
-) -> Outcome<Collective> {
+) -> CallOutcome<Collective> {
     let sent = own_if_any(call, send, InPlace::of(root, comm))?;
     let received = receive.map(|blocks| equal_blocks(call, &blocks)).transpose()?;
     Ok(collective::gather(comm, root, sent, received)?)
@@ -70,11 +70,11 @@ pub fn gather(
 
 pub fn gatherv(
     call: &Call,
-    send: Option<Elements>,
+    send: Option<ElementsArgument>,
     receive: Option<BlockList>,
     root: Root,
     comm: &Invocation<'_>,
-) -> Outcome<Collective> {
+) -> CallOutcome<Collective> {
     let sent = own_if_any(call, send, InPlace::of(root, comm))?;
     let received = receive.map(|blocks| blocks.buffers(call)).transpose()?;
     Ok(collective::gatherv(comm, root, sent, received)?)
@@ -82,11 +82,11 @@ pub fn gatherv(
 
 pub fn scatter(
     call: &Call,
-    send: Option<Blocks>,
-    receive: Option<Elements>,
+    send: Option<BlocksArgument>,
+    receive: Option<ElementsArgument>,
     root: Root,
     comm: &Invocation<'_>,
-) -> Outcome<Collective> {
+) -> CallOutcome<Collective> {
     let received = own_if_any(call, receive, InPlace::of(root, comm))?;
     let sent = send.map(|blocks| equal_blocks(call, &blocks)).transpose()?;
     Ok(collective::scatter(comm, root, sent, received)?)
@@ -95,10 +95,10 @@ pub fn scatter(
 pub fn scatterv(
     call: &Call,
     send: Option<BlockList>,
-    receive: Option<Elements>,
+    receive: Option<ElementsArgument>,
     root: Root,
     comm: &Invocation<'_>,
-) -> Outcome<Collective> {
+) -> CallOutcome<Collective> {
     let received = own_if_any(call, receive, InPlace::of(root, comm))?;
     let sent = send.map(|blocks| blocks.buffers(call)).transpose()?;
     Ok(collective::scatterv(comm, root, sent, received)?)
@@ -106,30 +106,30 @@ pub fn scatterv(
 
 pub fn allgather(
     call: &Call,
-    send: Elements,
-    receive: Blocks,
+    send: ElementsArgument,
+    receive: BlocksArgument,
     comm: &Invocation<'_>,
-) -> Outcome<Collective> {
+) -> CallOutcome<Collective> {
     let sent = own(call, &send, InPlace::Allowed)?;
     Ok(collective::allgather(comm, sent, equal_blocks(call, &receive)?)?)
 }
 
 pub fn allgatherv(
     call: &Call,
-    send: Elements,
+    send: ElementsArgument,
     receive: BlockList,
     comm: &Invocation<'_>,
-) -> Outcome<Collective> {
+) -> CallOutcome<Collective> {
     let sent = own(call, &send, InPlace::Allowed)?;
     Ok(collective::allgatherv(comm, sent, receive.buffers(call)?)?)
 }
 
 pub fn alltoall(
     call: &Call,
-    send: Blocks,
-    receive: Blocks,
+    send: BlocksArgument,
+    receive: BlocksArgument,
     comm: &Invocation<'_>,
-) -> Outcome<Collective> {
+) -> CallOutcome<Collective> {
     let sent = match send.elements().is_in_place() {
         true => None,
         false => Some(equal_blocks(call, &send)?),
@@ -143,7 +143,7 @@ pub fn alltoallv(
     send: BlockList,
     receive: BlockList,
     comm: &Invocation<'_>,
-) -> Outcome<Collective> {
+) -> CallOutcome<Collective> {
     let sent = match send.is_in_place() {
         true => None,
         false => Some(send.buffers(call)?),

@@ -4,16 +4,16 @@
 use mpi::collective::{self, Collective, Invocation};
 
 use super::blocks::{BlockList, equal_blocks};
-use crate::arguments::{Blocks, Elements, KnownCommunicator};
+use crate::arguments::{BlocksArgument, ElementsArgument, KnownCommunicator};
 use crate::entry::Call;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CallOutcome, Failure};
 
 pub fn neighbor_allgather(
     call: &Call,
-    send: Elements,
-    receive: Blocks,
+    send: ElementsArgument,
+    receive: BlocksArgument,
     comm: &Invocation<'_>,
-) -> Outcome<Collective> {
+) -> CallOutcome<Collective> {
     check_neighborhood(7, comm)?;
     let sent = send.unshifted_buffer(call)?;
     Ok(collective::neighbor_allgather(comm, sent, equal_blocks(call, &receive)?)?)
@@ -21,10 +21,10 @@ pub fn neighbor_allgather(
 
 pub fn neighbor_allgatherv(
     call: &Call,
-    send: Elements,
+    send: ElementsArgument,
     receive: BlockList,
     comm: &Invocation<'_>,
-) -> Outcome<Collective> {
+) -> CallOutcome<Collective> {
     check_neighborhood(8, comm)?;
     let sent = send.unshifted_buffer(call)?;
     Ok(collective::neighbor_allgatherv(comm, sent, receive.buffers(call)?)?)
@@ -32,10 +32,10 @@ pub fn neighbor_allgatherv(
 
 pub fn neighbor_alltoall(
     call: &Call,
-    send: Blocks,
-    receive: Blocks,
+    send: BlocksArgument,
+    receive: BlocksArgument,
     comm: &Invocation<'_>,
-) -> Outcome<Collective> {
+) -> CallOutcome<Collective> {
     check_neighborhood(7, comm)?;
     let (sent, received) = (equal_blocks(call, &send)?, equal_blocks(call, &receive)?);
     Ok(collective::neighbor_alltoall(comm, sent, received)?)
@@ -47,7 +47,7 @@ pub fn neighbor_alltoallv(
     send: BlockList,
     receive: BlockList,
     comm: &Invocation<'_>,
-) -> Outcome<Collective> {
+) -> CallOutcome<Collective> {
     check_neighborhood(9, comm)?;
     let (sent, received) = (send.buffers(call)?, receive.buffers(call)?);
     Ok(collective::neighbor_alltoallv(comm, sent, received)?)
@@ -64,7 +64,7 @@ pub fn incoming(comm: &KnownCommunicator) -> u32 {
 }
 
 /// Whether a communicator, which is the argument at `position`, has neighbours.
-fn check_neighborhood(position: usize, comm: &Invocation<'_>) -> Outcome<()> {
+fn check_neighborhood(position: usize, comm: &Invocation<'_>) -> CallOutcome<()> {
     match comm.neighborhood() {
         Ok(_) => Ok(()),
         Err(error) => Err(Failure::of_argument(position, error)),

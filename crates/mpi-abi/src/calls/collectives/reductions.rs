@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use base::ErrorClass;
 use memory::Buffer;
 use mpi::collective::{self, Collective, Invocation, Reduction, Root};
-use mpi::operation::Combination;
+use mpi::operation::OperationKernel;
 
 use super::refuse_in_place;
 use crate::arguments::{
@@ -16,7 +16,7 @@ use crate::arguments::{
 };
 use crate::c::Datatype;
 use crate::entry::Call;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CallOutcome, Failure};
 
 /// The receive buffer is the second argument of all these calls.
 const RECEIVE_POSITION: usize = 2;
@@ -67,7 +67,7 @@ impl Call {
         receive: *mut c_void,
         count: impl Integer,
         datatype: Datatype,
-    ) -> Outcome<ReductionBuffers<'_>> {
+    ) -> CallOutcome<ReductionBuffers<'_>> {
         let count = self.count(position + 2, count)?;
         let datatype = self.used_type(position + 3, datatype)?;
         let lent = PhantomData;
@@ -88,7 +88,7 @@ impl Call {
         datatype: Datatype,
         sends: bool,
         receives: bool,
-    ) -> Outcome<ReduceOperands<'_>> {
+    ) -> CallOutcome<ReduceOperands<'_>> {
         // SAFETY: where an address does not matter, no elements lie there.
         let operands = unsafe { self.operands(position, send, receive, count, datatype) }?;
         let count = operands.sent;
@@ -109,7 +109,7 @@ impl Call {
         count: impl Integer,
         datatype: Datatype,
         processes: u32,
-    ) -> Outcome<ReductionBuffers<'_>> {
+    ) -> CallOutcome<ReductionBuffers<'_>> {
         // SAFETY: passed on.
         let operands = unsafe { self.operands(position, send, receive, count, datatype) }?;
         let sent = operands.received.saturating_mul(processes as usize);
@@ -131,7 +131,7 @@ impl Call {
         datatype: Datatype,
         processes: u32,
         rank: u32,
-    ) -> Outcome<CountedOperands<'_>> {
+    ) -> CallOutcome<CountedOperands<'_>> {
         // SAFETY: passed on.
         let counts = unsafe { self.integers(position + 2, counts, processes as usize) }?;
         let counts = counts.read_counts()?;
@@ -147,7 +147,7 @@ impl Call {
 impl ReductionBuffers<'_> {
     /// This process's operands; none if they are where the result goes.
     #[inline(always)]
-    fn sent(&self, call: &Call, datatype: &UsedDatatype) -> Outcome<Option<Buffer>> {
+    fn sent(&self, call: &Call, datatype: &UsedDatatype) -> CallOutcome<Option<Buffer>> {
         if is_in_place(self.send) {
             return Ok(None);
         }
@@ -157,7 +157,7 @@ impl ReductionBuffers<'_> {
 
     /// Where the result goes.
     #[inline(always)]
-    fn result(&self, call: &Call, datatype: &UsedDatatype) -> Outcome<Buffer> {
+    fn result(&self, call: &Call, datatype: &UsedDatatype) -> CallOutcome<Buffer> {
         // In place the operands are where the result goes.
         let room = if is_in_place(self.send) { self.sent } else { self.received };
         // SAFETY: there is room for the result, and for the operands in place, as the type says.
@@ -166,7 +166,7 @@ impl ReductionBuffers<'_> {
 
     /// ReductionBuffers and result of a reduction in which every process gets a result.
     #[inline(always)]
-    fn reduction(&self, call: &Call, op: &KnownOperation) -> Outcome<Reduction> {
+    fn reduction(&self, call: &Call, op: &KnownOperation) -> CallOutcome<Reduction> {
         let datatype = self.datatype.committed(call)?;
         refuse_alias(self.send, self.receive, self.sent.min(self.received))?;
         let send = self.sent(call, &datatype)?;
@@ -187,7 +187,7 @@ unsafe fn elements(
     address: *const c_void,
     count: usize,
     datatype: &UsedDatatype,
-) -> Outcome<Buffer> {
+) -> CallOutcome<Buffer> {
     let (address, handle) = (address.cast_mut(), datatype.handle);
     // SAFETY: passed on.
     if let Some(buffer) = unsafe { plain_buffer_at(call, address, count, handle) } {
@@ -208,7 +208,7 @@ unsafe fn any_elements(
     address: *mut c_void,
     count: usize,
     datatype: &UsedDatatype,
-) -> Outcome<Buffer> {
+) -> CallOutcome<Buffer> {
     check_address(position, address, 0, count, datatype)?;
     // SAFETY: passed on.
     unsafe { buffer_at(address, count, datatype) }
@@ -216,7 +216,7 @@ unsafe fn any_elements(
 
 /// The operation for a datatype.
 #[inline(always)]
-fn checked(op: &KnownOperation, datatype: &UsedDatatype) -> Outcome<Combination> {
+fn checked(op: &KnownOperation, datatype: &UsedDatatype) -> CallOutcome<OperationKernel> {
     match op.on(datatype) {
         Ok(combination) => Ok(combination),
         Err(error) => Err(Failure::of_argument(OPERATION_POSITION, error)),
@@ -224,7 +224,7 @@ fn checked(op: &KnownOperation, datatype: &UsedDatatype) -> Outcome<Combination>
 }
 
 /// Two buffers in which one process both sends and receives must not be one (section 6.1).
-fn refuse_alias(sendbuf: *const c_void, recvbuf: *const c_void, count: usize) -> Outcome<()> {
+fn refuse_alias(sendbuf: *const c_void, recvbuf: *const c_void, count: usize) -> CallOutcome<()> {
     if sendbuf != recvbuf || count == 0 || sendbuf.is_null() {
         return Ok(());
     }
@@ -238,7 +238,7 @@ pub fn reduce(
     op: KnownOperation,
     root: Root,
     comm: &Invocation<'_>,
-) -> Outcome<Collective> {
+) -> CallOutcome<Collective> {
     if root == Root::Beside {
         return Ok(collective::beside_the_root(comm));
     }
@@ -264,7 +264,7 @@ pub fn allreduce(
     operands: ReductionBuffers,
     op: KnownOperation,
     comm: &Invocation<'_>,
-) -> Outcome<Collective> {
+) -> CallOutcome<Collective> {
     Ok(collective::allreduce(comm, operands.sent, operands.reduction(call, &op)?)?)
 }
 
@@ -273,7 +273,7 @@ pub fn reduce_scatter_block(
     operands: ReductionBuffers,
     op: KnownOperation,
     comm: &Invocation<'_>,
-) -> Outcome<Collective> {
+) -> CallOutcome<Collective> {
     let arguments = operands.reduction(call, &op)?;
     Ok(collective::reduce_scatter_block(comm, operands.received, arguments)?)
 }
@@ -283,7 +283,7 @@ pub fn reduce_scatter(
     operands: CountedOperands,
     op: KnownOperation,
     comm: &Invocation<'_>,
-) -> Outcome<Collective> {
+) -> CallOutcome<Collective> {
     let arguments = operands.operands.reduction(call, &op)?;
     Ok(collective::reduce_scatter(comm, operands.counts, arguments)?)
 }
@@ -293,7 +293,7 @@ pub fn scan(
     operands: ReductionBuffers,
     op: KnownOperation,
     comm: &Invocation<'_>,
-) -> Outcome<Collective> {
+) -> CallOutcome<Collective> {
     Ok(collective::scan(comm, operands.sent, operands.reduction(call, &op)?)?)
 }
 
@@ -302,11 +302,15 @@ pub fn exscan(
     operands: ReductionBuffers,
     op: KnownOperation,
     comm: &Invocation<'_>,
-) -> Outcome<Collective> {
+) -> CallOutcome<Collective> {
     Ok(collective::exscan(comm, operands.sent, operands.reduction(call, &op)?)?)
 }
 
-pub fn reduce_local(call: &Call, operands: ReductionBuffers, op: KnownOperation) -> Outcome<()> {
+pub fn reduce_local(
+    call: &Call,
+    operands: ReductionBuffers,
+    op: KnownOperation,
+) -> CallOutcome<()> {
     let datatype = operands.datatype.committed(call)?;
     // SAFETY: the operands lie there, as the type says; in place makes no sense here.
     let from = unsafe { elements(call, 1, operands.send, operands.sent, &datatype) }?;

@@ -6,15 +6,15 @@ use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 
 use base::{Error, ErrorClass};
-use mpi::{Source, Status};
+use mpi::{MessageSource, MessageStatus};
 
 use super::{Pending, PendingRequest, find};
 use crate::arguments::{Callback, Out, null};
 use crate::c::{self, Request};
 use crate::entry::Call;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::{MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_PROC_NULL, MPI_SUCCESS};
-use crate::report::Blamed;
+use crate::report::HandlerOwner;
 
 type QueryInC = unsafe extern "C" fn(*mut c_void, *mut c::Status) -> c_int;
 type FreeInC = unsafe extern "C" fn(*mut c_void) -> c_int;
@@ -40,14 +40,14 @@ impl Generalized {
     }
 
     /// The status that the program's function tells, with the error that it returned.
-    pub fn ask_status(&self) -> Status {
+    pub fn ask_status(&self) -> MessageStatus {
         let mut told = c::Status::new(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_SUCCESS, 0, false);
         // SAFETY: with the state that came with it; the place is ours.
         let code = unsafe { (self.query)(self.extra_state, &raw mut told) };
-        Status {
+        MessageStatus {
             source: match told.source {
-                MPI_PROC_NULL => Source::Null,
-                rank => u32::try_from(rank).map_or(Source::Any, Source::Rank),
+                MPI_PROC_NULL => MessageSource::Null,
+                rank => u32::try_from(rank).map_or(MessageSource::Any, MessageSource::Rank),
             },
             tag: Some(told.tag).filter(|tag| *tag != MPI_ANY_TAG),
             bytes: told.bytes(),
@@ -89,7 +89,7 @@ pub fn grequest_start(
     cancel: Callback<CancelInC>,
     extra_state: *mut c_void,
     request: Out<Request>,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let operation = Generalized {
         query: query.function().ok_or_else(|| null(1))?,
         free: free.function().ok_or_else(|| null(2))?,
@@ -99,11 +99,13 @@ pub fn grequest_start(
         given_up: Cell::new(false),
     };
     let work = Pending::Generalized(Rc::new(operation));
-    request.set(call.library.requests.insert(PendingRequest { blamed: Blamed::Nobody, work }));
+    request.set(
+        call.library.requests.insert(PendingRequest { handler_owner: HandlerOwner::Unnamed, work }),
+    );
     Ok(())
 }
 
-pub fn grequest_complete(call: &Call, request: Request) -> Outcome<()> {
+pub fn grequest_complete(call: &Call, request: Request) -> CallOutcome<()> {
     let found = find(call, 1, request, |work| match work {
         Pending::Generalized(operation) => Some(Rc::clone(operation)),
         _ => None,

@@ -2,16 +2,16 @@
 
 use std::ffi::c_int;
 
-use mpi::Status;
+use mpi::MessageStatus;
 
 use super::{await_one, finish, peek, unusable};
 use crate::arguments::{Out, OutIntegers, OutStatus, OutStatuses};
 use crate::c::Request;
 use crate::entry::Call;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::{MPI_REQUEST_NULL, MPI_SUCCESS, MPI_UNDEFINED};
 use crate::report::code_of;
-use crate::requests::{self, Named};
+use crate::requests::{self, RequestName};
 
 use super::super::statuses::{report_status, to_c};
 
@@ -20,16 +20,16 @@ const POSITION: usize = 2;
 
 /// What a request of a list is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ListedRequest {
     /// Null or inactive: there is nothing to wait for.
     Absent,
     Underway,
     Ready,
 }
 
-pub fn waitall(call: &Call, handles: &mut [Request], statuses: OutStatuses) -> Outcome<()> {
+pub fn waitall(call: &Call, handles: &mut [Request], statuses: OutStatuses) -> CallOutcome<()> {
     check(call, handles)?;
-    let mut report = Report::new(call, statuses);
+    let mut report = StatusesOut::new(call, statuses);
     let mut index = 0;
     while index < handles.len() {
         if statuses.are_ignored() {
@@ -56,9 +56,9 @@ fn forget_first(call: &Call, handles: &mut [Request]) -> usize {
     let mut forgotten = 0;
     for handle in handles {
         let fine = match requests::named(*handle) {
-            Named::Done => true,
-            Named::Transfer(transfer) => transfers.forget_if_fine(transfer),
-            Named::Kept => *handle == MPI_REQUEST_NULL,
+            RequestName::Done => true,
+            RequestName::Transfer(transfer) => transfers.forget_if_fine(transfer),
+            RequestName::Kept => *handle == MPI_REQUEST_NULL,
         };
         if !fine {
             break;
@@ -74,9 +74,9 @@ pub fn testall(
     handles: &mut [Request],
     flag: Out<c_int>,
     statuses: OutStatuses,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     check(call, handles)?;
-    let all = || handles.iter().all(|handle| state(call, *handle) != State::Underway);
+    let all = || handles.iter().all(|handle| state(call, *handle) != ListedRequest::Underway);
     let ready = all() || {
         call.library.process.progress();
         all()
@@ -85,7 +85,7 @@ pub fn testall(
     if !ready {
         return Ok(());
     }
-    let mut report = Report::new(call, statuses);
+    let mut report = StatusesOut::new(call, statuses);
     for (index, handle) in handles.iter_mut().enumerate() {
         if *handle == MPI_REQUEST_NULL {
             statuses.at(index).set_empty();
@@ -101,12 +101,12 @@ pub fn waitany(
     handles: &mut [Request],
     indx: Out<c_int>,
     status: OutStatus,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     check(call, handles)?;
-    let mut found = Found::Nothing;
+    let mut found = FirstComplete::Nothing;
     call.library.process.wait_until(&mut |_| {
         found = first_ready(call, handles);
-        found != Found::Later
+        found != FirstComplete::Later
     });
     finish_any(call, handles, found, indx, status)
 }
@@ -117,14 +117,14 @@ pub fn testany(
     indx: Out<c_int>,
     flag: Out<c_int>,
     status: OutStatus,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     check(call, handles)?;
     let mut found = first_ready(call, handles);
-    if found == Found::Later {
+    if found == FirstComplete::Later {
         call.library.process.progress();
         found = first_ready(call, handles);
     }
-    flag.set_flag(found != Found::Later);
+    flag.set_flag(found != FirstComplete::Later);
     finish_any(call, handles, found, indx, status)
 }
 
@@ -134,9 +134,9 @@ pub fn waitsome(
     outcount: Out<c_int>,
     indices: OutIntegers,
     statuses: OutStatuses,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     check(call, handles)?;
-    call.library.process.wait_until(&mut |_| first_ready(call, handles) != Found::Later);
+    call.library.process.wait_until(&mut |_| first_ready(call, handles) != FirstComplete::Later);
     finish_some(call, handles, outcount, indices, statuses)
 }
 
@@ -146,7 +146,7 @@ pub fn testsome(
     outcount: Out<c_int>,
     indices: OutIntegers,
     statuses: OutStatuses,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     check(call, handles)?;
     call.library.process.progress();
     finish_some(call, handles, outcount, indices, statuses)
@@ -157,11 +157,11 @@ pub fn request_get_status_all(
     handles: &[Request],
     flag: Out<c_int>,
     statuses: OutStatuses,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     call.library.process.progress();
-    let found: Vec<Option<Status>> =
-        handles.iter().map(|handle| peek(call, POSITION, *handle)).collect::<Outcome<_>>()?;
-    let all: Option<Vec<Status>> = found.into_iter().collect();
+    let found: Vec<Option<MessageStatus>> =
+        handles.iter().map(|handle| peek(call, POSITION, *handle)).collect::<CallOutcome<_>>()?;
+    let all: Option<Vec<MessageStatus>> = found.into_iter().collect();
     flag.set_flag(all.is_some());
     for (index, status) in all.into_iter().flatten().enumerate() {
         let place = statuses.at(index);
@@ -179,21 +179,21 @@ pub fn request_get_status_any(
     indx: Out<c_int>,
     flag: Out<c_int>,
     status: OutStatus,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     check(call, handles)?;
     call.library.process.progress();
     let found = first_ready(call, handles);
-    flag.set_flag(found != Found::Later);
+    flag.set_flag(found != FirstComplete::Later);
     match found {
-        Found::Later => {}
-        Found::Nothing => {
+        FirstComplete::Later => {}
+        FirstComplete::Nothing => {
             indx.set(MPI_UNDEFINED);
             status.set_empty();
         }
-        Found::At(index) => {
+        FirstComplete::At(index) => {
             let told = peek(call, POSITION, handles[index])?;
             indx.set(index as c_int);
-            status.set(to_c(&told.unwrap_or(Status::EMPTY)));
+            status.set(to_c(&told.unwrap_or(MessageStatus::EMPTY)));
         }
     }
     Ok(())
@@ -205,7 +205,7 @@ pub fn request_get_status_some(
     outcount: Out<c_int>,
     indices: OutIntegers,
     statuses: OutStatuses,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     check(call, handles)?;
     call.library.process.progress();
     let Some(ready) = ready_ones(call, handles) else {
@@ -213,7 +213,7 @@ pub fn request_get_status_some(
         return Ok(());
     };
     for (position, index) in ready.iter().enumerate() {
-        let status = peek(call, POSITION, handles[*index])?.unwrap_or(Status::EMPTY);
+        let status = peek(call, POSITION, handles[*index])?.unwrap_or(MessageStatus::EMPTY);
         statuses.at(position).set(to_c(&status));
     }
     outcount.set(ready.len() as c_int);
@@ -222,7 +222,7 @@ pub fn request_get_status_some(
 
 /// The first request of a list that is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Found {
+enum FirstComplete {
     /// All are null or inactive.
     Nothing,
     /// Some are underway, none is complete.
@@ -230,13 +230,13 @@ enum Found {
     At(usize),
 }
 
-fn first_ready(call: &Call, handles: &[Request]) -> Found {
-    let mut found = Found::Nothing;
+fn first_ready(call: &Call, handles: &[Request]) -> FirstComplete {
+    let mut found = FirstComplete::Nothing;
     for (index, handle) in handles.iter().enumerate() {
         match state(call, *handle) {
-            State::Absent => {}
-            State::Underway => found = Found::Later,
-            State::Ready => return Found::At(index),
+            ListedRequest::Absent => {}
+            ListedRequest::Underway => found = FirstComplete::Later,
+            ListedRequest::Ready => return FirstComplete::At(index),
         }
     }
     found
@@ -244,30 +244,31 @@ fn first_ready(call: &Call, handles: &[Request]) -> Found {
 
 /// All requests that are complete, by index; none if all are null or inactive.
 fn ready_ones(call: &Call, handles: &[Request]) -> Option<Vec<usize>> {
-    let states: Vec<State> = handles.iter().map(|handle| state(call, *handle)).collect();
-    let ready = |(index, state): (usize, &State)| (*state == State::Ready).then_some(index);
-    let any = states.iter().any(|state| *state != State::Absent);
+    let states: Vec<ListedRequest> = handles.iter().map(|handle| state(call, *handle)).collect();
+    let ready =
+        |(index, state): (usize, &ListedRequest)| (*state == ListedRequest::Ready).then_some(index);
+    let any = states.iter().any(|state| *state != ListedRequest::Absent);
     any.then(|| states.iter().enumerate().filter_map(ready).collect())
 }
 
 fn finish_any(
     call: &Call,
     handles: &mut [Request],
-    found: Found,
+    found: FirstComplete,
     indx: Out<c_int>,
     status: OutStatus,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     match found {
-        Found::Later => {
+        FirstComplete::Later => {
             indx.set(MPI_UNDEFINED);
             Ok(())
         }
-        Found::Nothing => {
+        FirstComplete::Nothing => {
             indx.set(MPI_UNDEFINED);
             status.set_empty();
             Ok(())
         }
-        Found::At(index) => {
+        FirstComplete::At(index) => {
             indx.set(index as c_int);
             report_status(complete(call, &mut handles[index]), status)
         }
@@ -280,12 +281,12 @@ fn finish_some(
     outcount: Out<c_int>,
     indices: OutIntegers,
     statuses: OutStatuses,
-) -> Outcome<()> {
+) -> CallOutcome<()> {
     let Some(ready) = ready_ones(call, handles) else {
         outcount.set(MPI_UNDEFINED);
         return Ok(());
     };
-    let mut report = Report::new(call, statuses);
+    let mut report = StatusesOut::new(call, statuses);
     for (position, index) in ready.iter().enumerate() {
         report.tell(position, complete(call, &mut handles[*index]));
     }
@@ -295,9 +296,9 @@ fn finish_some(
 }
 
 /// Takes the status of a request that is complete, null or inactive.
-fn complete(call: &Call, handle: &mut Request) -> Status {
+fn complete(call: &Call, handle: &mut Request) -> MessageStatus {
     if *handle == MPI_REQUEST_NULL {
-        return Status::EMPTY;
+        return MessageStatus::EMPTY;
     }
     match finish(call, POSITION, *handle) {
         Ok(Some((status, left))) => {
@@ -305,50 +306,50 @@ fn complete(call: &Call, handle: &mut Request) -> Status {
             status
         }
         // Another thread was faster.
-        _ => Status::EMPTY,
+        _ => MessageStatus::EMPTY,
     }
 }
 
 #[inline]
-fn state(call: &Call, handle: Request) -> State {
+fn state(call: &Call, handle: Request) -> ListedRequest {
     match requests::named(handle) {
-        Named::Done => State::Ready,
-        Named::Transfer(transfer) => {
+        RequestName::Done => ListedRequest::Ready,
+        RequestName::Transfer(transfer) => {
             let transfers = call.library.process.look_at_transfers();
             match (transfers.is_known(transfer), transfers.is_complete(transfer)) {
-                (false, _) => State::Absent,
-                (true, false) => State::Underway,
-                (true, true) => State::Ready,
+                (false, _) => ListedRequest::Absent,
+                (true, false) => ListedRequest::Underway,
+                (true, true) => ListedRequest::Ready,
             }
         }
-        Named::Kept => state_of_kept(call, handle),
+        RequestName::Kept => state_of_kept(call, handle),
     }
 }
 
-fn state_of_kept(call: &Call, handle: Request) -> State {
+fn state_of_kept(call: &Call, handle: Request) -> ListedRequest {
     let process = &call.library.process;
     let found = call.library.requests.with(handle, |pending| {
         if pending.work.is_inactive() {
-            State::Absent
+            ListedRequest::Absent
         } else if pending.work.is_ready(process) {
-            State::Ready
+            ListedRequest::Ready
         } else {
-            State::Underway
+            ListedRequest::Underway
         }
     });
-    found.unwrap_or(State::Absent)
+    found.unwrap_or(ListedRequest::Absent)
 }
 
 /// Whether all handles name requests, before any of them is touched.
-fn check(call: &Call, handles: &[Request]) -> Outcome<()> {
+fn check(call: &Call, handles: &[Request]) -> CallOutcome<()> {
     let transfers = call.library.process.look_at_transfers();
     for handle in handles {
         match requests::named(*handle) {
-            Named::Done => {}
-            Named::Transfer(transfer) if transfers.is_known(transfer) => {}
-            Named::Kept if *handle == MPI_REQUEST_NULL => {}
-            _ => match call.library.requests.with(*handle, |pending| pending.blamed) {
-                Some(blamed) => call.blame(blamed),
+            RequestName::Done => {}
+            RequestName::Transfer(transfer) if transfers.is_known(transfer) => {}
+            RequestName::Kept if *handle == MPI_REQUEST_NULL => {}
+            _ => match call.library.requests.with(*handle, |pending| pending.handler_owner) {
+                Some(handler_owner) => call.set_handler_owner(handler_owner),
                 None => {
                     drop(transfers);
                     return Err(unusable_of(call, handles, *handle));
@@ -365,30 +366,30 @@ fn check(call: &Call, handles: &[Request]) -> Outcome<()> {
 fn unusable_of(call: &Call, handles: &[Request], handle: Request) -> Failure {
     let process = &call.library.process;
     for other in handles.iter().take_while(|other| **other != handle) {
-        if let Named::Transfer(_) = requests::named(*other)
+        if let RequestName::Transfer(_) = requests::named(*other)
             && let Some(pending) = call.library.requests.borrow_out(process, *other)
         {
-            call.blame(pending.blamed);
+            call.set_handler_owner(pending.handler_owner);
         }
     }
     unusable(call, POSITION, handle)
 }
 
 /// Statuses for the program, and whether any of them tells an error.
-struct Report<'a> {
+struct StatusesOut<'a> {
     call: &'a Call,
     statuses: OutStatuses<'a>,
     /// Positions and codes of errors.
     errors: Vec<(usize, c_int)>,
 }
 
-impl<'a> Report<'a> {
+impl<'a> StatusesOut<'a> {
     fn new(call: &'a Call, statuses: OutStatuses<'a>) -> Self {
         Self { call, statuses, errors: Vec::new() }
     }
 
     #[inline]
-    fn tell(&mut self, index: usize, status: Status) {
+    fn tell(&mut self, index: usize, status: MessageStatus) {
         self.statuses.at(index).set(to_c(&status));
         if let Some(error) = status.error {
             self.errors.push((index, code_of(self.call, error.into())));
@@ -396,7 +397,7 @@ impl<'a> Report<'a> {
     }
 
     /// With an error anywhere, the error fields of all `count` statuses are set (section 3.7.5).
-    fn outcome(self, count: usize) -> Outcome<()> {
+    fn outcome(self, count: usize) -> CallOutcome<()> {
         let Some(&(_, first)) = self.errors.first() else { return Ok(()) };
         for index in 0..count {
             let own = self.errors.iter().find(|(at, _)| *at == index);

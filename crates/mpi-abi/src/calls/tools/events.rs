@@ -10,13 +10,13 @@ use std::sync::atomic::Ordering;
 use mpi::info::Info;
 use runtime::instruments::journal::{EVENTS, Occurrence};
 
-use super::{State, ToolOutcome, Tools, at, position, verbosity_of};
+use super::{ToolOutcome, ToolState, Tools, at, position, verbosity_of};
 use crate::arguments::{Callback, MaybeArray, MaybeOut, Out, ToolText};
 use crate::c::{self, Datatype, Enumeration, EventInstance, EventRegistration};
 use crate::calls::tools::enumerations::of_event;
 use crate::entry;
 use crate::generated::constants::*;
-use crate::library::Library;
+use crate::library::LibraryState;
 
 /// `MPI_T_event_cb_function`.
 type EventFunction = unsafe extern "C" fn(EventInstance, EventRegistration, c_int, *mut c_void);
@@ -31,20 +31,20 @@ pub(super) struct Registration {
     /// The position in the table of events.
     event: usize,
     /// By the level of safety that the function promises, lowest first.
-    callbacks: [Option<Told>; SAFETY_LEVELS.len()],
+    callbacks: [Option<EventCallback>; SAFETY_LEVELS.len()],
     dropped: Option<DroppedFunction>,
 }
 
 /// A function of the program that is told of events, and what it is given.
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct EventCallback {
     function: EventFunction,
     user_data: *mut c_void,
 }
 
 // SAFETY: the pointer is the program's, and is only handed back to it; a program that registers it
 // for a process with threads says that it can be used by them.
-unsafe impl Send for Told {}
+unsafe impl Send for EventCallback {}
 
 /// What callbacks may have to promise, upwards.
 const SAFETY_LEVELS: [c_int; 4] = [
@@ -143,7 +143,7 @@ pub fn t_event_register_callback(
     event_cb_function: Callback<EventFunction>,
 ) -> ToolOutcome {
     let level = level_of(cb_safety)?;
-    let told = event_cb_function.function().map(|function| Told { function, user_data });
+    let told = event_cb_function.function().map(|function| EventCallback { function, user_data });
     tools.with_registration(event_registration, |found| found.callbacks[level] = told)?;
     tools.watch_registered();
     Ok(())
@@ -277,7 +277,7 @@ pub fn t_source_get_timestamp(
 
 /// Tells tools of what has happened; called at the end of calls of MPI, with nothing borrowed.
 #[cold]
-pub fn tell(library: &Library) {
+pub fn tell(library: &LibraryState) {
     let tools = &library.tools;
     // Callbacks make calls of their own, and other threads may come to their end too.
     if tools.telling.swap(true, Ordering::AcqRel) {
@@ -295,7 +295,7 @@ pub fn tell(library: &Library) {
     tools.telling.store(false, Ordering::Release);
 }
 
-fn tell_one(handle: EventRegistration, told: Told, occurrence: Occurrence) {
+fn tell_one(handle: EventRegistration, told: EventCallback, occurrence: Occurrence) {
     let number = INSTANCES.get() + 1;
     INSTANCES.set(number);
     CURRENT.set(Some((number, occurrence)));
@@ -324,9 +324,9 @@ fn tell_dropped(tools: &Tools) {
     }
 }
 
-impl State {
+impl ToolState {
     /// Who wants to hear of an event, and by which function: the one that need promise least.
-    fn interested_in(&self, event: usize) -> Vec<(EventRegistration, Told)> {
+    fn interested_in(&self, event: usize) -> Vec<(EventRegistration, EventCallback)> {
         let mut interested = Vec::new();
         self.registrations.each(|handle, registration| {
             if registration.event == event

@@ -3,11 +3,11 @@
 use std::ffi::c_int;
 
 use runtime::instruments::performance::{
-    Class, PERFORMANCE_VARIABLES, PerformanceVariable, Source,
+    PERFORMANCE_VARIABLES, PerformanceVariable, ValueSource, VariableClass,
 };
 use runtime::instruments::tally::Tally;
 
-use super::{State, ToolOutcome, Tools, at, position, verbosity_of};
+use super::{ToolOutcome, ToolState, Tools, at, position, verbosity_of};
 use crate::arguments::{MaybeOut, Out, ToolText};
 use crate::c::{Datatype, Enumeration, PvarHandle, PvarSession};
 use crate::entry;
@@ -15,7 +15,7 @@ use crate::generated::constants::*;
 
 /// A variable that a tool has a handle of.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Watch {
+pub(super) struct BoundVariable {
     session: PvarSession,
     variable: usize,
     tally: Tally,
@@ -50,7 +50,7 @@ pub fn t_pvar_get_info(
     verbosity.set(verbosity_of(variable.audience));
     var_class.set(number_of(variable.class));
     datatype.set(match variable.class {
-        Class::Timer => MPI_DOUBLE,
+        VariableClass::Timer => MPI_DOUBLE,
         _ => MPI_UNSIGNED_LONG_LONG,
     });
     enumtype.set(Enumeration(MPI_T_ENUM_NULL));
@@ -102,7 +102,7 @@ pub fn t_pvar_handle_alloc(
     state.check_session(session)?;
     let tally = Tally::new(at(PERFORMANCE_VARIABLES, pvar_index)?.class);
     let variable = pvar_index as usize;
-    handle.set(state.performance.insert(Watch { session, variable, tally }));
+    handle.set(state.performance.insert(BoundVariable { session, variable, tally }));
     count.set(1);
     Ok(())
 }
@@ -190,7 +190,7 @@ pub fn t_pvar_write(
     }
     let value = buf.value().ok_or(MPI_T_ERR_INVALID)?;
     let value = match variable.class {
-        Class::Timer => (f64::from_bits(value) / NANOSECONDS) as u64,
+        VariableClass::Timer => (f64::from_bits(value) / NANOSECONDS) as u64,
         _ => value,
     };
     tools.with_tally(session, handle, |tally, now| tally.write(now, value))
@@ -202,18 +202,18 @@ fn write_value(variable: &PerformanceVariable, buf: MaybeOut<u64>, value: u64) -
         return Err(MPI_T_ERR_INVALID);
     }
     buf.set(match variable.class {
-        Class::Timer => (value as f64 * NANOSECONDS).to_bits(),
+        VariableClass::Timer => (value as f64 * NANOSECONDS).to_bits(),
         _ => value,
     });
     Ok(())
 }
 
-impl State {
+impl ToolState {
     fn check_session(&self, session: PvarSession) -> ToolOutcome {
         self.sessions.get(session).ok_or(MPI_T_ERR_INVALID_SESSION)
     }
 
-    fn watch(&self, session: PvarSession, handle: PvarHandle) -> Result<Watch, c_int> {
+    fn watch(&self, session: PvarSession, handle: PvarHandle) -> Result<BoundVariable, c_int> {
         self.check_session(session)?;
         let found = self.performance.get(handle);
         found.filter(|watch| watch.session == session).ok_or(MPI_T_ERR_INVALID_HANDLE)
@@ -266,7 +266,7 @@ impl Tools {
         handle: PvarHandle,
         work: impl FnOnce(&mut Tally, u64) -> T,
     ) -> Result<T, c_int> {
-        let Watch { variable, .. } = self.state().watch(session, handle)?;
+        let BoundVariable { variable, .. } = self.state().watch(session, handle)?;
         // Without the lock: looking may have to wait for another thread to leave MPI.
         let now = self.value_of_process(variable)?;
         let worked = self.state().performance.with(handle, |watch| work(&mut watch.tally, now));
@@ -275,12 +275,12 @@ impl Tools {
 
     fn value_of_process(&self, variable: usize) -> Result<u64, c_int> {
         match PERFORMANCE_VARIABLES[variable].source {
-            Source::Counted(read) => Ok(read(&self.instruments)),
-            Source::Looked(read) => {
+            ValueSource::Counted(read) => Ok(read(&self.instruments)),
+            ValueSource::Looked(read) => {
                 let found = entry::if_free(|library| library.process.look(read).unwrap_or(0));
                 found.ok_or(MPI_T_ERR_NOT_ACCESSIBLE)
             }
-            Source::Watched(take_highest) => {
+            ValueSource::Watched(take_highest) => {
                 let state = self.state();
                 let notice = || {
                     let highest = take_highest(&self.instruments);
@@ -299,13 +299,13 @@ impl Tools {
     }
 }
 
-fn number_of(class: Class) -> c_int {
+fn number_of(class: VariableClass) -> c_int {
     match class {
-        Class::Level => MPI_T_PVAR_CLASS_LEVEL,
-        Class::Size => MPI_T_PVAR_CLASS_SIZE,
-        Class::HighWatermark => MPI_T_PVAR_CLASS_HIGHWATERMARK,
-        Class::Counter => MPI_T_PVAR_CLASS_COUNTER,
-        Class::Aggregate => MPI_T_PVAR_CLASS_AGGREGATE,
-        Class::Timer => MPI_T_PVAR_CLASS_TIMER,
+        VariableClass::Level => MPI_T_PVAR_CLASS_LEVEL,
+        VariableClass::Size => MPI_T_PVAR_CLASS_SIZE,
+        VariableClass::HighWatermark => MPI_T_PVAR_CLASS_HIGHWATERMARK,
+        VariableClass::Counter => MPI_T_PVAR_CLASS_COUNTER,
+        VariableClass::Aggregate => MPI_T_PVAR_CLASS_AGGREGATE,
+        VariableClass::Timer => MPI_T_PVAR_CLASS_TIMER,
     }
 }

@@ -13,7 +13,7 @@ use crate::generated::constants::*;
 
 absent! {
     MPI_Close_port(port_name: *const c_char);
-    => Nobody
+    => Unnamed
 }
 
 absent! {
@@ -30,7 +30,7 @@ absent! {
 
 absent! {
     MPI_Comm_join(fd: c_int, intercomm: *mut Comm);
-    => Nobody
+    => Unnamed
 }
 
 absent! {
@@ -517,34 +517,34 @@ absent! {
 
 absent! {
     MPI_Lookup_name(service_name: *const c_char, info: Info, port_name: *mut c_char);
-    => Nobody
+    => Unnamed
 }
 
 absent! {
     MPI_Open_port(info: Info, port_name: *mut c_char);
-    => Nobody
+    => Unnamed
 }
 
 absent! {
     MPI_Publish_name(service_name: *const c_char, info: Info, port_name: *const c_char);
-    => Nobody
+    => Unnamed
 }
 
 absent! {
     MPI_Register_datarep(datarep: *const c_char, read_conversion_fn: *const c_void,
         write_conversion_fn: *const c_void, dtype_file_extent_fn: *const c_void,
         extra_state: *mut c_void);
-    => Nobody
+    => Unnamed
 }
 
 absent! {
     MPI_Register_datarep_c(datarep: *const c_char, read_conversion_fn: *const c_void,
         write_conversion_fn: *const c_void, dtype_file_extent_fn: *const c_void,
         extra_state: *mut c_void);
-    => Nobody
+    => Unnamed
 }
 
 absent! {
     MPI_Unpublish_name(service_name: *const c_char, info: Info, port_name: *const c_char);
-    => Nobody
+    => Unnamed
 }

@@ -14,7 +14,7 @@ use crate::generated::constants::*;
 entry! {
     open MPI_Comm_create_from_group(group: Group, stringtag: *const c_char, info: Info,
         errhandler: Errhandler, newcomm: *mut Comm);
-    errhandler = new_handler(4, errhandler, Kind::Comm); group = group(1, group);
+    errhandler = new_handler(4, errhandler, HandleKind::Comm); group = group(1, group);
     stringtag = text(2, stringtag); info = optional_info(3, info); newcomm = out(5, newcomm);
     => calls::sessions::comm_create_from_group(group, stringtag, info, errhandler, newcomm)
 }
@@ -30,7 +30,7 @@ entry! {
     open MPI_Intercomm_create_from_groups(local_group: Group, local_leader: c_int,
         remote_group: Group, remote_leader: c_int, stringtag: *const c_char, info: Info,
         errhandler: Errhandler, newintercomm: *mut Comm);
-    errhandler = new_handler(7, errhandler, Kind::Comm); local_group = group(1, local_group);
+    errhandler = new_handler(7, errhandler, HandleKind::Comm); local_group = group(1, local_group);
     stringtag = text(5, stringtag); info = optional_info(6, info);
     newintercomm = out(8, newintercomm);
     => calls::sessions::intercomm_create_from_groups(local_group, local_leader, remote_group,
@@ -71,7 +71,7 @@ entry! {
 
 entry! {
     any MPI_Session_init(info: Info, errhandler: Errhandler, session: *mut Session);
-    errhandler = new_handler(2, errhandler, Kind::Session); info = optional_info(1, info);
+    errhandler = new_handler(2, errhandler, HandleKind::Session); info = optional_info(1, info);
     session = out(3, session);
     => calls::sessions::session_init(info, errhandler, session)
 }

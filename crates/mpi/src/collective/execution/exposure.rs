@@ -5,16 +5,16 @@
 //! token reaches more than its owner exposed, and no number more than the own buffer holds.
 
 use base::{Error, ErrorClass, RegionToken, Result};
-use collectives::{Area, Place, Role};
-use driver::{Access, RegionError};
-use driver_shm::{Board, Turn};
+use collectives::{Area, BlockRange, ExposureRole};
+use driver::{RegionAccess, RegionError};
+use driver_shm::{Board, BoardTurn};
 
-use super::super::blocks::Range;
+use super::super::blocks::PackedRange;
 use super::super::channel::Channel;
 use super::{Execution, board_of, truncated};
 
 /// One exposed buffer, as its slot tells.
-pub(super) struct Exposed {
+pub(super) struct ExposedBuffer {
     token: RegionToken,
     length: usize,
     block_bytes: usize,
@@ -23,7 +23,7 @@ pub(super) struct Exposed {
 /// How many bytes of a slot tell of one.
 const BYTES: usize = RegionToken::BYTES + 16;
 
-impl Exposed {
+impl ExposedBuffer {
     fn to_bytes(&self) -> [u8; BYTES] {
         let mut bytes = [0; BYTES];
         let (token, numbers) = bytes.split_at_mut(RegionToken::BYTES);
@@ -57,10 +57,10 @@ impl Exposed {
     }
 }
 
-fn place_in_slot(role: Role) -> usize {
+fn place_in_slot(role: ExposureRole) -> usize {
     match role {
-        Role::Input => 0,
-        Role::Result => BYTES,
+        ExposureRole::Input => 0,
+        ExposureRole::Result => BYTES,
     }
 }
 
@@ -69,14 +69,18 @@ impl<P: Copy> Execution<P> {
     pub(super) fn expose<C: Channel<Pending = P>>(
         &mut self,
         channel: &C,
-        turn: Turn,
+        turn: BoardTurn,
         area: Area,
-        role: Role,
+        role: ExposureRole,
     ) {
         let (buffer, block_bytes) = self.task.memories.whole(area);
-        let access = if role == Role::Result { Access::ReadAndWrite } else { Access::Read };
+        let access = if role == ExposureRole::Result {
+            RegionAccess::ReadAndWrite
+        } else {
+            RegionAccess::Read
+        };
         let token = channel.with_regions(|regions| regions.declare(buffer, access));
-        let exposed = Exposed {
+        let exposed = ExposedBuffer {
             token: token.unwrap_or(RegionToken::NONE),
             length: buffer.len(),
             block_bytes,
@@ -104,12 +108,12 @@ impl<P: Copy> Execution<P> {
     pub(super) fn copy_from_input<C: Channel<Pending = P>>(
         &self,
         channel: &C,
-        turn: Turn,
+        turn: BoardTurn,
         member: u32,
-        (from, into): (Place, Place),
+        (from, into): (BlockRange, BlockRange),
     ) -> Result<()> {
-        let exposed = find(board_of(channel), turn, member, Role::Input)?;
-        let Range { buffer, offset, length } = self.task.memories.range(into);
+        let exposed = find(board_of(channel), turn, member, ExposureRole::Input)?;
+        let PackedRange { buffer, offset, length } = self.task.memories.range(into);
         // Several blocks that are not combined are all that there are, but for portions.
         let takes_all =
             self.task.combination.is_none() && from.count > 1 && !self.task.schedule.has_portions();
@@ -128,12 +132,12 @@ impl<P: Copy> Execution<P> {
     pub(super) fn copy_into_result<C: Channel<Pending = P>>(
         &self,
         channel: &C,
-        turn: Turn,
+        turn: BoardTurn,
         member: u32,
-        (from, into): (Place, Place),
+        (from, into): (BlockRange, BlockRange),
     ) -> Result<()> {
-        let exposed = find(board_of(channel), turn, member, Role::Result)?;
-        let Range { buffer, offset, length } = self.task.memories.range(from);
+        let exposed = find(board_of(channel), turn, member, ExposureRole::Result)?;
+        let PackedRange { buffer, offset, length } = self.task.memories.range(from);
         let (start, there) = exposed.range(into.first, into.count);
         let gate = channel.gate(member);
         let written = channel.with_regions(|regions| {
@@ -154,9 +158,14 @@ fn cannot_be_used(member: u32, error: &RegionError) -> Error {
 }
 
 /// What a member says of a buffer that it exposes.
-pub(super) fn find(board: &Board, turn: Turn, member: u32, role: Role) -> Result<Exposed> {
+pub(super) fn find(
+    board: &Board,
+    turn: BoardTurn,
+    member: u32,
+    role: ExposureRole,
+) -> Result<ExposedBuffer> {
     let at = place_in_slot(role);
-    let found = board.read(turn, member, at, BYTES, Exposed::from_bytes);
+    let found = board.read(turn, member, at, BYTES, ExposedBuffer::from_bytes);
     found.ok_or_else(|| {
         Error::new(ErrorClass::Other, format!("the process with rank {member} exposes nonsense"))
     })
@@ -169,12 +178,12 @@ mod tests {
     #[test]
     fn what_strangers_say_stays_inside_of_their_buffer() {
         let token = RegionToken { place: 3, secret: 4 };
-        let exposed = Exposed { token, length: 100, block_bytes: 30 };
-        let heard = Exposed::from_bytes(&exposed.to_bytes()).unwrap();
+        let exposed = ExposedBuffer { token, length: 100, block_bytes: 30 };
+        let heard = ExposedBuffer::from_bytes(&exposed.to_bytes()).unwrap();
         assert_eq!((heard.token, heard.length, heard.block_bytes), (token, 100, 30));
         assert_eq!(heard.range(1, 2), (30, 60));
         assert_eq!(heard.range(3, 1), (90, 10));
         assert_eq!(heard.range(usize::MAX, usize::MAX), (100, 0));
-        assert!(Exposed::from_bytes(&[1; BYTES - 1]).is_none());
+        assert!(ExposedBuffer::from_bytes(&[1; BYTES - 1]).is_none());
     }
 }

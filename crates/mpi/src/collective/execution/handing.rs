@@ -6,10 +6,10 @@
 //! stranger is checked where it is used.
 
 use base::Result;
-use collectives::Place;
-use driver_shm::Turn;
+use collectives::BlockRange;
+use driver_shm::BoardTurn;
 
-use super::super::blocks::Range;
+use super::super::blocks::PackedRange;
 use super::super::channel::Channel;
 use super::{Execution, board_of, truncated, write_into_slot};
 
@@ -21,13 +21,18 @@ const ELSEWHERE: u32 = u32::MAX;
 
 impl<P: Copy> Execution<P> {
     /// Shows a block to a member in the own slot, or keeps in mind that it must be sent.
-    pub(super) fn hand<C: Channel<Pending = P>>(&mut self, channel: &C, peer: u32, from: Place) {
+    pub(super) fn hand<C: Channel<Pending = P>>(
+        &mut self,
+        channel: &C,
+        peer: u32,
+        from: BlockRange,
+    ) {
         let (board, turn) = (board_of(channel), self.turn());
         if self.written == 0 {
             self.written = board.members() * ENTRY;
             board.write(turn, 0, self.written, |table| table.fill(0));
         }
-        let Range { buffer, offset, length } = self.task.memories.range(from);
+        let PackedRange { buffer, offset, length } = self.task.memories.range(from);
         let room = board.slot_bytes(turn) - self.written;
         let most = self.task.schedule.handed_bytes_max();
         let fits = length <= most.min(room);
@@ -36,7 +41,7 @@ impl<P: Copy> Execution<P> {
             slot.copy_from_slice(&entry.to_le_bytes());
         });
         if fits {
-            write_into_slot(board, turn, self.written, Range { buffer, offset, length });
+            write_into_slot(board, turn, self.written, PackedRange { buffer, offset, length });
             self.written += length;
         } else {
             self.unsent.push((peer, from));
@@ -58,7 +63,7 @@ impl<P: Copy> Execution<P> {
         &mut self,
         channel: &C,
         peer: u32,
-        into: Place,
+        into: BlockRange,
     ) -> Result<()> {
         let (board, turn) = (board_of(channel), self.turn());
         let (before, entry) = board.read(turn, peer, 0, board.members() * ENTRY, |table| {
@@ -76,12 +81,12 @@ impl<P: Copy> Execution<P> {
         }
         let at = (board.members() * ENTRY + before).min(board.slot_bytes(turn));
         let there = (entry as usize).min(board.slot_bytes(turn) - at);
-        let Range { buffer, offset, length } = self.task.memories.range(into);
+        let PackedRange { buffer, offset, length } = self.task.memories.range(into);
         board.read(turn, peer, at, length.min(there), |slot| buffer.write(offset, slot));
         if there > length { Err(truncated(there, length)) } else { Ok(()) }
     }
 
-    fn turn(&self) -> Turn {
+    fn turn(&self) -> BoardTurn {
         self.turn.expect("blocks are handed over on the board")
     }
 }

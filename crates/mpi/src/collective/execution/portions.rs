@@ -1,7 +1,7 @@
 //! Portions of an operation, which whoever comes first carries out for all.
 
 use base::{Error, ErrorClass};
-use collectives::{Local, Role, Round, Transfer};
+use collectives::{ExposureRole, Local, Round, Transfer};
 
 use super::super::channel::Channel;
 use super::exposure::find;
@@ -45,7 +45,7 @@ impl<P: Copy> Execution<P> {
         let members = 0..board.members() as u32;
         let lengths = |member: u32| {
             let length = |role| find(board, turn, member, role).map_or(0, |one| one.length());
-            [Role::Input, Role::Result].map(length)
+            [ExposureRole::Input, ExposureRole::Result].map(length)
         };
         let own = lengths(board.own());
         if let Some(other) = members.into_iter().find(|member| lengths(*member) != own) {

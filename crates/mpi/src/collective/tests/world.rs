@@ -17,7 +17,9 @@ use crate::collective::blocks::{element_room, elements_in};
 use crate::collective::channel::Channel;
 use crate::collective::execution::Execution;
 use crate::collective::{Collective, Invocation};
-use crate::communicator::{Communicator, ContextBlock, Contexts, Parts, Purpose, Spaces};
+use crate::communicator::{
+    Communicator, CommunicatorParts, ContextBlock, Contexts, SpacePurpose, Spaces,
+};
 use crate::error_handler::ErrorHandler;
 use crate::group::Group;
 
@@ -183,14 +185,14 @@ fn process(rank: u32, size: u32, crowded: bool) -> (RefCell<Engine>, Rc<Communic
     }
     let block = ContextBlock::WORLD;
     let plain = Situation::plain(size);
-    let communicator = Communicator::new(Parts {
+    let communicator = Communicator::new(CommunicatorParts {
         group: Group::world(size),
         rank,
         remote: None,
         spaces: Some(Spaces {
             block,
-            point_to_point: engine.open_context(block.id(Purpose::PointToPoint), rank),
-            collective: engine.open_context(block.id(Purpose::Collective), rank),
+            point_to_point: engine.open_context(block.id(SpacePurpose::PointToPoint), rank),
+            collective: engine.open_context(block.id(SpacePurpose::Collective), rank),
         }),
         situation: if crowded { plain.crowded_on(2) } else { plain },
         contexts: Rc::new(Contexts::new(rank)),

@@ -8,7 +8,7 @@ use crate::schedule::{Area, Schedule};
 
 /// What the members of a communicator know of their board; the same for all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Room {
+pub struct SlotCapacity {
     /// How many bytes a slot holds.
     pub slot_bytes: usize,
     /// Whether each member can read and write memory that others expose.
@@ -21,7 +21,7 @@ pub struct Room {
 /// than its flag.
 const PIECE_BYTES: usize = 16 << 10;
 
-impl Room {
+impl SlotCapacity {
     /// Slots of so many bytes.
     pub const fn new(slot_bytes: usize, regions: bool) -> Self {
         Self { slot_bytes, regions, piece_bytes: PIECE_BYTES }
@@ -30,33 +30,33 @@ impl Room {
 
 /// The slots of a board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Rooms([Room; SlotSize::ALL.len()]);
+pub struct SlotCapacities([SlotCapacity; SlotSize::ALL.len()]);
 
-impl Rooms {
+impl SlotCapacities {
     /// Those of all boards, whose members can use memory that others expose, or not.
     pub const fn new(regions: bool) -> Self {
         let [tiny, small, medium, large] = SlotSize::ALL;
         Self([
-            Room::new(tiny.bytes(), regions),
-            Room::new(small.bytes(), regions),
-            Room::new(medium.bytes(), regions),
-            Room::new(large.bytes(), regions),
+            SlotCapacity::new(tiny.bytes(), regions),
+            SlotCapacity::new(small.bytes(), regions),
+            SlotCapacity::new(medium.bytes(), regions),
+            SlotCapacity::new(large.bytes(), regions),
         ])
     }
 
     /// A board with such slots only.
-    pub const fn alike(room: Room) -> Self {
-        Self([room; SlotSize::ALL.len()])
+    pub const fn alike(capacity: SlotCapacity) -> Self {
+        Self([capacity; SlotSize::ALL.len()])
     }
 
     /// The slots of one size.
-    pub const fn of(&self, size: SlotSize) -> Room {
+    pub const fn of(&self, size: SlotSize) -> SlotCapacity {
         self.0[size as usize]
     }
 
     /// What `of` makes for the smallest slots that are large enough. All members come to the same
     /// slots, as all know the same sizes.
-    pub fn fit(self, of: impl Fn(Room) -> Option<Schedule>) -> Option<Schedule> {
+    pub fn fit(self, of: impl Fn(SlotCapacity) -> Option<Schedule>) -> Option<Schedule> {
         SlotSize::ALL.into_iter().find_map(|size| Some(of(self.of(size))?.for_slots(size)))
     }
 
@@ -66,9 +66,9 @@ impl Rooms {
     pub fn fit_in_turns(
         self,
         units: usize,
-        of: impl Fn(Room, usize) -> Option<Schedule>,
+        of: impl Fn(SlotCapacity, usize) -> Option<Schedule>,
     ) -> Option<Schedule> {
-        self.fit(|room| of(room, units)).or_else(|| {
+        self.fit(|capacity| of(capacity, units)).or_else(|| {
             let large = self.of(SlotSize::Large);
             let parts = 2..=TURNS_MAX.min(units);
             let mut lengths = parts.map(|parts| units.div_ceil(parts));
@@ -101,8 +101,8 @@ pub const SIZE_MAX: u32 = 32;
 
 /// Whether a board may be the way for an operation in which each member shows so many units, where
 /// there is room for some.
-pub(crate) fn fits(member: Member, shown: usize, room: usize) -> bool {
-    (2..=SIZE_MAX).contains(&member.size) && shown > 0 && shown <= room
+pub(crate) fn fits(member: Member, shown: usize, capacity: usize) -> bool {
+    (2..=SIZE_MAX).contains(&member.size) && shown > 0 && shown <= capacity
 }
 
 /// An operation goes in so many pieces at most, which bounds its schedule.
@@ -110,10 +110,10 @@ const PIECES_MAX: usize = 16;
 
 /// In how many pieces it is best to show so many bytes. On a crowded machine who reads comes when
 /// all has been written anyway.
-pub(crate) fn piece_count(member: Member, room: Room, bytes: usize) -> usize {
+pub(crate) fn piece_count(member: Member, capacity: SlotCapacity, bytes: usize) -> usize {
     match member.situation.crowded {
         true => 1,
-        false => bytes.div_ceil(room.piece_bytes.max(1)).clamp(1, PIECES_MAX),
+        false => bytes.div_ceil(capacity.piece_bytes.max(1)).clamp(1, PIECES_MAX),
     }
 }
 
