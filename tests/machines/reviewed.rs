@@ -17,8 +17,8 @@ pub fn machines() -> Vec<PathBuf> {
     machines
 }
 
-/// What was found of a machine is what was reviewed, in the file beside it with this extension; with
-/// `COMBRAY_UPDATE` in the environment it becomes that, to be reviewed.
+/// What was found of a machine is what was reviewed, in the file beside it with this extension;
+/// with `COMBRAY_UPDATE` in the environment it becomes that, to be reviewed.
 pub fn compare(machine: &Path, extension: &str, found: &str) {
     let reviewed = machine.with_extension(extension);
     if env::var_os("COMBRAY_UPDATE").is_some() {

@@ -1,8 +1,8 @@
 //! The name of memory that a process lets its peers reach.
 
-/// What a peer must have to read or write a region of the process that declared it. It is of a fixed
-/// size, to be carried in packets and in shared memory, and means nothing to any other process than
-/// the one that gave it out.
+/// What a peer must have to read or write a region of the process that declared it. It is of a
+/// fixed size, to be carried in packets and in shared memory, and means nothing to any other
+/// process than the one that gave it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RegionToken {
     /// Which of its owner's regions: the place in its table, and how often that was used before.

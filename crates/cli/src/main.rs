@@ -44,8 +44,8 @@ enum Action {
         /// Lists what tools see of a running process: variables and events
         #[arg(long, conflicts_with = "unsupported")]
         variables: bool,
-        /// Tells which algorithms collective operations take, from which size on, and how long that
-        /// is predicted to take
+        /// Tells which algorithms collective operations take, from which size on, and how long
+        /// that is predicted to take
         #[arg(long, conflicts_with_all = ["unsupported", "variables"])]
         collectives: bool,
         #[command(flatten)]
@@ -59,8 +59,8 @@ enum Action {
     Sample(sample::SampleOptions),
     /// Works out which rank shall run where, from the matrix of a recorded run
     Place(place::PlaceOptions),
-    /// Shows this machine or a described one: packages, memory, caches, cores, devices, distances, and
-    /// where the processes of a job are bound
+    /// Shows this machine or a described one: packages, memory, caches, cores, devices, distances,
+    /// and where the processes of a job are bound
     Topo(topo::TopoOptions),
     /// Runs a benchmark: combray bench pingpong
     #[command(disable_help_flag = true)]

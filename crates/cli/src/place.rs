@@ -22,9 +22,9 @@ pub struct PlaceOptions {
     /// The matrix of communication, as combray run --record writes it
     #[arg(long, value_name = "FILE")]
     matrix: PathBuf,
-    /// What the machines are like: a file in hwloc's XML format, or a description such as "package:2
-    /// core:8", before which "switch:2 node:4" may tell how many there are; or a file that describes a
-    /// cluster; without it, this machine
+    /// What the machines are like: a file in hwloc's XML format, or a description such as
+    /// "package:2 core:8", before which "switch:2 node:4" may tell how many there are; or a
+    /// file that describes a cluster; without it, this machine
     #[arg(long, value_name = "WHAT")]
     topology: Option<String>,
     /// The hosts with their slots, as in combray run; without --topology nothing is known of their
@@ -40,7 +40,8 @@ pub struct PlaceOptions {
     /// What takes one rank
     #[arg(long, value_name = "UNIT", default_value = "core")]
     per: Unit,
-    /// Puts a rank on a leaf, both by number (leaves are counted from left to right); may be repeated
+    /// Puts a rank on a leaf, both by number (leaves are counted from left to right); may be
+    /// repeated
     #[arg(long, value_name = "RANK=LEAF")]
     fix: Vec<String>,
     /// Writes the rankfile to a file

@@ -20,8 +20,8 @@ use processes::Process;
 /// What is shown, and how.
 #[derive(Args)]
 pub struct TopoOptions {
-    /// Another machine: a file in hwloc's XML format, or a line such as "package:2 numa:2 core:4 pu:2"; or
-    /// a file that describes a cluster
+    /// Another machine: a file in hwloc's XML format, or a line such as "package:2 numa:2 core:4
+    /// pu:2"; or a file that describes a cluster
     #[arg(long, value_name = "MACHINE", conflicts_with = "job")]
     input: Option<String>,
     /// Writes a file instead: a picture (.svg, .png), hwloc's format (.xml), .json or .txt
@@ -30,8 +30,8 @@ pub struct TopoOptions {
     /// Prints JSON
     #[arg(long, conflicts_with = "output")]
     json: bool,
-    /// Shows where the processes of a running job are bound: the process number of its launcher, or of
-    /// any process
+    /// Shows where the processes of a running job are bound: the process number of its launcher,
+    /// or of any process
     #[arg(long, value_name = "PROCESS", value_parser = clap::value_parser!(i32).range(1..))]
     job: Option<i32>,
     /// Shows the machines of these hosts as one tree: names with commas between, as in combray run
@@ -40,7 +40,8 @@ pub struct TopoOptions {
     /// The same, with a file that names the hosts
     #[arg(long, value_name = "FILE", conflicts_with = "input")]
     hostfile: Option<OsString>,
-    /// Below which switches the hosts are: a file that describes a cluster, or Slurm's topology.conf
+    /// Below which switches the hosts are: a file that describes a cluster, or Slurm's
+    /// topology.conf
     #[arg(long, value_name = "FILE", conflicts_with = "input")]
     switches: Option<PathBuf>,
     /// The command that reaches other hosts instead of ssh

@@ -20,8 +20,8 @@ fn place(matrix: &str, words: &[&str]) -> Output {
     output
 }
 
-/// Two machines of sixteen ranks; eight of each are close, and the last eight of one talk to those of the
-/// other.
+/// Two machines of sixteen ranks; eight of each are close, and the last eight of one talk to those
+/// of the other.
 fn matrix() -> String {
     let mut text = "ranks 32\n".to_owned();
     for rank in 0..32 {
@@ -55,7 +55,8 @@ fn those_who_talk_to_other_machines_are_near_the_interface() {
     }
 }
 
-/// Four machines below two switches, named so that the order of their names is not that of the switches.
+/// Four machines below two switches, named so that the order of their names is not that of the
+/// switches.
 #[test]
 fn a_cluster_is_described_in_a_file() {
     let file = std::env::temp_dir().join(format!("combray-place-cluster-{}", std::process::id()));

@@ -10,8 +10,8 @@
 //! does not fit in a slot takes several turns, one after the other.
 //!
 //! The operations that move data name bytes ([`counts_bytes`](crate::Schedule::counts_bytes)),
-//! those that combine name elements, and those whose blocks have sizes of their own name whole blocks,
-//! each at the beginning of its slot.
+//! those that combine name elements, and those whose blocks have sizes of their own name whole
+//! blocks, each at the beginning of its slot.
 
 mod capacity;
 mod combining;

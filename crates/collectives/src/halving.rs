@@ -95,8 +95,8 @@ pub(crate) fn join(
 }
 
 /// Adds the receipt of the operands for `kept`, a part of `partial`, from `peer`, and their
-/// reduction in the order of ranks. The result lies on the workspace: from now on that is where partial
-/// results are. Ends the round.
+/// reduction in the order of ranks. The result lies on the workspace: from now on that is where
+/// partial results are. Ends the round.
 pub(crate) fn receive_and_reduce(
     schedule: &mut Schedule,
     rank: u32,
@@ -120,7 +120,8 @@ pub(crate) fn receive_and_reduce(
 }
 
 /// Recursive halving with distances that grow, which keeps the order of ranks. In the end each
-/// participant has the result of one share, of which this tells the number; it lies on the workspace.
+/// participant has the result of one share, of which this tells the number; it lies on the
+/// workspace.
 pub(crate) fn halve(
     schedule: &mut Schedule,
     own: &Participant,

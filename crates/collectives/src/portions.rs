@@ -15,8 +15,8 @@ use crate::member::{InputPlace, Member};
 use crate::operation::CollectiveOperation;
 use crate::schedule::{Area, BlockRange, ExposureRole, Operand, PORTIONS_MAX, Schedule};
 
-/// What is only moved goes in portions of about so many pieces ([`SlotCapacity::piece_bytes`], 128 KiB
-/// then), or more where there would be too many; what is combined in half of that.
+/// What is only moved goes in portions of about so many pieces ([`SlotCapacity::piece_bytes`], 128
+/// KiB then), or more where there would be too many; what is combined in half of that.
 const PORTION_PIECES: usize = 8;
 
 /// So many pieces are combined, or copied from one member to another by a third, at once: 64 KiB,

@@ -2,8 +2,9 @@
 //! which know the length of the blocks, but not the stride, when they are compiled. (The loop over
 //! structs knows everything.)
 //!
-//! Run it with `cargo bench -p datatype --bench packing`. Datatype and loop take turns; times are the
-//! best of many rounds, in nanoseconds per block, and the ratio is that of the datatype to the loop.
+//! Run it with `cargo bench -p datatype --bench packing`. Datatype and loop take turns; times are
+//! the best of many rounds, in nanoseconds per block, and the ratio is that of the datatype to the
+//! loop.
 
 use std::hint::black_box;
 use std::sync::Arc;

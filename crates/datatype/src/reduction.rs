@@ -152,8 +152,8 @@ impl ReductionKernel {
         into.combine_range(offset, from, length, self.element_bytes, self.combine);
     }
 
-    /// The elements of `into` from packed offset `offset` on become `from operator into`, for as many
-    /// as `from` has.
+    /// The elements of `into` from packed offset `offset` on become `from operator into`, for as
+    /// many as `from` has.
     ///
     /// # Panics
     /// If `into` has fewer.

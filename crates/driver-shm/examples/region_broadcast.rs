@@ -3,9 +3,9 @@
 //!
 //!     cargo run --release -p driver-shm --example region_broadcast [-- --json]
 //!
-//! The owner declares its buffer, once or for each receiver anew, gives out tokens in shared memory,
-//! waits until all have copied, and revokes. Both ways alternate; the times are medians. Every copy's
-//! first and last bytes are checked. Processes are bound to the allowed cores in turn.
+//! The owner declares its buffer, once or for each receiver anew, gives out tokens in shared
+//! memory, waits until all have copied, and revokes. Both ways alternate; the times are medians.
+//! Every copy's first and last bytes are checked. Processes are bound to the allowed cores in turn.
 
 use std::env;
 use std::error::Error;

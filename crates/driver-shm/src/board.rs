@@ -1,7 +1,7 @@
 //! The board: memory that the members of a communicator share, in which each of them has slots.
 //!
-//! Operations are numbered in series, one for each order in which a program calls them and each size
-//! of slots. In each series they count from 0, equally on all members, and operation
+//! Operations are numbered in series, one for each order in which a program calls them and each
+//! size of slots. In each series they count from 0, equally on all members, and operation
 //! `s` uses slot `s` modulo the number of slots that each member has in the series. A slot begins
 //! with two words which only its owner writes:
 //!
@@ -16,19 +16,20 @@
 //! member writes its slot for an operation when all members have completed the last one that used
 //! the slot: then nobody reads there any more, as members read during an operation
 //! only. They say so with release, after they have read, and the writer looks with acquire. They
-//! say it once in an eighth of the slots, which is soon enough: who is that far behind has operations
-//! to complete that all others have begun. Where all wait for all in every operation nobody has to
-//! look: what stands beside the flags tells it.
+//! say it once in an eighth of the slots, which is soon enough: who is that far behind has
+//! operations to complete that all others have begun. Where all wait for all in every operation
+//! nobody has to look: what stands beside the flags tells it.
 //!
 //! # How much is written
 //! Through the caches or past them, as the member finds out: see [`Manner`].
 //!
 //! # Sleeping
-//! Who stores a flag, or its completion, then rings the bells of all others, as the sender of a packet
-//! does: a look at the word that tells whether the owner sleeps. Who wants to sleep arms its bell,
-//! makes all processors pass a barrier, and looks at all flags that it waits for once more. So
-//! either the store came before that barrier, and the look sees it, or the look at the armed bell
-//! came after, and rings. Without such barriers in the system, whoever rings has a fence of its own.
+//! Who stores a flag, or its completion, then rings the bells of all others, as the sender of a
+//! packet does: a look at the word that tells whether the owner sleeps. Who wants to sleep arms its
+//! bell, makes all processors pass a barrier, and looks at all flags that it waits for once more.
+//! So either the store came before that barrier, and the look sees it, or the look at the armed
+//! bell came after, and rings. Without such barriers in the system, whoever rings has a fence of
+//! its own.
 
 use std::cell::Cell;
 use std::io;
@@ -51,7 +52,8 @@ const LINE: usize = CACHE_LINE;
 /// The two words at the beginning of a slot.
 const HEADER: usize = SLOT_HEAD_BYTES;
 
-/// Where a slot has the words of portions, in operations that have any; what they expose lies before.
+/// Where a slot has the words of portions, in operations that have any; what they expose lies
+/// before.
 const PORTIONS: usize = 2 * LINE;
 
 /// How many series there are.
@@ -74,9 +76,9 @@ struct SeriesMemory {
     before: usize,
 }
 
-/// By [`Series::index`]; the numbers of slots are powers of two. Of small operations many may be underway
-/// in a row, as where the root of broadcasts runs ahead of processes that wait for their turn on a core;
-/// and so of those that are not blocking.
+/// By [`Series::index`]; the numbers of slots are powers of two. Of small operations many may be
+/// underway in a row, as where the root of broadcasts runs ahead of processes that wait for their
+/// turn on a core; and so of those that are not blocking.
 const DIVISIONS: [SeriesMemory; SERIES] = {
     let mut all = [
         SeriesMemory { slots: 256, bytes: SlotSize::Tiny.bytes(), before: 0 },
@@ -238,8 +240,8 @@ impl Board {
         self.state(turn.series).bytes
     }
 
-    /// The next operation of a series, which all members take in the same order; or so many that follow
-    /// each other ([`BoardTurn::next`]).
+    /// The next operation of a series, which all members take in the same order; or so many that
+    /// follow each other ([`BoardTurn::next`]).
     #[inline]
     pub fn begin(&self, series: Series, count: usize) -> BoardTurn {
         let next = &self.state(series).next;
@@ -248,8 +250,8 @@ impl Board {
         BoardTurn { series, number }
     }
 
-    /// Whether an operation can begin: not too many others are underway here, and, where the own slot
-    /// is written, nobody needs any more what was there.
+    /// Whether an operation can begin: not too many others are underway here, and, where the own
+    /// slot is written, nobody needs any more what was there.
     #[inline]
     pub fn is_free(&self, turn: BoardTurn, writes: bool) -> bool {
         let state = self.state(turn.series);
@@ -278,13 +280,13 @@ impl Board {
         // - `data` checked that the range lies in the own slot, which lives as long as `self`.
         // - Only the owner writes a slot, and others read it only after a flag which is raised
         //   after this; `self` is used by one thread at a time, and lends no other view meanwhile
-        //   (a function that writes while it reads or writes would have to call back in here,
-        //   which the executor's do not).
+        //   (a function that writes while it reads or writes would have to call back in here, which
+        //   the executor's do not).
         fill(unsafe { std::slice::from_raw_parts_mut(data.as_ptr(), length) });
     }
 
-    /// As [`Board::write`], of at least [`LONG_BYTES_MIN`] bytes. `fill` fills a part of the range, which
-    /// begins so many bytes after its beginning, past the caches or not.
+    /// As [`Board::write`], of at least [`LONG_BYTES_MIN`] bytes. `fill` fills a part of the range,
+    /// which begins so many bytes after its beginning, past the caches or not.
     ///
     /// # Panics
     /// If the range leaves the slot.
@@ -331,8 +333,8 @@ impl Board {
         // SAFETY:
         // - `data` checked that the range lies in the slot, which lives as long as `self`.
         // - Its owner writes there only before it raises the flag that was awaited, and after all
-        //   members have completed the operation. Any bytes are valid, so that an owner that
-        //   breaks this rule makes the result wrong and nothing else.
+        //   members have completed the operation. Any bytes are valid, so that an owner that breaks
+        //   this rule makes the result wrong and nothing else.
         look(unsafe { std::slice::from_raw_parts(data.as_ptr(), length) })
     }
 
@@ -347,8 +349,8 @@ impl Board {
         self.ring();
     }
 
-    /// How many bytes a member says that it has written, once it has raised a stage of an operation;
-    /// no more than a slot holds.
+    /// How many bytes a member says that it has written, once it has raised a stage of an
+    /// operation; no more than a slot holds.
     #[inline(always)]
     pub fn raised(&self, turn: BoardTurn, member: u32, stage: u16) -> Option<usize> {
         let [flag, second] = self.words(turn, member as usize);
@@ -372,16 +374,16 @@ impl Board {
         self.state(turn.series).bytes.min(length as usize)
     }
 
-    /// By member 0, before its first stage: the work of an operation is divided into portions, of which
-    /// none is claimed.
+    /// By member 0, before its first stage: the work of an operation is divided into portions, of
+    /// which none is claimed.
     pub fn divide(&self, turn: BoardTurn) {
         for word in self.portions(turn) {
             word.store(0, Ordering::Relaxed);
         }
     }
 
-    /// Claims a portion, the first 64 of which are counted from 0, after member 0 has raised; whether
-    /// nobody else has.
+    /// Claims a portion, the first 64 of which are counted from 0, after member 0 has raised;
+    /// whether nobody else has.
     pub fn claim(&self, turn: BoardTurn, portion: u32) -> bool {
         let (bit, [claimed, _]) = (1_u64 << portion, self.portions(turn));
         claimed.load(Ordering::Relaxed) & bit == 0
@@ -401,8 +403,8 @@ impl Board {
         ended.load(Ordering::Acquire)
     }
 
-    /// Two words in the slot of member 0: which portions are claimed, and how many are carried out. They
-    /// have a line of their own.
+    /// Two words in the slot of member 0: which portions are claimed, and how many are carried out.
+    /// They have a line of their own.
     fn portions(&self, turn: BoardTurn) -> [&AtomicU64; 2] {
         let line = self.slot(turn, 0) + PORTIONS;
         [self.word(line), self.word(line + size_of::<AtomicU64>())]
@@ -531,7 +533,8 @@ fn flag_of(turn: BoardTurn, stage: u16) -> u64 {
     (turn.number + 1) << u16::BITS | u64::from(stage)
 }
 
-/// Completion is told so many times while all slots are used once, or each time where they are fewer.
+/// Completion is told so many times while all slots are used once, or each time where they are
+/// fewer.
 const TOLD_PER_SLOTS: u64 = 8;
 
 /// Of the second word so many bits tell how far behind completion is; all ones: further.

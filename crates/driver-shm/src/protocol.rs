@@ -1,8 +1,8 @@
 //! How the data of announced messages gets from process to process: the protocol, apart from
 //! memory, clock and system.
 //!
-//! A [`Sender`] has what its process copies for others; a [`PipedReceive`], a [`JointReceive`] or an
-//! [`OfferedReceive`] is one transfer at its receiver. They talk through words in shared memory
+//! A [`Sender`] has what its process copies for others; a [`PipedReceive`], a [`JointReceive`] or
+//! an [`OfferedReceive`] is one transfer at its receiver. They talk through words in shared memory
 //! ([`Exchange`], `queues::offer`), and do what takes time, or can fail, through [`SenderWorld`]
 //! and [`ReceiverWorld`]. They read no clock: time is an argument, and none where whoever calls has
 //! not looked at the clock. So they also run in the simulator (the crate `sim`), where peers stop,

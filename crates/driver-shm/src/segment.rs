@@ -63,14 +63,16 @@ struct Header {
     /// 1 if the owner cannot make its peers' processors pass a barrier: they need a fence of their
     /// own before they ring.
     fence_required: u32,
-    /// The owner's descriptor of a pipe; who writes to it wakes an owner that sleeps on descriptors.
+    /// The owner's descriptor of a pipe; who writes to it wakes an owner that sleeps on
+    /// descriptors.
     pipe: i32,
     /// 1 as soon as a peer has opened the segment.
     visited: AtomicU32,
     _keep_apart: [u8; 84],
     bell: bell::Bell,
     _keep_lanes_apart: [u8; 56],
-    /// Who has the lane, as number of the sender plus one; 0: nobody yet. Set once, by that sender.
+    /// Who has the lane, as number of the sender plus one; 0: nobody yet. Set once, by that
+    /// sender.
     lanes: [AtomicU32; LANES],
     /// Places for the data of messages that are expected.
     offers: [Offer; OFFERS],
@@ -241,8 +243,8 @@ impl MappedSegment {
         let piece = self.piece(place, length);
         // SAFETY:
         // - The bytes lie inside the mapping.
-        // - Peers look at a piece only from when it is published as filled until they have told that it
-        //   is taken; the owner calls this before or after.
+        // - Peers look at a piece only from when it is published as filled until they have told
+        //   that it is taken; the owner calls this before or after.
         fill(unsafe { std::slice::from_raw_parts_mut(piece, length) });
     }
 
@@ -324,8 +326,9 @@ impl MappedSegment {
     fn arm(&self, how: u32) -> u32 {
         let header = self.header();
         header.bell.arm(how, || {
-            // Nobody else rings a process that no peer has opened the segment of; its own threads tell each
-            // other otherwise. Where the barrier is not to be had, `fence_required` made the peers fence.
+            // Nobody else rings a process that no peer has opened the segment of; its own threads
+            // tell each other otherwise. Where the barrier is not to be had,
+            // `fence_required` made the peers fence.
             if header.visited.load(Ordering::SeqCst) != 0 {
                 _ = membarrier::global();
             }
@@ -366,8 +369,8 @@ impl Doorbell for DescriptorBell {
         let own = PollFd::new(&self.reader, PollFlags::IN);
         let mut all: Vec<_> = std::iter::once(own).chain(others).collect();
         let timeout = Timespec::try_from(timeout).ok();
-        // Whoever empties the pipe has done so before this thread is counted: then a ring whose byte is
-        // gone shows here.
+        // Whoever empties the pipe has done so before this thread is counted: then a ring whose
+        // byte is gone shows here.
         let is_still = {
             let mut sleepers = self.sleepers();
             *sleepers += 1;

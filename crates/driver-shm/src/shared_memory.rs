@@ -118,8 +118,8 @@ impl SharedMemory {
         // SAFETY:
         // - The range was just checked to lie inside the mapping, behind the words; the owner keeps
         //   the mapping.
-        // - Who may touch which bytes when is for the program to order, as for its own memory
-        //   (MPI 5.0, section 12.7).
+        // - Who may touch which bytes when is for the program to order, as for its own memory (MPI
+        //   5.0, section 12.7).
         unsafe {
             let base = self.base().as_ptr().add(offset);
             Buffer::owned(base, length, owner)

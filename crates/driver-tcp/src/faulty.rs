@@ -62,7 +62,8 @@ impl Faulty {
         self.incoming.lock().unwrap().pieces = ReadSizes::Given(pieces.iter().copied().collect());
     }
 
-    /// What is read here and what is written comes in pieces of at most as many bytes as `choices` say.
+    /// What is read here and what is written comes in pieces of at most as many bytes as `choices`
+    /// say.
     pub(crate) fn tear(&self, choices: [Box<dyn FnMut() -> usize + Send>; 2]) {
         for (pipe, choice) in [&self.incoming, &self.outgoing].into_iter().zip(choices) {
             pipe.lock().unwrap().pieces = ReadSizes::Chosen(choice);

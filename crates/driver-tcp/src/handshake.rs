@@ -3,7 +3,8 @@
 //! ```text
 //! initiator                                responder
 //!   greeting: magic, version, nonce A  ──▶
-//!                                      ◀──  greeting: magic, version, nonce B; proof of both nonces
+//!                                      ◀──  greeting: magic, version, nonce B;
+//!                                           proof of both nonces
 //!   proof of both nonces and of the    ──▶
 //!   introduction; introduction
 //!                                      ◀──  verdict

@@ -1,9 +1,9 @@
 //! The driver between machines, over TCP.
 //!
-//! Each usable interface of this machine is a rail ([`InterfaceSelection`]). A process listens on all of
-//! them and publishes where ([`AddressCard`]); a connection to a peer is made when something is first
-//! posted to it, one for each pair of interfaces that are in the same network, and stands after
-//! both sides have proven that they know the secret of the job. A connection carries frames:
+//! Each usable interface of this machine is a rail ([`InterfaceSelection`]). A process listens on
+//! all of them and publishes where ([`AddressCard`]); a connection to a peer is made when something
+//! is first posted to it, one for each pair of interfaces that are in the same network, and stands
+//! after both sides have proven that they know the secret of the job. A connection carries frames:
 //! packets, and parts of large messages, which go straight from the sender's memory to the
 //! receiver's.
 //!

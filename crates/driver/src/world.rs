@@ -45,8 +45,8 @@ pub struct Settings {
     pub networks: String,
     /// Whether to read and write the memory of other processes where that works.
     pub single_copy: bool,
-    /// A name for this machine beside its own: processes that name it otherwise are taken for those
-    /// of other machines.
+    /// A name for this machine beside its own: processes that name it otherwise are taken for
+    /// those of other machines.
     pub node: Option<String>,
     /// The version of what packets hold, in which both sides must agree.
     pub records: u32,

@@ -15,12 +15,12 @@ pub(crate) type MachineDriver = driver_shm::Shm;
 /// Under which name it publishes its card.
 pub(crate) const MACHINE: &str = "shm";
 
-/// What rings a process of the same machine for which something was published in memory that both
-/// use.
+/// What rings a process of the same machine for which something was published in memory that
+/// both use.
 pub use driver_shm::PeerBell;
 
-/// The name of this machine, and of this process's space of process ids: two processes that agree
-/// in it can share memory.
+/// The name of this machine, and of this process's space of process ids: two processes that
+/// agree in it can share memory.
 pub use driver_shm::host as machine_name;
 
 /// A driver between machines.

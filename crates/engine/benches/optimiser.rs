@@ -1,6 +1,6 @@
-//! What the optimiser costs: nanoseconds per plan, of each strategy for several outboxes. Run it with
-//! `cargo bench -p engine`; it fails if `auto` takes more than 100 ns for a message that is alone. The
-//! example `optimiser_cost` shows what such a message costs on its whole way.
+//! What the optimiser costs: nanoseconds per plan, of each strategy for several outboxes. Run it
+//! with `cargo bench -p engine`; it fails if `auto` takes more than 100 ns for a message that is
+//! alone. The example `optimiser_cost` shows what such a message costs on its whole way.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -70,7 +70,8 @@ pub struct IncomingMessage {
 ///
 /// In what order to call: [`connect`](Self::connect) a gate before anything is sent to it or
 /// arrives from it, [`open_context`](Self::open_context) before it is used. Then
-/// - commands: [`send`](Self::send) (with [`wants_region`](Self::wants_region)), [`receive`](Self::receive), probes, [`cancel`](Self::cancel);
+/// - commands: [`send`](Self::send) (with [`wants_region`](Self::wants_region)),
+///   [`receive`](Self::receive), probes, [`cancel`](Self::cancel);
 /// - inputs: [`handle_packet`](Self::handle_packet), [`begin_part`](Self::begin_part) and
 ///   [`end_part`](Self::end_part), [`handle_sent`](Self::handle_sent),
 ///   [`handle_fetched`](Self::handle_fetched), [`lose_rail`](Self::lose_rail);
@@ -433,7 +434,8 @@ impl Engine {
         self.requests.settle(id)
     }
 
-    /// Forgets a request that is complete, and neither cancelled nor with a problem; whether it was.
+    /// Forgets a request that is complete, and neither cancelled nor with a problem; whether it
+    /// was.
     #[inline]
     pub fn forget_if_fine(&mut self, id: RequestId) -> bool {
         self.requests.forget_if_fine(id)
@@ -460,9 +462,9 @@ impl Engine {
         self.requests.detach(id);
     }
 
-    /// The data of a message just submitted, if it is to be announced and its receiver may fetch it:
-    /// whoever has declared it as a region says so with [`expose`](Self::expose), before anything
-    /// else is asked for.
+    /// The data of a message just submitted, if it is to be announced and its receiver may fetch
+    /// it: whoever has declared it as a region says so with [`expose`](Self::expose), before
+    /// anything else is asked for.
     #[inline]
     pub fn wants_region(&self, send: RequestId) -> Option<&Buffer> {
         let index = send.0.index;
@@ -492,8 +494,8 @@ impl Engine {
         self.requests[send.0.index].expose_ahead(region);
     }
 
-    /// A region that [`expose`](Self::expose) was told of, and that is to be revoked now: to be asked
-    /// for after every input, before the program hears of anything.
+    /// A region that [`expose`](Self::expose) was told of, and that is to be revoked now: to be
+    /// asked for after every input, before the program hears of anything.
     #[inline]
     pub fn next_revocation(&mut self) -> Option<RegionToken> {
         self.revocations.pop()
@@ -504,8 +506,8 @@ impl Engine {
         self.revocations.extend(region);
     }
 
-    /// The next transfer that a rail shall make by reading a peer's memory; its token is the request
-    /// that [`handle_fetched`](Self::handle_fetched) is told.
+    /// The next transfer that a rail shall make by reading a peer's memory; its token is the
+    /// request that [`handle_fetched`](Self::handle_fetched) is told.
     #[inline]
     pub fn next_fetch(&mut self) -> Option<Fetch> {
         self.fetches.pop_front()

@@ -149,7 +149,8 @@ impl Matching {
         }
     }
 
-    /// Whether no other posted receive is to get a message that this one, which has no wildcards, accepts.
+    /// Whether no other posted receive is to get a message that this one, which has no wildcards,
+    /// accepts.
     pub(crate) fn is_first(&self, requests: &Requests, index: u32) -> bool {
         let (source, tag) = (requests[index].source, requests[index].tag);
         let accepts = |other: u32| {

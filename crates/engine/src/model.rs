@@ -51,8 +51,8 @@ const PACE_RANGE: std::ops::RangeInclusive<u64> = 1..=PACE_ONE * 1000;
 
 /// The distance of what is near, as firmware tells it.
 const NEAR: u32 = 10;
-/// What each unit of distance adds to the time of a packet, in nanoseconds: the own memory answers within
-/// about a hundred.
+/// What each unit of distance adds to the time of a packet, in nanoseconds: the own memory answers
+/// within about a hundred.
 const REACH_NS: u64 = 10;
 
 /// Declared by a driver that tells nothing better: what it takes to copy memory.
@@ -72,11 +72,12 @@ impl RailFigures {
 
     /// What is left of these figures of a rail for a process that is not near its interface.
     ///
-    /// `distance` is told as firmware tells it, 10 for what is near: data that is `d` times as far away
-    /// takes `d` times as long as the process alone could use the rail, and each packet costs a reach
-    /// across the machine. `company` is the part of the machine's cores, from 0 to 1, whose processes may
-    /// communicate at the same time: with all of them it is the interfaces that limit, whoever uses
-    /// which, and nothing is left of the difference in bandwidth.
+    /// `distance` is told as firmware tells it, 10 for what is near: data that is `d` times as far
+    /// away takes `d` times as long as the process alone could use the rail, and each packet
+    /// costs a reach across the machine. `company` is the part of the machine's cores, from 0
+    /// to 1, whose processes may communicate at the same time: with all of them it is the
+    /// interfaces that limit, whoever uses which, and nothing is left of the difference in
+    /// bandwidth.
     pub fn seen_from(&self, distance: u32, company: f64) -> Self {
         let nearness = f64::from(NEAR) / f64::from(distance.max(NEAR));
         let left = nearness + (1.0 - nearness) * company.clamp(0.0, 1.0);

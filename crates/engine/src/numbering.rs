@@ -1,10 +1,10 @@
 //! Numbers of packets and parts between two processes that several rails connect: what makes the
 //! loss of a rail harmless.
 //!
-//! The sender counts what it posts to a gate, whatever the rail, and keeps it until the receiver has
-//! said that it is there. What was posted on a rail that is lost is posted again, under the same
-//! numbers, on the others. The receiver drops what it has already. Neither has to know what exactly
-//! was lost, nor that the other noticed it too.
+//! The sender counts what it posts to a gate, whatever the rail, and keeps it until the receiver
+//! has said that it is there. What was posted on a rail that is lost is posted again, under the
+//! same numbers, on the others. The receiver drops what it has already. Neither has to know what
+//! exactly was lost, nor that the other noticed it too.
 
 use std::collections::VecDeque;
 
@@ -86,8 +86,8 @@ struct ReceivedPackets {
     beyond: Vec<u32>,
     /// Parts that are arriving, and on which rail.
     arriving: Vec<(u32, RailId)>,
-    /// Requests that the peer wants back, by the number of the packet that said so, while something
-    /// with a lower number is missing: the message itself may be.
+    /// Requests that the peer wants back, by the number of the packet that said so, while
+    /// something with a lower number is missing: the message itself may be.
     deferred: Vec<(u32, u64)>,
     /// The sender waits for the word that everything below is here.
     awaited: Option<u32>,

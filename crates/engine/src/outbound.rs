@@ -57,8 +57,8 @@ impl ShortPacket for LonePacket<'_> {
     #[inline(always)]
     fn write(&self, out: &mut [u8]) {
         let (header, payload) = out.split_at_mut(wire::MESSAGE_HEADER_BYTES);
-        // The header last: whoever waits for the packet looks at its first line all the time, and takes
-        // it away between a first and a later store if data is gathered meanwhile.
+        // The header last: whoever waits for the packet looks at its first line all the time, and
+        // takes it away between a first and a later store if data is gathered meanwhile.
         self.buffer.read(0, &mut payload[..self.length]);
         wire::message_header(header, self.flow, self.tag, self.sequence, self.length);
     }
@@ -392,17 +392,17 @@ impl Engine {
         (flow.number != NONE).then_some(MessageLabel { flow: flow.number, tag, sequence })
     }
 
-    /// The region and the buffer of a send whose announcement is on its way, and which waits for the
-    /// receiver to ask for the data.
+    /// The region and the buffer of a send whose announcement is on its way, and which waits for
+    /// the receiver to ask for the data.
     pub fn exposed(&self, request: RequestId) -> Option<(RegionToken, &Buffer)> {
         let send = self.requests.get(request)?;
         let RequestState::Announced(outgoing) = send.state() else { return None };
         Some((outgoing.region()?, &send.buffer))
     }
 
-    /// Takes the end of a part's transfer, or that the data of a message was taken ahead, or written
-    /// where it belongs: its memory is not read any more. Where several rails lead to the gate, only the
-    /// receiver's word ends a part.
+    /// Takes the end of a part's transfer, or that the data of a message was taken ahead, or
+    /// written where it belongs: its memory is not read any more. Where several rails lead to
+    /// the gate, only the receiver's word ends a part.
     pub fn handle_sent(&mut self, gate: GateId, request: RequestId) {
         let index = request.0.index;
         let Some(send) = self.requests.get_mut(request) else { return };

@@ -13,8 +13,8 @@
 //! both:     Complete ──taken, or nobody will ask────────────▶ Free
 //! ```
 //!
-//! Every arrow is a method of [`Request`] here; nothing else writes a state. `request/tests.rs` has the
-//! whole matrix of states and events.
+//! Every arrow is a method of [`Request`] here; nothing else writes a state. `request/tests.rs` has
+//! the whole matrix of states and events.
 
 use base::{GateId, RegionToken};
 use memory::Buffer;
@@ -234,8 +234,8 @@ pub(crate) struct Request {
     /// The peer. Receives: known once matched.
     pub gate: GateId,
     pub buffer: Buffer,
-    /// Neighbours among the posted receives of the same bin, or among the wildcards; the next one of
-    /// free places.
+    /// Neighbours among the posted receives of the same bin, or among the wildcards; the next one
+    /// of free places.
     pub links: Links,
 }
 

@@ -7,9 +7,10 @@ use crate::flow::ContextSlot;
 use crate::request::{Completion, Outcome, Owner, Request, RequestId, SendCompletion};
 use crate::slab::{Key, NONE};
 
-/// All requests of an engine, in numbered places with generations: a place's generation changes when
-/// its request is forgotten, so that an old name is never taken for a new one. Places are taken again
-/// in the order of last use, and a request is written where it stays: the fast path moves none.
+/// All requests of an engine, in numbered places with generations: a place's generation changes
+/// when its request is forgotten, so that an old name is never taken for a new one. Places are
+/// taken again in the order of last use, and a request is written where it stays: the fast path
+/// moves none.
 #[derive(Debug)]
 pub(crate) struct Requests {
     places: Vec<Request>,
@@ -146,7 +147,8 @@ impl Requests {
         }
     }
 
-    /// Forgets a request that is complete, and neither cancelled nor with a problem; whether it was.
+    /// Forgets a request that is complete, and neither cancelled nor with a problem; whether it
+    /// was.
     #[inline(always)]
     pub(crate) fn forget_if_fine(&mut self, id: RequestId) -> bool {
         let Some(request) = self.places.get(id.0.index as usize) else { return false };

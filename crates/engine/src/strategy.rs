@@ -1,8 +1,8 @@
 //! Strategies: what a rail carries next.
 //!
-//! A strategy is asked when a rail has room. It sees the whole outbox of one gate and all rails that
-//! lead there, and returns a plan: a packet of some of the chunks, or a part of a large message. It
-//! changes nothing, so that plans can be tested and replayed without a network.
+//! A strategy is asked when a rail has room. It sees the whole outbox of one gate and all rails
+//! that lead there, and returns a plan: a packet of some of the chunks, or a part of a large
+//! message. It changes nothing, so that plans can be tested and replayed without a network.
 
 mod aggregate;
 mod auto;

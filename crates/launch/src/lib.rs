@@ -300,8 +300,8 @@ impl Job {
     }
 
     /// What these processes publish under this key can also be had after
-    /// [`finalize`](Self::finalize), in jobs of at most 64 processes whatever the launcher is. All of
-    /// them must have published it by then.
+    /// [`finalize`](Self::finalize), in jobs of at most 64 processes whatever the launcher is. All
+    /// of them must have published it by then.
     pub fn keep(&self, key: &str, ranks: Range<u32>) {
         self.connection().to_keep.push((key.to_owned(), ranks));
     }

@@ -18,8 +18,8 @@ pub(crate) fn machines(text: Option<String>, size: u32) -> Result<Option<Vec<u32
     }
 }
 
-/// The mapping of processes on these machines, as a launcher publishes it: blocks of (first machine, how
-/// many machines, processes on each).
+/// The mapping of processes on these machines, as a launcher publishes it: blocks of (first
+/// machine, how many machines, processes on each).
 pub fn text(machines: &[usize]) -> String {
     let mut blocks: Vec<(usize, usize, usize)> = Vec::new();
     for run in machines.chunk_by(|before, next| before == next) {
@@ -36,8 +36,8 @@ pub fn text(machines: &[usize]) -> String {
 }
 
 /// Reads `(vector,(0,4,2),...)`: blocks of (first machine, how many machines, ranks on each), over
-/// and over until all `size` ranks have a place. Hydra writes `[(0,2,1),...]x3` for blocks that come
-/// three times. Nothing if it is not of that form.
+/// and over until all `size` ranks have a place. Hydra writes `[(0,2,1),...]x3` for blocks that
+/// come three times. Nothing if it is not of that form.
 fn parse(text: &str, size: u32) -> Option<Vec<u32>> {
     let list = text.trim().strip_prefix("(vector,")?.strip_suffix(')')?;
     let mut machines = Machines { found: Vec::new(), size: size as usize };

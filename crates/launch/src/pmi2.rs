@@ -19,7 +19,8 @@ pub(super) struct Pmi2 {
 const LENGTH_BYTES: usize = 6;
 
 impl Pmi2 {
-    /// Joins the job of a launcher that was greeted; `rank` and `job` are what the environment says.
+    /// Joins the job of a launcher that was greeted; `rank` and `job` are what the environment
+    /// says.
     pub(super) fn join(wire: Wire, rank: u32, job: &str) -> Result<(Place, Self), JoinError> {
         let mut pmi = Self { wire, rank, size: 0, job: String::new() };
         let own = rank.to_string();

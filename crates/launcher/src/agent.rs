@@ -29,7 +29,8 @@ struct Agent {
     /// Where reports go.
     outlet: Outlet,
     signals: Signals,
-    /// When something was heard from the launcher last, and when it was last told that we are here.
+    /// When something was heard from the launcher last, and when it was last told that we are
+    /// here.
     heard: Instant,
     told: Instant,
 }

@@ -14,7 +14,8 @@ pub(crate) use needs::Need;
 pub use needs::Needs;
 pub use policy::{Bind, HostOrder, Mapping, Overload, Policy, PolicyOption, Ranking};
 
-/// The hardware threads on which a process of this machine may run; none: all that the machine allows.
+/// The hardware threads on which a process of this machine may run; none: all that the machine
+/// allows.
 pub type Seat = Option<CpuSet>;
 
 /// A place before it is bound.
@@ -169,8 +170,8 @@ impl Planner<'_> {
     }
 
     /// The part of a place that is a process's own: as many parts as there are processes, equally
-    /// large. A core on the border of two belongs to both. It is never less than the machine's cores
-    /// divided by all its processes; else the process gets a larger place. None: all.
+    /// large. A core on the border of two belongs to both. It is never less than the machine's
+    /// cores divided by all its processes; else the process gets a larger place. None: all.
     fn share(&self, spot: &Spot) -> Seat {
         self.units(self.machine, self.processes)?;
         let whole = &self.topology[self.machine].threads;
@@ -196,8 +197,8 @@ impl Planner<'_> {
         levels.into_iter().find(|units| units.len() >= parts)
     }
 
-    /// So many objects of a kind inside a place, one process's after the other's; from the beginning
-    /// again when there are no more.
+    /// So many objects of a kind inside a place, one process's after the other's; from the
+    /// beginning again when there are no more.
     fn consecutive(&self, spot: &Spot, kind: Kind, each: usize) -> Result<CpuSet, String> {
         let mut object = spot.object;
         let with_cores = |object| {
@@ -230,8 +231,8 @@ impl Planner<'_> {
         objects.iter().fold(CpuSet::default(), |all, id| all.union(&self.topology[*id].threads))
     }
 
-    /// Refuses to bind more processes to some hardware threads than these are, unless that was asked
-    /// for.
+    /// Refuses to bind more processes to some hardware threads than these are, unless that was
+    /// asked for.
     fn check_overload(&self, seats: &[Seat]) -> Result<(), String> {
         if self.policy.allows_overload()
             || self.policy.bind == Bind::Share && self.policy.cores_each == 0

@@ -1,13 +1,13 @@
 //! Starting the processes of a job, and seeing to it that nothing is left of it.
 //!
-//! [`run`] is the launcher that a person starts, and [`serve_as_agent`] its helper on another machine. Between
-//! a process and the launcher stands PMI-1, between launcher and agent a protocol of our own; both are
-//! state machines without I/O. A process joins its job by the crate `launch`.
+//! [`run`] is the launcher that a person starts, and [`serve_as_agent`] its helper on another
+//! machine. Between a process and the launcher stands PMI-1, between launcher and agent a protocol
+//! of our own; both are state machines without I/O. A process joins its job by the crate `launch`.
 //!
 //! Two processes watch over a job. The *supervisor* is the parent of the ranks on this machine and
-//! adopts what they leave behind; it forwards output and signals and serves PMI-1. The *launcher* is
-//! what the person started: it waits for the supervisor. Each notices when the other is killed, and
-//! then ends every process below it, so that nothing survives either.
+//! adopts what they leave behind; it forwards output and signals and serves PMI-1. The *launcher*
+//! is what the person started: it waits for the supervisor. Each notices when the other is killed,
+//! and then ends every process below it, so that nothing survives either.
 //!
 //! On each other machine stands an *agent*, two such processes again, which the supervisor reaches
 //! over ssh. The ranks of one machine are a *crew*, the supervisor's own or an agent's.
@@ -59,15 +59,15 @@ pub struct Plan {
     pub tag_output: bool,
     /// After how long the job is ended.
     pub timeout: Option<Duration>,
-    /// The command by which other hosts are reached, as ssh takes its words: then come the host and
-    /// what it shall run. Empty: ssh.
+    /// The command by which other hosts are reached, as ssh takes its words: then come the host
+    /// and what it shall run. Empty: ssh.
     pub launch_agent: Vec<OsString>,
     /// Whether more processes than slots may be started.
     pub oversubscribe: bool,
     /// Whether processes go to one host after the other in turn, instead of filling each.
     pub in_turn: bool,
-    /// How the processes of a machine are bound. By default each to its share of the machine, if hwloc is
-    /// there.
+    /// How the processes of a machine are bound. By default each to its share of the machine, if
+    /// hwloc is there.
     pub policy: Policy,
     /// Whether each process tells where it is bound.
     pub reports_bindings: bool,
@@ -174,15 +174,15 @@ const SUPERVISOR: &str = "job-supervisor";
 /// that failed, or 128 and the number of the signal that killed it.
 ///
 /// # Errors
-/// There are not enough slots, a program does not exist or cannot be run, or no connection to a host
-/// can be tried; nothing was started then.
+/// There are not enough slots, a program does not exist or cannot be run, or no connection to a
+/// host can be tried; nothing was started then.
 pub fn run(plan: &Plan) -> Result<i32, LaunchError> {
     let (keyboard, typed) = Keyboard::open()?;
     watch_over(keyboard, |launcher, signals| supervisor::supervise(plan, launcher, signals, typed))
 }
 
-/// Serves, as the agent of this machine, the launcher at the other end of standard input and output;
-/// returns the exit code.
+/// Serves, as the agent of this machine, the launcher at the other end of standard input and
+/// output; returns the exit code.
 ///
 /// # Errors
 /// What comes from the launcher makes no sense, or the system has not what is needed.

@@ -34,8 +34,8 @@ pub(crate) const OUTPUT_BYTES_MAX: u32 = 256 << 10;
 /// The same for what goes to the standard input of rank 0.
 pub(crate) const INPUT_BYTES_MAX: u32 = 64 << 10;
 
-/// How often each side tells the other that it is still there, as a connection may be lost without a
-/// word; and after how long without one it is lost.
+/// How often each side tells the other that it is still there, as a connection may be lost without
+/// a word; and after how long without one it is lost.
 pub(crate) const STILL_INTERVAL: Duration = Duration::from_secs(10);
 pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(60);
 

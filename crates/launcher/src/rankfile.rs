@@ -14,8 +14,8 @@ pub struct RankPlace {
     pub seat: Seat,
 }
 
-/// Reads a rankfile: lines such as `rank 3=node0 slot=4-5`, in any order; what follows a `#` does not
-/// count. The places stand by rank.
+/// Reads a rankfile: lines such as `rank 3=node0 slot=4-5`, in any order; what follows a `#` does
+/// not count. The places stand by rank.
 ///
 /// # Errors
 /// A text for people: a line is not understood, or a rank is missing or stands there twice.
@@ -65,7 +65,8 @@ fn read_line(line: &str) -> Option<(usize, RankPlace)> {
     words.next().is_none().then_some((rank.trim().parse().ok()?, place))
 }
 
-/// Gives so many processes the hosts of these places. `is_local` tells which names mean this machine.
+/// Gives so many processes the hosts of these places. `is_local` tells which names mean this
+/// machine.
 ///
 /// # Errors
 /// A text for people: there are more processes than places.

@@ -59,8 +59,8 @@ const SAID_BYTES_MAX: usize = 4096;
 /// How long a command that has closed its output may take to end and tell why.
 const END_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// What people get who name no command: without questions, without X11, and never as the master that
-/// other connections share, as it is ended with the job.
+/// What people get who name no command: without questions, without X11, and never as the master
+/// that other connections share, as it is ended with the job.
 const SSH: &[&str] =
     &["ssh", "-x", "-o", "BatchMode=yes", "-o", "ControlMaster=no", "-o", "ServerAliveInterval=15"];
 

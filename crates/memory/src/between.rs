@@ -42,9 +42,9 @@ impl Buffer {
         let mut done = 0;
         if reads >= writes {
             self.pointers(from, length, &mut |run, length| {
-                // SAFETY: the invariant of `Buffer`: the run lies in memory that was vouched for, and
-                // nothing writes it meanwhile: only `to` is written, which lies apart, and layouts,
-                // which are `Send`, have no buffer.
+                // SAFETY: the invariant of `Buffer`: the run lies in memory that was vouched for,
+                // and nothing writes it meanwhile: only `to` is written, which lies
+                // apart, and layouts, which are `Send`, have no buffer.
                 let run = unsafe { slice::from_raw_parts(run, length) };
                 to.write(at + done, run);
                 done += length;
@@ -72,9 +72,9 @@ impl Buffer {
         }
     }
 
-    /// Calls `combine` with the data of `from` and with that of this buffer, from which it makes the
-    /// new data of this buffer: as many bytes as the shorter of the two has, all at once or in
-    /// pieces that are multiples of `grain` bytes.
+    /// Calls `combine` with the data of `from` and with that of this buffer, from which it makes
+    /// the new data of this buffer: as many bytes as the shorter of the two has, all at once or
+    /// in pieces that are multiples of `grain` bytes.
     ///
     /// # Panics
     /// If `grain` is 0 or does not fit in a piece.
@@ -111,9 +111,9 @@ impl Buffer {
         let given = from.run(from_offset, length);
         let apart = into.zip(given).filter(|(into, given)| is_apart(*into, *given, length));
         if let Some((into, given)) = apart {
-            // SAFETY: the invariant of `Buffer`: both runs lie in memory that was vouched for, they do
-            // not overlap, and nobody else touches them during the call: what is called is `Send`, and
-            // so has no buffer to do so by.
+            // SAFETY: the invariant of `Buffer`: both runs lie in memory that was vouched for, they
+            // do not overlap, and nobody else touches them during the call: what is
+            // called is `Send`, and so has no buffer to do so by.
             let (given, into) = unsafe {
                 (slice::from_raw_parts(given, length), slice::from_raw_parts_mut(into, length))
             };

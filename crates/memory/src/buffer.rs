@@ -9,7 +9,8 @@ use crate::copy::{AddressRange, write_past_caches};
 use crate::scratch::Scratch;
 use crate::segment_list::SegmentList;
 
-/// What is gathered at once before it is written past the caches: so many bytes stay in the nearest one.
+/// What is gathered at once before it is written past the caches: so many bytes stay in the nearest
+/// one.
 const STAGING_BYTES: usize = 4 << 10;
 
 /// A run of bytes at a displacement from a buffer's base, both in bytes.
@@ -47,8 +48,8 @@ pub trait Layout: Send + Sync + fmt::Debug {
         each: &mut dyn FnMut(Segment) -> bool,
     );
 
-    /// Copies the packed bytes `offset .. offset + out.len()` of `count` elements at `memory`: run by
-    /// run, unless the layout knows better.
+    /// Copies the packed bytes `offset .. offset + out.len()` of `count` elements at `memory`: run
+    /// by run, unless the layout knows better.
     fn pack(&self, memory: &AddressRange, count: usize, offset: usize, out: &mut [u8]) {
         let mut done = 0;
         self.segments(count, offset, out.len(), &mut |segment| {
@@ -76,12 +77,13 @@ pub trait Layout: Send + Sync + fmt::Debug {
 /// run of the program's own memory, is kept small: requests hold a buffer each.
 ///
 /// # Invariant
-/// - Whoever made a buffer of foreign memory vouched, in an `unsafe` block, that its bytes may be read
-///   and written as long as the buffer or a part of it is there.
-/// - A buffer, its clones and its parts are used by one thread at a time: the type is neither `Send` nor
-///   `Sync`. What holds buffers crosses threads only by an `unsafe` that says what keeps the others out.
-/// - Nobody holds a Rust reference to these bytes, save for the calls that lend them; what is called
-///   then is `Send`, and so has no buffer to reach them by.
+/// - Whoever made a buffer of foreign memory vouched, in an `unsafe` block, that its bytes may be
+///   read and written as long as the buffer or a part of it is there.
+/// - A buffer, its clones and its parts are used by one thread at a time: the type is neither
+///   `Send` nor `Sync`. What holds buffers crosses threads only by an `unsafe` that says what keeps
+///   the others out.
+/// - Nobody holds a Rust reference to these bytes, save for the calls that lend them; what is
+///   called then is `Send`, and so has no buffer to reach them by.
 ///
 /// So copying from and to a buffer races with nothing, whatever safe code does with its clones.
 ///
@@ -118,8 +120,8 @@ struct BufferShape {
     length: usize,
 }
 
-/// What keeps memory of our own: it stays as long as anybody refers to it. Like buffers, it stays with
-/// one thread.
+/// What keeps memory of our own: it stays as long as anybody refers to it. Like buffers, it stays
+/// with one thread.
 pub type Owner = Rc<dyn Any>;
 
 impl BufferShape {
@@ -133,7 +135,8 @@ impl Buffer {
     /// The `length` bytes at `base`.
     ///
     /// # Safety
-    /// As for [`AddressRange::new`] with displacements `0..length`, for as long as the buffer is used.
+    /// As for [`AddressRange::new`] with displacements `0..length`, for as long as the buffer is
+    /// used.
     #[inline(always)]
     pub unsafe fn contiguous(base: *mut u8, length: usize) -> Self {
         // SAFETY: passed on to the caller.
@@ -144,8 +147,8 @@ impl Buffer {
     /// `count` elements of `layout` around `base`.
     ///
     /// # Safety
-    /// As for [`AddressRange::new`] with the displacements of `layout.bounds(count)`, for as long as the
-    /// buffer is used.
+    /// As for [`AddressRange::new`] with the displacements of `layout.bounds(count)`, for as long
+    /// as the buffer is used.
     pub unsafe fn laid_out(base: *mut u8, layout: Arc<dyn Layout>, count: usize) -> Self {
         let (low, high) = layout.bounds(count);
         // SAFETY: passed on to the caller.
@@ -306,8 +309,8 @@ impl Buffer {
         }
     }
 
-    /// The same, writing `out` past the caches: the bytes are for another core, and shall not have to be
-    /// taken out of this one's.
+    /// The same, writing `out` past the caches: the bytes are for another core, and shall not have
+    /// to be taken out of this one's.
     pub fn read_past_caches(&self, offset: usize, out: &mut [u8]) {
         match self.shape() {
             None => self.memory.read_past_caches(offset as isize, out),
@@ -332,8 +335,8 @@ impl Buffer {
     }
 
     /// Calls `each` with the address and length of successive runs of the packed bytes
-    /// `offset .. offset + length`, until all are covered or `each` returns false. Runs lie in the memory
-    /// that was vouched for, whatever the layout says.
+    /// `offset .. offset + length`, until all are covered or `each` returns false. Runs lie in the
+    /// memory that was vouched for, whatever the layout says.
     ///
     /// # Panics
     /// If one does not.

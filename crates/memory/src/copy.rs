@@ -26,8 +26,8 @@ macro_rules! with_constant_block {
     };
 }
 
-/// Displacements in bytes around an origin, in any order, of which the extremes are known: so blocks
-/// at all of them are checked at once.
+/// Displacements in bytes around an origin, in any order, of which the extremes are known: so
+/// blocks at all of them are checked at once.
 #[derive(Clone, Debug)]
 pub struct Displacements {
     list: Arc<[isize]>,
@@ -246,9 +246,9 @@ impl AddressRange {
         with_constant_block!(block, blocks_of);
     }
 
-    /// Scatters `data` in blocks of `block` bytes, as many as `range` says: block `i` of `places` is
-    /// written to `origin + places[i]`. All of the places have to lie in this memory, not only those
-    /// in the range.
+    /// Scatters `data` in blocks of `block` bytes, as many as `range` says: block `i` of `places`
+    /// is written to `origin + places[i]`. All of the places have to lie in this memory, not
+    /// only those in the range.
     pub fn scatter_listed(
         &self,
         origin: isize,
@@ -481,8 +481,8 @@ unsafe fn copy_strided(
 /// word, from the first to the last.
 ///
 /// The compiler's own copies of constant length write the last word first. Where the lines that
-/// are written are in another core's cache, as those of a ring, they then come one by one instead of
-/// ahead of time: packing blocks of 64 bytes into a ring took twice as long.
+/// are written are in another core's cache, as those of a ring, they then come one by one instead
+/// of ahead of time: packing blocks of 64 bytes into a ring took twice as long.
 ///
 /// # Safety
 /// As for `ptr::copy_nonoverlapping`.

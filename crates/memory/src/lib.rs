@@ -5,15 +5,16 @@
 //! inside the bounds that were vouched for. How the bytes of a non-contiguous message lie is told
 //! by a [`Layout`], which the `datatype` crate implements.
 //!
-//! Beside them stands arithmetic on arrays of bytes that safe Rust has no words for: instructions of
-//! the processor for numbers that no type has ([`x87`], [`half`]), and wider vectors ([`vector`]).
+//! Beside them stands arithmetic on arrays of bytes that safe Rust has no words for: instructions
+//! of the processor for numbers that no type has ([`x87`], [`half`]), and wider vectors
+//! ([`vector`]).
 //!
 //! On which NUMA nodes memory lies is told and changed by [`placing`].
 //!
 //! What engine and drivers say to each other about memory stands in [`transfer`].
 //!
-//! This crate does no I/O (it lends the memory, as slices, to who does), and knows neither datatypes
-//! nor messages.
+//! This crate does no I/O (it lends the memory, as slices, to who does), and knows neither
+//! datatypes nor messages.
 
 mod between;
 mod buffer;

@@ -8,8 +8,8 @@ use std::str::FromStr;
 use sys::next_touch;
 use sys::numa::{self, PagePolicy};
 
-/// Where memory shall lie. Written as `first-touch`, `node:2`, `interleave`, `interleave:0,2`, `here`,
-/// `next-touch`.
+/// Where memory shall lie. Written as `first-touch`, `node:2`, `interleave`, `interleave:0,2`,
+/// `here`, `next-touch`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Placing {
     /// Each page on the node of the thread that touches it first.
@@ -20,7 +20,8 @@ pub enum Placing {
     Interleaved(Vec<u32>),
     /// On the node of the calling thread, those pages that are touched already.
     Here,
-    /// Each page on the node of the thread that touches it next; whole pages of private memory only.
+    /// Each page on the node of the thread that touches it next; whole pages of private memory
+    /// only.
     NextTouch,
 }
 
@@ -91,7 +92,8 @@ impl FromStr for Placing {
     }
 }
 
-/// Lets the whole pages of memory that nobody else uses lie on a node, as well as the system does it.
+/// Lets the whole pages of memory that nobody else uses lie on a node, as well as the system does
+/// it.
 pub fn keep_on_node(memory: &[u8], node: u32) {
     let start = memory.as_ptr() as usize;
     let pages = start.next_multiple_of(numa::PAGE_BYTES)
@@ -120,8 +122,8 @@ impl Placing {
         }
     }
 
-    /// Places the pages that overlap with these addresses: those that are touched already move, others
-    /// will lie there when they are touched.
+    /// Places the pages that overlap with these addresses: those that are touched already move,
+    /// others will lie there when they are touched.
     ///
     /// # Errors
     /// There is no such node, or the system refuses.

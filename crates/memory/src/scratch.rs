@@ -29,7 +29,8 @@ impl Scratch {
         Self { lines, length }
     }
 
-    /// All of it. It must not be used any more when this value is gone: buffers hold it as their owner.
+    /// All of it. It must not be used any more when this value is gone: buffers hold it as their
+    /// owner.
     pub(crate) fn memory(&self) -> AddressRange {
         let base = self.lines.as_ptr().cast::<u8>().cast_mut();
         // SAFETY:

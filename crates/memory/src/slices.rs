@@ -39,8 +39,8 @@ impl Buffer {
         self.pointers(offset, length, &mut |run, length| {
             // SAFETY: the invariant of `Buffer`:
             // - The run lies in memory that was vouched for, and is readable.
-            // - The slice is used during the call of `write` only, while this thread is there; as what
-            //   it calls is `Send`, it has no buffer to write these bytes by.
+            // - The slice is used during the call of `write` only, while this thread is there; as
+            //   what it calls is `Send`, it has no buffer to write these bytes by.
             let run = unsafe { slice::from_raw_parts(run, length) };
             slices[count] = IoSlice::new(run);
             count += 1;
@@ -71,9 +71,10 @@ impl Buffer {
             }
             reached = run.addr() + length;
             // SAFETY: the invariant of `Buffer`:
-            // - The run lies in memory that was vouched for, is writable, and overlaps none before it.
-            // - The slice is used during the call of `read` only, while this thread is there; as what
-            //   it calls is `Send`, it has no buffer to touch these bytes by.
+            // - The run lies in memory that was vouched for, is writable, and overlaps none before
+            //   it.
+            // - The slice is used during the call of `read` only, while this thread is there; as
+            //   what it calls is `Send`, it has no buffer to touch these bytes by.
             let run = unsafe { slice::from_raw_parts_mut(run, length) };
             slices[count] = Some(IoSliceMut::new(run));
             count += 1;

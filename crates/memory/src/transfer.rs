@@ -33,7 +33,8 @@ pub enum PartPlace {
         buffer: Buffer,
         /// Where the part begins in it, in bytes of data.
         offset: usize,
-        /// The rail on which the same part was arriving: it is given up before anything is written.
+        /// The rail on which the same part was arriving: it is given up before anything is
+        /// written.
         instead_of: Option<RailId>,
     },
     /// They are here already, by another way: they are to be read and dropped.

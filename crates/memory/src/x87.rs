@@ -9,8 +9,8 @@ use std::arch::asm;
 /// No exception interrupts, 64 bits of significand, to the nearest number.
 static CONTROL_WORD: u16 = 0x037f;
 
-/// Expands to a loop over elements of `$bytes` bytes, with the left operand at `{left}` and the right
-/// one, which becomes the result, at `{right}`. `$step` leaves the unit's registers empty.
+/// Expands to a loop over elements of `$bytes` bytes, with the left operand at `{left}` and the
+/// right one, which becomes the result, at `{right}`. `$step` leaves the unit's registers empty.
 macro_rules! each_element {
     ($left:expr, $right:expr, $bytes:literal, $($step:literal),*) => {{
         let (left, right): (&[u8], &mut [u8]) = ($left, $right);
@@ -23,8 +23,8 @@ macro_rules! each_element {
         // SAFETY:
         // - The loop touches `count` elements of both slices, which they have, and reads the left
         //   one only.
-        // - The unit's registers are declared as used, are empty in between, and its control word is
-        //   put back.
+        // - The unit's registers are declared as used, are empty in between, and its control word
+        //   is put back.
         unsafe {
             asm!(
                 "fnstcw word ptr [{before}]",

@@ -119,8 +119,9 @@ impl Visitor for HelperVisits<'_> {
 }
 
 impl HelperVisits<'_> {
-    /// Leaves this hardware thread to the program, if there is another: the system puts a thread that wakes
-    /// on the core of the program where all others have something to do, too, if that only waits.
+    /// Leaves this hardware thread to the program, if there is another: the system puts a thread
+    /// that wakes on the core of the program where all others have something to do, too, if
+    /// that only waits.
     fn avoid(&mut self, caller: usize) {
         if caller == self.avoided || self.core == Core::Shared || !self.allowed.contains(&caller) {
             return;

@@ -398,13 +398,13 @@ impl Communicator {
     pub(crate) fn take_tag(&self, form: CallForm) -> i32 {
         let (next, first, end) = match form {
             CallForm::Blocking => (&self.next_tag, 0, NONBLOCKING_TAGS),
-            // Programs exist that call blocking and nonblocking operations in different orders, though
-            // section 6.12 of the standard forbids it.
+            // Programs exist that call blocking and nonblocking operations in different orders,
+            // though section 6.12 of the standard forbids it.
             CallForm::Nonblocking => {
                 (&self.next_nonblocking_tag, NONBLOCKING_TAGS, PERSISTENT_TAGS)
             }
-            // One for all runs: these may be started in any order, only their making is in one order on
-            // all members.
+            // One for all runs: these may be started in any order, only their making is in one
+            // order on all members.
             CallForm::Persistent => (&self.next_persistent_tag, PERSISTENT_TAGS, GROUP_TAGS),
         };
         let tag = next.get();
@@ -426,8 +426,8 @@ impl fmt::Debug for Communicator {
     }
 }
 
-/// Blocking collective operations have the tags below this one in the space of their own; those from
-/// here on are for nonblocking ones.
+/// Blocking collective operations have the tags below this one in the space of their own; those
+/// from here on are for nonblocking ones.
 const NONBLOCKING_TAGS: i32 = 1 << 28;
 
 /// Tags from here on are for persistent collective operations.

@@ -4,9 +4,9 @@
 //! A packed message goes as *pieces*: short segments are copied into the current piece, and long
 //! ones stand in it by their length and go as messages of their own, straight from the program's
 //! memory. What waits in the outbox is not handed to a rail before the message ends or much waits,
-//! so that a message of short segments is one piece in one packet. The first piece has the program's
-//! tag and is what a receiver is matched with; it tells under which two tags of a space for data
-//! the rest comes: further pieces under one, long segments under the next.
+//! so that a message of short segments is one piece in one packet. The first piece has the
+//! program's tag and is what a receiver is matched with; it tells under which two tags of a space
+//! for data the rest comes: further pieces under one, long segments under the next.
 
 mod packing;
 mod piece;
@@ -86,7 +86,8 @@ impl NativeSpaces {
         }
     }
 
-    /// Notes a message that was begun; the one with the same receiver and tag that was noted before.
+    /// Notes a message that was begun; the one with the same receiver and tag that was noted
+    /// before.
     fn note_begun(&self, key: (u32, i32), message: Weak<PackedSend>) -> Option<Rc<PackedSend>> {
         let mut unopened = self.unopened.borrow_mut();
         match unopened.iter_mut().find(|noted| noted.0 == key) {

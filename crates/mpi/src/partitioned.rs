@@ -52,7 +52,8 @@ enum PartitionedSide {
     Receiving(Receiving),
 }
 
-/// The message spaces of a communicator for partitioned communication, opened when it is first used.
+/// The message spaces of a communicator for partitioned communication, opened when it is first
+/// used.
 #[derive(Debug)]
 pub(crate) struct PartitionedSpaces {
     /// For introductions, with the tags of the program.
@@ -155,8 +156,8 @@ impl Partitioned {
 }
 
 impl BackgroundOperation for Partitioned {
-    /// A receive that has heard of the sender's partitions needs no more steps: its messages come by
-    /// themselves.
+    /// A receive that has heard of the sender's partitions needs no more steps: its messages come
+    /// by themselves.
     fn advance(&self, process: &Process) -> bool {
         match &self.side {
             PartitionedSide::Sending(_) => true,
@@ -235,8 +236,8 @@ impl Process {
         Ok(())
     }
 
-    /// `MPI_Parrived` (section 4.2.3): whether a partition has come, after one round of progress; true
-    /// where nothing is awaited.
+    /// `MPI_Parrived` (section 4.2.3): whether a partition has come, after one round of progress;
+    /// true where nothing is awaited.
     ///
     /// # Errors
     /// `Request` if the operation is no receive; `Arg` if there is no such partition.

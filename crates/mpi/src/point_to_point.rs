@@ -182,7 +182,8 @@ impl Process {
         Ok(Request::Transfer(EngineTransfer::new(id, true)))
     }
 
-    /// A long message shall arrive while the program computes: its sender writes it, or the helper sees to it.
+    /// A long message shall arrive while the program computes: its sender writes it, or the helper
+    /// sees to it.
     #[cold]
     fn begin_long_receive(&self, communicator: &Communicator, receive: Receive) -> RequestId {
         let gate = receive.source.and_then(|rank| communicator.gate(rank));

@@ -320,8 +320,8 @@ impl Process {
         }
     }
 
-    /// The machines of the processes of a group: for each the lowest rank in the job of those on the
-    /// same machine.
+    /// The machines of the processes of a group: for each the lowest rank in the job of those on
+    /// the same machine.
     pub(crate) fn nodes_of(&self, group: &Group) -> Vec<u32> {
         let map = &self.started().map;
         group.gates().map(|gate| map.node(gate.0)).collect()

@@ -2,7 +2,8 @@
 //!
 //! A topology is a plain value that answers questions about ranks; all processes of a
 //! communicator hold the same one, except a distributed graph, of which each knows its own part.
-//! Ranks are reordered only where neighbours come together on machines, or in parts of them, by that.
+//! Ranks are reordered only where neighbours come together on machines, or in parts of them, by
+//! that.
 
 mod cartesian;
 mod creation;

@@ -14,8 +14,8 @@ const SMALL: usize = 40;
 /// With how many first cuts of the smallest image it is tried.
 const FIRST_CUTS: u32 = 8;
 
-/// How much work one bisection is worth, in edges and vertices; and how many attempts at least and at
-/// most.
+/// How much work one bisection is worth, in edges and vertices; and how many attempts at least and
+/// at most.
 const WORK: usize = 120_000;
 const ATTEMPTS_MIN: usize = 3;
 const ATTEMPTS_MAX: usize = 12;

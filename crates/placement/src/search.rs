@@ -119,8 +119,8 @@ impl<'a> Search<'a> {
         path.iter().rev().copied().find(|&vertex| vertex != own).unwrap_or(own)
     }
 
-    /// What is gained besides when `rank` leaves `here` for `leaf`: by nobody, if there is room, or by
-    /// the one with whom it best changes places.
+    /// What is gained besides when `rank` leaves `here` for `leaf`: by nobody, if there is room, or
+    /// by the one with whom it best changes places.
     fn best_exchange(&mut self, rank: u32, here: u32, leaf: u32) -> (i64, Option<u32>) {
         let load = |leaf: u32| self.occupants[leaf as usize].len() as u64;
         let may_move = load(leaf) < self.room.leaf_most[leaf as usize]

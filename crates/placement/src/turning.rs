@@ -4,9 +4,9 @@ use crate::cost::Placement;
 use crate::matrix::Affinity;
 use crate::tree::Tree;
 
-/// Lets groups of ranks on branches of one machine change places, where the branches are alike and one
-/// is nearer to a network interface than the other. The grouping stays, and with it the cost of the
-/// placement. A branch with a fixed rank stays where it is.
+/// Lets groups of ranks on branches of one machine change places, where the branches are alike and
+/// one is nearer to a network interface than the other. The grouping stays, and with it the cost of
+/// the placement. A branch with a fixed rank stays where it is.
 pub fn turn(affinity: &Affinity, tree: &Tree, fixed: &[Option<u32>], placement: &mut Placement) {
     let mut turner = Turner {
         tree,
@@ -32,8 +32,8 @@ pub fn turn(affinity: &Affinity, tree: &Tree, fixed: &[Option<u32>], placement: 
     }
 }
 
-/// What ranks say to other machines, times the levels between each and the nearest network interface
-/// of its own machine; machines without any do not count.
+/// What ranks say to other machines, times the levels between each and the nearest network
+/// interface of its own machine; machines without any do not count.
 pub fn distance_to_interfaces(affinity: &Affinity, tree: &Tree, placement: &Placement) -> u128 {
     let outward = outward(affinity, tree, placement);
     let ranks = placement.leaves().iter().zip(&outward);

@@ -2,7 +2,8 @@
 //! mpirun, Slurm), loaded at run time so that a program needs it only where it is used.
 //!
 //! What is declared here holds for versions 3 to 5 of the library, all of which are called
-//! `libpmix.so.2` (PMIx Standard, chapters "Data Structures and Types" and "Client Initialization").
+//! `libpmix.so.2` (PMIx Standard, chapters "Data Structures and Types" and "Client
+//! Initialization").
 
 mod declarations;
 

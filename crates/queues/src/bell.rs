@@ -1,10 +1,10 @@
 //! The words by which a process that sleeps is woken.
 //!
-//! Whoever publishes something for it looks at one word, which is zero while it is awake: that is all that
-//! a packet pays. Before it sleeps the process sets that word, makes everybody pass a memory barrier,
-//! and looks once more at what it waits for. So either the look sees what was published, or whoever published
-//! it sees that the bell is armed. Each arming is rung once, and threads that sleep with the same
-//! ticket are woken by the same ringing.
+//! Whoever publishes something for it looks at one word, which is zero while it is awake: that is
+//! all that a packet pays. Before it sleeps the process sets that word, makes everybody pass a
+//! memory barrier, and looks once more at what it waits for. So either the look sees what was
+//! published, or whoever published it sees that the bell is armed. Each arming is rung once, and
+//! threads that sleep with the same ticket are woken by the same ringing.
 
 use crate::primitive::{AtomicU32, Ordering};
 
@@ -12,16 +12,17 @@ use crate::primitive::{AtomicU32, Ordering};
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Bell {
-    /// How the owner sleeps, while it may be asleep. Set by the owner, taken back by whoever rings.
+    /// How the owner sleeps, while it may be asleep. Set by the owner, taken back by whoever
+    /// rings.
     armed: AtomicU32,
     /// Counts the ringing.
     rung: AtomicU32,
 }
 
 impl Bell {
-    /// The owner may sleep from now on, in a way that it tells whoever rings, not 0, once it has looked
-    /// again at what it waits for. `pass_barrier` makes all who ring pass a barrier, unless each
-    /// does so itself before it rings. Gives the ticket with which to sleep.
+    /// The owner may sleep from now on, in a way that it tells whoever rings, not 0, once it has
+    /// looked again at what it waits for. `pass_barrier` makes all who ring pass a barrier,
+    /// unless each does so itself before it rings. Gives the ticket with which to sleep.
     pub fn arm(&self, how: u32, pass_barrier: impl FnOnce()) -> u32 {
         let ticket = self.rung.load(Ordering::SeqCst);
         self.armed.store(how, Ordering::SeqCst);
@@ -29,8 +30,8 @@ impl Bell {
         ticket
     }
 
-    /// Rings if the bell is armed, after something was published: how the owner is to be woken. That is for
-    /// the caller to do.
+    /// Rings if the bell is armed, after something was published: how the owner is to be woken.
+    /// That is for the caller to do.
     #[inline]
     pub fn ring(&self) -> Option<u32> {
         if self.armed.load(Ordering::Relaxed) == 0 { None } else { self.ring_armed() }
@@ -93,7 +94,8 @@ mod models {
             Arc::new(Self { bell, published: [word(), word()] })
         }
 
-        /// The checker knows no barrier that one thread makes another pass; so here each has its own.
+        /// The checker knows no barrier that one thread makes another pass; so here each has its
+        /// own.
         fn publish(&self, place: usize) {
             self.published[place].store(1, Ordering::Relaxed);
             fence(Ordering::SeqCst);

@@ -6,8 +6,8 @@
 //! and what it looks at. The program waits for a helper only while that is inside, or just looks
 //! whether it may be; and it sleeps meanwhile, so that the helper gets the core.
 //!
-//! A helper that sleeps until something happens rests at the door: it goes on without another barrier,
-//! unless the program has been inside meanwhile, which puts it out by one exchange.
+//! A helper that sleeps until something happens rests at the door: it goes on without another
+//! barrier, unless the program has been inside meanwhile, which puts it out by one exchange.
 //!
 //! The program can leave a note for itself when it goes: then it sees how long it has been away.
 
@@ -20,9 +20,11 @@ use crate::primitive::{AtomicU32, AtomicU64, Ordering};
 pub struct Door {
     /// Counts the program's steps over the threshold: odd while it is inside. Written by it alone.
     steps: ProgramLine<AtomicU32>,
-    /// What the helper does. Written by the helper, and by a program that waits for it or leaves a note.
+    /// What the helper does. Written by the helper, and by a program that waits for it or leaves a
+    /// note.
     helper: ProgramLine<AtomicU32>,
-    /// The time at which the program left the last note, and how often it was away for long after one.
+    /// The time at which the program left the last note, and how often it was away for long after
+    /// one.
     noted: AtomicU64,
     absences: AtomicU32,
 }

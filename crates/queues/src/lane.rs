@@ -1,8 +1,8 @@
 //! A lane: a ring of packets from one producer.
 //!
 //! Its lines and headers are those of [`crate::ring`], whose [`Consumer`](crate::ring::Consumer)
-//! reads it. As nobody else reserves lines, the producer alone knows where it stands: reserving takes
-//! no atomic operation, which would wait until the packet before has left the core.
+//! reads it. As nobody else reserves lines, the producer alone knows where it stands: reserving
+//! takes no atomic operation, which would wait until the packet before has left the core.
 
 use std::ptr::NonNull;
 
@@ -56,9 +56,9 @@ impl LaneProducer {
             self.publish(filler, FILLER);
         }
         let first = self.tail;
-        // SAFETY: the lines from `first` on do not wrap, and there is no other producer. The consumer has
-        // passed them (`find_room` looked at `head` with acquire), and will not look at their bytes
-        // before the header is published below.
+        // SAFETY: the lines from `first` on do not wrap, and there is no other producer. The
+        // consumer has passed them (`find_room` looked at `head` with acquire), and will
+        // not look at their bytes before the header is published below.
         unsafe { self.place.fill(first, length, fill) };
         self.publish(wanted, length as u64);
         true
@@ -71,9 +71,9 @@ impl LaneProducer {
         self.tail + wanted - self.known_head <= self.place.lines()
     }
 
-    /// To be called when packets were pushed and the producer waits for something else: takes as many
-    /// lines as they had out of the consumer's cache, so that those pushed next find them here. Not
-    /// the first, at which the consumer looks all the time.
+    /// To be called when packets were pushed and the producer waits for something else: takes as
+    /// many lines as they had out of the consumer's cache, so that those pushed next find them
+    /// here. Not the first, at which the consumer looks all the time.
     #[inline]
     pub fn take_ahead(&mut self) {
         let ahead = match self.tail - self.burst {

@@ -1,9 +1,9 @@
 //! The lock of a process whose threads may all call MPI at once.
 //!
 //! Free, it costs one exchange to take and one to give back. Who finds it taken looks a few times,
-//! as calls are short; then lets others have the core, as the holder may have none; then sleeps, and
-//! is woken alone. Who comes while a sleeper is being woken may be faster: the lock does not lie idle
-//! until that one has a core.
+//! as calls are short; then lets others have the core, as the holder may have none; then sleeps,
+//! and is woken alone. Who comes while a sleeper is being woken may be faster: the lock does not
+//! lie idle until that one has a core.
 
 use crate::door::Threads;
 use crate::primitive::{AtomicU32, Ordering};

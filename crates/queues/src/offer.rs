@@ -1,9 +1,9 @@
 //! Offers: where the data of a message belongs, told before it is sent.
 //!
-//! A process that will get one message next, and knows where its data belongs, offers that place to the
-//! sender, which may write the data there while the process does something else. The place is
-//! the sender's from when it claims the offer, by exchanging one word, until it says that the data is
-//! written; else the owner's, who takes an offer back by exchanging the same word.
+//! A process that will get one message next, and knows where its data belongs, offers that place to
+//! the sender, which may write the data there while the process does something else. The place is
+//! the sender's from when it claims the offer, by exchanging one word, until it says that the data
+//! is written; else the owner's, who takes an offer back by exchanging the same word.
 
 use crate::primitive::{AtomicU32, AtomicU64, Ordering};
 
@@ -110,8 +110,8 @@ impl Offer {
     /// The sender's: claims it for a message of so many bytes; the place to which these belong.
     pub fn claim(&self, label: MessageLabel, length: u64) -> Option<(OfferNumber, [u64; 2])> {
         let (turn, into) = self.find(label, length)?;
-        // What was read belongs to this turn: the owner writes the words only after it has taken the
-        // offer back, or the sender has ended it, and then the exchange fails.
+        // What was read belongs to this turn: the owner writes the words only after it has taken
+        // the offer back, or the sender has ended it, and then the exchange fails.
         let (before, after) = (turn.word(OPEN), turn.word(CLAIMED));
         let (done, seen) = (Ordering::AcqRel, Ordering::Relaxed);
         self.state.compare_exchange(before, after, done, seen).ok()?;

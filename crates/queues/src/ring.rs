@@ -8,7 +8,8 @@
 //! - Producers reserve lines by advancing `tail` (compare and swap), fill them, and publish by
 //!   storing the header. They look at `head` only when their copy of it says that there is no room.
 //! - The consumer finds the next packet by looking at the line where it must begin: its header
-//!   carries the current lap, which also tells a line that was left out from a new one. It publishes `head` once per eighth of the ring only.
+//!   carries the current lap, which also tells a line that was left out from a new one. It
+//!   publishes `head` once per eighth of the ring only.
 //! - A header is told from stale bytes: the consumer clears the first word of every line that it
 //!   passes. That costs nothing: a line that the consumer has changed comes back to the producer
 //!   faster than one that both have read.
@@ -120,8 +121,8 @@ impl RingProducer {
     /// Access for the sender named `sender`, a number below 2^24.
     ///
     /// # Safety
-    /// - `memory` points to `memory_bytes(lines)` bytes, aligned to 64, valid as long as this
-    ///   value lives, zero when the ring was new, and touched by nothing but rings.
+    /// - `memory` points to `memory_bytes(lines)` bytes, aligned to 64, valid as long as this value
+    ///   lives, zero when the ring was new, and touched by nothing but rings.
     /// - All users give the same `lines`, and there is one consumer at most.
     pub unsafe fn new(memory: NonNull<u8>, lines: usize, sender: u32) -> Self {
         assert!(sender < 1 << 24, "sender {sender} does not fit the header");
@@ -139,9 +140,9 @@ impl RingProducer {
     pub fn push(&mut self, length: usize, fill: impl FnOnce(&mut [u8])) -> bool {
         assert!(length <= packet_bytes_max(self.place.lines() as usize), "{length} is too long");
         let Some(first) = self.reserve(lines_for(length)) else { return false };
-        // SAFETY: the lines from `first` on were reserved by this producer alone and do not wrap. The
-        // consumer has passed them (`reserve` looked at `head` with acquire), and will not look at their
-        // bytes before the header is published below.
+        // SAFETY: the lines from `first` on were reserved by this producer alone and do not wrap.
+        // The consumer has passed them (`reserve` looked at `head` with acquire), and will
+        // not look at their bytes before the header is published below.
         unsafe { self.place.fill(first, length, fill) };
         let header = pack_header(self.place.lap(first), self.sender, length as u64);
         self.place.header(first).store(header, Ordering::Release);
@@ -222,13 +223,15 @@ impl Consumer {
             let lines = lines_for(length);
             let to_end = self.place.lines() - (self.head & (self.place.lines() - 1));
             if lines > to_end {
-                // Only a filler reaches to the end of the ring: a broken sender must not lead us out.
+                // Only a filler reaches to the end of the ring: a broken sender must not lead us
+                // out.
                 assert!(length == FILLER as usize, "a header in shared memory is damaged");
                 self.pass(to_end);
                 continue;
             }
-            // SAFETY: the lines end before the ring does. The sender published them with release after
-            // writing the bytes, the header was loaded with acquire, and `pass` gives them back.
+            // SAFETY: the lines end before the ring does. The sender published them with release
+            // after writing the bytes, the header was loaded with acquire, and `pass`
+            // gives them back.
             unsafe {
                 self.place.take(self.head, length, |body| {
                     take((header >> 16) as u32 & 0xff_ffff, body);
@@ -255,8 +258,8 @@ impl Consumer {
         self.cleared = self.head;
     }
 
-    /// Passes the lines of the packet (or filler) at the head. They are cleared later, as long as they
-    /// are not many: what this thread writes next would have to wait for them.
+    /// Passes the lines of the packet (or filler) at the head. They are cleared later, as long as
+    /// they are not many: what this thread writes next would have to wait for them.
     #[inline]
     fn pass(&mut self, lines: u64) {
         self.head += lines;
@@ -452,7 +455,8 @@ pub(crate) mod tests {
         const LINES: usize = 64;
         let mut arena = Arena::new(LINES);
         let base = arena.base();
-        // SAFETY: the arena outlives the threads and is used by the ring only, which has one consumer.
+        // SAFETY: the arena outlives the threads and is used by the ring only, which has one
+        // consumer.
         let (producers, consumer): (Vec<_>, _) = unsafe {
             let producers = (0..3).map(|sender| RingProducer::new(base, LINES, sender));
             (producers.collect(), Consumer::new(base, LINES))

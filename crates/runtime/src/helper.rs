@@ -1,17 +1,17 @@
 //! The helper: who makes progress for a process while its program is outside of the library.
 //!
-//! [`Helper`] decides when to look, to visit and to rest; it is told what happened and how many steps the
-//! program has made over the threshold, and does nothing itself. [`run`] obeys it: in the library as
-//! a thread, in simulated worlds (the crate `sim`) in virtual time. [`HelperCalls`] is what the program says to
-//! its helper.
+//! [`Helper`] decides when to look, to visit and to rest; it is told what happened and how many
+//! steps the program has made over the threshold, and does nothing itself. [`run`] obeys it: in the
+//! library as a thread, in simulated worlds (the crate `sim`) in virtual time. [`HelperCalls`] is
+//! what the program says to its helper.
 //!
 //! ```text
-//! Pausing ──time is over, or called──▶ Looking ──the program stayed outside──▶ Visiting
-//!    ▲                                    │                                   │  ▲  │
-//!    │◀──the program comes and goes───────┘        nothing more can be done───┘  │  └──nothing to answer
-//!    │                                                    ▼                      │              ▼
-//!    │                                                Listening ──rung, called───┤          Gathering
-//!    │                                                                           └──a while later──┘
+//! Pausing ──time is over, or called──▶ Looking ──the program is outside─▶ Visiting
+//!    ▲                                    │                              │  ▲  │
+//!    │◀──the program comes and goes───────┘   nothing more can be done───┘  │  └─nothing to answer
+//!    │                                               ▼                      │              ▼
+//!    │                                           Listening ──rung, called───┤          Gathering
+//!    │                                                                      └──a while later──┘
 //!    └◀── from Visiting, Listening, Gathering: the program has come, or nothing is underway
 //! ```
 
@@ -117,8 +117,8 @@ impl Helper {
         (helper, first)
     }
 
-    /// What to do after something happened, when the program has made so many steps: odd while it is
-    /// inside.
+    /// What to do after something happened, when the program has made so many steps: odd while it
+    /// is inside.
     pub fn next(&mut self, event: HelperEvent, steps: u32) -> Next {
         let was_called = event == HelperEvent::Called;
         match (self.stage, event) {

@@ -15,8 +15,8 @@ use crate::waiting::WaitingSystem;
 pub struct ReentrantLock<K = System> {
     kernel: K,
     lock: Lock,
-    /// The holder, by [`WaitingSystem::thread_number`]; 0: nobody. Written by the holder only, so that a
-    /// thread that reads its own number here holds the lock.
+    /// The holder, by [`WaitingSystem::thread_number`]; 0: nobody. Written by the holder only, so
+    /// that a thread that reads its own number here holds the lock.
     holder: AtomicU64,
     /// How often the holder has taken it. Touched by the holder only.
     depth: AtomicU32,

@@ -6,8 +6,9 @@
 //! where only threads of its own do, it looks a few times in between, as the peer may be at work on
 //! another core; and whoever has waited long sleeps, and burns nothing.
 //!
-//! All of it sees the system as a [`WaitingSystem`], and who waits as a [`Waiter`], so that it also runs
-//! in simulated time, where processes lose their cores and wake-ups come late (the crate `sim`).
+//! All of it sees the system as a [`WaitingSystem`], and who waits as a [`Waiter`], so that it also
+//! runs in simulated time, where processes lose their cores and wake-ups come late (the crate
+//! `sim`).
 
 mod room;
 mod sleeping;

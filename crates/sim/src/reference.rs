@@ -77,8 +77,8 @@ impl Space {
         facts
     }
 
-    /// Whether a posted receive for this source and tag comes after one with a wildcard that accepts the
-    /// same messages.
+    /// Whether a posted receive for this source and tag comes after one with a wildcard that
+    /// accepts the same messages.
     pub(crate) fn is_behind_wildcard(&self, receive: usize, (source, tag): (u32, i32)) -> bool {
         let before = self.posted.iter().take_while(|(posted, _)| *posted != receive);
         before.clone().count() < self.posted.len()

@@ -165,8 +165,8 @@ pub(crate) struct ReceivedMessage {
     pub done: bool,
 }
 
-/// The engine says that a receive will get the message with this number in the stream from a process, if
-/// it has this tag.
+/// The engine says that a receive will get the message with this number in the stream from a
+/// process, if it has this tag.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Promise {
     pub receive: usize,

@@ -1,6 +1,6 @@
-//! Two interfaces of a machine, one near the process and one far from it: what a message gains when the
-//! engine knows that beforehand. What a far interface really carries is less; while all cores communicate,
-//! the interfaces are the bottleneck and carry the same.
+//! Two interfaces of a machine, one near the process and one far from it: what a message gains when
+//! the engine knows that beforehand. What a far interface really carries is less; while all cores
+//! communicate, the interfaces are the bottleneck and carry the same.
 
 use base::RailProfile;
 use engine::model::RailFigures;

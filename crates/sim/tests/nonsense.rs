@@ -136,8 +136,8 @@ fn lone_message(flow: u32, tag: i32, sequence: u32) -> Vec<u8> {
     packet
 }
 
-/// The number of the liar's flow in a new context, in which its message 0 has been received, and five
-/// posted receives of that context for its next ones.
+/// The number of the liar's flow in a new context, in which its message 0 has been received, and
+/// five posted receives of that context for its next ones.
 fn flow_of_liar(engine: &mut Engine) -> (u32, Vec<RequestId>) {
     let context = engine.open_context(ContextId(50), 0);
     let mut receive = || {

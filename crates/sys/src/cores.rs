@@ -92,8 +92,8 @@ pub fn current() -> Option<usize> {
     usize::try_from(unsafe { libc::sched_getcpu() }).ok()
 }
 
-/// From now on short sleeps of the calling thread last hardly longer than asked for: the system does
-/// not gather its timers with others (by default for 50 microseconds).
+/// From now on short sleeps of the calling thread last hardly longer than asked for: the system
+/// does not gather its timers with others (by default for 50 microseconds).
 pub fn wake_precisely() {
     // SAFETY: takes plain integers; it cannot fail for these.
     unsafe {

@@ -29,8 +29,8 @@ pub unsafe fn read(pid: i32, local: &[Run], remote: &[Run]) -> io::Result<usize>
     unsafe { copy(libc::process_vm_readv, pid, local, remote) }
 }
 
-/// Copies bytes from the `local` runs of this process to the `remote` runs of process `pid`, in order,
-/// until either list is used up; returns how many bytes were copied, which may be fewer.
+/// Copies bytes from the `local` runs of this process to the `remote` runs of process `pid`, in
+/// order, until either list is used up; returns how many bytes were copied, which may be fewer.
 ///
 /// # Errors
 /// As of [`read`]; EFAULT where nothing of the first remote run can be written.

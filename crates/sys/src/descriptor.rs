@@ -11,8 +11,8 @@ static ADOPTING: Mutex<()> = Mutex::new(());
 /// Takes over a descriptor that the process inherited, and keeps it from its own children.
 ///
 /// # Errors
-/// The descriptor is not open; or it was not inherited, or taken over before: what is closed on exec
-/// was opened by this process.
+/// The descriptor is not open; or it was not inherited, or taken over before: what is closed on
+/// exec was opened by this process.
 pub fn adopt(descriptor: i32) -> io::Result<File> {
     let _adopting = ADOPTING.lock().unwrap_or_else(PoisonError::into_inner);
     // SAFETY: F_GETFD takes only a number; one that is no descriptor is an error.
@@ -22,8 +22,8 @@ pub fn adopt(descriptor: i32) -> io::Result<File> {
     }
     // SAFETY: F_SETFD takes two numbers.
     crate::check(unsafe { libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC) }.into())?;
-    // SAFETY: the descriptor is open, and nobody else in this process owns it: all that Rust opens is
-    // closed on exec, and so is from now on what was adopted.
+    // SAFETY: the descriptor is open, and nobody else in this process owns it: all that Rust opens
+    // is closed on exec, and so is from now on what was adopted.
     Ok(unsafe { File::from_raw_fd(descriptor) })
 }
 

@@ -73,8 +73,9 @@ impl Mapping {
         self.base
     }
 
-    /// Has the pages of `length` bytes from `offset` on, which begin and end with pages, made and mapped
-    /// at once, so that their first use costs no fault each. It is a hint: older systems ignore it.
+    /// Has the pages of `length` bytes from `offset` on, which begin and end with pages, made and
+    /// mapped at once, so that their first use costs no fault each. It is a hint: older systems
+    /// ignore it.
     pub fn populate(&self, offset: usize, length: usize) {
         assert!(offset <= self.length && length <= self.length - offset, "the range is mapped");
         // SAFETY: the range lies inside the mapping; populating changes no byte.

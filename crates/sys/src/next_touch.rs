@@ -1,8 +1,8 @@
 //! Pages that move to whoever touches them next.
 //!
-//! Their content is moved aside, and the kernel tells of each thread that misses a page (userfaultfd(2)). A
-//! thread of ours then gives it the page again, on the node where it runs. No signal is caught, and what the
-//! kernel itself touches for the program counts as well.
+//! Their content is moved aside, and the kernel tells of each thread that misses a page
+//! (userfaultfd(2)). A thread of ours then gives it the page again, on the node where it runs. No
+//! signal is caught, and what the kernel itself touches for the program counts as well.
 
 use std::fs::{self, File};
 use std::io::{self, PipeWriter, Read, Write};
@@ -54,8 +54,9 @@ struct PagesState {
 /// All memory that waits.
 static ALL: Mutex<Vec<Arc<UntouchedPages>>> = Mutex::new(Vec::new());
 
-/// Lets the whole pages within `addresses` move to whoever touches them next. They must be private memory
-/// of this process, got at once. A process that is forked before all are touched must not use the memory.
+/// Lets the whole pages within `addresses` move to whoever touches them next. They must be private
+/// memory of this process, got at once. A process that is forked before all are touched must not
+/// use the memory.
 ///
 /// # Errors
 /// The system's: it does not allow this process to see its page faults (the system's setting
@@ -71,8 +72,8 @@ pub fn begin(addresses: Range<usize>) -> io::Result<()> {
     let mut register = [start as u64, (end - start) as u64, MISSING, 0];
     control(&faults, IO_REGISTER, &mut register)?;
     let (reader, writer) = io::pipe()?;
-    // SAFETY: the pages are moved to fresh addresses; at the old ones every access waits from now on
-    // until it is given the same content again.
+    // SAFETY: the pages are moved to fresh addresses; at the old ones every access waits from now
+    // on until it is given the same content again.
     let aside = unsafe {
         let flags = libc::MREMAP_MAYMOVE | KEEP_ADDRESSES;
         libc::mremap(start as *mut libc::c_void, end - start, end - start, flags, 0)
@@ -201,8 +202,8 @@ fn serve(waiting: &UntouchedPages, end: libc::c_int, nodes: &[Option<u32>]) {
     }
 }
 
-/// The node on which a thread of this process runs. Asks for no memory, as the thread that waits may have
-/// the heap locked.
+/// The node on which a thread of this process runs. Asks for no memory, as the thread that waits
+/// may have the heap locked.
 fn node_of_thread(thread: u32, nodes: &[Option<u32>]) -> Option<u32> {
     let mut path = [0_u8; 64];
     let room = &mut path[..];

@@ -74,8 +74,8 @@ pub fn current_node() -> io::Result<u32> {
     Ok(node)
 }
 
-/// Says where the pages that overlap with `addresses` shall lie, those that are there already and those
-/// that are touched later. What is in them stays.
+/// Says where the pages that overlap with `addresses` shall lie, those that are there already and
+/// those that are touched later. What is in them stays.
 ///
 /// # Errors
 /// The system's: the addresses are no memory of this process, or it may have no memory on a node.
@@ -121,8 +121,8 @@ pub fn locate(addresses: Range<usize>) -> io::Result<Vec<Option<u32>>> {
     Ok(statuses.into_iter().map(|status| u32::try_from(status).ok()).collect())
 }
 
-/// Moves the pages that overlap with `addresses` and that somebody has touched to these nodes in turn. What
-/// is said for pages touched later does not change. Returns how many are there now.
+/// Moves the pages that overlap with `addresses` and that somebody has touched to these nodes in
+/// turn. What is said for pages touched later does not change. Returns how many are there now.
 ///
 /// # Errors
 /// The system's: it may have no memory on such a node; there is none among `nodes`.
@@ -150,8 +150,8 @@ fn move_or_ask(
     targets: Option<&[libc::c_int]>,
     statuses: &mut [libc::c_int],
 ) -> io::Result<()> {
-    // SAFETY: all three lists have as many entries as the kernel is told, the second may be missing;
-    // it writes to the last only, and the pages it moves keep address and content.
+    // SAFETY: all three lists have as many entries as the kernel is told, the second may be
+    // missing; it writes to the last only, and the pages it moves keep address and content.
     let done = unsafe {
         libc::syscall(
             libc::SYS_move_pages,

@@ -77,8 +77,8 @@ impl DescriptorLimit {
 }
 
 /// Starts `command` in a process group of its own, with no signal blocked, with the descriptor
-/// `kept` open if there is one, with the limit `descriptors`, on the hardware threads `cores` (on all, if
-/// there are none), and so that it is killed when the calling thread ends.
+/// `kept` open if there is one, with the limit `descriptors`, on the hardware threads `cores` (on
+/// all, if there are none), and so that it is killed when the calling thread ends.
 ///
 /// # Errors
 /// The system's, such as that there is no such program.
@@ -146,8 +146,8 @@ pub fn state(process: i32) -> Option<&'static str> {
     })
 }
 
-/// Whether a process has ended with all of its threads, be it that its parent has not noticed yet. If
-/// the system does not tell, it has not.
+/// Whether a process has ended with all of its threads, be it that its parent has not noticed yet.
+/// If the system does not tell, it has not.
 pub fn has_ended(process: i32) -> bool {
     // SAFETY: takes plain numbers.
     let opened = unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) };

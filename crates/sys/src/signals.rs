@@ -10,7 +10,8 @@ pub fn without_signals<T>(start: impl FnOnce() -> T) -> T {
     let mut all = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY:
     // - `sigfillset` writes a whole set, which the next call reads.
-    // - Changing the mask of the calling thread touches no other memory, and cannot fail with SIG_SETMASK.
+    // - Changing the mask of the calling thread touches no other memory, and cannot fail with
+    //   SIG_SETMASK.
     unsafe {
         libc::sigfillset(all.as_mut_ptr());
         libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use crate::check;
 
-/// Writes these bytes, in their order, as far as there is room; returns how many. Where nobody reads
-/// any more this is an error, without the signal (SIGPIPE) that would end a program that does not
-/// expect it.
+/// Writes these bytes, in their order, as far as there is room; returns how many. Where nobody
+/// reads any more this is an error, without the signal (SIGPIPE) that would end a program that does
+/// not expect it.
 ///
 /// # Errors
 /// The system's; `ENOTSOCK` where the descriptor is no socket.
@@ -40,8 +40,9 @@ pub fn unacknowledged(connection: BorrowedFd<'_>) -> io::Result<u64> {
 /// How a connection fares that carries data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Health {
-    /// How often the peer's machine was asked for an answer in vain: by sending the oldest segment again
-    /// that it has not acknowledged, or, where nothing is underway as nothing could be sent, by probing.
+    /// How often the peer's machine was asked for an answer in vain: by sending the oldest segment
+    /// again that it has not acknowledged, or, where nothing is underway as nothing could be
+    /// sent, by probing.
     pub unanswered: u8,
     /// How long ago the peer's machine last acknowledged anything.
     pub silence: Duration,

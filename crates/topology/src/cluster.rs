@@ -47,7 +47,8 @@ impl Cluster {
     /// Reads a description.
     ///
     /// # Errors
-    /// A line is not understood, or what it says does not fit: a sentence with the number of the line.
+    /// A line is not understood, or what it says does not fit: a sentence with the number of the
+    /// line.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut cluster = Self::default();
         let mut switches = Vec::new();
@@ -189,15 +190,16 @@ fn expand(word: &str, names: &mut Vec<String>) -> Result<(), String> {
     Ok(())
 }
 
-/// The switches above this machine, from the outermost on, as Slurm tells a process; none: it does not.
+/// The switches above this machine, from the outermost on, as Slurm tells a process; none: it does
+/// not.
 pub fn switches_by_slurm() -> Vec<String> {
     let told = |name: &str| env::var(name).ok();
     let address = told("SLURM_TOPOLOGY_ADDR").zip(told("SLURM_TOPOLOGY_ADDR_PATTERN"));
     address.and_then(|(address, pattern)| in_address(&address, &pattern)).unwrap_or_default()
 }
 
-/// The switches in an address (`top.left.node3`) of such a pattern (`switch.switch.node`). None: they do
-/// not fit.
+/// The switches in an address (`top.left.node3`) of such a pattern (`switch.switch.node`). None:
+/// they do not fit.
 fn in_address(address: &str, pattern: &str) -> Option<Vec<String>> {
     let kinds: Vec<&str> = pattern.split('.').collect();
     // A name of a machine may have points itself.
@@ -210,8 +212,8 @@ fn in_address(address: &str, pattern: &str) -> Option<Vec<String>> {
 }
 
 impl Topology {
-    /// The tree of several machines below their switches, in the order in which they are given. Their
-    /// hardware threads keep the numbers that they have on each machine.
+    /// The tree of several machines below their switches, in the order in which they are given.
+    /// Their hardware threads keep the numbers that they have on each machine.
     pub fn cluster(members: &[Member]) -> Self {
         let mut cluster = Self::default();
         let root = cluster.add(Object::new(Kind::Cluster), None);

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// A set of hardware threads, by the kernel's numbers; also of NUMA nodes. Shown as a list: `0-3,8`.
+/// A set of hardware threads, by the kernel's numbers; also of NUMA nodes. Shown as a list:
+/// `0-3,8`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CpuSet {
     /// The bits, least first; the last word is not 0.

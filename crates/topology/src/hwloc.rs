@@ -1,6 +1,6 @@
-//! The library hwloc, loaded at run time. All that is declared here is the same in its versions 2.x,
-//! which are called `libhwloc.so.15`: functions that take an opaque pointer (hwloc 2.9.0, `hwloc.h`
-//! and `hwloc/export.h`).
+//! The library hwloc, loaded at run time. All that is declared here is the same in its versions
+//! 2.x, which are called `libhwloc.so.15`: functions that take an opaque pointer (hwloc 2.9.0,
+//! `hwloc.h` and `hwloc/export.h`).
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_ulong, c_void};
 use std::io;

@@ -1,10 +1,10 @@
 //! The machine and the cluster as one tree: packages, NUMA nodes, caches, cores, hardware threads,
 //! and the devices near them.
 //!
-//! hwloc is the source of what is known. Its library is loaded at run time, looks at this machine or
-//! at a description, and tells what it found as a text in its own XML format; [`Topology`] is read
-//! from such a text. So a text can be kept in a file, handed to other processes, or written by hand,
-//! and is understood without the library.
+//! hwloc is the source of what is known. Its library is loaded at run time, looks at this machine
+//! or at a description, and tells what it found as a text in its own XML format; [`Topology`] is
+//! read from such a text. So a text can be kept in a file, handed to other processes, or written by
+//! hand, and is understood without the library.
 
 mod cluster;
 mod cpuset;
@@ -39,8 +39,9 @@ impl Topology {
         topology.restricted(&sys::cores::allowed().into_iter().collect())
     }
 
-    /// What is described: the path of a file in hwloc's XML format or of one that describes a cluster
-    /// ([`Cluster`]), or a synthetic description of hwloc such as `package:2 numa:2 core:4 pu:2`.
+    /// What is described: the path of a file in hwloc's XML format or of one that describes a
+    /// cluster ([`Cluster`]), or a synthetic description of hwloc such as `package:2 numa:2
+    /// core:4 pu:2`.
     ///
     /// # Errors
     /// The file cannot be read or understood, or the description cannot, or needs hwloc.

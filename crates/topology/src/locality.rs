@@ -38,9 +38,9 @@ impl Topology {
         Some(Locality { node, threads: self[place].threads.clone() })
     }
 
-    /// How far it is from any of some hardware threads to a device: [`NEAR`] where one of them is near,
-    /// else the least distance between their NUMA nodes and the device's, as the machine tells it or
-    /// as the tree lets expect. None: the place of the device is not known.
+    /// How far it is from any of some hardware threads to a device: [`NEAR`] where one of them is
+    /// near, else the least distance between their NUMA nodes and the device's, as the machine
+    /// tells it or as the tree lets expect. None: the place of the device is not known.
     pub fn distance(&self, threads: &CpuSet, device: ObjectId) -> Option<u32> {
         let place = self.near(device)?;
         if self[place].threads.intersects(threads) {
@@ -52,8 +52,8 @@ impl Topology {
         from.map(|from| self.between(from, to)).min()
     }
 
-    /// The network interface that is nearest to any of some hardware threads; of several in one place
-    /// the first. None: several places are equally near, or none is known.
+    /// The network interface that is nearest to any of some hardware threads; of several in one
+    /// place the first. None: several places are equally near, or none is known.
     pub fn nearest_network(&self, threads: &CpuSet) -> Option<ObjectId> {
         let networks = self.of_kind(Kind::Device(DeviceKind::Network)).into_iter();
         let known: Vec<(u32, ObjectId)> =

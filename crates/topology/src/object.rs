@@ -58,8 +58,8 @@ pub struct ObjectId(pub(crate) usize);
 pub struct Object {
     /// What it is.
     pub kind: Kind,
-    /// Its number among those of its kind in its machine, from left to right; for devices, among those
-    /// of theirs.
+    /// Its number among those of its kind in its machine, from left to right; for devices, among
+    /// those of theirs.
     pub logical: usize,
     /// The system's own number, if it has one. These may be in any order.
     pub system: Option<u32>,

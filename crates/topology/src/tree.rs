@@ -58,7 +58,8 @@ impl Topology {
         self.objects.iter().enumerate().map(|(index, object)| (ObjectId(index), object))
     }
 
-    /// The hardware threads of the whole. In a cluster the machines' own numbers, one upon the other.
+    /// The hardware threads of the whole. In a cluster the machines' own numbers, one upon the
+    /// other.
     pub fn threads(&self) -> &CpuSet {
         &self.objects[0].threads
     }
@@ -84,8 +85,8 @@ impl Topology {
         found
     }
 
-    /// The kinds that the tree is made of, devices aside, from the outside to the inside as they are
-    /// met first.
+    /// The kinds that the tree is made of, devices aside, from the outside to the inside as they
+    /// are met first.
     pub fn kinds(&self) -> Vec<Kind> {
         let mut kinds = Vec::new();
         for object in self.objects.iter().filter(|object| !object.kind.is_device()) {
@@ -134,8 +135,8 @@ impl Topology {
         ids.map(|(id, _)| id).collect()
     }
 
-    /// The part of the machine that a device is near to. None: its place is not known, as it hangs on
-    /// a machine with several NUMA nodes and on none of them.
+    /// The part of the machine that a device is near to. None: its place is not known, as it hangs
+    /// on a machine with several NUMA nodes and on none of them.
     pub fn near(&self, device: ObjectId) -> Option<ObjectId> {
         let place = self.ancestors(device).find(|id| !self[*id].kind.is_device())?;
         let is_vague =

@@ -91,8 +91,8 @@ impl Topology {
         Ok(())
     }
 
-    /// Tells each object which hardware threads are in it: those of what it holds, whatever the text
-    /// says of it.
+    /// Tells each object which hardware threads are in it: those of what it holds, whatever the
+    /// text says of it.
     fn gather_threads(&mut self) -> Result<(), Error> {
         let found: Vec<(ObjectId, usize)> = self
             .objects()

@@ -1,5 +1,5 @@
-//! Where the network interfaces of the described machines of tests/machines are, and how far each NUMA
-//! node is from them, as reviewed.
+//! Where the network interfaces of the described machines of tests/machines are, and how far each
+//! NUMA node is from them, as reviewed.
 
 use std::fmt::Write;
 use std::fs;

@@ -90,7 +90,8 @@ impl TargetPlace {
     }
 
     /// The runs of the data from packed offset `offset` on, as many as one request can name, with
-    /// at most `bytes_max` bytes; what they have is a multiple of `grain` bytes, as is all the rest.
+    /// at most `bytes_max` bytes; what they have is a multiple of `grain` bytes, as is all the
+    /// rest.
     pub(crate) fn runs(&self, offset: usize, bytes_max: usize, grain: usize) -> Vec<Segment> {
         let bytes_max = bytes_max - bytes_max % grain;
         let length = (self.length - offset).min(bytes_max);

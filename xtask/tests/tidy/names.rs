@@ -5,14 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{crates, files_with, read, report};
 
 /// Names that public types of several crates have had from old on. The list may only shrink.
-const SHARED_NAMES: &[&str] = &[
-    "Cluster",
-    "Communicator",
-    "Error",
-    "Mapping",
-    "Member",
-    "Process",
-];
+const SHARED_NAMES: &[&str] = &["Cluster", "Communicator", "Error", "Mapping", "Member", "Process"];
 
 #[test]
 fn public_types_have_names_of_their_own() {

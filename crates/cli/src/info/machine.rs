@@ -7,7 +7,8 @@ use launcher::binding::{self, Policy};
 use runtime::parts::by_width;
 use topology::{Parts, Topology};
 
-/// So many processes on machines that are all alike, as `combray run` binds them if nothing is said.
+/// So many processes on machines that are all alike, as `combray run` binds them if nothing is
+/// said.
 pub fn situation(
     topology: Option<&Topology>,
     size: u32,
@@ -32,7 +33,8 @@ fn parts_of(topology: &Topology, processes: u32) -> Result<Vec<Parts>, String> {
     Ok(binding::parts(topology, &seats))
 }
 
-/// The levels of hierarchical forms inside machines, each with its leaders and what it costs to cross.
+/// The levels of hierarchical forms inside machines, each with its leaders and what it costs to
+/// cross.
 pub fn told_levels(situation: &Situation) -> String {
     let mut text = String::new();
     let leaders = leaders(situation);

@@ -29,7 +29,8 @@ pub struct Cluster {
 const MACHINES_MAX: usize = 65_536;
 
 impl Cluster {
-    /// Makes the tree. Without hosts the machines are called node0 and so on, a single one localhost.
+    /// Makes the tree. Without hosts the machines are called node0 and so on, a single one
+    /// localhost.
     ///
     /// # Errors
     /// A text for people: what is described cannot be understood, or does not fit.

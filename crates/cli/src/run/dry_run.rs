@@ -19,8 +19,8 @@ pub fn machine(described: Option<&str>) -> Result<Topology, String> {
     Ok(topology)
 }
 
-/// Prints the places of all processes of a plan, on this machine or on the described one; returns the
-/// exit code.
+/// Prints the places of all processes of a plan, on this machine or on the described one; returns
+/// the exit code.
 pub fn run(plan: &Plan, described: Option<&str>) -> Result<i32, String> {
     let topology = machine(described)?;
     let processes = launcher::preview(plan, &topology).map_err(|error| error.to_string())?;

@@ -100,8 +100,8 @@ fn least(mut once: impl FnMut()) -> u64 {
     picoseconds(least.as_nanos() as f64 / 1000.0, BLOCK as u64)
 }
 
-/// The same costs with the times that cache lines take longer from one part of this machine to another,
-/// as far as it has such parts.
+/// The same costs with the times that cache lines take longer from one part of this machine to
+/// another, as far as it has such parts.
 fn with_lines(mut costs: Costs) -> Costs {
     let Ok(topology) = Topology::this_machine(Scope::Cores) else { return costs };
     let cores = topology.of_kind(Kind::Core);

@@ -1,5 +1,5 @@
-//! The machines of several hosts: each is asked what it is like, by a process that `combray run` starts
-//! there.
+//! The machines of several hosts: each is asked what it is like, by a process that `combray run`
+//! starts there.
 
 use std::collections::HashMap;
 use std::env;
@@ -15,7 +15,8 @@ use super::TopoOptions;
 use super::processes::{self, Process};
 use crate::run::hosts;
 
-/// The machines of the hosts that are named, below their switches, and the processes of the job on them.
+/// The machines of the hosts that are named, below their switches, and the processes of the job on
+/// them.
 ///
 /// # Errors
 /// A host cannot be reached, or does not know what it is like.

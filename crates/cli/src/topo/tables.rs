@@ -40,8 +40,8 @@ pub fn devices(topology: &Topology) -> Option<String> {
     table("Devices", ["name", "kind", "near", "hardware threads"], rows)
 }
 
-/// Names a place: with its machine, if there are several, and with its NUMA node, where that is not the
-/// place itself.
+/// Names a place: with its machine, if there are several, and with its NUMA node, where that is not
+/// the place itself.
 fn place_of(topology: &Topology, place: ObjectId) -> String {
     let machine = topology.holder(place, Kind::Machine);
     let machine = machine.filter(|machine| *machine != topology.root() && *machine != place);

@@ -130,8 +130,9 @@ impl<const PRECISION: u32> Wide<PRECISION> {
         }
     }
 
-    /// The nearest number with `sign`, which is a bit, to `significand`, which is not 0 and has room
-    /// for [`SURPLUS_BITS`] more bits than fit, the first of which has `exponent`, at least 1.
+    /// The nearest number with `sign`, which is a bit, to `significand`, which is not 0 and has
+    /// room for [`SURPLUS_BITS`] more bits than fit, the first of which has `exponent`, at
+    /// least 1.
     #[inline(always)]
     fn rounded(sign: u128, exponent: i32, significand: u128) -> Self {
         let unused = significand.leading_zeros() as i32 - (128 - PRECISION - SURPLUS_BITS) as i32;
@@ -142,8 +143,8 @@ impl<const PRECISION: u32> Wide<PRECISION> {
         let half = 1 << (SURPLUS_BITS - 1);
         let up = (rest > half) | ((rest == half) & (kept as u32 & 1 == 1));
         let kept = kept + u128::from(up);
-        // Without a leading bit it lies below the normal numbers, and the exponent is 1. The leading
-        // bit, and what is carried into the next one, count for the exponent.
+        // Without a leading bit it lies below the normal numbers, and the exponent is 1. The
+        // leading bit, and what is carried into the next one, count for the exponent.
         let leading = kept >> (PRECISION - 1);
         let fraction = if Self::EXPLICIT { kept >> (leading >> 1) } else { kept & Self::FRACTION };
         let magnitude =

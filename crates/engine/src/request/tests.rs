@@ -153,8 +153,8 @@ fn regained(region: Revoked) -> String {
     region.map(|_| " revoke".into()).unwrap_or_default()
 }
 
-/// Every event: first what peers, drivers and programs cause, then what only the engine does, which it
-/// must not do in any other state.
+/// Every event: first what peers, drivers and programs cause, then what only the engine does, which
+/// it must not do in any other state.
 const EVENTS: [(&str, Event); 17] = [
     ("cancel", |request| match request.cancel() {
         Cancellation::Done => Ok(" withdraw".into()),

@@ -16,7 +16,8 @@ pub(super) struct PacketPacking {
 const OVERTAKEN_MAX: u8 = 8;
 
 impl PacketPacking {
-    /// Fills `plan` with what `rails[rail]` shall carry next: a packet, or if there is none, a part.
+    /// Fills `plan` with what `rails[rail]` shall carry next: a packet, or if there is none, a
+    /// part.
     pub(super) fn plan(
         self,
         window: &dyn ChunkWindow,

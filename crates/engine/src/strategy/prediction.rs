@@ -1,9 +1,9 @@
 //! What would happen if a strategy had its way: its plans are played through with the models of the
 //! rails.
 //!
-//! Three things take time and go on at once: the sender's processor makes packets, rails carry them,
-//! the receiver's processor takes them apart. A rail is asked again when it has begun to carry the
-//! last of what it was given, so that one packet is underway and one prepared.
+//! Three things take time and go on at once: the sender's processor makes packets, rails carry
+//! them, the receiver's processor takes them apart. A rail is asked again when it has begun to
+//! carry the last of what it was given, so that one packet is underway and one prepared.
 
 use base::limits::RAILS_MAX;
 

@@ -1,9 +1,9 @@
 //! Places by what processes need, on whatever levels a machine has.
 //!
-//! A description names groups of ranks with what they need: `0-7: memory; 0-3: synchronise`. Groups lie
-//! within each other or apart. Who shares memory intensively gets one NUMA node if there is room, who
-//! synchronises often the smallest part of the machine that has room, who needs memory bandwidth is
-//! spread over NUMA nodes, and who talks to the network sits near an interface.
+//! A description names groups of ranks with what they need: `0-7: memory; 0-3: synchronise`. Groups
+//! lie within each other or apart. Who shares memory intensively gets one NUMA node if there is
+//! room, who synchronises often the smallest part of the machine that has room, who needs memory
+//! bandwidth is spread over NUMA nodes, and who talks to the network sits near an interface.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;

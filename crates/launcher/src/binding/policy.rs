@@ -127,8 +127,8 @@ pub struct HostOrder {
 }
 
 impl Policy {
-    /// Reads the words of an option, which take the place of those that it had before. Returns what they
-    /// say of hosts.
+    /// Reads the words of an option, which take the place of those that it had before. Returns what
+    /// they say of hosts.
     ///
     /// # Errors
     /// A text for people: what is not understood, and what would be.

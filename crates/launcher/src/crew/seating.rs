@@ -79,9 +79,10 @@ impl Seating {
         }
     }
 
-    /// What a bound process learns: how many cores all processes of this machine have together, which
-    /// it cannot see itself; in which parts of the machine each of them runs; and its cores in OpenMP's
-    /// form, so that its threads stay there, unless the person has chosen places. `own` are the variables that are set for it.
+    /// What a bound process learns: how many cores all processes of this machine have together,
+    /// which it cannot see itself; in which parts of the machine each of them runs; and its
+    /// cores in OpenMP's form, so that its threads stay there, unless the person has chosen
+    /// places. `own` are the variables that are set for it.
     pub(super) fn variables(
         &self,
         local_rank: usize,

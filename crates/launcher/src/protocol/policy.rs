@@ -5,7 +5,8 @@ use topology::Kind;
 use super::fields::{Emit, Parse};
 use crate::binding::{Bind, Mapping, Need, Needs, Overload, Policy, Ranking};
 
-/// The kinds of objects that a policy can name, at their numbers; the rest of the numbers are caches.
+/// The kinds of objects that a policy can name, at their numbers; the rest of the numbers are
+/// caches.
 const KINDS: [Kind; 7] = [
     Kind::Machine,
     Kind::Package,

@@ -34,7 +34,8 @@ pub struct ElementsArgument<'a> {
     lent: PhantomData<&'a [u8]>,
 }
 
-/// Elements in several equal blocks, one behind the other: `number` times what [`ElementsArgument`] says.
+/// Elements in several equal blocks, one behind the other: `number` times what [`ElementsArgument`]
+/// says.
 #[derive(Clone, Copy, Debug)]
 pub struct BlocksArgument<'a> {
     elements: ElementsArgument<'a>,
@@ -236,8 +237,8 @@ impl<'a> ElementsArgument<'a> {
         unsafe { buffer_at(self.address, count, &datatype) }
     }
 
-    /// As [`ElementsArgument::buffer`], for operations that cut the buffer into elements: its base is the
-    /// address that the program gave.
+    /// As [`ElementsArgument::buffer`], for operations that cut the buffer into elements: its base
+    /// is the address that the program gave.
     ///
     /// # Errors
     /// As there.

@@ -40,7 +40,8 @@ pub(crate) struct Execution<P> {
     exposed: Vec<RegionToken>,
     /// The round that is underway.
     round: usize,
-    /// Whether it was begun: on the board the first one of a turn waits until the own slot is free.
+    /// Whether it was begun: on the board the first one of a turn waits until the own slot is
+    /// free.
     is_posted: bool,
     /// How many transfers of this round, from the first on, are over as far as the board goes.
     seen: usize,

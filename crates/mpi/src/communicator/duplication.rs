@@ -47,8 +47,8 @@ impl Process {
         Ok(copy)
     }
 
-    /// `MPI_Comm_idup`: as [`Process::duplicate_communicator`], but the duplicate is ready only when
-    /// the request is complete. Attributes are those of the call.
+    /// `MPI_Comm_idup`: as [`Process::duplicate_communicator`], but the duplicate is ready only
+    /// when the request is complete. Attributes are those of the call.
     ///
     /// # Errors
     /// The code of the first copy function that fails; the others get their duplicates.

@@ -70,11 +70,11 @@ impl MachinePart {
         self.instance(&own_cores()).is_some()
     }
 
-    /// The number of the part that holds all the cores: that of its first hardware thread, which all
-    /// processes of the machine agree on. None, too, where hwloc is missing.
+    /// The number of the part that holds all the cores: that of its first hardware thread, which
+    /// all processes of the machine agree on. None, too, where hwloc is missing.
     ///
-    /// The part of a network interface are those that it is the nearest to; its number is that of the
-    /// interface.
+    /// The part of a network interface are those that it is the nearest to; its number is that of
+    /// the interface.
     fn instance(self, cores: &CpuSet) -> Option<i32> {
         if self.0 == NETWORK {
             let tree = machine::tree_with_devices()?;

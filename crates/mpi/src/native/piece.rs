@@ -71,8 +71,8 @@ impl PieceWriter {
         Self { room, used: HEADER_BYTES }
     }
 
-    /// Whether there is room for the entry of a segment with so many bytes inside (none for one that
-    /// goes apart), and for the last entry.
+    /// Whether there is room for the entry of a segment with so many bytes inside (none for one
+    /// that goes apart), and for the last entry.
     pub(super) fn has_room(&self, inside: usize) -> bool {
         self.used + WORD_BYTES + inside.max(LENGTH_BYTES) + WORD_BYTES <= PIECE_BYTES
             || self.used == HEADER_BYTES

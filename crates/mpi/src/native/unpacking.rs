@@ -155,8 +155,8 @@ impl PackedReceive {
         self.state.borrow_mut().take_error(number).map_or(Ok(()), Err)
     }
 
-    /// Waits until the message has begun to arrive, and tells whom it is from and its tag; the bytes
-    /// are not known yet.
+    /// Waits until the message has begun to arrive, and tells whom it is from and its tag; the
+    /// bytes are not known yet.
     pub fn await_arrival(&self, process: &Process) -> MessageStatus {
         process.wait_until(&mut |process| {
             self.step(process);

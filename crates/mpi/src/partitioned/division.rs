@@ -20,7 +20,8 @@ impl PartitionLayout {
     /// Which parts of `other` have something of part `number` of this one.
     ///
     /// Where both have the same amount, also none at all, part `number` lies between the same
-    /// fractions of both. Where the amounts differ, which is the program's fault, it is all of them.
+    /// fractions of both. Where the amounts differ, which is the program's fault, it is all of
+    /// them.
     pub(super) fn overlapped(&self, number: u32, other: &PartitionLayout) -> Range<u32> {
         if self.count == 0 || self.total() != other.total() {
             return 0..other.count;

@@ -62,8 +62,8 @@ impl Process {
         })
     }
 
-    /// The cores of the helper, where those of the process leave a choice: near the rail that it uses
-    /// first.
+    /// The cores of the helper, where those of the process leave a choice: near the rail that it
+    /// uses first.
     pub fn cores_of_helper(&self) -> Option<Cores> {
         let near = self.look(|runtime| runtime.station()?.threads.clone())??;
         Cores::of(&near.iter().collect::<Vec<_>>()).ok()

@@ -14,8 +14,8 @@ use crate::collective::{self, Collective, Invocation, Root};
 const ENTRY_BYTES: usize = 24;
 
 impl Process {
-    /// Brings what all processes recorded to process 0, which writes it to the file that it was told.
-    /// If some processes are not there any more, nothing is written.
+    /// Brings what all processes recorded to process 0, which writes it to the file that it was
+    /// told. If some processes are not there any more, nothing is written.
     pub(super) fn write_record(&self, absence: &mut MissingProcesses) {
         let recorded = self.runtime().recorded();
         let (world, file) = (self.world(), configuration::record());

@@ -170,8 +170,8 @@ impl Process {
         waiting::wake_others(self);
     }
 
-    /// Ends the job if a peer has ended without leaving it: some launchers do not see to that. Until
-    /// this process has finalized, none of those that initialized MPI as it did may end.
+    /// Ends the job if a peer has ended without leaving it: some launchers do not see to that.
+    /// Until this process has finalized, none of those that initialized MPI as it did may end.
     #[cold]
     fn look_for_the_ended(&self) {
         if !self.is_initialized() || self.is_finalized() || self.runtime().ended_peer().is_none() {

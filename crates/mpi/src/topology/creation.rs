@@ -11,8 +11,8 @@ use crate::collective::{self, Invocation, alltoallv};
 use crate::communicator::Communicator;
 
 impl Process {
-    /// `MPI_Cart_create` (section 8.5.1): the grid for the first processes, as many as it has, in the
-    /// order of their ranks, or in another if they may be reordered; none for the others.
+    /// `MPI_Cart_create` (section 8.5.1): the grid for the first processes, as many as it has, in
+    /// the order of their ranks, or in another if they may be reordered; none for the others.
     ///
     /// # Errors
     /// `Comm` for an intercommunicator; what [`Process::create_communicator`] may return; so for
@@ -44,8 +44,8 @@ impl Process {
         Ok(created.inspect(|created| created.set_topology(CommunicatorTopology::Cartesian(part))))
     }
 
-    /// `MPI_Graph_create` (section 8.5.3): the graph for the first processes, as many as it has, in the
-    /// order of their ranks, or in another if they may be reordered; none for the others.
+    /// `MPI_Graph_create` (section 8.5.3): the graph for the first processes, as many as it has, in
+    /// the order of their ranks, or in another if they may be reordered; none for the others.
     ///
     /// # Errors
     /// As for [`Process::create_cartesian`].
@@ -97,8 +97,8 @@ impl Process {
         self.create_distributed_graph(communicator, graph, reorder)
     }
 
-    /// In place of [`Process::create_distributed_graph_of_edges`] on a process whose edges cannot be
-    /// used: the others get an error and do not wait.
+    /// In place of [`Process::create_distributed_graph_of_edges`] on a process whose edges cannot
+    /// be used: the others get an error and do not wait.
     ///
     /// # Errors
     /// `Comm` for an intercommunicator; `ProcAborted` if another process has ended.

@@ -1,4 +1,5 @@
-//! Balanced grids: how many processes to put along each dimension (`MPI_Dims_create`, section 8.5.2).
+//! Balanced grids: how many processes to put along each dimension (`MPI_Dims_create`, section
+//! 8.5.2).
 
 use std::collections::HashMap;
 

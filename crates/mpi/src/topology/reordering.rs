@@ -1,5 +1,6 @@
-//! Giving the processes of a topology other ranks than in the communicator that it is made of, so that
-//! neighbours are on one machine, and in one part of it (the argument `reorder` of section 8.5).
+//! Giving the processes of a topology other ranks than in the communicator that it is made of, so
+//! that neighbours are on one machine, and in one part of it (the argument `reorder` of section
+//! 8.5).
 //!
 //! All processes know where all of them run, and work out the same order without asking each other;
 //! only a distributed graph has to be told to all first.
@@ -98,8 +99,8 @@ impl Process {
     }
 }
 
-/// Where a process runs: the numbers of the parts that it is in, from the outermost on. Those before `machine`
-/// are switches, the others parts of the machine.
+/// Where a process runs: the numbers of the parts that it is in, from the outermost on. Those
+/// before `machine` are switches, the others parts of the machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProcessLocation {
     pub(crate) path: Vec<u32>,
@@ -150,8 +151,8 @@ impl LocationTree {
     }
 }
 
-/// The order of processes that run there, so that as little weight as possible goes as far as possible:
-/// by new rank the old one. As they are, if no other order is better.
+/// The order of processes that run there, so that as little weight as possible goes as far as
+/// possible: by new rank the old one. As they are, if no other order is better.
 fn order(all: &[ProcessLocation], edges: impl IntoIterator<Item = (u32, u32, u64)>) -> Vec<u32> {
     let as_they_are: Vec<u32> = (0..all.len() as u32).collect();
     if all.iter().all(|one| *one == all[0]) {
@@ -194,7 +195,8 @@ impl CommunicatorTopology {
     }
 }
 
-/// Whether there are weights, how many sources, how many destinations; then rank and weight of each.
+/// Whether there are weights, how many sources, how many destinations; then rank and weight of
+/// each.
 fn to_bytes(graph: &DistributedGraph) -> Vec<u8> {
     let lists = [&graph.sources, &graph.destinations];
     let head =
@@ -247,8 +249,8 @@ mod tests {
 
     #[test]
     fn neighbours_come_to_one_switch_machine_and_package() {
-        // Two switches with two machines each, which have two packages with two processes each; those
-        // that follow each other are as far apart as they can be.
+        // Two switches with two machines each, which have two packages with two processes each;
+        // those that follow each other are as far apart as they can be.
         let path = |rank: u32| [rank % 2, rank / 2 % 2, rank / 4 % 2];
         let paths: Vec<[u32; 3]> = (0..16).map(path).collect();
         let all = at(1, &paths);

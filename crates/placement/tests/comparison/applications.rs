@@ -15,8 +15,8 @@ pub fn asp(ranks: u32) -> Matrix {
     matrix
 }
 
-/// `poisson3d.c` with 32 points in each direction on each process: in each step the faces of doubles to
-/// the neighbours, and an allreduce of one.
+/// `poisson3d.c` with 32 points in each direction on each process: in each step the faces of
+/// doubles to the neighbours, and an allreduce of one.
 pub fn poisson3d(extents: &[u32]) -> Matrix {
     let mut matrix = patterns::stencil(extents, false, 32 * 32 * 8);
     let ranks = matrix.ranks();

@@ -1,5 +1,5 @@
-//! Our placements of several patterns of communication against packed, scattered and random ones, and
-//! against Scotch's mapping on the same tree, where its program `scotch_gmap` (Debian's package
+//! Our placements of several patterns of communication against packed, scattered and random ones,
+//! and against Scotch's mapping on the same tree, where its program `scotch_gmap` (Debian's package
 //! scotch) is installed.
 
 mod applications;

@@ -1,5 +1,5 @@
-//! Where a ring lies while its interleavings are checked: each word and each line on its own, so that
-//! the checker sees who touches it.
+//! Where a ring lies while its interleavings are checked: each word and each line on its own, so
+//! that the checker sees who touches it.
 
 use std::ptr::NonNull;
 

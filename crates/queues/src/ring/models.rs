@@ -1,4 +1,5 @@
-//! All interleavings of rings and lanes: `RUSTFLAGS='--cfg loom' cargo test -p queues --lib --release models`.
+//! All interleavings of rings and lanes: `RUSTFLAGS='--cfg loom' cargo test -p queues --lib
+//! --release models`.
 
 use std::ptr::NonNull;
 
@@ -98,8 +99,8 @@ fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// Packets go from one thread to another after so many lines were used: some over several lines, and
-/// one behind a filler where they come to the ring's end.
+/// Packets go from one thread to another after so many lines were used: some over several lines,
+/// and one behind a filler where they come to the ring's end.
 fn check_packets<P: Push + Send + 'static>(
     used: usize,
     lengths: &'static [usize],

@@ -72,12 +72,12 @@ impl Place {
     /// Lets `take` read the body of a packet that begins with line `first`.
     ///
     /// # Safety
-    /// The packet's lines are before the end of the ring, were seen to be published, and have not been
-    /// given back.
+    /// The packet's lines are before the end of the ring, were seen to be published, and have not
+    /// been given back.
     #[inline(always)]
     pub(crate) unsafe fn take(&self, first: u64, length: usize, take: impl FnOnce(&[u8])) {
-        // SAFETY: the caller vouches for the lines, which their producer leaves alone until they are
-        // given back.
+        // SAFETY: the caller vouches for the lines, which their producer leaves alone until they
+        // are given back.
         take(unsafe {
             let body = self.line(first).add(HEADER_BYTES);
             std::slice::from_raw_parts(body.as_ptr(), length)

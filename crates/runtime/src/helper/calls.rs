@@ -9,7 +9,8 @@ use crate::waiting::WaitingSystem;
 /// What the program and its helper share besides the door.
 #[derive(Debug)]
 pub struct HelperCalls {
-    /// How the helper rests, and what it sleeps on while it pauses: whether, and how, a call wakes it.
+    /// How the helper rests, and what it sleeps on while it pauses: whether, and how, a call wakes
+    /// it.
     rest: AtomicU32,
     /// So many calls are ignored, unless the program stays away after one.
     ignored: AtomicU32,
@@ -45,7 +46,8 @@ pub enum Reaction {
 const ATTENTIVE: u32 = 0;
 /// The helper sleeps until its next look, or a call.
 const PAUSING: u32 = 1;
-/// The helper sleeps until something arrives, or a call: the program may have come and gone meanwhile.
+/// The helper sleeps until something arrives, or a call: the program may have come and gone
+/// meanwhile.
 const LISTENING: u32 = 2;
 
 impl Default for HelperCalls {
@@ -87,8 +89,8 @@ impl HelperCalls {
         self.ends.load(Ordering::SeqCst)
     }
 
-    /// The program has begun something large, and perhaps goes away now; so often it was away for long
-    /// after it had left a note.
+    /// The program has begun something large, and perhaps goes away now; so often it was away for
+    /// long after it had left a note.
     pub fn call(&self, need: Need, absences: u32) -> Reaction {
         let is_spared = need == Need::OfProgram && !self.has_core.load(Ordering::Relaxed);
         if is_spared || self.rest.load(Ordering::Relaxed) == ATTENTIVE {

@@ -1,12 +1,12 @@
-//! The whole matrix of stages and events, compared with the reviewed one in `matrix.txt`, and what follows
-//! from it in the long run.
+//! The whole matrix of stages and events, compared with the reviewed one in `matrix.txt`, and what
+//! follows from it in the long run.
 
 use std::fmt::Write;
 
 use super::*;
 
-/// How many steps the program has made, seen from a stage: as many as then, then inside, and then outside
-/// again.
+/// How many steps the program has made, seen from a stage: as many as then, then inside, and then
+/// outside again.
 const STAYED: u32 = 10;
 const CAME: u32 = 11;
 const CAME_AND_WENT: u32 = 12;

@@ -14,8 +14,8 @@ pub enum VisitOutcome {
     NothingUnderway,
     /// Others have to do something first, who ring the bell; it was armed with this ticket.
     WaitsForOthers(u32),
-    /// Nothing came that needs an answer, and more may come together; or it waits for something of which
-    /// nobody tells.
+    /// Nothing came that needs an answer, and more may come together; or it waits for something of
+    /// which nobody tells.
     NothingToAnswer,
     /// There is more to do, or the program comes.
     Unfinished,
@@ -26,8 +26,8 @@ pub trait Visitor {
     /// How many steps the program has made over the threshold, in and out.
     fn steps(&self) -> u32;
 
-    /// Goes in, or on where it rested at the door, makes progress by [`visit`](fn@visit), and rests at the
-    /// door where others have to do something first.
+    /// Goes in, or on where it rested at the door, makes progress by [`visit`](fn@visit), and rests
+    /// at the door where others have to do something first.
     fn visit(&mut self, after_ring: bool) -> VisitOutcome;
 
     /// Does not rest at the door any more.
@@ -39,8 +39,8 @@ pub trait Visitor {
 
 /// A process as its helper sees it from inside.
 pub trait Inside {
-    /// Whether nobody needs anything from this process but calls of its program: neither others nor, if
-    /// the helper has a core of its own, the program.
+    /// Whether nobody needs anything from this process but calls of its program: neither others
+    /// nor, if the helper has a core of its own, the program.
     fn has_nothing_underway(&self, core: Core) -> bool;
 
     /// Makes one round of progress; whether there was anything to do.

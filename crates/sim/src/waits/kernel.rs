@@ -191,7 +191,8 @@ fn leave() {
     });
 }
 
-/// A step of the calling thread that takes about so many nanoseconds, after which others may have come first.
+/// A step of the calling thread that takes about so many nanoseconds, after which others may have
+/// come first.
 pub(super) fn pass(own: u64) {
     let stays = plan(|plan| {
         let time = plan.now + plan.step(own);

@@ -9,8 +9,8 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Runs the world of `SIM_SEED`, if that is set, or those of the seeds below `SIM_SEEDS` or `usual`, and
-/// adds up what they report: the sum, if they were at least as many as usual.
+/// Runs the world of `SIM_SEED`, if that is set, or those of the seeds below `SIM_SEEDS` or
+/// `usual`, and adds up what they report: the sum, if they were at least as many as usual.
 pub fn run_all<T: Debug + Default + Send>(
     usual: u64,
     run: fn(u64) -> Result<T, String>,
