@@ -14,7 +14,7 @@ use sys::cores;
 use topology::Locality;
 
 use crate::prefix;
-use choices::Communicator;
+use choices::ShownCommunicator;
 
 /// The functions that the library does not have yet, one a line; generated.
 const UNSUPPORTED: &str = include_str!("../../mpi-abi/generated/unsupported.txt");
@@ -28,7 +28,7 @@ pub enum Topic<'a> {
     /// What tools see.
     Variables,
     /// Which collective algorithm is taken when.
-    Collectives(&'a Communicator),
+    Collectives(&'a ShownCommunicator),
 }
 
 /// Prints what a person may want to know of this installation.

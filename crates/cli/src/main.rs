@@ -24,11 +24,11 @@ use clap::{Parser, Subcommand};
 #[command(name = "combray", version, about)]
 struct Command {
     #[command(subcommand)]
-    action: Action,
+    action: CombrayCommand,
 }
 
 #[derive(Subcommand)]
-enum Action {
+enum CombrayCommand {
     /// Starts the processes of a program: combray run -n 4 ./program (see combray run --help)
     #[command(disable_help_flag = true)]
     Run {
@@ -49,7 +49,7 @@ enum Action {
         #[arg(long, conflicts_with_all = ["unsupported", "variables"])]
         collectives: bool,
         #[command(flatten)]
-        communicator: info::choices::Communicator,
+        communicator: info::choices::ShownCommunicator,
     },
     /// Serves a launcher on another machine, which starts it there
     #[command(hide = true)]
@@ -80,18 +80,18 @@ fn main() -> ExitCode {
         "mpicc" => wrapper::run(wrapper::Language::C, &words.collect::<Vec<_>>()),
         "mpicxx" | "mpic++" => wrapper::run(wrapper::Language::Cxx, &words.collect::<Vec<_>>()),
         _ => match Command::parse().action {
-            Action::Run { words } => run::run(&words),
-            Action::Info { unsupported: true, .. } => info::run(info::Topic::Unsupported),
-            Action::Info { variables: true, .. } => info::run(info::Topic::Variables),
-            Action::Info { collectives: true, communicator, .. } => {
+            CombrayCommand::Run { words } => run::run(&words),
+            CombrayCommand::Info { unsupported: true, .. } => info::run(info::Topic::Unsupported),
+            CombrayCommand::Info { variables: true, .. } => info::run(info::Topic::Variables),
+            CombrayCommand::Info { collectives: true, communicator, .. } => {
                 info::run(info::Topic::Collectives(&communicator))
             }
-            Action::Info { .. } => info::run(info::Topic::Summary),
-            Action::Agent => launcher::serve_as_agent().map_err(|error| error.to_string()),
-            Action::Sample(options) => sample::run(&options),
-            Action::Place(options) => place::run(&options),
-            Action::Topo(options) => topo::run(&options),
-            Action::Bench { words } => bench::run(&words),
+            CombrayCommand::Info { .. } => info::run(info::Topic::Summary),
+            CombrayCommand::Agent => launcher::serve_as_agent().map_err(|error| error.to_string()),
+            CombrayCommand::Sample(options) => sample::run(&options),
+            CombrayCommand::Place(options) => place::run(&options),
+            CombrayCommand::Topo(options) => topo::run(&options),
+            CombrayCommand::Bench { words } => bench::run(&words),
         },
     };
     match outcome {

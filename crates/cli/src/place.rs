@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use placement::{
-    Affinity, Matrix, Order, Placement, Tree, Weighing, cost, distance_to_interfaces, place,
-    place_in_order, turn,
+    Affinity, BranchTree, Matrix, Placement, PlacementOrder, Weighing, cost,
+    distance_to_interfaces, place, place_in_order, turn,
 };
 
 use crate::run::hosts;
-use cluster::{Cluster, Unit};
+use cluster::{TargetMachines, Unit};
 
 /// What a person may say.
 #[derive(Args)]
@@ -64,14 +64,14 @@ pub fn run(options: &PlaceOptions) -> Result<i32, String> {
         (None, Some(file)) => hosts::read_file("--hostfile", file)?,
         (None, None) => Vec::new(),
     };
-    let cluster = Cluster::new(options.topology.as_deref(), &hosts, options.per)?;
+    let cluster = TargetMachines::new(options.topology.as_deref(), &hosts, options.per)?;
     let fixed = fixed(&options.fix, matrix.ranks())?;
     let weighing = match options.weigh {
         Weighed::Bytes => Weighing::Bytes,
         Weighed::Messages => Weighing::Messages,
     };
     let affinity = matrix.affinity(weighing);
-    let tree = Tree::new(&cluster.root);
+    let tree = BranchTree::new(&cluster.root);
     let mut placed = place(&affinity, &tree, &fixed)?;
     let before = distance_to_interfaces(&affinity, &tree, &placed);
     turn(&affinity, &tree, &fixed, &mut placed);
@@ -124,7 +124,7 @@ fn fixed(wishes: &[String], ranks: u32) -> Result<Vec<Option<u32>>, String> {
 /// What the placement costs next to others, as comments of a rankfile.
 fn costs(
     affinity: &Affinity,
-    tree: &Tree,
+    tree: &BranchTree,
     placed: &Placement,
     weighing: Weighing,
 ) -> Result<String, String> {
@@ -146,9 +146,11 @@ fn costs(
         let _ = writeln!(text, "#   {name:<10} {cost:>20}   placed is {ratio:.3} of it");
     };
     line("placed", placed);
-    for (name, order) in
-        [("packed", Order::Packed), ("scattered", Order::Scattered), ("random", Order::Random(1))]
-    {
+    for (name, order) in [
+        ("packed", PlacementOrder::Packed),
+        ("scattered", PlacementOrder::Scattered),
+        ("random", PlacementOrder::Random(1)),
+    ] {
         line(name, &place_in_order(ranks, tree, order)?);
     }
     Ok(text)

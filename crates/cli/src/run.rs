@@ -11,24 +11,24 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::time::Duration;
 
 use base::variables;
-use launcher::binding::{HostOrder, Mapping, PolicyOption};
-use launcher::{Application, Host, Plan};
-use options::{Meaning, OPTIONS, Takes};
+use launcher::binding::{HostOrder, PolicyOption, ProcessMapping};
+use launcher::{Application, Host, JobPlan};
+use options::{Meaning, OPTIONS, ValueCount};
 use runtime::configuration::{VARIABLES, distance};
 use sys::cores;
 
 /// Runs what `words` ask for and returns the exit code.
 pub fn run(words: &[OsString]) -> Result<i32, String> {
     match parse(words)? {
-        Asked::Help => {
+        Request::Help => {
             print!("{}", options::help());
             Ok(0)
         }
-        Asked::Version => {
+        Request::Version => {
             println!("combray {}", env!("CARGO_PKG_VERSION"));
             Ok(0)
         }
-        Asked::Job { plan, ignored, purpose } => {
+        Request::Job { plan, ignored, purpose } => {
             if !ignored.is_empty() {
                 eprintln!(
                     "combray: ignored, as it has no meaning here yet: {} (docs/launching.md lists \
@@ -37,8 +37,8 @@ pub fn run(words: &[OsString]) -> Result<i32, String> {
                 );
             }
             match purpose {
-                Purpose::Show { machine } => dry_run::run(&plan, machine.as_deref()),
-                Purpose::Start => launcher::run(&plan).map_err(|error| error.to_string()),
+                RunMode::Show { machine } => dry_run::run(&plan, machine.as_deref()),
+                RunMode::Start => launcher::run(&plan).map_err(|error| error.to_string()),
             }
         }
     }
@@ -46,29 +46,29 @@ pub fn run(words: &[OsString]) -> Result<i32, String> {
 
 /// What a person asked for.
 #[derive(Debug)]
-enum Asked {
+enum Request {
     Help,
     Version,
-    Job { plan: Box<Plan>, ignored: Vec<String>, purpose: Purpose },
+    Job { plan: Box<JobPlan>, ignored: Vec<String>, purpose: RunMode },
 }
 
 /// What a plan is for.
 #[derive(Debug)]
-enum Purpose {
+enum RunMode {
     /// It is carried out.
     Start,
     /// It is shown, as for this machine or for a described one.
     Show { machine: Option<String> },
 }
 
-fn parse(words: &[OsString]) -> Result<Asked, String> {
-    let mut plan = Plan::default();
+fn parse(words: &[OsString]) -> Result<Request, String> {
+    let mut plan = JobPlan::default();
     let mut ignored = Vec::new();
     let mut global = HashMap::new();
     let mut hosts = Vec::new();
     let (mut is_dry_run, mut machine) = (false, None);
     for part in words.split(|word| word == ":") {
-        let mut reader = Reader {
+        let mut reader = ProgramReader {
             plan: &mut plan,
             ignored: &mut ignored,
             global: &mut global,
@@ -102,7 +102,7 @@ fn parse(words: &[OsString]) -> Result<Asked, String> {
     for application in &mut plan.applications {
         if application.processes == 0 {
             application.processes = match (&plan.policy.mapping, single) {
-                (Mapping::EachOf(each, kind), true) if application.hosts.is_empty() => {
+                (ProcessMapping::EachOf(each, kind), true) if application.hosts.is_empty() => {
                     each * dry_run::machine(machine.as_deref())?.of_kind(*kind).len() as u32
                 }
                 (_, true) if !plan.rankfile.is_empty() => plan.rankfile.len() as u32,
@@ -119,8 +119,8 @@ fn parse(words: &[OsString]) -> Result<Asked, String> {
                     --dry-run to see what would run where"
             .to_owned());
     }
-    let purpose = if is_dry_run { Purpose::Show { machine } } else { Purpose::Start };
-    Ok(Asked::Job { plan: Box::new(plan), ignored, purpose })
+    let purpose = if is_dry_run { RunMode::Show { machine } } else { RunMode::Start };
+    Ok(Request::Job { plan: Box::new(plan), ignored, purpose })
 }
 
 /// How many processes a program has that does not say: as many as there is room for.
@@ -153,8 +153,8 @@ fn command_words(option: &str, command: &OsStr) -> Result<Vec<OsString>, String>
 const PROCESSES_MAX: u32 = 4096;
 
 /// Reads the part of one program.
-struct Reader<'a> {
-    plan: &'a mut Plan,
+struct ProgramReader<'a> {
+    plan: &'a mut JobPlan,
     ignored: &'a mut Vec<String>,
     global: &'a mut HashMap<OsString, OsString>,
     is_dry_run: &'a mut bool,
@@ -163,8 +163,8 @@ struct Reader<'a> {
     application: Application,
 }
 
-impl Reader<'_> {
-    fn read(&mut self, words: &[OsString]) -> Result<Option<Asked>, String> {
+impl ProgramReader<'_> {
+    fn read(&mut self, words: &[OsString]) -> Result<Option<Request>, String> {
         let mut rest = words;
         while let Some((word, after)) = rest.split_first() {
             let is_mark = word == "--";
@@ -190,8 +190,8 @@ impl Reader<'_> {
                 rest = after;
             }
             match option.meaning {
-                Meaning::Help => return Ok(Some(Asked::Help)),
-                Meaning::Version => return Ok(Some(Asked::Version)),
+                Meaning::Help => return Ok(Some(Request::Help)),
+                Meaning::Version => return Ok(Some(Request::Version)),
                 meaning => self.apply(meaning, &name, &values)?,
             }
         }
@@ -253,7 +253,7 @@ impl Reader<'_> {
     }
 }
 
-impl Reader<'_> {
+impl ProgramReader<'_> {
     /// Notes how processes shall be mapped, bound or ranked; the last word holds.
     fn set_policy(&mut self, option: PolicyOption, words: &str) -> Result<(), String> {
         let hosts = self.plan.policy.set(option, words)?;
@@ -285,12 +285,12 @@ fn split(word: &OsStr) -> Option<(&OsStr, OsString)> {
 
 /// How many values an option has, after the first are known: some write `-genv NAME=value` in one
 /// word.
-fn wanted(takes: Takes, values: &[OsString]) -> usize {
+fn wanted(takes: ValueCount, values: &[OsString]) -> usize {
     match takes {
-        Takes::Nothing => 0,
-        Takes::One => 1,
-        Takes::Two if values.first().is_some_and(|value| split(value).is_some()) => 1,
-        Takes::Two => 2,
+        ValueCount::Nothing => 0,
+        ValueCount::One => 1,
+        ValueCount::Two if values.first().is_some_and(|value| split(value).is_some()) => 1,
+        ValueCount::Two => 2,
     }
 }
 
@@ -361,10 +361,10 @@ mod tests {
     use launcher::binding::Bind;
     use topology::Kind;
 
-    fn plan(line: &str) -> (Plan, Vec<String>) {
+    fn plan(line: &str) -> (JobPlan, Vec<String>) {
         let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
         match parse(&words).unwrap() {
-            Asked::Job { plan, ignored, .. } => (*plan, ignored),
+            Request::Job { plan, ignored, .. } => (*plan, ignored),
             other => panic!("{other:?}"),
         }
     }
@@ -427,9 +427,9 @@ mod tests {
         assert!(job.in_turn && job.oversubscribe && ignored.is_empty());
         let (job, _) = plan("--map-by ppr:3:node --map-by core --hosts a,b p");
         assert_eq!(job.applications[0].processes, 6);
-        assert_eq!(job.policy.mapping, Mapping::Levels(vec![Kind::Core]));
+        assert_eq!(job.policy.mapping, ProcessMapping::Levels(vec![Kind::Core]));
         let words: Vec<OsString> = ["--launch-agent", "a  b", "p"].map(OsString::from).into();
-        let Ok(Asked::Job { plan, .. }) = parse(&words) else { panic!() };
+        let Ok(Request::Job { plan, .. }) = parse(&words) else { panic!() };
         assert_eq!(plan.launch_agent, ["a", "b"]);
     }
 
@@ -440,7 +440,7 @@ mod tests {
         assert_eq!(plan.applications[0].arguments, ["-n", "2", "--timeout"]);
         let broken = OsString::from_vec(vec![0xff, b'=']);
         let words = ["-x".into(), "A=".into(), "p".into(), broken.clone()];
-        let Ok(Asked::Job { plan, .. }) = parse(&words) else { panic!() };
+        let Ok(Request::Job { plan, .. }) = parse(&words) else { panic!() };
         assert_eq!(plan.applications[0].arguments, [broken]);
         assert_eq!(plan.applications[0].variables[OsStr::new("A")], "");
     }

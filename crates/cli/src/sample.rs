@@ -67,7 +67,7 @@ struct Description {
 /// A rail that joins the two hosts: its name on each of them, and the value of `COMBRAY_NET` that
 /// leaves only it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Rail {
+struct SampledRail {
     names: [String; 2],
     net: Option<String>,
 }
@@ -145,7 +145,7 @@ fn measure_all(options: &SampleOptions) -> Result<i32, String> {
 
 /// What steps of collective operations cost on this machine.
 fn near_costs(options: &SampleOptions, figures: &RailFigures) -> Result<Costs, String> {
-    let rail = Rail { names: [NEAR.into(), NEAR.into()], net: None };
+    let rail = SampledRail { names: [NEAR.into(), NEAR.into()], net: None };
     let results = measure(options, &rail, &[costs::NEAR_BENCHMARK])?;
     // What a thread starts runs where it may run itself.
     let on_one_core = thread::scope(|scope| {
@@ -169,10 +169,10 @@ fn both_hosts(options: &SampleOptions) -> Result<[Description; 2], String> {
 }
 
 /// The rails that join two hosts: shared memory on one, otherwise interfaces in the same networks.
-fn rails_between(hosts: &[Description; 2]) -> Result<Vec<Rail>, String> {
+fn rails_between(hosts: &[Description; 2]) -> Result<Vec<SampledRail>, String> {
     let [one, other] = hosts;
     if one.host == other.host && one.place == other.place {
-        return Ok(vec![Rail { names: [NEAR.into(), NEAR.into()], net: None }]);
+        return Ok(vec![SampledRail { names: [NEAR.into(), NEAR.into()], net: None }]);
     }
     let mut rails = Vec::new();
     for (name, address, bits) in &one.interfaces {
@@ -182,7 +182,7 @@ fn rails_between(hosts: &[Description; 2]) -> Result<Vec<Rail>, String> {
             other.interfaces.iter().find(|interface| inside.names(&interface.0, interface.1));
         if let Some(peer) = peer {
             let names = [format!("tcp:{name}"), format!("tcp:{}", peer.0)];
-            rails.push(Rail { names, net: Some(net) });
+            rails.push(SampledRail { names, net: Some(net) });
         }
     }
     if rails.is_empty() {
@@ -197,7 +197,7 @@ fn rails_between(hosts: &[Description; 2]) -> Result<Vec<Rail>, String> {
 /// Runs the benchmarks over one rail; the lines of their results.
 fn measure(
     options: &SampleOptions,
-    rail: &Rail,
+    rail: &SampledRail,
     benchmarks: &[[&str; 3]],
 ) -> Result<String, String> {
     let program = prefix::find()?.join("lib/combray/combray-bench");

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use topology::{Hwloc, Kind, Scope, Topology};
 
-use processes::Process;
+use processes::ShownProcess;
 
 /// What is shown, and how.
 #[derive(Args)]
@@ -89,7 +89,7 @@ pub fn run(options: &TopoOptions) -> Result<i32, String> {
 }
 
 /// The machine or machines that are asked for, and the processes on them.
-fn what(options: &TopoOptions) -> Result<(Topology, Vec<Process>), String> {
+fn what(options: &TopoOptions) -> Result<(Topology, Vec<ShownProcess>), String> {
     if options.hosts.is_some() || options.hostfile.is_some() {
         return cluster::look(options);
     }
@@ -121,7 +121,7 @@ fn extension(path: &Path) -> Result<&str, String> {
     )
 }
 
-fn as_text(topology: &Topology, processes: &[Process]) -> String {
+fn as_text(topology: &Topology, processes: &[ShownProcess]) -> String {
     let tables = [
         tables::distances(topology),
         tables::devices(topology),
@@ -131,7 +131,7 @@ fn as_text(topology: &Topology, processes: &[Process]) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-fn as_json(topology: &Topology, processes: &[Process]) -> String {
+fn as_json(topology: &Topology, processes: &[ShownProcess]) -> String {
     let value = json::value(topology, processes);
     // Maps have texts as keys, so that it does not fail.
     serde_json::to_string_pretty(&value).unwrap_or_default() + "\n"

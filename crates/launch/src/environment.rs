@@ -5,20 +5,20 @@ use crate::wire::Version;
 
 /// How this process was started.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum FoundManager {
     /// Without a launcher, or by one as its only process.
     Alone,
     /// By a launcher that speaks PMI, in one of these versions.
-    Pmi(Server, [Version; 2]),
+    Pmi(ServerEndpoint, [Version; 2]),
     /// By such a launcher, or by one that speaks PMIx and was itself started by such a launcher.
-    PmiOrPmix(Server, [Version; 2]),
+    PmiOrPmix(ServerEndpoint, [Version; 2]),
     /// By a launcher that speaks PMIx.
     Pmix,
 }
 
 /// Where a launcher that speaks PMI answers.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Server {
+pub(super) enum ServerEndpoint {
     /// At a descriptor that it left open; `job` is its name of the job, or empty.
     Descriptor { number: i32, rank: u32, size: u32, job: String },
     /// At an address, where this process tells its number.
@@ -36,7 +36,7 @@ const FOREIGN_SIZES: &[(&str, &str)] = &[
     ("MPI_LOCALNRANKS", "MPICH's or Intel MPI's launcher"),
 ];
 
-pub(super) fn find(variable: impl Fn(&str) -> Option<String>) -> Result<Found, JoinError> {
+pub(super) fn find(variable: impl Fn(&str) -> Option<String>) -> Result<FoundManager, JoinError> {
     let has_pmix = variable("PMIX_NAMESPACE").is_some() && variable("PMIX_RANK").is_some();
     // Slurm's PMI-2 is what its people use; its PMI-1 is an afterthought. Elsewhere it is PMI-1.
     let versions = match variable("SLURM_STEP_ID") {
@@ -44,9 +44,9 @@ pub(super) fn find(variable: impl Fn(&str) -> Option<String>) -> Result<Found, J
         None => [Version::One, Version::Two],
     };
     match server(&variable)? {
-        Some(server) if has_pmix => return Ok(Found::PmiOrPmix(server, versions)),
-        Some(server) => return Ok(Found::Pmi(server, versions)),
-        None if has_pmix => return Ok(Found::Pmix),
+        Some(server) if has_pmix => return Ok(FoundManager::PmiOrPmix(server, versions)),
+        Some(server) => return Ok(FoundManager::Pmi(server, versions)),
+        None if has_pmix => return Ok(FoundManager::Pmix),
         None => {}
     }
     for &(name, launcher) in FOREIGN_SIZES {
@@ -55,11 +55,11 @@ pub(super) fn find(variable: impl Fn(&str) -> Option<String>) -> Result<Found, J
             return Err(cannot_talk(name, size, launcher));
         }
     }
-    Ok(Found::Alone)
+    Ok(FoundManager::Alone)
 }
 
 /// The launcher that speaks PMI, if there is one.
-fn server(variable: &impl Fn(&str) -> Option<String>) -> Result<Option<Server>, JoinError> {
+fn server(variable: &impl Fn(&str) -> Option<String>) -> Result<Option<ServerEndpoint>, JoinError> {
     let number = |name: &str| variable(name).and_then(|text| text.trim().parse::<u32>().ok());
     let wrong =
         |what: &str| JoinError::new(format!("the launcher's variables make no sense: {what}"));
@@ -71,11 +71,11 @@ fn server(variable: &impl Fn(&str) -> Option<String>) -> Result<Option<Server>, 
             return Err(wrong(&format!("PMI_RANK is {rank}, PMI_SIZE {size}")));
         }
         let job = variable("PMI_JOBID").unwrap_or_default();
-        return Ok(Some(Server::Descriptor { number: descriptor, rank, size, job }));
+        return Ok(Some(ServerEndpoint::Descriptor { number: descriptor, rank, size, job }));
     }
     if let Some(address) = variable("PMI_PORT") {
         let id = variable("PMI_ID").ok_or_else(|| wrong("PMI_PORT is there, but no PMI_ID"))?;
-        return Ok(Some(Server::Port { address, id }));
+        return Ok(Some(ServerEndpoint::Port { address, id }));
     }
     Ok(None)
 }
@@ -102,7 +102,7 @@ fn cannot_talk(name: &str, size: u32, launcher: &str) -> JoinError {
 mod tests {
     use super::*;
 
-    fn found(variables: &[(&str, &str)]) -> Result<Found, JoinError> {
+    fn found(variables: &[(&str, &str)]) -> Result<FoundManager, JoinError> {
         find(|name| {
             let pair = variables.iter().find(|(known, _)| *known == name);
             pair.map(|(_, value)| (*value).to_owned())
@@ -111,15 +111,15 @@ mod tests {
 
     #[test]
     fn without_a_launcher_a_process_is_alone() {
-        assert_eq!(found(&[]), Ok(Found::Alone));
-        assert_eq!(found(&[("PMI_SIZE", "1")]), Ok(Found::Alone));
-        assert_eq!(found(&[("SLURM_STEP_NUM_TASKS", "1")]), Ok(Found::Alone));
+        assert_eq!(found(&[]), Ok(FoundManager::Alone));
+        assert_eq!(found(&[("PMI_SIZE", "1")]), Ok(FoundManager::Alone));
+        assert_eq!(found(&[("SLURM_STEP_NUM_TASKS", "1")]), Ok(FoundManager::Alone));
     }
 
     #[test]
     fn a_server_is_found_whatever_else_is_set() {
-        let server = Server::Descriptor { number: 7, rank: 1, size: 4, job: String::new() };
-        let server = Ok(Found::Pmi(server, [Version::One, Version::Two]));
+        let server = ServerEndpoint::Descriptor { number: 7, rank: 1, size: 4, job: String::new() };
+        let server = Ok(FoundManager::Pmi(server, [Version::One, Version::Two]));
         let variables =
             [("PMI_FD", "7"), ("PMI_RANK", "1"), ("PMI_SIZE", "4"), ("OMPI_COMM_WORLD_SIZE", "4")];
         assert_eq!(found(&variables), server);
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn launchers_inside_launchers_are_told_apart() {
         let pmix = [("PMIX_NAMESPACE", "job@1"), ("PMIX_RANK", "0"), ("OMPI_COMM_WORLD_SIZE", "4")];
-        assert_eq!(found(&pmix), Ok(Found::Pmix));
+        assert_eq!(found(&pmix), Ok(FoundManager::Pmix));
         let slurm = [
             ("PMI_FD", "7"),
             ("PMI_RANK", "0"),
@@ -149,20 +149,20 @@ mod tests {
             ("SLURM_STEP_ID", "0"),
         ];
         let job = || "12.0".to_owned();
-        let server = || Server::Descriptor { number: 7, rank: 0, size: 2, job: job() };
+        let server = || ServerEndpoint::Descriptor { number: 7, rank: 0, size: 2, job: job() };
         let versions = [Version::Two, Version::One];
-        assert_eq!(found(&slurm), Ok(Found::Pmi(server(), versions)));
+        assert_eq!(found(&slurm), Ok(FoundManager::Pmi(server(), versions)));
         assert_eq!(
             found(&[&slurm[..], &pmix[..]].concat()),
-            Ok(Found::PmiOrPmix(server(), versions))
+            Ok(FoundManager::PmiOrPmix(server(), versions))
         );
     }
 
     #[test]
     fn a_launcher_may_listen_at_an_address() {
         let port = found(&[("PMI_PORT", "host:77"), ("PMI_ID", "3")]);
-        let server = Server::Port { address: "host:77".to_owned(), id: "3".to_owned() };
-        assert_eq!(port, Ok(Found::Pmi(server, [Version::One, Version::Two])));
+        let server = ServerEndpoint::Port { address: "host:77".to_owned(), id: "3".to_owned() };
+        assert_eq!(port, Ok(FoundManager::Pmi(server, [Version::One, Version::Two])));
         assert!(found(&[("PMI_PORT", "host:77")]).is_err());
     }
 }

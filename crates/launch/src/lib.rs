@@ -8,7 +8,6 @@
 
 #![forbid(unsafe_code)]
 
-mod alone;
 mod environment;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
@@ -16,6 +15,7 @@ pub mod mapping;
 mod pmi1;
 mod pmi2;
 mod pmix;
+mod singleton;
 mod wire;
 
 use std::collections::HashMap;
@@ -27,10 +27,10 @@ use std::os::fd::{IntoRawFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use alone::Alone;
-use environment::{Found, Server};
+use environment::{FoundManager, ServerEndpoint};
 use pmi1::Pmi1;
 use pmi2::Pmi2;
+use singleton::Singleton;
 use wire::{Version, Wire};
 
 use self::pmix::Pmix;
@@ -39,24 +39,24 @@ use self::pmix::Pmix;
 /// uses.
 #[derive(Clone)]
 pub struct Job {
-    place: Place,
-    connection: Arc<Mutex<Connection>>,
+    place: JobPlace,
+    connection: Arc<Mutex<ManagerConnection>>,
 }
 
-struct Connection {
+struct ManagerConnection {
     manager: Box<dyn Manager>,
-    /// What is asked for before leave is taken: keys, and the ranks that publish them.
-    to_keep: Vec<(String, Range<u32>)>,
-    /// The answers, when leave was taken: many launchers answer no more then.
-    kept: Option<HashMap<(u32, String), String>>,
+    /// What is asked for before the exchange ends: keys, and the ranks that publish them.
+    to_cache: Vec<(String, Range<u32>)>,
+    /// The answers, of that moment: many launchers answer no more then.
+    cached: Option<HashMap<(u32, String), String>>,
 }
 
 /// In jobs larger than this not so much is asked for at the end.
-const KEPT_RANKS_MAX: u32 = 64;
+const CACHED_RANKS_MAX: u32 = 64;
 
 /// What a manager tells of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct JobPlace {
     rank: u32,
     size: u32,
     application_number: Option<u32>,
@@ -74,7 +74,7 @@ trait Manager: Send {
     /// Waits for all; then they see what the others have published.
     fn barrier(&mut self) -> Result<(), JoinError>;
 
-    /// Takes leave.
+    /// Ends the exchange with the launcher.
     fn finalize(&mut self) -> Result<(), JoinError>;
 
     /// Asks for the end of the whole job. There is nobody to tell if that fails.
@@ -139,13 +139,13 @@ impl std::error::Error for JoinError {}
 /// run as so many jobs of one process each. Or its answers make no sense.
 pub fn join() -> Result<Job, JoinError> {
     match environment::find(|name| std::env::var(name).ok())? {
-        Found::Alone => Ok(Job::new(Alone::PLACE, Alone::default())),
-        Found::Pmi(server, versions) => join_pmi(&server, versions),
-        Found::PmiOrPmix(server, versions) => {
+        FoundManager::Alone => Ok(Job::new(Singleton::PLACE, Singleton::default())),
+        FoundManager::Pmi(server, versions) => join_pmi(&server, versions),
+        FoundManager::PmiOrPmix(server, versions) => {
             // A PMI launcher that is not there any more started the PMIx launcher.
             join_pmi(&server, versions).or_else(|_| join_pmix())
         }
-        Found::Pmix => join_pmix(),
+        FoundManager::Pmix => join_pmix(),
     }
 }
 
@@ -154,12 +154,12 @@ fn join_pmix() -> Result<Job, JoinError> {
     Ok(Job::new(place, manager))
 }
 
-fn join_pmi(server: &Server, versions: [Version; 2]) -> Result<Job, JoinError> {
+fn join_pmi(server: &ServerEndpoint, versions: [Version; 2]) -> Result<Job, JoinError> {
     match server {
-        Server::Descriptor { number, rank, size, job } => {
+        ServerEndpoint::Descriptor { number, rank, size, job } => {
             join_greeted(Wire::new(connection(*number)?)?, *rank, *size, job, versions)
         }
-        Server::Port { address, id } => {
+        ServerEndpoint::Port { address, id } => {
             let mut wire = Wire::new(connection_to(address)?)?;
             let (rank, size) = wire.introduce(id)?;
             join_greeted(wire, rank, size, "", versions)
@@ -218,13 +218,13 @@ fn connection(descriptor: i32) -> Result<File, JoinError> {
 }
 
 impl Job {
-    fn new(place: Place, manager: impl Manager + 'static) -> Self {
+    fn new(place: JobPlace, manager: impl Manager + 'static) -> Self {
         let manager = Box::new(manager);
-        let connection = Connection { manager, to_keep: Vec::new(), kept: None };
+        let connection = ManagerConnection { manager, to_cache: Vec::new(), cached: None };
         Self { place, connection: Arc::new(Mutex::new(connection)) }
     }
 
-    fn connection(&self) -> MutexGuard<'_, Connection> {
+    fn connection(&self) -> MutexGuard<'_, ManagerConnection> {
         // What a panic leaves behind is still a connection.
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -274,7 +274,7 @@ impl Job {
         let missing = || JoinError::new(format!("rank {rank} of the job published no {key}"));
         let mut connection = self.connection();
         let connection = &mut *connection;
-        let Some(kept) = &connection.kept else {
+        let Some(kept) = &connection.cached else {
             return connection.manager.get(rank, key)?.ok_or_else(missing);
         };
         if let Some(value) = kept.get(&(rank, key.to_owned())) {
@@ -302,11 +302,11 @@ impl Job {
     /// What these processes publish under this key can also be had after
     /// [`finalize`](Self::finalize), in jobs of at most 64 processes whatever the launcher is. All
     /// of them must have published it by then.
-    pub fn keep(&self, key: &str, ranks: Range<u32>) {
-        self.connection().to_keep.push((key.to_owned(), ranks));
+    pub fn cache(&self, key: &str, ranks: Range<u32>) {
+        self.connection().to_cache.push((key.to_owned(), ranks));
     }
 
-    /// Takes leave of the launcher.
+    /// Ends the exchange with the launcher.
     ///
     /// # Errors
     /// The launcher is gone.
@@ -314,7 +314,7 @@ impl Job {
         let mut connection = self.connection();
         let connection = &mut *connection;
         let mut kept = HashMap::new();
-        let to_keep = if self.size() > KEPT_RANKS_MAX { &[][..] } else { &connection.to_keep };
+        let to_keep = if self.size() > CACHED_RANKS_MAX { &[][..] } else { &connection.to_cache };
         for (key, ranks) in to_keep {
             for rank in ranks.clone() {
                 if let Some(value) = connection.manager.get(rank, key)? {
@@ -322,7 +322,7 @@ impl Job {
                 }
             }
         }
-        connection.kept = Some(kept);
+        connection.cached = Some(kept);
         connection.manager.finalize()
     }
 

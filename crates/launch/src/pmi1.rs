@@ -4,7 +4,7 @@
 //! that each process adds its rank to the names of its own.
 
 use crate::wire::{Limits, Wire, Words, number, own_key};
-use crate::{ABORTED_RANKS, ENDED_KEY, JoinError, Manager, Place, mapping};
+use crate::{ABORTED_RANKS, ENDED_KEY, JobPlace, JoinError, Manager, mapping};
 
 /// A launcher that speaks PMI-1.
 pub(super) struct Pmi1 {
@@ -21,7 +21,7 @@ const LINE_BYTES_MAX: usize = 1000;
 
 impl Pmi1 {
     /// Joins the job of a launcher that was greeted.
-    pub(super) fn join(wire: Wire, rank: u32, size: u32) -> Result<(Place, Self), JoinError> {
+    pub(super) fn join(wire: Wire, rank: u32, size: u32) -> Result<(JobPlace, Self), JoinError> {
         let mut pmi = Self { wire, rank, size, space: String::new(), limits: Limits::USUAL };
         let maxima = pmi.ask("cmd=get_maxes", "maxes")?;
         let limit = |key: &str| number(&maxima, key).filter(|limit| *limit > 0);
@@ -32,7 +32,7 @@ impl Pmi1 {
         pmi.space = name.remove("kvsname").unwrap_or_default();
         let application_number = number(&pmi.ask("cmd=get_appnum", "appnum")?, "appnum");
         let universe_size = number(&pmi.ask("cmd=get_universe_size", "universe_size")?, "size");
-        Ok((Place { rank, size, application_number, universe_size }, pmi))
+        Ok((JobPlace { rank, size, application_number, universe_size }, pmi))
     }
 
     /// A value of the whole job, if somebody published it.
@@ -46,7 +46,7 @@ impl Pmi1 {
     /// Says a line and hears the answer, which must be `expected`.
     fn ask(&mut self, line: &str, expected: &str) -> Result<Words, JoinError> {
         self.wire.say_line(line)?;
-        self.wire.hear_line(expected)
+        self.wire.read_answer(expected)
     }
 }
 

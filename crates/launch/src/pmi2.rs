@@ -4,7 +4,7 @@
 //! one step: what was put before a fence is seen after it.
 
 use crate::wire::{ANSWER_BYTES_MAX, Limits, Wire, Words, number, own_key};
-use crate::{JoinError, Manager, Place, mapping};
+use crate::{JobPlace, JoinError, Manager, mapping};
 
 /// A launcher that speaks PMI-2.
 pub(super) struct Pmi2 {
@@ -21,27 +21,27 @@ const LENGTH_BYTES: usize = 6;
 impl Pmi2 {
     /// Joins the job of a launcher that was greeted; `rank` and `job` are what the environment
     /// says.
-    pub(super) fn join(wire: Wire, rank: u32, job: &str) -> Result<(Place, Self), JoinError> {
+    pub(super) fn join(wire: Wire, rank: u32, job: &str) -> Result<(JobPlace, Self), JoinError> {
         let mut pmi = Self { wire, rank, size: 0, job: String::new() };
         let own = rank.to_string();
         let mut words = vec![("pmirank", own.as_str()), ("threaded", "FALSE")];
-        // Slurm wants to hear it, and Hydra, which gives none, does not read an empty one.
+        // Slurm expects it, and Hydra, which gives none, does not read an empty one.
         if !job.is_empty() {
             words.insert(0, ("pmijobid", job));
         }
-        let told = pmi.ask("fullinit", &words)?;
-        let (told_rank, size) = (number(&told, "rank"), number(&told, "size"));
-        let Some(size) = size.filter(|size| told_rank == Some(rank) && rank < *size) else {
+        let answer = pmi.ask("fullinit", &words)?;
+        let (answered_rank, size) = (number(&answer, "rank"), number(&answer, "size"));
+        let Some(size) = size.filter(|size| answered_rank == Some(rank) && rank < *size) else {
             return Err(JoinError::new(format!(
-                "the launcher makes no sense: PMI_RANK is {rank}, but over PMI-2 it told {told:?}"
+                "the launcher makes no sense: PMI_RANK is {rank}, but over PMI-2 it is {answer:?}"
             )));
         };
         pmi.size = size;
         pmi.job = pmi.ask("job-getid", &[])?.remove("jobid").unwrap_or_default();
         let universe = pmi.attribute("universeSize")?;
         let universe_size = universe.and_then(|text| text.trim().parse().ok());
-        let application_number = number(&told, "appnum");
-        Ok((Place { rank, size, application_number, universe_size }, pmi))
+        let application_number = number(&answer, "appnum");
+        Ok((JobPlace { rank, size, application_number, universe_size }, pmi))
     }
 
     /// What the launcher says of the job, if it does.
@@ -147,7 +147,8 @@ fn is_success(answer: &Words) -> bool {
 
 /// Launchers call the word that tells whether there is such a value by different names.
 fn says_found(answer: &Words) -> bool {
-    let denies = |key: &str| answer.get(key).is_some_and(|told| told.eq_ignore_ascii_case("false"));
+    let denies =
+        |key: &str| answer.get(key).is_some_and(|answer| answer.eq_ignore_ascii_case("false"));
     is_success(answer) && !denies("found") && !denies("flag")
 }
 
@@ -166,10 +167,10 @@ mod tests {
             let text = std::str::from_utf8(&message[LENGTH_BYTES..]).unwrap();
             let length = std::str::from_utf8(&message[..LENGTH_BYTES]).unwrap();
             prop_assert_eq!(length.trim().parse(), Ok(text.len()));
-            let heard = split(text);
-            prop_assert_eq!(heard.len(), words.len() + 1);
+            let parsed = split(text);
+            prop_assert_eq!(parsed.len(), words.len() + 1);
             for (key, value) in words {
-                prop_assert_eq!(heard.get(key).map(String::as_str), Some(value));
+                prop_assert_eq!(parsed.get(key).map(String::as_str), Some(value));
             }
         }
     }

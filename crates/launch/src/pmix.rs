@@ -4,9 +4,9 @@ mod library;
 
 use std::collections::HashMap;
 
-use ::pmix::{Client, Whom, keys};
+use ::pmix::{Client, ValueOwner, keys};
 
-use crate::{JoinError, Manager, Place};
+use crate::{JobPlace, JoinError, Manager};
 
 /// A launcher that is reached through libpmix.
 pub(super) struct Pmix {
@@ -16,10 +16,10 @@ pub(super) struct Pmix {
 
 impl Pmix {
     /// Joins the job whose launcher the environment tells libpmix of.
-    pub(super) fn join() -> Result<(Place, Self), JoinError> {
+    pub(super) fn join() -> Result<(JobPlace, Self), JoinError> {
         let library = library::load()?;
         let version = library.version();
-        let error = |cause: ::pmix::Error| {
+        let error = |cause: ::pmix::PmixError| {
             JoinError::new(format!(
                 "PMIX_NAMESPACE says that a launcher started this process, but it does not answer \
                  over PMIx ({cause}; the library is {}). Is the launcher still there, and is its \
@@ -30,9 +30,9 @@ impl Pmix {
         let client = library.connect().map_err(error)?;
         let rank = client.rank();
         let number = |whom, key| client.number(whom, key).map_err(error);
-        let size = number(Whom::Job, keys::JOB_SIZE)?;
-        let application_number = number(Whom::Rank(rank), keys::APPLICATION_NUMBER)?;
-        let universe_size = number(Whom::Job, keys::UNIVERSE_SIZE)?;
+        let size = number(ValueOwner::Job, keys::JOB_SIZE)?;
+        let application_number = number(ValueOwner::Rank(rank), keys::APPLICATION_NUMBER)?;
+        let universe_size = number(ValueOwner::Job, keys::UNIVERSE_SIZE)?;
         let Some(size) = size.filter(|size| rank < *size) else {
             return Err(JoinError::new(format!(
                 "the launcher makes no sense: it gave this process rank {rank} in a job of {} \
@@ -40,7 +40,7 @@ impl Pmix {
                 size.map_or("an unknown number of".to_owned(), |size| size.to_string())
             )));
         };
-        Ok((Place { rank, size, application_number, universe_size }, Self { client, size }))
+        Ok((JobPlace { rank, size, application_number, universe_size }, Self { client, size }))
     }
 }
 
@@ -69,7 +69,7 @@ impl Manager for Pmix {
     }
 
     fn machines(&mut self) -> Result<Option<Vec<u32>>, JoinError> {
-        let ranks = || (0..self.size).map(Whom::Rank);
+        let ranks = || (0..self.size).map(ValueOwner::Rank);
         let number = |whom| self.client.number(whom, keys::NODE_NUMBER).map_err(gone);
         let numbers = ranks().map(number).collect::<Result<Option<Vec<u32>>, _>>()?;
         if numbers.is_some() {
@@ -92,7 +92,7 @@ fn numbered(names: &[String]) -> Vec<u32> {
     names.iter().map(number).collect()
 }
 
-fn gone(cause: ::pmix::Error) -> JoinError {
+fn gone(cause: ::pmix::PmixError) -> JoinError {
     JoinError::gone(&cause.to_string())
 }
 

@@ -63,7 +63,7 @@ fn a_conversation() {
     assert_eq!(job.process_mapping(), Ok(Some(vec![0, 1])));
     assert_eq!(job.process_mapping(), Ok(None));
     assert!(job.process_mapping().unwrap_err().to_string().contains("(vector,)"));
-    job.keep("a", 0..2);
+    job.cache("a", 0..2);
     job.finalize().unwrap();
     assert_eq!(job.get(1, "a").unwrap(), "two");
     let error = job.get(1, "b").unwrap_err().to_string();
@@ -104,7 +104,7 @@ fn what_this_process_opened_is_left_alone() {
 
 #[test]
 fn alone_one_finds_what_one_put() {
-    let job = Job::new(Alone::PLACE, Alone::default());
+    let job = Job::new(Singleton::PLACE, Singleton::default());
     job.put("a", "1").unwrap();
     assert_eq!(job.get(0, "a").unwrap(), "1");
     assert!(job.get(0, "b").is_err());

@@ -43,11 +43,11 @@ impl Wire {
     /// size.
     pub(super) fn introduce(&mut self, id: &str) -> Result<(u32, u32), JoinError> {
         self.say_line(&format!("cmd=initack pmiid={id}"))?;
-        self.hear_line("initack")?;
+        self.read_answer("initack")?;
         let (mut rank, mut size) = (None, None);
         // The last of these lines.
         loop {
-            let words = self.hear_line("set")?;
+            let words = self.read_answer("set")?;
             rank = rank.or(number(&words, "rank"));
             size = size.or(number(&words, "size"));
             if words.contains_key("debug") {
@@ -56,7 +56,7 @@ impl Wire {
         }
         match (rank, size) {
             (Some(rank), Some(size)) if rank < size => Ok((rank, size)),
-            _ => Err(JoinError::new("the launcher told no rank and size that make sense")),
+            _ => Err(JoinError::new("the launcher sent no rank and size that make sense")),
         }
     }
 
@@ -67,8 +67,8 @@ impl Wire {
             Version::Two => ("2", "0"),
         };
         self.say_line(&format!("cmd=init pmi_version={version} pmi_subversion={subversion}"))?;
-        let answer = self.hear_line("response_to_init")?;
-        let is = |key: &str, value: &str| answer.get(key).is_none_or(|told| told == value);
+        let answer = self.read_answer("response_to_init")?;
+        let is = |key: &str, value: &str| answer.get(key).is_none_or(|answer| answer == value);
         Ok(is("rc", "0") && is("pmi_version", version))
     }
 
@@ -81,7 +81,7 @@ impl Wire {
         said.map_err(|cause| JoinError::gone(&cause.to_string()))
     }
 
-    /// A program that loses its launcher shall hear of it, and not be ended by a signal.
+    /// A program that loses its launcher shall get an error, and not be ended by a signal.
     fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -95,7 +95,7 @@ impl Wire {
     }
 
     /// Hears a line of PMI-1, which must be `expected`.
-    pub(super) fn hear_line(&mut self, expected: &str) -> Result<Words, JoinError> {
+    pub(super) fn read_answer(&mut self, expected: &str) -> Result<Words, JoinError> {
         let mut answer = String::new();
         // Bounded, because what answers may be no launcher.
         let length = (&mut self.reader).take(ANSWER_BYTES_MAX).read_line(&mut answer);

@@ -10,29 +10,30 @@ use std::time::Instant;
 
 use sys::process::{self, DescriptorLimit, Interest, Signals, signal};
 
-use super::crew::{Crew, Input};
+use super::local_processes::{LocalProcesses, StandardInput};
 use super::outlets::Outlet;
 use super::{KILL_TIME_MAX, LaunchError, end_descendants, is_no_end};
-use crate::protocol::{self, Order, Orders, Report, SILENCE_MAX, STILL_INTERVAL};
+use crate::protocol::{
+    self, AgentOrder, AgentReport, HEARTBEAT_INTERVAL, OrderParser, SILENCE_TIMEOUT,
+};
 
-/// When more than this waits for the launcher, nothing more is heard from the processes.
+/// When more than this waits for the launcher, nothing more is read from the processes.
 const QUEUE_BYTES_MAX: usize = 4 << 20;
 
 /// How much is read at once.
 const READ_BYTES_MAX: usize = 64 << 10;
 
 struct Agent {
-    crew: Crew,
+    processes: LocalProcesses,
     /// Where orders come from.
     source: File,
-    orders: Orders,
+    orders: OrderParser,
     /// Where reports go.
     outlet: Outlet,
     signals: Signals,
-    /// When something was heard from the launcher last, and when it was last told that we are
-    /// here.
-    heard: Instant,
-    told: Instant,
+    /// When something was received from the launcher last, and when it the last heartbeat was sent.
+    last_received: Instant,
+    last_sent: Instant,
 }
 
 /// Serves the launcher until it says that the job is over, or the connection ends. Returns the exit
@@ -41,9 +42,10 @@ pub(super) fn serve(signals: Signals) -> Result<i32, LaunchError> {
     let source = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut outlet = Outlet::new(File::from(io::stdout().as_fd().try_clone_to_owned()?));
     outlet.queue.extend_from_slice(protocol::greeting().as_bytes());
-    let crew = Crew::new(Input::Relayed, DescriptorLimit::read()?);
-    let (orders, now) = (Orders::default(), Instant::now());
-    let mut agent = Agent { crew, source, orders, outlet, signals, heard: now, told: now };
+    let processes = LocalProcesses::new(StandardInput::Relayed, DescriptorLimit::read()?);
+    let (orders, now) = (OrderParser::default(), Instant::now());
+    let mut agent =
+        Agent { processes, source, orders, outlet, signals, last_received: now, last_sent: now };
     let outcome = loop {
         match agent.round() {
             Ok(false) => {}
@@ -67,14 +69,14 @@ impl Agent {
             watched.push((self.outlet.as_raw_fd(), Interest::Write));
         }
         let first = watched.len();
-        self.crew.set_deaf(self.outlet.waiting() > QUEUE_BYTES_MAX);
-        self.crew.watched(&mut watched);
-        let until = (self.told + STILL_INTERVAL).min(self.heard + SILENCE_MAX);
-        let patience = until.saturating_duration_since(Instant::now());
-        let ready = process::poll(&watched, Some(patience))?;
+        self.processes.set_paused(self.outlet.waiting() > QUEUE_BYTES_MAX);
+        self.processes.watched(&mut watched);
+        let until = (self.last_sent + HEARTBEAT_INTERVAL).min(self.last_received + SILENCE_TIMEOUT);
+        let timeout = until.saturating_duration_since(Instant::now());
+        let ready = process::poll(&watched, Some(timeout))?;
         let mut reports = Vec::new();
-        self.look_at_clock(&mut reports)?;
-        self.crew.serve(&ready[first..], &mut reports);
+        self.handle_timers(&mut reports)?;
+        self.processes.serve(&ready[first..], &mut reports);
         if self.handle_signals(&mut reports) {
             return Ok(true);
         }
@@ -93,25 +95,25 @@ impl Agent {
         Ok(false)
     }
 
-    /// Tells the launcher that we are still here.
+    /// Sends the launcher a heartbeat.
     ///
     /// # Errors
-    /// The launcher has not told that it is, for too long.
-    fn look_at_clock(&mut self, reports: &mut Vec<Report>) -> Result<(), LaunchError> {
+    /// The launcher has sent nothing for too long.
+    fn handle_timers(&mut self, reports: &mut Vec<AgentReport>) -> Result<(), LaunchError> {
         let now = Instant::now();
-        if now >= self.told + STILL_INTERVAL {
-            self.told = now;
-            reports.push(Report::Still);
+        if now >= self.last_sent + HEARTBEAT_INTERVAL {
+            self.last_sent = now;
+            reports.push(AgentReport::Heartbeat);
         }
-        if now >= self.heard + SILENCE_MAX {
-            return Err(LaunchError::new("the launcher cannot be heard any more".to_owned()));
+        if now >= self.last_received + SILENCE_TIMEOUT {
+            return Err(LaunchError::new("the launcher sends nothing any more".to_owned()));
         }
         Ok(())
     }
 
-    /// Deals with signals; returns whether one asks for the end. What the person sends to the job
+    /// Deals with signals; returns whether one asks for the end. What the user sends to the job
     /// comes as an order.
-    fn handle_signals(&mut self, reports: &mut Vec<Report>) -> bool {
+    fn handle_signals(&mut self, reports: &mut Vec<AgentReport>) -> bool {
         let mut is_over = false;
         while let Some(number) = self.signals.next() {
             is_over |= matches!(
@@ -120,13 +122,13 @@ impl Agent {
             );
         }
         while let Ok(Some((process, end))) = process::reap() {
-            self.crew.bury(process, end, reports);
+            self.processes.record_exit(process, end, reports);
         }
         is_over
     }
 
     /// Reads and follows orders; returns whether there will be no more.
-    fn receive(&mut self, reports: &mut Vec<Report>) -> Result<bool, LaunchError> {
+    fn receive(&mut self, reports: &mut Vec<AgentReport>) -> Result<bool, LaunchError> {
         let mut bytes = [0; READ_BYTES_MAX];
         let length = match self.source.read(&mut bytes) {
             Err(error) if is_no_end(&error) => return Ok(false),
@@ -134,15 +136,15 @@ impl Agent {
             Ok(0) | Err(_) => return Ok(true),
             Ok(length) => length,
         };
-        self.heard = Instant::now();
+        self.last_received = Instant::now();
         let mut orders = Vec::new();
         self.orders.receive(&bytes[..length], &mut orders).map_err(|what| {
             LaunchError::new(format!("the agent does not understand its launcher: {what}"))
         })?;
         let mut is_last = false;
         for order in orders {
-            is_last |= order == Order::Close;
-            self.crew.obey(order, reports);
+            is_last |= order == AgentOrder::Close;
+            self.processes.execute(order, reports);
         }
         Ok(is_last)
     }

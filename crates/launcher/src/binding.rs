@@ -10,9 +10,9 @@ mod policy;
 
 use topology::{CpuSet, Kind, ObjectId, Parts, Topology};
 
-pub(crate) use needs::Need;
+pub(crate) use needs::GroupNeed;
 pub use needs::Needs;
-pub use policy::{Bind, HostOrder, Mapping, Overload, Policy, PolicyOption, Ranking};
+pub use policy::{Bind, HostOrder, Overload, Policy, PolicyOption, ProcessMapping, Ranking};
 
 /// The hardware threads on which a process of this machine may run; none: all that the machine
 /// allows.
@@ -91,12 +91,12 @@ impl Planner<'_> {
     /// Maps the processes, in the order of the mapping.
     fn spots(&self) -> Result<Vec<Spot>, String> {
         let objects = match &self.policy.mapping {
-            Mapping::Slots => vec![self.machine; self.processes],
-            Mapping::Levels(kinds) => {
+            ProcessMapping::Slots => vec![self.machine; self.processes],
+            ProcessMapping::Levels(kinds) => {
                 let leaves = order::leaves(self.topology, self.machine, kinds)?;
                 leaves.iter().copied().cycle().take(self.processes).collect()
             }
-            Mapping::EachOf(number, kind) => {
+            ProcessMapping::EachOf(number, kind) => {
                 let all = order::objects(self.topology, self.machine, *kind)?;
                 let room = all.len() * *number as usize;
                 if room < self.processes {

@@ -1,36 +1,37 @@
 //! Starting the processes of a job, and seeing to it that nothing is left of it.
 //!
-//! [`run`] is the launcher that a person starts, and [`serve_as_agent`] its helper on another
+//! [`run`] is the launcher that a user starts, and [`serve_as_agent`] its helper on another
 //! machine. Between a process and the launcher stands PMI-1, between launcher and agent a protocol
 //! of our own; both are state machines without I/O. A process joins its job by the crate `launch`.
 //!
 //! Two processes watch over a job. The *supervisor* is the parent of the ranks on this machine and
 //! adopts what they leave behind; it forwards output and signals and serves PMI-1. The *launcher*
-//! is what the person started: it waits for the supervisor. Each notices when the other is killed,
+//! is what the user started: it waits for the supervisor. Each notices when the other is killed,
 //! and then ends every process below it, so that nothing survives either.
 //!
 //! On each other machine stands an *agent*, two such processes again, which the supervisor reaches
-//! over ssh. The ranks of one machine are a *crew*, the supervisor's own or an agent's.
+//! over ssh. What starts and ends the ranks of one machine is the same code here and there:
+//! `local_processes`.
 
 #![forbid(unsafe_code)]
 
 mod agent;
+mod agent_connection;
 pub mod binding;
-mod crew;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
-mod keyboard;
 mod lines;
 mod local;
+mod local_processes;
 mod outlets;
 mod placement;
+mod pmi_server;
 mod preview;
 mod program;
 mod protocol;
 pub mod rankfile;
-mod remote;
-mod server;
 mod supervisor;
+mod terminal_input;
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -43,16 +44,16 @@ use std::time::{Duration, Instant};
 use sys::process::{self, End, Interest, Signals, signal};
 
 use binding::Policy;
-use keyboard::Keyboard;
 pub use local::is_this_machine;
 pub use placement::{Host, slots};
-use placement::{Placement, Wish};
+use placement::{HostAssignment, HostRequest};
 pub use preview::{Preview, preview};
 use rankfile::RankPlace;
+use terminal_input::TerminalInput;
 
 /// A job to run.
 #[derive(Clone, Debug, Default)]
-pub struct Plan {
+pub struct JobPlan {
     /// The programs, in the order of their ranks.
     pub applications: Vec<Application>,
     /// Whether each line of output begins with the rank.
@@ -69,29 +70,29 @@ pub struct Plan {
     /// How the processes of a machine are bound. By default each to its share of the machine, if
     /// hwloc is there.
     pub policy: Policy,
-    /// Whether each process tells where it is bound.
+    /// Whether each process reports where it is bound.
     pub reports_bindings: bool,
     /// By rank: where it runs, whatever the programs ask of hosts. Empty: nobody has said.
     pub rankfile: Vec<RankPlace>,
 }
 
-impl Plan {
+impl JobPlan {
     /// What the programs ask of hosts.
-    fn host_wishes(&self) -> Vec<Wish<'_>> {
-        let wishes = self.applications.iter().map(|application| Wish {
+    fn host_requests(&self) -> Vec<HostRequest<'_>> {
+        let requests = self.applications.iter().map(|application| HostRequest {
             processes: application.processes,
             hosts: &application.hosts,
             per_host: application.per_host,
             oversubscribe: self.oversubscribe,
             in_turn: self.in_turn,
         });
-        wishes.collect()
+        requests.collect()
     }
 
     /// The host of each process.
-    fn placement(&self) -> Result<Placement, LaunchError> {
+    fn placement(&self) -> Result<HostAssignment, LaunchError> {
         let placement = if self.rankfile.is_empty() {
-            placement::place(&self.host_wishes(), is_this_machine)
+            placement::place(&self.host_requests(), is_this_machine)
         } else {
             let processes = self.applications.iter().map(|app| app.processes as usize).sum();
             rankfile::placement(&self.rankfile, processes, is_this_machine)
@@ -161,8 +162,8 @@ const FORWARDED: [i32; 8] = [
     signal::SIGCONT,
 ];
 
-/// How many times a person asks for the end before the launcher itself ends everything.
-const PATIENCE: u32 = 3;
+/// How many interrupts arrive before the launcher itself ends everything.
+const INTERRUPTS_MAX: u32 = 3;
 
 /// How long killed processes may take to be gone. Those that belong to another user stay.
 const KILL_TIME_MAX: Duration = Duration::from_secs(5);
@@ -176,9 +177,11 @@ const SUPERVISOR: &str = "job-supervisor";
 /// # Errors
 /// There are not enough slots, a program does not exist or cannot be run, or no connection to a
 /// host can be tried; nothing was started then.
-pub fn run(plan: &Plan) -> Result<i32, LaunchError> {
-    let (keyboard, typed) = Keyboard::open()?;
-    watch_over(keyboard, |launcher, signals| supervisor::supervise(plan, launcher, signals, typed))
+pub fn run(plan: &JobPlan) -> Result<i32, LaunchError> {
+    let (keyboard, typed) = TerminalInput::open()?;
+    run_supervised(keyboard, |launcher, signals| {
+        supervisor::supervise(plan, launcher, signals, typed)
+    })
 }
 
 /// Serves, as the agent of this machine, the launcher at the other end of standard input and
@@ -187,14 +190,14 @@ pub fn run(plan: &Plan) -> Result<i32, LaunchError> {
 /// # Errors
 /// What comes from the launcher makes no sense, or the system has not what is needed.
 pub fn serve_as_agent() -> Result<i32, LaunchError> {
-    watch_over(Keyboard::none(), |_, signals| agent::serve(signals))
+    run_supervised(TerminalInput::none(), |_, signals| agent::serve(signals))
 }
 
-/// Lives the life of a supervisor in a process of its own, and sees to it that nothing is left when
+/// Runs `body` as the supervisor, in a process of its own, and sees to it that nothing is left when
 /// that has ended.
-fn watch_over(
-    keyboard: Keyboard,
-    life: impl FnOnce(u32, Signals) -> Result<i32, LaunchError>,
+fn run_supervised(
+    keyboard: TerminalInput,
+    body: impl FnOnce(u32, Signals) -> Result<i32, LaunchError>,
 ) -> Result<i32, LaunchError> {
     process::adopt_orphans()?;
     // From before the fork, so that no signal is lost between.
@@ -205,23 +208,23 @@ fn watch_over(
     let child = process::fork()?;
     if child == 0 {
         drop((signals, keyboard));
-        let code = be_supervisor(launcher, &watched, life).unwrap_or_else(|error| {
+        let code = supervisor_main(launcher, &watched, body).unwrap_or_else(|error| {
             eprintln!("combray: {error}");
             2
         });
         std::process::exit(code);
     }
     // With it goes what only the supervisor shall hold.
-    drop(life);
+    drop(body);
     wait_for_supervisor(child, &signals, keyboard)
 }
 
-/// The life of the supervisor. Its group is its own: what a terminal sends to the launcher's group
+/// The supervisor's part. Its group is its own: what a terminal sends to the launcher's group
 /// it gets once, from the launcher, and who kills that group does not kill it.
-fn be_supervisor(
+fn supervisor_main(
     launcher: u32,
     watched: &[i32],
-    life: impl FnOnce(u32, Signals) -> Result<i32, LaunchError>,
+    body: impl FnOnce(u32, Signals) -> Result<i32, LaunchError>,
 ) -> Result<i32, LaunchError> {
     process::leave_group()?;
     // Whoever kills all processes of the launcher's name leaves the one that cleans up.
@@ -232,14 +235,14 @@ fn be_supervisor(
     if std::os::unix::process::parent_id() != launcher {
         return Err(LaunchError::new("the launcher was killed".to_owned()));
     }
-    life(launcher, signals)
+    body(launcher, signals)
 }
 
 /// Passes signals and input on to the supervisor, and ends what is left when it has ended.
 fn wait_for_supervisor(
     child: i32,
     signals: &Signals,
-    mut keyboard: Keyboard,
+    mut keyboard: TerminalInput,
 ) -> Result<i32, LaunchError> {
     let mut asked = 0;
     loop {
@@ -253,7 +256,7 @@ fn wait_for_supervisor(
                 process::kill(std::process::id() as i32, signal::SIGSTOP)?;
             }
             asked += u32::from(matches!(number, signal::SIGINT | signal::SIGTERM));
-            if asked >= PATIENCE {
+            if asked >= INTERRUPTS_MAX {
                 end_descendants();
                 return Ok(128 + number);
             }
@@ -276,7 +279,7 @@ fn wait_for_supervisor(
         }
         let mut watched = vec![(signals.as_raw_fd(), Interest::Read)];
         watched.extend(keyboard.watched());
-        if process::poll(&watched, keyboard.patience())?.get(1) == Some(&true) {
+        if process::poll(&watched, keyboard.poll_timeout())?.get(1) == Some(&true) {
             keyboard.serve();
         }
     }

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub(crate) struct Lines {
     tag: String,
-    form: Form,
+    mode: LineMode,
     /// The beginning of a line that is not whole yet.
     partial: Vec<u8>,
     /// Whether what was passed on last was not the end of a line.
@@ -16,11 +16,11 @@ pub(crate) struct Lines {
 
 /// How output is passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum LineMode {
     /// In whole lines, because others write to the same place; a last line without end gets one.
-    Whole,
+    WholeLines,
     /// Byte by byte as it comes: nobody else writes.
-    Plain,
+    Bytes,
 }
 
 /// A line longer than this is passed on in pieces, between which lines of others may come.
@@ -32,14 +32,14 @@ const RECENT_BYTES_MAX: usize = 200;
 
 impl Lines {
     /// Each line will begin with `tag`.
-    pub(crate) fn new(tag: String, form: Form) -> Self {
+    pub(crate) fn new(tag: String, form: LineMode) -> Self {
         let (partial, recent) = (Vec::new(), VecDeque::new());
-        Self { tag, form, partial, is_inside_line: false, recent }
+        Self { tag, mode: form, partial, is_inside_line: false, recent }
     }
 
     /// Takes bytes, and appends the lines that are whole now to `out`.
     pub(crate) fn take(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
-        if self.form == Form::Plain {
+        if self.mode == LineMode::Bytes {
             return self.pass_on(bytes, out);
         }
         // Only the new bytes are searched: a long line would otherwise be read again and again.
@@ -69,7 +69,7 @@ impl Lines {
     /// Passes on what is left when the process writes no more.
     pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
         self.show_partial(out);
-        if self.is_inside_line && self.form == Form::Whole {
+        if self.is_inside_line && self.mode == LineMode::WholeLines {
             out.push(b'\n');
             self.is_inside_line = false;
         }
@@ -113,7 +113,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn whole(tag: &str) -> Lines {
-        Lines::new(tag.to_owned(), Form::Whole)
+        Lines::new(tag.to_owned(), LineMode::WholeLines)
     }
 
     #[test]
@@ -153,7 +153,7 @@ mod tests {
     proptest! {
         #[test]
         fn plain_output_is_not_changed(pieces in proptest::collection::vec("[a\n]{0,9}", 0..20)) {
-            let (mut lines, mut out) = (Lines::new(String::new(), Form::Plain), Vec::new());
+            let (mut lines, mut out) = (Lines::new(String::new(), LineMode::Bytes), Vec::new());
             pieces.iter().for_each(|piece| lines.take(piece.as_bytes(), &mut out));
             lines.finish(&mut out);
             prop_assert_eq!(String::from_utf8(out).unwrap(), pieces.concat());

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use sys::process::{self, Interest};
 
-use crate::protocol::Target;
+use crate::protocol::OutputStream;
 
 /// Both outputs of the launcher.
 pub(super) struct Outlets {
@@ -47,22 +47,22 @@ impl Outlets {
         Ok(Self { output: Outlet::new(output), errors })
     }
 
-    fn outlet(&mut self, target: Target) -> &mut Outlet {
+    fn outlet(&mut self, target: OutputStream) -> &mut Outlet {
         match (target, &mut self.errors) {
-            (Target::Errors, Some(errors)) => errors,
+            (OutputStream::Errors, Some(errors)) => errors,
             _ => &mut self.output,
         }
     }
 
     /// Where to append what shall be written.
-    pub(super) fn queue(&mut self, target: Target) -> &mut Vec<u8> {
+    pub(super) fn queue(&mut self, target: OutputStream) -> &mut Vec<u8> {
         &mut self.outlet(target).queue
     }
 
     /// Whether so much waits that no more should come.
-    pub(super) fn is_full(&self, target: Target) -> bool {
+    pub(super) fn is_full(&self, target: OutputStream) -> bool {
         let outlet = match (target, &self.errors) {
-            (Target::Errors, Some(errors)) => errors,
+            (OutputStream::Errors, Some(errors)) => errors,
             _ => &self.output,
         };
         outlet.waiting() >= QUEUE_BYTES_MAX
@@ -74,9 +74,9 @@ impl Outlets {
     }
 
     /// The descriptors to watch until they take more.
-    pub(super) fn watched(&self) -> impl Iterator<Item = (RawFd, Target)> {
-        let output = (Some(&self.output), Target::Output);
-        [output, (self.errors.as_ref(), Target::Errors)].into_iter().filter_map(
+    pub(super) fn watched(&self) -> impl Iterator<Item = (RawFd, OutputStream)> {
+        let output = (Some(&self.output), OutputStream::Output);
+        [output, (self.errors.as_ref(), OutputStream::Errors)].into_iter().filter_map(
             |(outlet, target)| {
                 let outlet = outlet.filter(|outlet| !outlet.is_empty())?;
                 Some((outlet.file.as_raw_fd(), target))
@@ -89,8 +89,8 @@ impl Outlets {
     /// # Errors
     /// Standard output takes no more: its reader has gone, or the disk is full. All that is
     /// written there from now on is dropped. That nobody reads the error output is no error.
-    pub(super) fn write(&mut self, target: Target) -> io::Result<()> {
-        let is_own = target == Target::Errors && self.errors.is_some();
+    pub(super) fn write(&mut self, target: OutputStream) -> io::Result<()> {
+        let is_own = target == OutputStream::Errors && self.errors.is_some();
         let result = self.outlet(target).write();
         if is_own { Ok(()) } else { result }
     }

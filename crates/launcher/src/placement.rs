@@ -6,9 +6,9 @@ use std::fmt::Write;
 /// A host on which processes may run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
-    /// Its name or address, as the person wrote it.
+    /// Its name or address, as the user wrote it.
     pub name: String,
-    /// How many processes shall run there; none: the person did not say.
+    /// How many processes shall run there; none: the user did not say.
     pub slots: Option<u32>,
     /// How many may run there at most, even if there are more than slots.
     pub slots_max: Option<u32>,
@@ -16,7 +16,7 @@ pub struct Host {
 
 /// What one program asks for.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Wish<'a> {
+pub(crate) struct HostRequest<'a> {
     pub processes: u32,
     /// Empty: on this machine.
     pub hosts: &'a [Host],
@@ -28,7 +28,7 @@ pub(crate) struct Wish<'a> {
 
 /// The places of all processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Placement {
+pub(crate) struct HostAssignment {
     /// The hosts that are used, in the order of their first process; `None` is this machine.
     pub hosts: Vec<Option<String>>,
     /// For each rank the position of its host.
@@ -65,20 +65,20 @@ pub fn slots(hosts: &[Host], per_host: Option<u32>) -> u32 {
 /// # Errors
 /// A text for people: there are not enough slots.
 pub(crate) fn place(
-    wishes: &[Wish<'_>],
+    requests: &[HostRequest<'_>],
     is_local: impl Fn(&str) -> bool,
-) -> Result<Placement, String> {
-    let mut placement = Placement::default();
+) -> Result<HostAssignment, String> {
+    let mut placement = HostAssignment::default();
     // How many processes of programs before run on each host.
     let mut used: HashMap<String, u32> = HashMap::new();
-    for wish in wishes {
-        if wish.hosts.is_empty() {
+    for request in requests {
+        if request.hosts.is_empty() {
             let here = placement.position(None);
-            placement.ranks.extend(std::iter::repeat_n(here, wish.processes as usize));
+            placement.ranks.extend(std::iter::repeat_n(here, request.processes as usize));
             continue;
         }
-        let hosts = merged(wish.hosts);
-        for (host, count) in fill(wish, &hosts, &mut used)? {
+        let hosts = merged(request.hosts);
+        for (host, count) in fill(request, &hosts, &mut used)? {
             let name = Some(hosts[host].name.clone()).filter(|name| !is_local(name));
             let position = placement.position(name);
             placement.ranks.extend(std::iter::repeat_n(position, count as usize));
@@ -87,7 +87,7 @@ pub(crate) fn place(
     Ok(placement)
 }
 
-impl Placement {
+impl HostAssignment {
     pub(crate) fn position(&mut self, name: Option<String>) -> usize {
         self.hosts.iter().position(|known| *known == name).unwrap_or_else(|| {
             self.hosts.push(name);
@@ -98,19 +98,19 @@ impl Placement {
 
 /// How many processes go to which host, in the order of ranks.
 fn fill(
-    wish: &Wish<'_>,
+    request: &HostRequest<'_>,
     hosts: &[Host],
     used: &mut HashMap<String, u32>,
 ) -> Result<Vec<(usize, u32)>, String> {
     // A single host without a number is meant for all processes.
-    let is_sole = hosts.len() == 1 && hosts[0].slots.is_none() && wish.per_host.is_none();
-    let share = |host: &Host| match wish.per_host {
-        _ if is_sole => wish.processes,
+    let is_sole = hosts.len() == 1 && hosts[0].slots.is_none() && request.per_host.is_none();
+    let share = |host: &Host| match request.per_host {
+        _ if is_sole => request.processes,
         None => host.slots.unwrap_or(1),
-        Some(each) if wish.oversubscribe => each,
+        Some(each) if request.oversubscribe => each,
         Some(each) => host.slots.map_or(each, |slots| slots.min(each)),
     };
-    let mut left = wish.processes;
+    let mut left = request.processes;
     let mut parts = Vec::new();
     // The second time around and later there are more processes than slots.
     for round in 0_u32.. {
@@ -121,7 +121,7 @@ fn fill(
             let most = host.slots_max.map_or(u32::MAX, |max| max.saturating_sub(used));
             room.push(slots.min(most));
         }
-        let dealt = deal(left, room, wish.in_turn);
+        let dealt = deal(left, room, request.in_turn);
         for &(index, count) in &dealt {
             *used.entry(hosts[index].name.clone()).or_default() += count;
             left -= count;
@@ -131,8 +131,8 @@ fn fill(
         if left == 0 {
             return Ok(parts);
         }
-        if !wish.oversubscribe || (round > 0 && is_full) {
-            return Err(too_few(wish, hosts, wish.processes - left));
+        if !request.oversubscribe || (round > 0 && is_full) {
+            return Err(too_few(request, hosts, request.processes - left));
         }
     }
     Ok(parts)
@@ -159,24 +159,24 @@ fn deal(mut left: u32, mut room: Vec<u32>, in_turn: bool) -> Vec<(usize, u32)> {
 /// How many hosts a message names.
 const NAMED_MAX: usize = 8;
 
-fn too_few(wish: &Wish<'_>, hosts: &[Host], free: u32) -> String {
+fn too_few(request: &HostRequest<'_>, hosts: &[Host], free: u32) -> String {
     let shown = hosts.iter().take(NAMED_MAX).map(|host| match host.slots {
         Some(slots) => format!("{}:{slots}", host.name),
         None => format!("{} (1, as no number is given)", host.name),
     });
     let mut text = format!(
         "{} processes are asked for, but the hosts have slots for {free}: {}",
-        wish.processes,
+        request.processes,
         shown.collect::<Vec<_>>().join(", ")
     );
     if hosts.len() > NAMED_MAX {
         // Writing to a string does not fail.
         let _ = write!(text, " and {} more", hosts.len() - NAMED_MAX);
     }
-    if let Some(each) = wish.per_host {
+    if let Some(each) = request.per_host {
         let _ = write!(text, "; {each} on each were asked for");
     }
-    if wish.oversubscribe {
+    if request.oversubscribe {
         return text + "; more than max_slots are not started even with --oversubscribe";
     }
     let name = hosts.first().map_or("a", |host| &host.name);
@@ -215,11 +215,12 @@ mod tests {
         per_host: Option<u32>,
     ) -> Result<String, String> {
         let hosts = hosts(text);
-        let wish = Wish { processes, hosts: &hosts, per_host, oversubscribe, in_turn: false };
-        place(&[wish], |name| name == "here").map(|placement| names(&placement))
+        let request =
+            HostRequest { processes, hosts: &hosts, per_host, oversubscribe, in_turn: false };
+        place(&[request], |name| name == "here").map(|placement| names(&placement))
     }
 
-    fn names(placement: &Placement) -> String {
+    fn names(placement: &HostAssignment) -> String {
         let name = |host: &usize| placement.hosts[*host].as_deref().unwrap_or("-");
         placement.ranks.iter().map(name).collect()
     }
@@ -262,8 +263,9 @@ mod tests {
     fn hosts_may_have_their_turns() {
         let placed = |processes, text, oversubscribe| {
             let (hosts, per_host) = (hosts(text), None);
-            let wish = Wish { processes, hosts: &hosts, per_host, oversubscribe, in_turn: true };
-            place(&[wish], |_| false).map(|placement| names(&placement))
+            let request =
+                HostRequest { processes, hosts: &hosts, per_host, oversubscribe, in_turn: true };
+            place(&[request], |_| false).map(|placement| names(&placement))
         };
         assert_eq!(placed(6, "a:2 b:1 c:4", false).unwrap(), "abcacc");
         assert_eq!(placed(5, "a b", true).unwrap(), "ababa");
@@ -274,12 +276,12 @@ mod tests {
     #[test]
     fn later_programs_take_what_is_left() {
         let (first, own) = (hosts("a:2 b:2"), hosts("c"));
-        let wish = |processes, hosts| Wish { processes, hosts, ..Wish::default() };
-        let three = [wish(1, &first[..]), wish(2, &own[..]), wish(3, &first[..])];
+        let request = |processes, hosts| HostRequest { processes, hosts, ..HostRequest::default() };
+        let three = [request(1, &first[..]), request(2, &own[..]), request(3, &first[..])];
         assert_eq!(names(&place(&three, |_| false).unwrap()), "accabb");
-        let four = [wish(1, &first[..]), wish(4, &first[..])];
+        let four = [request(1, &first[..]), request(4, &first[..])];
         assert!(place(&four, |_| false).unwrap_err().contains("slots for 3"));
-        let local = [wish(2, &[][..]), wish(1, &own[..])];
+        let local = [request(2, &[][..]), request(1, &own[..])];
         assert_eq!(names(&place(&local, |_| false).unwrap()), "--c");
     }
 
@@ -292,9 +294,9 @@ mod tests {
             let hosts: Vec<Host> = (0..).zip(&counts)
                 .map(|(n, &slots)| Host { name: format!("h{n}"), slots: Some(slots), slots_max: None })
                 .collect();
-            let wish = Wish { processes, hosts: &hosts, ..Wish::default() };
+            let request = HostRequest { processes, hosts: &hosts, ..HostRequest::default() };
             let total: u32 = counts.iter().sum();
-            match place(&[wish], |_| false) {
+            match place(&[request], |_| false) {
                 Ok(placement) => {
                     prop_assert_eq!(placement.ranks.len() as u32, processes);
                     prop_assert!(processes <= total);

@@ -3,7 +3,7 @@
 use topology::Topology;
 
 use super::local::host_name;
-use super::{LaunchError, Plan};
+use super::{JobPlan, LaunchError};
 use crate::binding::{self, Seat};
 
 /// Where a process would run.
@@ -19,7 +19,7 @@ pub struct Preview {
 ///
 /// # Errors
 /// There are not enough slots, or the machine has not what the plan asks for.
-pub fn preview(plan: &Plan, topology: &Topology) -> Result<Vec<Preview>, LaunchError> {
+pub fn preview(plan: &JobPlan, topology: &Topology) -> Result<Vec<Preview>, LaunchError> {
     let placement = plan.placement()?;
     let mut previews = vec![None; placement.ranks.len()];
     for (number, name) in placement.hosts.iter().enumerate() {

@@ -47,7 +47,7 @@ pub(super) fn find(
 /// the script itself does not.
 fn check_interpreter(program: &OsStr, path: &Path) -> Result<OsString, LaunchError> {
     let mut head = Vec::new();
-    // A program may be runnable without being readable; then the system judges.
+    // A program may be runnable without being readable; then the system decides.
     let _ = File::open(path).and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head));
     let line = head.split(|byte| *byte == b'\n').next().and_then(|line| line.strip_prefix(b"#!"));
     let word = line.and_then(|line| {

@@ -5,9 +5,9 @@
 //! it is, the length of the rest as 32 bits (least byte first), and the rest. Numbers have 32 bits,
 //! texts their length before them.
 
-mod conversation;
 mod fields;
 mod policy;
+mod report_parser;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -16,8 +16,8 @@ use std::time::Duration;
 use sys::process::End;
 
 use crate::binding::{Policy, Seat};
-pub(crate) use conversation::Conversation;
 use fields::{Emit, Frames, Parse};
+pub(crate) use report_parser::ReportParser;
 
 /// The version of all that stands here.
 pub(crate) const VERSION: u32 = 4;
@@ -34,22 +34,22 @@ pub(crate) const OUTPUT_BYTES_MAX: u32 = 256 << 10;
 /// The same for what goes to the standard input of rank 0.
 pub(crate) const INPUT_BYTES_MAX: u32 = 64 << 10;
 
-/// How often each side tells the other that it is still there, as a connection may be lost without
-/// a word; and after how long without one it is lost.
-pub(crate) const STILL_INTERVAL: Duration = Duration::from_secs(10);
-pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(60);
+/// How often each side sends the other a heartbeat, as a connection may be lost without a
+/// word; and after how long without one it is lost.
+pub(crate) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
+pub(crate) const SILENCE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Where a process wrote something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum OutputStream {
     Output,
     Errors,
 }
 
 /// A program as each machine needs it in order to start it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Program {
-    /// As the person wrote it.
+pub(crate) struct ProgramStart {
+    /// As the user wrote it.
     pub path: OsString,
     pub arguments: Vec<OsString>,
     pub variables: Vec<(OsString, OsString)>,
@@ -64,20 +64,20 @@ pub(crate) struct Start {
     pub job: String,
     /// How many processes the job has on all machines.
     pub size: u32,
-    pub programs: Vec<Program>,
+    pub programs: Vec<ProgramStart>,
     /// For each process its rank, and the position of its program.
     pub ranks: Vec<(u32, u32)>,
     /// How they are to be bound.
     pub policy: Policy,
-    /// Whether each shall tell where it is bound.
+    /// Whether each reports where it is bound.
     pub reports_bindings: bool,
-    /// For each process the hardware threads on which the person wants it, if that was said.
+    /// For each process the hardware threads on which the user wants it, if that was said.
     pub seats: Vec<Seat>,
 }
 
 /// What the launcher asks of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum AgentOrder {
     /// Start these processes. It is the first order, and comes once.
     Start(Start),
     /// Give this to rank 0 as standard input; nothing means that there is no more.
@@ -87,34 +87,34 @@ pub(crate) enum Order {
     /// Send a signal to one rank, or to all.
     Signal(Option<u32>, i32),
     /// So many more bytes of output can be taken.
-    Room(Target, u32),
+    OutputCredit(OutputStream, u32),
     /// All ranks have ended: end what they left behind, send the last of their output, and leave.
     Close,
     /// The launcher is still there.
-    Still,
+    Heartbeat,
 }
 
-/// What a machine tells the launcher.
+/// What a machine reports to the launcher.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Report {
+pub(crate) enum AgentReport {
     /// All processes have been started; their numbers in the order of [`Start::ranks`].
     Started(Vec<i32>),
     /// They cannot be started, and none is left.
-    Refused(String),
+    StartFailed(String),
     /// A rank wrote this.
-    Wrote(u32, Target, Vec<u8>),
+    Output(u32, OutputStream, Vec<u8>),
     /// A rank has closed one of its outputs.
-    Quiet(u32, Target),
-    /// A rank said this to the PMI server.
-    Said(u32, Vec<u8>),
-    /// A rank will say no more to the PMI server.
-    Left(u32),
+    OutputClosed(u32, OutputStream),
+    /// A rank sent this to the PMI server.
+    PmiData(u32, Vec<u8>),
+    /// A rank has closed its connection to the PMI server.
+    PmiClosed(u32),
     /// A rank has ended.
     Ended(u32, End),
     /// Rank 0 has taken so many bytes of its standard input.
-    Took(u32),
+    InputTaken(u32),
     /// The agent is still there.
-    Still,
+    Heartbeat,
 }
 
 /// The line with which an agent begins.
@@ -122,7 +122,7 @@ pub(crate) fn greeting() -> String {
     format!("{GREETING}{VERSION} {}\n", env!("CARGO_PKG_VERSION"))
 }
 
-impl Order {
+impl AgentOrder {
     /// Appends the frame; false, and nothing, if it would be too long.
     pub(crate) fn emit(&self, out: &mut Vec<u8>) -> bool {
         fields::frame(out, |frame| match self {
@@ -155,13 +155,13 @@ impl Order {
                 frame.list(rank.as_slice(), |frame, rank| frame.number(*rank));
                 frame.number(*number as u32);
             }
-            Self::Room(target, bytes) => {
+            Self::OutputCredit(target, bytes) => {
                 frame.push(5);
                 frame.target(*target);
                 frame.number(*bytes);
             }
             Self::Close => frame.push(6),
-            Self::Still => frame.push(7),
+            Self::Heartbeat => frame.push(7),
         })
     }
 
@@ -183,15 +183,15 @@ impl Order {
                 let number = fields.number()? as i32;
                 (1..=64).contains(&number).then_some(Self::Signal(rank, number))?
             }
-            5 => Self::Room(fields.target()?, fields.number()?),
+            5 => Self::OutputCredit(fields.target()?, fields.number()?),
             6 => Self::Close,
-            7 => Self::Still,
+            7 => Self::Heartbeat,
             _ => return None,
         })
     }
 }
 
-fn emit_program(frame: &mut Vec<u8>, program: &Program) {
+fn emit_program(frame: &mut Vec<u8>, program: &ProgramStart) {
     frame.os_text(&program.path);
     frame.list(&program.arguments, |frame, argument| frame.os_text(argument));
     frame.list(&program.variables, |frame, (name, value)| {
@@ -201,8 +201,8 @@ fn emit_program(frame: &mut Vec<u8>, program: &Program) {
     frame.list(program.folder.as_slice(), |frame, folder| frame.os_text(folder.as_os_str()));
 }
 
-fn parse_program(fields: &mut Parse<'_>) -> Option<Program> {
-    Some(Program {
+fn parse_program(fields: &mut Parse<'_>) -> Option<ProgramStart> {
+    Some(ProgramStart {
         path: fields.os_text()?,
         arguments: fields.list(Parse::os_text)?,
         variables: fields.list(|fields| Some((fields.os_text()?, fields.os_text()?)))?,
@@ -210,7 +210,7 @@ fn parse_program(fields: &mut Parse<'_>) -> Option<Program> {
     })
 }
 
-impl Report {
+impl AgentReport {
     /// Appends the frame; false, and nothing, if it would be too long.
     pub(crate) fn emit(&self, out: &mut Vec<u8>) -> bool {
         fields::frame(out, |frame| match self {
@@ -218,27 +218,27 @@ impl Report {
                 frame.push(65);
                 frame.list(processes, |frame, process| frame.number(*process as u32));
             }
-            Self::Refused(why) => {
+            Self::StartFailed(why) => {
                 frame.push(66);
                 frame.text(why.as_bytes());
             }
-            Self::Wrote(rank, target, bytes) => {
+            Self::Output(rank, target, bytes) => {
                 frame.push(67);
                 frame.number(*rank);
                 frame.target(*target);
                 frame.text(bytes);
             }
-            Self::Quiet(rank, target) => {
+            Self::OutputClosed(rank, target) => {
                 frame.push(68);
                 frame.number(*rank);
                 frame.target(*target);
             }
-            Self::Said(rank, bytes) => {
+            Self::PmiData(rank, bytes) => {
                 frame.push(69);
                 frame.number(*rank);
                 frame.text(bytes);
             }
-            Self::Left(rank) => {
+            Self::PmiClosed(rank) => {
                 frame.push(70);
                 frame.number(*rank);
             }
@@ -252,62 +252,66 @@ impl Report {
                 frame.push(is_signal);
                 frame.number(number as u32);
             }
-            Self::Took(bytes) => {
+            Self::InputTaken(bytes) => {
                 frame.push(72);
                 frame.number(*bytes);
             }
-            Self::Still => frame.push(73),
+            Self::Heartbeat => frame.push(73),
         })
     }
 
     fn parse(kind: u8, fields: &mut Parse<'_>) -> Option<Self> {
         Some(match kind {
             65 => Self::Started(fields.list(|fields| Some(fields.number()? as i32))?),
-            66 => Self::Refused(fields.string()?),
-            67 => Self::Wrote(fields.number()?, fields.target()?, fields.text()?.to_vec()),
-            68 => Self::Quiet(fields.number()?, fields.target()?),
-            69 => Self::Said(fields.number()?, fields.text()?.to_vec()),
-            70 => Self::Left(fields.number()?),
+            66 => Self::StartFailed(fields.string()?),
+            67 => Self::Output(fields.number()?, fields.target()?, fields.text()?.to_vec()),
+            68 => Self::OutputClosed(fields.number()?, fields.target()?),
+            69 => Self::PmiData(fields.number()?, fields.text()?.to_vec()),
+            70 => Self::PmiClosed(fields.number()?),
             71 => {
                 let rank = fields.number()?;
                 let is_signal = fields.byte()? != 0;
                 let number = fields.number()? as i32;
                 Self::Ended(rank, if is_signal { End::Signal(number) } else { End::Code(number) })
             }
-            72 => Self::Took(fields.number()?),
-            73 => Self::Still,
+            72 => Self::InputTaken(fields.number()?),
+            73 => Self::Heartbeat,
             _ => return None,
         })
     }
 }
 
-/// What the agent hears: orders out of bytes.
+/// The agent's side: bytes in, orders out.
 #[derive(Debug, Default)]
-pub(crate) struct Orders {
+pub(crate) struct OrderParser {
     frames: Frames,
     /// The ranks that were to be started.
     ranks: Option<Vec<u32>>,
 }
 
-impl Orders {
+impl OrderParser {
     /// Takes bytes, and appends the orders that are whole now.
     ///
     /// # Errors
     /// A text for people: what came is no order, or one that makes no sense now.
-    pub(crate) fn receive(&mut self, bytes: &[u8], out: &mut Vec<Order>) -> Result<(), String> {
+    pub(crate) fn receive(
+        &mut self,
+        bytes: &[u8],
+        out: &mut Vec<AgentOrder>,
+    ) -> Result<(), String> {
         self.frames.push(bytes);
         while let Some(frame) = self.frames.take()? {
-            let order = fields::parse(frame, Order::parse).ok_or("what came is no order")?;
+            let order = fields::parse(frame, AgentOrder::parse).ok_or("what came is no order")?;
             self.check(&order)?;
             out.push(order);
         }
         Ok(())
     }
 
-    fn check(&mut self, order: &Order) -> Result<(), String> {
+    fn check(&mut self, order: &AgentOrder) -> Result<(), String> {
         let is_ours = |rank: &u32| self.ranks.as_ref().is_some_and(|ranks| ranks.contains(rank));
         let makes_sense = match order {
-            Order::Start(start) => {
+            AgentOrder::Start(start) => {
                 let has_program = |pair: &(u32, u32)| {
                     pair.0 < start.size && (pair.1 as usize) < start.programs.len()
                 };
@@ -315,8 +319,8 @@ impl Orders {
                 self.ranks = Some(start.ranks.iter().map(|pair| pair.0).collect());
                 makes_sense
             }
-            Order::Still => true,
-            Order::Answer(rank, _) | Order::Signal(Some(rank), _) => is_ours(rank),
+            AgentOrder::Heartbeat => true,
+            AgentOrder::Answer(rank, _) | AgentOrder::Signal(Some(rank), _) => is_ours(rank),
             _ => self.ranks.is_some(),
         };
         if makes_sense { Ok(()) } else { Err(format!("an order makes no sense now: {order:?}")) }

@@ -3,7 +3,7 @@
 use topology::CpuSet;
 
 use crate::binding::Seat;
-use crate::placement::Placement;
+use crate::placement::HostAssignment;
 
 /// Where one rank runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,14 +74,14 @@ pub(crate) fn placement(
     places: &[RankPlace],
     processes: usize,
     is_local: impl Fn(&str) -> bool,
-) -> Result<Placement, String> {
+) -> Result<HostAssignment, String> {
     if processes > places.len() {
         return Err(format!(
             "{processes} processes are asked for, but the rankfile has places for {}",
             places.len()
         ));
     }
-    let mut placement = Placement::default();
+    let mut placement = HostAssignment::default();
     for place in &places[..processes] {
         let name = Some(place.host.clone()).filter(|host| !is_local(host));
         let position = placement.position(name);

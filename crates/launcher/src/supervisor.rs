@@ -1,11 +1,11 @@
-//! Who judges over a job: what its processes do on all machines, and what follows from it.
+//! The supervisor of a job: what its processes do on all machines, and what follows from it.
 
-mod ending;
 mod host;
-mod member;
 mod messages;
 mod prepare;
+mod rank_state;
 mod relay;
+mod termination;
 
 use std::io::{self, PipeReader};
 use std::os::fd::AsRawFd;
@@ -14,32 +14,32 @@ use std::time::{Duration, Instant};
 use sys::process::{self, End, Interest, Signals, signal};
 
 use super::outlets::Outlets;
-use super::{KILL_TIME_MAX, LaunchError, Plan, end_descendants};
-use crate::lines::Form;
-use crate::protocol::{Order, Report, Target};
-use crate::server::{Action, Server};
-use host::Host;
-use member::Member;
+use super::{JobPlan, KILL_TIME_MAX, LaunchError, end_descendants};
+use crate::lines::LineMode;
+use crate::pmi_server::{PmiAction, PmiServer};
+use crate::protocol::{AgentOrder, AgentReport, OutputStream};
+use host::JobHost;
+use rank_state::RankState;
 use relay::Relay;
 
 /// How long processes have to end by themselves after one has failed.
-const GRACE: Duration = Duration::from_secs(2);
+const KILL_DELAY: Duration = Duration::from_secs(2);
 
-/// How long they have after a person or a batch system asked: some save their state then.
-const GRACE_ASKED: Duration = Duration::from_secs(10);
+/// How long they have after a user or a batch system asked: some save their state then.
+const KILL_DELAY_AFTER_SIGNAL: Duration = Duration::from_secs(10);
 
 /// How long the output of processes that have ended is waited for: something they started in the
 /// background may hold it open.
 const DRAIN: Duration = Duration::from_millis(200);
 
-/// After how long the beginning of a line is shown, where it may be a question to a person.
-const QUESTION: Duration = Duration::from_millis(100);
+/// After how long the beginning of a line is shown, where it may be a question to a user.
+const PROMPT_DELAY: Duration = Duration::from_millis(100);
 
 /// How long all hosts may take to start their processes.
 const START_TIME_MAX: Duration = Duration::from_secs(60);
 
-/// How long agents may take to clean up and take leave.
-const LEAVE_TIME_MAX: Duration = Duration::from_secs(KILL_TIME_MAX.as_secs() + 2);
+/// How long agents may take to clean up and end.
+const CLOSE_TIME_MAX: Duration = Duration::from_secs(KILL_TIME_MAX.as_secs() + 2);
 
 /// The exit code when a host cannot be reached, as of any job that cannot be started.
 const CODE_NOT_STARTED: i32 = 2;
@@ -50,21 +50,21 @@ const CODE_TIMEOUT: i32 = 124;
 /// Starts all ranks and returns the exit code when the last has ended. `typed` is where rank 0
 /// reads what is typed at the launcher's terminal, if there is one.
 pub(super) fn supervise(
-    plan: &Plan,
+    plan: &JobPlan,
     launcher: u32,
     signals: Signals,
     typed: Option<PipeReader>,
 ) -> Result<i32, LaunchError> {
     let mut supervisor = Supervisor::start(plan, launcher, signals, typed)?;
-    while !supervisor.is_over() {
+    while !supervisor.has_ended() {
         supervisor.round()?;
     }
-    supervisor.dismiss();
-    while !supervisor.is_dismissed() {
+    supervisor.close_agents();
+    while !supervisor.are_agents_closed() {
         supervisor.round()?;
     }
     supervisor.close();
-    while !supervisor.outlets.are_empty() && !supervisor.is_in_haste() {
+    while !supervisor.outlets.are_empty() && !supervisor.gives_up_output() {
         supervisor.round()?;
     }
     supervisor.drop_output();
@@ -72,16 +72,16 @@ pub(super) fn supervise(
 }
 
 struct Supervisor<'a> {
-    plan: &'a Plan,
-    hosts: Vec<Host>,
+    plan: &'a JobPlan,
+    hosts: Vec<JobHost>,
     /// All ranks of the job.
-    members: Vec<Member>,
-    server: Server,
+    ranks: Vec<RankState>,
+    server: PmiServer,
     outlets: Outlets,
     /// What goes to a rank 0 on another machine.
     relay: Option<Relay>,
     signals: Signals,
-    /// The process that a person started.
+    /// The process that a user started.
     launcher: u32,
     /// The exit code so far: that of the first failure.
     code: i32,
@@ -90,16 +90,16 @@ struct Supervisor<'a> {
     /// When the job is ended, if it has a limit.
     deadline: Option<Instant>,
     /// Set while the ranks that are still there are being ended.
-    ending: Option<Ending>,
+    termination: Option<Termination>,
     /// The signals that asked for an end.
-    asked: Vec<i32>,
-    /// The person at the launcher's terminal, if rank 0 reads what is typed there.
-    person: Option<Person>,
-    stage: Stage,
+    interrupts: Vec<i32>,
+    /// The user at the launcher's terminal, if rank 0 reads what is typed there.
+    terminal: Option<Terminal>,
+    phase: JobPhase,
 }
 
 /// The end of ranks that does not come by itself.
-struct Ending {
+struct Termination {
     /// When those that are still there are killed.
     deadline: Instant,
     /// How often they were.
@@ -108,57 +108,57 @@ struct Ending {
 
 /// Who may be asked something by rank 0.
 #[derive(Default)]
-struct Person {
+struct Terminal {
     /// When the partial line of rank 0 is shown, as it may be a question.
-    question: Option<Instant>,
+    prompt_deadline: Option<Instant>,
 }
 
 /// How far the job has come. The times tell since when.
 #[derive(Clone, Copy)]
-enum Stage {
+enum JobPhase {
     /// Ranks are there or will be.
     Running,
     /// All ranks have ended.
-    Over { ended: Instant },
+    Ended { ended: Instant },
     /// The agents have been asked to leave.
-    Leaving { ended: Instant, asked: Instant },
+    ClosingAgents { ended: Instant, asked: Instant },
     /// Only output is left.
-    Closing { ended: Instant },
+    FlushingOutput { ended: Instant },
 }
 
-impl Stage {
+impl JobPhase {
     /// Since when all ranks have ended.
     fn ended(self) -> Option<Instant> {
         match self {
             Self::Running => None,
-            Self::Over { ended } | Self::Leaving { ended, .. } | Self::Closing { ended } => {
-                Some(ended)
-            }
+            Self::Ended { ended }
+            | Self::ClosingAgents { ended, .. }
+            | Self::FlushingOutput { ended } => Some(ended),
         }
     }
 }
 
 impl<'a> Supervisor<'a> {
     fn start(
-        plan: &'a Plan,
+        plan: &'a JobPlan,
         launcher: u32,
         signals: Signals,
         typed: Option<PipeReader>,
     ) -> Result<Self, LaunchError> {
-        let person = typed.is_some().then(Person::default);
+        let terminal = typed.is_some().then(Terminal::default);
         let prepared = prepare::prepare(plan, typed)?;
         let size = prepared.places.len() as u32;
         let is_alone = size == 1 && !plan.tag_output;
-        let form = if is_alone { Form::Plain } else { Form::Whole };
-        let member = |(number, &host): (u32, &usize)| {
+        let form = if is_alone { LineMode::Bytes } else { LineMode::WholeLines };
+        let rank_state = |(number, &host): (u32, &usize)| {
             let tag = if plan.tag_output { format!("[{number}] ") } else { String::new() };
-            Member::new(host, &tag, form)
+            RankState::new(host, &tag, form)
         };
-        let server = Server::new(&prepared.applications, size);
+        let server = PmiServer::new(&prepared.applications, size);
         let mut supervisor = Self {
             plan,
             hosts: prepared.hosts,
-            members: (0..).zip(&prepared.places).map(member).collect(),
+            ranks: (0..).zip(&prepared.places).map(rank_state).collect(),
             server: server.with_mapping(launch::mapping::text(&prepared.places)),
             outlets: Outlets::open()?,
             relay: prepared.relay,
@@ -167,10 +167,10 @@ impl<'a> Supervisor<'a> {
             code: 0,
             starting: Some(Instant::now() + START_TIME_MAX),
             deadline: plan.timeout.map(|limit| Instant::now() + limit),
-            ending: None,
-            asked: Vec::new(),
-            person,
-            stage: Stage::Running,
+            termination: None,
+            interrupts: Vec::new(),
+            terminal,
+            phase: JobPhase::Running,
         };
         supervisor.begin();
         Ok(supervisor)
@@ -178,8 +178,8 @@ impl<'a> Supervisor<'a> {
 
     /// Starts all processes when all hosts are there: before, nothing has to be undone.
     fn begin(&mut self) {
-        let is_due = self.ending.is_none() && self.hosts.iter().any(Host::is_waiting);
-        if !is_due || !self.hosts.iter().all(Host::is_ready) {
+        let is_due = self.termination.is_none() && self.hosts.iter().any(JobHost::is_waiting);
+        if !is_due || !self.hosts.iter().all(JobHost::is_ready) {
             return;
         }
         for host in 0..self.hosts.len() {
@@ -187,7 +187,7 @@ impl<'a> Supervisor<'a> {
             if let Err(error) = self.hosts[host].begin(&mut reports) {
                 self.fail(CODE_NOT_STARTED, Some(error.to_string()));
             }
-            self.take_all(host, reports);
+            self.handle_reports(host, reports);
         }
     }
 
@@ -199,12 +199,12 @@ impl<'a> Supervisor<'a> {
             watched.push((descriptor, Interest::Write));
             outlets.push(target);
         }
-        let is_relaying = self.hosts[self.members[0].host].has_started();
+        let is_relaying = self.hosts[self.ranks[0].host].has_started();
         let input = self.relay.as_ref().filter(|_| is_relaying).and_then(Relay::watched);
         watched.extend(input.map(|descriptor| (descriptor, Interest::Read)));
         let counts: Vec<usize> =
             self.hosts.iter_mut().map(|host| host.watched(&mut watched)).collect();
-        let ready = process::poll(&watched, self.patience())?;
+        let ready = process::poll(&watched, self.poll_timeout())?;
         let (ready_outlets, rest) = ready[1..].split_at(outlets.len());
         for (&target, _) in outlets.iter().zip(ready_outlets).filter(|(_, ready)| **ready) {
             self.write(target);
@@ -217,46 +217,47 @@ impl<'a> Supervisor<'a> {
             let (own, after) = rest.split_at(count);
             let mut reports = Vec::new();
             self.hosts[host].serve(own, &mut reports);
-            self.take_all(host, reports);
+            self.handle_reports(host, reports);
             rest = after;
         }
         self.handle_signals();
         self.reap();
-        self.look_at_connections();
+        self.check_connections();
         self.begin();
-        self.look_at_clock();
-        self.hosts.iter_mut().for_each(|host| host.pay(&self.outlets));
-        let has_ended = self.members.iter().all(|member| member.end.is_some());
-        if matches!(self.stage, Stage::Running) && has_ended {
-            self.stage = Stage::Over { ended: Instant::now() };
+        self.handle_timers();
+        self.hosts.iter_mut().for_each(|host| host.grant_output(&self.outlets));
+        let has_ended = self.ranks.iter().all(|rank_state| rank_state.end.is_some());
+        if matches!(self.phase, JobPhase::Running) && has_ended {
+            self.phase = JobPhase::Ended { ended: Instant::now() };
         }
         Ok(())
     }
 
     /// How long to sleep at most.
-    fn patience(&self) -> Option<Duration> {
-        let stage = match self.stage {
-            Stage::Running => None,
-            Stage::Over { ended } => Some(ended + DRAIN),
-            Stage::Leaving { asked, .. } => Some(asked + LEAVE_TIME_MAX),
-            Stage::Closing { .. } => {
+    fn poll_timeout(&self) -> Option<Duration> {
+        let stage = match self.phase {
+            JobPhase::Running => None,
+            JobPhase::Ended { ended } => Some(ended + DRAIN),
+            JobPhase::ClosingAgents { asked, .. } => Some(asked + CLOSE_TIME_MAX),
+            JobPhase::FlushingOutput { .. } => {
                 let end = self.output_deadline()?;
                 return Some(end.saturating_duration_since(Instant::now()));
             }
         };
-        let alive = self.members.iter().filter(|member| member.end.is_none());
-        let doom = alive.filter_map(|member| member.doomed).min();
-        let connection = self.hosts.iter().filter_map(Host::deadline).min();
-        let ending = self.ending.as_ref().map(|ending| ending.deadline);
-        let question = self.person.as_ref().and_then(|person| person.question);
-        let times = [self.starting, self.deadline, ending, question, stage, doom, connection];
+        let running = self.ranks.iter().filter(|rank_state| rank_state.end.is_none());
+        let kill_deadline = running.filter_map(|rank_state| rank_state.kill_deadline).min();
+        let connection = self.hosts.iter().filter_map(JobHost::deadline).min();
+        let ending = self.termination.as_ref().map(|ending| ending.deadline);
+        let question = self.terminal.as_ref().and_then(|terminal| terminal.prompt_deadline);
+        let times =
+            [self.starting, self.deadline, ending, question, stage, kill_deadline, connection];
         let next = times.into_iter().flatten().min()?;
         // A time that has passed asks for a look at the descriptors, not for a busy loop.
         let now = Instant::now();
         Some(next.saturating_duration_since(now).max(Duration::from_millis(1)))
     }
 
-    fn write(&mut self, target: Target) {
+    fn write(&mut self, target: OutputStream) {
         match self.outlets.write(target) {
             Ok(()) => {}
             // Nobody reads our output any more: as a program in a pipe would, end without a word.
@@ -270,56 +271,60 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    fn take_all(&mut self, host: usize, reports: Vec<Report>) {
-        reports.into_iter().for_each(|report| self.take(host, report));
+    fn handle_reports(&mut self, host: usize, reports: Vec<AgentReport>) {
+        reports.into_iter().for_each(|report| self.handle_report(host, report));
     }
 
-    /// Deals with what a host tells.
-    fn take(&mut self, host: usize, report: Report) {
+    /// Deals with a report of a host.
+    fn handle_report(&mut self, host: usize, report: AgentReport) {
         match report {
-            Report::Started(processes) => {
-                self.hosts[host].note_start();
-                let members = self.members.iter_mut().filter(|member| member.host == host);
-                members.zip(processes).for_each(|(member, process)| member.process = process);
-                if self.hosts.iter().all(Host::has_started) {
+            AgentReport::Started(processes) => {
+                self.hosts[host].mark_started();
+                let rank_states =
+                    self.ranks.iter_mut().filter(|rank_state| rank_state.host == host);
+                rank_states
+                    .zip(processes)
+                    .for_each(|(rank_state, process)| rank_state.process = process);
+                if self.hosts.iter().all(JobHost::has_started) {
                     self.starting = None;
                 }
             }
-            Report::Refused(why) => {
+            AgentReport::StartFailed(why) => {
                 let place = &self.hosts[host];
                 let name = &place.name;
-                let message = if place.is_here() { why } else { format!("on {name}: {why}") };
-                self.abandon(host);
+                let message = if place.is_local() { why } else { format!("on {name}: {why}") };
+                self.give_up_host(host);
                 self.fail(CODE_NOT_STARTED, Some(message));
             }
-            Report::Wrote(rank, target, bytes) => {
-                self.hosts[host].owe(target, bytes.len());
-                let member = &mut self.members[rank as usize];
-                member.wrote(target, &bytes, &mut self.outlets);
-                if let Some(person) = self.person.as_mut().filter(|_| rank == 0) {
-                    person.question = member.has_partial_line().then(|| Instant::now() + QUESTION);
+            AgentReport::Output(rank, target, bytes) => {
+                self.hosts[host].note_output(target, bytes.len());
+                let rank_state = &mut self.ranks[rank as usize];
+                rank_state.handle_output(target, &bytes, &mut self.outlets);
+                if let Some(terminal) = self.terminal.as_mut().filter(|_| rank == 0) {
+                    terminal.prompt_deadline =
+                        rank_state.has_partial_line().then(|| Instant::now() + PROMPT_DELAY);
                 }
             }
-            Report::Quiet(rank, target) => {
-                self.members[rank as usize].fall_quiet(target, &mut self.outlets);
+            AgentReport::OutputClosed(rank, target) => {
+                self.ranks[rank as usize].close_output(target, &mut self.outlets);
             }
-            Report::Said(rank, bytes) => {
+            AgentReport::PmiData(rank, bytes) => {
                 let actions = self.server.receive(rank, &bytes);
                 actions.into_iter().for_each(|action| self.act(action));
             }
-            Report::Left(rank) => {
-                self.members[rank as usize].is_connected = false;
-                self.take_leave(rank);
+            AgentReport::PmiClosed(rank) => {
+                self.ranks[rank as usize].is_connected = false;
+                self.close_pmi(rank);
             }
-            Report::Ended(rank, end) => {
-                let member = &mut self.members[rank as usize];
-                member.finish_lines(&mut self.outlets);
-                member.end = Some(end);
-                self.judge(rank, end);
-                self.take_leave(rank);
+            AgentReport::Ended(rank, end) => {
+                let rank_state = &mut self.ranks[rank as usize];
+                rank_state.finish_lines(&mut self.outlets);
+                rank_state.end = Some(end);
+                self.check_exit(rank, end);
+                self.close_pmi(rank);
             }
-            Report::Still => {}
-            Report::Took(bytes) => {
+            AgentReport::Heartbeat => {}
+            AgentReport::InputTaken(bytes) => {
                 if let Some(relay) = &mut self.relay {
                     relay.grant(bytes);
                 }
@@ -327,33 +332,33 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Gives an order to a host, which may have something to tell.
-    fn order(&mut self, host: usize, order: Order) {
+    /// Gives an order to a host, which may report something.
+    fn send(&mut self, host: usize, order: AgentOrder) {
         let mut reports = Vec::new();
-        if let Err(error) = self.hosts[host].order(order, &mut reports) {
+        if let Err(error) = self.hosts[host].send(order, &mut reports) {
             self.fail(1, Some(error.to_string()));
         }
-        self.take_all(host, reports);
+        self.handle_reports(host, reports);
     }
 
     fn relay_input(&mut self) {
         if let Some(order) = self.relay.as_mut().and_then(Relay::read) {
-            self.order(self.members[0].host, order);
+            self.send(self.ranks[0].host, order);
         }
     }
 
     /// Ends the job if a connection is lost that is still needed.
-    fn look_at_connections(&mut self) {
+    fn check_connections(&mut self) {
         for host in 0..self.hosts.len() {
-            if self.hosts[host].is_gone() {
+            if self.hosts[host].is_closed() {
                 continue;
             }
-            self.hosts[host].look_at_clock();
-            let Some(message) = self.hosts[host].loss() else { continue };
+            self.hosts[host].handle_timers();
+            let Some(message) = self.hosts[host].connection_error() else { continue };
             let is_early = self.hosts[host].is_waiting();
-            let mut members = self.members.iter().filter(|member| member.host == host);
-            let is_needed = members.any(|member| member.end.is_none());
-            self.abandon(host);
+            let mut rank_states = self.ranks.iter().filter(|rank_state| rank_state.host == host);
+            let is_needed = rank_states.any(|rank_state| rank_state.end.is_none());
+            self.give_up_host(host);
             if is_needed {
                 self.fail(if is_early { CODE_NOT_STARTED } else { 1 }, Some(message));
             }
@@ -361,32 +366,32 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Lets the server know that a process has ended well and that nothing that it left behind
-    /// can speak for it; others may wait for it in vain.
-    fn take_leave(&mut self, rank: u32) {
-        let member = &self.members[rank as usize];
-        if member.end == Some(End::Code(0)) && !member.is_connected {
-            let actions = self.server.leave(rank);
+    /// can speak for it; others may wait for it without end.
+    fn close_pmi(&mut self, rank: u32) {
+        let rank_state = &self.ranks[rank as usize];
+        if rank_state.end == Some(End::Code(0)) && !rank_state.is_connected {
+            let actions = self.server.close(rank);
             actions.into_iter().for_each(|action| self.act(action));
         }
     }
 
-    fn act(&mut self, action: Action) {
+    fn act(&mut self, action: PmiAction) {
         match action {
-            Action::Answer(rank, line) => {
-                self.order(self.members[rank as usize].host, Order::Answer(rank, line));
+            PmiAction::Answer(rank, line) => {
+                self.send(self.ranks[rank as usize].host, AgentOrder::Answer(rank, line));
             }
-            Action::Abort(rank, code) => {
+            PmiAction::Abort(rank, code) => {
                 let message = format!("rank {rank} called MPI_Abort({code})");
-                self.fail(ending::code_of_abort(code), Some(message));
+                self.fail(termination::code_of_abort(code), Some(message));
             }
-            Action::End(by, ranks, code) => self.end_some(by, &ranks, code),
-            Action::Nonsense(rank, what) => {
-                let message = format!("rank {rank} said what is no PMI-1: \"{what}\"");
+            PmiAction::End(by, ranks, code) => self.end_ranks(by, &ranks, code),
+            PmiAction::ProtocolError(rank, what) => {
+                let message = format!("rank {rank} sent what is no PMI-1: \"{what}\"");
                 self.fail(1, Some(message));
             }
-            Action::Stuck { waiting, gone } => {
-                let state = self.server.speaks(gone);
-                self.fail(1, Some(messages::stuck(waiting, gone, state)));
+            PmiAction::MissingProcess { waiting, gone } => {
+                let state = self.server.mpi_state(gone);
+                self.fail(1, Some(messages::missing_process(waiting, gone, state)));
             }
         }
     }
@@ -401,10 +406,13 @@ impl<'a> Supervisor<'a> {
                     std::process::exit(128 + signal::SIGKILL);
                 }
                 signal::SIGINT | signal::SIGTERM | signal::SIGHUP | signal::SIGQUIT => {
-                    self.asked.push(number);
+                    self.interrupts.push(number);
                     self.code = if self.code == 0 { 128 + number } else { self.code };
-                    let is_first = self.asked.len() == 1;
-                    self.end_all(if is_first { number } else { signal::SIGKILL }, GRACE_ASKED);
+                    let is_first = self.interrupts.len() == 1;
+                    self.end_all(
+                        if is_first { number } else { signal::SIGKILL },
+                        KILL_DELAY_AFTER_SIGNAL,
+                    );
                 }
                 other => self.signal_all(other),
             }
@@ -415,8 +423,8 @@ impl<'a> Supervisor<'a> {
         while let Ok(Some((process, end))) = process::reap() {
             for host in 0..self.hosts.len() {
                 let mut reports = Vec::new();
-                let is_known = self.hosts[host].bury(process, end, &mut reports);
-                self.take_all(host, reports);
+                let is_known = self.hosts[host].record_exit(process, end, &mut reports);
+                self.handle_reports(host, reports);
                 if is_known {
                     break;
                 }
@@ -424,106 +432,109 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Tells the person something.
-    fn tell(&mut self, message: &str) {
+    /// Writes a message to the error output.
+    fn print_message(&mut self, message: &str) {
         let line = format!("combray: {message}\n");
-        self.outlets.queue(Target::Errors).extend_from_slice(line.as_bytes());
+        self.outlets.queue(OutputStream::Errors).extend_from_slice(line.as_bytes());
     }
 
-    fn look_at_clock(&mut self) {
-        if matches!(self.stage, Stage::Closing { .. }) {
+    fn handle_timers(&mut self) {
+        if matches!(self.phase, JobPhase::FlushingOutput { .. }) {
             return;
         }
-        let is_running = matches!(self.stage, Stage::Running);
+        let is_running = matches!(self.phase, JobPhase::Running);
         let now = Instant::now();
         let has_come = |time: Option<Instant>| time.is_some_and(|time| now >= time);
-        if let Some(person) = self.person.as_mut().filter(|person| has_come(person.question)) {
-            person.question = None;
-            self.members[0].show_partial_line(&mut self.outlets);
+        if let Some(terminal) =
+            self.terminal.as_mut().filter(|terminal| has_come(terminal.prompt_deadline))
+        {
+            terminal.prompt_deadline = None;
+            self.ranks[0].show_partial_line(&mut self.outlets);
         }
         if has_come(self.starting) {
-            self.tell_of_late_hosts();
+            self.fail_late_hosts();
         }
         if has_come(self.deadline) && is_running {
             let limit = self.plan.timeout.unwrap_or_default();
-            let message = messages::timeout(limit, &self.alive());
+            let message = messages::timeout(limit, &self.running());
             self.deadline = None;
             self.fail(CODE_TIMEOUT, Some(message));
         }
-        for rank in 0..self.members.len() {
-            let member = &self.members[rank];
-            if member.end.is_none() && has_come(member.doomed) {
-                self.order(member.host, Order::Signal(Some(rank as u32), signal::SIGKILL));
+        for rank in 0..self.ranks.len() {
+            let rank_state = &self.ranks[rank];
+            if rank_state.end.is_none() && has_come(rank_state.kill_deadline) {
+                self.send(rank_state.host, AgentOrder::Signal(Some(rank as u32), signal::SIGKILL));
             }
         }
-        if is_running && has_come(self.ending.as_ref().map(|ending| ending.deadline)) {
+        if is_running && has_come(self.termination.as_ref().map(|ending| ending.deadline)) {
             self.kill_all();
         }
     }
 
     /// Whether all ranks have ended and their output is through.
-    fn is_over(&self) -> bool {
-        let Some(since) = self.stage.ended() else { return false };
-        since.elapsed() >= DRAIN || self.members.iter().all(Member::is_silent)
+    fn has_ended(&self) -> bool {
+        let Some(since) = self.phase.ended() else { return false };
+        since.elapsed() >= DRAIN || self.ranks.iter().all(RankState::has_closed_outputs)
     }
 
     /// When the output that is left is given up. A slow reader is waited for, as any program waits,
     /// but not past the time limit; and for a moment only when the job was made to end.
     fn output_deadline(&self) -> Option<Instant> {
-        let was_ended = !self.asked.is_empty() || self.code == CODE_TIMEOUT;
-        self.stage.ended().filter(|_| was_ended).map(|since| since + GRACE).or(self.deadline)
+        let was_ended = !self.interrupts.is_empty() || self.code == CODE_TIMEOUT;
+        self.phase.ended().filter(|_| was_ended).map(|since| since + KILL_DELAY).or(self.deadline)
     }
 
     /// Whether nobody waits for the output any more.
-    fn is_in_haste(&self) -> bool {
+    fn gives_up_output(&self) -> bool {
         let is_late = self.output_deadline().is_some_and(|end| Instant::now() >= end);
-        self.asked.len() > 1 || is_late
+        self.interrupts.len() > 1 || is_late
     }
 
     /// Tells that output is lost, if any is.
     fn drop_output(&mut self) {
         if !self.outlets.are_empty() {
             self.code = if self.code == 0 { CODE_TIMEOUT } else { self.code };
-            self.tell("the rest of the job's output, which nobody read, is dropped");
+            self.print_message("the rest of the job's output, which nobody read, is dropped");
             // Where nobody reads this either, the exit code tells.
-            let _ = self.outlets.write(Target::Errors);
+            let _ = self.outlets.write(OutputStream::Errors);
         }
     }
 
-    /// Lets the agents end what the ranks left behind, and take leave.
-    fn dismiss(&mut self) {
+    /// Lets the agents end what the ranks left behind, and end.
+    fn close_agents(&mut self) {
         let asked = Instant::now();
-        self.stage = Stage::Leaving { ended: self.stage.ended().unwrap_or(asked), asked };
-        self.ending = None;
+        self.phase = JobPhase::ClosingAgents { ended: self.phase.ended().unwrap_or(asked), asked };
+        self.termination = None;
         for host in 0..self.hosts.len() {
-            if !self.hosts[host].is_here() {
-                self.order(host, Order::Close);
+            if !self.hosts[host].is_local() {
+                self.send(host, AgentOrder::Close);
             }
         }
     }
 
-    /// Whether all agents have taken leave, or are waited for no longer.
-    fn is_dismissed(&self) -> bool {
-        let are_gone = self.hosts.iter().all(|host| host.is_here() || host.is_gone());
-        let since = match self.stage {
-            Stage::Leaving { asked, .. } => Some(asked),
+    /// Whether all agents have ended, or are waited for no longer.
+    fn are_agents_closed(&self) -> bool {
+        let are_gone = self.hosts.iter().all(|host| host.is_local() || host.is_closed());
+        let since = match self.phase {
+            JobPhase::ClosingAgents { asked, .. } => Some(asked),
             _ => None,
         };
-        let is_late = since.is_some_and(|since| since.elapsed() >= LEAVE_TIME_MAX);
-        are_gone || is_late || self.asked.len() > 1
+        let is_late = since.is_some_and(|since| since.elapsed() >= CLOSE_TIME_MAX);
+        are_gone || is_late || self.interrupts.len() > 1
     }
 
     /// Ends what the ranks left behind on this machine, and takes the last of their output.
     fn close(&mut self) {
-        self.stage = Stage::Closing { ended: self.stage.ended().unwrap_or_else(Instant::now) };
+        self.phase =
+            JobPhase::FlushingOutput { ended: self.phase.ended().unwrap_or_else(Instant::now) };
         for host in 0..self.hosts.len() {
-            if self.hosts[host].is_here() {
-                self.order(host, Order::Close);
+            if self.hosts[host].is_local() {
+                self.send(host, AgentOrder::Close);
             } else {
-                self.abandon(host);
+                self.give_up_host(host);
             }
         }
         end_descendants();
-        self.members.iter_mut().for_each(|member| member.finish_lines(&mut self.outlets));
+        self.ranks.iter_mut().for_each(|rank_state| rank_state.finish_lines(&mut self.outlets));
     }
 }

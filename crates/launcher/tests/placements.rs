@@ -42,10 +42,10 @@ fn ranks(processes: usize) -> Vec<u32> {
 }
 
 /// The policy of options with their words.
-fn policy(wishes: &[&str]) -> Policy {
+fn policy(requests: &[&str]) -> Policy {
     let mut policy = Policy::default();
-    for wish in wishes {
-        let (option, words) = wish.split_once(' ').unwrap();
+    for request in requests {
+        let (option, words) = request.split_once(' ').unwrap();
         let option = match option {
             "map-by" => PolicyOption::MapBy,
             "bind-to" => PolicyOption::BindTo,
@@ -60,11 +60,11 @@ fn policy(wishes: &[&str]) -> Policy {
 /// All plans for a machine as a text.
 fn plans(topology: &Topology) -> String {
     let mut text = String::new();
-    for (processes, wishes) in CASES {
+    for (processes, requests) in CASES {
         let processes = processes.unwrap_or(topology.of_kind(Kind::Core).len());
-        let options: Vec<String> = wishes.iter().map(|wish| format!(" --{wish}")).collect();
+        let options: Vec<String> = requests.iter().map(|request| format!(" --{request}")).collect();
         writeln!(text, "-n {processes}{}", options.concat()).unwrap();
-        let policy = policy(wishes);
+        let policy = policy(requests);
         match binding::plan(topology, topology.root(), &ranks(processes), &policy) {
             Ok(seats) => {
                 for (rank, seat) in seats.iter().enumerate().take(SHOWN_MAX) {

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use fastrand::Rng;
 
-use crate::graph::{Graph, Side};
+use crate::graph::{AffinityGraph, Half};
 use crate::refinement::{Bounds, refine};
 
 /// A graph that is not larger is cut without an image.
@@ -22,8 +22,8 @@ const ATTEMPTS_MAX: usize = 12;
 
 /// The best cut that was found with a load on the left within the bounds, as far as fixed vertices
 /// allow. All vertices stand for one rank.
-pub(crate) fn bisect(graph: &Graph, bounds: Bounds, rng: &mut Rng) -> Vec<Side> {
-    let judge = |sides: &[Side]| (bounds.violation(graph.load(sides)), graph.cut(sides));
+pub(crate) fn bisect(graph: &AffinityGraph, bounds: Bounds, rng: &mut Rng) -> Vec<Half> {
+    let judge = |sides: &[Half]| (bounds.violation(graph.load(sides)), graph.cut(sides));
     let mut best = in_order(graph, bounds);
     refine(graph, &mut best, bounds);
     let mut verdict = judge(&best);
@@ -42,22 +42,22 @@ pub(crate) fn bisect(graph: &Graph, bounds: Bounds, rng: &mut Rng) -> Vec<Side> 
 }
 
 /// The first ones to the left, the others to the right, as many as must.
-fn in_order(graph: &Graph, bounds: Bounds) -> Vec<Side> {
-    let on_left = graph.fixed.iter().filter(|fixed| **fixed == Some(Side::Left)).count() as u64;
+fn in_order(graph: &AffinityGraph, bounds: Bounds) -> Vec<Half> {
+    let on_left = graph.fixed.iter().filter(|fixed| **fixed == Some(Half::Left)).count() as u64;
     let mut room = bounds.most.saturating_sub(on_left);
-    let side = |fixed: &Option<Side>| match fixed {
+    let side = |fixed: &Option<Half>| match fixed {
         Some(side) => *side,
         None if room > 0 => {
             room -= 1;
-            Side::Left
+            Half::Left
         }
-        None => Side::Right,
+        None => Half::Right,
     };
     graph.fixed.iter().map(side).collect()
 }
 
 /// Cuts a small image first.
-fn by_images(graph: &Graph, bounds: Bounds, rng: &mut Rng) -> Vec<Side> {
+fn by_images(graph: &AffinityGraph, bounds: Bounds, rng: &mut Rng) -> Vec<Half> {
     if graph.len() <= SMALL {
         return first_cut(graph, bounds, rng);
     }
@@ -71,13 +71,13 @@ fn by_images(graph: &Graph, bounds: Bounds, rng: &mut Rng) -> Vec<Side> {
     // Large vertices cannot be dealt out exactly, which the larger images put right.
     let wide = bounds.widened(if smaller.size_max() > 1 { smaller.size_max() / 2 } else { 0 });
     let coarse = by_images(&smaller, wide, rng);
-    let mut sides: Vec<Side> = images.iter().map(|image| coarse[*image as usize]).collect();
+    let mut sides: Vec<Half> = images.iter().map(|image| coarse[*image as usize]).collect();
     refine(graph, &mut sides, bounds);
     sides
 }
 
 /// The best of several cuts that grow from somewhere.
-fn first_cut(graph: &Graph, bounds: Bounds, rng: &mut Rng) -> Vec<Side> {
+fn first_cut(graph: &AffinityGraph, bounds: Bounds, rng: &mut Rng) -> Vec<Half> {
     let cut = |round: u32, rng: &mut Rng| {
         let target = match round % 3 {
             0 => bounds.most,
@@ -99,9 +99,9 @@ fn first_cut(graph: &Graph, bounds: Bounds, rng: &mut Rng) -> Vec<Side> {
 }
 
 /// A left side that grows from one vertex, always by the one that has most to do with it.
-fn grown(graph: &Graph, target: u64, rng: &mut Rng) -> Vec<Side> {
-    let mut sides: Vec<Side> =
-        graph.fixed.iter().map(|fixed| fixed.unwrap_or(Side::Right)).collect();
+fn grown(graph: &AffinityGraph, target: u64, rng: &mut Rng) -> Vec<Half> {
+    let mut sides: Vec<Half> =
+        graph.fixed.iter().map(|fixed| fixed.unwrap_or(Half::Right)).collect();
     let mut load = graph.load(&sides);
     let mut order: Vec<u32> = (0..graph.len() as u32).collect();
     rng.shuffle(&mut order);
@@ -117,7 +117,7 @@ fn grown(graph: &Graph, target: u64, rng: &mut Rng) -> Vec<Side> {
         }
     };
     for vertex in 0..graph.len() as u32 {
-        if sides[vertex as usize] == Side::Left {
+        if sides[vertex as usize] == Half::Left {
             attract(vertex, &mut next);
         }
     }
@@ -130,12 +130,12 @@ fn grown(graph: &Graph, target: u64, rng: &mut Rng) -> Vec<Side> {
             },
         };
         let is_free =
-            sides[vertex as usize] == Side::Right && graph.fixed[vertex as usize].is_none();
+            sides[vertex as usize] == Half::Right && graph.fixed[vertex as usize].is_none();
         let size = u64::from(graph.sizes[vertex as usize]);
         if !is_free || load + size / 2 > target {
             continue;
         }
-        sides[vertex as usize] = Side::Left;
+        sides[vertex as usize] = Half::Left;
         load += size;
         attract(vertex, &mut next);
     }

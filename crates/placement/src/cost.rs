@@ -2,9 +2,9 @@
 
 use fastrand::Rng;
 
-use crate::mapping::Room;
+use crate::mapping::FreeLeaves;
 use crate::matrix::Affinity;
-use crate::tree::Tree;
+use crate::tree::BranchTree;
 
 /// Where each rank is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl Placement {
 }
 
 /// The bytes of all pairs, each times what a byte costs between their leaves: hop-weighted bytes.
-pub fn cost(affinity: &Affinity, tree: &Tree, placement: &Placement) -> u128 {
+pub fn cost(affinity: &Affinity, tree: &BranchTree, placement: &Placement) -> u128 {
     let mut twice = 0;
     for rank in 0..affinity.ranks() {
         let leaf = placement.leaf(rank);
@@ -48,7 +48,7 @@ pub fn cost(affinity: &Affinity, tree: &Tree, placement: &Placement) -> u128 {
 
 /// A placement that asks for nobody's communication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum PlacementOrder {
     /// Leaf by leaf from left to right: what launchers do by default.
     Packed,
     /// One rank to each branch in turn, on all levels.
@@ -61,24 +61,28 @@ pub enum Order {
 ///
 /// # Errors
 /// A text for people: there are no slots.
-pub fn place_in_order(ranks: u32, tree: &Tree, order: Order) -> Result<Placement, String> {
-    let room = Room::new(ranks, tree, &[])?;
+pub fn place_in_order(
+    ranks: u32,
+    tree: &BranchTree,
+    order: PlacementOrder,
+) -> Result<Placement, String> {
+    let room = FreeLeaves::new(ranks, tree, &[])?;
     Ok(fill(ranks, tree, order, &[], &room))
 }
 
 /// The same with fixed ranks where they must be, and the others around them.
 pub(crate) fn fill(
     ranks: u32,
-    tree: &Tree,
-    order: Order,
+    tree: &BranchTree,
+    order: PlacementOrder,
     fixed: &[Option<u32>],
-    room: &Room,
+    room: &FreeLeaves,
 ) -> Placement {
     let shares = shares(ranks, tree);
     let mut order = match order {
-        Order::Packed => leaf_by_leaf(&shares),
-        Order::Scattered => in_turn(tree, 0, &shares),
-        Order::Random(seed) => {
+        PlacementOrder::Packed => leaf_by_leaf(&shares),
+        PlacementOrder::Scattered => in_turn(tree, 0, &shares),
+        PlacementOrder::Random(seed) => {
             let mut leaves = leaf_by_leaf(&shares);
             Rng::with_seed(seed).shuffle(&mut leaves);
             leaves
@@ -106,7 +110,7 @@ pub(crate) fn fill(
 }
 
 /// How many ranks each leaf takes: all its slots, or its part of what is more.
-fn shares(ranks: u32, tree: &Tree) -> Vec<u64> {
+fn shares(ranks: u32, tree: &BranchTree) -> Vec<u64> {
     let (ranks, slots) = (u64::from(ranks), tree.slots_in_all());
     let mut before = 0;
     let mut share = |leaf: u32| {
@@ -124,7 +128,7 @@ fn leaf_by_leaf(shares: &[u64]) -> Vec<u32> {
 }
 
 /// The slots below a vertex, of its children in turn.
-fn in_turn(tree: &Tree, vertex: u32, shares: &[u64]) -> Vec<u32> {
+fn in_turn(tree: &BranchTree, vertex: u32, shares: &[u64]) -> Vec<u32> {
     let children = &tree.vertex(vertex).children;
     if children.is_empty() {
         let leaf = tree.vertex(vertex).leaves.start;

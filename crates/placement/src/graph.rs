@@ -4,23 +4,23 @@ use fastrand::Rng;
 
 /// The two sides of a cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum Half {
     Left,
     Right,
 }
 
-impl Side {
+impl Half {
     pub fn other(self) -> Self {
         match self {
-            Side::Left => Side::Right,
-            Side::Right => Side::Left,
+            Half::Left => Half::Right,
+            Half::Right => Half::Left,
         }
     }
 }
 
 /// A graph whose vertices stand for one or more ranks.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Graph {
+pub(crate) struct AffinityGraph {
     /// Where the edges of each vertex begin, and where the last one's end.
     pub starts: Vec<u32>,
     /// Neighbours with weights, each edge twice.
@@ -28,10 +28,10 @@ pub(crate) struct Graph {
     /// For how many ranks each vertex stands.
     pub sizes: Vec<u32>,
     /// The side on which a vertex must be, where that is laid down.
-    pub fixed: Vec<Option<Side>>,
+    pub fixed: Vec<Option<Half>>,
 }
 
-impl Graph {
+impl AffinityGraph {
     pub fn len(&self) -> usize {
         self.sizes.len()
     }
@@ -46,13 +46,13 @@ impl Graph {
     }
 
     /// How many ranks are on the left.
-    pub fn load(&self, sides: &[Side]) -> u64 {
-        let left = self.sizes.iter().zip(sides).filter(|(_, side)| **side == Side::Left);
+    pub fn load(&self, sides: &[Half]) -> u64 {
+        let left = self.sizes.iter().zip(sides).filter(|(_, side)| **side == Half::Left);
         left.map(|(size, _)| u64::from(*size)).sum()
     }
 
     /// The weight of the edges between the sides.
-    pub fn cut(&self, sides: &[Side]) -> i64 {
+    pub fn cut(&self, sides: &[Half]) -> i64 {
         let outer = |vertex: u32| {
             let crossing = self
                 .neighbors(vertex)

@@ -24,8 +24,8 @@ mod search;
 mod tree;
 mod turning;
 
-pub use cost::{Order, Placement, cost, place_in_order};
+pub use cost::{Placement, PlacementOrder, cost, place_in_order};
 pub use mapping::place;
 pub use matrix::{Affinity, Amount, Matrix, Weighing};
-pub use tree::{Branch, Tree};
+pub use tree::{Branch, BranchTree};
 pub use turning::{distance_to_interfaces, turn};

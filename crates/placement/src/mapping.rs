@@ -3,12 +3,12 @@
 use fastrand::Rng;
 
 use crate::bisection::bisect;
-use crate::cost::{Order, Placement, cost, fill};
-use crate::graph::{Graph, Side};
+use crate::cost::{Placement, PlacementOrder, cost, fill};
+use crate::graph::{AffinityGraph, Half};
 use crate::matrix::Affinity;
 use crate::refinement::{Bounds, refine};
 use crate::search::improve;
-use crate::tree::Tree;
+use crate::tree::BranchTree;
 
 /// The same input gives the same placement.
 const SEED: u64 = 0x00c0_b4a7;
@@ -28,11 +28,15 @@ const PAIRS_PER_GROUP: usize = 8;
 ///
 /// # Errors
 /// A text for people: no slots, or fixed ranks that do not fit.
-pub fn place(affinity: &Affinity, tree: &Tree, fixed: &[Option<u32>]) -> Result<Placement, String> {
-    let room = Room::new(affinity.ranks(), tree, fixed)?;
-    let packed = fill(affinity.ranks(), tree, Order::Packed, fixed, &room);
+pub fn place(
+    affinity: &Affinity,
+    tree: &BranchTree,
+    fixed: &[Option<u32>],
+) -> Result<Placement, String> {
+    let room = FreeLeaves::new(affinity.ranks(), tree, fixed)?;
+    let packed = fill(affinity.ranks(), tree, PlacementOrder::Packed, fixed, &room);
     let bounded = affinity.bounded(tree.crossing_max());
-    let divided = Division::new(&bounded, tree, &room, fixed).run();
+    let divided = BranchDivision::new(&bounded, tree, &room, fixed).run();
     let mut best = packed.clone();
     let mut best_cost = cost(affinity, tree, &best);
     for mut candidate in [packed, divided] {
@@ -47,7 +51,7 @@ pub fn place(affinity: &Affinity, tree: &Tree, fixed: &[Option<u32>]) -> Result<
 
 /// How many ranks each leaf and each branch takes.
 #[derive(Clone, Debug)]
-pub(crate) struct Room {
+pub(crate) struct FreeLeaves {
     /// By vertex of the tree.
     least: Vec<u64>,
     most: Vec<u64>,
@@ -56,8 +60,8 @@ pub(crate) struct Room {
     pub leaf_most: Vec<u64>,
 }
 
-impl Room {
-    pub fn new(ranks: u32, tree: &Tree, fixed: &[Option<u32>]) -> Result<Self, String> {
+impl FreeLeaves {
+    pub fn new(ranks: u32, tree: &BranchTree, fixed: &[Option<u32>]) -> Result<Self, String> {
         let (ranks, slots) = (u64::from(ranks), tree.slots_in_all());
         if slots == 0 && ranks > 0 {
             return Err("there is no slot on which a rank may be put".to_owned());
@@ -114,10 +118,10 @@ impl Room {
 }
 
 /// The division of all ranks among the branches of a tree.
-struct Division<'a> {
+struct BranchDivision<'a> {
     affinity: &'a Affinity,
-    tree: &'a Tree,
-    room: &'a Room,
+    tree: &'a BranchTree,
+    room: &'a FreeLeaves,
     fixed: &'a [Option<u32>],
     /// Where each rank is.
     leaves: Vec<u32>,
@@ -126,11 +130,11 @@ struct Division<'a> {
     rng: Rng,
 }
 
-impl<'a> Division<'a> {
+impl<'a> BranchDivision<'a> {
     fn new(
         affinity: &'a Affinity,
-        tree: &'a Tree,
-        room: &'a Room,
+        tree: &'a BranchTree,
+        room: &'a FreeLeaves,
         fixed: &'a [Option<u32>],
     ) -> Self {
         let ranks = affinity.ranks() as usize;
@@ -181,7 +185,7 @@ impl<'a> Division<'a> {
     }
 
     /// How many of the graph's ranks go to the left children.
-    fn bounds(&self, left: &[u32], right: &[u32], graph: &Graph) -> Bounds {
+    fn bounds(&self, left: &[u32], right: &[u32], graph: &AffinityGraph) -> Bounds {
         let sum = |of: &[u64], children: &[u32]| -> u64 {
             children.iter().map(|&child| of[child as usize]).sum()
         };
@@ -190,20 +194,20 @@ impl<'a> Division<'a> {
         let least =
             sum(&self.room.least, left).max(all.saturating_sub(sum(&self.room.most, right)));
         let most = sum(&self.room.most, left).min(all.saturating_sub(sum(&self.room.least, right)));
-        let least = least.max(fixed(Side::Left));
-        let most = most.min(all - fixed(Side::Right));
+        let least = least.max(fixed(Half::Left));
+        let most = most.min(all - fixed(Half::Right));
         Bounds { least, most: most.max(least) }
     }
 
     /// The graph of these ranks; those that are fixed below one of the vertices `right` are on the
     /// right.
-    fn graph(&mut self, ranks: &[u32], right: &[u32]) -> Graph {
+    fn graph(&mut self, ranks: &[u32], right: &[u32]) -> AffinityGraph {
         for (number, &rank) in (0..).zip(ranks) {
             self.numbers[rank as usize] = number;
         }
         let begin = right.first().map_or(u32::MAX, |&child| self.tree.vertex(child).leaves.start);
         let end = right.last().map_or(u32::MAX, |&child| self.tree.vertex(child).leaves.end);
-        let mut graph = Graph { starts: vec![0], ..Graph::default() };
+        let mut graph = AffinityGraph { starts: vec![0], ..AffinityGraph::default() };
         for &rank in ranks {
             for &(partner, weight) in self.affinity.partners(rank) {
                 let number = self.numbers[partner as usize];
@@ -214,7 +218,7 @@ impl<'a> Division<'a> {
             graph.starts.push(graph.edges.len() as u32);
             graph.sizes.push(1);
             let leaf = self.fixed.get(rank as usize).copied().flatten();
-            let side = |leaf| if (begin..end).contains(&leaf) { Side::Right } else { Side::Left };
+            let side = |leaf| if (begin..end).contains(&leaf) { Half::Right } else { Half::Left };
             graph.fixed.push(leaf.map(side));
         }
         for &rank in ranks {
@@ -283,8 +287,8 @@ impl<'a> Division<'a> {
         let (left, right) = ([children[one]], [children[other]]);
         let graph = self.graph(&ranks, &right);
         let bounds = self.bounds(&left, &right, &graph);
-        let mut sides = vec![Side::Left; groups[one].len()];
-        sides.resize(ranks.len(), Side::Right);
+        let mut sides = vec![Half::Left; groups[one].len()];
+        sides.resize(ranks.len(), Half::Right);
         let before = graph.cut(&sides);
         refine(&graph, &mut sides, bounds);
         if graph.cut(&sides) >= before {
@@ -295,9 +299,9 @@ impl<'a> Division<'a> {
     }
 }
 
-fn parted(ranks: &[u32], sides: &[Side]) -> (Vec<u32>, Vec<u32>) {
+fn parted(ranks: &[u32], sides: &[Half]) -> (Vec<u32>, Vec<u32>) {
     let (left, right): (Vec<_>, Vec<_>) =
-        ranks.iter().zip(sides).partition(|(_, side)| **side == Side::Left);
-    let ranks = |part: Vec<(&u32, &Side)>| part.into_iter().map(|(rank, _)| *rank).collect();
+        ranks.iter().zip(sides).partition(|(_, side)| **side == Half::Left);
+    let ranks = |part: Vec<(&u32, &Half)>| part.into_iter().map(|(rank, _)| *rank).collect();
     (ranks(left), ranks(right))
 }

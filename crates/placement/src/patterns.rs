@@ -4,9 +4,18 @@ use fastrand::Rng;
 
 use crate::matrix::Matrix;
 
+/// Whether the first and the last of each dimension of a grid are neighbours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edges {
+    /// They are not.
+    Open,
+    /// They are.
+    Periodic,
+}
+
 /// A grid in which each rank sends `bytes` to its neighbours in each dimension; the last dimension
 /// varies fastest, as in `MPI_Cart_create`.
-pub fn stencil(extents: &[u32], periodic: bool, bytes: u64) -> Matrix {
+pub fn stencil(extents: &[u32], edges: Edges, bytes: u64) -> Matrix {
     let ranks = extents.iter().product();
     let mut matrix = Matrix::new(ranks);
     for rank in 0..ranks {
@@ -14,7 +23,7 @@ pub fn stencil(extents: &[u32], periodic: bool, bytes: u64) -> Matrix {
         for &extent in extents.iter().rev() {
             let at = rank / stride % extent;
             let base = rank - at * stride;
-            if at + 1 < extent || (periodic && extent > 1) {
+            if at + 1 < extent || (edges == Edges::Periodic && extent > 1) {
                 let next = base + (at + 1) % extent * stride;
                 matrix.add(rank, next, bytes, 1);
                 matrix.add(next, rank, bytes, 1);

@@ -4,7 +4,7 @@
 
 use std::collections::BinaryHeap;
 
-use crate::graph::{Graph, Side};
+use crate::graph::{AffinityGraph, Half};
 
 /// How many ranks may be on the left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl Bounds {
 const PASSES_MAX: u32 = 12;
 
 /// Improves the cut, first of all the balance, until nothing gets better.
-pub(crate) fn refine(graph: &Graph, sides: &mut [Side], bounds: Bounds) {
+pub(crate) fn refine(graph: &AffinityGraph, sides: &mut [Half], bounds: Bounds) {
     for _ in 0..PASSES_MAX {
         if !Pass::new(graph, sides, bounds).run() {
             return;
@@ -38,8 +38,8 @@ pub(crate) fn refine(graph: &Graph, sides: &mut [Side], bounds: Bounds) {
 
 /// One time through the vertices, each of which moves at most once.
 struct Pass<'a> {
-    graph: &'a Graph,
-    sides: &'a mut [Side],
+    graph: &'a AffinityGraph,
+    sides: &'a mut [Half],
     bounds: Bounds,
     load: u64,
     /// What the cut loses when a vertex moves.
@@ -53,7 +53,7 @@ struct Pass<'a> {
 }
 
 impl<'a> Pass<'a> {
-    fn new(graph: &'a Graph, sides: &'a mut [Side], bounds: Bounds) -> Self {
+    fn new(graph: &'a AffinityGraph, sides: &'a mut [Half], bounds: Bounds) -> Self {
         let load = graph.load(sides);
         let count = graph.len();
         let mut pass = Self {
@@ -115,16 +115,16 @@ impl<'a> Pass<'a> {
     /// The next vertex to move.
     fn next(&mut self, slack: u64) -> Option<u32> {
         loop {
-            let left = self.top(Side::Left);
-            let right = self.top(Side::Right);
+            let left = self.top(Half::Left);
+            let right = self.top(Half::Right);
             let side = match (left, right) {
                 (None, None) => return None,
-                (Some(_), None) => Side::Left,
-                (None, Some(_)) => Side::Right,
-                (Some(_), Some(_)) if self.load > self.bounds.most => Side::Left,
-                (Some(_), Some(_)) if self.load < self.bounds.least => Side::Right,
-                (Some(left), Some(right)) if left.0 >= right.0 => Side::Left,
-                _ => Side::Right,
+                (Some(_), None) => Half::Left,
+                (None, Some(_)) => Half::Right,
+                (Some(_), Some(_)) if self.load > self.bounds.most => Half::Left,
+                (Some(_), Some(_)) if self.load < self.bounds.least => Half::Right,
+                (Some(left), Some(right)) if left.0 >= right.0 => Half::Left,
+                _ => Half::Right,
             };
             let (_, _, vertex) = self.moves[side as usize].pop()?;
             let after = self.load_after(vertex);
@@ -137,7 +137,7 @@ impl<'a> Pass<'a> {
     }
 
     /// The best move from a side; outdated ones before it are dropped.
-    fn top(&mut self, side: Side) -> Option<(i64, u32, u32)> {
+    fn top(&mut self, side: Half) -> Option<(i64, u32, u32)> {
         let heap = &mut self.moves[side as usize];
         while let Some(&(gain, stamp, vertex)) = heap.peek() {
             if !self.locked[vertex as usize] && self.gains[vertex as usize] == gain {
@@ -151,8 +151,8 @@ impl<'a> Pass<'a> {
     fn load_after(&self, vertex: u32) -> u64 {
         let size = u64::from(self.graph.sizes[vertex as usize]);
         match self.sides[vertex as usize] {
-            Side::Left => self.load - size,
-            Side::Right => self.load + size,
+            Half::Left => self.load - size,
+            Half::Right => self.load + size,
         }
     }
 
@@ -180,8 +180,8 @@ mod tests {
     use super::*;
 
     /// A graph of so many vertices, each one rank.
-    fn graph(count: u32, edges: &[(u32, u32, i64)]) -> Graph {
-        let mut graph = Graph { starts: vec![0], ..Graph::default() };
+    fn graph(count: u32, edges: &[(u32, u32, i64)]) -> AffinityGraph {
+        let mut graph = AffinityGraph { starts: vec![0], ..AffinityGraph::default() };
         for vertex in 0..count {
             for &(one, other, weight) in edges {
                 if vertex == one || vertex == other {
@@ -200,11 +200,11 @@ mod tests {
     }
 
     /// Every second vertex on the left: of what follows the worst cut.
-    fn alternating(count: u32) -> Vec<Side> {
-        (0..count).map(|vertex| if vertex % 2 == 0 { Side::Left } else { Side::Right }).collect()
+    fn alternating(count: u32) -> Vec<Half> {
+        (0..count).map(|vertex| if vertex % 2 == 0 { Half::Left } else { Half::Right }).collect()
     }
 
-    fn refined(graph: &Graph, mut sides: Vec<Side>, bounds: Bounds) -> (u64, i64) {
+    fn refined(graph: &AffinityGraph, mut sides: Vec<Half>, bounds: Bounds) -> (u64, i64) {
         refine(graph, &mut sides, bounds);
         (bounds.violation(graph.load(&sides)), graph.cut(&sides))
     }
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn the_balance_comes_before_the_cut() {
         let graph = graph(6, &[(0, 1, 9), (1, 2, 9), (3, 4, 9), (4, 5, 9), (2, 3, 1)]);
-        for side in [Side::Left, Side::Right] {
+        for side in [Half::Left, Half::Right] {
             assert_eq!(refined(&graph, vec![side; 6], halves(6)), (0, 1));
         }
     }
@@ -251,13 +251,13 @@ mod tests {
             };
             let edges: Vec<_> = (0..count * density).map(&mut edge).collect();
             let mut graph = graph(count, &edges);
-            let side = |rng: &mut Rng| if rng.bool() { Side::Left } else { Side::Right };
-            let mut sides: Vec<Side> = (0..count).map(|_| side(&mut rng)).collect();
+            let side = |rng: &mut Rng| if rng.bool() { Half::Left } else { Half::Right };
+            let mut sides: Vec<Half> = (0..count).map(|_| side(&mut rng)).collect();
             for (fixed, side) in graph.fixed.iter_mut().zip(&sides) {
                 *fixed = Some(*side).filter(|_| rng.u32(..5) == 0);
             }
             let bounds = halves(count);
-            let judge = |sides: &[Side]| (bounds.violation(graph.load(sides)), graph.cut(sides));
+            let judge = |sides: &[Half]| (bounds.violation(graph.load(sides)), graph.cut(sides));
             let before = judge(&sides);
             refine(&graph, &mut sides, bounds);
             prop_assert!(judge(&sides) <= before, "{:?} after {before:?}", judge(&sides));

@@ -2,9 +2,9 @@
 //! whole cheaper.
 
 use crate::cost::Placement;
-use crate::mapping::Room;
+use crate::mapping::FreeLeaves;
 use crate::matrix::Affinity;
-use crate::tree::Tree;
+use crate::tree::BranchTree;
 
 /// How often all ranks are gone through at most.
 const ROUNDS_MAX: u32 = 20;
@@ -18,12 +18,12 @@ const WORK_MAX: u64 = 60_000_000;
 /// Improves a placement by exchanges until there is none that helps. Fixed ranks stay.
 pub(crate) fn improve(
     affinity: &Affinity,
-    tree: &Tree,
-    room: &Room,
+    tree: &BranchTree,
+    room: &FreeLeaves,
     fixed: &[Option<u32>],
     placement: &mut Placement,
 ) {
-    let mut search = Search::new(affinity, tree, room, fixed, placement);
+    let mut search = SwapSearch::new(affinity, tree, room, fixed, placement);
     for _ in 0..ROUNDS_MAX {
         if !search.round() {
             return;
@@ -31,10 +31,10 @@ pub(crate) fn improve(
     }
 }
 
-struct Search<'a> {
+struct SwapSearch<'a> {
     affinity: &'a Affinity,
-    tree: &'a Tree,
-    room: &'a Room,
+    tree: &'a BranchTree,
+    room: &'a FreeLeaves,
     fixed: &'a [Option<u32>],
     placement: &'a mut Placement,
     /// The ranks on each leaf.
@@ -42,11 +42,11 @@ struct Search<'a> {
     work: u64,
 }
 
-impl<'a> Search<'a> {
+impl<'a> SwapSearch<'a> {
     fn new(
         affinity: &'a Affinity,
-        tree: &'a Tree,
-        room: &'a Room,
+        tree: &'a BranchTree,
+        room: &'a FreeLeaves,
         fixed: &'a [Option<u32>],
         placement: &'a mut Placement,
     ) -> Self {

@@ -44,7 +44,7 @@ impl Branch {
 
 /// A tree of places, ready for questions. Its leaves are numbered from left to right.
 #[derive(Clone, Debug)]
-pub struct Tree {
+pub struct BranchTree {
     /// The root first, each vertex before those below it.
     vertices: Vec<Vertex>,
     /// The vertex of each leaf.
@@ -68,7 +68,7 @@ pub(crate) struct Vertex {
     pub slots: u64,
 }
 
-impl Tree {
+impl BranchTree {
     /// Makes a tree of a description.
     pub fn new(root: &Branch) -> Self {
         let mut tree =
@@ -172,7 +172,7 @@ mod tests {
     fn leaves_are_numbered_from_left_to_right() {
         let odd =
             Branch::of(9, vec![Branch::regular(&[2, 2]), Branch::leaf(3), Branch::regular(&[2])]);
-        let tree = Tree::new(&odd);
+        let tree = BranchTree::new(&odd);
         assert_eq!((tree.leaf_count(), tree.slots_in_all()), (7, 9));
         assert_eq!(tree.slots(4), 3);
         assert_eq!(tree.crossing(0, 1), 2);

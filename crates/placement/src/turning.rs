@@ -2,12 +2,17 @@
 
 use crate::cost::Placement;
 use crate::matrix::Affinity;
-use crate::tree::Tree;
+use crate::tree::BranchTree;
 
 /// Lets groups of ranks on branches of one machine change places, where the branches are alike and
 /// one is nearer to a network interface than the other. The grouping stays, and with it the cost of
 /// the placement. A branch with a fixed rank stays where it is.
-pub fn turn(affinity: &Affinity, tree: &Tree, fixed: &[Option<u32>], placement: &mut Placement) {
+pub fn turn(
+    affinity: &Affinity,
+    tree: &BranchTree,
+    fixed: &[Option<u32>],
+    placement: &mut Placement,
+) {
     let mut turner = Turner {
         tree,
         outward: outward(affinity, tree, placement),
@@ -34,14 +39,18 @@ pub fn turn(affinity: &Affinity, tree: &Tree, fixed: &[Option<u32>], placement: 
 
 /// What ranks say to other machines, times the levels between each and the nearest network
 /// interface of its own machine; machines without any do not count.
-pub fn distance_to_interfaces(affinity: &Affinity, tree: &Tree, placement: &Placement) -> u128 {
+pub fn distance_to_interfaces(
+    affinity: &Affinity,
+    tree: &BranchTree,
+    placement: &Placement,
+) -> u128 {
     let outward = outward(affinity, tree, placement);
     let ranks = placement.leaves().iter().zip(&outward);
     ranks.map(|(&leaf, &weight)| levels_to_interface(tree, leaf) * u128::from(weight)).sum()
 }
 
 /// How many levels a leaf must climb until there is an interface below, inside its machine.
-fn levels_to_interface(tree: &Tree, leaf: u32) -> u128 {
+fn levels_to_interface(tree: &BranchTree, leaf: u32) -> u128 {
     let mut path = tree.path(leaf).to_vec();
     path.dedup();
     let machine = path.iter().rposition(|&vertex| tree.vertex(vertex).is_machine).unwrap_or(0);
@@ -49,13 +58,13 @@ fn levels_to_interface(tree: &Tree, leaf: u32) -> u128 {
     inside.clone().position(|&vertex| has_interface(tree, vertex)).unwrap_or(0) as u128
 }
 
-fn has_interface(tree: &Tree, vertex: u32) -> bool {
+fn has_interface(tree: &BranchTree, vertex: u32) -> bool {
     let vertex = tree.vertex(vertex);
     vertex.interfaces > 0 || vertex.children.iter().any(|&child| has_interface(tree, child))
 }
 
 /// How much each rank says to ranks on other machines.
-fn outward(affinity: &Affinity, tree: &Tree, placement: &Placement) -> Vec<u64> {
+fn outward(affinity: &Affinity, tree: &BranchTree, placement: &Placement) -> Vec<u64> {
     let machine = |leaf: u32| {
         let path = tree.path(leaf).iter().rev();
         path.copied().find(|&vertex| tree.vertex(vertex).is_machine)
@@ -71,7 +80,7 @@ fn outward(affinity: &Affinity, tree: &Tree, placement: &Placement) -> Vec<u64> 
 }
 
 /// Whether a vertex is a machine or inside one.
-fn is_in_machine(tree: &Tree, vertex: u32) -> bool {
+fn is_in_machine(tree: &BranchTree, vertex: u32) -> bool {
     let leaf = tree.vertex(vertex).leaves.start;
     let path = tree.path(leaf).iter();
     path.take_while(|&&above| above != vertex)
@@ -80,7 +89,7 @@ fn is_in_machine(tree: &Tree, vertex: u32) -> bool {
 }
 
 struct Turner<'a> {
-    tree: &'a Tree,
+    tree: &'a BranchTree,
     outward: Vec<u64>,
     /// By leaf.
     has_fixed: Vec<bool>,

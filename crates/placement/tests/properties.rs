@@ -1,8 +1,8 @@
 //! What must hold for all trees and matrices.
 
 use placement::{
-    Affinity, Branch, Matrix, Order, Placement, Tree, Weighing, cost, distance_to_interfaces,
-    patterns, place, place_in_order, turn,
+    Affinity, Branch, BranchTree, Matrix, Placement, PlacementOrder, Weighing, cost,
+    distance_to_interfaces, patterns, place, place_in_order, turn,
 };
 use proptest::prelude::*;
 
@@ -38,14 +38,14 @@ fn matrices() -> impl Strategy<Value = Matrix> {
 }
 
 /// The number of ranks on each leaf.
-fn loads(tree: &Tree, placement: &Placement) -> Vec<u64> {
+fn loads(tree: &BranchTree, placement: &Placement) -> Vec<u64> {
     let mut loads = vec![0; tree.leaf_count() as usize];
     placement.leaves().iter().for_each(|leaf| loads[*leaf as usize] += 1);
     loads
 }
 
 /// Each leaf has at most its slots, or where there are too few its share.
-fn is_within_slots(tree: &Tree, placement: &Placement) -> bool {
+fn is_within_slots(tree: &BranchTree, placement: &Placement) -> bool {
     let (ranks, slots) = (placement.leaves().len() as u64, tree.slots_in_all());
     (0..).zip(loads(tree, placement)).all(|(leaf, load)| {
         let own = u64::from(tree.slots(leaf));
@@ -65,7 +65,7 @@ proptest! {
         branch in branches(),
         matrix in matrices(),
     ) {
-        let tree = Tree::new(&branch);
+        let tree = BranchTree::new(&branch);
         let affinity = matrix.affinity(Weighing::Bytes);
         let Ok(placed) = place(&affinity, &tree, &[]) else {
             prop_assert_eq!(tree.slots_in_all(), 0);
@@ -73,9 +73,9 @@ proptest! {
         };
         prop_assert_eq!(placed.leaves().len() as u32, matrix.ranks());
         prop_assert!(is_within_slots(&tree, &placed), "{:?}", placed);
-        let packed = place_in_order(matrix.ranks(), &tree, Order::Packed).unwrap();
+        let packed = place_in_order(matrix.ranks(), &tree, PlacementOrder::Packed).unwrap();
         prop_assert!(cost(&affinity, &tree, &placed) <= cost(&affinity, &tree, &packed));
-        for order in [Order::Packed, Order::Scattered, Order::Random(7)] {
+        for order in [PlacementOrder::Packed, PlacementOrder::Scattered, PlacementOrder::Random(7)] {
             let placed = place_in_order(matrix.ranks(), &tree, order).unwrap();
             prop_assert!(is_within_slots(&tree, &placed), "{:?} {:?}", order, placed);
         }
@@ -88,7 +88,7 @@ proptest! {
         matrix in matrices(),
         wishes in prop::collection::vec(prop::option::weighted(0.3, 0_u32..60), 40),
     ) {
-        let tree = Tree::new(&branch);
+        let tree = BranchTree::new(&branch);
         let affinity = matrix.affinity(Weighing::Bytes);
         let fixed: Vec<Option<u32>> = wishes.into_iter().take(matrix.ranks() as usize)
             .map(|leaf| leaf.map(|leaf| leaf % tree.leaf_count()))
@@ -110,7 +110,7 @@ proptest! {
 
     #[test]
     fn turning_keeps_the_cost_and_goes_nearer(branch in branches(), matrix in matrices()) {
-        let tree = Tree::new(&branch);
+        let tree = BranchTree::new(&branch);
         let affinity = matrix.affinity(Weighing::Bytes);
         if let Ok(placed) = place(&affinity, &tree, &[]) {
             let mut turned = placed.clone();
@@ -129,7 +129,7 @@ proptest! {
 fn pairs_that_talk_come_together() {
     // Ranks 0 and 4, 1 and 5, and so on.
     let affinity = Affinity::new(8, (0..4).map(|rank| (rank, rank + 4, 100)));
-    let tree = Tree::new(&Branch::regular(&[4, 2]));
+    let tree = BranchTree::new(&Branch::regular(&[4, 2]));
     let placed = place(&affinity, &tree, &[]).unwrap();
     for rank in 0..4 {
         assert_eq!(placed.leaf(rank) / 2, placed.leaf(rank + 4) / 2);
@@ -138,8 +138,8 @@ fn pairs_that_talk_come_together() {
 
 #[test]
 fn few_ranks_stay_together() {
-    let affinity = patterns::stencil(&[6], true, 10).affinity(Weighing::Bytes);
-    let tree = Tree::new(&Branch::regular(&[4, 8]));
+    let affinity = patterns::stencil(&[6], patterns::Edges::Periodic, 10).affinity(Weighing::Bytes);
+    let tree = BranchTree::new(&Branch::regular(&[4, 8]));
     let placed = place(&affinity, &tree, &[]).unwrap();
     assert!(placed.leaves().iter().all(|leaf| leaf / 8 == placed.leaf(0) / 8), "{placed:?}");
 }
@@ -153,7 +153,7 @@ fn those_who_talk_to_other_machines_come_near_the_interface() {
             vec![Branch::regular(&[2]), Branch { interfaces: 1, ..Branch::regular(&[2]) }],
         )
     };
-    let tree = Tree::new(&Branch::of(6, vec![machine.clone(), machine]));
+    let tree = BranchTree::new(&Branch::of(6, vec![machine.clone(), machine]));
     // Ranks 0 and 1 are a pair that also talks to 4 and 5; 2 and 3, 6 and 7 stay among themselves.
     let pairs = [(0, 1, 100), (2, 3, 100), (4, 5, 100), (6, 7, 100)];
     let others = [(0, 4, 50), (1, 5, 50), (0, 2, 60), (4, 6, 60)];
@@ -171,7 +171,7 @@ fn those_who_talk_to_other_machines_come_near_the_interface() {
 fn what_cannot_be_is_told() {
     let affinity = Affinity::new(3, [(0, 1, 1)].into_iter());
     let fault = |tree: &Branch, fixed: &[Option<u32>]| {
-        place(&affinity, &Tree::new(tree), fixed).unwrap_err()
+        place(&affinity, &BranchTree::new(tree), fixed).unwrap_err()
     };
     assert!(fault(&Branch::leaf(0), &[]).contains("no slot"));
     let four = Branch::regular(&[4]);
@@ -185,18 +185,18 @@ fn what_cannot_be_is_told() {
 #[test]
 fn known_patterns_are_placed_well() {
     let bounds = [
-        (patterns::stencil(&[8, 8], false, 1), [4, 2, 8], 0.85),
-        (patterns::stencil(&[4, 4, 4], false, 1), [4, 2, 8], 0.9),
+        (patterns::stencil(&[8, 8], patterns::Edges::Open, 1), [4, 2, 8], 0.85),
+        (patterns::stencil(&[4, 4, 4], patterns::Edges::Open, 1), [4, 2, 8], 0.9),
         (patterns::butterfly(64, 1), [4, 2, 8], 1.0),
         (patterns::random(64, 4, 1), [4, 2, 8], 0.76),
-        (patterns::stencil(&[32, 16], true, 1), [16, 2, 16], 0.89),
+        (patterns::stencil(&[32, 16], patterns::Edges::Periodic, 1), [16, 2, 16], 0.89),
         (patterns::broadcasts(512, 512, 1), [16, 2, 16], 0.39),
     ];
     for (matrix, arities, bound) in bounds {
-        let tree = Tree::new(&Branch::regular(&arities));
+        let tree = BranchTree::new(&Branch::regular(&arities));
         let affinity = matrix.affinity(Weighing::Bytes);
         let placed = place(&affinity, &tree, &[]).unwrap();
-        let packed = place_in_order(matrix.ranks(), &tree, Order::Packed).unwrap();
+        let packed = place_in_order(matrix.ranks(), &tree, PlacementOrder::Packed).unwrap();
         let ratio = cost(&affinity, &tree, &placed) as f64 / cost(&affinity, &tree, &packed) as f64;
         assert!(ratio <= bound, "{arities:?}: {ratio} above {bound}");
     }

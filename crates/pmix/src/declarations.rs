@@ -25,12 +25,12 @@ const WHOLE_JOB: u32 = u32::MAX - 1;
 /// `pmix_proc_t`: a job and a rank in it.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub(crate) struct Process {
+pub(crate) struct ProcessName {
     namespace: [c_char; NAMESPACE_BYTES],
     pub(crate) rank: u32,
 }
 
-impl Process {
+impl ProcessName {
     pub(crate) const EMPTY: Self = Self { namespace: [0; NAMESPACE_BYTES], rank: 0 };
 
     /// Another process of the same job.
@@ -45,7 +45,7 @@ impl Process {
 
 /// `pmix_scope_t`: who may see a published value.
 #[repr(u8)]
-pub(crate) enum Scope {
+pub(crate) enum ValueScope {
     Global = 3,
 }
 
@@ -129,13 +129,13 @@ impl Value {
 
 /// `pmix_info_t`: a value with its key.
 #[repr(C)]
-pub(crate) struct Info {
+pub(crate) struct CallOption {
     key: [c_char; KEY_BYTES],
     flags: u32,
     value: Value,
 }
 
-impl Info {
+impl CallOption {
     /// A wish that is granted or not.
     pub(crate) fn flag(name: &CStr) -> Self {
         let mut data = Data { room: [0; 3] };
@@ -161,25 +161,27 @@ impl Info {
 
 /// The functions of the library.
 #[derive(Clone, Copy)]
-pub(crate) struct Functions {
-    pub(crate) init: unsafe extern "C" fn(*mut Process, *const Info, usize) -> c_int,
+pub(crate) struct PmixFunctions {
+    pub(crate) init: unsafe extern "C" fn(*mut ProcessName, *const CallOption, usize) -> c_int,
     pub(crate) put: unsafe extern "C" fn(u8, *const c_char, *mut Value) -> c_int,
     pub(crate) commit: unsafe extern "C" fn() -> c_int,
-    pub(crate) fence: unsafe extern "C" fn(*const Process, usize, *const Info, usize) -> c_int,
+    pub(crate) fence:
+        unsafe extern "C" fn(*const ProcessName, usize, *const CallOption, usize) -> c_int,
     pub(crate) get: unsafe extern "C" fn(
-        *const Process,
+        *const ProcessName,
         *const c_char,
-        *const Info,
+        *const CallOption,
         usize,
         *mut *mut Value,
     ) -> c_int,
-    pub(crate) abort: unsafe extern "C" fn(c_int, *const c_char, *const Process, usize) -> c_int,
-    pub(crate) finalize: unsafe extern "C" fn(*const Info, usize) -> c_int,
+    pub(crate) abort:
+        unsafe extern "C" fn(c_int, *const c_char, *const ProcessName, usize) -> c_int,
+    pub(crate) finalize: unsafe extern "C" fn(*const CallOption, usize) -> c_int,
     pub(crate) error_string: unsafe extern "C" fn(c_int) -> *const c_char,
     pub(crate) get_version: unsafe extern "C" fn() -> *const c_char,
 }
 
-impl Functions {
+impl PmixFunctions {
     /// Finds all of them.
     ///
     /// # Errors
@@ -224,10 +226,10 @@ mod tests {
 
     #[test]
     fn structures_are_as_large_as_those_of_c() {
-        assert_eq!(mem::size_of::<Process>(), 260);
+        assert_eq!(mem::size_of::<ProcessName>(), 260);
         assert_eq!((mem::size_of::<Value>(), mem::align_of::<Value>()), (32, 8));
         assert_eq!(mem::offset_of!(Value, data), 8);
-        assert_eq!((mem::size_of::<Info>(), mem::offset_of!(Info, value)), (552, 520));
+        assert_eq!((mem::size_of::<CallOption>(), mem::offset_of!(CallOption, value)), (552, 520));
     }
 
     #[test]

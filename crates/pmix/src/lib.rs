@@ -12,7 +12,7 @@ use std::fmt;
 use std::path::Path;
 use std::ptr;
 
-use declarations::{Functions, Info, Process, SUCCESS, Scope, Value};
+use declarations::{CallOption, PmixFunctions, ProcessName, SUCCESS, Value, ValueScope};
 
 /// The name that all versions of the library have.
 pub const LIBRARY: &str = "libpmix.so.2";
@@ -41,59 +41,59 @@ const TIMEOUT: &CStr = c"pmix.timeout";
 const SECONDS_MAX: i32 = 30;
 
 /// A PMIx library that is loaded.
-pub struct Library {
-    functions: Functions,
+pub struct PmixLibrary {
+    functions: PmixFunctions,
 }
 
 /// A connection to the manager that started this process.
 pub struct Client {
-    functions: Functions,
-    own: Process,
+    functions: PmixFunctions,
+    own: ProcessName,
 }
 
 /// Why the library cannot be loaded, or what it answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error {
+pub struct PmixError {
     message: String,
 }
 
-impl Error {
+impl PmixError {
     fn new(message: impl Into<String>) -> Self {
         Self { message: message.into() }
     }
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for PmixError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for PmixError {}
 
 /// Whom a question is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whom {
+pub enum ValueOwner {
     /// The job as a whole.
     Job,
     /// The process with this rank.
     Rank(u32),
 }
 
-impl Library {
+impl PmixLibrary {
     /// Loads the library of this path, or of this name where the system finds it.
     ///
     /// # Errors
     /// It is not there, or is no PMIx library.
-    pub fn load(path: &Path) -> Result<Self, Error> {
+    pub fn load(path: &Path) -> Result<Self, PmixError> {
         // SAFETY: libpmix does nothing when it is loaded; whoever may choose the path by variables
         // may also choose the program.
         let library = unsafe { sys::library::LoadedLibrary::open(path) };
-        let library = library.map_err(|cause| Error::new(cause.to_string()))?;
+        let library = library.map_err(|cause| PmixError::new(cause.to_string()))?;
         // SAFETY: a library of this name has these functions with these types.
-        match unsafe { Functions::of(&library) } {
+        match unsafe { PmixFunctions::of(&library) } {
             Ok(functions) => Ok(Self { functions }),
-            Err(name) => Err(Error::new(format!("{}: has no {name}", path.display()))),
+            Err(name) => Err(PmixError::new(format!("{}: has no {name}", path.display()))),
         }
     }
 
@@ -107,8 +107,8 @@ impl Library {
     ///
     /// # Errors
     /// The manager does not answer.
-    pub fn connect(self) -> Result<Client, Error> {
-        let mut own = Process::EMPTY;
+    pub fn connect(self) -> Result<Client, PmixError> {
+        let mut own = ProcessName::EMPTY;
         // SAFETY: `own` may be written; without infos their number is 0.
         let status = unsafe { (self.functions.init)(&mut own, ptr::null(), 0) };
         self.functions.check("PMIx_Init", status)?;
@@ -116,14 +116,14 @@ impl Library {
     }
 }
 
-impl Functions {
-    fn check(&self, call: &str, status: i32) -> Result<(), Error> {
+impl PmixFunctions {
+    fn check(&self, call: &str, status: i32) -> Result<(), PmixError> {
         if status == SUCCESS {
             return Ok(());
         }
         // SAFETY: any number may be given; the text is constant.
         let name = unsafe { text((self.error_string)(status)) };
-        Err(Error::new(format!("{call} gave {name} ({status})")))
+        Err(PmixError::new(format!("{call} gave {name} ({status})")))
     }
 }
 
@@ -137,38 +137,38 @@ impl Client {
     ///
     /// # Errors
     /// The manager does not answer.
-    pub fn number(&self, whom: Whom, key: &str) -> Result<Option<u32>, Error> {
-        self.ask(whom, key, &Info::flag(AT_ONCE), Value::number)
+    pub fn number(&self, whom: ValueOwner, key: &str) -> Result<Option<u32>, PmixError> {
+        self.ask(whom, key, &CallOption::flag(AT_ONCE), Value::number)
     }
 
     /// A text that the manager tells, if it does.
     ///
     /// # Errors
     /// The manager does not answer.
-    pub fn text(&self, whom: Whom, key: &str) -> Result<Option<String>, Error> {
-        self.ask(whom, key, &Info::flag(AT_ONCE), Value::text)
+    pub fn text(&self, whom: ValueOwner, key: &str) -> Result<Option<String>, PmixError> {
+        self.ask(whom, key, &CallOption::flag(AT_ONCE), Value::text)
     }
 
     /// A text that the process `rank` published before the last fence, if it did.
     ///
     /// # Errors
     /// The manager does not answer.
-    pub fn get(&self, rank: u32, key: &str) -> Result<Option<String>, Error> {
+    pub fn get(&self, rank: u32, key: &str) -> Result<Option<String>, PmixError> {
         // What came from another machine is not found at once, says the library, though it is here.
-        let wish = Info::number(TIMEOUT, SECONDS_MAX);
-        self.ask(Whom::Rank(rank), key, &wish, Value::text)
+        let wish = CallOption::number(TIMEOUT, SECONDS_MAX);
+        self.ask(ValueOwner::Rank(rank), key, &wish, Value::text)
     }
 
     fn ask<T>(
         &self,
-        whom: Whom,
+        whom: ValueOwner,
         key: &str,
-        wish: &Info,
+        wish: &CallOption,
         read: fn(&Value) -> Option<T>,
-    ) -> Result<Option<T>, Error> {
+    ) -> Result<Option<T>, PmixError> {
         let whom = match whom {
-            Whom::Job => self.own.whole_job(),
-            Whom::Rank(rank) => self.own.with_rank(rank),
+            ValueOwner::Job => self.own.whole_job(),
+            ValueOwner::Rank(rank) => self.own.with_rank(rank),
         };
         let key = c_string(key)?;
         let mut answer: *mut Value = ptr::null_mut();
@@ -192,11 +192,12 @@ impl Client {
     ///
     /// # Errors
     /// The library refuses it.
-    pub fn put(&mut self, key: &str, value: &str) -> Result<(), Error> {
+    pub fn put(&mut self, key: &str, value: &str) -> Result<(), PmixError> {
         let (key, text) = (c_string(key)?, c_string(value)?);
         let mut value = Value::of_text(&text);
         // SAFETY: the key and the value, which the library copies, are valid for the call.
-        let status = unsafe { (self.functions.put)(Scope::Global as u8, key.as_ptr(), &mut value) };
+        let status =
+            unsafe { (self.functions.put)(ValueScope::Global as u8, key.as_ptr(), &mut value) };
         self.functions.check("PMIx_Put", status)
     }
 
@@ -204,11 +205,11 @@ impl Client {
     ///
     /// # Errors
     /// The manager does not answer.
-    pub fn fence(&mut self) -> Result<(), Error> {
+    pub fn fence(&mut self) -> Result<(), PmixError> {
         // SAFETY: takes nothing.
         let status = unsafe { (self.functions.commit)() };
         self.functions.check("PMIx_Commit", status)?;
-        let collect = Info::flag(c"pmix.collect");
+        let collect = CallOption::flag(c"pmix.collect");
         // SAFETY: no processes means all of the job; there is one info.
         let status = unsafe { (self.functions.fence)(ptr::null(), 0, &collect, 1) };
         self.functions.check("PMIx_Fence", status)
@@ -218,7 +219,7 @@ impl Client {
     ///
     /// # Errors
     /// The manager does not answer.
-    pub fn abort(&mut self, code: i32, message: &str) -> Result<(), Error> {
+    pub fn abort(&mut self, code: i32, message: &str) -> Result<(), PmixError> {
         let message = c_string(message)?;
         // SAFETY: the message is valid for the call; no processes means all of the job.
         let status = unsafe { (self.functions.abort)(code, message.as_ptr(), ptr::null(), 0) };
@@ -229,15 +230,15 @@ impl Client {
     ///
     /// # Errors
     /// The manager does not answer.
-    pub fn finalize(&mut self) -> Result<(), Error> {
+    pub fn finalize(&mut self) -> Result<(), PmixError> {
         // SAFETY: without infos their number is 0.
         let status = unsafe { (self.functions.finalize)(ptr::null(), 0) };
         self.functions.check("PMIx_Finalize", status)
     }
 }
 
-fn c_string(text: &str) -> Result<CString, Error> {
-    CString::new(text).map_err(|_| Error::new(format!("a zero byte in {text:?}")))
+fn c_string(text: &str) -> Result<CString, PmixError> {
+    CString::new(text).map_err(|_| PmixError::new(format!("a zero byte in {text:?}")))
 }
 
 /// A text of the library.

@@ -249,9 +249,9 @@ fn publish(
     }
     // A session that begins after the end of the world may have to connect peers.
     for (driver, _) in cards {
-        job.keep(&card_key(driver), 0..size);
+        job.cache(&card_key(driver), 0..size);
     }
-    job.keep(SECRET_KEY, 0..1);
+    job.cache(SECRET_KEY, 0..1);
     job.barrier()?;
     let told = job.get(0, GUIDANCE_KEY)?;
     let guidance = JobSettings::from_text(&told).ok_or_else(|| StartError {

@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::env;
 
 use crate::tree::Relation;
-use crate::{Error, Kind, Object, ObjectId, Topology};
+use crate::{Kind, Object, ObjectId, Topology, TopologyError};
 
 /// What a description tells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct Cluster {
 
 /// One machine of a cluster.
 #[derive(Clone, Debug)]
-pub struct Member {
+pub struct ClusterMember {
     /// The switches above it, from the outermost on.
     pub switches: Vec<String>,
     /// Its name.
@@ -214,7 +214,7 @@ fn in_address(address: &str, pattern: &str) -> Option<Vec<String>> {
 impl Topology {
     /// The tree of several machines below their switches, in the order in which they are given.
     /// Their hardware threads keep the numbers that they have on each machine.
-    pub fn cluster(members: &[Member]) -> Self {
+    pub fn cluster(members: &[ClusterMember]) -> Self {
         let mut cluster = Self::default();
         let root = cluster.add(Object::new(Kind::Cluster), None);
         let mut switches: HashMap<&[String], ObjectId> = HashMap::new();
@@ -234,7 +234,7 @@ impl Topology {
         cluster
     }
 
-    fn add_machine(&mut self, member: &Member, above: ObjectId) {
+    fn add_machine(&mut self, member: &ClusterMember, above: ObjectId) {
         let name = Some(member.host.clone());
         let place = Some((above, Relation::Child));
         let Some(machine) = &member.machine else {
@@ -278,9 +278,9 @@ impl Topology {
     /// The text is not understood, or a machine is not.
     pub(crate) fn cluster_from_text(
         text: &str,
-        machine: impl Fn(&str) -> Result<Self, Error>,
-    ) -> Result<Self, Error> {
-        let wrong = |reason: String| Error::NotACluster { reason };
+        machine: impl Fn(&str) -> Result<Self, TopologyError>,
+    ) -> Result<Self, TopologyError> {
+        let wrong = |reason: String| TopologyError::NotACluster { reason };
         let cluster = Cluster::parse(text).map_err(wrong)?;
         let mut known: HashMap<&str, Self> = HashMap::new();
         let mut members = Vec::new();
@@ -291,7 +291,7 @@ impl Topology {
             {
                 known.insert(words, machine(words)?);
             }
-            members.push(Member {
+            members.push(ClusterMember {
                 switches: cluster.switches_above(host).unwrap_or_default(),
                 host: host.clone(),
                 machine: described.and_then(|words| known.get(words)).cloned(),

@@ -2,7 +2,7 @@
 
 /// Why there is no tree.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
+pub enum TopologyError {
     /// The library cannot be loaded.
     #[error(
         "hwloc is needed to see the machine, and its library {library} cannot be loaded ({cause}); \
@@ -66,7 +66,7 @@ pub enum Error {
     },
 }
 
-impl Error {
+impl TopologyError {
     /// A text that is no machine, for this reason.
     pub(crate) fn not_xml(reason: impl Into<String>) -> Self {
         Self::NotXml { reason: reason.into() }

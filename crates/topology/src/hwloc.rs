@@ -10,7 +10,7 @@ use std::ptr::{self, NonNull};
 
 use sys::library::LoadedLibrary;
 
-use crate::Error;
+use crate::TopologyError;
 
 /// The name of the library.
 pub const LIBRARY: &str = "libhwloc.so.15";
@@ -26,13 +26,13 @@ pub enum Scope {
 
 /// The library, loaded.
 pub struct Hwloc {
-    functions: Functions,
+    functions: HwlocFunctions,
 }
 
 type Handle = *mut c_void;
 
 #[derive(Clone, Copy)]
-struct Functions {
+struct HwlocFunctions {
     version: unsafe extern "C" fn() -> c_uint,
     init: unsafe extern "C" fn(*mut Handle) -> c_int,
     destroy: unsafe extern "C" fn(Handle),
@@ -59,13 +59,13 @@ impl Hwloc {
     ///
     /// # Errors
     /// It is not there, or is none of the versions that are understood.
-    pub fn load() -> Result<Self, Error> {
-        let missing = |cause: String| Error::Missing { library: LIBRARY, cause };
+    pub fn load() -> Result<Self, TopologyError> {
+        let missing = |cause: String| TopologyError::Missing { library: LIBRARY, cause };
         // SAFETY: the initializers of hwloc do nothing that a process has to allow.
         let library = unsafe { LoadedLibrary::open(Path::new(LIBRARY)) };
         let library = library.map_err(|cause| missing(cause.to_string()))?;
         // SAFETY: the functions of this name and version have these types.
-        let functions = unsafe { Functions::of(&library) };
+        let functions = unsafe { HwlocFunctions::of(&library) };
         let functions = functions.map_err(|name| missing(format!("it has no function {name}")))?;
         // SAFETY: takes nothing.
         let version = unsafe { (functions.version)() };
@@ -80,7 +80,7 @@ impl Hwloc {
     ///
     /// # Errors
     /// The library's.
-    pub fn this_machine(&self, scope: Scope) -> Result<String, Error> {
+    pub fn this_machine(&self, scope: Scope) -> Result<String, TopologyError> {
         let task = "look at this machine";
         let session = self.session(task)?;
         for name in LEFT_OUT {
@@ -100,9 +100,9 @@ impl Hwloc {
     ///
     /// # Errors
     /// The line is not understood.
-    pub fn synthetic(&self, text: &str) -> Result<String, Error> {
+    pub fn synthetic(&self, text: &str) -> Result<String, TopologyError> {
         let task = "build a machine from a line";
-        let wrong = || Error::NotSynthetic { text: text.to_owned() };
+        let wrong = || TopologyError::NotSynthetic { text: text.to_owned() };
         let line = CString::new(text).map_err(|_| wrong())?;
         let session = self.session(task)?;
         // SAFETY: the handle is open and not yet loaded; the line ends with a zero byte.
@@ -116,11 +116,13 @@ impl Hwloc {
     ///
     /// # Errors
     /// The text is not understood.
-    pub fn converted(&self, text: &str) -> Result<String, Error> {
+    pub fn converted(&self, text: &str) -> Result<String, TopologyError> {
         let task = "understand this XML";
-        let line = CString::new(text).map_err(|_| Error::not_xml("it holds a zero byte"))?;
+        let line =
+            CString::new(text).map_err(|_| TopologyError::not_xml("it holds a zero byte"))?;
         let bytes = line.as_bytes_with_nul();
-        let length = c_int::try_from(bytes.len()).map_err(|_| Error::not_xml("it is too long"))?;
+        let length =
+            c_int::try_from(bytes.len()).map_err(|_| TopologyError::not_xml("it is too long"))?;
         let session = self.session(task)?;
         // SAFETY: the handle is open and not yet loaded; so many bytes may be read, the last is 0.
         let set = unsafe { (self.functions.set_xml)(session.handle, line.as_ptr(), length) };
@@ -130,23 +132,23 @@ impl Hwloc {
         session.text(task)
     }
 
-    fn session(&self, task: &'static str) -> Result<Session<'_>, Error> {
+    fn session(&self, task: &'static str) -> Result<LoadedTopology<'_>, TopologyError> {
         let mut handle = ptr::null_mut();
         // SAFETY: the library writes one handle, which the session destroys.
         check(task, unsafe { (self.functions.init)(&mut handle) })?;
-        Ok(Session { functions: &self.functions, handle })
+        Ok(LoadedTopology { functions: &self.functions, handle })
     }
 }
 
 /// A topology of the library, from its creation on.
-struct Session<'a> {
-    functions: &'a Functions,
+struct LoadedTopology<'a> {
+    functions: &'a HwlocFunctions,
     handle: Handle,
 }
 
-impl Session<'_> {
+impl LoadedTopology<'_> {
     /// Loads what was asked for and tells it.
-    fn text(self, task: &'static str) -> Result<String, Error> {
+    fn text(self, task: &'static str) -> Result<String, TopologyError> {
         // SAFETY: the handle is open and not yet loaded.
         check(task, unsafe { (self.functions.load)(self.handle) })?;
         let (mut text, mut length) = (ptr::null_mut(), 0);
@@ -155,7 +157,7 @@ impl Session<'_> {
             (self.functions.export_xml)(self.handle, &mut text, &mut length, 0)
         })?;
         if text.is_null() {
-            return Err(Error::Refused { task, cause: "it tells nothing".to_owned() });
+            return Err(TopologyError::Refused { task, cause: "it tells nothing".to_owned() });
         }
         // SAFETY: on success the address is that of a text which ends with a zero byte.
         let copy = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
@@ -165,7 +167,7 @@ impl Session<'_> {
     }
 }
 
-impl Drop for Session<'_> {
+impl Drop for LoadedTopology<'_> {
     fn drop(&mut self) {
         // SAFETY: the handle was made by the library and is destroyed once.
         unsafe { (self.functions.destroy)(self.handle) };
@@ -173,14 +175,14 @@ impl Drop for Session<'_> {
 }
 
 /// Turns the library's way to tell of an error into ours. Call it right after the function.
-fn check(task: &'static str, result: c_int) -> Result<(), Error> {
+fn check(task: &'static str, result: c_int) -> Result<(), TopologyError> {
     if result == 0 {
         return Ok(());
     }
-    Err(Error::Refused { task, cause: io::Error::last_os_error().to_string() })
+    Err(TopologyError::Refused { task, cause: io::Error::last_os_error().to_string() })
 }
 
-impl Functions {
+impl HwlocFunctions {
     /// Finds all of them; else the name of the first that is missing.
     ///
     /// # Safety

@@ -19,9 +19,9 @@ mod parts;
 mod tree;
 mod xml;
 
-pub use cluster::{Cluster, Member, switches_by_slurm};
+pub use cluster::{Cluster, ClusterMember, switches_by_slurm};
 pub use cpuset::CpuSet;
-pub use error::Error;
+pub use error::TopologyError;
 pub use hwloc::{Hwloc, LIBRARY, Scope};
 pub use job::JobMap;
 pub use locality::{Locality, NEAR};
@@ -34,7 +34,7 @@ impl Topology {
     ///
     /// # Errors
     /// hwloc is missing, or the machine cannot be looked at.
-    pub fn this_machine(scope: Scope) -> Result<Self, Error> {
+    pub fn this_machine(scope: Scope) -> Result<Self, TopologyError> {
         let topology = Self::from_xml(&Hwloc::load()?.this_machine(scope)?)?;
         topology.restricted(&sys::cores::allowed().into_iter().collect())
     }
@@ -45,13 +45,13 @@ impl Topology {
     ///
     /// # Errors
     /// The file cannot be read or understood, or the description cannot, or needs hwloc.
-    pub fn described(what: &str) -> Result<Self, Error> {
+    pub fn described(what: &str) -> Result<Self, TopologyError> {
         let path = std::path::Path::new(what);
         let is_path = what.contains('/') || what.ends_with(".xml") || path.is_file();
         if !is_path {
             return Self::from_xml(&Hwloc::load()?.synthetic(what)?);
         }
-        let text = std::fs::read_to_string(path).map_err(|cause| Error::Unreadable {
+        let text = std::fs::read_to_string(path).map_err(|cause| TopologyError::Unreadable {
             path: what.to_owned(),
             cause: cause.to_string(),
         })?;
@@ -65,7 +65,7 @@ impl Topology {
         }
         match Self::from_xml(&text) {
             // The library knows the format of its first version too.
-            Err(Error::OtherVersion) => Self::from_xml(&Hwloc::load()?.converted(&text)?),
+            Err(TopologyError::OtherVersion) => Self::from_xml(&Hwloc::load()?.converted(&text)?),
             read => read,
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Index;
 
-use crate::{CpuSet, Error, Kind, Object, ObjectId};
+use crate::{CpuSet, Kind, Object, ObjectId, TopologyError};
 
 /// A machine, or all machines of a job, as one tree. Its objects are in logical order: from left to
 /// right, whatever numbers the system gives them.
@@ -158,9 +158,9 @@ impl Topology {
     ///
     /// # Errors
     /// None of the hardware threads is in it.
-    pub fn restricted(&self, wanted: &CpuSet) -> Result<Self, Error> {
+    pub fn restricted(&self, wanted: &CpuSet) -> Result<Self, TopologyError> {
         if !self.threads().intersects(wanted) {
-            return Err(Error::Nothing {
+            return Err(TopologyError::Nothing {
                 wanted: wanted.to_string(),
                 present: self.threads().to_string(),
             });

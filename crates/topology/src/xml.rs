@@ -8,7 +8,7 @@ use roxmltree::{Document, Node, ParsingOptions};
 
 use crate::object::{DeviceKind, Object, ObjectId};
 use crate::tree::{Distances, Relation, Topology};
-use crate::{CpuSet, Error, Kind};
+use crate::{CpuSet, Kind, TopologyError};
 
 /// No machine has more objects, nor more of them one in another.
 const NODES_MAX: u32 = 4_000_000;
@@ -22,21 +22,22 @@ impl Topology {
     ///
     /// # Errors
     /// It is not in that format, or in that of another main version.
-    pub fn from_xml(text: &str) -> Result<Self, Error> {
+    pub fn from_xml(text: &str) -> Result<Self, TopologyError> {
         let options =
             ParsingOptions { allow_dtd: true, nodes_limit: NODES_MAX, ..ParsingOptions::default() };
         let document = Document::parse_with_options(text, options)
-            .map_err(|cause| Error::not_xml(cause.to_string()))?;
+            .map_err(|cause| TopologyError::not_xml(cause.to_string()))?;
         let root = document.root_element();
         if !root.has_tag_name("topology") {
             let name = root.tag_name().name();
-            return Err(Error::not_xml(format!("its outermost element is <{name}>")));
+            return Err(TopologyError::not_xml(format!("its outermost element is <{name}>")));
         }
         if !root.attribute("version").is_some_and(|version| version.starts_with("2.")) {
-            return Err(Error::OtherVersion);
+            return Err(TopologyError::OtherVersion);
         }
         let machine = elements(root, "object").find(|object| kind(*object) == Some(Kind::Machine));
-        let machine = machine.ok_or_else(|| Error::not_xml("it has no object of type Machine"))?;
+        let machine =
+            machine.ok_or_else(|| TopologyError::not_xml("it has no object of type Machine"))?;
         let mut topology = Self::default();
         topology.read(machine, None, 0)?;
         topology.gather_threads()?;
@@ -54,9 +55,9 @@ impl Topology {
         node: Node<'_, '_>,
         parent: Option<(ObjectId, Relation)>,
         depth: usize,
-    ) -> Result<(), Error> {
+    ) -> Result<(), TopologyError> {
         if depth > DEPTH_MAX {
-            return Err(Error::not_xml("its objects are too deep in each other"));
+            return Err(TopologyError::not_xml("its objects are too deep in each other"));
         }
         let inside: Vec<_> = elements(node, "object").collect();
         let Some(kind) = kind(node) else {
@@ -93,7 +94,7 @@ impl Topology {
 
     /// Tells each object which hardware threads are in it: those of what it holds, whatever the
     /// text says of it.
-    fn gather_threads(&mut self) -> Result<(), Error> {
+    fn gather_threads(&mut self) -> Result<(), TopologyError> {
         let found: Vec<(ObjectId, usize)> = self
             .objects()
             .filter(|(_, object)| object.kind == Kind::Thread)
@@ -102,11 +103,15 @@ impl Topology {
         let mut known = CpuSet::default();
         for (id, number) in found {
             if known.contains(number) {
-                return Err(Error::not_xml(format!("it has two hardware threads {number}")));
+                return Err(TopologyError::not_xml(format!(
+                    "it has two hardware threads {number}"
+                )));
             }
             known.insert(number);
             if !known.contains(number) {
-                return Err(Error::not_xml(format!("no machine has a hardware thread {number}")));
+                return Err(TopologyError::not_xml(format!(
+                    "no machine has a hardware thread {number}"
+                )));
             }
             let holders: Vec<ObjectId> = self.ancestors(id).collect();
             for id in holders.into_iter().chain([id]) {
@@ -178,7 +183,7 @@ fn has_threads(node: Node<'_, '_>) -> bool {
     node.attribute("cpuset").and_then(CpuSet::from_hexadecimal).is_some_and(|set| !set.is_empty())
 }
 
-fn object(node: Node<'_, '_>, kind: Kind) -> Result<Object, Error> {
+fn object(node: Node<'_, '_>, kind: Kind) -> Result<Object, TopologyError> {
     let number = |name: &str| node.attribute(name).and_then(|value| value.parse::<u64>().ok());
     let info = |name: &str| {
         let found = elements(node, "info").find(|info| info.attribute("name") == Some(name));
@@ -193,7 +198,7 @@ fn object(node: Node<'_, '_>, kind: Kind) -> Result<Object, Error> {
     let bytes = number("local_memory").or_else(|| number("cache_size")).unwrap_or_default();
     let system = number("os_index").and_then(|index| u32::try_from(index).ok());
     if matches!(kind, Kind::Thread | Kind::NumaNode) && system.is_none() {
-        return Err(Error::not_xml(format!("one {kind} has no os_index")));
+        return Err(TopologyError::not_xml(format!("one {kind} has no os_index")));
     }
     Ok(Object { system, name, bytes, ..Object::new(kind) })
 }

@@ -1,12 +1,12 @@
 //! With hwloc's library, where it is installed: what it builds is understood. Nothing here depends
 //! on the machine that runs it.
 
-use topology::{Error, Kind, Scope, Topology};
+use topology::{Kind, Scope, Topology, TopologyError};
 
 /// The machine of a line, if hwloc is there.
-fn described(line: &str) -> Option<Result<Topology, Error>> {
+fn described(line: &str) -> Option<Result<Topology, TopologyError>> {
     match Topology::described(line) {
-        Err(missing @ Error::Missing { .. }) => {
+        Err(missing @ TopologyError::Missing { .. }) => {
             eprintln!("skipped: {missing}");
             None
         }
@@ -43,7 +43,7 @@ fn a_missing_file_is_named() {
 #[test]
 fn this_machine_has_what_this_process_may_use() {
     match Topology::this_machine(Scope::Devices) {
-        Err(missing @ Error::Missing { .. }) => eprintln!("skipped: {missing}"),
+        Err(missing @ TopologyError::Missing { .. }) => eprintln!("skipped: {missing}"),
         outcome => {
             let topology = outcome.unwrap();
             let allowed = sys::cores::allowed();

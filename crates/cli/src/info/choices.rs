@@ -17,7 +17,7 @@ use super::machine;
 
 /// Of which communicator a person wants to know.
 #[derive(Args)]
-pub struct Communicator {
+pub struct ShownCommunicator {
     /// How many processes the communicator has; without it, as many as there are cores, but at
     /// least four
     #[arg(long, requires = "collectives", value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=PROCESSES_MAX))]
@@ -49,7 +49,7 @@ const LARGEST_BIT: u32 = 26;
 ///
 /// # Errors
 /// There are fewer processes than machines, or the machine that is described is not understood.
-pub fn explain(communicator: &Communicator) -> Result<String, String> {
+pub fn explain(communicator: &ShownCommunicator) -> Result<String, String> {
     let topology = match &communicator.input {
         Some(described) => Some(Topology::described(described).map_err(|error| error.to_string())?),
         None if communicator.cores.is_some() => None,

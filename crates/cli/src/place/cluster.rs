@@ -18,7 +18,7 @@ pub enum Unit {
 }
 
 /// The machines, and what each leaf of the tree is.
-pub struct Cluster {
+pub struct TargetMachines {
     /// The tree.
     pub root: Branch,
     /// By leaf: the name of the host, and the hardware threads; none: all of the host.
@@ -28,7 +28,7 @@ pub struct Cluster {
 /// More machines than these are an error of typing.
 const MACHINES_MAX: usize = 65_536;
 
-impl Cluster {
+impl TargetMachines {
     /// Makes the tree. Without hosts the machines are called node0 and so on, a single one
     /// localhost.
     ///
@@ -287,8 +287,8 @@ fn number(branch: &mut Branch) -> u64 {
 mod tests {
     use super::*;
 
-    fn cluster(topology: &str, hosts: &[Host]) -> Cluster {
-        Cluster::new(Some(topology), hosts, Unit::Core).unwrap()
+    fn cluster(topology: &str, hosts: &[Host]) -> TargetMachines {
+        TargetMachines::new(Some(topology), hosts, Unit::Core).unwrap()
     }
 
     /// Two packages of two cores, the second with a network interface.
@@ -327,7 +327,7 @@ mod tests {
     fn hosts_have_their_slots() {
         let host = |name: &str, slots| Host { name: name.to_owned(), slots, slots_max: None };
         let hosts = [host("a", Some(2)), host("b", None)];
-        let bare = Cluster::new(None, &hosts, Unit::Core).unwrap();
+        let bare = TargetMachines::new(None, &hosts, Unit::Core).unwrap();
         assert_eq!(bare.rankfile(&[1, 0]), "rank 0=b\nrank 1=a\n");
         let slots = |branch: &Branch| {
             let mut all = Vec::new();
@@ -339,6 +339,8 @@ mod tests {
         assert_eq!(slots(&known.root.children[0]).iter().sum::<u32>(), 2);
         let many = cluster(MACHINE, &[host("a", Some(1000))]);
         assert_eq!(slots(&many.root).iter().sum::<u32>(), 1000);
-        assert!(Cluster::new(Some(&format!("node:3 {MACHINE}")), &hosts, Unit::Core).is_err());
+        assert!(
+            TargetMachines::new(Some(&format!("node:3 {MACHINE}")), &hosts, Unit::Core).is_err()
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! `combray run --dry-run`: what would run where.
 
-use launcher::{Plan, binding};
+use launcher::{JobPlan, binding};
 use topology::{Kind, Scope, Topology};
 
 /// The described machine, or this one.
@@ -21,7 +21,7 @@ pub fn machine(described: Option<&str>) -> Result<Topology, String> {
 
 /// Prints the places of all processes of a plan, on this machine or on the described one; returns
 /// the exit code.
-pub fn run(plan: &Plan, described: Option<&str>) -> Result<i32, String> {
+pub fn run(plan: &JobPlan, described: Option<&str>) -> Result<i32, String> {
     let topology = machine(described)?;
     let processes = launcher::preview(plan, &topology).map_err(|error| error.to_string())?;
     for (rank, process) in processes.iter().enumerate() {

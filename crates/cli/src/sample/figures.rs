@@ -15,7 +15,7 @@ const SHORT_BYTES_MAX: u64 = 1 << 13;
 
 /// A line of results.
 #[derive(Debug, Deserialize)]
-pub struct Line {
+pub struct ResultLine {
     benchmark: String,
     bytes: u64,
     /// How many messages are underway at once.
@@ -27,21 +27,21 @@ pub struct Line {
 /// What benchmarks have printed.
 #[derive(Debug)]
 pub struct Results {
-    lines: Vec<Line>,
+    lines: Vec<ResultLine>,
 }
 
 impl Results {
     /// The results among these lines, each one object of JSON.
     pub fn of(text: &str) -> Self {
         let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
-        Self { lines: lines.filter(|line: &Line| line.min_us > 0.0).collect() }
+        Self { lines: lines.filter(|line: &ResultLine| line.min_us > 0.0).collect() }
     }
 
     /// The result of a benchmark with messages of so many bytes.
     ///
     /// # Errors
     /// It is missing: says so.
-    pub fn line(&self, benchmark: &str, bytes: u64) -> Result<&Line, String> {
+    pub fn line(&self, benchmark: &str, bytes: u64) -> Result<&ResultLine, String> {
         let mut lines = self.lines.iter();
         let found = lines.find(|line| line.benchmark == benchmark && line.bytes == bytes);
         found.ok_or_else(|| format!("there is no result of {benchmark} with {bytes} bytes"))

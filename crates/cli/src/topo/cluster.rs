@@ -9,10 +9,10 @@ use std::process::{Command, Stdio};
 
 use base::variables;
 use serde_json::{Value, json};
-use topology::{Cluster, Hwloc, Member, Scope, Topology, switches_by_slurm};
+use topology::{Cluster, ClusterMember, Hwloc, Scope, Topology, switches_by_slurm};
 
 use super::TopoOptions;
-use super::processes::{self, Process};
+use super::processes::{self, ShownProcess};
 use crate::run::hosts;
 
 /// The machines of the hosts that are named, below their switches, and the processes of the job on
@@ -20,7 +20,7 @@ use crate::run::hosts;
 ///
 /// # Errors
 /// A host cannot be reached, or does not know what it is like.
-pub fn look(options: &TopoOptions) -> Result<(Topology, Vec<Process>), String> {
+pub fn look(options: &TopoOptions) -> Result<(Topology, Vec<ShownProcess>), String> {
     let named = match (&options.hosts, &options.hostfile) {
         (Some(list), _) => hosts::read_list("--hosts", list)?,
         (None, Some(file)) => hosts::read_file("--hostfile", file)?,
@@ -46,13 +46,13 @@ pub fn look(options: &TopoOptions) -> Result<(Topology, Vec<Process>), String> {
             let names = report["switches"].as_array().into_iter().flatten();
             names.filter_map(|name| name.as_str().map(str::to_owned)).collect()
         };
-        members.push(Member {
+        members.push(ClusterMember {
             switches: by_file.unwrap_or_else(by_slurm),
             host: host.name.clone(),
             machine: Some(machine),
         });
         let told = report["processes"].as_array().into_iter().flatten();
-        all.extend(told.filter_map(|one| Process::from_json(one, &host.name)));
+        all.extend(told.filter_map(|one| ShownProcess::from_json(one, &host.name)));
     }
     all.sort_by_key(|process| process.rank);
     Ok((Topology::cluster(&members), all))
@@ -109,7 +109,7 @@ pub fn report(job: &OsStr) -> Result<i32, String> {
         "rank": rank,
         "machine": machine.map_err(|error| error.to_string())?,
         "switches": switches_by_slurm(),
-        "processes": of_job.iter().map(Process::to_json).collect::<Vec<_>>(),
+        "processes": of_job.iter().map(ShownProcess::to_json).collect::<Vec<_>>(),
     });
     println!("{line}");
     Ok(0)

@@ -3,15 +3,15 @@
 use serde_json::{Value, json};
 use topology::{ObjectId, Topology};
 
-use super::processes::Process;
+use super::processes::ShownProcess;
 
 /// A machine with its distances and the processes on it.
-pub fn value(topology: &Topology, processes: &[Process]) -> Value {
+pub fn value(topology: &Topology, processes: &[ShownProcess]) -> Value {
     let distances = topology.distances().map(|distances| {
         let rows = distances.values.chunks(distances.nodes.len());
         json!({ "nodes": distances.nodes, "values": rows.collect::<Vec<_>>() })
     });
-    let processes: Vec<Value> = processes.iter().map(Process::to_json).collect();
+    let processes: Vec<Value> = processes.iter().map(ShownProcess::to_json).collect();
     json!({
         "tree": object(topology, topology.root()),
         "distances": distances,

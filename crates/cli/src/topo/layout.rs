@@ -2,7 +2,7 @@
 
 use topology::{Kind, ObjectId, Topology};
 
-use super::processes::Process;
+use super::processes::ShownProcess;
 use super::text::title;
 
 /// A picture: rectangles with lines of text, those outside before those inside.
@@ -50,7 +50,7 @@ struct Draft {
 }
 
 /// Arranges a machine, with the processes on it.
-pub fn arrange(topology: &Topology, processes: &[Process]) -> Picture {
+pub fn arrange(topology: &Topology, processes: &[ShownProcess]) -> Picture {
     let mut root = Draft::of_object(topology, topology.root(), processes);
     root.measure();
     let mut picture =
@@ -90,7 +90,7 @@ impl Draft {
         Self { color, lines, rows: Vec::new(), width_min: 0, width: 0, height: 0 }
     }
 
-    fn of_object(topology: &Topology, id: ObjectId, processes: &[Process]) -> Self {
+    fn of_object(topology: &Topology, id: ObjectId, processes: &[ShownProcess]) -> Self {
         // A cache or a core that holds one thing only stands in one box with it.
         let mut lines = vec![title(topology, id)];
         let mut last = id;
@@ -130,11 +130,11 @@ impl Draft {
         topology: &Topology,
         machine: ObjectId,
         number: u32,
-        processes: &[Process],
+        processes: &[ShownProcess],
     ) -> Self {
         let mut draft =
             Self::new(color(Kind::Thread), vec![format!("{number:>0$}", digits(topology))]);
-        let is_here = |process: &&Process| {
+        let is_here = |process: &&ShownProcess| {
             process.machine(topology) == machine
                 && process
                     .seat(topology, machine)

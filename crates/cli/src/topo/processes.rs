@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use topology::{CpuSet, Kind, ObjectId, Topology};
 
 /// A process.
-pub struct Process {
+pub struct ShownProcess {
     /// The host that it runs on, where several are looked at.
     pub host: Option<String>,
     /// The system's number.
@@ -21,7 +21,7 @@ pub struct Process {
     pub threads: Vec<(i32, CpuSet)>,
 }
 
-impl Process {
+impl ShownProcess {
     /// What it is called in pictures and tables.
     pub fn name(&self) -> String {
         self.rank.map_or_else(|| format!("p{}", self.number), |rank| rank.to_string())
@@ -78,13 +78,13 @@ const THREADS_MAX: usize = 4096;
 ///
 /// # Errors
 /// There is no such process.
-pub fn of_job(job: i32) -> Result<Vec<Process>, String> {
+pub fn of_job(job: i32) -> Result<Vec<ShownProcess>, String> {
     let numbers = std::iter::once(job).chain(sys::process::descendants(job));
-    let all: Vec<Process> = numbers.filter_map(process).collect();
+    let all: Vec<ShownProcess> = numbers.filter_map(process).collect();
     if all.is_empty() {
         return Err(format!("there is no process {job} that could be looked at"));
     }
-    let (mut ranks, others): (Vec<Process>, Vec<Process>) =
+    let (mut ranks, others): (Vec<ShownProcess>, Vec<ShownProcess>) =
         all.into_iter().partition(|process| process.rank.is_some());
     ranks.sort_by_key(|process| (process.rank, process.number));
     // What a process of the job started itself has the same rank.
@@ -99,11 +99,11 @@ pub fn name_of_job(job: i32) -> Option<String> {
 }
 
 /// The processes of this machine that belong to a job of this name, in the order of their ranks.
-pub fn of_job_named(name: &str) -> Vec<Process> {
+pub fn of_job_named(name: &str) -> Vec<ShownProcess> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let is_member = |number: &i32| variable(*number, variables::JOB).as_deref() == Some(name);
-    let mut all: Vec<Process> = numbers.filter(is_member).filter_map(process).collect();
+    let mut all: Vec<ShownProcess> = numbers.filter(is_member).filter_map(process).collect();
     all.retain(|process| process.rank.is_some());
     all.sort_by_key(|process| (process.rank, process.number));
     all.dedup_by_key(|process| process.rank);
@@ -118,7 +118,7 @@ fn variable(number: i32, name: &str) -> Option<String> {
     Some(String::from_utf8_lossy(value).into_owned())
 }
 
-fn process(number: i32) -> Option<Process> {
+fn process(number: i32) -> Option<ShownProcess> {
     let allowed = allowed(&format!("/proc/{number}/status"))?;
     let rank = variable(number, variables::RANK).and_then(|digits| digits.parse().ok());
     let entries = fs::read_dir(format!("/proc/{number}/task")).ok()?.flatten().take(THREADS_MAX);
@@ -126,7 +126,7 @@ fn process(number: i32) -> Option<Process> {
         let thread = entry.file_name().to_str()?.parse().ok()?;
         Some((thread, self::allowed(entry.path().join("status").to_str()?)?))
     };
-    Some(Process {
+    Some(ShownProcess {
         host: None,
         number,
         rank,

@@ -2,7 +2,7 @@
 
 use topology::{Kind, ObjectId, Topology};
 
-use super::processes::Process;
+use super::processes::ShownProcess;
 
 /// How far NUMA nodes are from each other.
 pub fn distances(topology: &Topology) -> Option<String> {
@@ -51,7 +51,7 @@ fn place_of(topology: &Topology, place: ObjectId) -> String {
 }
 
 /// Where the processes of a job may run.
-pub fn processes(topology: &Topology, processes: &[Process]) -> Option<String> {
+pub fn processes(topology: &Topology, processes: &[ShownProcess]) -> Option<String> {
     let mut rows = Vec::new();
     for process in processes {
         let machine = process.machine(topology);

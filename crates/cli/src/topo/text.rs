@@ -58,29 +58,31 @@ fn branch(topology: &Topology, id: ObjectId, first: &str, further: &str, out: &m
         line += &format!("  [{}]", object.threads);
     }
     *out += &format!("{first}{line}\n");
-    let mut lines: Vec<Entry> = Vec::new();
+    let mut lines: Vec<TreeEntry> = Vec::new();
     for group in object.children.chunk_by(|one, two| is_alike(topology, *one, *two)) {
         match group {
-            [_, _, ..] if is_plain(topology, group[0]) => lines.push(Entry::Alike(group.to_vec())),
-            _ => lines.extend(group.iter().map(|id| Entry::One(*id))),
+            [_, _, ..] if is_plain(topology, group[0]) => {
+                lines.push(TreeEntry::Alike(group.to_vec()))
+            }
+            _ => lines.extend(group.iter().map(|id| TreeEntry::One(*id))),
         }
     }
-    lines.extend(object.memories.iter().map(|id| Entry::One(*id)));
-    lines.extend(object.devices.iter().map(|id| Entry::Device(*id)));
+    lines.extend(object.memories.iter().map(|id| TreeEntry::One(*id)));
+    lines.extend(object.devices.iter().map(|id| TreeEntry::Device(*id)));
     let count = lines.len();
     for (index, entry) in lines.into_iter().enumerate() {
         let is_last = index + 1 == count;
         let head = format!("{further}{}", if is_last { "└─ " } else { "├─ " });
         let tail = format!("{further}{}", if is_last { "   " } else { "│  " });
         match entry {
-            Entry::One(id) => branch(topology, id, &head, &tail, out),
-            Entry::Device(id) => *out += &format!("{head}{}\n", device(topology, id)),
-            Entry::Alike(ids) => *out += &format!("{head}{}\n", alike(topology, &ids)),
+            TreeEntry::One(id) => branch(topology, id, &head, &tail, out),
+            TreeEntry::Device(id) => *out += &format!("{head}{}\n", device(topology, id)),
+            TreeEntry::Alike(ids) => *out += &format!("{head}{}\n", alike(topology, &ids)),
         }
     }
 }
 
-enum Entry {
+enum TreeEntry {
     One(ObjectId),
     Device(ObjectId),
     Alike(Vec<ObjectId>),

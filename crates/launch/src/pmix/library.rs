@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::process::parent_id;
 use std::path::{Path, PathBuf};
 
-use ::pmix::{LIBRARY, Library};
+use ::pmix::{LIBRARY, PmixLibrary};
 
 use base::variables::PMIX_LIBRARY;
 
@@ -25,15 +25,15 @@ const ANCESTORS_MAX: usize = 8;
 ///
 /// # Errors
 /// It is nowhere; says where it was looked for.
-pub(super) fn load() -> Result<Library, JoinError> {
+pub(super) fn load() -> Result<PmixLibrary, JoinError> {
     if let Some(path) = env::var_os(PMIX_LIBRARY) {
-        let loaded = Library::load(Path::new(&path));
+        let loaded = PmixLibrary::load(Path::new(&path));
         return loaded
             .map_err(|cause| JoinError::new(format!("{PMIX_LIBRARY} cannot be used: {cause}")));
     }
     let mut tried = Vec::new();
     for path in candidates() {
-        match Library::load(&path) {
+        match PmixLibrary::load(&path) {
             Ok(library) => return Ok(library),
             Err(cause) => tried.push(cause.to_string()),
         }

@@ -3,7 +3,8 @@
 //! A description names groups of ranks with what they need: `0-7: memory; 0-3: synchronise`. Groups
 //! lie within each other or apart. Who shares memory intensively gets one NUMA node if there is
 //! room, who synchronises often the smallest part of the machine that has room, who needs memory
-//! bandwidth is spread over NUMA nodes, and who talks to the network sits near an interface.
+//! bandwidth is spread over NUMA nodes, and that communicates over the network sits near an
+//! interface.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -14,32 +15,32 @@ use super::Seat;
 
 /// What a group of processes needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Need {
+pub(crate) enum GroupNeed {
     /// It shares memory intensively.
     Memory,
     /// It needs memory bandwidth.
     Bandwidth,
     /// It synchronises often.
     Synchronise,
-    /// It talks to the network.
+    /// It communicates over the network.
     Network,
 }
 
 /// The words of descriptions.
-const WORDS: [(&str, Need); 6] = [
-    ("memory", Need::Memory),
-    ("bandwidth", Need::Bandwidth),
-    ("synchronise", Need::Synchronise),
-    ("synchronize", Need::Synchronise),
-    ("sync", Need::Synchronise),
-    ("network", Need::Network),
+const WORDS: [(&str, GroupNeed); 6] = [
+    ("memory", GroupNeed::Memory),
+    ("bandwidth", GroupNeed::Bandwidth),
+    ("synchronise", GroupNeed::Synchronise),
+    ("synchronize", GroupNeed::Synchronise),
+    ("sync", GroupNeed::Synchronise),
+    ("network", GroupNeed::Network),
 ];
 
 /// What the groups of a job need.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// From large to small.
-    pub(crate) groups: Vec<(CpuSet, Vec<Need>)>,
+    pub(crate) groups: Vec<(CpuSet, Vec<GroupNeed>)>,
 }
 
 impl Needs {
@@ -62,7 +63,7 @@ impl Needs {
         }
         groups.sort_by_key(|(ranks, _)| Reverse(ranks.len()));
         for (index, (ranks, _)) in groups.iter().enumerate() {
-            let crosses = |(other, _): &&(CpuSet, Vec<Need>)| {
+            let crosses = |(other, _): &&(CpuSet, Vec<GroupNeed>)| {
                 ranks.intersects(other) && !ranks.is_subset(other)
             };
             if let Some((other, _)) = groups[..index].iter().find(crosses) {
@@ -76,7 +77,7 @@ impl Needs {
 
     /// Whether somebody wants to be near an interface, so that devices must be known.
     pub fn names_network(&self) -> bool {
-        self.groups.iter().any(|(_, needs)| needs.contains(&Need::Network))
+        self.groups.iter().any(|(_, needs)| needs.contains(&GroupNeed::Network))
     }
 
     /// The seats of these ranks on a machine.
@@ -108,12 +109,12 @@ impl Needs {
     }
 }
 
-fn read_group(entry: &str) -> Option<(CpuSet, Vec<Need>)> {
+fn read_group(entry: &str) -> Option<(CpuSet, Vec<GroupNeed>)> {
     let (ranks, needs) = entry.split_once(':')?;
     let ranks = CpuSet::from_list(&ranks.replace(' ', "")).filter(|ranks| !ranks.is_empty())?;
     let words = needs.split([',', ' ']).map(str::trim).filter(|word| !word.is_empty());
     let need = |word: &str| WORDS.iter().find(|(known, _)| *known == word).map(|(_, need)| *need);
-    let needs: Vec<Need> = words.map(need).collect::<Option<_>>()?;
+    let needs: Vec<GroupNeed> = words.map(need).collect::<Option<_>>()?;
     (!needs.is_empty()).then_some((ranks, needs))
 }
 
@@ -132,14 +133,14 @@ impl Placer<'_> {
     fn place(
         &mut self,
         group: &CpuSet,
-        needs: &[Need],
+        needs: &[GroupNeed],
         within: ObjectId,
-        all: &[(CpuSet, Vec<Need>)],
+        all: &[(CpuSet, Vec<GroupNeed>)],
     ) {
         let region = self.region(group, needs, within);
         let mut left = group.clone();
         // The next smaller groups; what lies in these is theirs to place.
-        let mut inner: Vec<(usize, CpuSet, &Vec<Need>)> = Vec::new();
+        let mut inner: Vec<(usize, CpuSet, &Vec<GroupNeed>)> = Vec::new();
         for (index, (ranks, needs)) in all.iter().enumerate() {
             let own = ranks.intersection(&left);
             if !own.is_empty() && !inner.iter().any(|(_, taken, _)| own.is_subset(taken)) {
@@ -149,9 +150,9 @@ impl Placer<'_> {
         // Those with the narrowest choice come first.
         inner.sort_by_key(|(_, _, needs)| {
             (
-                !needs.contains(&Need::Network),
-                !needs.contains(&Need::Synchronise),
-                needs.contains(&Need::Bandwidth),
+                !needs.contains(&GroupNeed::Network),
+                !needs.contains(&GroupNeed::Synchronise),
+                needs.contains(&GroupNeed::Bandwidth),
             )
         });
         for (index, ranks, needs) in inner {
@@ -159,7 +160,7 @@ impl Placer<'_> {
             left = left.without(&ranks);
         }
         for rank in left.iter() {
-            let cores = if needs.contains(&Need::Bandwidth) {
+            let cores = if needs.contains(&GroupNeed::Bandwidth) {
                 self.spread(region)
             } else {
                 self.next(region)
@@ -176,9 +177,10 @@ impl Placer<'_> {
     }
 
     /// The part of the machine in which a group gets its places.
-    fn region(&self, group: &CpuSet, needs: &[Need], within: ObjectId) -> ObjectId {
+    fn region(&self, group: &CpuSet, needs: &[GroupNeed], within: ObjectId) -> ObjectId {
         let wants = |need| needs.contains(&need);
-        if !wants(Need::Memory) && !wants(Need::Synchronise) && !wants(Need::Network) {
+        if !wants(GroupNeed::Memory) && !wants(GroupNeed::Synchronise) && !wants(GroupNeed::Network)
+        {
             return within;
         }
         let wanted = group.len() * self.each;
@@ -187,7 +189,7 @@ impl Placer<'_> {
             let object = &self.topology[id];
             let is_part = !object.kind.is_device() && !object.threads.is_empty();
             // Whoever shares memory gains nothing from less than its NUMA node.
-            let is_small = !wants(Need::Synchronise)
+            let is_small = !wants(GroupNeed::Synchronise)
                 && self.topology.of_kind_in(id, Kind::NumaNode).is_empty()
                 && self.topology.holder(id, Kind::NumaNode).is_some();
             if is_part && !is_small && self.free_in(id).len() >= wanted {
@@ -195,11 +197,11 @@ impl Placer<'_> {
             }
         });
         let key = |id: &ObjectId| {
-            let far = if wants(Need::Network) { self.way_to_network(*id) } else { 0 };
+            let far = if wants(GroupNeed::Network) { self.way_to_network(*id) } else { 0 };
             (self.topology[*id].threads.len(), far, self.free_in(*id).len())
         };
-        // The nearest comes before the smallest only for those who talk to nobody else.
-        let best = match wants(Need::Memory) || wants(Need::Synchronise) {
+        // The nearest comes before the smallest only for those that communicate with no others.
+        let best = match wants(GroupNeed::Memory) || wants(GroupNeed::Synchronise) {
             true => candidates.into_iter().min_by_key(key),
             false => candidates.into_iter().min_by_key(|id| (self.way_to_network(*id), key(id))),
         };

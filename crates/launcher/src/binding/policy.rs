@@ -1,4 +1,4 @@
-//! What a person asked for, in the words of `--map-by`, `--bind-to` and `--rank-by`.
+//! What a user asked for, in the words of `--map-by`, `--bind-to` and `--rank-by`.
 
 use topology::Kind;
 
@@ -8,7 +8,7 @@ use super::Needs;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
     /// The places, in which order.
-    pub mapping: Mapping,
+    pub mapping: ProcessMapping,
     /// How much of the machine belongs to a place.
     pub bind: Bind,
     /// Which process gets which place.
@@ -57,7 +57,7 @@ pub enum Ranking {
 
 /// The places of processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Mapping {
+pub enum ProcessMapping {
     /// From left to right, equally.
     #[default]
     Slots,
@@ -155,7 +155,7 @@ impl Policy {
     fn map_by(&mut self, words: &str) -> Result<HostOrder, String> {
         let words = words.to_lowercase();
         let mut hosts = HostOrder::default();
-        (self.mapping, self.cores_each) = (Mapping::default(), 0);
+        (self.mapping, self.cores_each) = (ProcessMapping::default(), 0);
         self.overload.by_mapping = false;
         let parts: Vec<&str> = words.split(':').collect();
         let modifiers = match parts[..] {
@@ -165,7 +165,7 @@ impl Policy {
                 })?;
                 match object {
                     "node" | "machine" => hosts.per_host = Some(each),
-                    _ => self.mapping = Mapping::EachOf(each, known(object)?),
+                    _ => self.mapping = ProcessMapping::EachOf(each, known(object)?),
                 }
                 modifiers
             }
@@ -190,7 +190,7 @@ impl Policy {
             }
         }
         if !kinds.is_empty() {
-            self.mapping = Mapping::Levels(kinds);
+            self.mapping = ProcessMapping::Levels(kinds);
         }
         Ok(())
     }

@@ -137,7 +137,7 @@ fn the_last_words_of_an_option_hold() {
         policy.set(option, words).unwrap();
     }
     let expected = Policy {
-        mapping: Mapping::Levels(vec![Kind::Package]),
+        mapping: ProcessMapping::Levels(vec![Kind::Package]),
         bind: Bind::To(Kind::NumaNode),
         ..Policy::default()
     };

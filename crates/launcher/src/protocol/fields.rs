@@ -5,7 +5,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use topology::CpuSet;
 
-use super::{FRAME_BYTES_MAX, Target};
+use super::{FRAME_BYTES_MAX, OutputStream};
 
 /// What stands before each frame: its length.
 const LENGTH_BYTES: usize = 4;
@@ -80,7 +80,7 @@ pub(super) trait Emit {
     fn number(&mut self, number: u32);
     fn text(&mut self, text: &[u8]);
     fn os_text(&mut self, text: &OsStr);
-    fn target(&mut self, target: Target);
+    fn target(&mut self, target: OutputStream);
     fn threads(&mut self, threads: &CpuSet);
     fn list<T>(&mut self, items: &[T], emit: impl Fn(&mut Self, &T));
 }
@@ -99,8 +99,8 @@ impl Emit for Vec<u8> {
         self.text(text.as_bytes());
     }
 
-    fn target(&mut self, target: Target) {
-        self.push(u8::from(target == Target::Errors));
+    fn target(&mut self, target: OutputStream) {
+        self.push(u8::from(target == OutputStream::Errors));
     }
 
     fn threads(&mut self, threads: &CpuSet) {
@@ -146,10 +146,10 @@ impl<'a> Parse<'a> {
         Some(OsString::from_vec(self.text()?.to_vec()))
     }
 
-    pub(super) fn target(&mut self) -> Option<Target> {
+    pub(super) fn target(&mut self) -> Option<OutputStream> {
         match self.byte()? {
-            0 => Some(Target::Output),
-            1 => Some(Target::Errors),
+            0 => Some(OutputStream::Output),
+            1 => Some(OutputStream::Errors),
             _ => None,
         }
     }

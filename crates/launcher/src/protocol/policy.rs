@@ -3,7 +3,7 @@
 use topology::Kind;
 
 use super::fields::{Emit, Parse};
-use crate::binding::{Bind, Mapping, Need, Needs, Overload, Policy, Ranking};
+use crate::binding::{Bind, GroupNeed, Needs, Overload, Policy, ProcessMapping, Ranking};
 
 /// The kinds of objects that a policy can name, at their numbers; the rest of the numbers are
 /// caches.
@@ -21,16 +21,17 @@ const KINDS: [Kind; 7] = [
 const FIRST_CACHE: u8 = 16;
 
 /// The needs, at their numbers.
-const NEEDS: [Need; 4] = [Need::Memory, Need::Bandwidth, Need::Synchronise, Need::Network];
+const NEEDS: [GroupNeed; 4] =
+    [GroupNeed::Memory, GroupNeed::Bandwidth, GroupNeed::Synchronise, GroupNeed::Network];
 
 pub(super) fn emit(frame: &mut Vec<u8>, policy: &Policy) {
     match &policy.mapping {
-        Mapping::Slots => frame.push(0),
-        Mapping::Levels(kinds) => {
+        ProcessMapping::Slots => frame.push(0),
+        ProcessMapping::Levels(kinds) => {
             frame.push(1);
             frame.list(kinds, |frame, kind| frame.push(number(*kind)));
         }
-        Mapping::EachOf(count, kind) => {
+        ProcessMapping::EachOf(count, kind) => {
             frame.push(2);
             frame.number(*count);
             frame.push(number(*kind));
@@ -62,9 +63,9 @@ pub(super) fn emit(frame: &mut Vec<u8>, policy: &Policy) {
 
 pub(super) fn parse(fields: &mut Parse<'_>) -> Option<Policy> {
     let mapping = match fields.byte()? {
-        0 => Mapping::Slots,
-        1 => Mapping::Levels(fields.list(kind)?),
-        2 => Mapping::EachOf(fields.number()?, kind(fields)?),
+        0 => ProcessMapping::Slots,
+        1 => ProcessMapping::Levels(fields.list(kind)?),
+        2 => ProcessMapping::EachOf(fields.number()?, kind(fields)?),
         _ => return None,
     };
     let bind = match fields.byte()? {

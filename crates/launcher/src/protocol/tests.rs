@@ -7,13 +7,13 @@ use super::*;
 use crate::binding::Bind;
 
 fn start() -> Start {
-    let program = Program {
+    let program = ProgramStart {
         path: "./a".into(),
         arguments: vec!["-n".into(), OsString::new()],
         variables: vec![("A".into(), "1=2".into())],
         folder: Some("/home".into()),
     };
-    let bare = Program { path: "b".into(), ..Program::default() };
+    let bare = ProgramStart { path: "b".into(), ..ProgramStart::default() };
     Start {
         job: "f00".to_owned(),
         size: 7,
@@ -25,73 +25,73 @@ fn start() -> Start {
     }
 }
 
-fn orders() -> Vec<Order> {
+fn orders() -> Vec<AgentOrder> {
     vec![
-        Order::Start(start()),
-        Order::Input(b"text".to_vec()),
-        Order::Input(Vec::new()),
-        Order::Answer(3, "cmd=barrier_out".to_owned()),
-        Order::Signal(None, 15),
-        Order::Signal(Some(0), 9),
-        Order::Room(Target::Errors, 4096),
-        Order::Still,
-        Order::Close,
+        AgentOrder::Start(start()),
+        AgentOrder::Input(b"text".to_vec()),
+        AgentOrder::Input(Vec::new()),
+        AgentOrder::Answer(3, "cmd=barrier_out".to_owned()),
+        AgentOrder::Signal(None, 15),
+        AgentOrder::Signal(Some(0), 9),
+        AgentOrder::OutputCredit(OutputStream::Errors, 4096),
+        AgentOrder::Heartbeat,
+        AgentOrder::Close,
     ]
 }
 
-fn reports() -> Vec<Report> {
+fn reports() -> Vec<AgentReport> {
     vec![
-        Report::Still,
-        Report::Started(vec![70, 71]),
-        Report::Wrote(0, Target::Errors, b"oh".to_vec()),
-        Report::Said(3, b"cmd=init\n".to_vec()),
-        Report::Took(17),
-        Report::Quiet(3, Target::Output),
-        Report::Left(3),
-        Report::Ended(3, End::Signal(11)),
-        Report::Ended(0, End::Code(-1)),
+        AgentReport::Heartbeat,
+        AgentReport::Started(vec![70, 71]),
+        AgentReport::Output(0, OutputStream::Errors, b"oh".to_vec()),
+        AgentReport::PmiData(3, b"cmd=init\n".to_vec()),
+        AgentReport::InputTaken(17),
+        AgentReport::OutputClosed(3, OutputStream::Output),
+        AgentReport::PmiClosed(3),
+        AgentReport::Ended(3, End::Signal(11)),
+        AgentReport::Ended(0, End::Code(-1)),
     ]
 }
 
-fn bytes_of(orders: &[Order]) -> Vec<u8> {
+fn bytes_of(orders: &[AgentOrder]) -> Vec<u8> {
     let mut bytes = Vec::new();
     assert!(orders.iter().all(|order| order.emit(&mut bytes)));
     bytes
 }
 
-fn said(reports: &[Report]) -> Vec<u8> {
+fn said(reports: &[AgentReport]) -> Vec<u8> {
     let mut bytes = greeting().into_bytes();
     assert!(reports.iter().all(|report| report.emit(&mut bytes)));
     bytes
 }
 
-fn hear(ranks: &[u32], bytes: &[u8]) -> Result<Vec<Report>, String> {
+fn hear(ranks: &[u32], bytes: &[u8]) -> Result<Vec<AgentReport>, String> {
     let mut out = Vec::new();
-    Conversation::new(ranks).receive(bytes, &mut out).map(|()| out)
+    ReportParser::new(ranks).receive(bytes, &mut out).map(|()| out)
 }
 
-fn obey(bytes: &[u8]) -> Result<Vec<Order>, String> {
+fn obey(bytes: &[u8]) -> Result<Vec<AgentOrder>, String> {
     let mut out = Vec::new();
-    Orders::default().receive(bytes, &mut out).map(|()| out)
+    OrderParser::default().receive(bytes, &mut out).map(|()| out)
 }
 
 #[test]
 fn all_orders_and_reports_arrive() {
     assert_eq!(obey(&bytes_of(&orders())), Ok(orders()));
     assert_eq!(hear(&[0, 3], &said(&reports())), Ok(reports()));
-    let refused = [Report::Refused("no".to_owned())];
+    let refused = [AgentReport::StartFailed("no".to_owned())];
     assert_eq!(hear(&[0], &said(&refused)), Ok(refused.to_vec()));
 }
 
 #[test]
 fn what_a_shell_prints_before_is_skipped() {
     let mut bytes = b"Welcome to the cluster!\n\x1b[0m".to_vec();
-    let mut conversation = Conversation::new(&[0]);
+    let mut conversation = ReportParser::new(&[0]);
     conversation.receive(&bytes, &mut Vec::new()).unwrap();
     assert!(!conversation.has_greeted());
-    assert!(conversation.noise().starts_with(b"Welcome"));
-    bytes.extend(said(&[Report::Started(vec![9])]));
-    assert_eq!(hear(&[0], &bytes), Ok(vec![Report::Started(vec![9])]));
+    assert!(conversation.foreign_output().starts_with(b"Welcome"));
+    bytes.extend(said(&[AgentReport::Started(vec![9])]));
+    assert_eq!(hear(&[0], &bytes), Ok(vec![AgentReport::Started(vec![9])]));
     assert!(hear(&[0], &[b'x'; 1 << 17]).unwrap_err().contains("something else"));
 }
 
@@ -104,19 +104,19 @@ fn another_version_is_told() {
 
 #[test]
 fn reports_that_make_no_sense_are_refused() {
-    let ended = Report::Ended(3, End::Code(0));
-    let started = Report::Started(vec![70, 71]);
+    let ended = AgentReport::Ended(3, End::Code(0));
+    let started = AgentReport::Started(vec![70, 71]);
     for wrong in [
-        vec![Report::Took(1)],
+        vec![AgentReport::InputTaken(1)],
         vec![ended.clone()],
-        vec![Report::Started(vec![70])],
-        vec![Report::Started(vec![70, 1])],
+        vec![AgentReport::Started(vec![70])],
+        vec![AgentReport::Started(vec![70, 1])],
         vec![started.clone(), started.clone()],
-        vec![started.clone(), Report::Refused(String::new())],
-        vec![started.clone(), Report::Said(1, Vec::new())],
-        vec![started.clone(), Report::Wrote(4, Target::Output, Vec::new())],
+        vec![started.clone(), AgentReport::StartFailed(String::new())],
+        vec![started.clone(), AgentReport::PmiData(1, Vec::new())],
+        vec![started.clone(), AgentReport::Output(4, OutputStream::Output, Vec::new())],
         vec![started.clone(), ended.clone(), ended.clone()],
-        vec![Report::Refused(String::new()), started],
+        vec![AgentReport::StartFailed(String::new()), started],
     ] {
         assert!(hear(&[0, 3], &said(&wrong)).is_err(), "{wrong:?}");
     }
@@ -124,16 +124,16 @@ fn reports_that_make_no_sense_are_refused() {
 
 #[test]
 fn orders_that_make_no_sense_are_refused() {
-    let first = Order::Start(start());
+    let first = AgentOrder::Start(start());
     for wrong in [
-        vec![Order::Close],
+        vec![AgentOrder::Close],
         vec![first.clone(), first.clone()],
-        vec![first.clone(), Order::Answer(1, String::new())],
-        vec![first.clone(), Order::Signal(Some(2), 9)],
-        vec![first.clone(), Order::Signal(None, 0)],
-        vec![first, Order::Signal(None, -1)],
-        vec![Order::Start(Start { ranks: vec![(7, 0)], ..start() })],
-        vec![Order::Start(Start { ranks: vec![(0, 2)], ..start() })],
+        vec![first.clone(), AgentOrder::Answer(1, String::new())],
+        vec![first.clone(), AgentOrder::Signal(Some(2), 9)],
+        vec![first.clone(), AgentOrder::Signal(None, 0)],
+        vec![first, AgentOrder::Signal(None, -1)],
+        vec![AgentOrder::Start(Start { ranks: vec![(7, 0)], ..start() })],
+        vec![AgentOrder::Start(Start { ranks: vec![(0, 2)], ..start() })],
     ] {
         assert!(obey(&bytes_of(&wrong)).is_err(), "{wrong:?}");
     }
@@ -142,29 +142,29 @@ fn orders_that_make_no_sense_are_refused() {
 #[test]
 fn what_is_too_long_is_not_sent() {
     let mut bytes = Vec::new();
-    assert!(!Order::Input(vec![0; FRAME_BYTES_MAX]).emit(&mut bytes));
+    assert!(!AgentOrder::Input(vec![0; FRAME_BYTES_MAX]).emit(&mut bytes));
     assert!(bytes.is_empty());
 }
 
 proptest! {
     #[test]
     fn how_bytes_are_cut_does_not_matter(cuts in proptest::collection::vec(1_usize..40, 1..60)) {
-        let mut conversation = Conversation::new(&[0, 3]);
-        let (bytes, mut heard) = (said(&reports()), Vec::new());
-        let (orders_bytes, mut receiver, mut obeyed) = (bytes_of(&orders()), Orders::default(), Vec::new());
+        let mut conversation = ReportParser::new(&[0, 3]);
+        let (bytes, mut received) = (said(&reports()), Vec::new());
+        let (orders_bytes, mut receiver, mut obeyed) = (bytes_of(&orders()), OrderParser::default(), Vec::new());
         let (mut rest, mut orders_rest) = (&bytes[..], &orders_bytes[..]);
         for cut in cuts.into_iter().cycle() {
             if rest.is_empty() && orders_rest.is_empty() {
                 break;
             }
             let (head, tail) = rest.split_at(cut.min(rest.len()));
-            conversation.receive(head, &mut heard).unwrap();
+            conversation.receive(head, &mut received).unwrap();
             rest = tail;
             let (head, tail) = orders_rest.split_at(cut.min(orders_rest.len()));
             receiver.receive(head, &mut obeyed).unwrap();
             orders_rest = tail;
         }
-        prop_assert_eq!(heard, reports());
+        prop_assert_eq!(received, reports());
         prop_assert_eq!(obeyed, orders());
     }
 

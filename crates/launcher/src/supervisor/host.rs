@@ -1,4 +1,4 @@
-//! One machine of the job: a crew of our own, or an agent's.
+//! One machine of the job: the processes here, or an agent's.
 
 use std::os::fd::RawFd;
 use std::time::Instant;
@@ -6,92 +6,97 @@ use std::time::Instant;
 use sys::process::{End, Interest};
 
 use crate::LaunchError;
-use crate::crew::Crew;
+use crate::agent_connection::AgentConnection;
+use crate::local_processes::LocalProcesses;
 use crate::outlets::Outlets;
-use crate::protocol::{Order, Report, Start, Target};
-use crate::remote::Remote;
+use crate::protocol::{AgentOrder, AgentReport, OutputStream, Start};
 
 /// A machine.
-pub(super) struct Host {
+pub(super) struct JobHost {
     /// Its name, for people.
     pub name: String,
-    link: Link,
-    stage: Stage,
+    link: HostLink,
+    stage: HostState,
     /// How much output was taken from it, for each target, and has not been granted again.
-    owed: [u32; 2],
+    to_grant: [u32; 2],
 }
 
-enum Link {
-    Here(Crew),
-    There(Box<Remote>),
+enum HostLink {
+    Local(LocalProcesses),
+    Remote(Box<AgentConnection>),
 }
 
 /// How far a machine has come.
-enum Stage {
+enum HostState {
     /// These processes are not asked for yet.
     Waiting(Start),
     /// They are asked for.
-    Begun,
+    StartSent,
     /// They run or have run.
     Started,
-    /// Nothing more will be heard from it.
-    Gone,
+    /// Nothing more is received from it.
+    Closed,
 }
 
-impl Host {
+impl JobHost {
     /// This machine.
-    pub(super) fn here(name: String, crew: Crew, start: Start) -> Self {
-        Self { name, link: Link::Here(crew), stage: Stage::Waiting(start), owed: [0; 2] }
+    pub(super) fn local(name: String, processes: LocalProcesses, start: Start) -> Self {
+        Self {
+            name,
+            link: HostLink::Local(processes),
+            stage: HostState::Waiting(start),
+            to_grant: [0; 2],
+        }
     }
 
     /// Another machine.
-    pub(super) fn there(name: String, remote: Remote, start: Start) -> Self {
-        let link = Link::There(Box::new(remote));
-        Self { name, link, stage: Stage::Waiting(start), owed: [0; 2] }
+    pub(super) fn remote(name: String, remote: AgentConnection, start: Start) -> Self {
+        let link = HostLink::Remote(Box::new(remote));
+        Self { name, link, stage: HostState::Waiting(start), to_grant: [0; 2] }
     }
 
-    pub(super) fn is_here(&self) -> bool {
-        matches!(self.link, Link::Here(_))
+    pub(super) fn is_local(&self) -> bool {
+        matches!(self.link, HostLink::Local(_))
     }
 
     /// Whether it can be asked to start its processes.
     pub(super) fn is_ready(&self) -> bool {
         match &self.link {
-            Link::Here(_) => true,
-            Link::There(remote) => remote.has_greeted(),
+            HostLink::Local(_) => true,
+            HostLink::Remote(remote) => remote.has_greeted(),
         }
     }
 
     /// Whether it was not asked to start its processes yet.
     pub(super) fn is_waiting(&self) -> bool {
-        matches!(self.stage, Stage::Waiting(_))
+        matches!(self.stage, HostState::Waiting(_))
     }
 
     pub(super) fn has_started(&self) -> bool {
-        matches!(self.stage, Stage::Started)
+        matches!(self.stage, HostState::Started)
     }
 
-    pub(super) fn is_gone(&self) -> bool {
-        matches!(self.stage, Stage::Gone)
+    pub(super) fn is_closed(&self) -> bool {
+        matches!(self.stage, HostState::Closed)
     }
 
     /// Notes that its processes run.
-    pub(super) fn note_start(&mut self) {
-        self.stage = Stage::Started;
+    pub(super) fn mark_started(&mut self) {
+        self.stage = HostState::Started;
     }
 
     /// Notes that nothing more is expected from it.
-    pub(super) fn dismiss(&mut self) {
-        self.stage = Stage::Gone;
+    pub(super) fn mark_closed(&mut self) {
+        self.stage = HostState::Closed;
     }
 
     /// Asks it to start its processes, if it was not asked yet.
     ///
     /// # Errors
-    /// There is too much to tell.
-    pub(super) fn begin(&mut self, reports: &mut Vec<Report>) -> Result<(), LaunchError> {
-        match std::mem::replace(&mut self.stage, Stage::Begun) {
-            Stage::Waiting(start) => self.order(Order::Start(start), reports),
+    /// The order is too long.
+    pub(super) fn begin(&mut self, reports: &mut Vec<AgentReport>) -> Result<(), LaunchError> {
+        match std::mem::replace(&mut self.stage, HostState::StartSent) {
+            HostState::Waiting(start) => self.send(AgentOrder::Start(start), reports),
             other => {
                 self.stage = other;
                 Ok(())
@@ -103,20 +108,20 @@ impl Host {
     ///
     /// # Errors
     /// It is too long for the way to the machine.
-    pub(super) fn order(
+    pub(super) fn send(
         &mut self,
-        order: Order,
-        reports: &mut Vec<Report>,
+        order: AgentOrder,
+        reports: &mut Vec<AgentReport>,
     ) -> Result<(), LaunchError> {
-        if matches!(self.stage, Stage::Waiting(_) | Stage::Gone) {
+        if matches!(self.stage, HostState::Waiting(_) | HostState::Closed) {
             return Ok(());
         }
         match &mut self.link {
-            Link::Here(crew) => {
-                crew.obey(order, reports);
+            HostLink::Local(processes) => {
+                processes.execute(order, reports);
                 Ok(())
             }
-            Link::There(remote) => remote.send(&order),
+            HostLink::Remote(remote) => remote.send(&order),
         }
     }
 
@@ -124,78 +129,85 @@ impl Host {
     pub(super) fn watched(&mut self, list: &mut Vec<(RawFd, Interest)>) -> usize {
         let before = list.len();
         match &mut self.link {
-            Link::Here(crew) => crew.watched(list),
-            Link::There(remote) => remote.watched(list),
+            HostLink::Local(processes) => processes.watched(list),
+            HostLink::Remote(remote) => remote.watched(list),
         }
         list.len() - before
     }
 
     /// Moves on what is ready, in the order of [`watched`](Self::watched).
-    pub(super) fn serve(&mut self, ready: &[bool], reports: &mut Vec<Report>) {
+    pub(super) fn serve(&mut self, ready: &[bool], reports: &mut Vec<AgentReport>) {
         match &mut self.link {
-            Link::Here(crew) => crew.serve(ready, reports),
-            Link::There(remote) => remote.serve(ready, reports),
+            HostLink::Local(processes) => processes.serve(ready, reports),
+            HostLink::Remote(remote) => remote.serve(ready, reports),
         }
     }
 
     /// A child of this process has ended; false if it has nothing to do with this machine.
-    pub(super) fn bury(&mut self, process: i32, end: End, reports: &mut Vec<Report>) -> bool {
+    pub(super) fn record_exit(
+        &mut self,
+        process: i32,
+        end: End,
+        reports: &mut Vec<AgentReport>,
+    ) -> bool {
         match &mut self.link {
-            Link::Here(crew) => crew.bury(process, end, reports),
-            Link::There(remote) => remote.bury(process, end, reports),
+            HostLink::Local(processes) => processes.record_exit(process, end, reports),
+            HostLink::Remote(remote) => remote.record_exit(process, end, reports),
         }
     }
 
     /// Notes that so much output was taken from it.
-    pub(super) fn owe(&mut self, target: Target, length: usize) {
-        self.owed[target as usize] += length as u32;
+    pub(super) fn note_output(&mut self, target: OutputStream, length: usize) {
+        self.to_grant[target as usize] += length as u32;
     }
 
     /// Grants again what was taken, where the launcher's own output can take more.
-    pub(super) fn pay(&mut self, outlets: &Outlets) {
-        for target in [Target::Output, Target::Errors] {
-            if self.owed[target as usize] > 0 && !outlets.is_full(target) {
-                let bytes = std::mem::take(&mut self.owed[target as usize]);
+    pub(super) fn grant_output(&mut self, outlets: &Outlets) {
+        for target in [OutputStream::Output, OutputStream::Errors] {
+            if self.to_grant[target as usize] > 0 && !outlets.is_full(target) {
+                let bytes = std::mem::take(&mut self.to_grant[target as usize]);
                 // Neither is this order too long, nor does it bring reports.
-                let _ = self.order(Order::Room(target, bytes), &mut Vec::new());
+                let _ = self.send(AgentOrder::OutputCredit(target, bytes), &mut Vec::new());
             }
         }
     }
 
     /// Ends the connection, if it is another machine.
-    pub(super) fn cut(&mut self) {
-        if let Link::There(remote) = &mut self.link {
+    pub(super) fn disconnect(&mut self) {
+        if let HostLink::Remote(remote) = &mut self.link {
             remote.kill();
         }
     }
 
     /// Why the connection to it has ended, if it has.
-    pub(super) fn loss(&self) -> Option<String> {
+    pub(super) fn connection_error(&self) -> Option<String> {
         match &self.link {
-            Link::There(remote) if remote.is_gone() => Some(remote.obituary(&self.name)),
+            HostLink::Remote(remote) if remote.has_closed() => {
+                Some(remote.connection_error(&self.name))
+            }
             _ => None,
         }
     }
 
-    /// What a person is told about it if it is not ready in time.
-    pub(super) fn complaint(&self) -> String {
+    /// The error message about it if it is not ready in time.
+    pub(super) fn start_failure(&self) -> String {
         match &self.link {
-            Link::Here(_) => String::new(),
-            Link::There(remote) => remote.complaint(&self.name),
+            HostLink::Local(_) => String::new(),
+            HostLink::Remote(remote) => remote.start_failure(&self.name),
         }
     }
 
     /// Does what it is time for.
-    pub(super) fn look_at_clock(&mut self) {
-        if let Link::There(remote) = &mut self.link {
-            remote.look_at_clock();
+    pub(super) fn handle_timers(&mut self) {
+        if let HostLink::Remote(remote) = &mut self.link {
+            remote.handle_timers();
         }
     }
 
     /// When to look again, though nothing may have happened.
     pub(super) fn deadline(&self) -> Option<Instant> {
         match &self.link {
-            Link::There(remote) if !self.is_gone() => remote.deadline(),
+            HostLink::Remote(remote) if !self.is_closed() => remote.deadline(),
             _ => None,
         }
     }

@@ -1,27 +1,27 @@
-//! What a person is told about a job that ends badly.
+//! The error message about a job that ends badly.
 
 use std::time::Duration;
 
 use sys::process::{End, signal};
 
-use crate::server::Speaks;
+use crate::pmi_server::MpiState;
 
 /// A rank that has not ended.
-pub(super) struct Alive {
+pub(super) struct RunningRank {
     pub rank: u32,
     pub process: i32,
     /// Its machine, where that must be told.
     pub host: Option<String>,
     /// What the system says it is doing, if it can be asked.
     pub state: Option<&'static str>,
-    pub speaks: Speaks,
+    pub mpi_state: MpiState,
 }
 
 /// How many ranks are named one by one.
 const NAMED_MAX: usize = 16;
 
 /// How a process failed and the exit code for it; nothing when its end is no failure.
-pub(super) fn failure(end: End, is_inside_mpi: bool) -> Option<(String, i32)> {
+pub(super) fn failure(end: End, mpi_state: MpiState) -> Option<(String, i32)> {
     match end {
         End::Signal(number) => {
             let name = signal::name(number);
@@ -32,7 +32,9 @@ pub(super) fn failure(end: End, is_inside_mpi: bool) -> Option<(String, i32)> {
             };
             Some((format!("was killed by signal {number} ({name}{hint})"), 128 + number))
         }
-        End::Code(0) if is_inside_mpi => Some(("left without MPI_Finalize".to_owned(), 1)),
+        End::Code(0) if mpi_state == MpiState::Initialized => {
+            Some(("left without MPI_Finalize".to_owned(), 1))
+        }
         End::Code(0) => None,
         End::Code(code) => Some((format!("ended with exit code {code}"), code)),
     }
@@ -74,11 +76,11 @@ pub(super) fn ended_alone(by: u32, ranks: &[u32]) -> String {
 }
 
 /// A process waits for one that will never come.
-pub(super) fn stuck(waiting: u32, gone: u32, state: Speaks) -> String {
+pub(super) fn missing_process(waiting: u32, gone: u32, state: MpiState) -> String {
     let how = match state {
-        Speaks::NotYet => "has ended without calling MPI_Init",
-        Speaks::Now => "has ended without calling MPI_Finalize",
-        Speaks::NoMore => "has called MPI_Finalize and ended",
+        MpiState::Uninitialized => "has ended without calling MPI_Init",
+        MpiState::Initialized => "has ended without calling MPI_Finalize",
+        MpiState::Finalized => "has called MPI_Finalize and ended",
     };
     format!(
         "rank {waiting} waits for all processes of the job, but rank {gone} {how}; the job is ended"
@@ -86,43 +88,43 @@ pub(super) fn stuck(waiting: u32, gone: u32, state: Speaks) -> String {
 }
 
 /// The time limit has passed.
-pub(super) fn timeout(limit: Duration, alive: &[Alive]) -> String {
+pub(super) fn timeout(limit: Duration, running: &[RunningRank]) -> String {
     let limit = limit.as_secs_f64();
-    format!("the time limit of {limit} s has passed; still running: {}", list(alive))
+    format!("the time limit of {limit} s has passed; still running: {}", list(running))
 }
 
 /// Processes did not end by themselves when asked to.
-pub(super) fn killed(number: i32, grace: Duration, alive: &[Alive]) -> String {
+pub(super) fn killed(number: i32, grace: Duration, running: &[RunningRank]) -> String {
     let (name, seconds) = (signal::name(number), grace.as_secs());
-    format!("killed, as they still ran {seconds} s after {name}: {}", list(alive))
+    format!("killed, as they still ran {seconds} s after {name}: {}", list(running))
 }
 
-fn list(alive: &[Alive]) -> String {
-    let one = |alive: &Alive| {
-        let place = match alive.speaks {
-            Speaks::NotYet => "before MPI_Init",
-            Speaks::Now => "inside MPI",
-            Speaks::NoMore => "after MPI_Finalize",
+fn list(running: &[RunningRank]) -> String {
+    let one = |running: &RunningRank| {
+        let place = match running.mpi_state {
+            MpiState::Uninitialized => "before MPI_Init",
+            MpiState::Initialized => "inside MPI",
+            MpiState::Finalized => "after MPI_Finalize",
         };
-        let Alive { rank, process, .. } = alive;
-        let host = alive.host.as_ref().map_or(String::new(), |host| format!(" on {host}"));
-        let state = alive.state.map_or(String::new(), |state| format!("{state}, "));
+        let RunningRank { rank, process, .. } = running;
+        let host = running.host.as_ref().map_or(String::new(), |host| format!(" on {host}"));
+        let state = running.state.map_or(String::new(), |state| format!("{state}, "));
         format!("rank {rank} (process {process}{host}, {state}{place})")
     };
-    let mut text = alive.iter().take(NAMED_MAX).map(one).collect::<Vec<_>>().join(", ");
-    if alive.len() > NAMED_MAX {
-        text += &format!(" and {} more", alive.len() - NAMED_MAX);
+    let mut text = running.iter().take(NAMED_MAX).map(one).collect::<Vec<_>>().join(", ");
+    if running.len() > NAMED_MAX {
+        text += &format!(" and {} more", running.len() - NAMED_MAX);
     }
     text
 }
 
 /// Hosts that did not begin in time.
-pub(super) fn late(limit: Duration, names: &[&str], complaint: &str) -> String {
+pub(super) fn late(limit: Duration, names: &[&str], detail: &str) -> String {
     let mut shown = names.iter().take(NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
     if names.len() > NAMED_MAX {
         shown += &format!(" and {} more", names.len() - NAMED_MAX);
     }
-    format!("{shown} did not start within {} s{complaint}", limit.as_secs())
+    format!("{shown} did not start within {} s{detail}", limit.as_secs())
 }
 
 /// A host does not answer any more.
@@ -136,24 +138,24 @@ mod tests {
 
     #[test]
     fn only_bad_ends_are_failures() {
-        assert_eq!(failure(End::Code(0), false), None);
-        assert_eq!(failure(End::Code(0), true).unwrap().1, 1);
-        assert_eq!(failure(End::Code(7), true).unwrap().1, 7);
-        let (what, code) = failure(End::Signal(11), false).unwrap();
+        assert_eq!(failure(End::Code(0), MpiState::Finalized), None);
+        assert_eq!(failure(End::Code(0), MpiState::Initialized).unwrap().1, 1);
+        assert_eq!(failure(End::Code(7), MpiState::Initialized).unwrap().1, 7);
+        let (what, code) = failure(End::Signal(11), MpiState::Finalized).unwrap();
         assert_eq!((what.as_str(), code), ("was killed by signal 11 (SIGSEGV)", 139));
-        assert!(failure(End::Signal(9), false).unwrap().0.contains("out of memory"));
+        assert!(failure(End::Signal(9), MpiState::Finalized).unwrap().0.contains("out of memory"));
     }
 
     #[test]
     fn long_lists_are_cut() {
-        let alive = |rank| Alive {
+        let running = |rank| RunningRank {
             rank,
             process: 9,
             host: (rank == 1).then(|| "far".to_owned()),
             state: (rank != 1).then_some("running"),
-            speaks: Speaks::Now,
+            mpi_state: MpiState::Initialized,
         };
-        let text = timeout(Duration::from_millis(1500), &(0..20).map(alive).collect::<Vec<_>>());
+        let text = timeout(Duration::from_millis(1500), &(0..20).map(running).collect::<Vec<_>>());
         assert!(text.contains("limit of 1.5 s") && text.ends_with(" and 4 more"), "{text}");
         assert_eq!(text.matches("process 9, running, inside MPI").count(), NAMED_MAX - 1);
         assert!(text.contains("rank 1 (process 9 on far, inside MPI)"), "{text}");

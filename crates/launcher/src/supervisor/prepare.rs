@@ -7,18 +7,18 @@ use std::io::{self, PipeReader};
 use base::variables;
 use sys::process::DescriptorLimit;
 
-use super::host::Host;
+use super::host::JobHost;
 use super::relay::Relay;
-use crate::crew::{self, Crew, Input};
+use crate::agent_connection::AgentConnection;
 use crate::local::host_name;
-use crate::placement::Placement;
-use crate::protocol::{Program, Start};
-use crate::remote::Remote;
-use crate::{Application, LaunchError, Plan};
+use crate::local_processes::{self, LocalProcesses, StandardInput};
+use crate::placement::HostAssignment;
+use crate::protocol::{ProgramStart, Start};
+use crate::{Application, JobPlan, LaunchError};
 
 /// A job that can begin.
 pub(super) struct Prepared {
-    pub hosts: Vec<Host>,
+    pub hosts: Vec<JobHost>,
     /// For each rank the position of its host.
     pub places: Vec<usize>,
     /// For each rank the number of its program.
@@ -31,7 +31,10 @@ pub(super) struct Prepared {
 ///
 /// # Errors
 /// There are not enough slots, a program does not exist, or no way can be tried.
-pub(super) fn prepare(plan: &Plan, mut typed: Option<PipeReader>) -> Result<Prepared, LaunchError> {
+pub(super) fn prepare(
+    plan: &JobPlan,
+    mut typed: Option<PipeReader>,
+) -> Result<Prepared, LaunchError> {
     let placement = plan.placement()?;
     let applications: Vec<u32> = (0..)
         .zip(&plan.applications)
@@ -40,27 +43,27 @@ pub(super) fn prepare(plan: &Plan, mut typed: Option<PipeReader>) -> Result<Prep
     let is_first_here = placement.hosts.first().is_some_and(Option::is_none);
     let relay = if is_first_here { None } else { Some(Relay::open(typed.take())?) };
     let starts = starts(plan, &placement, &applications)?;
-    // The limit that the person set, before more is asked for.
+    // The limit that the user set, before more is asked for.
     let descriptors = DescriptorLimit::read()?;
     let mut connections = placement.hosts.len();
     // What is wrong here is found before anything is started elsewhere.
     if let Some(here) = placement.hosts.iter().position(Option::is_none) {
         let mut programs = starts[here].programs.clone();
-        programs.iter_mut().try_for_each(crew::prepare)?;
+        programs.iter_mut().try_for_each(local_processes::prepare)?;
         connections += starts[here].ranks.len();
     }
-    crew::make_room(connections as u32)?;
+    local_processes::make_room(connections as u32)?;
     let mut hosts = Vec::new();
     for (name, start) in placement.hosts.iter().zip(starts) {
         hosts.push(match name {
             Some(name) => {
                 let ranks: Vec<u32> = start.ranks.iter().map(|pair| pair.0).collect();
-                let remote = Remote::open(&plan.launch_agent, name, &ranks, descriptors)?;
-                Host::there(name.clone(), remote, start)
+                let remote = AgentConnection::open(&plan.launch_agent, name, &ranks, descriptors)?;
+                JobHost::remote(name.clone(), remote, start)
             }
             None => {
-                let input = typed.take().map_or(Input::Inherited, Input::Typed);
-                Host::here(host_name(), Crew::new(input, descriptors), start)
+                let input = typed.take().map_or(StandardInput::Inherited, StandardInput::Typed);
+                JobHost::local(host_name(), LocalProcesses::new(input, descriptors), start)
             }
         });
     }
@@ -69,13 +72,13 @@ pub(super) fn prepare(plan: &Plan, mut typed: Option<PipeReader>) -> Result<Prep
 
 /// What each host shall start.
 fn starts(
-    plan: &Plan,
-    placement: &Placement,
+    plan: &JobPlan,
+    placement: &HostAssignment,
     applications: &[u32],
 ) -> Result<Vec<Start>, LaunchError> {
     let job = random_name()?;
     let size = applications.len() as u32;
-    let here = |app: &Application| Program {
+    let here = |app: &Application| ProgramStart {
         path: app.program.clone(),
         arguments: app.arguments.clone(),
         variables: app.variables.clone().into_iter().collect(),
@@ -121,7 +124,7 @@ fn drop_unused(start: &mut Start) {
 }
 
 /// The program with what another machine cannot know: the folder, and variables of this one.
-fn for_elsewhere(mut program: Program) -> io::Result<Program> {
+fn for_elsewhere(mut program: ProgramStart) -> io::Result<ProgramStart> {
     let own = std::env::current_dir()?;
     program.folder = Some(program.folder.map_or_else(|| own.clone(), |folder| own.join(folder)));
     for (name, value) in std::env::vars_os().filter(|(name, _)| is_passed_on(name)) {
@@ -141,7 +144,7 @@ fn is_passed_on(name: &OsStr) -> bool {
     let is_known = name == "PATH" || name == "LD_LIBRARY_PATH" || is_ours;
     is_known
         && !NOT_PASSED_ON.iter().any(|known| name == *known)
-        && crew::stale(std::iter::once(name.to_owned())).next().is_none()
+        && local_processes::stale(std::iter::once(name.to_owned())).next().is_none()
 }
 
 /// 128 random bits in hexadecimal digits.
@@ -170,7 +173,7 @@ mod tests {
 
     #[test]
     fn hosts_get_their_own_programs_only() {
-        let program = |path: &str| Program { path: path.into(), ..Program::default() };
+        let program = |path: &str| ProgramStart { path: path.into(), ..ProgramStart::default() };
         let programs = vec![program("a"), program("b"), program("c")];
         let mut start = Start { programs, ranks: vec![(3, 2), (4, 0), (6, 2)], ..Start::default() };
         drop_unused(&mut start);
@@ -182,14 +185,17 @@ mod tests {
     fn folders_are_whole_elsewhere() {
         let program = |folder: Option<&str>| {
             let folder = folder.map(PathBuf::from);
-            for_elsewhere(Program { folder, ..Program::default() }).unwrap().folder.unwrap()
+            for_elsewhere(ProgramStart { folder, ..ProgramStart::default() })
+                .unwrap()
+                .folder
+                .unwrap()
         };
         let own = std::env::current_dir().unwrap();
         assert_eq!(program(None), own);
         assert_eq!(program(Some("x")), own.join("x"));
         assert_eq!(program(Some("/x")), Path::new("/x"));
         let variables = vec![(OsString::from("PATH"), OsString::from("/x"))];
-        let kept = for_elsewhere(Program { variables, ..Program::default() }).unwrap();
+        let kept = for_elsewhere(ProgramStart { variables, ..ProgramStart::default() }).unwrap();
         assert_eq!(kept.variables.iter().filter(|pair| pair.0 == "PATH").count(), 1);
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, PipeReader, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
 use crate::is_no_end;
-use crate::protocol::{INPUT_BYTES_MAX, Order};
+use crate::protocol::{AgentOrder, INPUT_BYTES_MAX};
 
 /// Where it is read from, and how much may be.
 pub(super) struct Relay {
@@ -35,19 +35,19 @@ impl Relay {
     }
 
     /// Reads once; returns what to order.
-    pub(super) fn read(&mut self) -> Option<Order> {
+    pub(super) fn read(&mut self) -> Option<AgentOrder> {
         let source = self.source.as_mut()?;
         let mut bytes = vec![0; self.room.min(INPUT_BYTES_MAX) as usize];
         match source.read(&mut bytes) {
             Ok(length) if length > 0 => {
                 bytes.truncate(length);
                 self.room -= length as u32;
-                Some(Order::Input(bytes))
+                Some(AgentOrder::Input(bytes))
             }
             Err(error) if is_no_end(&error) => None,
             _ => {
                 self.source = None;
-                Some(Order::Input(Vec::new()))
+                Some(AgentOrder::Input(Vec::new()))
             }
         }
     }

@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use base::Result;
 use memory::Buffer;
-use placement::{Affinity, Branch, Placement, Tree, cost, place};
+use placement::{Affinity, Branch, BranchTree, Placement, cost, place};
 
 use super::creation::scratch;
 use super::{CommunicatorTopology, DistributedGraph, Neighbors};
@@ -164,7 +164,7 @@ fn order(all: &[ProcessLocation], edges: impl IntoIterator<Item = (u32, u32, u64
     for (leaf, ranks) in (0..).zip(&places.members) {
         ranks.iter().for_each(|rank| old[*rank as usize] = leaf);
     }
-    let tree = Tree::new(&root);
+    let tree = BranchTree::new(&root);
     let affinity = Affinity::new(all.len() as u32, edges.into_iter());
     let Ok(placed) = place(&affinity, &tree, &[]) else { return as_they_are };
     if cost(&affinity, &tree, &placed) >= cost(&affinity, &tree, &Placement::new(old)) {

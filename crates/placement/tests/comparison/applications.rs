@@ -18,7 +18,7 @@ pub fn asp(ranks: u32) -> Matrix {
 /// `poisson3d.c` with 32 points in each direction on each process: in each step the faces of
 /// doubles to the neighbours, and an allreduce of one.
 pub fn poisson3d(extents: &[u32]) -> Matrix {
-    let mut matrix = patterns::stencil(extents, false, 32 * 32 * 8);
+    let mut matrix = patterns::stencil(extents, patterns::Edges::Open, 32 * 32 * 8);
     let ranks = matrix.ranks();
     let situation = Situation { layout: ProcessLayout::apart(ranks), ..Situation::plain(ranks) };
     let one = Operands { count: 1, element_bytes: 8, commutative: true };

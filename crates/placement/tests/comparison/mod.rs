@@ -11,8 +11,8 @@ use std::time::Instant;
 use std::{env, fs};
 
 use placement::{
-    Affinity, Branch, Matrix, Order, Placement, Tree, Weighing, cost, patterns, place,
-    place_in_order,
+    Affinity, Branch, BranchTree, Matrix, Placement, PlacementOrder, Weighing, cost, patterns,
+    place, place_in_order,
 };
 
 /// Compares all patterns for so many ranks.
@@ -35,10 +35,10 @@ fn matrices(ranks: u32) -> Vec<(&'static str, Matrix)> {
     let square = extents(ranks, 2);
     let cube = extents(ranks, 3);
     vec![
-        ("stencil 2D", patterns::stencil(&square, false, 1000)),
-        ("stencil 2D, periodic", patterns::stencil(&square, true, 1000)),
-        ("stencil 3D", patterns::stencil(&cube, false, 1000)),
-        ("stencil 3D, periodic", patterns::stencil(&cube, true, 1000)),
+        ("stencil 2D", patterns::stencil(&square, patterns::Edges::Open, 1000)),
+        ("stencil 2D, periodic", patterns::stencil(&square, patterns::Edges::Periodic, 1000)),
+        ("stencil 3D", patterns::stencil(&cube, patterns::Edges::Open, 1000)),
+        ("stencil 3D, periodic", patterns::stencil(&cube, patterns::Edges::Periodic, 1000)),
         ("butterfly", patterns::butterfly(ranks, 1000)),
         ("random, 4 partners", patterns::random(ranks, 4, 1)),
         ("random, 16 partners", patterns::random(ranks, 16, 2)),
@@ -46,7 +46,7 @@ fn matrices(ranks: u32) -> Vec<(&'static str, Matrix)> {
         ("asp", applications::asp(ranks)),
         ("poisson3d", applications::poisson3d(&cube)),
         ("page_server", patterns::random(ranks, 64, 3)),
-        ("ring", patterns::stencil(&[ranks], true, 1000)),
+        ("ring", patterns::stencil(&[ranks], patterns::Edges::Periodic, 1000)),
     ]
 }
 
@@ -84,7 +84,7 @@ pub struct Row {
 }
 
 fn row(ranks: u32, name: &'static str, matrix: &Matrix, arities: &[u32]) -> Row {
-    let tree = Tree::new(&Branch::regular(arities));
+    let tree = BranchTree::new(&Branch::regular(arities));
     let affinity = matrix.affinity(Weighing::Bytes);
     let start = Instant::now();
     let placed = place(&affinity, &tree, &[]).expect("there are slots");
@@ -98,9 +98,9 @@ fn row(ranks: u32, name: &'static str, matrix: &Matrix, arities: &[u32]) -> Row 
     Row {
         ranks,
         name,
-        to_packed: of_order(Order::Packed),
-        to_scattered: of_order(Order::Scattered),
-        to_random: of_order(Order::Random(1)),
+        to_packed: of_order(PlacementOrder::Packed),
+        to_scattered: of_order(PlacementOrder::Scattered),
+        to_random: of_order(PlacementOrder::Random(1)),
         to_scotch: scotch.as_ref().map(ratio),
         fullest_of_scotch: loads.into_iter().max().unwrap_or_default(),
         seconds,

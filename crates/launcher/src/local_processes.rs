@@ -1,6 +1,6 @@
 //! The processes of a job on one machine: the launcher's own, or an agent's.
 //!
-//! It takes orders and gives reports; what they mean for the job is the supervisor's to judge.
+//! It takes orders and gives reports; what they mean for the job is decided by the supervisor.
 
 mod rank;
 mod seating;
@@ -15,14 +15,16 @@ use std::process::Stdio;
 use sys::process::{self, DescriptorLimit, End, Interest};
 
 use super::{LaunchError, end_descendants, is_no_end, program};
-use crate::protocol::{OUTPUT_BYTES_MAX, Order, Program, Report, Start, Target};
-use rank::{Rank, Stream};
+use crate::protocol::{
+    AgentOrder, AgentReport, OUTPUT_BYTES_MAX, OutputStream, ProgramStart, Start,
+};
+use rank::{RankDescriptor, RankProcess};
 use seating::Seating;
-use variables::Place;
+use variables::RankIdentity;
 pub(super) use variables::stale;
 
 /// Where rank 0 reads.
-pub(super) enum Input {
+pub(super) enum StandardInput {
     /// Where the launcher itself reads.
     Inherited,
     /// What is typed at the launcher's terminal.
@@ -32,32 +34,32 @@ pub(super) enum Input {
 }
 
 /// The processes of one machine.
-pub(super) struct Crew {
-    ranks: Vec<Rank>,
-    /// The limit that the person set, which the processes shall have.
+pub(super) struct LocalProcesses {
+    ranks: Vec<RankProcess>,
+    /// The limit that the user set, which the processes shall have.
     descriptors: DescriptorLimit,
     /// The position of each process in `ranks`.
     positions: HashMap<i32, usize>,
-    input: Option<Input>,
-    feed: Feed,
+    input: Option<StandardInput>,
+    input_pipe: InputPipe,
     /// How many bytes of output may be read, for each target; below 0 when a process that ended
     /// left more.
     room: [i64; 2],
-    /// Whether nothing is heard from the processes for the moment.
-    is_deaf: bool,
+    /// Whether nothing is read from the processes for the moment.
+    is_paused: bool,
     /// What is watched, in the order of the last [`watched`](Self::watched).
-    watched: Vec<Watched>,
+    watched: Vec<LocalDescriptor>,
 }
 
 #[derive(Clone, Copy)]
-enum Watched {
+enum LocalDescriptor {
     Feed,
-    Rank(usize, Stream),
+    Rank(usize, RankDescriptor),
 }
 
 /// What is on its way to the standard input of rank 0.
 #[derive(Default)]
-struct Feed {
+struct InputPipe {
     pipe: Option<PipeWriter>,
     bytes: Vec<u8>,
     is_last: bool,
@@ -67,54 +69,56 @@ struct Feed {
 const DESCRIPTORS: u64 = 3;
 const DESCRIPTORS_AT_START: u64 = 32;
 
-impl Crew {
+impl LocalProcesses {
     /// No processes yet. `descriptors` is the limit that they shall have.
-    pub(super) fn new(input: Input, descriptors: DescriptorLimit) -> Self {
+    pub(super) fn new(input: StandardInput, descriptors: DescriptorLimit) -> Self {
         Self {
             ranks: Vec::new(),
             descriptors,
             positions: HashMap::new(),
             input: Some(input),
-            feed: Feed::default(),
+            input_pipe: InputPipe::default(),
             room: [i64::from(OUTPUT_BYTES_MAX); 2],
-            is_deaf: false,
+            is_paused: false,
             watched: Vec::new(),
         }
     }
 
-    /// Does what is asked.
-    pub(super) fn obey(&mut self, order: Order, reports: &mut Vec<Report>) {
+    /// Executes an order.
+    pub(super) fn execute(&mut self, order: AgentOrder, reports: &mut Vec<AgentReport>) {
         match order {
-            Order::Start(start) => match self.start(start, reports) {
+            AgentOrder::Start(start) => match self.start(start, reports) {
                 Ok(()) => {
                     let processes = self.ranks.iter().map(|rank| rank.process).collect();
-                    reports.push(Report::Started(processes));
+                    reports.push(AgentReport::Started(processes));
                 }
                 Err(error) => {
                     end_descendants();
                     self.ranks.clear();
-                    reports.push(Report::Refused(error.to_string()));
+                    reports.push(AgentReport::StartFailed(error.to_string()));
                 }
             },
-            Order::Input(bytes) => {
-                self.feed.is_last |= bytes.is_empty();
-                self.feed.bytes.extend_from_slice(&bytes);
+            AgentOrder::Input(bytes) => {
+                self.input_pipe.is_last |= bytes.is_empty();
+                self.input_pipe.bytes.extend_from_slice(&bytes);
                 self.serve_input(reports);
             }
-            Order::Answer(number, line) => {
+            AgentOrder::Answer(number, line) => {
                 let position = self.ranks.binary_search_by_key(&number, |rank| rank.number);
                 if let Ok(index) = position {
-                    self.ranks[index].tell(&line);
+                    self.ranks[index].answer(&line);
                 }
             }
-            Order::Signal(only, number) => {
+            AgentOrder::Signal(only, number) => {
                 let wanted =
                     self.ranks.iter().filter(|rank| only.is_none_or(|one| rank.number == one));
                 wanted.for_each(|rank| rank.signal(number));
             }
-            Order::Room(target, bytes) => self.room[target as usize] += i64::from(bytes),
-            Order::Still => {}
-            Order::Close => {
+            AgentOrder::OutputCredit(target, bytes) => {
+                self.room[target as usize] += i64::from(bytes)
+            }
+            AgentOrder::Heartbeat => {}
+            AgentOrder::Close => {
                 end_descendants();
                 (0..self.ranks.len()).for_each(|index| self.drain(index, reports));
                 self.ranks.clear();
@@ -123,24 +127,29 @@ impl Crew {
         }
     }
 
-    fn start(&mut self, mut start: Start, reports: &mut Vec<Report>) -> Result<(), LaunchError> {
+    fn start(
+        &mut self,
+        mut start: Start,
+        reports: &mut Vec<AgentReport>,
+    ) -> Result<(), LaunchError> {
         start.programs.iter_mut().try_for_each(prepare)?;
         let local_size = start.ranks.len() as u32;
         make_room(local_size)?;
         let seating = Seating::of(&start)?;
         for (local_rank, &(rank, program)) in (0..).zip(&start.ranks) {
             let program = &start.programs[program as usize];
-            let place = Place { rank, size: start.size, local_rank, local_size, job: &start.job };
-            let started = self
-                .input_of(rank)
-                .and_then(|input| Rank::start(&place, program, input, self.descriptors, &seating));
+            let place =
+                RankIdentity { rank, size: start.size, local_rank, local_size, job: &start.job };
+            let started = self.input_of(rank).and_then(|input| {
+                RankProcess::start(&place, program, input, self.descriptors, &seating)
+            });
             let rank = started.map_err(|cause| LaunchError::of_program(&program.path, &cause))?;
             self.positions.insert(rank.process, self.ranks.len());
             if start.reports_bindings {
                 let line = seating.describe(local_rank as usize);
                 let line = format!("combray: rank {}: {line}\n", rank.number).into_bytes();
-                self.room[Target::Errors as usize] -= line.len() as i64;
-                reports.push(Report::Wrote(rank.number, Target::Errors, line));
+                self.room[OutputStream::Errors as usize] -= line.len() as i64;
+                reports.push(AgentReport::Output(rank.number, OutputStream::Errors, line));
             }
             self.ranks.push(rank);
         }
@@ -153,83 +162,92 @@ impl Crew {
         }
         match self.input.take() {
             None => Ok(Stdio::null()),
-            Some(Input::Inherited) => Ok(Stdio::inherit()),
-            Some(Input::Typed(pipe)) => Ok(OwnedFd::from(pipe).into()),
-            Some(Input::Relayed) => {
+            Some(StandardInput::Inherited) => Ok(Stdio::inherit()),
+            Some(StandardInput::Typed(pipe)) => Ok(OwnedFd::from(pipe).into()),
+            Some(StandardInput::Relayed) => {
                 let (reader, writer) = io::pipe()?;
                 process::set_nonblocking(writer.as_raw_fd())?;
-                self.feed.pipe = Some(writer);
+                self.input_pipe.pipe = Some(writer);
                 Ok(OwnedFd::from(reader).into())
             }
         }
     }
 
-    /// Hears nothing more from the processes until told otherwise, as what they said waits.
-    pub(super) fn set_deaf(&mut self, is_deaf: bool) {
-        self.is_deaf = is_deaf;
+    /// Reads no PMI requests while it is paused, as those that were read still wait.
+    pub(super) fn set_paused(&mut self, is_deaf: bool) {
+        self.is_paused = is_deaf;
     }
 
     /// Appends the descriptors to watch.
     pub(super) fn watched(&mut self, list: &mut Vec<(RawFd, Interest)>) {
         self.watched.clear();
-        if let Some(pipe) = self.feed.pipe.as_ref().filter(|_| !self.feed.bytes.is_empty()) {
+        if let Some(pipe) =
+            self.input_pipe.pipe.as_ref().filter(|_| !self.input_pipe.bytes.is_empty())
+        {
             list.push((pipe.as_raw_fd(), Interest::Write));
-            self.watched.push(Watched::Feed);
+            self.watched.push(LocalDescriptor::Feed);
         }
-        let has_room = |target: Target| self.room[target as usize] > 0;
+        let has_room = |target: OutputStream| self.room[target as usize] > 0;
         for (index, rank) in self.ranks.iter().enumerate() {
-            for (descriptor, interest, stream) in rank.watched(has_room, !self.is_deaf) {
+            for (descriptor, interest, stream) in rank.watched(has_room, !self.is_paused) {
                 list.push((descriptor, interest));
-                self.watched.push(Watched::Rank(index, stream));
+                self.watched.push(LocalDescriptor::Rank(index, stream));
             }
         }
     }
 
     /// Moves on what is ready, in the order of [`watched`](Self::watched).
-    pub(super) fn serve(&mut self, ready: &[bool], reports: &mut Vec<Report>) {
+    pub(super) fn serve(&mut self, ready: &[bool], reports: &mut Vec<AgentReport>) {
         let watched = std::mem::take(&mut self.watched);
         for (what, _) in watched.iter().zip(ready).filter(|(_, ready)| **ready) {
             match *what {
-                Watched::Feed => self.serve_input(reports),
-                Watched::Rank(index, Stream::Writes(target)) => {
+                LocalDescriptor::Feed => self.serve_input(reports),
+                LocalDescriptor::Rank(index, RankDescriptor::Output(target)) => {
                     let room = &mut self.room[target as usize];
                     if *room > 0 {
                         let length = self.ranks[index].read(target, *room as usize, reports);
                         *room -= length as i64;
                     }
                 }
-                Watched::Rank(index, Stream::Pmi) => self.ranks[index].hear(reports),
+                LocalDescriptor::Rank(index, RankDescriptor::Pmi) => {
+                    self.ranks[index].read_pmi(reports)
+                }
             }
         }
     }
 
     /// A child has ended; false if it is none of the ranks.
-    pub(super) fn bury(&mut self, process: i32, end: End, reports: &mut Vec<Report>) -> bool {
+    pub(super) fn record_exit(
+        &mut self,
+        process: i32,
+        end: End,
+        reports: &mut Vec<AgentReport>,
+    ) -> bool {
         let Some(index) = self.positions.remove(&process) else { return false };
-        // What it said and wrote last may still be in its pipes.
+        // What it sent and wrote last may still be in its pipes.
         let Some(rank) = self.ranks.get_mut(index) else { return false };
-        rank.hear(reports);
+        rank.read_pmi(reports);
         rank.has_ended = true;
         let number = rank.number;
         self.drain(index, reports);
-        reports.push(Report::Ended(number, end));
+        reports.push(AgentReport::Ended(number, end));
         true
     }
 
-    fn drain(&mut self, index: usize, reports: &mut Vec<Report>) {
-        for target in [Target::Output, Target::Errors] {
+    fn drain(&mut self, index: usize, reports: &mut Vec<AgentReport>) {
+        for target in [OutputStream::Output, OutputStream::Errors] {
             let length = self.ranks[index].drain(target, reports);
             self.room[target as usize] -= length as i64;
         }
     }
 
-    fn serve_input(&mut self, reports: &mut Vec<Report>) {
-        let Feed { pipe, bytes, is_last } = &mut self.feed;
+    fn serve_input(&mut self, reports: &mut Vec<AgentReport>) {
+        let InputPipe { pipe, bytes, is_last } = &mut self.input_pipe;
         while let Some(end) = pipe.as_mut().filter(|_| !bytes.is_empty()) {
             match end.write(bytes) {
                 Ok(length) => {
                     bytes.drain(..length);
-                    reports.push(Report::Took(length as u32));
+                    reports.push(AgentReport::InputTaken(length as u32));
                 }
                 Err(error) if is_no_end(&error) => return,
                 // Rank 0 reads no more.
@@ -244,7 +262,7 @@ impl Crew {
 }
 
 /// Finds the program, so that nothing is started if one is missing.
-pub(super) fn prepare(program: &mut Program) -> Result<(), LaunchError> {
+pub(super) fn prepare(program: &mut ProgramStart) -> Result<(), LaunchError> {
     let search = program.variables.iter().find(|pair| pair.0 == "PATH").map(|pair| pair.1.clone());
     let search = search.or_else(|| std::env::var_os("PATH")).unwrap_or_default();
     let folder = program.folder.as_deref().unwrap_or(Path::new("."));

@@ -6,53 +6,53 @@ use launch::{ABORTED_RANKS, ENDED_KEY, mapping};
 
 /// The key-value space and barriers of one job.
 #[derive(Debug)]
-pub struct Server {
+pub struct PmiServer {
     values: HashMap<String, String>,
     /// The length of all values.
     value_bytes: usize,
-    members: Vec<Member>,
+    clients: Vec<PmiClient>,
     waiting: u32,
     universe_size: u32,
 }
 
 /// What the server knows of one process.
 #[derive(Debug, Default)]
-struct Member {
+struct PmiClient {
     /// The beginning of a line that is not whole yet.
     partial: Vec<u8>,
     application: u32,
-    speaks: Speaks,
-    waits: bool,
-    is_gone: bool,
+    mpi_state: MpiState,
+    is_in_barrier: bool,
+    is_closed: bool,
     /// It was ended alone: the others go on without it.
-    is_ended: bool,
+    is_excluded: bool,
 }
 
 /// How far a process has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Speaks {
-    /// It has not said anything: perhaps no MPI program.
+pub enum MpiState {
+    /// It has sent nothing: perhaps no MPI program.
     #[default]
-    NotYet,
+    Uninitialized,
     /// It has initialized and not finalized.
-    Now,
+    Initialized,
     /// It has finalized.
-    NoMore,
+    Finalized,
 }
 
 /// What the launcher shall do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum PmiAction {
     /// Write this line to a process.
     Answer(u32, String),
     /// End the job: a process asked for it, with this exit code.
     Abort(u32, i32),
     /// End these processes and no others: a process asked for it, with this exit code.
     End(u32, Vec<u32>, i32),
-    /// End the job: a process said what is no PMI-1.
-    Nonsense(u32, String),
+    /// End the job: a process sent what is no PMI-1.
+    ProtocolError(u32, String),
     /// End the job: a process waits for one that has gone.
-    Stuck {
+    MissingProcess {
         /// One of those that wait.
         waiting: u32,
         /// One of those that have gone.
@@ -69,16 +69,16 @@ const KEYS_PER_PROCESS_MAX: usize = 1024;
 const BYTES_PER_PROCESS_MAX: usize = 1 << 20;
 const LINE_BYTES_MAX: usize = VALUE_BYTES_MAX + 4096;
 
-impl Server {
+impl PmiServer {
     /// A job whose process `i` runs program number `applications[i]`, on a machine for
     /// `universe_size` processes.
     pub fn new(applications: &[u32], universe_size: u32) -> Self {
-        let member = |&application| Member { application, ..Member::default() };
+        let client = |&application| PmiClient { application, ..PmiClient::default() };
         let size = applications.len();
         let server = Self {
             values: HashMap::new(),
             value_bytes: 0,
-            members: applications.iter().map(member).collect(),
+            clients: applications.iter().map(client).collect(),
             waiting: 0,
             universe_size,
         };
@@ -92,48 +92,49 @@ impl Server {
     }
 
     /// How far the process `rank` has come.
-    pub fn speaks(&self, rank: u32) -> Speaks {
-        self.members[rank as usize].speaks
+    pub fn mpi_state(&self, rank: u32) -> MpiState {
+        self.clients[rank as usize].mpi_state
     }
 
     /// Takes bytes that the process `rank` wrote.
-    pub fn receive(&mut self, rank: u32, bytes: &[u8]) -> Vec<Action> {
-        let partial = &mut self.members[rank as usize].partial;
+    pub fn receive(&mut self, rank: u32, bytes: &[u8]) -> Vec<PmiAction> {
+        let partial = &mut self.clients[rank as usize].partial;
         partial.extend_from_slice(bytes);
         let mut actions = Vec::new();
-        while let Some(end) = self.members[rank as usize].partial.iter().position(|b| *b == b'\n') {
-            let line: Vec<u8> = self.members[rank as usize].partial.drain(..=end).collect();
+        while let Some(end) = self.clients[rank as usize].partial.iter().position(|b| *b == b'\n') {
+            let line: Vec<u8> = self.clients[rank as usize].partial.drain(..=end).collect();
             self.receive_line(rank, String::from_utf8_lossy(&line).trim(), &mut actions);
         }
-        if self.members[rank as usize].partial.len() > LINE_BYTES_MAX {
-            self.members[rank as usize].partial.clear();
-            actions.push(Action::Nonsense(rank, "a line without end".to_owned()));
+        if self.clients[rank as usize].partial.len() > LINE_BYTES_MAX {
+            self.clients[rank as usize].partial.clear();
+            actions.push(PmiAction::ProtocolError(rank, "a line without end".to_owned()));
         }
         actions
     }
 
-    /// Notes that the process `rank` will say no more.
-    pub fn leave(&mut self, rank: u32) -> Vec<Action> {
-        self.members[rank as usize].is_gone = true;
-        self.vain_wait().into_iter().collect()
+    /// Notes that the process `rank` will send no more.
+    pub fn close(&mut self, rank: u32) -> Vec<PmiAction> {
+        self.clients[rank as usize].is_closed = true;
+        self.missing_process().into_iter().collect()
     }
 
     /// Whether a process waits for one that has gone.
-    fn vain_wait(&self) -> Option<Action> {
-        let waiting = self.members.iter().position(|member| member.waits)? as u32;
-        let is_missed = |member: &Member| member.is_gone && !member.waits && !member.is_ended;
-        let gone = self.members.iter().position(is_missed)? as u32;
-        Some(Action::Stuck { waiting, gone })
+    fn missing_process(&self) -> Option<PmiAction> {
+        let waiting = self.clients.iter().position(|client| client.is_in_barrier)? as u32;
+        let is_missed =
+            |client: &PmiClient| client.is_closed && !client.is_in_barrier && !client.is_excluded;
+        let gone = self.clients.iter().position(is_missed)? as u32;
+        Some(PmiAction::MissingProcess { waiting, gone })
     }
 
-    fn receive_line(&mut self, rank: u32, line: &str, actions: &mut Vec<Action>) {
+    fn receive_line(&mut self, rank: u32, line: &str, actions: &mut Vec<PmiAction>) {
         let words: HashMap<&str, &str> =
             line.split_whitespace().filter_map(|word| word.split_once('=')).collect();
         let word = |key: &str| words.get(key).copied().unwrap_or_default();
-        let member = &mut self.members[rank as usize];
+        let client = &mut self.clients[rank as usize];
         let answer = match word("cmd") {
             "init" => {
-                member.speaks = Speaks::Now;
+                client.mpi_state = MpiState::Initialized;
                 let known = word("pmi_version") == "1";
                 let code = if known { 0 } else { -1 };
                 format!("cmd=response_to_init pmi_version=1 pmi_subversion=1 rc={code}")
@@ -141,7 +142,7 @@ impl Server {
             "get_maxes" => format!(
                 "cmd=maxes kvsname_max=64 keylen_max={KEY_BYTES_MAX} vallen_max={VALUE_BYTES_MAX}"
             ),
-            "get_appnum" => format!("cmd=appnum appnum={}", member.application),
+            "get_appnum" => format!("cmd=appnum appnum={}", client.application),
             "get_universe_size" => format!("cmd=universe_size size={}", self.universe_size),
             "get_my_kvsname" => format!("cmd=my_kvsname kvsname={NAME}"),
             "put" => self.put(word("key"), word("value")),
@@ -151,30 +152,30 @@ impl Server {
             },
             "barrier_in" => return self.enter_barrier(rank, actions),
             "finalize" => {
-                member.speaks = Speaks::NoMore;
+                client.mpi_state = MpiState::Finalized;
                 "cmd=finalize_ack".to_owned()
             }
             "abort" => {
                 let code = word("exitcode").parse().unwrap_or(1);
-                return match ranks(word(ABORTED_RANKS), self.members.len()) {
-                    Some(ranks) => self.end(rank, ranks, code, actions),
-                    None => actions.push(Action::Abort(rank, code)),
+                return match ranks(word(ABORTED_RANKS), self.clients.len()) {
+                    Some(ranks) => self.exclude(rank, ranks, code, actions),
+                    None => actions.push(PmiAction::Abort(rank, code)),
                 };
             }
-            _ => return actions.push(Action::Nonsense(rank, line.to_owned())),
+            _ => return actions.push(PmiAction::ProtocolError(rank, line.to_owned())),
         };
-        actions.push(Action::Answer(rank, answer));
+        actions.push(PmiAction::Answer(rank, answer));
     }
 
     fn put(&mut self, key: &str, value: &str) -> String {
         if key.is_empty() || key.len() >= KEY_BYTES_MAX || value.len() >= VALUE_BYTES_MAX {
             return "cmd=put_result rc=-1 msg=too_long".to_owned();
         }
-        let is_full = self.values.len() >= KEYS_PER_PROCESS_MAX * self.members.len();
+        let is_full = self.values.len() >= KEYS_PER_PROCESS_MAX * self.clients.len();
         if is_full && !self.values.contains_key(key) {
             return "cmd=put_result rc=-1 msg=too_many_keys".to_owned();
         }
-        if self.value_bytes + value.len() > BYTES_PER_PROCESS_MAX * self.members.len() {
+        if self.value_bytes + value.len() > BYTES_PER_PROCESS_MAX * self.clients.len() {
             return "cmd=put_result rc=-1 msg=too_many_bytes".to_owned();
         }
         self.insert(key, value);
@@ -187,37 +188,40 @@ impl Server {
         self.value_bytes -= before.map_or(0, |before| before.len());
     }
 
-    fn enter_barrier(&mut self, rank: u32, actions: &mut Vec<Action>) {
-        let member = &mut self.members[rank as usize];
-        self.waiting += u32::from(!member.waits);
-        member.waits = true;
+    fn enter_barrier(&mut self, rank: u32, actions: &mut Vec<PmiAction>) {
+        let client = &mut self.clients[rank as usize];
+        self.waiting += u32::from(!client.is_in_barrier);
+        client.is_in_barrier = true;
         self.leave_barrier(actions);
-        actions.extend(self.vain_wait());
+        actions.extend(self.missing_process());
     }
 
     /// Lets all go on if all that have not been ended wait.
-    fn leave_barrier(&mut self, actions: &mut Vec<Action>) {
-        let missing = self.members.iter().any(|member| !member.waits && !member.is_ended);
+    fn leave_barrier(&mut self, actions: &mut Vec<PmiAction>) {
+        let missing =
+            self.clients.iter().any(|client| !client.is_in_barrier && !client.is_excluded);
         if self.waiting == 0 || missing {
             return;
         }
         self.waiting = 0;
-        for (rank, member) in (0..).zip(&mut self.members).filter(|(_, member)| member.waits) {
-            member.waits = false;
-            actions.push(Action::Answer(rank, "cmd=barrier_out".to_owned()));
+        for (rank, client) in
+            (0..).zip(&mut self.clients).filter(|(_, client)| client.is_in_barrier)
+        {
+            client.is_in_barrier = false;
+            actions.push(PmiAction::Answer(rank, "cmd=barrier_out".to_owned()));
         }
     }
 
     /// Goes on without some processes, and lets the others know that there are such.
-    fn end(&mut self, by: u32, ranks: Vec<u32>, code: i32, actions: &mut Vec<Action>) {
+    fn exclude(&mut self, by: u32, ranks: Vec<u32>, code: i32, actions: &mut Vec<PmiAction>) {
         for &rank in &ranks {
-            let member = &mut self.members[rank as usize];
-            self.waiting -= u32::from(member.waits);
-            (member.waits, member.is_ended) = (false, true);
+            let client = &mut self.clients[rank as usize];
+            self.waiting -= u32::from(client.is_in_barrier);
+            (client.is_in_barrier, client.is_excluded) = (false, true);
             self.insert(&format!("{ENDED_KEY}-{rank}"), "1");
         }
         self.insert(ENDED_KEY, "1");
-        actions.push(Action::End(by, ranks, code));
+        actions.push(PmiAction::End(by, ranks, code));
         self.leave_barrier(actions);
     }
 }
@@ -242,10 +246,10 @@ mod tests {
 
     use proptest::prelude::*;
 
-    fn say(server: &mut Server, rank: u32, line: &str) -> Vec<String> {
+    fn say(server: &mut PmiServer, rank: u32, line: &str) -> Vec<String> {
         let line = format!("{line}\n");
         let answer = |action| match action {
-            Action::Answer(rank, text) => format!("{rank}: {text}"),
+            PmiAction::Answer(rank, text) => format!("{rank}: {text}"),
             other => format!("{other:?}"),
         };
         server.receive(rank, line.as_bytes()).into_iter().map(answer).collect()
@@ -253,8 +257,8 @@ mod tests {
 
     #[test]
     fn a_job_of_two() {
-        let mut server = Server::new(&[0, 1], 2);
-        assert_eq!(server.speaks(0), Speaks::NotYet);
+        let mut server = PmiServer::new(&[0, 1], 2);
+        assert_eq!(server.mpi_state(0), MpiState::Uninitialized);
         let hello = say(&mut server, 0, "cmd=init pmi_version=1 pmi_subversion=1");
         assert_eq!(hello, ["0: cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0"]);
         assert_eq!(say(&mut server, 1, "cmd=get_appnum"), ["1: cmd=appnum appnum=1"]);
@@ -268,34 +272,37 @@ mod tests {
         let missing = say(&mut server, 1, "cmd=get kvsname=combray key=z");
         assert_eq!(missing, ["1: cmd=get_result rc=-1 msg=key_not_found"]);
         assert_eq!(say(&mut server, 0, "cmd=finalize"), ["0: cmd=finalize_ack"]);
-        assert_eq!((server.speaks(0), server.speaks(1)), (Speaks::NoMore, Speaks::NotYet));
+        assert_eq!(
+            (server.mpi_state(0), server.mpi_state(1)),
+            (MpiState::Finalized, MpiState::Uninitialized)
+        );
         assert_eq!(say(&mut server, 1, "cmd=abort exitcode=7"), ["Abort(1, 7)"]);
-        assert_eq!(say(&mut server, 1, "hello"), ["Nonsense(1, \"hello\")"]);
+        assert_eq!(say(&mut server, 1, "hello"), ["ProtocolError(1, \"hello\")"]);
     }
 
     #[test]
     fn nobody_waits_for_one_that_has_gone() {
-        let stuck = |waiting, gone| [Action::Stuck { waiting, gone }];
-        let mut server = Server::new(&[0, 0, 0], 3);
-        assert!(server.leave(1).is_empty());
+        let stuck = |waiting, gone| [PmiAction::MissingProcess { waiting, gone }];
+        let mut server = PmiServer::new(&[0, 0, 0], 3);
+        assert!(server.close(1).is_empty());
         assert_eq!(server.receive(2, b"cmd=barrier_in\n"), stuck(2, 1));
-        let mut server = Server::new(&[0, 0], 2);
+        let mut server = PmiServer::new(&[0, 0], 2);
         assert!(say(&mut server, 1, "cmd=barrier_in").is_empty());
-        assert_eq!(server.leave(0), stuck(1, 0));
-        let mut server = Server::new(&[0, 0], 2);
+        assert_eq!(server.close(0), stuck(1, 0));
+        let mut server = PmiServer::new(&[0, 0], 2);
         say(&mut server, 0, "cmd=barrier_in");
         say(&mut server, 1, "cmd=barrier_in");
-        assert!(server.leave(0).is_empty() && server.leave(1).is_empty());
+        assert!(server.close(0).is_empty() && server.close(1).is_empty());
     }
 
     #[test]
     fn some_are_ended_and_the_others_go_on() {
-        let mut server = Server::new(&[0; 5], 5);
+        let mut server = PmiServer::new(&[0; 5], 5);
         say(&mut server, 3, "cmd=barrier_in");
         say(&mut server, 2, "cmd=barrier_in");
         let ended = say(&mut server, 0, "cmd=abort exitcode=7 combray_ranks=0-1,3");
         assert_eq!(ended, ["End(0, [0, 1, 3], 7)"]);
-        assert!(server.leave(1).is_empty());
+        assert!(server.close(1).is_empty());
         let got = say(&mut server, 4, "cmd=get key=combray-ended");
         assert_eq!(got, ["4: cmd=get_result rc=0 msg=success value=1"]);
         let each: Vec<_> = (0..5)
@@ -316,7 +323,7 @@ mod tests {
 
     #[test]
     fn the_space_of_keys_is_bounded() {
-        let mut server = Server::new(&[0, 0], 2);
+        let mut server = PmiServer::new(&[0, 0], 2);
         let put = |number: usize| format!("cmd=put kvsname=combray key=k{number} value=v");
         let refused = ["0: cmd=put_result rc=-1 msg=too_many_keys"];
         // One key is the server's own.
@@ -328,7 +335,7 @@ mod tests {
 
     #[test]
     fn the_space_of_values_is_bounded() {
-        let mut server = Server::new(&[0], 1);
+        let mut server = PmiServer::new(&[0], 1);
         let value = "v".repeat(VALUE_BYTES_MAX - 1);
         let put = |number: usize| format!("cmd=put kvsname=combray key=k{number} value={value}");
         let fitting = BYTES_PER_PROCESS_MAX / VALUE_BYTES_MAX;
@@ -346,9 +353,9 @@ mod tests {
         #[test]
         fn how_bytes_are_cut_does_not_matter(cuts in proptest::collection::vec(1_usize..9, 1..60)) {
             let text = "cmd=init pmi_version=1\ncmd=put key=k value=v\ncmd=get key=k\ncmd=finalize\n";
-            let mut whole = Server::new(&[0], 1);
+            let mut whole = PmiServer::new(&[0], 1);
             let expected = whole.receive(0, text.as_bytes());
-            let (mut server, mut got, mut rest) = (Server::new(&[0], 1), Vec::new(), text.as_bytes());
+            let (mut server, mut got, mut rest) = (PmiServer::new(&[0], 1), Vec::new(), text.as_bytes());
             for cut in cuts.into_iter().cycle() {
                 if rest.is_empty() {
                     break;
@@ -365,7 +372,7 @@ mod tests {
             size in 1_usize..6,
             turns in proptest::collection::vec(any::<proptest::sample::Index>(), 200),
         ) {
-            let mut server = Server::new(&vec![0; size], size as u32);
+            let mut server = PmiServer::new(&vec![0; size], size as u32);
             let script = |rank: usize| {
                 let gets = (0..size).map(|other| format!("cmd=get key=card-{other}\n"));
                 let put = format!("cmd=put key=card-{rank} value=of-{rank}\n");
@@ -373,21 +380,21 @@ mod tests {
             };
             let mut scripts: Vec<_> = (0..size).map(|rank| script(rank).into_iter()).collect();
             // A process says its next line only when it has heard the answer to the one before.
-            let mut heard: Vec<Vec<String>> = vec![Vec::new(); size];
+            let mut received: Vec<Vec<String>> = vec![Vec::new(); size];
             let mut said = vec![0; size];
             let in_turn = turns.iter().map(|turn| turn.index(size));
             for rank in in_turn.chain((0..size).cycle().take(size * (size + 2) * 2)) {
-                if said[rank] > heard[rank].len() {
+                if said[rank] > received[rank].len() {
                     continue;
                 }
                 let Some(line) = scripts[rank].next() else { continue };
                 said[rank] += 1;
                 for action in server.receive(rank as u32, line.as_bytes()) {
-                    let Action::Answer(to, text) = action else { panic!("{action:?}") };
-                    heard[to as usize].push(text);
+                    let PmiAction::Answer(to, text) = action else { panic!("{action:?}") };
+                    received[to as usize].push(text);
                 }
             }
-            for answers in heard {
+            for answers in received {
                 let values: Vec<_> = answers[2..].iter().filter_map(|t| t.split("value=").nth(1)).collect();
                 let expected: Vec<_> = (0..size).map(|rank| format!("of-{rank}")).collect();
                 prop_assert_eq!(values, expected);
@@ -396,7 +403,7 @@ mod tests {
 
         #[test]
         fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..6000)) {
-            Server::new(&[0], 1).receive(0, &bytes);
+            PmiServer::new(&[0], 1).receive(0, &bytes);
         }
     }
 }

@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd;
 use base::variables;
 use sys::cores;
 use sys::mapping::create_memory_file;
-use topology::{CpuSet, Error, Hwloc, Kind, Scope, Topology, parts_to_text};
+use topology::{CpuSet, Hwloc, Kind, Scope, Topology, TopologyError, parts_to_text};
 
 use super::LaunchError;
 use crate::binding::{self, Bind, Needs, Policy, Seat};
@@ -20,9 +20,9 @@ pub(super) struct Seating {
     topology: Option<Topology>,
     /// The seats by local rank; none: nothing is bound.
     seats: Vec<Seat>,
-    /// In which parts of the machine they are, as processes tell each other.
+    /// In which parts of the machine they are, for the processes.
     parts: String,
-    /// What hwloc told of the machine, for processes that ask.
+    /// hwloc's description of the machine, for processes that ask.
     description: Option<File>,
 }
 
@@ -48,7 +48,7 @@ impl Seating {
         let (topology, description) = match look(policy, has_others) {
             Ok(found) => found,
             // Nobody asked for more than there is without hwloc.
-            Err(Error::Missing { .. }) if is_default => return Ok(free),
+            Err(TopologyError::Missing { .. }) if is_default => return Ok(free),
             Err(error) => return Err(LaunchError::new(error.to_string())),
         };
         let ranks: Vec<u32> = start.ranks.iter().map(|(rank, _)| *rank).collect();
@@ -80,9 +80,9 @@ impl Seating {
     }
 
     /// What a bound process learns: how many cores all processes of this machine have together,
-    /// which it cannot see itself; in which parts of the machine each of them runs; and its
-    /// cores in OpenMP's form, so that its threads stay there, unless the person has chosen
-    /// places. `own` are the variables that are set for it.
+    /// which it cannot see itself; in which parts of the machine each of them runs; and its cores
+    /// in OpenMP's form, so that its threads stay there, unless the user has chosen places. `own`
+    /// are the variables that are set for it.
     pub(super) fn variables(
         &self,
         local_rank: usize,
@@ -120,9 +120,9 @@ impl Seating {
     }
 }
 
-/// This machine as far as this process may use it, and what hwloc told of all of it.
+/// This machine as far as this process may use it, and hwloc's description of all of it.
 /// Devices are looked for where the processes will ask for interfaces: in jobs of several machines.
-fn look(policy: &Policy, has_others: bool) -> Result<(Topology, String), Error> {
+fn look(policy: &Policy, has_others: bool) -> Result<(Topology, String), TopologyError> {
     let wants_network = policy.needs.as_ref().is_some_and(Needs::names_network);
     let scope = if wants_network || has_others { Scope::Devices } else { Scope::Cores };
     let text = Hwloc::load()?.this_machine(scope)?;
@@ -151,5 +151,5 @@ fn check(start: &Start) -> Result<(), LaunchError> {
     Ok(())
 }
 
-/// By which a person tells OpenMP where its threads run.
+/// By which a user tells OpenMP where its threads run.
 const OF_OPENMP: [&str; 4] = ["OMP_PLACES", "OMP_PROC_BIND", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"];

@@ -10,7 +10,7 @@ use std::time::Duration;
 use sys::process::{self, Interest};
 
 /// The launcher's side.
-pub(super) struct Keyboard {
+pub(super) struct TerminalInput {
     /// None when there is no terminal, or nobody reads any more, or the input has ended.
     pipe: Option<PipeWriter>,
     /// Typed, but not taken by rank 0 yet.
@@ -20,9 +20,9 @@ pub(super) struct Keyboard {
 const TERMINAL: RawFd = 0;
 
 /// How often the launcher looks whether it has come to the foreground.
-const BACKGROUND: Duration = Duration::from_secs(1);
+const FOREGROUND_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-impl Keyboard {
+impl TerminalInput {
     /// Of a launcher that nobody types at.
     pub(super) fn none() -> Self {
         Self { pipe: None, typed: Vec::new() }
@@ -49,9 +49,9 @@ impl Keyboard {
 
     /// After how long to look again: nothing tells a process that runs that it came to the
     /// foreground.
-    pub(super) fn patience(&self) -> Option<Duration> {
+    pub(super) fn poll_timeout(&self) -> Option<Duration> {
         let is_in_background = self.pipe.is_some() && self.watched().is_none();
-        is_in_background.then_some(BACKGROUND)
+        is_in_background.then_some(FOREGROUND_CHECK_INTERVAL)
     }
 
     /// Moves on what is ready.

@@ -13,10 +13,10 @@ use sys::process::{self, DescriptorLimit, End, Interest, signal};
 
 use super::outlets::Outlet;
 use super::{LaunchError, is_no_end};
-use crate::protocol::{Conversation, Order, Report, SILENCE_MAX, STILL_INTERVAL};
+use crate::protocol::{AgentOrder, AgentReport, HEARTBEAT_INTERVAL, ReportParser, SILENCE_TIMEOUT};
 
 /// A host and the way to it.
-pub(super) struct Remote {
+pub(super) struct AgentConnection {
     /// The command, such as `ssh`.
     command: String,
     process: i32,
@@ -26,24 +26,24 @@ pub(super) struct Remote {
     orders: Option<Outlet>,
     reports: Option<ChildStdout>,
     errors: Option<ChildStderr>,
-    conversation: Conversation,
+    parser: ReportParser,
     /// The end of what the command wrote to its error output.
-    said: Vec<u8>,
-    /// When something was heard from the agent last, and when it was last told that we are here.
-    heard: Instant,
-    told: Instant,
+    error_output: Vec<u8>,
+    /// When something was received from the agent last, and when it the last heartbeat was sent.
+    last_received: Instant,
+    last_sent: Instant,
     /// What is wrong with what came.
-    nonsense: Option<String>,
-    /// Whether nothing was heard from it for too long.
-    is_silent: bool,
+    protocol_error: Option<String>,
+    /// Whether nothing was received from it for too long.
+    has_timed_out: bool,
     /// Since when nothing more can come.
     closed: Option<Instant>,
     /// What is watched, in the order of the last [`watched`](Self::watched).
-    watched: Vec<Watched>,
+    watched: Vec<AgentDescriptor>,
 }
 
 #[derive(Clone, Copy)]
-enum Watched {
+enum AgentDescriptor {
     Orders,
     Reports,
     Errors,
@@ -54,7 +54,7 @@ const READ_BYTES_MAX: usize = 64 << 10;
 const READS_MAX: usize = 4;
 
 /// How much of the command's messages is kept.
-const SAID_BYTES_MAX: usize = 4096;
+const ERROR_OUTPUT_BYTES_MAX: usize = 4096;
 
 /// How long a command that has closed its output may take to end and tell why.
 const END_TIME_MAX: Duration = Duration::from_secs(2);
@@ -64,7 +64,7 @@ const END_TIME_MAX: Duration = Duration::from_secs(2);
 const SSH: &[&str] =
     &["ssh", "-x", "-o", "BatchMode=yes", "-o", "ControlMaster=no", "-o", "ServerAliveInterval=15"];
 
-impl Remote {
+impl AgentConnection {
     /// Starts the agent on a host where these ranks shall run.
     ///
     /// # Errors
@@ -108,26 +108,26 @@ impl Remote {
             orders,
             reports,
             errors,
-            conversation: Conversation::new(ranks),
-            said: Vec::new(),
-            heard: Instant::now(),
-            told: Instant::now(),
-            nonsense: None,
-            is_silent: false,
+            parser: ReportParser::new(ranks),
+            error_output: Vec::new(),
+            last_received: Instant::now(),
+            last_sent: Instant::now(),
+            protocol_error: None,
+            has_timed_out: false,
             closed: None,
             watched: Vec::new(),
         })
     }
 
     pub(super) fn has_greeted(&self) -> bool {
-        self.conversation.has_greeted()
+        self.parser.has_greeted()
     }
 
     /// Sends an order.
     ///
     /// # Errors
     /// It is too long.
-    pub(super) fn send(&mut self, order: &Order) -> Result<(), LaunchError> {
+    pub(super) fn send(&mut self, order: &AgentOrder) -> Result<(), LaunchError> {
         let Some(outlet) = &mut self.orders else { return Ok(()) };
         if !order.emit(&mut outlet.queue) {
             return Err(LaunchError::new(
@@ -142,26 +142,26 @@ impl Remote {
         self.watched.clear();
         if let Some(orders) = self.orders.as_ref().filter(|orders| !orders.is_empty()) {
             list.push((orders.as_raw_fd(), Interest::Write));
-            self.watched.push(Watched::Orders);
+            self.watched.push(AgentDescriptor::Orders);
         }
         if let Some(reports) = &self.reports {
             list.push((reports.as_raw_fd(), Interest::Read));
-            self.watched.push(Watched::Reports);
+            self.watched.push(AgentDescriptor::Reports);
         }
         if let Some(errors) = &self.errors {
             list.push((errors.as_raw_fd(), Interest::Read));
-            self.watched.push(Watched::Errors);
+            self.watched.push(AgentDescriptor::Errors);
         }
     }
 
     /// Moves on what is ready, in the order of [`watched`](Self::watched).
-    pub(super) fn serve(&mut self, ready: &[bool], reports: &mut Vec<Report>) {
+    pub(super) fn serve(&mut self, ready: &[bool], reports: &mut Vec<AgentReport>) {
         let watched = std::mem::take(&mut self.watched);
         for (what, _) in watched.iter().zip(ready).filter(|(_, ready)| **ready) {
             match what {
-                Watched::Orders => self.write(),
-                Watched::Reports => self.read_reports(READS_MAX, reports),
-                Watched::Errors => self.read_errors(),
+                AgentDescriptor::Orders => self.write(),
+                AgentDescriptor::Reports => self.read_reports(READS_MAX, reports),
+                AgentDescriptor::Errors => self.read_errors(),
             }
         }
     }
@@ -173,16 +173,16 @@ impl Remote {
         }
     }
 
-    fn read_reports(&mut self, reads: usize, reports: &mut Vec<Report>) {
+    fn read_reports(&mut self, reads: usize, reports: &mut Vec<AgentReport>) {
         let mut bytes = [0; READ_BYTES_MAX];
         for _ in 0..reads {
             let Some(source) = &mut self.reports else { return };
             match source.read(&mut bytes) {
                 Ok(length) if length > 0 => {
-                    self.heard = Instant::now();
-                    let outcome = self.conversation.receive(&bytes[..length], reports);
+                    self.last_received = Instant::now();
+                    let outcome = self.parser.receive(&bytes[..length], reports);
                     if let Err(what) = outcome {
-                        self.nonsense = Some(what);
+                        self.protocol_error = Some(what);
                         return self.close();
                     }
                 }
@@ -197,23 +197,28 @@ impl Remote {
         let Some(source) = &mut self.errors else { return };
         match source.read(&mut bytes) {
             Ok(length) if length > 0 => {
-                self.said.extend_from_slice(&bytes[..length]);
-                let excess = self.said.len().saturating_sub(SAID_BYTES_MAX);
-                self.said.drain(..excess);
+                self.error_output.extend_from_slice(&bytes[..length]);
+                let excess = self.error_output.len().saturating_sub(ERROR_OUTPUT_BYTES_MAX);
+                self.error_output.drain(..excess);
             }
             Err(error) if is_no_end(&error) => {}
             _ => self.errors = None,
         }
     }
 
-    /// Hears and says no more. The agent ends when it notices.
+    /// Closes both directions. The agent ends when it notices.
     pub(super) fn close(&mut self) {
         (self.orders, self.reports) = (None, None);
         self.closed.get_or_insert_with(Instant::now);
     }
 
     /// The command has ended.
-    pub(super) fn bury(&mut self, process: i32, end: End, reports: &mut Vec<Report>) -> bool {
+    pub(super) fn record_exit(
+        &mut self,
+        process: i32,
+        end: End,
+        reports: &mut Vec<AgentReport>,
+    ) -> bool {
         if process != self.process {
             return false;
         }
@@ -235,55 +240,55 @@ impl Remote {
     }
 
     /// Whether the connection has ended and no more can be learned of it.
-    pub(super) fn is_gone(&self) -> bool {
+    pub(super) fn has_closed(&self) -> bool {
         let is_late = |since: Instant| since.elapsed() >= END_TIME_MAX;
         self.closed.is_some_and(|since| self.end.is_some() || is_late(since))
     }
 
-    /// Tells the agent that we are still here, if it is time, and ends the connection if the agent
-    /// has not told so for too long.
-    pub(super) fn look_at_clock(&mut self) {
+    /// Sends the agent a heartbeat, if it is time, and ends the connection if the agent
+    /// has sent nothing for too long.
+    pub(super) fn handle_timers(&mut self) {
         if !self.has_greeted() || self.closed.is_some() {
             return;
         }
         let now = Instant::now();
-        if now >= self.told + STILL_INTERVAL {
-            self.told = now;
+        if now >= self.last_sent + HEARTBEAT_INTERVAL {
+            self.last_sent = now;
             // It is not too long.
-            let _ = self.send(&Order::Still);
+            let _ = self.send(&AgentOrder::Heartbeat);
         }
-        if now >= self.heard + SILENCE_MAX {
-            self.is_silent = true;
+        if now >= self.last_received + SILENCE_TIMEOUT {
+            self.has_timed_out = true;
             self.kill();
         }
     }
 
     /// When to look again: when a connection that has ended is given up though its command is still
-    /// there, or when its two ends tell each other that they are.
+    /// there, or when a heartbeat is due.
     pub(super) fn deadline(&self) -> Option<Instant> {
         match self.closed {
             Some(since) => Some(since + END_TIME_MAX),
-            None if self.has_greeted() => {
-                Some((self.told + STILL_INTERVAL).min(self.heard + SILENCE_MAX))
-            }
+            None if self.has_greeted() => Some(
+                (self.last_sent + HEARTBEAT_INTERVAL).min(self.last_received + SILENCE_TIMEOUT),
+            ),
             None => None,
         }
     }
 
-    /// What a person is told about a connection that is lost, or was never there.
-    pub(super) fn obituary(&self, host: &str) -> String {
-        if let Some(what) = &self.nonsense {
-            let beginning = if self.conversation.has_started() {
+    /// The error message about a connection that is lost, or was never there.
+    pub(super) fn connection_error(&self, host: &str) -> String {
+        if let Some(what) = &self.protocol_error {
+            let beginning = if self.parser.has_started() {
                 format!("the connection to {host} was lost")
             } else {
                 format!("{host} cannot be used")
             };
-            return format!("{beginning}: {what}{}", self.last_words());
+            return format!("{beginning}: {what}{}", self.last_output());
         }
-        if self.is_silent {
-            let silence = SILENCE_MAX.as_secs();
+        if self.has_timed_out {
+            let silence = SILENCE_TIMEOUT.as_secs();
             return format!(
-                "the connection to {host} was lost: nothing was heard from it for {silence} s"
+                "the connection to {host} was lost: nothing was received from it for {silence} s"
             );
         }
         let command = self.command.split(' ').next().unwrap_or_default();
@@ -296,14 +301,14 @@ impl Remote {
             }
             None => format!("{command} still runs, but says nothing"),
         };
-        if self.conversation.has_started() {
+        if self.parser.has_started() {
             return format!(
                 "the connection to {host} was lost ({how}); its processes are ended{}",
-                self.last_words()
+                self.last_output()
             );
         }
         if self.has_greeted() {
-            return format!("{host} cannot start its processes ({how}){}", self.last_words());
+            return format!("{host} cannot start its processes ({how}){}", self.last_output());
         }
         let remedy = match self.end {
             Some(End::Code(126 | 127)) => {
@@ -311,15 +316,15 @@ impl Remote {
             }
             _ => self.remedy(host),
         };
-        format!("{host} cannot be reached ({how}): {remedy}{}", self.last_words())
+        format!("{host} cannot be reached ({how}): {remedy}{}", self.last_output())
     }
 
-    /// What a person is told about a host that has not started its processes in time.
-    pub(super) fn complaint(&self, host: &str) -> String {
+    /// The error message about a host that has not started its processes in time.
+    pub(super) fn start_failure(&self, host: &str) -> String {
         if self.has_greeted() {
-            return self.last_words();
+            return self.last_output();
         }
-        format!(": {}{}", self.remedy(host), self.last_words())
+        format!(": {}{}", self.remedy(host), self.last_output())
     }
 
     /// What must be so for the host to be reached.
@@ -328,9 +333,11 @@ impl Remote {
     }
 
     /// The last that the command and the host's shell wrote.
-    fn last_words(&self) -> String {
-        let noise = self.conversation.noise();
-        let text = [&self.said[..], &noise[noise.len().saturating_sub(SAID_BYTES_MAX)..]].concat();
+    fn last_output(&self) -> String {
+        let noise = self.parser.foreign_output();
+        let text =
+            [&self.error_output[..], &noise[noise.len().saturating_sub(ERROR_OUTPUT_BYTES_MAX)..]]
+                .concat();
         let text = String::from_utf8_lossy(&text).into_owned();
         let lines: Vec<&str> =
             text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();

@@ -37,7 +37,7 @@ pub(crate) fn stale(names: impl Iterator<Item = OsString>) -> impl Iterator<Item
 
 /// The place of a process in its job.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place<'a> {
+pub(super) struct RankIdentity<'a> {
     pub rank: u32,
     /// How many processes the job has.
     pub size: u32,
@@ -50,8 +50,8 @@ pub(super) struct Place<'a> {
 
 /// What a rank learns: our own names, PMI's, and those that scripts written for other libraries
 /// read.
-pub(super) fn of_rank(place: &Place<'_>) -> impl Iterator<Item = (&'static str, String)> {
-    let Place { rank, size, local_rank, local_size, job } = *place;
+pub(super) fn of_rank(place: &RankIdentity<'_>) -> impl Iterator<Item = (&'static str, String)> {
+    let RankIdentity { rank, size, local_rank, local_size, job } = *place;
     let numbers = [
         (rank, [variables::RANK, "PMI_RANK", "OMPI_COMM_WORLD_RANK"].as_slice()),
         (size, &[variables::SIZE, "PMI_SIZE", "OMPI_COMM_WORLD_SIZE"]),
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn what_ranks_learn_is_cleared_in_the_next_launch() {
-        let place = Place { rank: 0, size: 1, local_rank: 0, local_size: 1, job: "x" };
+        let place = RankIdentity { rank: 0, size: 1, local_rank: 0, local_size: 1, job: "x" };
         for (name, _) in of_rank(&place).chain([("PMI_FD", String::new())]) {
             assert_eq!(stale([OsString::from(name)].into_iter()).count(), 1, "{name}");
         }

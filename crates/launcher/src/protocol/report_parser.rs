@@ -1,54 +1,54 @@
-//! The launcher's side of its conversation with one agent: bytes in, reports out; no I/O.
+//! The launcher's side of the protocol with one agent: bytes in, reports out; no I/O.
 
-use super::{GREETING, OUTPUT_BYTES_MAX, Report, VERSION, fields, fields::Frames};
+use super::{AgentReport, GREETING, OUTPUT_BYTES_MAX, VERSION, fields, fields::Frames};
 
 /// How far the agent has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    /// It has not said anything yet; others may have.
-    Silent,
+enum AgentState {
+    /// It has sent nothing yet; others may have.
+    Connecting,
     /// It has told its version.
     Greeted,
     /// Its processes run or have run.
     Started,
-    /// It has started none and will say no more.
-    Refused,
+    /// It has started none and will send no more.
+    Failed,
 }
 
-/// What was heard of one agent.
+/// What one agent has sent.
 #[derive(Debug)]
-pub(crate) struct Conversation {
-    stage: Stage,
+pub(crate) struct ReportParser {
+    stage: AgentState,
     frames: Frames,
     /// The ranks on its machine, and for each whether it has ended.
     ranks: Vec<(u32, bool)>,
 }
 
 /// How much may stand before the agent's first line.
-const NOISE_BYTES_MAX: usize = 64 << 10;
+const FOREIGN_BYTES_MAX: usize = 64 << 10;
 
 /// An agent does not send more at once.
-const WROTE_BYTES_MAX: usize = OUTPUT_BYTES_MAX as usize;
+const REPORTED_BYTES_MAX: usize = OUTPUT_BYTES_MAX as usize;
 
-impl Conversation {
+impl ReportParser {
     /// With an agent on whose machine these ranks run, in ascending order.
     pub(crate) fn new(ranks: &[u32]) -> Self {
         let ranks = ranks.iter().map(|&rank| (rank, false)).collect();
-        Self { stage: Stage::Silent, frames: Frames::default(), ranks }
+        Self { stage: AgentState::Connecting, frames: Frames::default(), ranks }
     }
 
     /// Whether the agent is there and can take orders.
     pub(crate) fn has_greeted(&self) -> bool {
-        self.stage != Stage::Silent
+        self.stage != AgentState::Connecting
     }
 
     /// Whether all has been started that shall be.
     pub(crate) fn has_started(&self) -> bool {
-        self.stage == Stage::Started
+        self.stage == AgentState::Started
     }
 
     /// What was printed in the agent's place, if it has not come.
-    pub(crate) fn noise(&self) -> &[u8] {
+    pub(crate) fn foreign_output(&self) -> &[u8] {
         if self.has_greeted() { &[] } else { self.frames.rest() }
     }
 
@@ -56,13 +56,18 @@ impl Conversation {
     ///
     /// # Errors
     /// A text for people: what came makes no sense. Nothing that follows would.
-    pub(crate) fn receive(&mut self, bytes: &[u8], out: &mut Vec<Report>) -> Result<(), String> {
+    pub(crate) fn receive(
+        &mut self,
+        bytes: &[u8],
+        out: &mut Vec<AgentReport>,
+    ) -> Result<(), String> {
         self.frames.push(bytes);
-        if self.stage == Stage::Silent && !self.find_greeting()? {
+        if self.stage == AgentState::Connecting && !self.find_greeting()? {
             return Ok(());
         }
         while let Some(frame) = self.frames.take()? {
-            let report = fields::parse(frame, Report::parse).ok_or("what it sends is no report")?;
+            let report =
+                fields::parse(frame, AgentReport::parse).ok_or("what it sends is no report")?;
             self.check(&report)?;
             out.push(report);
         }
@@ -80,7 +85,7 @@ impl Conversation {
             Some((text, start + GREETING.len() + length + 1))
         });
         let Some((line, end)) = line else {
-            if bytes.len() > NOISE_BYTES_MAX {
+            if bytes.len() > FOREIGN_BYTES_MAX {
                 return Err("something else than Combray's agent was started there".to_owned());
             }
             return Ok(false);
@@ -94,33 +99,35 @@ impl Conversation {
             ));
         }
         self.frames.skip(end);
-        self.stage = Stage::Greeted;
+        self.stage = AgentState::Greeted;
         Ok(true)
     }
 
-    fn check(&mut self, report: &Report) -> Result<(), String> {
+    fn check(&mut self, report: &AgentReport) -> Result<(), String> {
         let stage = self.stage;
         let position = |rank: &u32| self.ranks.binary_search_by_key(rank, |known| known.0).ok();
         let makes_sense = match (report, stage) {
-            (Report::Started(processes), Stage::Greeted) => {
-                self.stage = Stage::Started;
+            (AgentReport::Started(processes), AgentState::Greeted) => {
+                self.stage = AgentState::Started;
                 processes.len() == self.ranks.len() && processes.iter().all(|&process| process > 1)
             }
-            (Report::Refused(_), Stage::Greeted) => {
-                self.stage = Stage::Refused;
+            (AgentReport::StartFailed(_), AgentState::Greeted) => {
+                self.stage = AgentState::Failed;
                 true
             }
-            (Report::Wrote(rank, _, bytes), Stage::Started) => {
-                position(rank).is_some() && bytes.len() <= WROTE_BYTES_MAX
+            (AgentReport::Output(rank, _, bytes), AgentState::Started) => {
+                position(rank).is_some() && bytes.len() <= REPORTED_BYTES_MAX
             }
             (
-                Report::Said(rank, _) | Report::Left(rank) | Report::Quiet(rank, _),
-                Stage::Started,
+                AgentReport::PmiData(rank, _)
+                | AgentReport::PmiClosed(rank)
+                | AgentReport::OutputClosed(rank, _),
+                AgentState::Started,
             ) => position(rank).is_some(),
-            (Report::Ended(rank, _), Stage::Started) => position(rank)
+            (AgentReport::Ended(rank, _), AgentState::Started) => position(rank)
                 .is_some_and(|index| !std::mem::replace(&mut self.ranks[index].1, true)),
-            (Report::Took(_), Stage::Started) => true,
-            (Report::Still, Stage::Greeted | Stage::Started) => true,
+            (AgentReport::InputTaken(_), AgentState::Started) => true,
+            (AgentReport::Heartbeat, AgentState::Greeted | AgentState::Started) => true,
             _ => false,
         };
         if makes_sense {

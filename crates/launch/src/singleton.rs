@@ -2,21 +2,21 @@
 
 use std::collections::HashMap;
 
-use crate::{JoinError, Manager, Place};
+use crate::{JobPlace, JoinError, Manager};
 
 /// Stands for the launcher that is not there: the process keeps what it published.
 #[derive(Default)]
-pub(super) struct Alone {
+pub(super) struct Singleton {
     values: HashMap<String, String>,
 }
 
-impl Alone {
+impl Singleton {
     /// What a process alone knows of itself.
-    pub(super) const PLACE: Place =
-        Place { rank: 0, size: 1, application_number: None, universe_size: None };
+    pub(super) const PLACE: JobPlace =
+        JobPlace { rank: 0, size: 1, application_number: None, universe_size: None };
 }
 
-impl Manager for Alone {
+impl Manager for Singleton {
     fn put(&mut self, key: &str, value: &str) -> Result<(), JoinError> {
         self.values.insert(key.to_owned(), value.to_owned());
         Ok(())

@@ -8,26 +8,26 @@ use std::process::{Command, Stdio};
 use sys::process::{self, DescriptorLimit, Interest};
 
 use super::seating::Seating;
-use super::variables::{self, Place};
+use super::variables::{self, RankIdentity};
 use crate::is_no_end;
-use crate::protocol::{Program, Report, Target};
+use crate::protocol::{AgentReport, OutputStream, ProgramStart};
 
 /// A started process.
-pub(super) struct Rank {
+pub(super) struct RankProcess {
     pub number: u32,
     pub process: i32,
     pub has_ended: bool,
     output: Option<PipeReader>,
     errors: Option<PipeReader>,
     pmi: Option<UnixStream>,
-    /// Answers that the process has not taken yet; nothing more is heard from it until it has.
+    /// Answers that the process has not taken yet; nothing more is read from it until it has.
     answers: Vec<u8>,
 }
 
 /// Which of its descriptors is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stream {
-    Writes(Target),
+pub(super) enum RankDescriptor {
+    Output(OutputStream),
     Pmi,
 }
 
@@ -38,11 +38,11 @@ const READ_BYTES_MAX: usize = 64 << 10;
 /// What it left behind may still write to it.
 const LEFT_BYTES_MAX: usize = 1 << 20;
 
-impl Rank {
+impl RankProcess {
     /// Starts the process; `descriptors` is the limit that it shall have.
     pub(super) fn start(
-        place: &Place<'_>,
-        program: &Program,
+        place: &RankIdentity<'_>,
+        program: &ProgramStart,
         input: Stdio,
         descriptors: DescriptorLimit,
         seating: &Seating,
@@ -85,46 +85,51 @@ impl Rank {
     /// The descriptors to watch; output only where there is room for it.
     pub(super) fn watched(
         &self,
-        has_room: impl Fn(Target) -> bool,
+        has_room: impl Fn(OutputStream) -> bool,
         may_speak: bool,
-    ) -> impl Iterator<Item = (RawFd, Interest, Stream)> {
+    ) -> impl Iterator<Item = (RawFd, Interest, RankDescriptor)> {
         let of = |pipe: &Option<PipeReader>, target| {
             let pipe = pipe.as_ref().filter(|_| has_room(target))?;
-            Some((pipe.as_raw_fd(), Interest::Read, Stream::Writes(target)))
+            Some((pipe.as_raw_fd(), Interest::Read, RankDescriptor::Output(target)))
         };
         let pmi = self.pmi.as_ref().and_then(|end| match self.answers.is_empty() {
-            true => may_speak.then(|| (end.as_raw_fd(), Interest::Read, Stream::Pmi)),
-            false => Some((end.as_raw_fd(), Interest::Write, Stream::Pmi)),
+            true => may_speak.then(|| (end.as_raw_fd(), Interest::Read, RankDescriptor::Pmi)),
+            false => Some((end.as_raw_fd(), Interest::Write, RankDescriptor::Pmi)),
         });
-        [of(&self.output, Target::Output), of(&self.errors, Target::Errors), pmi]
+        [of(&self.output, OutputStream::Output), of(&self.errors, OutputStream::Errors), pmi]
             .into_iter()
             .flatten()
     }
 
     /// Reads some of what the process has written, at most `room` bytes; returns how much.
-    pub(super) fn read(&mut self, target: Target, room: usize, reports: &mut Vec<Report>) -> usize {
+    pub(super) fn read(
+        &mut self,
+        target: OutputStream,
+        room: usize,
+        reports: &mut Vec<AgentReport>,
+    ) -> usize {
         let channel = match target {
-            Target::Output => &mut self.output,
-            Target::Errors => &mut self.errors,
+            OutputStream::Output => &mut self.output,
+            OutputStream::Errors => &mut self.errors,
         };
         let Some(pipe) = channel else { return 0 };
         let mut bytes = [0; READ_BYTES_MAX];
         match pipe.read(&mut bytes[..room.min(READ_BYTES_MAX)]) {
             Ok(length) if length > 0 => {
-                reports.push(Report::Wrote(self.number, target, bytes[..length].to_vec()));
+                reports.push(AgentReport::Output(self.number, target, bytes[..length].to_vec()));
                 length
             }
             Err(error) if is_no_end(&error) => 0,
             _ => {
                 *channel = None;
-                reports.push(Report::Quiet(self.number, target));
+                reports.push(AgentReport::OutputClosed(self.number, target));
                 0
             }
         }
     }
 
     /// Reads all that the process, which has ended, has written; returns how much.
-    pub(super) fn drain(&mut self, target: Target, reports: &mut Vec<Report>) -> usize {
+    pub(super) fn drain(&mut self, target: OutputStream, reports: &mut Vec<AgentReport>) -> usize {
         let mut total = 0;
         while total < LEFT_BYTES_MAX {
             match self.read(target, READ_BYTES_MAX, reports) {
@@ -135,25 +140,25 @@ impl Rank {
         total
     }
 
-    /// Hears what the process says to the PMI server, as long as it has taken all answers.
-    pub(super) fn hear(&mut self, reports: &mut Vec<Report>) {
+    /// Reads what the process sends to the PMI server, as long as it has taken all answers.
+    pub(super) fn read_pmi(&mut self, reports: &mut Vec<AgentReport>) {
         self.send_answers();
         let mut bytes = [0; READ_BYTES_MAX];
         let Some(pmi) = self.pmi.as_mut().filter(|_| self.answers.is_empty()) else { return };
         match pmi.read(&mut bytes) {
             Ok(length) if length > 0 => {
-                reports.push(Report::Said(self.number, bytes[..length].to_vec()));
+                reports.push(AgentReport::PmiData(self.number, bytes[..length].to_vec()));
             }
             Err(error) if is_no_end(&error) => {}
             _ => {
                 self.pmi = None;
-                reports.push(Report::Left(self.number));
+                reports.push(AgentReport::PmiClosed(self.number));
             }
         }
     }
 
     /// Answers the process.
-    pub(super) fn tell(&mut self, line: &str) {
+    pub(super) fn answer(&mut self, line: &str) {
         self.answers.extend_from_slice(line.as_bytes());
         self.answers.push(b'\n');
         self.send_answers();
@@ -164,7 +169,7 @@ impl Rank {
             match pmi.write(&self.answers) {
                 Ok(length) => drop(self.answers.drain(..length)),
                 Err(error) if is_no_end(&error) => return,
-                // A process that is gone needs no answer; reading finds what it said before.
+                // A process that is gone needs no answer; reading finds what it sent before.
                 Err(_) => self.answers.clear(),
             }
         }
