@@ -25,6 +25,7 @@ const TIERS: &[(&str, u32)] = &[
     ("engine", 2),
     ("collectives", 2),
     ("placement", 2),
+    ("boards", 2),
     ("pmix", 2),
     ("driver", 3),
     ("drivers", 3),
@@ -57,10 +58,15 @@ const SAME_TIER: &[(&str, &str)] = &[
 
 /// Crates that may hold `unsafe`; all others forbid it.
 const UNSAFE_ALLOWED: &[&str] =
-    &["sys", "memory", "queues", "topology", "driver-shm", "pmix", "mpi-abi"];
+    &["sys", "memory", "queues", "topology", "boards", "driver-shm", "pmix", "mpi-abi"];
 
-/// What reaches the system, and the crates that may depend on it.
+/// What reaches the system or other processes, and the crates that may depend on it.
 const CONFINED: &[(&str, &[&str])] = &[
+    ("driver", &["driver-shm", "driver-datagram", "driver-tcp", "drivers", "runtime", "sim"]),
+    ("driver-shm", &["drivers", "sim"]),
+    ("driver-datagram", &["drivers"]),
+    ("driver-tcp", &["drivers", "cli"]),
+    ("drivers", &["runtime"]),
     ("libc", &["sys"]),
     ("rustix", &["driver-shm", "driver-tcp"]),
     ("socket2", &["driver-tcp"]),

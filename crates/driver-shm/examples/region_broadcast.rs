@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 
 use base::{GateId, RegionToken};
 use driver::{Driver, RegionAccess, Regions, Settings};
-use driver_shm::{SegmentCard, SharedMemory, Shm};
-use memory::Buffer;
+use driver_shm::{Shm, open_memory, share_memory};
+use memory::{Buffer, SharedMemory};
 use sys::cores;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -97,7 +97,7 @@ fn receive(gate: u32, crowded: bool, owner: String, shared: &str) -> Outcome<()>
     if !shm.connect(GateId(0))?.fetches {
         return Err("the system does not let this process read its parent's memory".into());
     }
-    let shared = SharedMemory::open(&shared.parse::<SegmentCard>()?, WORDS, 0)?;
+    let shared = open_memory(shared, WORDS, 0)?;
     let into = Buffer::zeroed(LARGEST);
     let mine = FOR_ALL + WORDS_EACH * gate as usize;
     let mut last = 0;
@@ -139,12 +139,12 @@ impl Owner {
         let none = Box::new(|_| Err(driver::DriverError { message: "no cards here".into() }));
         let settings = Settings { single_copy: true, ..Settings::default() };
         let shm = Shm::create(GateId(0), &settings, none)?;
-        let (shared, invitation) = SharedMemory::create(WORDS, 0)?;
+        let (shared, invitation) = share_memory(WORDS, 0)?;
         let program = env::current_exe()?;
         let crowded = processes as usize > allowed.len();
         let receivers = (1..processes)
             .map(|gate| {
-                let cards = [shm.card(), invitation.card.to_string()];
+                let cards = [shm.card(), invitation.card.clone()];
                 let core = allowed[gate as usize % allowed.len()];
                 let words = ["receive", &gate.to_string(), &core.to_string(), &crowded.to_string()];
                 Command::new(&program).args(words).args(cards).spawn()

@@ -8,13 +8,11 @@
 //! cannot shrink under its users, and its size does not depend on /dev/shm. Peers open it through
 //! /proc, which the kernel allows to the same user only, at the place that the card tells.
 
-mod board;
 mod calls;
 mod card;
 mod copying;
 mod ending;
 mod incoming;
-mod manner;
 pub mod protocol;
 mod regions;
 mod segment;
@@ -23,8 +21,7 @@ mod shm;
 mod supply;
 mod transfer;
 
-pub use board::{Board, BoardTurn, LONG_BYTES_MIN, Series};
 pub use card::{SegmentCard, host};
 pub use segment::PeerBell;
-pub use shared_memory::{Invitation, SharedMemory};
+pub use shared_memory::{Invitation, open_memory, share_memory};
 pub use shm::Shm;

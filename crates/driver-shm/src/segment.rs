@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use driver::{Doorbell, DriverError};
-use queues::bell;
+use queues::bell::{self, Wake};
 use queues::lane;
 use queues::offer::Offer;
 use queues::ring::{self, Consumer, RingProducer};
@@ -415,6 +415,13 @@ impl PeerBell {
             fence(Ordering::SeqCst);
         }
         self.segment.ring_if_armed();
+    }
+}
+
+impl Wake for PeerBell {
+    #[inline]
+    fn wake(&self) {
+        self.ring();
     }
 }
 

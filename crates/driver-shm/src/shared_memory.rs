@@ -1,145 +1,52 @@
-//! Memory that several processes map, for windows of one-sided communication and for boards.
+//! How processes of one machine come to memory that they share.
 
-use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::ptr::NonNull;
 use std::rc::Rc;
-use std::sync::atomic::AtomicU32;
 
 use driver::DriverError;
-use memory::{Buffer, Owner};
-use sys::mapping::{Mapping, create_memory_file, is_sealed_against_shrinking};
+use memory::SharedMemory;
 
 use crate::card::{SegmentCard, host};
 
-/// A memory file as this process maps it: words that all users change atomically, and after them
-/// bytes for buffers. Both are zero at first. It goes away with its last user.
-pub struct SharedMemory {
-    mapping: Mapping,
-    words: usize,
-    length: usize,
-}
-
 /// What the process that created shared memory keeps until the others have opened it.
 pub struct Invitation {
-    /// By which the others find it.
-    pub card: SegmentCard,
+    /// By which the others find it: a short text.
+    pub card: String,
     _file: File,
 }
 
-/// The beginning of the file: what proves that it is the right one.
-const NONCE_BYTES: usize = 16;
-/// Words begin here.
-const WORDS_OFFSET: usize = 64;
-/// The bytes for buffers begin at a multiple of this.
-const PAGE: usize = 4096;
-
-const _: () = assert!(NONCE_BYTES <= WORDS_OFFSET);
-
-impl SharedMemory {
-    /// Creates memory with so many words and so many bytes for buffers.
-    ///
-    /// # Errors
-    /// There is not enough memory, or more than the address space has was asked for.
-    pub fn create(words: usize, length: usize) -> io::Result<(Rc<Self>, Invitation)> {
-        let bytes = bytes_of(words, length).ok_or(io::ErrorKind::OutOfMemory)?;
-        let file = create_memory_file(c"combray-shared", bytes)?;
-        let mapping = Mapping::new(&file, bytes)?;
-        let mut nonce = [0; NONCE_BYTES];
-        sys::random::fill(&mut nonce)?;
-        // SAFETY: the mapping is new, nobody else knows it, and it is longer than the nonce.
-        unsafe { mapping.base().cast::<[u8; NONCE_BYTES]>().write(nonce) };
-        let descriptor = file.as_raw_fd();
-        let card = SegmentCard { host: host(), pid: std::process::id() as i32, descriptor, nonce };
-        Ok((Rc::new(Self { mapping, words, length }), Invitation { card, _file: file }))
-    }
-
-    /// Maps what another process created, with the same numbers.
-    ///
-    /// # Errors
-    /// Why it cannot be opened, or that it is something else.
-    pub fn open(card: &SegmentCard, words: usize, length: usize) -> Result<Rc<Self>, DriverError> {
-        let error = |message: String| DriverError { message };
-        let foreign = || error(format!("{} is not the shared memory of this job", card.path()));
-        let bytes = bytes_of(words, length).ok_or_else(foreign)?;
-        let file = card.open()?;
-        let there = file.metadata().map(|data| data.len()).unwrap_or(0);
-        if there != bytes as u64 || !is_sealed_against_shrinking(&file) {
-            return Err(foreign());
-        }
-        let mapping = Mapping::new(&file, bytes)
-            .map_err(|cause| error(format!("shared memory cannot be mapped: {cause}")))?;
-        // SAFETY: the mapping is longer than the nonce, which never changes once the card is out.
-        let nonce = unsafe { mapping.base().cast::<[u8; NONCE_BYTES]>().read() };
-        if nonce != card.nonce {
-            return Err(foreign());
-        }
-        Ok(Rc::new(Self { mapping, words, length }))
-    }
-
-    /// One of the words.
-    ///
-    /// # Panics
-    /// If there are not that many.
-    #[inline]
-    pub fn word(&self, index: usize) -> &AtomicU32 {
-        assert!(index < self.words, "word {index} of {}", self.words);
-        // SAFETY:
-        // - The word lies inside the mapping, which lives as long as the borrow, and is aligned.
-        // - All users of the file touch these bytes as atomic words only.
-        unsafe {
-            self.mapping.base().byte_add(WORDS_OFFSET).cast::<AtomicU32>().add(index).as_ref()
-        }
-    }
-
-    /// How many bytes for buffers there are.
-    #[inline]
-    pub(crate) fn len(&self) -> usize {
-        self.length
-    }
-
-    /// The first of the bytes for buffers, at the beginning of a page.
-    #[inline]
-    pub(crate) fn base(&self) -> NonNull<u8> {
-        // SAFETY: the words are inside the mapping, and these bytes follow them.
-        unsafe { self.mapping.base().add(data_offset(self.words)) }
-    }
-
-    /// The bytes `offset .. offset + length` of those for buffers.
-    ///
-    /// # Panics
-    /// If the range leaves them.
-    pub fn buffer(self: &Rc<Self>, offset: usize, length: usize) -> Buffer {
-        let fits = offset <= self.length && length <= self.length - offset;
-        assert!(fits, "{length} bytes from {offset} of {}", self.length);
-        let owner: Owner = Rc::<Self>::clone(self);
-        // SAFETY:
-        // - The range was just checked to lie inside the mapping, behind the words; the owner keeps
-        //   the mapping.
-        // - Who may touch which bytes when is for the program to order, as for its own memory (MPI
-        //   5.0, section 12.7).
-        unsafe {
-            let base = self.base().as_ptr().add(offset);
-            Buffer::owned(base, length, owner)
-        }
-    }
+/// Creates memory with so many words and so many bytes for buffers, which others can open.
+///
+/// # Errors
+/// There is not enough memory.
+pub fn share_memory(words: usize, length: usize) -> io::Result<(Rc<SharedMemory>, Invitation)> {
+    let (memory, file) = SharedMemory::create(words, length)?;
+    let (pid, descriptor) = (std::process::id() as i32, file.as_raw_fd());
+    let card = SegmentCard { host: host(), pid, descriptor, nonce: memory.nonce() };
+    Ok((memory, Invitation { card: card.to_string(), _file: file }))
 }
 
-impl fmt::Debug for SharedMemory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SharedMemory({} words, {} bytes)", self.words, self.length)
-    }
-}
-
-fn data_offset(words: usize) -> usize {
-    (WORDS_OFFSET + words * size_of::<AtomicU32>()).next_multiple_of(PAGE)
-}
-
-/// The length of the file.
-fn bytes_of(words: usize, length: usize) -> Option<usize> {
-    data_offset(words).checked_add(length).filter(|bytes| *bytes <= isize::MAX as usize)
+/// Maps what another process of this machine shares under this card, with the same numbers.
+///
+/// # Errors
+/// Why it cannot be opened, or that it is something else.
+pub fn open_memory(
+    card: &str,
+    words: usize,
+    length: usize,
+) -> Result<Rc<SharedMemory>, DriverError> {
+    let error = |message: String| DriverError { message };
+    let card: SegmentCard = card.parse().map_err(error)?;
+    SharedMemory::map(&card.open()?, card.nonce, words, length).map_err(|cause| {
+        error(match cause.kind() {
+            io::ErrorKind::InvalidData => {
+                format!("{} is not the shared memory of this job", card.path())
+            }
+            _ => format!("shared memory cannot be mapped: {cause}"),
+        })
+    })
 }
 
 #[cfg(test)]
@@ -149,27 +56,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_users_see_the_same_words_and_bytes() {
-        let (one, invitation) = SharedMemory::create(20, 10_000).unwrap();
-        let card: SegmentCard = invitation.card.to_string().parse().unwrap();
-        let other = SharedMemory::open(&card, 20, 10_000).unwrap();
+    fn whoever_has_the_card_opens_the_memory() {
+        let (one, invitation) = share_memory(20, 10_000).unwrap();
+        let other = open_memory(&invitation.card, 20, 10_000).unwrap();
         one.word(19).store(7, Ordering::Relaxed);
-        one.buffer(9_990, 10).write(0, b"0123456789");
         assert_eq!(other.word(19).load(Ordering::Relaxed), 7);
-        let mut seen = [0; 12];
-        other.buffer(9_988, 12).read(0, &mut seen);
-        assert_eq!(&seen, b"\0\x000123456789");
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
-        let (_one, invitation) = SharedMemory::create(1, 100).unwrap();
-        assert!(SharedMemory::open(&invitation.card, 1, 101).is_err());
-        let mut card = invitation.card.clone();
+    fn other_memory_is_refused() {
+        let (_one, invitation) = share_memory(1, 100).unwrap();
+        let refused = |card: &str, length| open_memory(card, 1, length).unwrap_err().message;
+        let foreign = "not the shared memory of this job";
+        assert!(refused(&invitation.card, 101).contains(foreign));
+        let mut card: SegmentCard = invitation.card.parse().unwrap();
         card.nonce[3] ^= 1;
-        let refused = SharedMemory::open(&card, 1, 100).unwrap_err();
-        assert!(refused.message.contains("not the shared memory"), "{refused}");
-        assert!(SharedMemory::create(1, usize::MAX - 5).is_err());
-        assert!(SharedMemory::create(1, 1 << 62).is_err());
+        assert!(refused(&card.to_string(), 100).contains(foreign));
+        assert!(refused("no card", 100).contains("no card"));
     }
 }

@@ -7,10 +7,9 @@ use std::time::Instant;
 
 use base::{GateId, MessageLabel, RegionToken};
 use driver::{ProgramState, When};
-use memory::Buffer;
+use memory::{Buffer, Manner};
 use queues::offer::Offer;
 
-use crate::manner::Manner;
 use crate::protocol::{AHEAD_MAX, Caches, Exchange, Sender, SenderWorld};
 use crate::regions::Declared;
 use crate::segment::{MappedSegment, PeerSegment};

@@ -12,4 +12,4 @@ mod rails;
 mod table;
 
 pub use rails::{PeerConnection, Rails};
-pub use table::{PeerBell, machine_name};
+pub use table::{Invitation, PeerBell, machine_name, open_memory, share_memory};

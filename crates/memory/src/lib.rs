@@ -9,6 +9,8 @@
 //! of the processor for numbers that no type has ([`x87`], [`half`]), and wider vectors
 //! ([`vector`]).
 //!
+//! Memory that several processes map is a [`SharedMemory`]; how they find it is not known here.
+//!
 //! On which NUMA nodes memory lies is told and changed by [`placing`].
 //!
 //! What engine and drivers say to each other about memory stands in [`transfer`].
@@ -20,9 +22,11 @@ mod between;
 mod buffer;
 mod copy;
 pub mod half;
+mod manner;
 pub mod placing;
 mod scratch;
 mod segment_list;
+mod shared_memory;
 mod slices;
 pub mod transfer;
 pub mod vector;
@@ -31,3 +35,5 @@ pub mod x87;
 
 pub use buffer::{Buffer, Layout, Owner, Segment};
 pub use copy::{AddressRange, Displacements};
+pub use manner::Manner;
+pub use shared_memory::{Nonce, SharedMemory};

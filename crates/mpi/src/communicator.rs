@@ -15,12 +15,11 @@ use std::rc::Rc;
 
 use base::{Error, ErrorClass, GateId, Result};
 use collectives::{CallForm, Situation};
-use driver_shm::Board;
 use engine::ContextSlot;
 
 use crate::attribute::Attributes;
 use crate::buffered::BufferPlace;
-use crate::collective::board::BoardPlace;
+use crate::collective::board::{Board, BoardPlace};
 use crate::collective::cache::CollectiveCache;
 use crate::collective::inquiry::Inquiries;
 use crate::error_handler::ErrorHandler;

@@ -22,6 +22,7 @@ mod point_to_point;
 mod process;
 mod request;
 pub mod session;
+pub mod sharing;
 mod status;
 pub mod topology;
 

@@ -14,7 +14,6 @@ use std::time::Instant;
 use ::topology::{JobMap, Parts};
 use base::{ContextId, Error, ErrorClass, GateId, RailId, Result};
 use collectives::{ProcessLayout, Situation};
-use driver::Doorbell;
 use engine::{ContextSlot, Problem, Receive, RequestId, Send};
 use memory::Buffer;
 use runtime::configuration::{Configuration, InitialErrorHandler};
@@ -23,7 +22,7 @@ use runtime::instruments::Instruments;
 use runtime::lock::ReentrantLock;
 use runtime::nearness::RailPlace;
 use runtime::waiting::WaitingThreads;
-use runtime::{Aim, Job, JobSettings, Runtime, parts};
+use runtime::{Aim, Doorbell, Job, JobSettings, Runtime, parts};
 
 use crate::buffered::BufferPlace;
 use crate::communicator::{Communicator, Contexts};

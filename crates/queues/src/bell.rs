@@ -8,6 +8,12 @@
 
 use crate::primitive::{AtomicU32, Ordering};
 
+/// Whoever publishes something elsewhere than in a queue wakes by this the process that it is for.
+pub trait Wake {
+    /// Wakes it if it may be asleep, after something was published.
+    fn wake(&self);
+}
+
 /// Two words, in memory that those who ring share with the owner. All zero in the beginning.
 #[derive(Debug, Default)]
 #[repr(C)]

@@ -25,8 +25,8 @@ pub mod samples;
 pub mod waiting;
 mod wire_up;
 
-pub use driver::{ProgramState, RegionAccess, RegionError};
-pub use drivers::PeerBell;
+pub use driver::{Doorbell, ProgramState, RegionAccess, RegionError, Regions};
+pub use drivers::{Invitation, PeerBell, open_memory, share_memory};
 pub use gathering::Aim;
 pub use guidance::{JobSettings, preferences};
 pub use launch::Job;

@@ -2,6 +2,9 @@
 
 use std::sync::OnceLock;
 
+/// The cores on which this process and its threads may run.
+pub use sys::cores;
+
 use base::variables;
 use topology::{Hwloc, Scope, Topology};
 

@@ -4,12 +4,12 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use base::{Error, ErrorClass, Result};
-use driver_shm::{Invitation, SegmentCard, SharedMemory};
-use memory::Buffer;
+use memory::{Buffer, SharedMemory};
 use mpi::attribute::ObjectName;
 use mpi::collective::{self, Invocation};
 use mpi::communicator::Communicator;
 use mpi::info::Info;
+use mpi::sharing::{NotShared, Sharing};
 use mpi::{Process, RequestService};
 
 use super::exposed::ExposedParts;
@@ -19,12 +19,6 @@ use super::{Flavor, Share, Window};
 
 /// Parts that need not follow each other without a gap begin at multiples of this.
 const PART_ALIGNMENT: usize = 4096;
-
-/// The card of shared memory is told with so many bytes, the rest of which are zero.
-const CARD_BYTES: usize = 256;
-
-/// In place of a card: memory may not be shared.
-const NEVER: &[u8] = b"never";
 
 impl Window {
     /// `MPI_Win_create`: a window on memory of the program; `unit` is the unit of displacements in
@@ -178,51 +172,23 @@ fn share_memory(
 ) -> Result<ExposedParts> {
     let (offsets, length) = arranged(shares, alignment).ok_or_else(|| no_memory(shares))?;
     let words = shares.len() * WORDS;
-    let told = room(CARD_BYTES);
-    let first = communicator.rank() == 0;
-    let mine = if first { offer_memory(process, words, length, &told) } else { None };
-    let invocation = Invocation::blocking(communicator);
-    process.complete(collective::bcast(&invocation, collective::Root::Rank(0), told.clone())?)?;
-    let mut text = [0; CARD_BYTES];
-    told.read(0, &mut text);
-    if text[0] == 0 {
-        return Err(no_memory(shares));
-    }
-    if text.starts_with(NEVER) {
-        return Err(not_shared("COMBRAY_SHARED_WINDOWS is \"never\""));
-    }
-    let opened = match &mine {
-        Some((memory, _)) => Ok(Rc::clone(memory)),
-        None => mapped(&text, words, length),
-    };
-    // The file stays open until all have it.
-    let all_have_it = all_agree(process, communicator, opened.is_ok())?;
-    match opened {
-        Ok(memory) if all_have_it => {
-            let part = |(offset, share): (&usize, &Share)| memory.buffer(*offset, share.size);
-            let parts = offsets.iter().zip(shares).map(part).collect();
-            Ok(ExposedParts::Shared { memory, parts })
+    let may = process.configuration().shared_windows();
+    let sharing = Sharing::among(process, communicator, (words, length), may)?;
+    let mapped = match &sharing.memory {
+        Ok(memory) => Ok(Rc::clone(memory)),
+        Err(NotShared::NoMemory) => return Err(no_memory(shares)),
+        Err(NotShared::Forbidden) => {
+            return Err(not_shared("COMBRAY_SHARED_WINDOWS is \"never\""));
         }
-        Ok(_) => Err(not_shared("another process could not map the memory")),
-        Err(why) => Err(not_shared(&why)),
+        Err(NotShared::Unreachable(why)) => Err(not_shared(why)),
+    };
+    if !all_agree(process, communicator, mapped.is_ok())? && mapped.is_ok() {
+        return Err(not_shared("another process could not map the memory"));
     }
-}
-
-/// Creates memory for all, and leaves in `told` what the others must know: its card, that it
-/// may not be shared, or nothing if there is none.
-fn offer_memory(
-    process: &Process,
-    words: usize,
-    length: usize,
-    told: &Buffer,
-) -> Option<(Rc<SharedMemory>, Invitation)> {
-    if !process.configuration().shared_windows() {
-        told.write(0, NEVER);
-        return None;
-    }
-    let (memory, invitation) = SharedMemory::create(words, length).ok()?;
-    told.write(0, invitation.card.to_string().as_bytes());
-    Some((memory, invitation))
+    let memory = mapped?;
+    let part = |(offset, share): (&usize, &Share)| memory.buffer(*offset, share.size);
+    let parts = offsets.iter().zip(shares).map(part).collect();
+    Ok(ExposedParts::Shared { memory, parts })
 }
 
 /// Memory for the own part, which others reach by messages.
@@ -261,16 +227,6 @@ fn arranged(shares: &[Share], alignment: usize) -> Option<(Vec<usize>, usize)> {
         length = length.checked_add(share.size)?;
     }
     Some((offsets, length))
-}
-
-fn mapped(
-    text: &[u8],
-    words: usize,
-    length: usize,
-) -> std::result::Result<Rc<SharedMemory>, String> {
-    let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
-    let card: SegmentCard = String::from_utf8_lossy(&text[..end]).parse()?;
-    SharedMemory::open(&card, words, length).map_err(|error| error.to_string())
 }
 
 #[cold]

@@ -5,8 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Error, ErrorClass, Result};
-use driver_shm::SharedMemory;
-use memory::Buffer;
+use memory::{Buffer, SharedMemory};
 
 use super::message::Refusal;
 use super::runs::ByteRuns;

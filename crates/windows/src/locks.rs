@@ -6,7 +6,7 @@ use std::hint;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
-use driver_shm::SharedMemory;
+use memory::SharedMemory;
 
 use super::LockKind;
 
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn words_exclude_and_share() {
-        let (memory, _invitation) = SharedMemory::create(2 * WORDS, 0).unwrap();
+        let (memory, _file) = SharedMemory::create(2 * WORDS, 0).unwrap();
         let lock = SharedLock::of(&memory, 1);
         let tickets: Vec<u32> = (0..4).map(|_| lock.take_ticket()).collect();
         assert!(!lock.try_lock(tickets[1], LockKind::Shared));
@@ -187,10 +187,11 @@ mod tests {
 
     #[test]
     fn accumulating_is_one_after_the_other() {
-        let (memory, invitation) = SharedMemory::create(WORDS, 8).unwrap();
+        let (memory, file) = SharedMemory::create(WORDS, 8).unwrap();
+        let nonce = memory.nonce();
         // As in several processes, each has a mapping of its own.
         let add = || {
-            let memory = SharedMemory::open(&invitation.card, WORDS, 8).unwrap();
+            let memory = SharedMemory::map(&file, nonce, WORDS, 8).unwrap();
             let counter = memory.buffer(0, 8);
             for _ in 0..10_000 {
                 SharedLock::of(&memory, 0).accumulate(|| {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use driver::conformance::{self, RecordingSink};
 use driver::{Announcement, Exposure, When};
+use queues::bell::Wake;
 
 use crate::protocol::AHEAD_BYTES_MAX;
 
@@ -358,6 +359,22 @@ fn an_armed_bell_is_rung_by_a_packet() {
             bell.wait(ticket, std::time::Duration::from_secs(60));
             assert!(start.elapsed().as_secs() < 30);
         }
+    }
+}
+
+#[test]
+fn a_peer_is_woken_by_its_bell() {
+    let (one, two) = pair(true);
+    assert!(one.bell(GateId(7)).is_none(), "there is no such peer");
+    let (bell, doorbell) =
+        (one.bell(GateId(1)).unwrap(), two.doorbell(Vec::new()).unwrap().unwrap());
+    for _ in 0..3 {
+        let ticket = doorbell.arm();
+        bell.wake();
+        // Would last a minute if the bell had not rung.
+        let start = std::time::Instant::now();
+        doorbell.wait(ticket, std::time::Duration::from_secs(60));
+        assert!(start.elapsed().as_secs() < 30);
     }
 }
 

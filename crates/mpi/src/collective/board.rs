@@ -7,14 +7,17 @@ use std::rc::Rc;
 
 use base::Result;
 use collectives::board::{SIZE_MAX, SlotCapacities};
-use driver_shm::{Board, Invitation, SegmentCard, SharedMemory};
 use memory::Buffer;
 use runtime::PeerBell;
 
+use super::Invocation;
 use super::movement;
-use super::{Invocation, Root};
 use crate::Process;
 use crate::communicator::Communicator;
+use crate::sharing::Sharing;
+
+/// The board of a communicator whose other members have bells.
+pub(crate) type Board = boards::Board<PeerBell>;
 
 /// A communicator's board, if it has one.
 #[derive(Default)]
@@ -36,9 +39,6 @@ const CALLS_BEFORE: u32 = 4;
 
 /// A process has boards for so many communicators at most, which bounds the memory they take.
 const BOARDS_MAX: u32 = 64;
-
-/// The card of the memory is told with so many bytes, the rest of which are zero.
-const CARD_BYTES: usize = 256;
 
 /// What a member says of itself before all have a board: whether it can have one, and how many
 /// operations that are not blocking it has begun.
@@ -111,16 +111,11 @@ impl Process {
         if !self.may_share(communicator) {
             return Ok(());
         }
-        let told = room(CARD_BYTES);
-        let mine =
-            if communicator.rank() == 0 { self.offer_board(communicator, &told) } else { None };
-        let invocation = Invocation::blocking(communicator);
-        self.complete(movement::bcast(&invocation, Root::Rank(0), told.clone())?)?;
-        let memory = match &mine {
-            Some((memory, _)) => Some(Rc::clone(memory)),
-            None => open_board(&told, communicator.size()),
-        };
-        let ready = memory.zip(self.bells(communicator));
+        // Only messages can be recorded.
+        let may = self.configuration().boards() && !self.runtime().records();
+        let room = (0, boards::bytes_of(communicator.size()));
+        let sharing = Sharing::among(self, communicator, room, may)?;
+        let ready = sharing.memory.as_ref().ok().zip(self.bells(communicator));
         let reaches = self.reaches_regions_of_all(communicator);
         let agreed =
             self.all_are_ready(communicator, Readiness { board: ready.is_some(), reaches })?;
@@ -129,7 +124,8 @@ impl Process {
         }
         place.regions.set(agreed.reaches);
         if let Some((memory, bells)) = ready {
-            let board = Board::new(memory, communicator.size(), communicator.rank(), bells);
+            let board =
+                Board::new(Rc::clone(memory), communicator.size(), communicator.rank(), bells);
             place.put(board);
             communicator.cache.clear();
             let count = self.boards();
@@ -145,21 +141,6 @@ impl Process {
         communicator.remote().is_none()
             && (2..=SIZE_MAX).contains(&communicator.size())
             && self.are_on_one_node(communicator.group())
-    }
-
-    /// Creates memory for all, and leaves its card in `told`, or nothing if there is none.
-    fn offer_board(
-        &self,
-        communicator: &Communicator,
-        told: &Buffer,
-    ) -> Option<(Rc<SharedMemory>, Invitation)> {
-        // Only messages can be recorded.
-        if !self.configuration().boards() || self.runtime().records() {
-            return None;
-        }
-        let (memory, invitation) = Board::create(communicator.size()).ok()?;
-        told.write(0, invitation.card.to_string().as_bytes());
-        Some((memory, invitation))
     }
 
     /// The bells of the other members; none if one of them cannot be rung.
@@ -181,7 +162,7 @@ impl Process {
     ) -> Result<Readiness> {
         let begun = communicator.begun().to_le_bytes();
         let own = [u64::from(ready.to_bits()).to_le_bytes(), begun].concat();
-        let all = room(ANSWER_BYTES * communicator.size() as usize);
+        let all = Buffer::zeroed(ANSWER_BYTES * communicator.size() as usize);
         all.write(communicator.rank() as usize * ANSWER_BYTES, &own);
         let exchange = movement::allgather_packed(
             &Invocation::blocking(communicator),
@@ -222,16 +203,4 @@ impl Readiness {
     fn from_bits(bits: u8) -> Self {
         Self { board: bits & 1 != 0, reaches: bits & 2 != 0 }
     }
-}
-
-fn open_board(told: &Buffer, members: u32) -> Option<Rc<SharedMemory>> {
-    let mut text = [0; CARD_BYTES];
-    told.read(0, &mut text);
-    let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
-    let card: SegmentCard = std::str::from_utf8(&text[..end]).ok()?.parse().ok()?;
-    Board::open(&card, members).ok()
-}
-
-fn room(bytes: usize) -> Buffer {
-    Buffer::zeroed(bytes)
 }

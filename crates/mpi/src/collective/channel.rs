@@ -1,11 +1,11 @@
 //! What the executor of schedules needs from the world: messages between members.
 
 use base::{GateId, Result};
-use driver::Regions;
-use driver_shm::Board;
 use engine::RequestId;
 use memory::Buffer;
+use runtime::Regions;
 
+use super::board::Board;
 use crate::Process;
 use crate::communicator::Communicator;
 use crate::group::Group;

@@ -7,11 +7,12 @@ mod portions;
 use std::rc::Rc;
 
 use base::{Error, ErrorClass, RegionToken, Result};
+use boards::{BoardTurn, LONG_BYTES_MIN, Series};
 use collectives::{Area, BlockRange, CallForm, Local, Operand, Round, Schedule, Transfer};
-use driver_shm::{Board, BoardTurn, LONG_BYTES_MIN, Series};
 use memory::Buffer;
 
 use super::blocks::{OperationMemory, PackedRange};
+use super::board::Board;
 use super::channel::Channel;
 use crate::operation::OperationKernel;
 

@@ -3,8 +3,7 @@
 use std::rc::Rc;
 
 use base::Result;
-use runtime::machine;
-use sys::cores;
+use runtime::machine::{self, cores};
 use topology::{CpuSet, DeviceKind, Kind};
 
 use super::Communicator;

@@ -3,12 +3,11 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use driver::Doorbell;
-use runtime::ProgramState;
 use runtime::door::{self, HelperAtDoor, HelperInside};
 pub use runtime::helper::Need;
 use runtime::helper::{self, Core, Inside, VisitOutcome};
-use sys::cores::Cores;
+use runtime::machine::cores::Cores;
+use runtime::{Doorbell, ProgramState};
 
 use super::{BackgroundOperation, Process};
 

@@ -6,8 +6,8 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use base::{Error, ErrorClass, Result};
+use runtime::machine::cores;
 use runtime::{Aim, Job};
-use sys::cores;
 
 use super::waiting::LOOKS;
 use super::{InitializedProcess, Process, ThreadLevel};

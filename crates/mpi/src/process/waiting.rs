@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use driver::Doorbell;
 use engine::{Outcome, RequestId};
-use runtime::Aim;
 use runtime::door::System;
 use runtime::waiting::{self, CoreSharing, WaitHistory, WaitStage, Waiter, WaitingThreads};
+use runtime::{Aim, Doorbell};
 
 use super::helping::Need;
 use super::{BackgroundOperation, Process, ThreadLevel};

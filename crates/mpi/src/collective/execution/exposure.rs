@@ -5,11 +5,13 @@
 //! token reaches more than its owner exposed, and no number more than the own buffer holds.
 
 use base::{Error, ErrorClass, RegionToken, Result};
+use boards::BoardTurn;
 use collectives::{Area, BlockRange, ExposureRole};
-use driver::{RegionAccess, RegionError};
-use driver_shm::{Board, BoardTurn};
+
+use runtime::{RegionAccess, RegionError};
 
 use super::super::blocks::PackedRange;
+use super::super::board::Board;
 use super::super::channel::Channel;
 use super::{Execution, board_of, truncated};
 

@@ -6,8 +6,8 @@
 //! stranger is checked where it is used.
 
 use base::Result;
+use boards::BoardTurn;
 use collectives::BlockRange;
-use driver_shm::BoardTurn;
 
 use super::super::blocks::PackedRange;
 use super::super::channel::Channel;

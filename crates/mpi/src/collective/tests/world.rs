@@ -6,12 +6,12 @@ use std::rc::Rc;
 use base::{Error, ErrorClass, GateId, RailId, RailProfile, Result};
 use collectives::{CallForm, Situation};
 use datatype::Datatype;
-use driver::Regions;
-use driver_shm::Board;
 use engine::strategy::Direct;
 use engine::{ContextSlot, Engine, Planned, Problem, Receive, RequestId, Send};
-use memory::Buffer;
+use memory::{Buffer, SharedMemory};
+use runtime::Regions;
 
+use super::super::board::Board;
 use crate::attribute::Attributes;
 use crate::collective::blocks::{element_room, elements_in};
 use crate::collective::channel::Channel;
@@ -41,9 +41,9 @@ impl World {
     pub(super) fn with_board(self) -> Self {
         let size = self.size() as u32;
         if size > 1 {
-            let (_memory, invitation) = Board::create(size).unwrap();
+            let (memory, _file) = SharedMemory::create(0, boards::bytes_of(size)).unwrap();
             for (rank, communicator) in (0..).zip(&self.communicators) {
-                let memory = Board::open(&invitation.card, size).unwrap();
+                let memory = Rc::clone(&memory);
                 communicator.board_place().put(Board::new(memory, size, rank, Vec::new()));
             }
         }

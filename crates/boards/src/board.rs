@@ -32,7 +32,6 @@
 //! its own.
 
 use std::cell::Cell;
-use std::io;
 use std::ptr::NonNull;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
@@ -41,12 +40,8 @@ use std::time::Instant;
 use base::SlotSize;
 use base::limits::CACHE_LINE;
 use base::slots::SLOT_HEAD_BYTES;
-use driver::DriverError;
-
-use crate::card::SegmentCard;
-use crate::manner::Manner;
-use crate::segment::PeerBell;
-use crate::shared_memory::{Invitation, SharedMemory};
+use memory::{Manner, SharedMemory};
+use queues::bell::Wake;
 
 const LINE: usize = CACHE_LINE;
 /// The two words at the beginning of a slot.
@@ -130,16 +125,22 @@ const _: () = {
     }
 };
 
-/// The board as one of its members has it mapped.
+/// The board as one of its members has it mapped; `B` wakes another member.
 #[derive(Debug)]
-pub struct Board {
+pub struct Board<B> {
     memory: Rc<SharedMemory>,
     members: usize,
     own: usize,
     series: [SeriesState; SERIES],
     manner: Manner,
     /// Those of the other members.
-    bells: Vec<PeerBell>,
+    bells: Vec<B>,
+}
+
+/// How many bytes of memory a board for so many members takes.
+pub fn bytes_of(members: u32) -> usize {
+    let last = &DIVISIONS[SERIES - 1];
+    (last.before + last.member_stride()) * members as usize
 }
 
 /// The operations that count together.
@@ -194,30 +195,14 @@ struct SeriesState {
     known_by_all: Cell<u64>,
 }
 
-impl Board {
-    /// Creates the memory of a board for so many members.
-    ///
-    /// # Errors
-    /// There is not enough memory.
-    pub fn create(members: u32) -> io::Result<(Rc<SharedMemory>, Invitation)> {
-        SharedMemory::create(0, bytes_of(members as usize))
-    }
-
-    /// Maps the memory of a board that another member created.
-    ///
-    /// # Errors
-    /// Why it cannot be opened, or that it is something else.
-    pub fn open(card: &SegmentCard, members: u32) -> Result<Rc<SharedMemory>, DriverError> {
-        SharedMemory::open(card, 0, bytes_of(members as usize))
-    }
-
+impl<B: Wake> Board<B> {
     /// The board in `memory`, as member `own` sees it; `bells` are those of the others.
     ///
     /// # Panics
     /// If the memory is not that of a board with so many members.
-    pub fn new(memory: Rc<SharedMemory>, members: u32, own: u32, bells: Vec<PeerBell>) -> Self {
-        let (members, own) = (members as usize, own as usize);
+    pub fn new(memory: Rc<SharedMemory>, members: u32, own: u32, bells: Vec<B>) -> Self {
         assert!(memory.len() == bytes_of(members) && own < members);
+        let (members, own) = (members as usize, own as usize);
         let series = std::array::from_fn(|index| SeriesState::new(&DIVISIONS[index], members));
         Self { memory, members, own, series, manner: Manner::default(), bells }
     }
@@ -449,7 +434,7 @@ impl Board {
         // is needed.
         compiler_fence(Ordering::SeqCst);
         for bell in &self.bells {
-            bell.ring();
+            bell.wake();
         }
     }
 
@@ -541,33 +526,43 @@ const TOLD_PER_SLOTS: u64 = 8;
 const BEHIND_BITS: u32 = 8;
 const BEHIND_MAX: u64 = (1 << BEHIND_BITS) - 1;
 
-fn bytes_of(members: usize) -> usize {
-    let last = &DIVISIONS[SERIES - 1];
-    (last.before + last.member_stride()) * members
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    use std::fs::File;
     use std::time::Duration;
 
-    use driver::Doorbell;
-
-    use crate::segment::OwnSegment;
+    use memory::Nonce;
 
     const BLOCKING: Series = Series { blocking: true, slots: SlotSize::Small };
     const BEGUN: Series = Series { blocking: false, slots: SlotSize::Medium };
     const SLOT_BYTES: usize = SlotSize::Medium.bytes();
 
-    /// Boards of all members of a communicator, each with a mapping of its own.
-    fn boards(members: u32) -> Vec<Board> {
-        let (_memory, invitation) = Board::create(members).unwrap();
-        let one = |own| {
-            let memory = Board::open(&invitation.card, members).unwrap();
-            Board::new(memory, members, own, Vec::new())
-        };
-        (0..members).map(one).collect()
+    /// What a member that never sleeps has in place of a bell.
+    #[derive(Debug)]
+    struct Awake;
+
+    impl Wake for Awake {
+        fn wake(&self) {}
+    }
+
+    /// Memory for a board, as the members find it.
+    fn memory_for(members: u32) -> (File, Nonce) {
+        let (memory, file) = SharedMemory::create(0, bytes_of(members)).unwrap();
+        (file, memory.nonce())
+    }
+
+    /// The board of a member, with a mapping of its own.
+    fn board_in((file, nonce): &(File, Nonce), members: u32, own: u32) -> Board<Awake> {
+        let memory = SharedMemory::map(file, *nonce, 0, bytes_of(members)).unwrap();
+        Board::new(memory, members, own, Vec::new())
+    }
+
+    /// Boards of all members of a communicator.
+    fn boards(members: u32) -> Vec<Board<Awake>> {
+        let memory = memory_for(members);
+        (0..members).map(|own| board_in(&memory, members, own)).collect()
     }
 
     #[test]
@@ -620,12 +615,9 @@ mod tests {
 
     #[test]
     fn members_that_run_ahead_wait_for_those_that_read_slowly() {
-        let (_memory, invitation) = Board::create(3).unwrap();
-        let open = |own| {
-            let memory = Board::open(&invitation.card, 3).unwrap();
-            Board::new(memory, 3, own, Vec::new())
-        };
-        let write = |first: Board| {
+        let memory = memory_for(3);
+        let open = |own| board_in(&memory, 3, own);
+        let write = |first: Board<Awake>| {
             for number in 0..10_000_u64 {
                 let turn = first.begin(BLOCKING, 1);
                 while !first.is_free(turn, true) {
@@ -637,7 +629,7 @@ mod tests {
                 first.complete(turn);
             }
         };
-        let read = |board: Board| {
+        let read = |board: Board<Awake>| {
             for number in 0..10_000_u64 {
                 let turn = board.begin(BLOCKING, 1);
                 while board.raised(turn, 0, 1).is_none() {
@@ -657,7 +649,7 @@ mod tests {
 
     #[test]
     fn what_is_written_in_several_ways_can_be_read() {
-        let [reader, writer] = <[Board; 2]>::try_from(boards(2)).unwrap();
+        let [reader, writer] = <[Board<Awake>; 2]>::try_from(boards(2)).unwrap();
         // Such writes are timed, and then go past the caches.
         writer.manner.note(LONG_BYTES_MIN, Duration::from_secs(1));
         let turns = [&reader, &writer].map(|board| board.begin(BEGUN, 1));
@@ -693,22 +685,26 @@ mod tests {
     }
 
     #[test]
-    fn a_sleeper_is_rung_when_a_member_completes() {
-        let sleeper = OwnSegment::create().unwrap();
-        let bell = PeerBell { segment: sleeper.doorbell(), fence_required: false };
-        let (memory, _invitation) = Board::create(2).unwrap();
-        let board = Board::new(memory, 2, 0, vec![bell]);
+    fn the_others_are_woken_when_a_member_completes() {
+        struct Counting(Rc<Cell<u32>>);
+        impl Wake for Counting {
+            fn wake(&self) {
+                self.0.set(self.0.get() + 1);
+            }
+        }
+        let woken = Rc::new(Cell::new(0));
+        let (memory, _file) = SharedMemory::create(0, bytes_of(2)).unwrap();
+        let board = Board::new(memory, 2, 0, vec![Counting(Rc::clone(&woken))]);
         // Completion is told once in an eighth of the slots, without a stage that is raised.
-        for _ in 0..3 {
-            let ticket = Doorbell::arm(&*sleeper.segment);
+        for expected in 1..=3 {
             for _ in 0..DIVISIONS[BLOCKING.index()].slots as u64 / TOLD_PER_SLOTS {
+                assert_eq!(woken.get(), expected - 1);
                 board.complete(board.begin(BLOCKING, 1));
             }
-            // Would last a minute if the bell had not rung.
-            let start = Instant::now();
-            Doorbell::wait(&*sleeper.segment, ticket, Duration::from_secs(60));
-            assert!(start.elapsed() < Duration::from_secs(30));
+            assert_eq!(woken.get(), expected);
         }
+        board.raise(board.begin(BEGUN, 1), 1, 0);
+        assert_eq!(woken.get(), 4);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// How this process writes much.
 #[derive(Debug, Default)]
-pub(crate) struct Manner {
+pub struct Manner {
     past_caches: Cell<bool>,
     /// How many writes in a row were slow.
     slow: Cell<u32>,
@@ -33,12 +33,12 @@ const WRITES_BETWEEN_TRIALS: u32 = 256;
 impl Manner {
     /// Whether to write past the caches, unless the next write is timed.
     #[inline]
-    pub(crate) fn is_past_caches(&self) -> bool {
+    pub fn is_past_caches(&self) -> bool {
         self.past_caches.get()
     }
 
     /// Whether the next write shall go through the caches and be timed.
-    pub(crate) fn tries(&self) -> bool {
+    pub fn tries(&self) -> bool {
         let untried = self.untried.get() + 1;
         let tries = !self.past_caches.get() || untried >= WRITES_BETWEEN_TRIALS;
         self.untried.set(if tries { 0 } else { untried });
@@ -46,7 +46,7 @@ impl Manner {
     }
 
     /// So long a write took that did not go past the caches.
-    pub(crate) fn note(&self, bytes: usize, time: Duration) {
+    pub fn note(&self, bytes: usize, time: Duration) {
         self.slow.set(if is_slow(bytes, time) { self.slow.get() + 1 } else { 0 });
         self.past_caches.set(self.slow.get() >= SLOW_WRITES);
     }

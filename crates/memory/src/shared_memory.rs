@@ -1,0 +1,172 @@
+//! Memory that several processes map, for windows of one-sided communication and for boards.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::ptr::NonNull;
+use std::rc::Rc;
+use std::sync::atomic::AtomicU32;
+
+use sys::mapping::{Mapping, create_memory_file, is_sealed_against_shrinking};
+
+use crate::buffer::{Buffer, Owner};
+
+/// A memory file as this process maps it: words that all users change atomically, and after them
+/// bytes for buffers. Both are zero at first. It goes away with its last user.
+pub struct SharedMemory {
+    mapping: Mapping,
+    words: usize,
+    length: usize,
+}
+
+/// Random bytes at the beginning of the file, by which whoever maps it knows that it is the right
+/// one.
+pub type Nonce = [u8; NONCE_BYTES];
+
+const NONCE_BYTES: usize = 16;
+/// Words begin here.
+const WORDS_OFFSET: usize = 64;
+/// The bytes for buffers begin at a multiple of this.
+const PAGE: usize = 4096;
+
+const _: () = assert!(NONCE_BYTES <= WORDS_OFFSET);
+
+impl SharedMemory {
+    /// Creates memory with so many words and so many bytes for buffers. Others map it through the
+    /// file, which is to be kept until they have.
+    ///
+    /// # Errors
+    /// There is not enough memory, or more than the address space has was asked for.
+    pub fn create(words: usize, length: usize) -> io::Result<(Rc<Self>, File)> {
+        let bytes = bytes_of(words, length).ok_or(io::ErrorKind::OutOfMemory)?;
+        let file = create_memory_file(c"combray-shared", bytes)?;
+        let mapping = Mapping::new(&file, bytes)?;
+        let mut nonce: Nonce = [0; NONCE_BYTES];
+        sys::random::fill(&mut nonce)?;
+        // SAFETY: the mapping is new, nobody else knows it, and it is longer than the nonce.
+        unsafe { mapping.base().cast::<Nonce>().write(nonce) };
+        Ok((Rc::new(Self { mapping, words, length }), file))
+    }
+
+    /// Maps what another process created, with the same numbers and this nonce.
+    ///
+    /// # Errors
+    /// `InvalidData` if the file is something else; why it cannot be mapped.
+    pub fn map(file: &File, nonce: Nonce, words: usize, length: usize) -> io::Result<Rc<Self>> {
+        let bytes = bytes_of(words, length).ok_or(io::ErrorKind::InvalidData)?;
+        let there = file.metadata().map(|data| data.len()).unwrap_or(0);
+        if there != bytes as u64 || !is_sealed_against_shrinking(file) {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let memory = Self { mapping: Mapping::new(file, bytes)?, words, length };
+        if memory.nonce() != nonce {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        Ok(Rc::new(memory))
+    }
+
+    /// What tells this memory from any other.
+    pub fn nonce(&self) -> Nonce {
+        // SAFETY: the mapping is longer than the nonce, which never changes once others can map it.
+        unsafe { self.mapping.base().cast::<Nonce>().read() }
+    }
+
+    /// One of the words.
+    ///
+    /// # Panics
+    /// If there are not that many.
+    #[inline]
+    pub fn word(&self, index: usize) -> &AtomicU32 {
+        assert!(index < self.words, "word {index} of {}", self.words);
+        // SAFETY:
+        // - The word lies inside the mapping, which lives as long as the borrow, and is aligned.
+        // - All users of the file touch these bytes as atomic words only.
+        unsafe {
+            self.mapping.base().byte_add(WORDS_OFFSET).cast::<AtomicU32>().add(index).as_ref()
+        }
+    }
+
+    /// How many bytes for buffers there are.
+    #[inline]
+    #[expect(clippy::len_without_is_empty, reason = "a caller knows how much it asked for")]
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// The first of the bytes for buffers, at the beginning of a page.
+    #[inline]
+    pub fn base(&self) -> NonNull<u8> {
+        // SAFETY: the words are inside the mapping, and these bytes follow them.
+        unsafe { self.mapping.base().add(data_offset(self.words)) }
+    }
+
+    /// The bytes `offset .. offset + length` of those for buffers.
+    ///
+    /// # Panics
+    /// If the range leaves them.
+    pub fn buffer(self: &Rc<Self>, offset: usize, length: usize) -> Buffer {
+        let fits = offset <= self.length && length <= self.length - offset;
+        assert!(fits, "{length} bytes from {offset} of {}", self.length);
+        let owner: Owner = Rc::<Self>::clone(self);
+        // SAFETY:
+        // - The range was just checked to lie inside the mapping, behind the words; the owner keeps
+        //   the mapping.
+        // - Who may touch which bytes when is for the program to order, as for its own memory (MPI
+        //   5.0, section 12.7).
+        unsafe {
+            let base = self.base().as_ptr().add(offset);
+            Buffer::owned(base, length, owner)
+        }
+    }
+}
+
+impl fmt::Debug for SharedMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SharedMemory({} words, {} bytes)", self.words, self.length)
+    }
+}
+
+fn data_offset(words: usize) -> usize {
+    (WORDS_OFFSET + words * size_of::<AtomicU32>()).next_multiple_of(PAGE)
+}
+
+/// The length of the file.
+fn bytes_of(words: usize, length: usize) -> Option<usize> {
+    data_offset(words).checked_add(length).filter(|bytes| *bytes <= isize::MAX as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use super::*;
+
+    #[test]
+    #[cfg_attr(miri, ignore = "asks the system")]
+    fn all_users_see_the_same_words_and_bytes() {
+        let (one, file) = SharedMemory::create(20, 10_000).unwrap();
+        let other = SharedMemory::map(&file, one.nonce(), 20, 10_000).unwrap();
+        one.word(19).store(7, Ordering::Relaxed);
+        one.buffer(9_990, 10).write(0, b"0123456789");
+        assert_eq!(other.word(19).load(Ordering::Relaxed), 7);
+        let mut seen = [0; 12];
+        other.buffer(9_988, 12).read(0, &mut seen);
+        assert_eq!(&seen, b"\0\x000123456789");
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "asks the system")]
+    fn what_does_not_fit_is_refused() {
+        let (one, file) = SharedMemory::create(1, 100).unwrap();
+        let refused = |nonce, length| {
+            let refused = SharedMemory::map(&file, nonce, 1, length).unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::InvalidData);
+        };
+        refused(one.nonce(), 101);
+        let mut nonce = one.nonce();
+        nonce[3] ^= 1;
+        refused(nonce, 100);
+        assert!(SharedMemory::create(1, usize::MAX - 5).is_err());
+        assert!(SharedMemory::create(1, 1 << 62).is_err());
+    }
+}
