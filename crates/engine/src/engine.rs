@@ -8,6 +8,7 @@ use memory::Buffer;
 use memory::transfer::Fetch;
 use wire::Records;
 
+use crate::arrivals::Arrivals;
 use crate::counters::{Counters, Observer};
 use crate::flow::{ContextSlot, InFlow, OutFlow};
 use crate::gate::{Chunk, Gate, WaitingChunk, eager_cost};
@@ -92,6 +93,8 @@ pub struct Engine {
     pub(crate) in_flows: Slab<InFlow>,
     /// What came for contexts that are not open here yet.
     pub(crate) orphans: HashMap<ContextId, Vec<Orphan>>,
+    /// Which bytes of granted messages are here.
+    pub(crate) arrivals: Arrivals,
     pub(crate) fetches: VecDeque<Fetch>,
     /// Regions that are needed no more.
     pub(crate) revocations: Vec<RegionToken>,
@@ -146,6 +149,7 @@ impl Engine {
             unexpected: Slab::new(),
             in_flows: Slab::new(),
             orphans: HashMap::new(),
+            arrivals: Arrivals::default(),
             fetches: VecDeque::new(),
             revocations: Vec::new(),
             submitted: 0,
@@ -182,6 +186,7 @@ impl Engine {
     /// Uses a rail to `gate` no more: what may not have arrived goes again over the others. Returns
     /// whether there are any; if not, the peer is lost.
     pub fn lose_rail(&mut self, gate: GateId, rail: RailId) -> bool {
+        self.arrivals.lose(gate, rail);
         let state = &mut self.gates[gate];
         state.rails.retain(|&other| other != rail);
         if let Some(numbered) = &mut state.numbered {

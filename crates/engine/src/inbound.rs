@@ -1,9 +1,12 @@
 //! From packets to messages.
 
+use std::ops::Range;
+
 use base::{ContextId, GateId, MessageLabel, RailId, RegionToken, limits};
 use memory::transfer::{Fetch, Label, PartPlace};
 use wire::{Envelope, FlowLabel, LoneMessage, Malformed, NO_REQUEST, PartLabel, Record, Records};
 
+use crate::arrivals::Overlap;
 use crate::engine::{Engine, IncomingMessage, Orphan};
 use crate::flow::{ContextSlot, InFlow};
 use crate::gate::{Chunk, eager_cost};
@@ -166,9 +169,13 @@ impl Engine {
             }
             instead_of = numbered.begin(number, rail);
         }
+        if let Some(other) = instead_of {
+            self.arrivals.lose(gate, other);
+        }
         let index = self.of_peer(gate, receiver)?;
         let receive = &self.requests[index];
-        check_inside(receive, offset, length)?;
+        let bytes = check_inside(receive, offset, length)?;
+        self.arrivals.begin(receiver, rail, bytes)?;
         Ok(PartPlace::At { buffer: receive.buffer.clone(), offset: offset as usize, instead_of })
     }
 
@@ -182,13 +189,14 @@ impl Engine {
         label: &Label,
         length: usize,
     ) -> Result<(), Malformed> {
-        let PartLabel { receiver, number, .. } = PartLabel::parse(label)?;
+        let PartLabel { receiver, offset, number } = PartLabel::parse(label)?;
         if let Some(number) = number
             && !self.numbered(gate)?.take(number, length)
         {
             return Ok(());
         }
         let index = self.of_peer(gate, receiver)?;
+        self.arrivals.complete(receiver, offset..offset.saturating_add(length as u64))?;
         self.note_arrived(gate, index, length)?;
         self.after_arrival(gate)
     }
@@ -199,6 +207,7 @@ impl Engine {
         self.counters.streamed_bytes.add(length as u64);
         if step == Transition::Complete {
             self.counters.streamed.add(1);
+            self.arrivals.end(self.requests.id(index));
             self.note_complete(index);
             if let Some(numbered) = &mut self.gates[gate].numbered {
                 numbered.is_awaited();
@@ -273,8 +282,7 @@ impl Engine {
     pub fn decline_fetch(&mut self, request: RequestId) {
         let Some(receive) = self.requests.get(request) else { return };
         let Some((filling, length)) = receive.filling() else { return };
-        let (gate, remote, receiver) = (receive.gate, filling.remote, request.0.to_u64());
-        self.push_control(gate, Record::Grant { request: remote, receiver, length });
+        self.grant(request, (receive.gate, filling.remote), length);
     }
 
     fn handle_record(&mut self, gate: GateId, record: Record<'_>) -> Result<(), Malformed> {
@@ -460,10 +468,16 @@ impl Engine {
                 self.fetches.push_back(Fetch { gate, region, length, into, token });
             }
             _ => {
-                let receiver = self.requests.id(index).0.to_u64();
-                self.push_control(gate, Record::Grant { request: remote, receiver, length });
+                self.grant(self.requests.id(index), (gate, remote), length);
             }
         }
+    }
+
+    /// Asks a peer to send the first `length` bytes of a message that it announced with `remote`.
+    fn grant(&mut self, receive: RequestId, (gate, remote): (GateId, u64), length: u64) {
+        self.arrivals.grant(receive, gate);
+        let receiver = receive.to_u64();
+        self.push_control(gate, Record::Grant { request: remote, receiver, length });
     }
 
     /// Sender and receiver are this process: one copy, no packet.
@@ -636,7 +650,8 @@ impl Engine {
     ) -> Result<(), Malformed> {
         let index = self.of_peer(gate, receiver)?;
         let receive = &mut self.requests[index];
-        check_inside(receive, offset, payload.len())?;
+        let bytes = check_inside(receive, offset, payload.len())?;
+        self.arrivals.take(receiver, bytes)?;
         receive.buffer.write(offset as usize, payload);
         self.note_arrived(gate, index, payload.len())
     }
@@ -690,11 +705,11 @@ impl Engine {
     }
 }
 
-/// Whether so many bytes from an offset on belong to a message that is being received.
-fn check_inside(receive: &Request, offset: u64, length: usize) -> Result<(), Malformed> {
+/// So many bytes from an offset on, if they belong to a message that is being received.
+fn check_inside(receive: &Request, offset: u64, length: usize) -> Result<Range<u64>, Malformed> {
     let (_, wanted) = receive.filling().ok_or(Refused)?;
     match offset.checked_add(length as u64) {
-        Some(end) if end <= wanted => Ok(()),
+        Some(end) if end <= wanted => Ok(offset..end),
         _ => Err(Malformed { offset: 0, what: "data outside its message" }),
     }
 }
@@ -704,6 +719,12 @@ const UNKNOWN_REQUEST: Malformed = Malformed { offset: 0, what: "an unknown requ
 impl From<Refused> for Malformed {
     fn from(_: Refused) -> Self {
         UNKNOWN_REQUEST
+    }
+}
+
+impl From<Overlap> for Malformed {
+    fn from(_: Overlap) -> Self {
+        Malformed { offset: 0, what: "data that is here already, or that nobody asked for" }
     }
 }
 

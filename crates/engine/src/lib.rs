@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+mod arrivals;
 mod counters;
 mod engine;
 mod flow;
