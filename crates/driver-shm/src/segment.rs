@@ -304,23 +304,24 @@ impl MappedSegment {
     #[cold]
     fn wake(&self, how: u32) {
         if how == ON_PIPE {
-            self.write_to_pipe();
+            // An owner that has ended, or cannot be woken, looks again by itself.
+            let _ = self.write_to_pipe();
         } else {
             // The word is valid; waking can only fail for a word that is not.
             let _ = futex::wake(self.header().bell.word(), i32::MAX);
         }
     }
 
-    fn write_to_pipe(&self) {
+    pub(crate) fn write_to_pipe(&self) -> io::Result<usize> {
         let open = || {
             let path = format!("/proc/{}/fd/{}", self.pid, self.header().pipe);
-            File::options().write(true).open(path).ok()
+            // For reading, too: nobody is told that a pipe has no reader (by a signal, SIGPIPE)
+            // who is one.
+            File::options().read(true).write(true).open(path).ok()
         };
-        if let Some(mut pipe) = self.pipe.get_or_init(open).as_ref() {
-            // It cannot be full: one byte is written each time that the owner arms. An owner that
-            // has ended, or cannot be woken, looks again by itself.
-            let _ = pipe.write(&[1]);
-        }
+        let Some(mut pipe) = self.pipe.get_or_init(open).as_ref() else { return Ok(0) };
+        // It cannot be full: one byte is written each time that the owner arms.
+        pipe.write(&[1])
     }
 
     fn arm(&self, how: u32) -> u32 {

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
+use sys::forks;
 
 /// Watches sockets, each under a number.
 #[derive(Debug)]
@@ -28,13 +29,23 @@ const EVENTS_MAX: usize = 64;
 impl Poller {
     pub(crate) fn new() -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        forks::keep_from_children(&epoll);
         Ok(Self { epoll })
     }
 
-    /// Watches a socket from now on, until it is closed.
+    /// Watches a socket from now on, until it is [removed](Self::remove).
     pub(crate) fn add(&self, socket: impl AsFd, number: u64, writing: bool) -> io::Result<()> {
-        epoll::add(&self.epoll, socket, EventData::new_u64(number), interest(writing))?;
+        epoll::add(&self.epoll, &socket, EventData::new_u64(number), interest(writing))?;
+        forks::keep_from_children(socket);
         Ok(())
+    }
+
+    /// Watches a socket no more. To be called before it is closed: where a child process has it
+    /// too, closing it does not end the watch, and it would be reported for ever.
+    pub(crate) fn remove(&self, socket: impl AsFd) {
+        // What is not watched needs nothing.
+        let _ = epoll::delete(&self.epoll, &socket);
+        forks::release(socket);
     }
 
     /// Watches also for room to write, or no more.
@@ -67,6 +78,12 @@ impl Poller {
     /// Is readable when a socket is ready.
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
+    }
+}
+
+impl Drop for Poller {
+    fn drop(&mut self) {
+        forks::release(&self.epoll);
     }
 }
 

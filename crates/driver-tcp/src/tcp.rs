@@ -1,7 +1,7 @@
 //! The driver: rails, sockets and what happens to them.
 
 use std::io::{self, ErrorKind};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
@@ -218,6 +218,7 @@ impl Tcp {
         self.posted.retain(|&posted| posted != slot);
         self.failing.retain(|&failing| failing != slot);
         self.hot = self.hot.filter(|&hot| hot != slot);
+        self.disconnect(&socket);
         match &socket {
             WatchedSocket::Attempt(_) => self.unsettled -= 1,
             WatchedSocket::Connection(connection) => {
@@ -227,6 +228,19 @@ impl Tcp {
             WatchedSocket::Listener(..) => {}
         }
         Some(socket)
+    }
+
+    /// Ends the watch and the connection of a socket that is about to be closed, also where a child
+    /// process that was forked without the C library's knowledge has it too.
+    fn disconnect(&self, socket: &WatchedSocket) {
+        let stream = match socket {
+            WatchedSocket::Listener(listener) => return self.poller.remove(listener),
+            WatchedSocket::Attempt(attempt) => &attempt.stream,
+            WatchedSocket::Connection(connection) => &connection.stream,
+        };
+        self.poller.remove(stream);
+        // One that is broken is ended already.
+        let _ = stream.shutdown(Shutdown::Both);
     }
 
     /// What follows from having posted something to a connection.
@@ -689,6 +703,12 @@ impl Driver for Tcp {
 
     fn leave(&mut self, sink: &mut dyn Sink, limit: Duration) {
         self.close(sink, limit);
+    }
+}
+
+impl Drop for Tcp {
+    fn drop(&mut self) {
+        self.sockets.iter().flatten().for_each(|socket| self.disconnect(socket));
     }
 }
 

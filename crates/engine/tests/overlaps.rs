@@ -18,8 +18,8 @@ fn handle(engine: &mut Engine, record: &Record<'_>) -> Result<(), wire::Malforme
     engine.handle_packet(LIAR, &packet)
 }
 
-/// An engine that has granted the liar a message of [`LENGTH`] bytes, its receive, and the name that
-/// the liar was told.
+/// An engine that has granted the liar a message of [`LENGTH`] bytes, its receive, and the name
+/// that the liar was told.
 fn granted() -> (Engine, RequestId, u64) {
     let profile = RailProfile {
         name: "test".into(),
@@ -89,8 +89,8 @@ fn what_was_not_granted_takes_no_data() {
     assert!(engine.end_part(LIAR, &label(receiver, 0), 8).is_err());
 }
 
-/// Whatever a peer says, in records and in parts: a byte is taken once, and a receive completes when
-/// the last byte is here.
+/// Whatever a peer says, in records and in parts: a byte is taken once, and a receive completes
+/// when the last byte is here.
 #[test]
 fn any_sequence_of_parts_fills_each_byte_once() {
     for seed in 0..300 {

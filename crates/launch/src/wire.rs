@@ -6,6 +6,8 @@ use std::io::{self, BufRead, BufReader, IoSlice, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
 
+use sys::signals::without_pipe_signal;
+
 use crate::JoinError;
 
 /// A connection to a launcher.
@@ -77,7 +79,10 @@ impl Wire {
     }
 
     pub(super) fn say(&mut self, bytes: &[u8]) -> Result<(), JoinError> {
-        let said = if self.is_socket { self.send(bytes) } else { self.writer.write_all(bytes) };
+        let said = match self.is_socket {
+            true => self.send(bytes),
+            false => without_pipe_signal(|| self.writer.write_all(bytes)),
+        };
         said.map_err(|cause| JoinError::gone(&cause.to_string()))
     }
 

@@ -3,6 +3,35 @@
 use std::mem::MaybeUninit;
 use std::ptr;
 
+/// Runs `write`, which may write to a pipe or socket that nobody reads any more: that is an error
+/// then, and no signal (SIGPIPE), which would end a program that does not expect it.
+pub fn without_pipe_signal<T>(write: impl FnOnce() -> T) -> T {
+    let mut before = MaybeUninit::<libc::sigset_t>::uninit();
+    let mut pipe = MaybeUninit::<libc::sigset_t>::uninit();
+    let mut pending = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY:
+    // - `sigemptyset` and `sigpending` write whole sets, which the calls after them read.
+    // - Changing the mask of the calling thread touches no other memory.
+    let was_pending = unsafe {
+        libc::sigemptyset(pipe.as_mut_ptr());
+        libc::sigaddset(pipe.as_mut_ptr(), libc::SIGPIPE);
+        libc::pthread_sigmask(libc::SIG_BLOCK, pipe.as_ptr(), before.as_mut_ptr());
+        libc::sigemptyset(pending.as_mut_ptr());
+        libc::sigpending(pending.as_mut_ptr());
+        libc::sigismember(pending.as_ptr(), libc::SIGPIPE) == 1
+    };
+    let result = write();
+    // SAFETY: the sets were written above; a timeout of zero does not wait.
+    unsafe {
+        if !was_pending {
+            let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+            libc::sigtimedwait(pipe.as_ptr(), ptr::null_mut(), &raw const now);
+        }
+        libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut());
+    }
+    result
+}
+
 /// Runs `start` with all signals blocked: threads that it starts leave the program's signals to the
 /// program's threads.
 pub fn without_signals<T>(start: impl FnOnce() -> T) -> T {
@@ -20,4 +49,24 @@ pub fn without_signals<T>(start: impl FnOnce() -> T) -> T {
     // SAFETY: `before` was written by the call above, with the same mask function.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut()) };
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn a_pipe_without_reader_is_an_error_and_no_signal() {
+        // SAFETY: sets the disposition that programs have which are not written in Rust.
+        let before = unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        drop(reader);
+        for _ in 0..2 {
+            let result = without_pipe_signal(|| writer.write(&[1]));
+            assert_eq!(result.unwrap_err().kind(), std::io::ErrorKind::BrokenPipe);
+        }
+        // SAFETY: puts back what was there.
+        unsafe { libc::signal(libc::SIGPIPE, before) };
+    }
 }

@@ -11,6 +11,7 @@ use driver::{Announcement, Exposure, When};
 use queues::bell::Wake;
 
 use crate::protocol::AHEAD_BYTES_MAX;
+use crate::segment::PeerSegment;
 
 /// Two drivers in this process that know each other.
 fn pair(single_copy: bool) -> (Shm, Shm) {
@@ -360,6 +361,16 @@ fn an_armed_bell_is_rung_by_a_packet() {
             assert!(start.elapsed().as_secs() < 30);
         }
     }
+}
+
+/// The signal (SIGPIPE) that comes with that error would end a program that survives a peer.
+#[test]
+fn the_bell_of_a_process_that_has_ended_is_rung_without_an_error() {
+    let own = OwnSegment::create().unwrap();
+    let peer = PeerSegment::open(&own.card, 1, false).unwrap();
+    assert_eq!(peer.bell.segment.write_to_pipe().unwrap(), 1);
+    drop(own);
+    assert_eq!(peer.bell.segment.write_to_pipe().unwrap(), 1);
 }
 
 #[test]

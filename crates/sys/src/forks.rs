@@ -1,0 +1,92 @@
+//! Descriptors that children which a program makes by `fork`, without `exec`, shall not have.
+//!
+//! A socket lives as long as any process has it: a child that sleeps would keep the peer from
+//! seeing the end of a connection, and an epoll descriptor reporting a socket that this process
+//! has closed.
+
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::Once;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// One bit for each descriptor that children close.
+static KEPT: [AtomicU64; WORDS] = [const { AtomicU64::new(0) }; WORDS];
+
+/// Descriptors with larger numbers stay open in children.
+const DESCRIPTORS_MAX: usize = 1 << 16;
+const WORDS: usize = DESCRIPTORS_MAX / 64;
+
+static REGISTERED: Once = Once::new();
+
+/// From now on, children do not have this descriptor.
+pub fn keep_from_children(descriptor: impl AsFd) {
+    REGISTERED.call_once(|| {
+        // SAFETY: the handler only reads atomic words and closes descriptors, which a child of a
+        // process with several threads may do. Where it cannot be registered, children keep the
+        // descriptors.
+        let _ = unsafe { libc::pthread_atfork(None, None, Some(close_kept)) };
+    });
+    set(descriptor, true);
+}
+
+/// To be called before a descriptor is closed that was [kept from children](keep_from_children).
+pub fn release(descriptor: impl AsFd) {
+    set(descriptor, false);
+}
+
+fn set(descriptor: impl AsFd, kept: bool) {
+    let number = descriptor.as_fd().as_raw_fd() as usize;
+    let Some(word) = KEPT.get(number / 64) else { return };
+    let bit = 1 << (number % 64);
+    let _ = if kept {
+        word.fetch_or(bit, Ordering::Relaxed)
+    } else {
+        word.fetch_and(!bit, Ordering::Relaxed)
+    };
+}
+
+unsafe extern "C" fn close_kept() {
+    for (index, word) in KEPT.iter().enumerate() {
+        let mut bits = word.swap(0, Ordering::Relaxed);
+        while bits != 0 {
+            let number = index * 64 + bits.trailing_zeros() as usize;
+            // SAFETY: the descriptor was this process's before the fork, and nothing in the child
+            // uses it: the library does not work there.
+            unsafe { libc::close(number as libc::c_int) };
+            bits &= bits - 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn a_child_does_not_keep_a_socket_open() {
+        let (kept, mut other) = UnixStream::pair().unwrap();
+        let (released, mut open) = UnixStream::pair().unwrap();
+        keep_from_children(&kept);
+        keep_from_children(&released);
+        release(&released);
+        // SAFETY: the child only sleeps, until it is killed.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            loop {
+                // SAFETY: sleeps.
+                unsafe { libc::pause() };
+            }
+        }
+        release(&kept);
+        drop((kept, released));
+        assert_eq!(other.read(&mut [0]).unwrap(), 0, "the other end sees the end");
+        open.set_nonblocking(true).unwrap();
+        assert!(open.read(&mut [0]).is_err(), "the child has what was released");
+        // SAFETY: the child is this process's own, and has not been waited for.
+        unsafe {
+            libc::kill(child, libc::SIGKILL);
+            libc::waitpid(child, std::ptr::null_mut(), 0);
+        }
+    }
+}
