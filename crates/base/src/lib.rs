@@ -1,8 +1,4 @@
-//! The words that every other crate shares: ids, limits, the error vocabulary, rail profiles.
-//!
-//! This crate holds plain data. It knows no operating system, no wire format, no MPI constant
-//! of the C interface; whatever needs behaviour belongs elsewhere.
-
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 pub mod error;

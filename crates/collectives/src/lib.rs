@@ -1,16 +1,4 @@
-//! Collective algorithms as pure functions to schedules.
-//!
-//! Each operation is a function of who asks ([`Member`]), of the root, and of the sizes that all
-//! processes know, to a [`Schedule`]: rounds of transfers and local steps over numbered blocks.
-//! Behind it stand several algorithms, each with the time that it is predicted to take ([`Cost`]),
-//! and a `choose` which takes the cheapest. The prediction depends on sizes and on what all members
-//! were told of their situation ([`Situation`]), so that all processes of a communicator come to
-//! the same answer without asking each other. `docs/collectives.md` tells which one is taken when,
-//! and why.
-//!
-//! This crate executes nothing: no I/O, no memory, no datatypes, no clock. It knows no
-//! communicator, only ranks from zero to the size.
-
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 mod algorithm;

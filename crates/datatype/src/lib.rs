@@ -1,11 +1,4 @@
-//! MPI datatypes: their geometry, their way to and from packed bytes, reduction kernels.
-//!
-//! A [`Datatype`] is immutable. On commit it is compiled to a plan: nested strided loops and lists
-//! of runs, normalised, which packs, unpacks and tells runs of memory from any packed offset on
-//! ([`memory::Layout`]). Nothing is flattened: a plan is as small as the constructors' arguments.
-//!
-//! This crate knows no handles and no MPI constants; it does no I/O.
-
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 mod array;

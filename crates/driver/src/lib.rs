@@ -1,19 +1,4 @@
-//! The driver trait: what moves packets between processes.
-//!
-//! A driver moves framed packets and parts of large messages, is polled, and declares a profile for
-//! each of its rails. It knows no envelope, no request, no engine: it sees gates, lengths and
-//! bytes. Posting never blocks; whatever ends later is reported to the [`Sink`] given to
-//! [`Driver::poll`].
-//!
-//! What only some technologies can do stands in traits of its own, which a driver has or has not:
-//! [`Rendezvous`], for those whose processes get at the data of announced messages by themselves;
-//! [`Regions`], memory that a process lets its peers use; [`InlineDriver`], to be compiled into the
-//! code that uses it.
-//!
-//! [`conformance`] is the suite that every driver passes. [`Loopback`] is the driver from a process
-//! to itself, and the one that tests of upper layers use. How to write one is told by
-//! [docs/writing-a-driver.md](../../../docs/writing-a-driver.md).
-
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 pub mod conformance;

@@ -1,13 +1,4 @@
-//! The scheduling engine: gates, outboxes, matching, rendezvous, strategies.
-//!
-//! An [`Engine`] is one process's side of all its conversations. It does no I/O, starts no
-//! threads and reads no clock: messages to send and receive come as commands, bytes from the rails
-//! as [`Engine::handle_packet`], and what shall go out is asked of it when a rail has room. Every
-//! decision about packets is taken at that moment, by a strategy that sees the whole outbox.
-//!
-//! The order of calls is told at [`Engine`]. The engine holds no driver and knows none by name: it
-//! sees `RailProfile`s. It never sees an MPI constant.
-
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 mod arrivals;

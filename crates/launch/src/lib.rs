@@ -1,11 +1,4 @@
-//! How a process joins its job, whatever launched it: PMI-1, PMI-2, PMIx; key-value exchange.
-//!
-//! Every process links this; what starts processes is the crate `launcher`.
-//!
-//! What a job needs of its launcher is little: rank and size, values that one process publishes and
-//! others read, a barrier, a way to end all. A `Manager` is a launcher that gives it, over PMI-1,
-//! PMI-2 or PMIx; the rest of the library does not know which.
-
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 mod environment;

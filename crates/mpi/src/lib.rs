@@ -1,10 +1,4 @@
-//! What MPI means: groups, communicators, attributes, requests, the executor of collective
-//! schedules; in safe Rust.
-//!
-//! [`Process`] is where everything begins. This crate knows neither C handles nor the numbers of
-//! the C interface; it never calls back into the interface, and holds no borrow while a function
-//! of the program runs.
-
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 pub mod attribute;

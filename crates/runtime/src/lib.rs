@@ -1,10 +1,4 @@
-//! Where the engine, the drivers, the clock and the threads meet: progress, waiting, wire-up,
-//! configuration.
-//!
-//! [`Runtime`] is the way of a message: commands go down to the engine, its packets to the rails,
-//! and what arrives goes up again, all inside [`Runtime::progress`] and the commands themselves.
-//! What a message means is not known here.
-
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 pub mod configuration;

@@ -1,10 +1,4 @@
-//! The machine and the cluster as one tree: packages, NUMA nodes, caches, cores, hardware threads,
-//! and the devices near them.
-//!
-//! hwloc is the source of what is known. Its library is loaded at run time, looks at this machine
-//! or at a description, and tells what it found as a text in its own XML format; [`Topology`] is
-//! read from such a text. So a text can be kept in a file, handed to other processes, or written by
-//! hand, and is understood without the library.
+#![doc = include_str!("../README.md")]
 
 mod cluster;
 mod cpuset;

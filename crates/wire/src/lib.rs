@@ -1,13 +1,4 @@
-//! Packet records: what travels between two engines.
-//!
-//! A packet is a sequence of records. Each begins with 16 bytes (kind, flags, length of the
-//! payload, three words), perhaps followed by a body of fixed size, then the payload, then padding
-//! to a multiple of 8 bytes. A record describes itself completely, so any record can travel in any
-//! packet, on any rail, in any order. All numbers are little-endian. `docs/wire.md` has the tables.
-//!
-//! [`Record`] is the representation; [`Record::emit`] writes one, [`Records`] reads a packet and
-//! refuses what is malformed. No I/O, no unsafe code.
-
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 #[cfg(any(test, fuzzing))]
