@@ -423,3 +423,16 @@ fn many_posted_receives_are_matched_without_a_search() {
     // A search through all of them would take some 5 * 10^9 steps.
     assert!(posted.iter().all(|request| two.take(*request).is_some()));
 }
+
+#[test]
+fn the_place_of_a_request_that_nobody_asked_for_serves_one_that_somebody_does() {
+    let (mut one, mut two, context) = pair();
+    let given_up = send(&mut one, context, 1, filled(1, 8));
+    one.detach(given_up);
+    receive(&mut two, context, Some(0), Some(1), buffer(8));
+    settle(&mut one, &mut two);
+    assert_eq!(one.take(given_up), None, "it went away when it was complete");
+    let next = send(&mut one, context, 2, filled(2, 8));
+    settle(&mut one, &mut two);
+    assert_eq!(one.take(next).map(|outcome| outcome.bytes), Some(8));
+}

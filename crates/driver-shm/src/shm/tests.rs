@@ -471,6 +471,21 @@ fn a_sender_that_sleeps_is_rung_when_pieces_are_taken() {
 }
 
 #[test]
+fn a_sender_that_sleeps_is_rung_when_it_is_asked_for_its_data() {
+    const BYTES: usize = 2_000_000;
+    let (mut one, mut two) = pair(false);
+    let (there, into) = (Buffer::zeroed(BYTES), Buffer::zeroed(BYTES));
+    let region = two.declare_message(&there).unwrap();
+    let bell = two.doorbell(Vec::new()).unwrap().unwrap();
+    let ticket = bell.arm();
+    one.fetch_by(Fetch { gate: GateId(1), region, length: BYTES, into, token: 5 }, Copying::Piped);
+    one.poll(&mut RecordingSink::default());
+    let start = Instant::now();
+    bell.wait(ticket, Duration::from_secs(60));
+    assert!(start.elapsed().as_secs() < 30, "the sender slept until the time was over");
+}
+
+#[test]
 fn what_the_sender_could_not_write_is_not_believed() {
     const BYTES: usize = 300_000;
     let (mut one, mut two) = pair(true);

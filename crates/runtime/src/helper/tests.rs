@@ -1,9 +1,11 @@
 //! The whole matrix of stages and events, compared with the reviewed one in `matrix.txt`, and what
 //! follows from it in the long run.
 
+use std::cell::Cell;
 use std::fmt::Write;
 
 use super::*;
+use crate::door::System;
 
 /// How many steps the program has made, seen from a stage: as many as then, then inside, and then
 /// outside again.
@@ -170,4 +172,22 @@ fn calls_that_are_ignored_leave_a_note_and_count_again_after_an_absence() {
         assert_eq!(calls.call(Need::OfOthers, 1), Reaction::Wake);
     });
     assert!(!listened, "nobody woke it");
+}
+
+#[test]
+fn a_helper_that_listens_is_rung_once_by_whoever_calls_or_ends_it() {
+    let (calls, kernel) = (HelperCalls::new(), System);
+    let rings = Cell::new(0);
+    let ring = || rings.set(rings.get() + 1);
+    calls.wake(&kernel, ring);
+    assert_eq!(rings.get(), 0, "it is at work");
+    let is_called = calls.listen(|| {
+        calls.wake(&kernel, ring);
+        calls.wake(&kernel, ring);
+    });
+    assert!(is_called);
+    assert_eq!(rings.get(), 1, "the second call finds it awake");
+    assert!(calls.listen(|| calls.end(&kernel, ring)));
+    assert_eq!(rings.get(), 2);
+    assert!(!calls.listen(|| panic!("it is about to end")));
 }
