@@ -20,6 +20,7 @@ mod flow;
 mod moving;
 mod parts;
 
+pub(crate) use capacity::fits;
 pub use capacity::{SIZE_MAX, SlotCapacities, SlotCapacity};
 pub use combining::{allreduce, exscan, reduce, reduce_scatter, reduce_scatter_block, scan};
 pub use costs::{Prediction, predict};

@@ -90,6 +90,7 @@ fn candidates_for(
         .filter_map(|algorithm| {
             let mut level = None;
             let cost = match algorithm {
+                Algorithm::Board if !may_fit(call, member, capacities?) => return None,
                 Algorithm::Board => {
                     let prediction = board::predict(operation, member, capacities?, data)?;
                     level = prediction.level;
@@ -129,6 +130,14 @@ impl CollectiveOperation {
         let direct = is_direct.then_some(Algorithm::Direct);
         messages.iter().copied().chain([Algorithm::Board]).chain(direct)
     }
+}
+
+/// Whether a call whose counts differ from process to process fits on the board: it does not go in
+/// turns, as the prediction takes it to.
+fn may_fit(call: &CollectiveCall, member: Member, capacities: SlotCapacities) -> bool {
+    let CollectiveCall::ReduceScatter { counts, operands, .. } = call else { return true };
+    let shown = counts.iter().sum::<usize>().saturating_mul(operands.element_bytes);
+    board::fits(member, shown, capacities.of(SlotSize::Large).slot_bytes)
 }
 
 /// The predicted time of an algorithm that sends messages; none if it is not applicable.

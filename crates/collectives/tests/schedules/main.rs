@@ -7,5 +7,6 @@ mod exposures;
 mod hierarchies;
 mod intercommunicators;
 mod neighborhoods;
+mod plans;
 mod reductions;
 mod simulator;

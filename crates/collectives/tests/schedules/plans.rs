@@ -1,0 +1,215 @@
+//! How a call is carried out: by messages where there is no board, else in the way that is
+//! predicted to be the fastest, as long as its form allows it.
+
+use collectives::board::{SlotCapacities, SlotCapacity};
+use collectives::{
+    Algorithm, AlgorithmPreferences, CallForm, CollectiveCall, CollectivePlan, Function,
+    InputPlace, Member, Operands, Schedule, Situation, board, candidates, direct, plan,
+};
+
+use crate::simulator::{members, situation};
+
+const SIZE: u32 = 4;
+const ROOT: u32 = 1;
+const INPUT: InputPlace = InputPlace::SendBuffer;
+const BOARD: SlotCapacities = SlotCapacities::new(true);
+
+fn operands(bytes: usize) -> Operands {
+    Operands { count: bytes / 8, element_bytes: 8, commutative: true }
+}
+
+/// One call of each function, with blocks or operands of so many bytes.
+fn calls(bytes: usize) -> [CollectiveCall; 16] {
+    use CollectiveCall::*;
+    let (root, input, operands) = (ROOT, INPUT, operands(bytes));
+    let counts = vec![operands.count; SIZE as usize].into();
+    let all = Operands { count: operands.count * SIZE as usize, ..operands };
+    [
+        Barrier,
+        Bcast { root, bytes },
+        Gather { root, block_bytes: bytes, input },
+        Gatherv { root, input },
+        Scatter { root, block_bytes: bytes, input },
+        Scatterv { root, input },
+        Allgather { block_bytes: bytes, input },
+        Allgatherv { total_bytes: bytes * SIZE as usize, input },
+        Alltoall { block_bytes: bytes, input },
+        Alltoallv { input },
+        Reduce { root, operands, input },
+        Allreduce { operands, input },
+        ReduceScatterBlock { operands, input },
+        ReduceScatter { counts, operands: all, input },
+        Scan { operands, input },
+        Exscan { operands, input },
+    ]
+}
+
+/// The same by the function of the operation, with the same arguments.
+fn by_messages(function: Function, member: Member, bytes: usize) -> Schedule {
+    use collectives::*;
+    let operands = operands(bytes);
+    let all = Operands { count: operands.count * SIZE as usize, ..operands };
+    match function {
+        Function::Barrier => barrier(member),
+        Function::Bcast => bcast(member, ROOT, bytes),
+        Function::Gather => gather(member, ROOT, bytes, INPUT),
+        Function::Gatherv => gatherv(member, ROOT, INPUT),
+        Function::Scatter => scatter(member, ROOT, bytes, INPUT),
+        Function::Scatterv => scatterv(member, ROOT, INPUT),
+        Function::Allgather => allgather(member, bytes, INPUT),
+        Function::Allgatherv => allgatherv(member, bytes * SIZE as usize, INPUT),
+        Function::Alltoall => alltoall(member, bytes, INPUT),
+        Function::Alltoallv => alltoallv(member, INPUT),
+        Function::Reduce => reduce(member, ROOT, operands, INPUT),
+        Function::Allreduce => allreduce(member, operands, INPUT),
+        Function::ReduceScatterBlock => reduce_scatter_block(member, operands, INPUT),
+        Function::ReduceScatter => {
+            reduce_scatter(member, &[operands.count; SIZE as usize], all, INPUT)
+        }
+        Function::Scan => scan(member, operands, INPUT),
+        Function::Exscan => exscan(member, operands, INPUT),
+    }
+}
+
+const FORMS: [CallForm; 3] = [CallForm::Blocking, CallForm::Nonblocking, CallForm::Persistent];
+
+#[test]
+fn without_a_board_each_call_goes_by_messages() {
+    let situation = situation(SIZE, false);
+    for bytes in [8, 4096, 1 << 20] {
+        for (call, form) in calls(bytes).iter().flat_map(|call| FORMS.map(|form| (call, form))) {
+            for member in members(SIZE, &situation) {
+                let plan = plan(call, member, None, form);
+                let expected = by_messages(call.function(), member, bytes);
+                assert!(plan.schedule == expected, "{call:?}, {form:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_may_start_in_any_order_uses_no_board() {
+    let situation = situation(SIZE, false);
+    for call in [8, 4096, 1 << 20].into_iter().flat_map(calls) {
+        let member = Member { rank: 0, size: SIZE, situation: &situation };
+        let with_board = plan(&call, member, Some(BOARD), CallForm::Persistent);
+        let without = plan(&call, member, None, CallForm::Persistent);
+        assert!(with_board.schedule == without.schedule, "{call:?}");
+        assert_eq!(with_board.algorithm, without.algorithm, "{call:?}");
+    }
+}
+
+/// How rank 0 carries out a call if a person wants this algorithm.
+fn wanted(call: &CollectiveCall, algorithm: Algorithm) -> CollectivePlan {
+    let mut preferences = AlgorithmPreferences::default();
+    if let Some(operation) = call.operation() {
+        preferences.want(operation, algorithm);
+    }
+    let situation = Situation { preferences, ..situation(SIZE, false) };
+    let member = Member { rank: 0, size: SIZE, situation: &situation };
+    plan(call, member, Some(BOARD), CallForm::Blocking)
+}
+
+#[test]
+fn on_a_board_each_call_has_its_own_schedule() {
+    let situation = situation(SIZE, false);
+    let member = Member { rank: 0, size: SIZE, situation: &situation };
+    let (operands, counts) = (operands(8), [1; SIZE as usize]);
+    let all = Operands { count: SIZE as usize, ..operands };
+    for call in calls(8) {
+        let function = call.function();
+        let of = |capacity: SlotCapacity| match function {
+            Function::Barrier => board::barrier(member, None),
+            Function::Bcast => board::bcast(member, capacity, None, ROOT, 8),
+            Function::Gather => board::gather(member, capacity, ROOT, 8, INPUT),
+            Function::Gatherv => board::gatherv(member, ROOT, INPUT),
+            Function::Scatter => board::scatter(member, capacity, ROOT, 8, INPUT),
+            Function::Scatterv => board::scatterv(member, ROOT, INPUT),
+            Function::Allgather => board::allgather(member, capacity, 8, INPUT),
+            Function::Allgatherv => board::allgatherv(member, capacity, 32, INPUT),
+            Function::Alltoall => board::alltoall(member, capacity, 8, INPUT),
+            Function::Alltoallv => board::alltoallv(member, INPUT),
+            Function::Reduce => board::reduce(member, capacity, None, ROOT, operands, INPUT),
+            Function::Allreduce => board::allreduce(member, capacity, None, operands, INPUT),
+            Function::ReduceScatterBlock => {
+                board::reduce_scatter_block(member, capacity, operands, INPUT)
+            }
+            Function::ReduceScatter => board::reduce_scatter(member, capacity, &counts, all, INPUT),
+            Function::Scan => board::scan(member, capacity, operands, INPUT),
+            Function::Exscan => board::exscan(member, capacity, operands, INPUT),
+        };
+        let plan = wanted(&call, Algorithm::Board);
+        assert_eq!(plan.algorithm, Algorithm::Board, "{call:?}");
+        assert_eq!(plan.cost.is_some(), call.operation().is_some(), "{call:?}");
+        // How long the blocks of some are is not known, so these are not in slots of some size.
+        let expected = match function {
+            Function::Gatherv | Function::Scatterv | Function::Alltoallv => {
+                of(BOARD.of(base::SlotSize::Large))
+            }
+            _ => BOARD.fit(of),
+        };
+        assert!(Some(plan.schedule) == expected, "{call:?}");
+    }
+}
+
+#[test]
+fn what_is_copied_once_has_its_own_schedule() {
+    const BYTES: usize = 1 << 20;
+    let situation = situation(SIZE, false);
+    let member = Member { rank: 0, size: SIZE, situation: &situation };
+    let operands = operands(BYTES);
+    let capacity = BOARD.of(base::SlotSize::Small);
+    for call in calls(BYTES) {
+        let expected = match call.function() {
+            Function::Bcast => direct::bcast(member, capacity, ROOT, BYTES),
+            Function::Gather => direct::gather(member, capacity, ROOT, BYTES, INPUT),
+            Function::Scatter => direct::scatter(member, capacity, ROOT, BYTES, INPUT),
+            Function::Allgather => direct::allgather(member, capacity, BYTES, INPUT),
+            Function::Alltoall => direct::alltoall(member, capacity, BYTES, INPUT),
+            Function::Reduce => direct::reduce(member, capacity, ROOT, operands, INPUT),
+            Function::Allreduce => direct::allreduce(member, capacity, operands, INPUT),
+            Function::ReduceScatterBlock => {
+                direct::reduce_scatter_block(member, capacity, operands, INPUT)
+            }
+            _ => None,
+        };
+        let plan = wanted(&call, Algorithm::Direct);
+        assert_eq!(plan.algorithm == Algorithm::Direct, expected.is_some(), "{call:?}");
+        if let Some(expected) = expected {
+            assert!(plan.schedule == expected && plan.cost.is_some(), "{call:?}");
+        }
+    }
+}
+
+#[test]
+fn large_data_without_a_wait_is_cut_into_portions_where_that_is_known() {
+    let situation = situation(SIZE, false);
+    let member = Member { rank: 0, size: SIZE, situation: &situation };
+    for call in calls(1 << 20) {
+        let of = |form| plan(&call, member, Some(BOARD), form);
+        let has_portions = matches!(
+            call.function(),
+            Function::Allgather | Function::Alltoall | Function::Allreduce
+        );
+        let nonblocking = of(CallForm::Nonblocking);
+        assert_eq!(nonblocking.algorithm == Algorithm::Portions, has_portions, "{call:?}");
+        assert_eq!(nonblocking.schedule.has_portions(), has_portions, "{call:?}");
+        assert_ne!(of(CallForm::Blocking).algorithm, Algorithm::Portions, "{call:?}");
+    }
+}
+
+#[test]
+fn the_first_candidate_is_taken_and_the_others_follow_by_their_time() {
+    let situation = situation(SIZE, false);
+    let member = Member { rank: 0, size: SIZE, situation: &situation };
+    for call in [8, 4096, 1 << 20].into_iter().flat_map(calls) {
+        let all = candidates(&call, member, Some(BOARD));
+        assert_eq!(all.is_empty(), call.operation().is_none(), "{call:?}");
+        assert!(all.is_sorted_by_key(|one| one.cost), "{call:?}: {all:?}");
+        if let Some(first) = all.first() {
+            let plan = plan(&call, member, Some(BOARD), CallForm::Blocking);
+            let taken = (plan.algorithm, plan.cost);
+            assert_eq!(taken, (first.algorithm, Some(first.cost)), "{call:?}");
+        }
+    }
+}
