@@ -31,6 +31,17 @@ pub enum TopologyError {
         /// The description.
         text: String,
     },
+    /// A described machine is larger than any.
+    #[error(
+        "the description \"{text}\" has more than {limit} objects; no machine is that large: look \
+         at its numbers"
+    )]
+    TooLarge {
+        /// The description.
+        text: String,
+        /// How many objects a machine may have.
+        limit: u64,
+    },
     /// A file cannot be read.
     #[error("{path} cannot be read: {cause}")]
     Unreadable {

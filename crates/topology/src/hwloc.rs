@@ -104,6 +104,9 @@ impl Hwloc {
         let task = "build a machine from a line";
         let wrong = || TopologyError::NotSynthetic { text: text.to_owned() };
         let line = CString::new(text).map_err(|_| wrong())?;
+        if described_objects(text) > OBJECTS_MAX {
+            return Err(TopologyError::TooLarge { text: text.to_owned(), limit: OBJECTS_MAX });
+        }
         let session = self.session(task)?;
         // SAFETY: the handle is open and not yet loaded; the line ends with a zero byte.
         if unsafe { (self.functions.set_synthetic)(session.handle, line.as_ptr()) } != 0 {
@@ -175,6 +178,34 @@ impl Drop for LoadedTopology<'_> {
 }
 
 /// Turns the library's way to tell of an error into ours. Call it right after the function.
+/// How many objects a described machine may have: more than the largest machines, and not so many
+/// that the library is busy with them for long.
+const OBJECTS_MAX: u64 = 100_000;
+
+/// How many objects a line such as `package:2 numa:2 core:4 pu:2` describes: on each level as many
+/// as on the one before times its number. What stands in parentheses says more of a level.
+fn described_objects(line: &str) -> u64 {
+    let mut depth = 0_u32;
+    let levels: String = line
+        .chars()
+        .filter(|letter| {
+            depth += u32::from(*letter == '(');
+            let is_level = depth == 0;
+            depth = depth.saturating_sub(u32::from(*letter == ')'));
+            is_level
+        })
+        .collect();
+    let (mut all, mut level) = (0_u64, 1_u64);
+    for word in levels.split_whitespace() {
+        let digits = word.rsplit(':').next().unwrap_or_default();
+        if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            level = level.saturating_mul(digits.parse().unwrap_or(u64::MAX));
+        }
+        all = all.saturating_add(level);
+    }
+    all
+}
+
 fn check(task: &'static str, result: c_int) -> Result<(), TopologyError> {
     if result == 0 {
         return Ok(());
@@ -210,6 +241,20 @@ impl HwlocFunctions {
                 export_xml: find(library, c"hwloc_topology_export_xmlbuffer")?,
                 free_xml: find(library, c"hwloc_free_xmlbuffer")?,
             })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_are_counted_before_they_are_made() {
+        assert_eq!(described_objects("package:2 numa:2 core:4 pu:2"), 2 + 4 + 16 + 32);
+        assert_eq!(described_objects("2 [numa(memory=4GB)] 3(indexes=0 1 2)"), 2 + 2 + 6);
+        for line in ["package:2 numa:9999999 core:4", "9999999999999999999999", "400 400 400"] {
+            assert!(described_objects(line) > OBJECTS_MAX, "{line}");
         }
     }
 }
