@@ -12,7 +12,9 @@ use topology::{CpuSet, Kind, ObjectId, Parts, Topology};
 
 pub(crate) use needs::GroupNeed;
 pub use needs::Needs;
-pub use policy::{Bind, HostOrder, Overload, Policy, PolicyOption, ProcessMapping, Ranking};
+pub use policy::{
+    Bind, HostOrder, Overload, Oversubscription, Policy, PolicyOption, ProcessMapping, Ranking,
+};
 
 /// The hardware threads on which a process of this machine may run; none: all that the machine
 /// allows.
@@ -38,6 +40,8 @@ pub fn plan(
     ranks: &[u32],
     policy: &Policy,
 ) -> Result<Vec<Seat>, String> {
+    let threads = topology.of_kind_in(machine, Kind::Thread).len();
+    policy.check_oversubscription(ranks.len(), threads)?;
     if let Some(needs) = &policy.needs {
         return if ranks.is_empty() {
             Ok(Vec::new())
@@ -231,6 +235,23 @@ impl Planner<'_> {
         objects.iter().fold(CpuSet::default(), |all, id| all.union(&self.topology[*id].threads))
     }
 
+    /// How many processes share some hardware threads, and how many may: as many as there are
+    /// hardware threads, or as these hold what each process shall have to itself.
+    fn sharing(&self, set: &CpuSet, seats: &[Seat]) -> (usize, usize) {
+        let seats = seats.iter().flatten();
+        if self.policy.cores_each == 0 {
+            return (seats.filter(|other| other.is_subset(set)).count(), set.len());
+        }
+        let unit = match self.policy.bind {
+            Bind::To(Kind::Thread) => Kind::Thread,
+            _ => Kind::Core,
+        };
+        let units = self.topology.of_kind_in(self.machine, unit);
+        let inside = units.iter().filter(|id| self.topology[**id].threads.intersects(set)).count();
+        let sharing = seats.filter(|other| other.intersects(set)).count();
+        (sharing, inside / self.policy.cores_each as usize)
+    }
+
     /// Refuses to bind more processes to some hardware threads than these are, unless that was
     /// asked for.
     fn check_overload(&self, seats: &[Seat]) -> Result<(), String> {
@@ -240,11 +261,10 @@ impl Planner<'_> {
             return Ok(());
         }
         for set in seats.iter().flatten() {
-            let inside = seats.iter().flatten().filter(|other| other.is_subset(set)).count();
-            let each = self.policy.cores_each.max(1) as usize;
-            if inside * each > set.len().max(each) {
+            let (sharing, room) = self.sharing(set, seats);
+            if sharing > room {
                 return Err(format!(
-                    "{inside} of {} processes would have to share the hardware threads {set}, as this \
+                    "{sharing} of {} processes would have to share the hardware threads {set}, as this \
                      machine has no more for them; start fewer, bind them to something larger, or \
                      allow it with --bind-to LEVEL:overload-allowed or --map-by slot:oversubscribe",
                     self.processes

@@ -19,6 +19,18 @@ pub struct Policy {
     pub needs: Option<Needs>,
     /// Who allows to bind more processes to some hardware threads than these are.
     pub overload: Overload,
+    /// Whether more processes than hardware threads on a machine are refused.
+    pub oversubscription: Oversubscription,
+}
+
+/// Whether a machine may run more processes than it has hardware threads for them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Oversubscription {
+    /// It may: nobody has forbidden it.
+    #[default]
+    Allowed,
+    /// It may not.
+    Refused,
 }
 
 /// The options from which a policy is read.
@@ -142,6 +154,26 @@ impl Policy {
         Ok(HostOrder::default())
     }
 
+    /// Refuses more processes on a machine than it has hardware threads for them, if that was asked
+    /// for.
+    ///
+    /// # Errors
+    /// A text for people.
+    pub(crate) fn check_oversubscription(
+        &self,
+        processes: usize,
+        threads: usize,
+    ) -> Result<(), String> {
+        if self.oversubscription == Oversubscription::Allowed || processes <= threads {
+            return Ok(());
+        }
+        Err(format!(
+            "{processes} processes are to run on a machine with room for {threads}, as it has so many \
+             hardware threads that they may use, and nooversubscribe was asked for; ask for fewer \
+             processes, give more hosts, or leave out nooversubscribe"
+        ))
+    }
+
     /// Whether more processes may be bound to some hardware threads than these are.
     pub(super) fn allows_overload(&self) -> bool {
         self.overload.by_mapping || self.overload.by_binding
@@ -206,8 +238,12 @@ impl Policy {
             None if modifier == "oversubscribe" => {
                 hosts.oversubscribe = true;
                 self.overload.by_mapping = true;
+                self.oversubscription = Oversubscription::Allowed;
             }
-            None if ["nooversubscribe", "span", "hwtcpus", "corecpus", ""].contains(&modifier) => {}
+            None if modifier == "nooversubscribe" => {
+                self.oversubscription = Oversubscription::Refused;
+            }
+            None if ["span", "hwtcpus", "corecpus", ""].contains(&modifier) => {}
             _ => {
                 return Err(format!(
                     "--map-by knows no \"{modifier}\" after its colon; it knows PE=N, oversubscribe, \

@@ -52,6 +52,25 @@ fn by_default_each_has_its_share() {
 }
 
 #[test]
+fn cores_that_a_process_shall_have_to_itself_are_no_others() {
+    let machine = machine(1, 1, 4, 2);
+    let seats = |processes, words| seats(&machine, processes, [words, "", ""]);
+    assert_eq!(seats(2, "slot:PE=2").unwrap(), "0-1,4-5 2-3,6-7");
+    assert!(seats(3, "slot:PE=2").unwrap_err().contains("would have to share"));
+    assert!(seats(2, "slot:PE=3").unwrap_err().contains("would have to share"));
+    assert!(seats(3, "slot:PE=2:oversubscribe").is_ok());
+}
+
+#[test]
+fn more_processes_than_hardware_threads_can_be_refused() {
+    let machine = machine(1, 1, 2, 1);
+    let seats = |processes, words| seats(&machine, processes, [words, "", ""]);
+    assert!(seats(4, "slot").is_ok() && seats(2, "slot:nooversubscribe").is_ok());
+    let error = seats(4, "slot:nooversubscribe").unwrap_err();
+    assert!(error.contains("4 processes") && error.contains("room for 2"), "{error}");
+}
+
+#[test]
 fn shares_are_of_whole_cores_while_there_are_enough() {
     let machine = machine(1, 1, 4, 2);
     let share = |processes| seats(&machine, processes, [""; 3]).unwrap();

@@ -37,7 +37,10 @@ impl Seating {
         let Start { policy, seats: wanted, .. } = start;
         check(start)?;
         let processes = start.ranks.len();
-        let is_default = *policy == Policy::default() && wanted.iter().all(Option::is_none);
+        policy.check_oversubscription(processes, cores::usable()).map_err(LaunchError::new)?;
+        let oversubscription = policy.oversubscription;
+        let usual = Policy { oversubscription, ..Policy::default() };
+        let is_default = *policy == usual && wanted.iter().all(Option::is_none);
         // A process alone and processes that outnumber the cores share all that there is.
         let is_all = is_default && (processes < 2 || processes > cores::allowed().len());
         let is_free = policy.bind == Bind::Nothing && wanted.iter().all(Option::is_none);

@@ -3,7 +3,9 @@
 use topology::Kind;
 
 use super::fields::{Emit, Parse};
-use crate::binding::{Bind, GroupNeed, Needs, Overload, Policy, ProcessMapping, Ranking};
+use crate::binding::{
+    Bind, GroupNeed, Needs, Overload, Oversubscription, Policy, ProcessMapping, Ranking,
+};
 
 /// The kinds of objects that a policy can name, at their numbers; the rest of the numbers are
 /// caches.
@@ -58,7 +60,8 @@ pub(super) fn emit(frame: &mut Vec<u8>, policy: &Policy) {
         });
     });
     let Overload { by_mapping, by_binding } = policy.overload;
-    frame.extend([u8::from(by_mapping), u8::from(by_binding)]);
+    let refuses = policy.oversubscription == Oversubscription::Refused;
+    frame.extend([by_mapping, by_binding, refuses].map(u8::from));
 }
 
 pub(super) fn parse(fields: &mut Parse<'_>) -> Option<Policy> {
@@ -91,6 +94,10 @@ pub(super) fn parse(fields: &mut Parse<'_>) -> Option<Policy> {
             Some(Needs { groups })
         })?,
         overload: Overload { by_mapping: fields.flag()?, by_binding: fields.flag()? },
+        oversubscription: match fields.flag()? {
+            true => Oversubscription::Refused,
+            false => Oversubscription::Allowed,
+        },
     })
 }
 
@@ -120,7 +127,7 @@ mod tests {
         let each = [
             (PolicyOption::MapBy, "slot:pe=2"),
             (PolicyOption::MapBy, "package,die,numa,group,l3,l2,l1,core,hwthread:oversubscribe"),
-            (PolicyOption::MapBy, "ppr:3:l4cache"),
+            (PolicyOption::MapBy, "ppr:3:l4cache:nooversubscribe"),
             (PolicyOption::BindTo, "none"),
             (PolicyOption::BindTo, "numa:overload-allowed"),
             (PolicyOption::BindTo, "machine"),
