@@ -31,6 +31,8 @@ variables! {
     INITIAL_ERRHANDLER = "COMBRAY_INITIAL_ERRHANDLER";
     /// The name of the job; set by the launcher.
     JOB = "COMBRAY_JOB";
+    /// Whether the job goes on when a process has failed; set by the launcher.
+    KEEP_GOING = "COMBRAY_KEEP_GOING";
     /// The command by which other hosts are reached.
     LAUNCH_AGENT = "COMBRAY_LAUNCH_AGENT";
     /// The rank among the processes of a machine; set by the launcher.

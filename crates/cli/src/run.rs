@@ -1,5 +1,6 @@
 //! `combray run`: from words to a plan.
 
+mod allocation;
 mod dry_run;
 pub mod hosts;
 mod options;
@@ -11,7 +12,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::time::Duration;
 
 use base::variables;
-use launcher::binding::{HostOrder, PolicyOption, ProcessMapping};
+use launcher::binding::{HostOrder, Oversubscription, PolicyOption, ProcessMapping};
 use launcher::{Application, Host, JobPlan};
 use options::{Meaning, OPTIONS, ValueCount};
 use runtime::configuration::{VARIABLES, distance};
@@ -90,11 +91,6 @@ fn parse(words: &[OsString]) -> Result<Request, String> {
             }
         }
     }
-    if let Some(command) =
-        env::var_os(variables::LAUNCH_AGENT).filter(|_| plan.launch_agent.is_empty())
-    {
-        plan.launch_agent = command_words(variables::LAUNCH_AGENT, &command)?;
-    }
     let single = plan.applications.len() == 1;
     if !plan.rankfile.is_empty() && plan.applications.iter().any(|app| !app.hosts.is_empty()) {
         return Err("--rankfile names the hosts of all ranks; leave out --hosts".to_owned());
@@ -119,8 +115,33 @@ fn parse(words: &[OsString]) -> Result<Request, String> {
                     --dry-run to see what would run where"
             .to_owned());
     }
+    follow_environment(&mut plan)?;
+    let has_hosts = plan.applications.iter().any(|application| !application.hosts.is_empty());
+    if !is_dry_run && !has_hosts && plan.rankfile.is_empty() {
+        allocation::check(|name| env::var(name).ok())?;
+    }
     let purpose = if is_dry_run { RunMode::Show { machine } } else { RunMode::Start };
     Ok(Request::Job { plan: Box::new(plan), ignored, purpose })
+}
+
+/// Takes from the environment what no option has said, and sets what the processes shall find
+/// there.
+fn follow_environment(plan: &mut JobPlan) -> Result<(), String> {
+    if let Some(command) =
+        env::var_os(variables::LAUNCH_AGENT).filter(|_| plan.launch_agent.is_empty())
+    {
+        plan.launch_agent = command_words(variables::LAUNCH_AGENT, &command)?;
+    }
+    if plan.timeout.is_none() {
+        let limit = env::var(TIMEOUT_VARIABLE).ok().filter(|text| !text.trim().is_empty());
+        plan.timeout = limit.map(|text| seconds(TIMEOUT_VARIABLE, text.trim())).transpose()?;
+    }
+    if plan.keep_going {
+        for application in &mut plan.applications {
+            application.variables.insert(variables::KEEP_GOING.into(), "1".into());
+        }
+    }
+    Ok(())
 }
 
 /// How many processes a program has that does not say: as many as there is room for.
@@ -208,11 +229,7 @@ impl ProgramReader<'_> {
             }
             Meaning::TagOutput => self.plan.tag_output = true,
             Meaning::Timeout => {
-                let seconds = value.parse().ok().filter(|s: &f64| *s > 0.0 && *s < 1e9);
-                let seconds = seconds.ok_or_else(|| {
-                    format!("{name} wants a number of seconds above 0, and got \"{value}\"")
-                })?;
-                self.plan.timeout = Some(Duration::from_secs_f64(seconds));
+                self.plan.timeout = Some(seconds(name, &value)?);
             }
             Meaning::Variable => self.application.variables.extend(variable(name, values)?),
             Meaning::GlobalVariable => self.global.extend(variable(name, values)?),
@@ -237,7 +254,14 @@ impl ProgramReader<'_> {
             Meaning::Hosts => self.add_hosts(name, hosts::read_list(name, &value)?)?,
             Meaning::HostFile => self.add_hosts(name, hosts::read_file(name, raw)?)?,
             Meaning::LaunchAgent => self.plan.launch_agent = command_words(name, raw)?,
-            Meaning::Oversubscribe => self.plan.oversubscribe = true,
+            Meaning::Oversubscribe => {
+                self.plan.oversubscribe = true;
+                self.plan.policy.oversubscription = Oversubscription::Allowed;
+            }
+            Meaning::NoOversubscribe => {
+                self.plan.policy.oversubscription = Oversubscription::Refused;
+            }
+            Meaning::KeepGoing => self.plan.keep_going = true,
             Meaning::InTurn => self.plan.in_turn = true,
             Meaning::Seating(option) => self.set_policy(option, &value)?,
             Meaning::SeatingAs(option, words) => self.set_policy(option, words)?,
@@ -282,6 +306,17 @@ fn split(word: &OsStr) -> Option<(&OsStr, OsString)> {
     let (name, value) = (&bytes[..middle], bytes[middle + 1..].to_vec());
     Some((OsStr::from_bytes(name), OsString::from_vec(value)))
 }
+
+/// A time limit.
+fn seconds(name: &str, value: &str) -> Result<Duration, String> {
+    let seconds = value.parse().ok().filter(|seconds: &f64| *seconds > 0.0 && *seconds < 1e9);
+    seconds
+        .map(Duration::from_secs_f64)
+        .ok_or_else(|| format!("{name} wants a number of seconds above 0, and got \"{value}\""))
+}
+
+/// The variable by which other launchers take a time limit, too.
+const TIMEOUT_VARIABLE: &str = "MPIEXEC_TIMEOUT";
 
 /// How many values an option has, after the first are known: some write `-genv NAME=value` in one
 /// word.

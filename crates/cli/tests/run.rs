@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use common::{
     combray, eventually, expect_end_without_reader, expect_flood_to_stop_nothing,
-    expect_many_lines, expect_second_interrupt_to_kill, expect_signals_to_reach_all, is_running,
-    many_lines, run, signal, sorted, supervisor_of, told, trapping,
+    expect_many_lines, expect_second_interrupt_to_kill, expect_signals_to_reach_all,
+    guard_and_supervisor_of, is_running, many_lines, run, signal, sorted, told, trapping,
 };
 
 #[test]
@@ -53,7 +53,7 @@ fn a_failure_ends_all_with_one_message() {
 fn a_signal_is_named() {
     let (code, _, err) = run(&["-n", "1", "sh", "-c", "kill -SEGV $$"]);
     assert_eq!(code, Some(128 + 11));
-    assert!(err.contains("signal 11 (SIGSEGV)"), "{err}");
+    assert!(err.contains("signal 11 (SIGSEGV: it used memory"), "{err}");
 }
 
 #[test]
@@ -62,6 +62,104 @@ fn a_time_limit_names_who_still_runs() {
         run(&["-n", "2", "--timeout", "0.5", "sh", "-c", "sleep $((PMI_RANK*600))"]);
     assert_eq!(code, Some(124));
     assert!(err.contains("still running: rank 1 "), "{err}");
+}
+
+#[test]
+fn a_file_that_grows_too_large_is_named_as_the_reason() {
+    let script = "ulimit -f 1; exec head -c 100000 /dev/zero >$0";
+    let file = std::env::temp_dir().join(format!("combray-large-{}", std::process::id()));
+    let (code, _, err) = run(&["-n", "1", "sh", "-c", script, file.to_str().unwrap()]);
+    std::fs::remove_file(file).unwrap();
+    assert_eq!(code, Some(128 + 25), "{err}");
+    assert!(err.contains("SIGXFSZ: a file would have become larger"), "{err}");
+}
+
+#[test]
+fn the_job_goes_on_where_that_is_asked_for() {
+    let script =
+        "echo $COMBRAY_KEEP_GOING; case $PMI_RANK in 1) sleep 0.5; exit 7;; 2) kill -9 $$;; esac
+                  while ! [ -e $0 ]; do sleep 0.05; done; echo done; [ $PMI_RANK = 0 ] || exit 5";
+    for (number, option) in
+        ["--keep-going", "--enable-recovery", "--continuous", "-disable-auto-cleanup"]
+            .iter()
+            .enumerate()
+    {
+        let file = std::env::temp_dir().join(format!("combray-go-{}-{number}", std::process::id()));
+        let name = file.to_str().unwrap();
+        let mut command = combray(&["-n", "4", option, "sh", "-c", script, name]);
+        let job = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // Both that fail have ended by then; the others wait for the file.
+        std::thread::sleep(Duration::from_millis(1500));
+        std::fs::write(&file, "").unwrap();
+        let (code, out, err) = told(job.wait_with_output().unwrap());
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(code, Some(128 + 9), "{err}");
+        assert_eq!(sorted(&out), ["1", "1", "1", "1", "done", "done"]);
+        let last = err.lines().last().unwrap();
+        assert!(last.contains("the job ends with exit code 137, as rank 2 "), "{err}");
+        assert!(last.ends_with("2 more failed later"), "{err}");
+    }
+}
+
+#[test]
+fn a_barrier_without_a_process_fails_where_the_job_goes_on() {
+    let script = "say init pmi_version=1; hear; [ $PMI_RANK = 2 ] && kill -9 $$
+                  say barrier_in; hear; echo $line; say finalize; hear";
+    let words = "say() { echo \"cmd=$*\" >&$PMI_FD; }; hear() { read -r line <&$PMI_FD; }; ";
+    let script = format!("{words}{script}");
+    let (code, out, err) =
+        run(&["-n", "3", "--keep-going", "--timeout", "60", "bash", "-c", &script]);
+    assert_eq!(code, Some(128 + 9), "{err}");
+    let failed = "cmd=barrier_out rc=-1 msg=missing_process_2";
+    assert_eq!(sorted(&out), [failed, failed], "{err}");
+}
+
+#[test]
+fn who_sends_nonsense_loses_the_connection() {
+    for nonsense in ["echo sweet nothings", "head -c 200000 /dev/zero"] {
+        let script = format!(
+            "if [ $PMI_RANK = 1 ]; then {nonsense} >&$PMI_FD; read -r line <&$PMI_FD || echo closed; fi"
+        );
+        let (code, out, err) = run(&["-n", "2", "--timeout", "60", "bash", "-c", &script]);
+        assert_eq!((code, out.as_str()), (Some(0), "closed\n"), "{err}");
+        assert!(err.contains("rank 1 sent its launcher what is no PMI-1"), "{err}");
+        assert!(err.len() < 1000, "{err}");
+    }
+}
+
+#[test]
+fn the_time_limit_of_other_launchers_holds() {
+    let timed =
+        |words: &[&str]| told(combray(words).env("MPIEXEC_TIMEOUT", "0.5").output().unwrap());
+    let (code, _, err) = timed(&["-n", "1", "sleep", "600"]);
+    assert_eq!(code, Some(124), "{err}");
+    assert!(err.contains("time limit of 0.5 s"), "{err}");
+    assert_eq!(timed(&["-n", "1", "--timeout", "60", "sleep", "1"]).0, Some(0));
+    let mut wrong = combray(&["-n", "1", "true"]);
+    let (code, _, err) = told(wrong.env("MPIEXEC_TIMEOUT", "soon").output().unwrap());
+    assert!(code == Some(2) && err.contains("MPIEXEC_TIMEOUT wants"), "{err}");
+}
+
+#[test]
+fn more_processes_than_hardware_threads_can_be_refused() {
+    for words in [&["--nooversubscribe"][..], &["--map-by", ":NOOVERSUBSCRIBE"]] {
+        let (code, _, err) = run(&[words, &["-n", "4000", "true"]].concat());
+        assert_eq!(code, Some(2), "{err}");
+        assert!(err.contains("4000 processes are to run on a machine with room for"), "{err}");
+        assert_eq!(run(&[words, &["-n", "1", "true"]].concat()).0, Some(0));
+    }
+}
+
+#[test]
+fn nodes_of_a_batch_system_are_not_left_idle() {
+    let of = |nodes, words: &[&str]| {
+        told(combray(words).env("SLURM_JOB_NUM_NODES", nodes).output().unwrap())
+    };
+    let (code, out, err) = of("3", &["-n", "2", "echo", "started"]);
+    assert_eq!((code, out.as_str()), (Some(2), ""));
+    assert!(err.contains("3 nodes") && err.contains("srun --mpi=pmix"), "{err}");
+    assert_eq!(of("1", &["-n", "2", "true"]).0, Some(0));
+    assert_eq!(of("3", &["-n", "2", "--hosts", "localhost", "true"]).0, Some(0));
 }
 
 #[test]
@@ -269,13 +367,49 @@ fn nothing_survives_the_supervisor() {
     let script = "setsid sleep 4321.25 & sleep 4321.25";
     let mut command = combray(&["-n", "2", "sh", "-c", script]);
     let child = command.stderr(Stdio::piped()).spawn().unwrap();
-    let supervisor = supervisor_of(child.id());
+    let (_, supervisor) = guard_and_supervisor_of(child.id());
     assert!(eventually(|| is_running("4321.25")));
     signal(supervisor, "KILL");
     let (code, _, err) = told(child.wait_with_output().unwrap());
     assert_eq!(code, Some(128 + 9));
     assert!(err.contains("SIGKILL") && err.contains("supervisor"), "{err}");
     assert!(eventually(|| !is_running("4321.25")));
+}
+
+#[test]
+fn nothing_survives_any_two_that_watch_over_the_job() {
+    // A shell stands between, and what it starts has a session of its own.
+    let script = "setsid sleep 5432.25 & sleep 5432.25; true";
+    for pair in [[0, 1], [0, 2], [1, 2]] {
+        let mut command = combray(&["-n", "2", "sh", "-c", script]);
+        let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+        let (guard, supervisor) = guard_and_supervisor_of(child.id());
+        let all = [child.id(), guard, supervisor];
+        assert!(eventually(|| is_running("5432.25")));
+        let [first, second] = pair.map(|index| all[index].to_string());
+        // At once: none of them sees the other's end.
+        let stop = Command::new("kill").args(["-s", "STOP", &first, &second]).status();
+        let kill = Command::new("kill").args(["-s", "KILL", &first, &second]).status();
+        assert!(stop.unwrap().success() && kill.unwrap().success());
+        assert!(eventually(|| !is_running("5432.25")), "{pair:?}");
+        child.wait().unwrap();
+    }
+}
+
+#[test]
+fn who_ends_processes_by_command_line_leaves_those_that_clean_up() {
+    let mut child = combray(&["-n", "1", "sleep", "3210.25"]).spawn().unwrap();
+    let (guard, supervisor) = guard_and_supervisor_of(child.id());
+    assert!(eventually(|| is_running("3210.25")));
+    for (process, name) in [(guard, "job-guard"), (supervisor, "job-supervisor")] {
+        let line = || std::fs::read_to_string(format!("/proc/{process}/cmdline")).unwrap();
+        assert!(eventually(|| line().trim_end_matches('\0') == name), "{}", line());
+        let short = std::fs::read_to_string(format!("/proc/{process}/comm")).unwrap();
+        assert_eq!(short.trim(), name);
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(eventually(|| !is_running("3210.25")));
 }
 
 #[test]
@@ -294,8 +428,9 @@ fn an_idle_launcher_uses_no_time() {
     let mut child = combray(&["-n", "2", "sh", "-c", "echo; exec sleep 600"]).spawn().unwrap();
     std::thread::sleep(Duration::from_millis(500));
     let ticks = || -> u64 {
-        // User and system time of the launcher and of the supervisor.
-        let all = [child.id(), supervisor_of(child.id())].into_iter().map(|process| {
+        // User and system time of the launcher, the guard and the supervisor.
+        let (guard, supervisor) = guard_and_supervisor_of(child.id());
+        let all = [child.id(), guard, supervisor].into_iter().map(|process| {
             let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
             let after_name = stat.rsplit_once(')').unwrap().1;
             let fields: Vec<&str> = after_name.split_whitespace().collect();

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::path::Path;
 use std::str::FromStr;
 use std::sync::OnceLock;
 
@@ -62,6 +63,9 @@ impl SegmentCard {
         OpenOptions::new().read(true).write(true).open(&path).map_err(|cause| {
             let pid = self.pid;
             error(match cause.kind() {
+                io::ErrorKind::NotFound if !Path::new("/proc/self/fd").exists() => format!(
+                    "its shared segment {path} cannot be opened, as /proc is not mounted here"
+                ),
                 io::ErrorKind::NotFound => format!("its process {pid} has ended ({path} is gone)"),
                 _ => format!(
                     "its shared segment {path} cannot be opened: {cause}. Both processes must be \

@@ -67,7 +67,14 @@ impl Manager for Pmi1 {
     }
 
     fn barrier(&mut self) -> Result<(), JoinError> {
-        self.ask("cmd=barrier_in", "barrier_out").map(drop)
+        let answer = self.ask("cmd=barrier_in", "barrier_out")?;
+        match answer.get("rc").map(String::as_str) {
+            None | Some("0") => Ok(()),
+            Some(_) => Err(JoinError::new(format!(
+                "not all processes of the job can meet, as some have ended (the launcher says: {})",
+                answer.get("msg").map_or("nothing more", String::as_str)
+            ))),
+        }
     }
 
     fn finalize(&mut self) -> Result<(), JoinError> {

@@ -10,9 +10,10 @@ use std::time::Instant;
 
 use sys::process::{self, DescriptorLimit, Interest, Signals, signal};
 
+use super::guard::{KILL_TIME_MAX, end_descendants};
 use super::local_processes::{LocalProcesses, StandardInput};
 use super::outlets::Outlet;
-use super::{KILL_TIME_MAX, LaunchError, end_descendants, is_no_end};
+use super::{LaunchError, is_no_end};
 use crate::protocol::{
     self, AgentOrder, AgentReport, HEARTBEAT_INTERVAL, OrderParser, SILENCE_TIMEOUT,
 };

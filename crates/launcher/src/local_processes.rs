@@ -14,7 +14,8 @@ use std::process::Stdio;
 
 use sys::process::{self, DescriptorLimit, End, Interest};
 
-use super::{LaunchError, end_descendants, is_no_end, program};
+use super::guard::end_descendants;
+use super::{LaunchError, is_no_end, program};
 use crate::protocol::{
     AgentOrder, AgentReport, OUTPUT_BYTES_MAX, OutputStream, ProgramStart, Start,
 };
@@ -107,6 +108,12 @@ impl LocalProcesses {
                 let position = self.ranks.binary_search_by_key(&number, |rank| rank.number);
                 if let Ok(index) = position {
                     self.ranks[index].answer(&line);
+                }
+            }
+            AgentOrder::ClosePmi(number) => {
+                let position = self.ranks.binary_search_by_key(&number, |rank| rank.number);
+                if let Ok(index) = position {
+                    self.ranks[index].close_pmi();
                 }
             }
             AgentOrder::Signal(only, number) => {

@@ -13,6 +13,16 @@ pub struct PmiServer {
     clients: Vec<PmiClient>,
     waiting: u32,
     universe_size: u32,
+    on_missing: OnMissing,
+}
+
+/// What follows when a process waits for one that will never come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnMissing {
+    /// The job is ended.
+    EndJob,
+    /// The barrier ends with an error.
+    FailBarrier,
 }
 
 /// What the server knows of one process.
@@ -24,6 +34,8 @@ struct PmiClient {
     mpi_state: MpiState,
     is_in_barrier: bool,
     is_closed: bool,
+    /// It sent what is no PMI-1: nothing more is taken from it.
+    is_rejected: bool,
     /// It was ended alone: the others go on without it.
     is_excluded: bool,
 }
@@ -49,7 +61,7 @@ pub enum PmiAction {
     Abort(u32, i32),
     /// End these processes and no others: a process asked for it, with this exit code.
     End(u32, Vec<u32>, i32),
-    /// End the job: a process sent what is no PMI-1.
+    /// Close the connection of a process, which sent this and nothing that PMI-1 knows.
     ProtocolError(u32, String),
     /// End the job: a process waits for one that has gone.
     MissingProcess {
@@ -68,6 +80,8 @@ const VALUE_BYTES_MAX: usize = (64 << 10) + 1;
 const KEYS_PER_PROCESS_MAX: usize = 1024;
 const BYTES_PER_PROCESS_MAX: usize = 1 << 20;
 const LINE_BYTES_MAX: usize = VALUE_BYTES_MAX + 4096;
+/// How much of a line that is no PMI-1 is shown.
+const SHOWN_LETTERS_MAX: usize = 80;
 
 impl PmiServer {
     /// A job whose process `i` runs program number `applications[i]`, on a machine for
@@ -81,6 +95,7 @@ impl PmiServer {
             clients: applications.iter().map(client).collect(),
             waiting: 0,
             universe_size,
+            on_missing: OnMissing::EndJob,
         };
         server.with_mapping(format!("(vector,(0,1,{size}))"))
     }
@@ -91,23 +106,34 @@ impl PmiServer {
         self
     }
 
+    /// The same, where this follows when a process waits for one that will never come.
+    pub fn with_missing(self, on_missing: OnMissing) -> Self {
+        Self { on_missing, ..self }
+    }
+
     /// How far the process `rank` has come.
     pub fn mpi_state(&self, rank: u32) -> MpiState {
         self.clients[rank as usize].mpi_state
     }
 
-    /// Takes bytes that the process `rank` wrote.
+    /// Takes bytes that the process `rank` wrote; none after an error of its.
     pub fn receive(&mut self, rank: u32, bytes: &[u8]) -> Vec<PmiAction> {
+        if self.clients[rank as usize].is_rejected {
+            return Vec::new();
+        }
         let partial = &mut self.clients[rank as usize].partial;
         partial.extend_from_slice(bytes);
         let mut actions = Vec::new();
         while let Some(end) = self.clients[rank as usize].partial.iter().position(|b| *b == b'\n') {
             let line: Vec<u8> = self.clients[rank as usize].partial.drain(..=end).collect();
             self.receive_line(rank, String::from_utf8_lossy(&line).trim(), &mut actions);
+            if self.clients[rank as usize].is_rejected {
+                return actions;
+            }
         }
         if self.clients[rank as usize].partial.len() > LINE_BYTES_MAX {
             self.clients[rank as usize].partial.clear();
-            actions.push(PmiAction::ProtocolError(rank, "a line without end".to_owned()));
+            self.reject(rank, "a line without end", &mut actions);
         }
         actions
     }
@@ -115,16 +141,42 @@ impl PmiServer {
     /// Notes that the process `rank` will send no more.
     pub fn close(&mut self, rank: u32) -> Vec<PmiAction> {
         self.clients[rank as usize].is_closed = true;
-        self.missing_process().into_iter().collect()
+        self.missing_process()
     }
 
-    /// Whether a process waits for one that has gone.
-    fn missing_process(&self) -> Option<PmiAction> {
+    /// Takes no more from a process that sent what is no PMI-1: it will enter no barrier.
+    fn reject(&mut self, rank: u32, line: &str, actions: &mut Vec<PmiAction>) {
+        let client = &mut self.clients[rank as usize];
+        self.waiting -= u32::from(std::mem::take(&mut client.is_in_barrier));
+        (client.is_closed, client.is_rejected) = (true, true);
+        client.partial = Vec::new();
+        actions
+            .push(PmiAction::ProtocolError(rank, line.chars().take(SHOWN_LETTERS_MAX).collect()));
+        actions.extend(self.missing_process());
+    }
+
+    /// What follows if a process waits for one that has gone.
+    fn missing_process(&mut self) -> Vec<PmiAction> {
+        let Some((waiting, gone)) = self.find_missing() else { return Vec::new() };
+        if self.on_missing == OnMissing::EndJob {
+            return vec![PmiAction::MissingProcess { waiting, gone }];
+        }
+        self.waiting = 0;
+        let waiting = (0..).zip(&mut self.clients).filter(|(_, client)| client.is_in_barrier);
+        let fail = |(rank, client): (u32, &mut PmiClient)| {
+            client.is_in_barrier = false;
+            PmiAction::Answer(rank, format!("cmd=barrier_out rc=-1 msg=missing_process_{gone}"))
+        };
+        waiting.map(fail).collect()
+    }
+
+    /// A process that waits, and one that will never come.
+    fn find_missing(&self) -> Option<(u32, u32)> {
         let waiting = self.clients.iter().position(|client| client.is_in_barrier)? as u32;
         let is_missed =
             |client: &PmiClient| client.is_closed && !client.is_in_barrier && !client.is_excluded;
         let gone = self.clients.iter().position(is_missed)? as u32;
-        Some(PmiAction::MissingProcess { waiting, gone })
+        Some((waiting, gone))
     }
 
     fn receive_line(&mut self, rank: u32, line: &str, actions: &mut Vec<PmiAction>) {
@@ -162,7 +214,7 @@ impl PmiServer {
                     None => actions.push(PmiAction::Abort(rank, code)),
                 };
             }
-            _ => return actions.push(PmiAction::ProtocolError(rank, line.to_owned())),
+            _ => return self.reject(rank, line, actions),
         };
         actions.push(PmiAction::Answer(rank, answer));
     }
@@ -278,6 +330,33 @@ mod tests {
         );
         assert_eq!(say(&mut server, 1, "cmd=abort exitcode=7"), ["Abort(1, 7)"]);
         assert_eq!(say(&mut server, 1, "hello"), ["ProtocolError(1, \"hello\")"]);
+        assert!(say(&mut server, 1, "cmd=get_appnum").is_empty());
+    }
+
+    #[test]
+    fn a_barrier_without_a_process_fails_where_the_job_goes_on() {
+        let mut server = PmiServer::new(&[0; 3], 3).with_missing(OnMissing::FailBarrier);
+        say(&mut server, 0, "cmd=barrier_in");
+        let failed = |rank: u32, gone: u32| {
+            PmiAction::Answer(rank, format!("cmd=barrier_out rc=-1 msg=missing_process_{gone}"))
+        };
+        assert_eq!(server.close(2), [failed(0, 2)]);
+        assert_eq!(server.receive(1, b"cmd=barrier_in\n"), [failed(1, 2)]);
+        assert_eq!(server.receive(1, b"cmd=barrier_in\n"), [failed(1, 2)]);
+    }
+
+    #[test]
+    fn nobody_waits_for_one_that_sent_nonsense() {
+        let mut server = PmiServer::new(&[0; 2], 2);
+        say(&mut server, 0, "cmd=barrier_in");
+        let actions = server.receive(1, &[b'x'; LINE_BYTES_MAX + 1]);
+        let error = PmiAction::ProtocolError(1, "a line without end".to_owned());
+        assert_eq!(actions, [error, PmiAction::MissingProcess { waiting: 0, gone: 1 }]);
+        let mut server = PmiServer::new(&[0; 2], 2);
+        say(&mut server, 1, "cmd=barrier_in");
+        let long = server.receive(1, &[&[b'y'; 1000][..], b"\n"].concat());
+        assert_eq!(long, [PmiAction::ProtocolError(1, "y".repeat(SHOWN_LETTERS_MAX))]);
+        assert!(server.receive(0, b"cmd=barrier_in\n").len() == 1);
     }
 
     #[test]

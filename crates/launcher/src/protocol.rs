@@ -20,7 +20,7 @@ use fields::{Emit, Frames, Parse};
 pub(crate) use report_parser::ReportParser;
 
 /// The version of all that stands here.
-pub(crate) const VERSION: u32 = 4;
+pub(crate) const VERSION: u32 = 5;
 
 /// How the agent's first line begins.
 const GREETING: &str = "combray-agent/";
@@ -84,6 +84,8 @@ pub(crate) enum AgentOrder {
     Input(Vec<u8>),
     /// Write this line to the PMI connection of a rank.
     Answer(u32, String),
+    /// Close the PMI connection of a rank, without waiting for it to take its answers.
+    ClosePmi(u32),
     /// Send a signal to one rank, or to all.
     Signal(Option<u32>, i32),
     /// So many more bytes of output can be taken.
@@ -162,6 +164,10 @@ impl AgentOrder {
             }
             Self::Close => frame.push(6),
             Self::Heartbeat => frame.push(7),
+            Self::ClosePmi(rank) => {
+                frame.push(8);
+                frame.number(*rank);
+            }
         })
     }
 
@@ -186,6 +192,7 @@ impl AgentOrder {
             5 => Self::OutputCredit(fields.target()?, fields.number()?),
             6 => Self::Close,
             7 => Self::Heartbeat,
+            8 => Self::ClosePmi(fields.number()?),
             _ => return None,
         })
     }
@@ -320,7 +327,9 @@ impl OrderParser {
                 makes_sense
             }
             AgentOrder::Heartbeat => true,
-            AgentOrder::Answer(rank, _) | AgentOrder::Signal(Some(rank), _) => is_ours(rank),
+            AgentOrder::Answer(rank, _)
+            | AgentOrder::ClosePmi(rank)
+            | AgentOrder::Signal(Some(rank), _) => is_ours(rank),
             _ => self.ranks.is_some(),
         };
         if makes_sense { Ok(()) } else { Err(format!("an order makes no sense now: {order:?}")) }

@@ -13,10 +13,11 @@ use std::time::{Duration, Instant};
 
 use sys::process::{self, End, Interest, Signals, signal};
 
+use super::guard::{KILL_TIME_MAX, end_descendants};
 use super::outlets::Outlets;
-use super::{JobPlan, KILL_TIME_MAX, LaunchError, end_descendants};
+use super::{JobPlan, LaunchError};
 use crate::lines::LineMode;
-use crate::pmi_server::{PmiAction, PmiServer};
+use crate::pmi_server::{OnMissing, PmiAction, PmiServer};
 use crate::protocol::{AgentOrder, AgentReport, OutputStream};
 use host::JobHost;
 use rank_state::RankState;
@@ -51,11 +52,11 @@ const CODE_TIMEOUT: i32 = 124;
 /// reads what is typed at the launcher's terminal, if there is one.
 pub(super) fn supervise(
     plan: &JobPlan,
-    launcher: u32,
+    guard: u32,
     signals: Signals,
     typed: Option<PipeReader>,
 ) -> Result<i32, LaunchError> {
-    let mut supervisor = Supervisor::start(plan, launcher, signals, typed)?;
+    let mut supervisor = Supervisor::start(plan, guard, signals, typed)?;
     while !supervisor.has_ended() {
         supervisor.round()?;
     }
@@ -81,8 +82,8 @@ struct Supervisor<'a> {
     /// What goes to a rank 0 on another machine.
     relay: Option<Relay>,
     signals: Signals,
-    /// The process that a user started.
-    launcher: u32,
+    /// The parent of this process.
+    guard: u32,
     /// The exit code so far: that of the first failure.
     code: i32,
     /// When all hosts must have started their processes; none once they have.
@@ -91,6 +92,10 @@ struct Supervisor<'a> {
     deadline: Option<Instant>,
     /// Set while the ranks that are still there are being ended.
     termination: Option<Termination>,
+    /// The failures after which the job went on.
+    failures: u32,
+    /// The message about the first of them.
+    first_failure: String,
     /// The signals that asked for an end.
     interrupts: Vec<i32>,
     /// The user at the launcher's terminal, if rank 0 reads what is typed there.
@@ -141,7 +146,7 @@ impl JobPhase {
 impl<'a> Supervisor<'a> {
     fn start(
         plan: &'a JobPlan,
-        launcher: u32,
+        guard: u32,
         signals: Signals,
         typed: Option<PipeReader>,
     ) -> Result<Self, LaunchError> {
@@ -155,19 +160,24 @@ impl<'a> Supervisor<'a> {
             RankState::new(host, &tag, form)
         };
         let server = PmiServer::new(&prepared.applications, size);
+        let on_missing = if plan.keep_going { OnMissing::FailBarrier } else { OnMissing::EndJob };
         let mut supervisor = Self {
             plan,
             hosts: prepared.hosts,
             ranks: (0..).zip(&prepared.places).map(rank_state).collect(),
-            server: server.with_mapping(launch::mapping::text(&prepared.places)),
+            server: server
+                .with_mapping(launch::mapping::text(&prepared.places))
+                .with_missing(on_missing),
             outlets: Outlets::open()?,
             relay: prepared.relay,
             signals,
-            launcher,
+            guard,
             code: 0,
             starting: Some(Instant::now() + START_TIME_MAX),
             deadline: plan.timeout.map(|limit| Instant::now() + limit),
             termination: None,
+            failures: 0,
+            first_failure: String::new(),
             interrupts: Vec::new(),
             terminal,
             phase: JobPhase::Running,
@@ -358,10 +368,23 @@ impl<'a> Supervisor<'a> {
             let is_early = self.hosts[host].is_waiting();
             let mut rank_states = self.ranks.iter().filter(|rank_state| rank_state.host == host);
             let is_needed = rank_states.any(|rank_state| rank_state.end.is_none());
+            let is_lost =
+                |rank_state: &RankState| rank_state.host == host && rank_state.end.is_none();
+            let lost: Vec<u32> = (0..)
+                .zip(&self.ranks)
+                .filter(|(_, rank_state)| is_lost(rank_state))
+                .map(|(rank, _)| rank)
+                .collect();
             self.give_up_host(host);
             if is_needed {
-                self.fail(if is_early { CODE_NOT_STARTED } else { 1 }, Some(message));
+                let consequence = self.consequence(is_early);
+                self.handle_failure(
+                    if is_early { CODE_NOT_STARTED } else { 1 },
+                    message,
+                    consequence,
+                );
             }
+            lost.into_iter().for_each(|rank| self.close_pmi(rank));
         }
     }
 
@@ -369,7 +392,13 @@ impl<'a> Supervisor<'a> {
     /// can speak for it; others may wait for it without end.
     fn close_pmi(&mut self, rank: u32) {
         let rank_state = &self.ranks[rank as usize];
-        if rank_state.end == Some(End::Code(0)) && !rank_state.is_connected {
+        let is_missing = match rank_state.end {
+            Some(End::Code(0)) => !rank_state.is_connected,
+            // What it left behind does not speak for a process that failed.
+            Some(_) => self.plan.keep_going,
+            None => false,
+        };
+        if is_missing {
             let actions = self.server.close(rank);
             actions.into_iter().for_each(|action| self.act(action));
         }
@@ -386,8 +415,12 @@ impl<'a> Supervisor<'a> {
             }
             PmiAction::End(by, ranks, code) => self.end_ranks(by, &ranks, code),
             PmiAction::ProtocolError(rank, what) => {
-                let message = format!("rank {rank} sent what is no PMI-1: \"{what}\"");
-                self.fail(1, Some(message));
+                self.print_message(&format!(
+                    "rank {rank} sent its launcher what is no PMI-1, so that its connection is \
+                     closed: \"{}\"",
+                    what.escape_debug()
+                ));
+                self.send(self.ranks[rank as usize].host, AgentOrder::ClosePmi(rank));
             }
             PmiAction::MissingProcess { waiting, gone } => {
                 let state = self.server.mpi_state(gone);
@@ -400,8 +433,8 @@ impl<'a> Supervisor<'a> {
         while let Some(number) = self.signals.next() {
             match number {
                 signal::SIGCHLD => {}
-                // From the system, when the launcher was killed.
-                signal::SIGTERM if std::os::unix::process::parent_id() != self.launcher => {
+                // From the system, when the guard was killed.
+                signal::SIGTERM if std::os::unix::process::parent_id() != self.guard => {
                     end_descendants();
                     std::process::exit(128 + signal::SIGKILL);
                 }
@@ -535,6 +568,10 @@ impl<'a> Supervisor<'a> {
             }
         }
         end_descendants();
+        if self.failures > 0 {
+            let (failures, first) = (self.failures, &self.first_failure);
+            self.print_message(&messages::first_of_failures(failures, first, self.code));
+        }
         self.ranks.iter_mut().for_each(|rank_state| rank_state.finish_lines(&mut self.outlets));
     }
 }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::time::Duration;
@@ -124,6 +125,30 @@ pub fn spawn_bound(
 pub fn leave_group() -> io::Result<()> {
     // SAFETY: takes plain numbers.
     call(unsafe { libc::setpgid(0, 0) })
+}
+
+/// Gives this process a name and a command line, as lists of processes show them. The command line
+/// has the place of the one with which the program was started, so a longer one is cut.
+///
+/// # Errors
+/// The system's: what /proc tells of this process cannot be read or written.
+pub fn set_name(name: &str) -> io::Result<()> {
+    fs::write("/proc/self/comm", name)?;
+    let stat = fs::read_to_string("/proc/self/stat")?;
+    let fields: Vec<&str> =
+        stat.rsplit_once(')').map_or("", |pair| pair.1).split_whitespace().collect();
+    // Fields 48 and 49 of proc(5); the first one here is field 3.
+    let address = |field: usize| fields.get(field - 3).and_then(|text| text.parse::<u64>().ok());
+    let (Some(start), Some(end)) = (address(48), address(49)) else {
+        return Err(io::Error::from(io::ErrorKind::Unsupported));
+    };
+    let mut bytes = name.as_bytes().to_vec();
+    bytes.resize(end.saturating_sub(start) as usize, 0);
+    // The last byte stays zero: otherwise the environment would count as its continuation.
+    if let Some(last) = bytes.last_mut() {
+        *last = 0;
+    }
+    fs::OpenOptions::new().write(true).open("/proc/self/mem")?.write_all_at(&bytes, start)
 }
 
 /// Whether this process is in the foreground of the terminal at `descriptor`, and so may read what

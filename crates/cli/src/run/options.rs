@@ -41,6 +41,10 @@ pub enum Meaning {
     LaunchAgent,
     /// More processes than slots.
     Oversubscribe,
+    /// Never more processes than hardware threads.
+    NoOversubscribe,
+    /// The job goes on when a process has failed.
+    KeepGoing,
     /// Where processes run on their machine.
     Seating(PolicyOption),
     /// The same with words that the spelling says itself.
@@ -163,6 +167,25 @@ pub const OPTIONS: &[RunOption] = &[
         "     start more processes than there are slots",
     ),
     option(
+        &["--nooversubscribe", "-nooversubscribe"],
+        ValueCount::Nothing,
+        Meaning::NoOversubscribe,
+        "     refuse more processes on a machine than it has hardware threads",
+    ),
+    option(
+        &[
+            "--keep-going",
+            "--enable-recovery",
+            "-enable-recovery",
+            "--continuous",
+            "-continuous",
+            "-disable-auto-cleanup",
+        ],
+        ValueCount::Nothing,
+        Meaning::KeepGoing,
+        "     let the others go on when a process has failed",
+    ),
+    option(
         &["--map-by", "-map-by"],
         ValueCount::One,
         Meaning::Seating(PolicyOption::MapBy),
@@ -272,14 +295,11 @@ pub const OPTIONS: &[RunOption] = &[
             "--verbose",
             "-verbose",
             "--display-allocation",
-            "--nooversubscribe",
-            "-nooversubscribe",
             "--get-stack-traces",
             "--report-state-on-timeout",
             "-genvnone",
             "-envnone",
             "-print-all-exitcodes",
-            "-disable-auto-cleanup",
             "-disable-hostname-propagation",
         ],
         ValueCount::Nothing,

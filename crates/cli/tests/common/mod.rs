@@ -55,9 +55,15 @@ pub fn signal(process: u32, name: &str) {
     assert!(Command::new("kill").args(["-s", name, &process]).status().unwrap().success());
 }
 
-/// The one child of a launcher.
-pub fn supervisor_of(launcher: u32) -> u32 {
-    let path = format!("/proc/{launcher}/task/{launcher}/children");
+/// The guard and the supervisor of a launcher's job.
+pub fn guard_and_supervisor_of(launcher: u32) -> (u32, u32) {
+    let guard = child_of(launcher);
+    (guard, child_of(guard))
+}
+
+/// The one child of a process.
+fn child_of(parent: u32) -> u32 {
+    let path = format!("/proc/{parent}/task/{parent}/children");
     let mut child = None;
     assert!(eventually(|| {
         child = std::fs::read_to_string(&path).unwrap().trim().parse().ok();

@@ -164,6 +164,12 @@ impl RankProcess {
         self.send_answers();
     }
 
+    /// Closes the connection to the PMI server; what the process has not taken is dropped.
+    pub(super) fn close_pmi(&mut self) {
+        self.send_answers();
+        self.pmi = None;
+    }
+
     fn send_answers(&mut self) {
         while let Some(pmi) = self.pmi.as_mut().filter(|_| !self.answers.is_empty()) {
             match pmi.write(&self.answers) {

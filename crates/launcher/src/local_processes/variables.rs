@@ -15,6 +15,7 @@ const OF_LAUNCHERS: &[&str] = &[
     variables::PARTS,
     variables::TOPOLOGY,
     variables::JOB,
+    variables::KEEP_GOING,
     "PMI_",
     "PMIX_RANK",
     "PMIX_NAMESPACE",

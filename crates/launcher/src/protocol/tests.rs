@@ -31,6 +31,7 @@ fn orders() -> Vec<AgentOrder> {
         AgentOrder::Input(b"text".to_vec()),
         AgentOrder::Input(Vec::new()),
         AgentOrder::Answer(3, "cmd=barrier_out".to_owned()),
+        AgentOrder::ClosePmi(3),
         AgentOrder::Signal(None, 15),
         AgentOrder::Signal(Some(0), 9),
         AgentOrder::OutputCredit(OutputStream::Errors, 4096),

@@ -18,19 +18,14 @@ pub(super) struct RunningRank {
 }
 
 /// How many ranks are named one by one.
-const NAMED_MAX: usize = 16;
+pub(super) const NAMED_MAX: usize = 16;
 
 /// How a process failed and the exit code for it; nothing when its end is no failure.
 pub(super) fn failure(end: End, mpi_state: MpiState) -> Option<(String, i32)> {
     match end {
         End::Signal(number) => {
-            let name = signal::name(number);
-            let hint = if number == signal::SIGKILL {
-                "; if nobody sent it, the machine was perhaps out of memory"
-            } else {
-                ""
-            };
-            Some((format!("was killed by signal {number} ({name}{hint})"), 128 + number))
+            let (name, meaning) = (signal::name(number), meaning(number));
+            Some((format!("was killed by signal {number} ({name}{meaning})"), 128 + number))
         }
         End::Code(0) if mpi_state == MpiState::Initialized => {
             Some(("left without MPI_Finalize".to_owned(), 1))
@@ -40,6 +35,43 @@ pub(super) fn failure(end: End, mpi_state: MpiState) -> Option<(String, i32)> {
     }
 }
 
+/// What it usually means that a process was killed by a signal, as the rest of a sentence.
+fn meaning(number: i32) -> &'static str {
+    match number {
+        signal::SIGABRT => ": the program ended itself, as after a failed assertion",
+        signal::SIGALRM => ": a timer that the program set, and no handler for it",
+        signal::SIGBUS => {
+            ": it used memory behind which there is nothing, as when the file system or /dev/shm of \
+             a mapped file is full"
+        }
+        signal::SIGFPE => ": an integer was divided by zero, or a floating-point trap was enabled",
+        signal::SIGHUP => ": its terminal or session was closed",
+        signal::SIGILL => {
+            ": an instruction that this processor does not have, as when the program was compiled \
+             for another"
+        }
+        signal::SIGKILL => "; if nobody sent it, the machine was perhaps out of memory",
+        signal::SIGPIPE => ": it wrote to a pipe or socket whose reader has ended",
+        signal::SIGSEGV => ": it used memory that it does not have, or its stack is full",
+        signal::SIGSYS => ": a system call that is forbidden here, as by the filter of a container",
+        signal::SIGTERM => ": somebody asked it to end, as batch systems do at a time limit",
+        signal::SIGTRAP => ": a breakpoint without a debugger, or a check that the compiler added",
+        signal::SIGUSR1 | signal::SIGUSR2 => ": somebody sent it, and the program has no handler",
+        signal::SIGXCPU => ": its limit of processor time has passed (ulimit -t)",
+        signal::SIGXFSZ => ": a file would have become larger than its limit allows (ulimit -f)",
+        _ => "",
+    }
+}
+
+/// What follows from the failure of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Consequence {
+    /// The job is ended.
+    JobEnds,
+    /// The others go on.
+    JobGoesOn,
+}
+
 /// A process failed while `others` still ran.
 pub(super) fn death(
     rank: u32,
@@ -47,11 +79,14 @@ pub(super) fn death(
     host: &str,
     what: &str,
     others: usize,
+    consequence: Consequence,
     last_lines: &[String],
 ) -> String {
     let mut message = format!("rank {rank} (process {process} on {host}) {what}");
-    if others > 0 {
-        message += &format!("; the {others} that still ran are ended");
+    match consequence {
+        _ if others == 0 => {}
+        Consequence::JobEnds => message += &format!("; the {others} that still ran are ended"),
+        Consequence::JobGoesOn => message += &format!("; the {others} that still run go on"),
     }
     if !last_lines.is_empty() {
         message += "\n  its last lines:";
@@ -118,6 +153,17 @@ fn list(running: &[RunningRank]) -> String {
     text
 }
 
+/// A job that went on after failures has ended.
+pub(super) fn first_of_failures(failures: u32, first: &str, code: i32) -> String {
+    let others = match failures - 1 {
+        0 => String::new(),
+        1 => "; one more failed later".to_owned(),
+        more => format!("; {more} more failed later"),
+    };
+    let first = first.lines().next().unwrap_or_default();
+    format!("the job ends with exit code {code}, as {first}{others}")
+}
+
 /// Hosts that did not begin in time.
 pub(super) fn late(limit: Duration, names: &[&str], detail: &str) -> String {
     let mut shown = names.iter().take(NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
@@ -142,7 +188,9 @@ mod tests {
         assert_eq!(failure(End::Code(0), MpiState::Initialized).unwrap().1, 1);
         assert_eq!(failure(End::Code(7), MpiState::Initialized).unwrap().1, 7);
         let (what, code) = failure(End::Signal(11), MpiState::Finalized).unwrap();
-        assert_eq!((what.as_str(), code), ("was killed by signal 11 (SIGSEGV)", 139));
+        assert!(what.starts_with("was killed by signal 11 (SIGSEGV: ") && code == 139, "{what}");
+        let (what, _) = failure(End::Signal(signal::SIGXFSZ), MpiState::Finalized).unwrap();
+        assert!(what.contains("SIGXFSZ: a file would have become larger"), "{what}");
         assert!(failure(End::Signal(9), MpiState::Finalized).unwrap().0.contains("out of memory"));
     }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use sys::process::{self, End, signal};
 
 use super::host::JobHost;
-use super::messages;
+use super::messages::{self, Consequence};
 use super::{
     CODE_NOT_STARTED, KILL_DELAY, KILL_DELAY_AFTER_SIGNAL, START_TIME_MAX, Supervisor, Termination,
 };
@@ -71,8 +71,36 @@ impl Supervisor<'_> {
         let others = self.ranks.iter().filter(|rank_state| rank_state.end.is_none()).count();
         let host = &self.hosts[rank_state.host].name;
         let last_lines = rank_state.last_lines();
-        let message = messages::death(rank, rank_state.process, host, &what, others, &last_lines);
-        self.fail(code, Some(message));
+        let (process, consequence) = (rank_state.process, self.consequence(false));
+        let message = messages::death(rank, process, host, &what, others, consequence, &last_lines);
+        self.handle_failure(code, message, consequence);
+    }
+
+    /// What follows from a failure. One before the processes run ends the job in any case.
+    pub(super) fn consequence(&self, is_early: bool) -> Consequence {
+        if self.plan.keep_going && !is_early {
+            Consequence::JobGoesOn
+        } else {
+            Consequence::JobEnds
+        }
+    }
+
+    /// Ends the job because of a failure, or notes it where the job goes on.
+    pub(super) fn handle_failure(&mut self, code: i32, message: String, consequence: Consequence) {
+        if consequence == Consequence::JobEnds {
+            return self.fail(code, Some(message));
+        }
+        if self.termination.is_some() {
+            return;
+        }
+        self.failures += 1;
+        if self.failures <= messages::NAMED_MAX as u32 {
+            self.print_message(&message);
+        }
+        if self.failures == 1 {
+            self.code = if self.code == 0 { code } else { self.code };
+            self.first_failure = message;
+        }
     }
 
     /// Ends the job because of a failure, of which only the first is told.
@@ -124,12 +152,15 @@ impl Supervisor<'_> {
         let rank_states = (0..).zip(&self.ranks).filter(|(_, rank_state)| rank_state.end.is_none());
         let running = rank_states.map(|(rank, rank_state)| {
             let host = &self.hosts[rank_state.host];
-            let state = || process::state(rank_state.process).unwrap_or("ended");
+            let number = rank_state.process;
+            // Without /proc nothing is known of it but whether it is there.
+            let ended = || process::has_ended(number).then_some("ended");
+            let state = || process::state(number).or_else(ended);
             messages::RunningRank {
                 rank,
                 process: rank_state.process,
                 host: (self.hosts.len() > 1).then(|| host.name.clone()),
-                state: host.is_local().then(state),
+                state: host.is_local().then(state).flatten(),
                 mpi_state: self.server.mpi_state(rank),
             }
         });

@@ -1,0 +1,203 @@
+//! The processes that end a job whichever of them is killed.
+//!
+//! The launcher starts the *guard*, which starts the *supervisor*, the parent of the ranks. Each
+//! adopts what its descendants leave behind, waits for its child, and gets a signal when its parent
+//! ends. So any two of the three may be killed together: the third ends every process below it.
+//! Guard and supervisor have names and command lines of their own, as a user who ends processes by
+//! name or command line means the launcher or the program.
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::process::parent_id;
+use std::time::{Duration, Instant};
+
+use sys::process::{self, End, Interest, Signals, signal};
+
+use crate::LaunchError;
+use crate::terminal_input::TerminalInput;
+
+/// The signals that are passed on to the ranks.
+const FORWARDED: [i32; 8] = [
+    signal::SIGINT,
+    signal::SIGTERM,
+    signal::SIGHUP,
+    signal::SIGQUIT,
+    signal::SIGUSR1,
+    signal::SIGUSR2,
+    signal::SIGTSTP,
+    signal::SIGCONT,
+];
+
+/// How many interrupts arrive before the launcher itself ends everything.
+const INTERRUPTS_MAX: u32 = 3;
+
+/// How long killed processes may take to be gone. Those that belong to another user stay.
+pub(super) const KILL_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// Runs `body` as the supervisor, which gets the number of its parent, and sees to it that nothing
+/// is left when that has ended. Returns the exit code.
+///
+/// # Errors
+/// The system's.
+pub(super) fn run_guarded(
+    terminal: TerminalInput,
+    body: impl FnOnce(u32, Signals) -> Result<i32, LaunchError>,
+) -> Result<i32, LaunchError> {
+    process::adopt_orphans()?;
+    // From before the fork, so that no signal is lost between.
+    let signals = take_signals()?;
+    let launcher = std::process::id();
+    let child = process::fork()?;
+    if child == 0 {
+        drop((signals, terminal));
+        exit_with(
+            become_child("job-guard", launcher).and_then(|signals| guard(launcher, signals, body)),
+        );
+    }
+    // With it goes what only the supervisor shall hold.
+    drop(body);
+    Parent { child, role: Role::Launcher, signals, terminal }.wait()
+}
+
+/// The guard's part.
+fn guard(
+    launcher: u32,
+    signals: Signals,
+    body: impl FnOnce(u32, Signals) -> Result<i32, LaunchError>,
+) -> Result<i32, LaunchError> {
+    let guard = std::process::id();
+    let child = process::fork()?;
+    if child == 0 {
+        drop(signals);
+        exit_with(become_child("job-supervisor", guard).and_then(|signals| body(guard, signals)));
+    }
+    drop(body);
+    let (role, terminal) = (Role::Guard { launcher }, TerminalInput::none());
+    Parent { child, role, signals, terminal }.wait()
+}
+
+fn take_signals() -> io::Result<Signals> {
+    let mut watched = FORWARDED.to_vec();
+    watched.extend([signal::SIGCHLD, signal::SIGTTOU]);
+    Signals::take(&watched)
+}
+
+/// What guard and supervisor do first. The group of each is its own: what a terminal sends to the
+/// launcher's group they get once, from their parent, and who kills that group does not kill them.
+fn become_child(name: &str, parent: u32) -> Result<Signals, LaunchError> {
+    process::leave_group()?;
+    // Where the system does not let it, only the name is missing.
+    let _ = process::set_name(name);
+    process::adopt_orphans()?;
+    let signals = take_signals()?;
+    process::follow_parent(signal::SIGTERM)?;
+    if parent_id() != parent {
+        return Err(LaunchError::new("the launcher was killed".to_owned()));
+    }
+    Ok(signals)
+}
+
+fn exit_with(outcome: Result<i32, LaunchError>) -> ! {
+    std::process::exit(outcome.unwrap_or_else(|error| {
+        eprintln!("combray: {error}");
+        2
+    }))
+}
+
+/// Launcher or guard, while their child runs.
+struct Parent {
+    child: i32,
+    role: Role,
+    signals: Signals,
+    terminal: TerminalInput,
+}
+
+#[derive(Clone, Copy)]
+enum Role {
+    Launcher,
+    Guard { launcher: u32 },
+}
+
+impl Parent {
+    /// Passes signals and input on to the child, and ends what is left when it has ended.
+    fn wait(mut self) -> Result<i32, LaunchError> {
+        let mut interrupts = 0;
+        loop {
+            while let Some(number) = self.signals.next() {
+                interrupts += u32::from(matches!(number, signal::SIGINT | signal::SIGTERM));
+                self.handle_signal(number)?;
+                if interrupts >= INTERRUPTS_MAX {
+                    end_descendants();
+                    return Ok(128 + number);
+                }
+            }
+            while let Ok(Some((process, end))) = process::reap() {
+                if process == self.child {
+                    end_descendants();
+                    return Ok(self.exit_code(end));
+                }
+            }
+            let mut watched = vec![(self.signals.as_raw_fd(), Interest::Read)];
+            watched.extend(self.terminal.watched());
+            if process::poll(&watched, self.terminal.poll_timeout())?.get(1) == Some(&true) {
+                self.terminal.serve();
+            }
+        }
+    }
+
+    fn handle_signal(&self, number: i32) -> io::Result<()> {
+        match (number, self.role) {
+            (signal::SIGCHLD | signal::SIGTTOU, _) => return Ok(()),
+            // From the system, when the launcher was killed.
+            (signal::SIGTERM, Role::Guard { launcher }) if parent_id() != launcher => {
+                end_descendants();
+                std::process::exit(128 + signal::SIGKILL);
+            }
+            _ => {}
+        }
+        // It may have ended just now, which is seen by waiting for it.
+        let _ = process::kill(self.child, number);
+        if number == signal::SIGTSTP && matches!(self.role, Role::Launcher) {
+            process::kill(std::process::id() as i32, signal::SIGSTOP)?;
+        }
+        Ok(())
+    }
+
+    fn exit_code(&self, end: End) -> i32 {
+        let number = match end {
+            End::Code(code) => return code,
+            End::Signal(number) => number,
+        };
+        let child = match self.role {
+            Role::Launcher => "guard",
+            Role::Guard { .. } => "supervisor",
+        };
+        eprintln!(
+            "combray: the {child} of the job (process {}) was killed by signal {number} ({}); all \
+             processes of the job are ended",
+            self.child,
+            signal::name(number)
+        );
+        128 + number
+    }
+}
+
+/// Kills all processes below this one, and waits until they are gone.
+pub(super) fn end_descendants() {
+    let start = Instant::now();
+    let mut pause = Duration::from_millis(1);
+    while start.elapsed() < KILL_TIME_MAX {
+        match process::reap() {
+            Ok(Some(_)) => continue,
+            // There are none.
+            Err(_) => return,
+            Ok(None) => {}
+        }
+        for process in process::descendants(std::process::id() as i32) {
+            // It may have ended meanwhile.
+            let _ = process::kill(process, signal::SIGKILL);
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(50));
+    }
+}
