@@ -65,3 +65,17 @@ fn a_message_for_a_peer_that_has_finished_is() {
     assert!(!receiver.lose_rail(GateId(0), RAIL));
     assert!(!receiver.let_go(GateId(0)));
 }
+
+#[test]
+fn a_message_that_went_and_waits_for_its_match_is_lost_too() {
+    let (mut sender, context) = process(0, 1);
+    let (gate, peer) = (GateId(1), 1);
+    sender.send(Send { gate, peer, context, tag: 0, synchronous: true, buffer: buffer(8) });
+    let Planned::Packet(length) = sender.plan(gate, RAIL, &mut |_| 0) else {
+        panic!("there is room for it");
+    };
+    sender.write_packet(gate, RAIL, &mut vec![0; length]);
+    assert_eq!(sender.waiting(gate), 0);
+    assert!(!sender.lose_rail(gate, RAIL));
+    assert!(!sender.let_go(gate), "nobody will tell that it was matched");
+}

@@ -436,3 +436,45 @@ fn the_place_of_a_request_that_nobody_asked_for_serves_one_that_somebody_does() 
     settle(&mut one, &mut two);
     assert_eq!(one.take(next).map(|outcome| outcome.bytes), Some(8));
 }
+
+#[test]
+fn only_what_went_well_is_forgotten_unseen() {
+    let (mut one, mut two, context) = pair();
+    let long = receive(&mut two, context, Some(0), Some(1), buffer(16));
+    let short = receive(&mut two, context, Some(0), Some(2), buffer(4));
+    assert!(!two.forget_if_fine(long), "it is not over");
+    send(&mut one, context, 1, filled(1, 8));
+    send(&mut one, context, 2, filled(2, 8));
+    settle(&mut one, &mut two);
+    assert!(!two.forget_if_fine(short), "somebody must learn that it was cut");
+    assert!(two.take(short).is_some_and(|outcome| outcome.problem.is_some()));
+    assert!(two.forget_if_fine(long));
+    assert_eq!(two.take(long), None);
+}
+
+#[test]
+fn a_send_is_named_to_its_receiver_once_that_has_numbered_the_flow() {
+    let (mut one, mut two, context) = pair();
+    let first = send(&mut one, context, 1, filled(1, 8));
+    assert_eq!(one.label(first), None, "the receiver has not heard of the flow");
+    receive(&mut two, context, Some(0), Some(1), buffer(8));
+    settle(&mut one, &mut two);
+    let second = send(&mut one, context, 2, filled(2, 8));
+    let label = one.label(second).expect("the receiver has numbered the flow");
+    assert_eq!((label.tag, label.sequence), (2, 1));
+}
+
+#[test]
+fn a_receive_that_nobody_asks_for_gives_its_place_back_when_its_message_comes() {
+    let (mut one, mut two, context) = pair();
+    receive(&mut two, context, Some(0), Some(1), buffer(8));
+    send(&mut one, context, 1, filled(1, 8));
+    settle(&mut one, &mut two);
+    let given_up = receive(&mut two, context, Some(0), Some(2), buffer(8));
+    two.detach(given_up);
+    // Alone in its packet, in a flow with a number.
+    send(&mut one, context, 2, filled(2, 8));
+    settle(&mut one, &mut two);
+    assert!(two.is_complete(given_up));
+    assert_eq!(two.take(given_up), None, "it went away");
+}
