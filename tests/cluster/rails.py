@@ -27,6 +27,20 @@ class Transfer:
     def __init__(self, runner, folder):
         self.environment = ["env", f"COMBRAY_BOX={folder}"]
         self.mpiexec, self.program = runner.mpiexec, str(runner.build / "transfer")
+        self.rates = list(RATES.values())
+
+    def living(self):
+        """The processes of the job, and whether they are on box2."""
+        found = {}
+        for entry in pathlib.Path("/proc").iterdir():
+            try:
+                if entry.name.isdigit() and os.readlink(entry / "exe") == self.program:
+                    environment = (entry / "environ").read_bytes().split(b"\0")
+                    if self.environment[1].encode() in environment:
+                        found[int(entry.name)] = b"COMBRAY_NODE=box2" in environment
+            except OSError:
+                continue
+        return found
 
     def box(self, *words):
         subprocess.run([*self.environment, BOX, *words], check=True)
@@ -35,14 +49,18 @@ class Transfer:
         for host in ("box1", "box2"):
             self.box("rate", host, interface, rate)
 
-    def disturbed(self, disturb, seconds=TRANSFER_SECONDS, pause=0):
-        """Run a transfer, disturb it under way; gives its exit code and output."""
-        self.box("up", "2", *RATES.values())
+    def disturbed(self, disturb, seconds=TRANSFER_SECONDS, pause=0, is_awaited=True):
+        """Run a transfer, disturb it under way; gives its exit code and output. If its end is not
+        awaited, it is ended afterwards, and its code is None if it had not ended before."""
+        self.box("up", "2", *self.rates)
         process = jobs.start([*self.environment, *self.mpiexec, "-n", "2", self.program, seconds, pause])
         try:
             time.sleep(UNDERWAY_SECONDS)
             assert process.poll() is None, f"ended too early:\n{process.communicate()[0]}"
             disturb()
+            if not is_awaited:
+                code = process.poll()
+                return code, jobs.end(process)
             output, _ = process.communicate(timeout=seconds + END_SECONDS_MAX)
             return process.returncode, output
         except subprocess.TimeoutExpired:
@@ -113,32 +131,71 @@ def slower_rail_in_the_middle(transfer):
     went_on(code, output)
 
 
+# The shortest silence that can be asked for, and how long a living machine is put to the test.
+SILENCE_S, TRIAL_SECONDS = 2, 7
+
+
+def with_short_silence(function):
+    """Gives the scenario hosts with one interface, between which silence is noticed soon."""
+    def scenario(transfer):
+        transfer.rates = [RATES["eth0"]]
+        transfer.environment.append(f"COMBRAY_SILENCE_S={SILENCE_S}")
+        function(transfer)
+
+    scenario.__name__ = function.__name__
+    return scenario
+
+
+@transfer
+@with_short_silence
+def only_path_cut(transfer):
+    """The job ends, and says which machine is silent, and for how long."""
+    code, output = transfer.disturbed(lambda: transfer.box("cut", "box2", "eth0"), seconds=60)
+    assert code != 0, f"exit code 0\n{output}"
+    told = re.search(r"rank [01] cannot be reached: over eth0: nothing was heard from "
+                     r"box[12] \(10[.]77[.]0[.][12]\) for ([0-9]+) s", output)
+    assert told and int(told[1]) >= SILENCE_S, output
+
+
+@transfer
+@with_short_silence
+def stopped_process_is_no_dead_machine(transfer):
+    def stop_and_continue():
+        there = [pid for pid, is_there in transfer.living().items() if is_there]
+        for number in (signal.SIGSTOP, signal.SIGCONT):
+            for pid in there:
+                os.kill(pid, number)
+            time.sleep(TRIAL_SECONDS if number == signal.SIGSTOP else 0)
+
+    code, output = transfer.disturbed(stop_and_continue)
+    went_on(code, output)
+
+
+@transfer
+@with_short_silence
+def slow_network_is_no_dead_machine(transfer):
+    """8 KB/s, where gigabits were."""
+    def slow():
+        transfer.rate("eth0", "64kbit")
+        time.sleep(TRIAL_SECONDS)
+
+    code, output = transfer.disturbed(slow, is_awaited=False)
+    assert code is None, f"it has ended with {code}\n{output}"
+
+
 @transfer
 def killed_process(transfer):
     """The others end as well, on all hosts, and nothing is left of the job."""
-    box = transfer.environment[1].encode()
-
-    def living():
-        found = {}
-        for entry in pathlib.Path("/proc").iterdir():
-            try:
-                if entry.name.isdigit() and os.readlink(entry / "exe") == transfer.program:
-                    environment = (entry / "environ").read_bytes().split(b"\0")
-                    if box in environment:
-                        found[int(entry.name)] = b"COMBRAY_NODE=box2" in environment
-            except OSError:
-                continue
-        return found
-
     def kill():
-        for pid, there in living().items():
+        for pid, there in transfer.living().items():
             if there:
                 os.kill(pid, signal.SIGKILL)
 
     code, output = transfer.disturbed(kill, seconds=60)
     assert code != 0, f"exit code 0\n{output}"
-    assert not living(), f"processes are left: {living()}\n{output}"
+    assert not transfer.living(), f"processes are left: {transfer.living()}\n{output}"
 
 
 SCENARIOS = [first_rail_lost_in_the_middle, second_rail_lost_in_the_middle, lost_rail_in_a_pause,
-             rail_that_comes_back, slower_rail_in_the_middle, killed_process]
+             rail_that_comes_back, slower_rail_in_the_middle, killed_process, only_path_cut,
+             stopped_process_is_no_dead_machine, slow_network_is_no_dead_machine]

@@ -1,5 +1,8 @@
 //! The names of all variables of the environment that Combray sets or reads, in one table.
 
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
 macro_rules! variables {
     ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
         $($(#[$doc])* pub const $name: &str = $text;)*
@@ -55,6 +58,8 @@ variables! {
     RECORD = "COMBRAY_RECORD";
     /// Whether windows share memory inside a machine.
     SHARED_WINDOWS = "COMBRAY_SHARED_WINDOWS";
+    /// After how many seconds without a sign of life a machine is taken for dead.
+    SILENCE = "COMBRAY_SILENCE_S";
     /// Whether large messages inside a machine are copied once.
     SINGLE_COPY = "COMBRAY_SINGLE_COPY";
     /// How many processes the job has; set by the launcher.
@@ -65,6 +70,20 @@ variables! {
     TOPOLOGY = "COMBRAY_TOPOLOGY";
 }
 
+/// A machine from which nothing was heard for so long is taken for dead, in seconds, unless
+/// [`SILENCE`] says otherwise.
+pub const SILENCE_S: u64 = 10;
+
+/// The time that a value of [`SILENCE`] names; `None`: it names none.
+pub fn silence(value: &str) -> Option<Duration> {
+    let seconds: u64 = value.trim().parse().ok()?;
+    (SILENCE_RANGE_S.contains(&seconds)).then(|| Duration::from_secs(seconds))
+}
+
+/// The seconds that [`SILENCE`] may name: systems ask each other every second at most, and several
+/// times before one is taken for dead.
+pub const SILENCE_RANGE_S: RangeInclusive<u64> = 2..=86_400;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,5 +91,14 @@ mod tests {
     #[test]
     fn all_begin_alike() {
         assert!(ALL.iter().all(|name| name.starts_with(PREFIX)));
+    }
+
+    #[test]
+    fn silence_is_a_number_of_seconds() {
+        assert_eq!(silence("10"), Some(Duration::from_secs(SILENCE_S)));
+        assert_eq!(silence(" 2 "), Some(Duration::from_secs(2)));
+        for wrong in ["", "0", "1", "-5", "1.5", "10 s", "86401"] {
+            assert_eq!(silence(wrong), None, "{wrong}");
+        }
     }
 }

@@ -9,8 +9,10 @@ use base::GateId;
 use driver::Secret;
 
 use crate::handshake::{
-    self, ANSWER_BYTES, CLAIM_BYTES, ConnectionClaim, GREETING_BYTES, Nonce, VERDICT_BYTES, Verdict,
+    self, ANSWER_BYTES, CLAIM_BYTES, ConnectionClaim, GREETING_BYTES, Nonce, OPENING_BYTES,
+    PROOF_BYTES, VERDICT_BYTES, Verdict,
 };
+use crate::peers::Retry;
 
 /// A connection on its way, from here or to here.
 pub(crate) struct Attempt {
@@ -18,6 +20,8 @@ pub(crate) struct Attempt {
     /// When it is given up.
     pub deadline: Instant,
     pub side: AttemptSide,
+    /// Earlier attempts of this process failed.
+    pub retry: Option<Retry>,
     stage: HandshakeStage,
     nonce: Nonce,
     received: Vec<u8>,
@@ -35,9 +39,15 @@ pub(crate) enum AttemptSide {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HandshakeStage {
     Connecting,
-    AwaitsGreeting,
+    AwaitsOpening,
+    /// The opening was taken, and is to be answered.
+    Opened {
+        other: Nonce,
+    },
     AwaitsAnswer,
-    AwaitsClaim { other: Nonce },
+    AwaitsClaim {
+        other: Nonce,
+    },
     AwaitsVerdict,
 }
 
@@ -55,6 +65,9 @@ pub(crate) enum AttemptProgress {
     Waits,
     /// Began here: the other side agreed, or will make the same connection itself.
     Decided(Verdict),
+    /// Began there: a process of the job opened it with this nonce, or somebody who has recorded
+    /// that.
+    Opened(Nonce),
     /// Began there: somebody of the job wants this.
     Introduced(ConnectionClaim),
 }
@@ -68,17 +81,21 @@ impl Attempt {
     ) -> Self {
         let stage = match side {
             AttemptSide::Here { .. } => HandshakeStage::Connecting,
-            AttemptSide::There => HandshakeStage::AwaitsGreeting,
+            AttemptSide::There => HandshakeStage::AwaitsOpening,
         };
-        Self { stream, deadline, side, stage, nonce, received: Vec::new() }
+        Self { stream, deadline, side, retry: None, stage, nonce, received: Vec::new() }
     }
 
     /// Whether it has waited too long. Once the other machine has answered, its process may take
     /// the time that it likes: it may compute, and look at its sockets much later.
     pub(crate) fn is_late(&self, now: Instant) -> bool {
         let waits_for_machine = self.stage == HandshakeStage::Connecting;
-        let is_guest = matches!(self.side, AttemptSide::There);
-        self.deadline < now && (waits_for_machine || is_guest)
+        self.deadline < now && (waits_for_machine || matches!(self.side, AttemptSide::There))
+    }
+
+    /// Whether nobody of the job is known to be behind it.
+    pub(crate) fn is_unauthenticated(&self) -> bool {
+        self.stage == HandshakeStage::AwaitsOpening
     }
 
     /// Goes on, as something may have come.
@@ -93,11 +110,21 @@ impl Attempt {
             if self.stream.peer_addr().is_err() {
                 return Ok(AttemptProgress::Waits);
             }
-            self.say(&handshake::greeting(agreement.records, &self.nonce))?;
+            if let AttemptSide::Here { gate, .. } = self.side {
+                let HandshakeTerms { secret, records, .. } = agreement;
+                self.say(&handshake::opening(secret, gate.0, *records, &self.nonce))?;
+            }
             self.stage = HandshakeStage::AwaitsAnswer;
         }
+        if let HandshakeStage::Opened { other } = self.stage {
+            let proof = handshake::answer(&agreement.secret, &other, &self.nonce);
+            self.answer(agreement, &proof)?;
+            self.stage = HandshakeStage::AwaitsClaim { other };
+        }
         let wanted = match self.stage {
-            HandshakeStage::Connecting | HandshakeStage::AwaitsGreeting => GREETING_BYTES,
+            HandshakeStage::Connecting
+            | HandshakeStage::Opened { .. }
+            | HandshakeStage::AwaitsOpening => OPENING_BYTES,
             HandshakeStage::AwaitsAnswer => ANSWER_BYTES,
             HandshakeStage::AwaitsClaim { .. } => CLAIM_BYTES,
             HandshakeStage::AwaitsVerdict => VERDICT_BYTES,
@@ -113,13 +140,21 @@ impl Attempt {
         let refused = |why: &str| io::Error::new(ErrorKind::PermissionDenied, why.to_owned());
         let HandshakeTerms { own, secret, records } = agreement;
         match self.stage {
-            HandshakeStage::Connecting => {}
-            HandshakeStage::AwaitsGreeting => {
-                let other = handshake::nonce_of(heard, *records).map_err(refused)?;
-                let greeting = handshake::greeting(*records, &self.nonce);
-                let proof = handshake::answer(secret, &other, &self.nonce);
-                self.say(&[&greeting[..], &proof].concat())?;
-                self.stage = HandshakeStage::AwaitsClaim { other };
+            HandshakeStage::Connecting | HandshakeStage::Opened { .. } => {}
+            HandshakeStage::AwaitsOpening => {
+                let (greeting, proof) = heard.split_at(GREETING_BYTES);
+                let other = handshake::nonce_of(greeting, *records);
+                let opened =
+                    other.ok().filter(|other| handshake::is_opening(secret, *own, other, proof));
+                let Some(other) = opened else {
+                    if handshake::is_greeting(greeting) {
+                        // It learns that it has found another job, or another version.
+                        let _ = self.answer(agreement, &[0; PROOF_BYTES]);
+                    }
+                    return Err(refused("it is no process of this job"));
+                };
+                self.stage = HandshakeStage::Opened { other };
+                return Ok(AttemptProgress::Opened(other));
             }
             HandshakeStage::AwaitsAnswer => {
                 let (greeting, proof) = heard.split_at(GREETING_BYTES);
@@ -147,6 +182,11 @@ impl Attempt {
             }
         }
         Ok(AttemptProgress::Waits)
+    }
+
+    fn answer(&mut self, terms: &HandshakeTerms, proof: &[u8; PROOF_BYTES]) -> io::Result<()> {
+        let greeting = handshake::greeting(terms.records, &self.nonce);
+        self.say(&[&greeting[..], proof].concat())
     }
 
     /// Says what fits into the buffer of a new connection.

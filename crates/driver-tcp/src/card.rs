@@ -9,6 +9,8 @@ use crate::interfaces::same_network;
 /// Where a process listens: one entry for each of its rails.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddressCard {
+    /// What people call its machine; empty: not known.
+    pub host: String,
     /// The rails, in order.
     pub ends: Vec<Endpoint>,
 }
@@ -22,11 +24,25 @@ pub struct Endpoint {
     pub prefix: u8,
 }
 
-const VERSION: &str = "tcp1";
+const VERSION: &str = "tcp2";
+
+/// Longer names of machines are cut, in bytes.
+const HOST_BYTES_MAX: usize = 64;
+
+impl AddressCard {
+    /// A card of this machine, on which nothing listens yet.
+    pub(crate) fn of_this_machine() -> Self {
+        let plain = |byte: &char| byte.is_ascii_alphanumeric() || ".-_".contains(*byte);
+        let name = rustix::system::uname();
+        let name = name.nodename().to_string_lossy();
+        let host = name.chars().filter(plain).take(HOST_BYTES_MAX).collect();
+        Self { host, ends: Vec::new() }
+    }
+}
 
 impl fmt::Display for AddressCard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(VERSION)?;
+        write!(f, "{VERSION},{}", self.host)?;
         self.ends.iter().try_for_each(|end| write!(f, ",{}/{}", end.address, end.prefix))
     }
 }
@@ -40,12 +56,13 @@ impl FromStr for AddressCard {
         if words.next() != Some(VERSION) {
             return Err(wrong());
         }
+        let host = words.next().ok_or_else(wrong)?.to_owned();
         let end = |word: &str| {
             let (address, prefix) = word.split_once('/')?;
             Some(Endpoint { address: address.parse().ok()?, prefix: prefix.parse().ok()? })
         };
         let ends = words.map(end).collect::<Option<_>>().ok_or_else(wrong)?;
-        Ok(Self { ends })
+        Ok(Self { host, ends })
     }
 }
 
@@ -82,7 +99,7 @@ mod tests {
     use super::*;
 
     fn card(ends: &[&str]) -> AddressCard {
-        format!("tcp1{}", ends.iter().map(|end| format!(",{end}")).collect::<String>())
+        format!("tcp2,moon{}", ends.iter().map(|end| format!(",{end}")).collect::<String>())
             .parse()
             .unwrap()
     }
@@ -91,9 +108,11 @@ mod tests {
     fn a_card_survives_its_text() {
         let card = card(&["10.0.0.1:1/24", "[fd00::1]:80/64"]);
         assert_eq!(card.to_string().parse(), Ok(card.clone()));
-        assert_eq!("tcp1".parse(), Ok(AddressCard::default()));
+        assert_eq!(card.host, "moon");
+        assert_eq!("tcp2,".parse(), Ok(AddressCard::default()));
+        assert!("tcp2".parse::<AddressCard>().is_err());
         assert!("tcp0".parse::<AddressCard>().is_err());
-        assert!("tcp1,10.0.0.1/24".parse::<AddressCard>().is_err());
+        assert!("tcp2,moon,10.0.0.1/24".parse::<AddressCard>().is_err());
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::net::TcpStream;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use base::GateId;
 use driver::{Label, Part, PartPlace, Sink};
@@ -29,6 +29,8 @@ pub(crate) struct TcpConnection<S = TcpStream> {
     pub awaited: bool,
     /// Whether the poller watches for room to write.
     pub watched: bool,
+    /// What was heard last.
+    pub heard: LastHeard,
     /// Why nothing can be written any more. What has come before is still to be read.
     pub failed: Option<io::Error>,
     /// What is not written yet, in order.
@@ -44,6 +46,15 @@ pub(crate) struct TcpConnection<S = TcpStream> {
     busy_since: Option<(Instant, u64)>,
     /// Whether bytes of parts or large packets may not have reached the peer's machine.
     large_underway: Cell<bool>,
+}
+
+/// What was heard last on a connection.
+#[derive(Debug, Default)]
+pub(crate) struct LastHeard {
+    /// How many segments had come.
+    pub segments: u32,
+    /// For how long none came, as far as this process looked.
+    pub silence: Duration,
 }
 
 enum OutgoingPackets {
@@ -114,6 +125,7 @@ impl<S: ByteStream> TcpConnection<S> {
             departed: false,
             awaited: true,
             watched: false,
+            heard: LastHeard::default(),
             failed: None,
             outgoing: VecDeque::new(),
             held: Vec::new(),

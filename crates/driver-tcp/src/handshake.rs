@@ -1,8 +1,10 @@
-//! How two processes prove to each other, before anything else is parsed, that they are of the job.
+//! How two processes prove to each other, before anything else is parsed, that they are of the
+//! job.
 //!
 //! ```text
 //! initiator                                responder
-//!   greeting: magic, version, nonce A  ──▶
+//!   greeting: magic, version, nonce A; ──▶
+//!   proof of nonce A and the responder
 //!                                      ◀──  greeting: magic, version, nonce B;
 //!                                           proof of both nonces
 //!   proof of both nonces and of the    ──▶
@@ -10,8 +12,10 @@
 //!                                      ◀──  verdict
 //! ```
 //!
-//! A proof is an HMAC-SHA-256 (RFC 2104) keyed with the secret of the job; the two directions mix
-//! in different words, so that none can be answered with itself.
+//! A proof is an HMAC-SHA-256 (RFC 2104) keyed with the secret of the job; each mixes in a word of
+//! its own, so that none can be answered with itself. The first proof tells processes of the job
+//! from everybody else before anything is kept of them; as it could be recorded and said again,
+//! nothing but room for the rest of the handshake follows from it.
 
 use driver::Secret;
 use hmac::{Hmac, Mac};
@@ -23,15 +27,17 @@ pub(crate) type Greeting = [u8; GREETING_BYTES];
 pub(crate) const GREETING_BYTES: usize = 32;
 pub(crate) const PROOF_BYTES: usize = 32;
 pub(crate) const INTRODUCTION_BYTES: usize = 16;
-/// What the responder answers the greeting with.
+/// What the initiator begins with.
+pub(crate) const OPENING_BYTES: usize = GREETING_BYTES + PROOF_BYTES;
+/// What the responder answers that with.
 pub(crate) const ANSWER_BYTES: usize = GREETING_BYTES + PROOF_BYTES;
-/// What the initiator answers that with.
+/// What the initiator answers.
 pub(crate) const CLAIM_BYTES: usize = PROOF_BYTES + INTRODUCTION_BYTES;
 pub(crate) const VERDICT_BYTES: usize = 8;
 
 const MAGIC: [u8; 8] = *b"Combray\x02";
 /// The version of frames; records have their own.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Who connects to whom, and for which link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,11 +80,35 @@ pub(crate) fn nonce_of(greeting: &[u8], records: u32) -> Result<Nonce, &'static 
     Ok(nonce.try_into().expect("a greeting has 32 bytes"))
 }
 
+/// Whether a greeting is one of Combray, of whatever version.
+pub(crate) fn is_greeting(greeting: &[u8]) -> bool {
+    greeting[..8] == MAGIC
+}
+
 fn mac(secret: &Secret, direction: &[u8], pieces: &[&[u8]]) -> Hmac<Sha256> {
     let mut mac = Hmac::new_from_slice(secret).expect("keys of any length are taken");
     mac.update(direction);
     pieces.iter().for_each(|piece| mac.update(piece));
     mac
+}
+
+/// What the initiator begins with, to the process `to`.
+pub(crate) fn opening(
+    secret: &Secret,
+    to: u32,
+    records: u32,
+    nonce: &Nonce,
+) -> [u8; OPENING_BYTES] {
+    let mut out = [0; OPENING_BYTES];
+    out[..GREETING_BYTES].copy_from_slice(&greeting(records, nonce));
+    let mac = mac(secret, b"opening", &[nonce, &to.to_le_bytes()]).finalize().into_bytes();
+    out[GREETING_BYTES..].copy_from_slice(&mac);
+    out
+}
+
+/// Whether the proof of an opening was made by a process of the job, for the process `own`.
+pub(crate) fn is_opening(secret: &Secret, own: u32, nonce: &Nonce, proof: &[u8]) -> bool {
+    mac(secret, b"opening", &[nonce, &own.to_le_bytes()]).verify_slice(proof).is_ok()
 }
 
 /// The responder's proof.
@@ -147,6 +177,13 @@ mod tests {
         assert!(is_answer(&secret, &first, &second, &proof));
         assert!(!is_answer(&other, &first, &second, &proof));
         assert!(!is_answer(&secret, &second, &first, &proof));
+        let opened = opening(&secret, 4, 1, &first);
+        let (greeted, opening_proof) = opened.split_at(GREETING_BYTES);
+        assert_eq!(nonce_of(greeted, 1), Ok(first));
+        assert!(is_opening(&secret, 4, &first, opening_proof));
+        assert!(!is_opening(&secret, 5, &first, opening_proof), "meant for another process");
+        assert!(!is_opening(&secret, 4, &second, opening_proof));
+        assert!(!is_opening(&other, 4, &first, opening_proof));
         let introduction = ConnectionClaim { from: 3, to: 4, link: 1 };
         let mut claimed = claim(&secret, &first, &second, introduction);
         assert_eq!(introduction_of(&secret, &first, &second, &claimed), Some(introduction));

@@ -1,6 +1,7 @@
 //! What is known of each peer, and of its connections.
 
 use std::collections::HashMap;
+use std::time::Instant;
 
 use base::GateId;
 use driver::DriverError;
@@ -21,6 +22,18 @@ pub(crate) enum RailConnection {
     Begun(Slot),
     /// It stands.
     Stands(Slot),
+    /// The peer has ended the handshake, as it has little room for those who have not proved who
+    /// they are; it is begun again.
+    Again(Retry),
+}
+
+/// When a connection is begun again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Retry {
+    pub at: Instant,
+    /// When it failed first, and how often it has failed.
+    pub since: Instant,
+    pub failures: u32,
 }
 
 /// A peer of which something is known.
@@ -48,6 +61,16 @@ impl Peers {
 
     pub(crate) fn get_mut(&mut self, gate: GateId) -> Option<&mut TcpPeer> {
         self.0.get_mut(&gate.0)
+    }
+
+    /// Which links, to which peers, are to be begun again by now.
+    pub(crate) fn due(&self, now: Instant) -> Vec<(GateId, usize)> {
+        let due = |way: &RailConnection| matches!(way, RailConnection::Again(it) if it.at <= now);
+        let of_peer = |(&gate, peer): (&u32, &TcpPeer)| {
+            let links = (0..peer.links.len()).filter(|&link| due(&peer.ways[peer.links[link].0]));
+            links.map(move |link| (GateId(gate), link)).collect::<Vec<_>>()
+        };
+        self.0.iter().flat_map(of_peer).collect()
     }
 
     /// Takes in the card of a peer.

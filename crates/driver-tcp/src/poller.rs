@@ -54,6 +54,13 @@ impl Poller {
         Ok(())
     }
 
+    /// Watches for those who connect, or no more.
+    pub(crate) fn listen(&self, socket: impl AsFd, number: u64, on: bool) -> io::Result<()> {
+        let interest = if on { EventFlags::IN } else { EventFlags::empty() };
+        epoll::modify(&self.epoll, socket, EventData::new_u64(number), interest)?;
+        Ok(())
+    }
+
     /// The sockets with which something can be done now.
     pub(crate) fn ready(&self) -> io::Result<Vec<Ready>> {
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };

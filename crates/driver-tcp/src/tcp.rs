@@ -1,8 +1,8 @@
 //! The driver: rails, sockets and what happens to them.
 
 use std::io::{self, ErrorKind};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::net::{Shutdown, SocketAddr, TcpListener};
+use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use base::{GateId, RailProfile};
@@ -10,24 +10,30 @@ use driver::{Directory, Driver, DriverError, Fill, Part, PeerReach, Settings, Si
 use memory::placing::keep_on_node;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::attempt::{Attempt, AttemptProgress, AttemptSide, HandshakeTerms};
+use crate::attempt::{Attempt, HandshakeTerms};
 use crate::card::{AddressCard, Endpoint};
 use crate::connection::{INBOX_BYTES, ReadOutcome, TcpConnection, Written};
 use crate::frame::{self, FrameKind, HEAD_BYTES, PACKET_BYTES_MAX};
-use crate::handshake::{ConnectionClaim, Nonce, Verdict};
 use crate::interfaces::{self, Interface, InterfaceSelection};
 use crate::peers::{Peers, RailConnection, Slot, TcpPeer};
 use crate::poller::{Poller, Ready};
+use silence::SilenceWatch;
+use unauthenticated::UnauthenticatedConnections;
 
+mod attempts;
 mod leave;
+mod silence;
+mod unauthenticated;
 
 /// What can be chosen about the driver.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// Which interfaces to use.
     pub selection: InterfaceSelection,
     /// The version of what is carried, which both sides must agree in.
     pub records: u32,
+    /// A machine from which nothing was heard for so long is taken for dead.
+    pub silence: Duration,
 }
 
 /// The rails to processes of other machines.
@@ -56,6 +62,12 @@ pub struct Tcp {
     stuck: usize,
     polls: u32,
     look_at: Instant,
+    silence: SilenceWatch,
+    unauthenticated: UnauthenticatedConnections,
+    /// How many rails are to be connected again.
+    again: usize,
+    /// What a person should know.
+    troubles: Vec<String>,
     sent: Vec<(GateId, usize, u64)>,
     carried: Vec<(usize, u64, u64)>,
     lost: Vec<(GateId, usize, DriverError)>,
@@ -68,30 +80,14 @@ enum WatchedSocket {
     Connection(Box<TcpConnection>),
 }
 
-/// A machine that has not answered after this time is given up.
-const CONNECT_MAX: Duration = Duration::from_secs(20);
-
-/// A guest who has not said who he is after this time is sent away. A process of the job may have
-/// begun to connect and compute since.
-const GUEST_MAX: Duration = Duration::from_secs(3600);
-
 /// How often attempts and silent connections are looked after.
 const LOOK_PERIOD: Duration = Duration::from_millis(250);
-
-/// A rail is lost when its peer's machine has acknowledged nothing for so long, although asked
-/// again and again, and there is another rail.
-const SILENCE_MAX: Duration = Duration::from_secs(2);
-const UNANSWERED_MAX: u8 = 3;
 
 /// The connection from which something came last is read in each poll, the others are looked at
 /// once in so many, ...
 const POLLS_PER_LOOK: u32 = 4;
 /// ... and if it is the only one, whether there is another once in so many.
 const POLLS_PER_LOOK_ALONE: u32 = 32;
-
-/// What a socket may hold that is not on its way, where several rails share the work, in bytes:
-/// what waits in a socket is bound to its rail.
-const UNSENT_BYTES_MAX: u32 = 256 << 10;
 
 /// What is taken for a rail that does not declare its speed, in bytes per microsecond.
 const SPEED_ASSUMED: u64 = 1000;
@@ -111,7 +107,7 @@ pub fn open(
     let selection = InterfaceSelection::parse(&settings.networks);
     let selection =
         selection.map_err(|wrong| DriverError { message: format!("COMBRAY_NET: {wrong}") })?;
-    let options = Options { selection, records: settings.records };
+    let options = Options { selection, records: settings.records, silence: settings.silence };
     Ok(Some(Box::new(Tcp::create(own, options, directory)?)))
 }
 
@@ -135,7 +131,7 @@ impl Tcp {
             agreement: None,
             rails: Vec::new(),
             interfaces: Vec::new(),
-            card: AddressCard::default(),
+            card: AddressCard::of_this_machine(),
             poller,
             sockets: Vec::new(),
             free: Vec::new(),
@@ -150,6 +146,10 @@ impl Tcp {
             stuck: 0,
             polls: 0,
             look_at: Instant::now(),
+            silence: SilenceWatch::new(options.silence, Instant::now()),
+            unauthenticated: UnauthenticatedConnections::new(),
+            again: 0,
+            troubles: Vec::new(),
             sent: Vec::new(),
             carried: Vec::new(),
             lost: Vec::new(),
@@ -204,7 +204,9 @@ impl Tcp {
             }
         };
         added?;
-        self.unsettled += usize::from(matches!(socket, WatchedSocket::Attempt(_)));
+        self.unsettled += usize::from(
+            matches!(&socket, WatchedSocket::Attempt(attempt) if !attempt.is_unauthenticated()),
+        );
         if slot == self.sockets.len() {
             self.sockets.push(None);
         }
@@ -220,6 +222,9 @@ impl Tcp {
         self.hot = self.hot.filter(|&hot| hot != slot);
         self.disconnect(&socket);
         match &socket {
+            WatchedSocket::Attempt(attempt) if attempt.is_unauthenticated() => {
+                self.unauthenticated.forget(slot)
+            }
             WatchedSocket::Attempt(_) => self.unsettled -= 1,
             WatchedSocket::Connection(connection) => {
                 self.connections -= 1;
@@ -286,6 +291,8 @@ impl Tcp {
         let why = match error.kind() {
             _ if connection.departed => "it has finished".to_owned(),
             ErrorKind::UnexpectedEof => "it closed the connection: it has ended".to_owned(),
+            // The system has asked, too.
+            ErrorKind::TimedOut => self.describe_silence(connection.gate, connection.rail, None),
             _ => error.to_string(),
         };
         if let Some(peer) = self.peers.get_mut(connection.gate) {
@@ -300,9 +307,9 @@ impl Tcp {
     fn lose(&mut self, gate: GateId, rail: usize, why: &str, now: bool) {
         let name = &self.interfaces[rail].name;
         let message = format!("over {name}: {why}");
+        self.set_way(gate, rail, RailConnection::Closed);
         let Some(peer) = self.peers.get_mut(gate) else { return };
-        peer.ways[rail] = RailConnection::Closed;
-        peer.failures.push(message.clone());
+        peer.failures.push(message);
         if now {
             let message = peer.failures.join("; ");
             self.lost.push((gate, rail, DriverError { message }));
@@ -320,29 +327,11 @@ impl Tcp {
         }
     }
 
-    /// Begins a connection for a link, unless somebody has.
-    fn begin(&mut self, gate: GateId, link: usize) {
-        let Some(peer) = self.peers.get(gate) else { return };
-        let (rail, theirs) = peer.links[link];
-        if peer.ways[rail] != RailConnection::Open {
-            return;
-        }
-        let to = peer.card.ends[theirs].address;
-        let side = AttemptSide::Here { gate, rail, link: link as u32 };
-        let begun = connecting(self.interfaces[rail].address, to).and_then(|stream| {
-            let attempt = Attempt::new(stream, side, nonce()?, Instant::now() + CONNECT_MAX);
-            self.insert(WatchedSocket::Attempt(Box::new(attempt)), true)
-        });
-        match begun {
-            Ok(slot) => self.set_way(gate, rail, RailConnection::Begun(slot)),
-            Err(error) => self.lose(gate, rail, &format!("{to}: {error}"), true),
-        }
-    }
-
     fn set_way(&mut self, gate: GateId, rail: usize, way: RailConnection) {
-        if let Some(peer) = self.peers.get_mut(gate) {
-            peer.ways[rail] = way;
-        }
+        let Some(peer) = self.peers.get_mut(gate) else { return };
+        let before = std::mem::replace(&mut peer.ways[rail], way);
+        self.again += usize::from(matches!(way, RailConnection::Again(_)));
+        self.again -= usize::from(matches!(before, RailConnection::Again(_)));
     }
 
     fn agreement(&mut self) -> Result<HandshakeTerms, DriverError> {
@@ -371,6 +360,9 @@ impl Tcp {
             active |= self.run_event(event, sink);
         }
         let now = Instant::now();
+        if self.again > 0 {
+            self.begin_again(now);
+        }
         if now >= self.look_at {
             self.look_at = now + LOOK_PERIOD;
             self.look_after(now);
@@ -445,125 +437,11 @@ impl Tcp {
         }
     }
 
-    fn accept(&mut self, slot: Slot) {
-        let Some(WatchedSocket::Listener(listener)) = &self.sockets[slot] else { return };
-        let Ok((stream, _)) = listener.accept() else { return };
-        let prepared = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true));
-        let Ok(nonce) = prepared.and_then(|()| nonce()) else { return };
-        let deadline = Instant::now() + GUEST_MAX;
-        let attempt = Attempt::new(stream, AttemptSide::There, nonce, deadline);
-        // A guest for whom there is no place will try again or tell.
-        let _ = self.insert(WatchedSocket::Attempt(Box::new(attempt)), false);
-    }
-
-    /// An attempt may go on.
-    fn go_on(&mut self, slot: Slot) {
-        let agreement = match self.agreement() {
-            Ok(agreement) => agreement,
-            Err(error) => return self.fail(slot, &error.message),
-        };
-        let Some(WatchedSocket::Attempt(attempt)) = &mut self.sockets[slot] else { return };
-        match attempt.go_on(&agreement) {
-            Ok(AttemptProgress::Waits) => {
-                // Room to write is not news any more once the connection is there.
-                let connected = attempt.stream.peer_addr().is_ok();
-                if connected && matches!(attempt.side, AttemptSide::Here { .. }) {
-                    let _ = self.poller.watch(&attempt.stream, slot as u64, false);
-                }
-            }
-            Ok(AttemptProgress::Decided(verdict)) => self.decided(slot, verdict),
-            Ok(AttemptProgress::Introduced(introduction)) => self.introduced(slot, introduction),
-            Err(error) => self.fail(slot, &error.to_string()),
-        }
-    }
-
-    /// An attempt leads to nothing.
-    fn fail(&mut self, slot: Slot, why: &str) {
-        let Some(WatchedSocket::Attempt(attempt)) = self.remove(slot) else { return };
-        if let AttemptSide::Here { gate, rail, link } = attempt.side {
-            let link = self.peers.get(gate).map(|peer| peer.links[link as usize].1);
-            let to = link.and_then(|end| self.peers.get(gate)?.card.ends.get(end));
-            let to = to.map_or(String::new(), |end| format!("{}: ", end.address));
-            self.lose(gate, rail, &format!("{to}{why}"), true);
-        }
-    }
-
-    /// The other side has decided about an attempt that began here.
-    fn decided(&mut self, slot: Slot, verdict: Verdict) {
-        let Some(WatchedSocket::Attempt(attempt)) = &self.sockets[slot] else { return };
-        let AttemptSide::Here { gate, rail, .. } = attempt.side else { return };
-        match verdict {
-            Verdict::Welcome => self.settle(slot, gate, rail),
-            Verdict::Crossing => {
-                self.remove(slot);
-                self.set_way(gate, rail, RailConnection::Open);
-            }
-        }
-    }
-
-    /// Somebody of the job wants to connect.
-    fn introduced(&mut self, slot: Slot, introduction: ConnectionClaim) {
-        let gate = GateId(introduction.from);
-        let own = self.own;
-        let link = introduction.link as usize;
-        let way = self.meet(gate).ok().and_then(|peer| {
-            let rail = peer.links.get(link)?.0;
-            Some((rail, peer.ways[rail]))
-        });
-        let Some((rail, way)) = way else { return drop(self.remove(slot)) };
-        let verdict = match way {
-            RailConnection::Begun(_) if own < gate => Verdict::Crossing,
-            RailConnection::Begun(mine) => {
-                self.remove(mine);
-                Verdict::Welcome
-            }
-            RailConnection::Open => Verdict::Welcome,
-            RailConnection::Closed | RailConnection::Stands(_) => return drop(self.remove(slot)),
-        };
-        let Some(WatchedSocket::Attempt(attempt)) = &mut self.sockets[slot] else { return };
-        let said = attempt.say(&verdict.emit());
-        match verdict {
-            Verdict::Welcome if said.is_ok() => self.settle(slot, gate, rail),
-            _ => drop(self.remove(slot)),
-        }
-    }
-
-    /// An attempt has become a connection.
-    fn settle(&mut self, slot: Slot, gate: GateId, rail: usize) {
-        let Some(WatchedSocket::Attempt(attempt)) = self.sockets[slot].take() else { return };
-        self.unsettled -= 1;
-        let several = self.peers.get(gate).is_some_and(|peer| peer.links.len() > 1);
-        if several {
-            // Without it, a rail only takes more than is its share.
-            let _ = socket2::SockRef::from(&attempt.stream).set_tcp_notsent_lowat(UNSENT_BYTES_MAX);
-        }
-        let connection = TcpConnection::new(attempt.stream, gate, rail);
-        let _ = self.poller.watch(&connection.stream, slot as u64, false);
-        self.sockets[slot] = Some(WatchedSocket::Connection(Box::new(connection)));
-        self.connections += 1;
-        self.set_way(gate, rail, RailConnection::Stands(slot));
-    }
-
-    /// Gives up what has waited too long, and rails that have fallen silent.
-    fn look_after(&mut self, now: Instant) {
-        for slot in 0..self.sockets.len() {
-            match &self.sockets[slot] {
-                Some(WatchedSocket::Attempt(attempt)) if attempt.is_late(now) => {
-                    self.fail(slot, "nobody answers");
-                }
-                Some(WatchedSocket::Connection(connection)) => {
-                    let others = self.peers.get(connection.gate).map_or(0, TcpPeer::standing) > 1;
-                    if others && is_silent(&connection.stream) {
-                        self.break_off(slot, &io::Error::other("it does not answer any more"));
-                    }
-                }
-                _ => {}
-            }
-        }
-    }
-
     /// Reports what happened meanwhile.
     fn report(&mut self, sink: &mut dyn Sink) -> bool {
+        for trouble in self.troubles.drain(..) {
+            sink.trouble(&trouble);
+        }
         if self.sent.is_empty() && self.carried.is_empty() && self.lost.is_empty() {
             return false;
         }
@@ -605,7 +483,7 @@ impl Driver for Tcp {
             }
             // Who tries to post something hears that the rail is lost.
             RailConnection::Closed => true,
-            RailConnection::Open | RailConnection::Begun(_) => false,
+            RailConnection::Open | RailConnection::Begun(_) | RailConnection::Again(_) => false,
         }
     }
 
@@ -671,8 +549,10 @@ impl Driver for Tcp {
     fn give_up(&mut self, gate: GateId, rail: usize) {
         let Some(peer) = self.peers.get_mut(gate) else { return };
         let way = std::mem::replace(&mut peer.ways[rail], RailConnection::Closed);
-        if let RailConnection::Begun(slot) | RailConnection::Stands(slot) = way {
-            self.remove(slot);
+        match way {
+            RailConnection::Begun(slot) | RailConnection::Stands(slot) => drop(self.remove(slot)),
+            RailConnection::Again(_) => self.again -= 1,
+            RailConnection::Closed | RailConnection::Open => {}
         }
         self.sent.retain(|sent| (sent.0, sent.1) != (gate, rail));
     }
@@ -712,12 +592,6 @@ impl Drop for Tcp {
     }
 }
 
-/// Whether a peer's machine has left data, or probes for room to send it, unanswered for long.
-fn is_silent(stream: &TcpStream) -> bool {
-    sys::socket::health(stream.as_fd())
-        .is_ok_and(|health| health.unanswered >= UNANSWERED_MAX && health.silence >= SILENCE_MAX)
-}
-
 fn profile(interface: &Interface) -> RailProfile {
     RailProfile {
         name: format!("tcp:{}", interface.name),
@@ -744,24 +618,4 @@ fn listen(address: std::net::IpAddr) -> io::Result<TcpListener> {
     let socket = socket(SocketAddr::new(address, 0))?;
     socket.listen(4096)?;
     Ok(socket.into())
-}
-
-/// A socket that is about to connect from an address of this machine.
-fn connecting(from: std::net::IpAddr, to: SocketAddr) -> io::Result<TcpStream> {
-    let socket = socket(SocketAddr::new(from, 0))?;
-    socket.set_tcp_nodelay(true)?;
-    match socket.connect(&to.into()) {
-        Err(error)
-            if error.raw_os_error() != Some(rustix::io::Errno::INPROGRESS.raw_os_error()) =>
-        {
-            Err(error)
-        }
-        _ => Ok(socket.into()),
-    }
-}
-
-fn nonce() -> io::Result<Nonce> {
-    let mut nonce = [0; 16];
-    sys::random::fill(&mut nonce)?;
-    Ok(nonce)
 }

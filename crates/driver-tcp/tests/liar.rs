@@ -79,7 +79,11 @@ fn post(tcp: &mut Tcp, gate: GateId, packet: &[u8]) {
 fn parts_that_overlap_are_refused_and_complete_nothing() {
     let cards: Arc<Mutex<Vec<String>>> = Arc::default();
     let create = |own| {
-        let options = Options { selection: InterfaceSelection::parse("lo").unwrap(), records: 1 };
+        let options = Options {
+            selection: InterfaceSelection::parse("lo").unwrap(),
+            records: 1,
+            silence: Duration::from_secs(10),
+        };
         Tcp::create(own, options, Box::new(Cards(Arc::clone(&cards)))).unwrap()
     };
     let (mut victim, mut liar) = (create(VICTIM), create(LIAR));

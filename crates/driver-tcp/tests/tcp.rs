@@ -25,7 +25,11 @@ impl Directory for Cards {
 }
 
 fn options() -> Options {
-    Options { selection: InterfaceSelection::parse("lo").unwrap(), records: 1 }
+    Options {
+        selection: InterfaceSelection::parse("lo").unwrap(),
+        records: 1,
+        silence: Duration::from_secs(10),
+    }
 }
 
 /// Drivers that know each other's cards, and the secrets given.

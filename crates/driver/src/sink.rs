@@ -33,6 +33,9 @@ pub trait Sink {
     /// A rail to `gate` does not work any more, and what was posted there may not have arrived.
     fn lost(&mut self, gate: GateId, rail: usize, why: DriverError);
 
+    /// Something that a person should know, as a sentence without its full stop.
+    fn trouble(&mut self, _what: &str) {}
+
     /// A message is going to be copied so.
     fn copying_chosen(&mut self, _copying: Copying) {}
 

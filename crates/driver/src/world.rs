@@ -50,6 +50,8 @@ pub struct Settings {
     pub node: Option<String>,
     /// The version of what packets hold, in which both sides must agree.
     pub records: u32,
+    /// A machine from which nothing was heard for so long is taken for dead.
+    pub silence: Duration,
 }
 
 /// A word to sleep on. Whoever wants to sleep calls [`arm`](Self::arm), looks once more whether

@@ -52,6 +52,10 @@ impl<S: Sink> Sink for NumberedSink<'_, S> {
         self.sink.carried(self.first + rail, bytes, nanoseconds);
     }
 
+    fn trouble(&mut self, what: &str) {
+        self.sink.trouble(what);
+    }
+
     fn written(&mut self, token: u64) {
         self.sink.written(token);
     }

@@ -3,6 +3,7 @@
 use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use base::variables;
 use engine::strategy;
@@ -122,6 +123,11 @@ pub const TEXTS: &[(&str, &str)] = &[
          the same machine",
     ),
     (
+        variables::SILENCE,
+        "after how many seconds without a sign of life another machine is taken for dead (10); a \
+         process that is stopped, or does not look, is no silent machine",
+    ),
+    (
         variables::COLLECTIVES,
         "algorithms of collective operations, like allreduce:ring,bcast:binomial, where the \
          fastest by prediction is not wanted; combray info --collectives lists them; the value of \
@@ -137,6 +143,22 @@ pub const TEXTS: &[(&str, &str)] = &[
 /// The networks that `COMBRAY_NET` lets in, as the person says it.
 pub fn networks() -> String {
     env::var(variables::NET).unwrap_or_default()
+}
+
+/// After what time without a sign of life a machine is taken for dead.
+///
+/// # Errors
+/// `COMBRAY_SILENCE_S` is no number of seconds.
+pub fn silence() -> Result<Duration, String> {
+    let value = env::var(variables::SILENCE).unwrap_or_default();
+    let given = if value.is_empty() { variables::SILENCE_S.to_string() } else { value };
+    variables::silence(&given).ok_or_else(|| {
+        let (least, most) = variables::SILENCE_RANGE_S.into_inner();
+        format!(
+            "{}: \"{given}\" is no number of seconds from {least} to {most}",
+            variables::SILENCE
+        )
+    })
 }
 
 /// The name that `COMBRAY_NODE` gives to this machine.

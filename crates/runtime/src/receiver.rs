@@ -111,6 +111,10 @@ impl Sink for Receiver<'_> {
         self.deferred.lost.push((gate, rail_id(rail), why));
     }
 
+    fn trouble(&mut self, what: &str) {
+        self.fatal.warn(what);
+    }
+
     fn copying_chosen(&mut self, copying: Copying) {
         self.instruments.runtime.count_chosen(copying);
     }

@@ -665,6 +665,14 @@ impl Runtime {
     pub fn leave(&mut self) {
         let Self { rails, deferred, engine, fatal, instruments, .. } = self;
         rails.leave(&mut deferred.receiver(engine, fatal, instruments), LEAVE_MAX);
+        for (gate, _, why) in self.deferred.lost() {
+            if !self.rails.has_departed(gate) && !self.fatal.was_ended(gate, Duration::ZERO) {
+                self.fatal.warn(&format!(
+                    "rank {} is not reached any more {why}; what was sent to it last may be lost",
+                    gate.0
+                ));
+            }
+        }
     }
 }
 

@@ -139,6 +139,7 @@ fn create_rails(own: GateId, configuration: Configuration, job: &Job) -> Result<
         single_copy: configuration.single_copy(),
         node: configuration::node(),
         records: wire::VERSION,
+        silence: configuration::silence().map_err(|message| StartError { message })?,
     };
     let directory = |driver| JobDirectory::of(driver, job);
     let mut rails = Rails::create(own, &settings, directory)?;
@@ -382,6 +383,11 @@ impl Fatal {
             }
             std::thread::sleep(NEWS_PERIOD);
         }
+    }
+
+    /// Tells the person, and goes on.
+    pub(crate) fn warn(&self, message: &str) {
+        eprintln!("combray: rank {}: {message}", self.rank);
     }
 
     /// Tells the person why, and ends the job.

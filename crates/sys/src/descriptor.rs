@@ -27,6 +27,18 @@ pub fn adopt(descriptor: i32) -> io::Result<File> {
     Ok(unsafe { File::from_raw_fd(descriptor) })
 }
 
+/// How many descriptors this process may have.
+///
+/// # Errors
+/// The system's.
+pub fn limit() -> io::Result<usize> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: writes one structure to the address given.
+    let result = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+    crate::check(result.into())?;
+    Ok(usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

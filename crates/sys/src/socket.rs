@@ -46,6 +46,8 @@ pub struct Health {
     pub unanswered: u8,
     /// How long ago the peer's machine last acknowledged anything.
     pub silence: Duration,
+    /// How many segments have come from it, whatever was in them; it starts again after 2^32.
+    pub segments: u32,
 }
 
 /// How a TCP connection fares.
@@ -70,6 +72,7 @@ pub fn health(connection: BorrowedFd<'_>) -> io::Result<Health> {
     Ok(Health {
         unanswered: info.tcpi_retransmits.max(info.tcpi_probes),
         silence: Duration::from_millis(u64::from(info.tcpi_last_ack_recv)),
+        segments: info.tcpi_segs_in,
     })
 }
 
@@ -103,6 +106,7 @@ mod tests {
         while unacknowledged(one.as_fd()).unwrap() > 0 {}
         let health = health(one.as_fd()).unwrap();
         assert_eq!(health.unanswered, 0);
+        assert!((1..100).contains(&health.segments), "{health:?}");
         assert!(health.silence < Duration::from_secs(60), "{health:?}");
         let file = std::fs::File::open("/dev/null").unwrap();
         assert!(super::health(file.as_fd()).is_err());

@@ -1,0 +1,244 @@
+//! Connections on their way: who begins them, what becomes of them.
+
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use base::GateId;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use socket2::Socket;
+
+use super::unauthenticated::{describe_limit, lacks_descriptors};
+use super::{Tcp, WatchedSocket};
+use crate::attempt::{Attempt, AttemptProgress, AttemptSide};
+use crate::connection::TcpConnection;
+use crate::handshake::{ConnectionClaim, Nonce, Verdict};
+use crate::peers::{RailConnection, Retry, Slot};
+
+/// A machine that has not answered after this time is given up; so is a peer that has ended one
+/// handshake after another for so long.
+const CONNECT_MAX: Duration = Duration::from_secs(20);
+
+/// ... but not before so many, as this process may have looked seldom.
+const FAILURES_MIN: u32 = 8;
+
+/// The pause before a connection is begun again doubles each time.
+const RETRY_FIRST: Duration = Duration::from_millis(2);
+const RETRY_MAX: Duration = Duration::from_millis(500);
+
+/// Whoever begins again waits so long for the other machine, so that it can say at once who it is:
+/// unauthenticated connections are closed first.
+const MACHINE_MAX: Duration = Duration::from_millis(10);
+
+/// What a socket may hold that is not on its way, where several rails share the work, in bytes:
+/// what waits in a socket is bound to its rail.
+const UNSENT_BYTES_MAX: u32 = 256 << 10;
+
+impl Tcp {
+    /// Begins a connection for a link, unless somebody has.
+    pub(super) fn begin(&mut self, gate: GateId, link: usize) {
+        let Some(peer) = self.peers.get(gate) else { return };
+        let (rail, theirs) = peer.links[link];
+        let retry = match peer.ways[rail] {
+            RailConnection::Open => None,
+            RailConnection::Again(retry) => Some(retry),
+            _ => return,
+        };
+        let to = peer.card.ends[theirs].address;
+        let side = AttemptSide::Here { gate, rail, link: link as u32 };
+        match self.connect_to(rail, to, side, retry) {
+            Ok(slot) => {
+                self.set_way(gate, rail, RailConnection::Begun(slot));
+                if retry.is_some() {
+                    self.go_on_soon(slot);
+                }
+            }
+            Err(error) if lacks_descriptors(&error) && self.close_oldest_unauthenticated() => {
+                self.begin(gate, link);
+            }
+            Err(error) => self.fail_to_connect(gate, rail, retry, &to.to_string(), &error),
+        }
+    }
+
+    fn connect_to(
+        &mut self,
+        rail: usize,
+        to: SocketAddr,
+        side: AttemptSide,
+        retry: Option<Retry>,
+    ) -> io::Result<Slot> {
+        let socket = connecting(self.interfaces[rail].address, to)?;
+        self.silence.ask_regularly(&socket)?;
+        let mut attempt = Attempt::new(socket.into(), side, nonce()?, Instant::now() + CONNECT_MAX);
+        attempt.retry = retry;
+        self.insert(WatchedSocket::Attempt(Box::new(attempt)), true)
+    }
+
+    /// Waits a moment for the other machine.
+    #[cold]
+    fn go_on_soon(&mut self, slot: Slot) {
+        let Some(WatchedSocket::Attempt(attempt)) = &self.sockets[slot] else { return };
+        let limit = Timespec::try_from(MACHINE_MAX).ok();
+        let mut connected = [PollFd::new(&attempt.stream, PollFlags::OUT)];
+        if poll(&mut connected, limit.as_ref()).is_ok_and(|ready| ready > 0) {
+            self.go_on(slot);
+        }
+    }
+
+    /// Begins those connections again whose time has come.
+    #[cold]
+    pub(super) fn begin_again(&mut self, now: Instant) {
+        for (gate, link) in self.peers.due(now) {
+            self.begin(gate, link);
+        }
+    }
+
+    /// An attempt may go on.
+    pub(super) fn go_on(&mut self, slot: Slot) {
+        let agreement = match self.agreement() {
+            Ok(agreement) => agreement,
+            Err(error) => return self.fail(slot, io::Error::other(error.message)),
+        };
+        let Some(WatchedSocket::Attempt(attempt)) = &mut self.sockets[slot] else { return };
+        match attempt.go_on(&agreement) {
+            Ok(AttemptProgress::Waits) => {
+                // Room to write is not news any more once the connection is there.
+                let connected = attempt.stream.peer_addr().is_ok();
+                if connected && matches!(attempt.side, AttemptSide::Here { .. }) {
+                    let _ = self.poller.watch(&attempt.stream, slot as u64, false);
+                }
+            }
+            Ok(AttemptProgress::Decided(verdict)) => self.decided(slot, verdict),
+            Ok(AttemptProgress::Opened(nonce)) => self.opened(slot, nonce),
+            Ok(AttemptProgress::Introduced(introduction)) => self.introduced(slot, introduction),
+            Err(error) => self.fail(slot, error),
+        }
+    }
+
+    /// An attempt leads to nothing.
+    pub(super) fn fail(&mut self, slot: Slot, error: io::Error) {
+        let Some(WatchedSocket::Attempt(attempt)) = self.remove(slot) else { return };
+        let AttemptSide::Here { gate, rail, link } = attempt.side else { return };
+        let link = self.peers.get(gate).map(|peer| peer.links[link as usize].1);
+        let to = link.and_then(|end| self.peers.get(gate)?.card.ends.get(end));
+        let to = to.map_or(String::new(), |end| end.address.to_string());
+        self.fail_to_connect(gate, rail, attempt.retry, &to, &error);
+    }
+
+    /// Begins again later, where the peer may have ended the handshake for want of room, or this
+    /// process has no descriptor.
+    #[cold]
+    fn fail_to_connect(
+        &mut self,
+        gate: GateId,
+        rail: usize,
+        before: Option<Retry>,
+        to: &str,
+        error: &io::Error,
+    ) {
+        let now = Instant::now();
+        let (since, failures) = before.map_or((now, 0), |retry| (retry.since, retry.failures));
+        let failures = failures + 1;
+        let has_time = now < since + CONNECT_MAX || failures < FAILURES_MIN;
+        if has_time && (was_ended_by_peer(error) || lacks_descriptors(error)) {
+            let pause = RETRY_FIRST.saturating_mul(1 << (failures - 1).min(16)).min(RETRY_MAX);
+            let at = if failures == 1 { now } else { now + pause };
+            return self.set_way(gate, rail, RailConnection::Again(Retry { at, since, failures }));
+        }
+        let why = match error.kind() {
+            ErrorKind::TimedOut => "nobody answers".to_owned(),
+            _ if lacks_descriptors(error) => describe_limit(error),
+            _ if was_ended_by_peer(error) => format!(
+                "it ended the handshake {failures} times in {:.0} s: {error}",
+                (now - since).as_secs_f64()
+            ),
+            _ => error.to_string(),
+        };
+        self.lose(gate, rail, &format!("{to}: {why}"), true);
+    }
+
+    /// The other side has decided about an attempt that began here.
+    fn decided(&mut self, slot: Slot, verdict: Verdict) {
+        let Some(WatchedSocket::Attempt(attempt)) = &self.sockets[slot] else { return };
+        let AttemptSide::Here { gate, rail, .. } = attempt.side else { return };
+        match verdict {
+            Verdict::Welcome => self.settle(slot, gate, rail),
+            Verdict::Crossing => {
+                self.remove(slot);
+                self.set_way(gate, rail, RailConnection::Open);
+            }
+        }
+    }
+
+    /// Somebody of the job wants to connect.
+    fn introduced(&mut self, slot: Slot, introduction: ConnectionClaim) {
+        let gate = GateId(introduction.from);
+        let own = self.own;
+        let link = introduction.link as usize;
+        let way = self.meet(gate).ok().and_then(|peer| {
+            let rail = peer.links.get(link)?.0;
+            Some((rail, peer.ways[rail]))
+        });
+        let Some((rail, way)) = way else { return drop(self.remove(slot)) };
+        let verdict = match way {
+            RailConnection::Begun(_) if own < gate => Verdict::Crossing,
+            RailConnection::Begun(mine) => {
+                self.remove(mine);
+                Verdict::Welcome
+            }
+            RailConnection::Open | RailConnection::Again(_) => Verdict::Welcome,
+            RailConnection::Closed | RailConnection::Stands(_) => return drop(self.remove(slot)),
+        };
+        let Some(WatchedSocket::Attempt(attempt)) = &mut self.sockets[slot] else { return };
+        let said = attempt.say(&verdict.emit());
+        match verdict {
+            Verdict::Welcome if said.is_ok() => self.settle(slot, gate, rail),
+            _ => drop(self.remove(slot)),
+        }
+    }
+
+    /// An attempt has become a connection.
+    fn settle(&mut self, slot: Slot, gate: GateId, rail: usize) {
+        let Some(WatchedSocket::Attempt(attempt)) = self.sockets[slot].take() else { return };
+        self.unsettled -= 1;
+        let several = self.peers.get(gate).is_some_and(|peer| peer.links.len() > 1);
+        if several {
+            // Without it, a rail only takes more than is its share.
+            let _ = socket2::SockRef::from(&attempt.stream).set_tcp_notsent_lowat(UNSENT_BYTES_MAX);
+        }
+        let connection = TcpConnection::new(attempt.stream, gate, rail);
+        let _ = self.poller.watch(&connection.stream, slot as u64, false);
+        self.sockets[slot] = Some(WatchedSocket::Connection(Box::new(connection)));
+        self.connections += 1;
+        self.set_way(gate, rail, RailConnection::Stands(slot));
+    }
+}
+
+/// Whether the other side, which may have had no room, has ended a handshake.
+fn was_ended_by_peer(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::UnexpectedEof
+            | ErrorKind::ConnectionReset
+            | ErrorKind::ConnectionAborted
+            | ErrorKind::BrokenPipe
+            | ErrorKind::NotConnected
+    )
+}
+
+/// A socket that is about to connect from an address of this machine.
+fn connecting(from: IpAddr, to: SocketAddr) -> io::Result<Socket> {
+    let socket = super::socket(SocketAddr::new(from, 0))?;
+    socket.set_tcp_nodelay(true)?;
+    match socket.connect(&to.into()) {
+        Err(error) if error.raw_os_error() != Some(Errno::INPROGRESS.raw_os_error()) => Err(error),
+        _ => Ok(socket),
+    }
+}
+
+pub(super) fn nonce() -> io::Result<Nonce> {
+    let mut nonce = [0; 16];
+    sys::random::fill(&mut nonce)?;
+    Ok(nonce)
+}

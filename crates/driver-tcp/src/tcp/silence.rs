@@ -1,0 +1,127 @@
+//! Machines from which nothing is heard.
+//!
+//! Systems answer for their machines: where nothing is underway, each side's asks the other's now
+//! and then (keepalive), also while the process computes, or is stopped, or does not read. So a
+//! living machine is heard several times within the limit, however slow the network is; and a
+//! limit on how long data may stay unacknowledged (TCP_USER_TIMEOUT), which ends connections to
+//! processes that do not read, is not needed.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use base::GateId;
+use socket2::{Socket, TcpKeepalive};
+
+use super::{Tcp, WatchedSocket};
+use crate::peers::TcpPeer;
+
+/// When connections are looked at, and what silence is.
+pub(super) struct SilenceWatch {
+    limit: Duration,
+    looked: Instant,
+}
+
+/// So often within the limit a system asks, and each connection is looked at.
+const ASKED_WITHIN_LIMIT: u32 = 5;
+/// The system gives up after so many limits: later than this process, if that looks.
+const LIMITS_OF_SYSTEM: u32 = 2;
+
+/// A rail is lost when its peer's machine has acknowledged nothing for so long, although asked
+/// again and again, and there is another rail.
+const SILENCE_OF_RAIL_MAX: Duration = Duration::from_secs(2);
+const UNANSWERED_MAX: u8 = 3;
+
+/// Between two looks, silence counts for no longer than that: the process, or its machine, may have
+/// been stopped, and what came meanwhile not be delivered yet.
+const COUNTED_BETWEEN_LOOKS: Duration = Duration::from_secs(2);
+
+/// The longest time between two looks at the last connection to a peer, if this process looks.
+const PERIOD_MAX: Duration = Duration::from_millis(500);
+
+impl SilenceWatch {
+    pub(super) fn new(limit: Duration, now: Instant) -> Self {
+        Self { limit, looked: now }
+    }
+
+    /// Lets the system ask the peer's, when nothing was heard for a while.
+    pub(super) fn ask_regularly(&self, socket: &Socket) -> io::Result<()> {
+        let period = (self.limit / ASKED_WITHIN_LIMIT).max(Duration::from_secs(1));
+        let retries = (self.limit * LIMITS_OF_SYSTEM).div_duration_f64(period).ceil() as u32;
+        let keepalive = TcpKeepalive::new().with_time(period).with_interval(period);
+        socket.set_tcp_keepalive(&keepalive.with_retries(retries))
+    }
+}
+
+impl Tcp {
+    /// Gives up what has waited too long, and connections that have fallen silent.
+    pub(super) fn look_after(&mut self, now: Instant) {
+        self.end_pause(now);
+        let since = now.saturating_duration_since(self.silence.looked);
+        // The last rails to their peers are looked at more seldom.
+        let all = since >= (self.silence.limit / (4 * ASKED_WITHIN_LIMIT)).min(PERIOD_MAX);
+        if all {
+            self.silence.looked = now;
+        }
+        for slot in 0..self.sockets.len() {
+            match &self.sockets[slot] {
+                Some(WatchedSocket::Attempt(attempt)) if attempt.is_late(now) => {
+                    self.fail(slot, io::ErrorKind::TimedOut.into());
+                }
+                Some(WatchedSocket::Connection(_)) => {
+                    self.look_at_connection(slot, since.min(COUNTED_BETWEEN_LOOKS), all);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn look_at_connection(&mut self, slot: usize, since: Duration, all: bool) {
+        let Some(WatchedSocket::Connection(connection)) = &mut self.sockets[slot] else { return };
+        let (gate, rail) = (connection.gate, connection.rail);
+        let others = self.peers.get(gate).map_or(0, TcpPeer::standing) > 1;
+        if !others && !all {
+            return;
+        }
+        let Ok(health) = sys::socket::health(connection.stream.as_fd()) else { return };
+        if all {
+            let heard = &mut connection.heard;
+            heard.silence = match heard.segments == health.segments {
+                true => heard.silence + since,
+                false => Duration::ZERO,
+            };
+            heard.segments = health.segments;
+        }
+        let is_rail_silent =
+            health.unanswered >= UNANSWERED_MAX && health.silence >= SILENCE_OF_RAIL_MAX;
+        let silence = connection.heard.silence;
+        if silence >= self.silence.limit || others && is_rail_silent {
+            let silence = silence.max(health.silence);
+            let why = self.describe_silence(gate, rail, Some(silence));
+            self.break_off(slot, &io::Error::other(why));
+        }
+    }
+
+    /// That nothing is heard from the machine of a peer, for people.
+    #[cold]
+    pub(super) fn describe_silence(
+        &self,
+        gate: GateId,
+        rail: usize,
+        silence: Option<Duration>,
+    ) -> String {
+        let whose = self.peers.get(gate).map(|peer| {
+            let link = peer.links.iter().find(|link| link.0 == rail);
+            let address = link.and_then(|link| peer.card.ends.get(link.1));
+            let address = address.map_or(String::new(), |end| end.address.ip().to_string());
+            match peer.card.host.as_str() {
+                "" => address,
+                host => format!("{host} ({address})"),
+            }
+        });
+        let whose = whose.unwrap_or_default();
+        let long =
+            silence.map_or(String::new(), |silence| format!(" for {:.0} s", silence.as_secs_f64()));
+        format!("nothing was heard from {whose}{long}: the machine, or the network to it, is dead")
+    }
+}

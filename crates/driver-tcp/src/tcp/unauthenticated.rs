@@ -1,0 +1,260 @@
+//! Connections of which nobody knows yet whether a process of the job is behind them.
+//!
+//! They have a bounded share of the descriptors, and each address a bounded share of that. When it
+//! is used up, the oldest is closed: a process of the job to which that happens begins again, and
+//! authenticates itself with its first packet.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use super::{Tcp, WatchedSocket};
+use crate::attempt::{Attempt, AttemptSide};
+use crate::handshake::Nonce;
+use crate::peers::Slot;
+
+/// The connections to this process that have not been opened by a process of the job.
+pub(super) struct UnauthenticatedConnections {
+    /// The oldest first.
+    all: VecDeque<(Slot, IpAddr)>,
+    limit: usize,
+    /// What processes of the job have begun with, the oldest first: nobody begins so twice.
+    openings: VecDeque<Nonce>,
+    /// Nothing is accepted until then, as there are no descriptors.
+    paused: Option<Instant>,
+    /// How often there have been none in a row; the person has been told.
+    pauses: u32,
+    told: bool,
+}
+
+/// More of them are not kept, and fewer where a process may have few descriptors.
+const UNAUTHENTICATED_MAX: usize = 32;
+/// They have one in so many descriptors.
+const DESCRIPTORS_PER_UNAUTHENTICATED: usize = 8;
+
+/// One that has not been opened after this time is closed.
+const UNAUTHENTICATED_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// A process of the job that has begun a handshake may compute before it goes on.
+const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(3600);
+
+/// So many openings are known again.
+const OPENINGS_KEPT: usize = 4096;
+
+/// Connections accepted between two looks at the others.
+const ACCEPTED_AT_ONCE: usize = 16;
+
+/// How long nothing is accepted when there are no descriptors, and after how many such times in a
+/// row the person is told.
+const PAUSE: Duration = Duration::from_millis(100);
+const PAUSES_UNTOLD: u32 = 10;
+
+impl UnauthenticatedConnections {
+    pub(super) fn new() -> Self {
+        let descriptors = sys::descriptor::limit().unwrap_or(1024);
+        let limit = (descriptors / DESCRIPTORS_PER_UNAUTHENTICATED).clamp(2, UNAUTHENTICATED_MAX);
+        Self {
+            all: VecDeque::new(),
+            limit,
+            openings: VecDeque::new(),
+            paused: None,
+            pauses: 0,
+            told: false,
+        }
+    }
+
+    /// One is closed, or opened.
+    pub(super) fn forget(&mut self, slot: Slot) {
+        self.all.retain(|one| one.0 != slot);
+    }
+
+    /// Which is to be closed when one comes from `address`, if one is.
+    fn surplus(&self, address: IpAddr) -> Option<Slot> {
+        let count = |of: IpAddr| self.all.iter().filter(|one| one.1 == of).count();
+        let is_full = self.all.len() >= self.limit;
+        let from = if count(address) >= self.limit.div_ceil(2) {
+            address
+        } else {
+            // Of several with as many, the oldest.
+            let all = self.all.iter().rev().filter(|_| is_full);
+            all.max_by_key(|one| count(one.1))?.1
+        };
+        self.all.iter().find(|one| one.1 == from).map(|one| one.0)
+    }
+
+    /// Whether nobody has opened a connection with this nonce before.
+    pub(super) fn is_new(&mut self, nonce: Nonce) -> bool {
+        if self.openings.contains(&nonce) {
+            return false;
+        }
+        if self.openings.len() == OPENINGS_KEPT {
+            self.openings.pop_front();
+        }
+        self.openings.push_back(nonce);
+        true
+    }
+}
+
+impl Tcp {
+    /// A connection has come.
+    pub(super) fn accept(&mut self, slot: Slot) {
+        for _ in 0..ACCEPTED_AT_ONCE {
+            let Some(WatchedSocket::Listener(listener)) = &self.sockets[slot] else { return };
+            match listener.accept() {
+                Ok((stream, from)) => {
+                    self.unauthenticated.pauses = 0;
+                    self.add_unauthenticated(stream.into(), from.ip());
+                }
+                Err(error) if lacks_descriptors(&error) => {
+                    if !self.close_oldest_unauthenticated() {
+                        return self.pause(&error);
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                // It was closed again.
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn add_unauthenticated(&mut self, socket: socket2::Socket, from: IpAddr) {
+        let prepared = socket.set_nonblocking(true).and_then(|()| socket.set_tcp_nodelay(true));
+        let prepared = prepared.and_then(|()| self.silence.ask_regularly(&socket));
+        let Ok(nonce) = prepared.and_then(|()| super::attempts::nonce()) else { return };
+        while let Some(surplus) = self.unauthenticated.surplus(from) {
+            self.remove(surplus);
+        }
+        let deadline = Instant::now() + UNAUTHENTICATED_TIME_MAX;
+        let attempt = Attempt::new(socket.into(), AttemptSide::There, nonce, deadline);
+        // A process of the job that finds no place tries again, or tells.
+        let Ok(slot) = self.insert(WatchedSocket::Attempt(Box::new(attempt)), false) else {
+            return;
+        };
+        self.unauthenticated.all.push_back((slot, from));
+        // Mostly what opens it is here already.
+        self.go_on(slot);
+    }
+
+    /// Closes the oldest, for its descriptor; whether there was one.
+    pub(super) fn close_oldest_unauthenticated(&mut self) -> bool {
+        let Some(&(slot, _)) = self.unauthenticated.all.front() else { return false };
+        self.remove(slot);
+        true
+    }
+
+    /// A connection was opened as only processes of the job can.
+    pub(super) fn opened(&mut self, slot: Slot, nonce: Nonce) {
+        self.unauthenticated.forget(slot);
+        self.unsettled += 1;
+        if !self.unauthenticated.is_new(nonce) {
+            // It was recorded, and is sent again.
+            return drop(self.remove(slot));
+        }
+        if let Some(WatchedSocket::Attempt(attempt)) = &mut self.sockets[slot] {
+            attempt.deadline = Instant::now() + HANDSHAKE_TIME_MAX;
+        }
+        self.go_on(slot);
+    }
+
+    /// There are no descriptors for those who connect: they wait.
+    #[cold]
+    fn pause(&mut self, error: &io::Error) {
+        self.unauthenticated.paused = Some(Instant::now() + PAUSE);
+        self.unauthenticated.pauses += 1;
+        self.listen(false);
+        if self.unauthenticated.pauses > PAUSES_UNTOLD && !self.unauthenticated.told {
+            self.unauthenticated.told = true;
+            self.troubles.push(format!(
+                "no process can connect to this one any more, as there are no descriptors: {}",
+                describe_limit(error)
+            ));
+        }
+    }
+
+    /// Accepts again after a pause.
+    pub(super) fn end_pause(&mut self, now: Instant) {
+        if self.unauthenticated.paused.is_some_and(|until| until <= now) {
+            self.unauthenticated.paused = None;
+            self.listen(true);
+        }
+    }
+
+    fn listen(&self, listening: bool) {
+        for (slot, socket) in self.sockets.iter().enumerate() {
+            if let Some(WatchedSocket::Listener(listener)) = socket {
+                let _ = self.poller.listen(listener, slot as u64, listening);
+            }
+        }
+    }
+}
+
+/// Whether a call failed as there are too many descriptors, or no memory for one more.
+pub(super) fn lacks_descriptors(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let lacking = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
+    lacking.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+/// Which limit it is.
+pub(super) fn describe_limit(error: &io::Error) -> String {
+    if error.raw_os_error() != Some(rustix::io::Errno::MFILE.raw_os_error()) {
+        return format!("{error}, on this machine (sysctl fs.file-max)");
+    }
+    let limit = sys::descriptor::limit().map_or(String::new(), |limit| format!(" {limit} of them"));
+    format!("a process may have{limit} here; `ulimit -n` raises that")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(last: u8) -> IpAddr {
+        IpAddr::from([10, 0, 0, last])
+    }
+
+    fn table(limit: usize) -> UnauthenticatedConnections {
+        UnauthenticatedConnections { limit, ..UnauthenticatedConnections::new() }
+    }
+
+    /// As [`Tcp::add_unauthenticated`] does.
+    fn come(table: &mut UnauthenticatedConnections, slot: Slot, from: IpAddr) {
+        while let Some(surplus) = table.surplus(from) {
+            table.forget(surplus);
+        }
+        table.all.push_back((slot, from));
+    }
+
+    #[test]
+    fn one_address_replaces_its_own_connections() {
+        let mut table = table(8);
+        come(&mut table, 0, address(1));
+        (1..1000).for_each(|slot| come(&mut table, slot, address(2)));
+        assert_eq!(table.all.len(), 5);
+        assert_eq!(table.all[0], (0, address(1)), "the oldest, from elsewhere, is kept");
+        assert_eq!(table.all.back(), Some(&(999, address(2))), "the youngest is kept");
+    }
+
+    #[test]
+    fn many_addresses_find_no_more_room_than_one() {
+        let mut table = table(8);
+        for slot in 0..1000 {
+            come(&mut table, slot, address((slot % 250) as u8));
+            assert!(table.all.len() <= 8);
+        }
+        assert_eq!(table.all.front().map(|one| one.0), Some(992));
+    }
+
+    #[test]
+    fn an_opening_is_taken_once() {
+        let mut table = table(8);
+        assert!(table.is_new([1; 16]));
+        assert!(!table.is_new([1; 16]));
+        for number in 0..2 * OPENINGS_KEPT as u64 {
+            let mut nonce = [0; 16];
+            nonce[..8].copy_from_slice(&number.to_le_bytes());
+            assert!(table.is_new(nonce));
+        }
+        assert_eq!(table.openings.len(), OPENINGS_KEPT);
+    }
+}

@@ -1,0 +1,183 @@
+//! Connections from outside of the job, and what they mean for its processes.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use base::GateId;
+use driver::conformance::{self, RecordingSink};
+use driver::{Directory, Driver, DriverError, Secret};
+use driver_tcp::{AddressCard, InterfaceSelection, Options, Tcp};
+
+#[derive(Clone, Default)]
+struct Cards(Arc<Mutex<Vec<String>>>);
+
+impl Directory for Cards {
+    fn card(&mut self, gate: GateId) -> Result<String, DriverError> {
+        Ok(self.0.lock().unwrap()[gate.0 as usize].clone())
+    }
+
+    fn secret(&mut self) -> Result<Secret, DriverError> {
+        Ok([1; 32])
+    }
+}
+
+impl Cards {
+    fn driver(&self, own: u32) -> Tcp {
+        let selection = InterfaceSelection::parse("lo").unwrap();
+        let options = Options { selection, records: 1, silence: Duration::from_secs(10) };
+        let tcp = Tcp::create(GateId(own), options, Box::new(self.clone())).unwrap();
+        self.0.lock().unwrap().push(tcp.card());
+        tcp
+    }
+
+    fn address(&self, of: usize) -> SocketAddr {
+        self.0.lock().unwrap()[of].parse::<AddressCard>().unwrap().ends[0].address
+    }
+
+    /// From now on a process is found behind another address.
+    fn move_to(&self, of: usize, address: SocketAddr) {
+        let mut cards = self.0.lock().unwrap();
+        let mut card: AddressCard = cards[of].parse().unwrap();
+        card.ends[0].address = address;
+        cards[of] = card.to_string();
+    }
+}
+
+/// More connections than a process keeps of those that are not authenticated.
+const MANY: usize = 200;
+/// How many that is at most.
+const UNAUTHENTICATED_MAX: usize = 32;
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Whether the other side has ended a connection, having said nothing.
+fn is_ended(mut stream: &TcpStream) -> bool {
+    stream.set_nonblocking(true).unwrap();
+    match stream.read(&mut [0; 64]) {
+        Ok(count) => count == 0,
+        Err(error) => error.kind() != ErrorKind::WouldBlock,
+    }
+}
+
+fn poll_until(driver: &mut Tcp, what: &str, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        driver.poll(&mut RecordingSink::default());
+        assert!(start.elapsed() < PATIENCE, "{what}");
+    }
+}
+
+#[test]
+fn silent_connections_are_few_and_keep_no_peer_out() {
+    let cards = Cards::default();
+    let (mut one, mut two) = (cards.driver(0), cards.driver(1));
+    let silent: Vec<_> = (0..MANY).map(|_| TcpStream::connect(cards.address(0)).unwrap()).collect();
+    poll_until(&mut one, "too many are kept", || {
+        silent.iter().filter(|stream| !is_ended(stream)).count() <= UNAUTHENTICATED_MAX
+    });
+    assert!(!is_ended(silent.last().unwrap()), "the youngest stay");
+    two.connect(GateId(0)).unwrap();
+    conformance::packets(&mut two, Some(&mut one), GateId(1));
+}
+
+#[test]
+fn a_peer_connects_during_a_flood_of_connections() {
+    let cards = Cards::default();
+    let (mut one, mut two) = (cards.driver(0), cards.driver(1));
+    let address = cards.address(0);
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    let flood = thread::spawn(move || {
+        let mut kept = std::collections::VecDeque::new();
+        let mut count = 0;
+        while stopped.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
+            let Ok(mut stream) = TcpStream::connect(address) else { continue };
+            if count % 2 == 0 {
+                let _ = stream.write_all(&[b'x'; 100]);
+            }
+            kept.push_back(stream);
+            if kept.len() > MANY {
+                kept.pop_front();
+            }
+            count += 1;
+        }
+        count
+    });
+    two.connect(GateId(0)).unwrap();
+    for _ in 0..20 {
+        conformance::packets(&mut two, Some(&mut one), GateId(1));
+    }
+    stop.send(()).unwrap();
+    assert!(flood.join().unwrap() > 0);
+}
+
+/// What a process says first to another one.
+fn recorded_opening(cards: &Cards, to: usize) -> Vec<u8> {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let real = cards.address(to);
+    cards.move_to(to, listener.local_addr().unwrap());
+    let mut peer = cards.driver(1);
+    peer.connect(GateId(to as u32)).unwrap();
+    let (mut stream, _) = listener.accept().unwrap();
+    stream.set_nonblocking(true).unwrap();
+    let mut opening = [0; 64];
+    let mut heard = 0;
+    poll_until(&mut peer, "it says nothing", || {
+        heard += stream.read(&mut opening[heard..]).unwrap_or(0);
+        heard == opening.len()
+    });
+    cards.move_to(to, real);
+    opening.to_vec()
+}
+
+#[test]
+fn what_was_recorded_of_a_handshake_is_answered_once() {
+    let cards = Cards::default();
+    let mut one = cards.driver(0);
+    let opening = recorded_opening(&cards, 0);
+    let mut answers = 0;
+    for _ in 0..5 {
+        let mut stream = TcpStream::connect(cards.address(0)).unwrap();
+        stream.write_all(&opening).unwrap();
+        stream.set_nonblocking(true).unwrap();
+        poll_until(&mut one, "neither answer nor end", || match stream.read(&mut [0; 64]) {
+            Ok(count) => {
+                answers += usize::from(count > 0);
+                true
+            }
+            Err(error) => error.kind() != ErrorKind::WouldBlock,
+        });
+    }
+    assert_eq!(answers, 1);
+}
+
+/// Passes on what comes until one side has ended.
+fn relay(one: TcpStream, other: TcpStream) {
+    let pass = |mut from: TcpStream, mut to: TcpStream| {
+        thread::spawn(move || {
+            let _ = std::io::copy(&mut from, &mut to);
+            let _ = to.shutdown(Shutdown::Both);
+        })
+    };
+    pass(one.try_clone().unwrap(), other.try_clone().unwrap());
+    pass(other, one);
+}
+
+#[test]
+fn a_handshake_that_was_ended_begins_again() {
+    let cards = Cards::default();
+    let mut one = cards.driver(0);
+    let (listener, real) = (TcpListener::bind("127.0.0.1:0").unwrap(), cards.address(0));
+    cards.move_to(0, listener.local_addr().unwrap());
+    let mut two = cards.driver(1);
+    let listening = thread::spawn(move || {
+        for _ in 0..6 {
+            drop(listener.accept().unwrap());
+        }
+        relay(listener.accept().unwrap().0, TcpStream::connect(real).unwrap());
+    });
+    two.connect(GateId(0)).unwrap();
+    conformance::packets(&mut two, Some(&mut one), GateId(1));
+    listening.join().unwrap();
+}
