@@ -206,6 +206,9 @@ fn the_first_candidate_is_taken_and_the_others_follow_by_their_time() {
         let all = candidates(&call, member, Some(BOARD));
         assert_eq!(all.is_empty(), call.operation().is_none(), "{call:?}");
         assert!(all.is_sorted_by_key(|one| one.cost), "{call:?}: {all:?}");
+        for one in &all {
+            assert_eq!(wanted(&call, one.algorithm).algorithm, one.algorithm, "{call:?}");
+        }
         if let Some(first) = all.first() {
             let plan = plan(&call, member, Some(BOARD), CallForm::Blocking);
             let taken = (plan.algorithm, plan.cost);

@@ -254,3 +254,24 @@ fn every_event_leads_where_the_reviewed_matrix_says() {
 fn a_request_takes_two_cache_lines() {
     assert_eq!(size_of::<Request>(), 128);
 }
+
+#[test]
+fn an_empty_message_that_goes_ahead_is_over_when_it_is_announced() {
+    let mut send = Request::free();
+    send.occupy(ContextSlot(0), (0, 0), Buffer::empty());
+    send.queue(1, 0, SendCompletion::Standard);
+    send.expose_ahead(REGION);
+    assert_eq!(send.announced(), Transition::Complete, "there is nothing to take");
+}
+
+#[test]
+fn memory_of_our_own_is_given_back_with_the_place() {
+    let buffer = Buffer::zeroed(8);
+    let mut send = Request::free();
+    send.occupy(ContextSlot(0), (0, 0), buffer.clone());
+    send.queue(1, 0, SendCompletion::Standard);
+    assert_eq!(send.sent(), Transition::Complete);
+    assert!(!buffer.is_sole_owner());
+    send.forget();
+    assert!(buffer.is_sole_owner());
+}
