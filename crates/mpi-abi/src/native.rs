@@ -52,7 +52,7 @@ fn begin(
     tag: i32,
     message: Out<c::PackedMessage>,
 ) -> CallOutcome<()> {
-    let packing = call.library.process.begin_packing(&communicator, destination, tag)?;
+    let packing = communicator.begin_packing(&call.library.process, destination, tag)?;
     let begun = PackedMessage::Packing(packing, communicator.handle);
     message.set(call.library.packed_messages.insert(begun));
     Ok(())
@@ -83,7 +83,7 @@ fn end(
     match request {
         Some(request) => hand_out(call, communicator, work, request),
         None => {
-            process.wait(&mut work);
+            work.wait(process);
         }
     }
     Ok(())
@@ -96,7 +96,7 @@ fn begin_unpack(
     tag: Option<i32>,
     message: Out<c::PackedMessage>,
 ) -> CallOutcome<()> {
-    let unpacking = call.library.process.begin_unpacking(&communicator, source, tag)?;
+    let unpacking = communicator.begin_unpacking(&call.library.process, source, tag)?;
     let begun = PackedMessage::Unpacking(unpacking, communicator.handle);
     message.set(call.library.packed_messages.insert(begun));
     Ok(())
@@ -171,7 +171,7 @@ fn isend(
     request: Out<Request>,
 ) -> CallOutcome<()> {
     let process = &call.library.process;
-    let work = process.isend_segments(&communicator, destination, tag, data)?;
+    let work = communicator.isend_segments(process, destination, tag, data)?;
     hand_out(call, communicator.handle, work, request);
     Ok(())
 }
@@ -185,7 +185,7 @@ fn irecv(
     request: Out<Request>,
 ) -> CallOutcome<()> {
     let process = &call.library.process;
-    let work = process.ireceive_segments(&communicator, source, tag, data)?;
+    let work = communicator.ireceive_segments(process, source, tag, data)?;
     hand_out(call, communicator.handle, work, request);
     Ok(())
 }

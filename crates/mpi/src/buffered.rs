@@ -68,36 +68,57 @@ impl Process {
     pub fn buffer(&self) -> &Rc<BufferPlace> {
         &self.buffer
     }
+}
 
+impl BufferPlace {
+    fn forget_sent(&self, process: &Process) {
+        if let Some(attached) = &mut *self.0.borrow_mut()
+            && !attached.underway.is_empty()
+        {
+            let mut runtime = process.runtime();
+            attached.underway.retain(|&(id, _)| runtime.take(id).is_none());
+        }
+    }
+}
+
+impl Communicator {
+    fn paying_place(&self, process: &Process, length: usize) -> Result<Rc<BufferPlace>> {
+        let of_session = self.session().map(|session| session.buffer());
+        let places = [self.attached_place(), of_session, Some(&process.buffer)];
+        let paying = places.into_iter().flatten().find(|place| place.is_attached());
+        paying.cloned().ok_or_else(|| {
+            let what = format!(
+                "no buffer is attached for the {length} bytes of the message: call \
+                 MPI_Buffer_attach first"
+            );
+            Error::new(ErrorClass::Buffer, what)
+        })
+    }
+}
+
+impl BufferPlace {
     /// Waits until all messages of a place have left, and detaches its buffer; `None` if there is
     /// none.
-    pub fn detach_buffer(&self, place: &BufferPlace) -> Option<ProgramBuffer> {
-        self.flush_buffer(place);
-        place.0.take().map(|attached| attached.buffer)
+    pub fn detach(&self, process: &Process) -> Option<ProgramBuffer> {
+        self.flush(process);
+        self.0.take().map(|attached| attached.buffer)
     }
 
     /// Waits until all messages of a place have left.
-    pub fn flush_buffer(&self, place: &BufferPlace) {
-        if place.is_attached() {
-            self.wait_until(&mut |process| process.buffer_is_empty(place));
+    pub fn flush(&self, process: &Process) {
+        if self.is_attached() {
+            process.wait_until(&mut |process| self.is_empty(process));
         }
     }
 
     /// Whether all messages of a place have left; makes no progress.
-    pub fn buffer_is_empty(&self, place: &BufferPlace) -> bool {
-        self.forget_sent(place);
-        place.0.borrow().as_ref().is_none_or(|attached| attached.underway.is_empty())
+    pub fn is_empty(&self, process: &Process) -> bool {
+        self.forget_sent(process);
+        self.0.borrow().as_ref().is_none_or(|attached| attached.underway.is_empty())
     }
+}
 
-    fn forget_sent(&self, place: &BufferPlace) {
-        if let Some(attached) = &mut *place.0.borrow_mut()
-            && !attached.underway.is_empty()
-        {
-            let mut runtime = self.runtime();
-            attached.underway.retain(|&(id, _)| runtime.take(id).is_none());
-        }
-    }
-
+impl Communicator {
     /// Sends in buffered mode: the data is copied, so that the call returns at once. What pays is
     /// the communicator's buffer, else that of the session it comes from, else the process's.
     ///
@@ -105,17 +126,17 @@ impl Process {
     /// `Buffer` if no buffer is attached or it has too little room; `Rank` if the communicator has
     /// no such process.
     pub(crate) fn send_buffered(
-        &self,
-        communicator: &Rc<Communicator>,
+        self: &Rc<Self>,
+        process: &Process,
         peer: u32,
         tag: i32,
         buffer: &Buffer,
     ) -> Result<()> {
-        let gate = communicator.checked_gate(peer)?;
+        let gate = self.checked_gate(peer)?;
         let cost = buffer.len() as u64 + OVERHEAD_BYTES;
-        let place = self.paying_place(communicator, buffer.len())?;
-        self.progress();
-        self.forget_sent(&place);
+        let place = self.paying_place(process, buffer.len())?;
+        process.progress();
+        place.forget_sent(process);
         if place.room() < cost {
             let what = format!(
                 "the attached buffer has too little room for {} bytes and {OVERHEAD_BYTES} of \
@@ -126,25 +147,12 @@ impl Process {
         }
         let copy = Buffer::zeroed(buffer.len());
         buffer.copy_to(&copy);
-        let context = communicator.point_to_point_context();
+        let context = self.point_to_point_context();
         let send = Send { gate, peer, context, tag, synchronous: false, buffer: copy };
-        let submitted = self.runtime().send(send);
+        let submitted = process.runtime().send(send);
         if let (Some(id), Some(attached)) = (submitted, &mut *place.0.borrow_mut()) {
             attached.underway.push((id, cost));
         }
         Ok(())
-    }
-
-    fn paying_place(&self, communicator: &Communicator, length: usize) -> Result<Rc<BufferPlace>> {
-        let of_session = communicator.session().map(|session| session.buffer());
-        let places = [communicator.attached_place(), of_session, Some(&self.buffer)];
-        let paying = places.into_iter().flatten().find(|place| place.is_attached());
-        paying.cloned().ok_or_else(|| {
-            let what = format!(
-                "no buffer is attached for the {length} bytes of the message: call \
-                 MPI_Buffer_attach first"
-            );
-            Error::new(ErrorClass::Buffer, what)
-        })
     }
 }

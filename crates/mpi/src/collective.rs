@@ -89,49 +89,78 @@ impl fmt::Debug for Collective {
     }
 }
 
-impl Process {
+impl MessageChannel<'_> {
+    fn carry_out(
+        &self,
+        process: &Process,
+        tag: i32,
+        execution: &mut Execution<RequestId>,
+    ) -> Result<()> {
+        execution.start(self, tag);
+        let mut is_done = execution.advance(self);
+        if !is_done && !execution.has_messages() {
+            process.look_a_while(|| {
+                is_done = execution.advance(self);
+                is_done || execution.has_messages()
+            });
+        }
+        if !is_done {
+            let watch = WatchedOperation::new(tag);
+            watch.begin(process, self, execution);
+            process.wait_until(&mut |process| {
+                execution.advance(self) || watch.look(process, self, execution)
+            });
+            watch.end();
+        }
+        execution.outcome()
+    }
+}
+
+impl Collective {
     /// Runs a blocking collective operation and returns when the part of this process is over.
     ///
     /// # Errors
     /// What went wrong first; the others are not left waiting.
-    pub fn complete(&self, prepared: Collective) -> Result<()> {
-        let Collective { communicator, form, task, finally } = prepared;
+    pub fn complete(self, process: &Process) -> Result<()> {
+        let Collective { communicator, form, task, finally } = self;
         debug_assert_eq!(form, CallForm::Blocking, "what is begun has a request");
         let (link, tag) =
-            (MessageChannel::of(self, &communicator), communicator.take_tag(CallForm::Blocking));
+            (MessageChannel::of(process, &communicator), communicator.take_tag(CallForm::Blocking));
         let outcome = if task.schedule.has_messages() {
             let mut execution =
                 Execution::new(task, CallForm::Blocking, communicator.cache.take_pending());
-            let outcome = self.carry_out(&link, tag, &mut execution);
+            let outcome = link.carry_out(process, tag, &mut execution);
             communicator.cache.return_pending(execution.take_pending());
             outcome
         } else {
-            self.carry_out(&link, tag, &mut Execution::new(task, CallForm::Blocking, Vec::new()))
+            link.carry_out(process, tag, &mut Execution::new(task, CallForm::Blocking, Vec::new()))
         };
         match finally {
             None => outcome,
-            Some(step) => outcome.and_then(|()| step(self)),
+            Some(step) => outcome.and_then(|()| step(process)),
         }
     }
 
     /// A request for a collective operation: for one that is not blocking, which begins now
     /// (section 6.12); or for a persistent one, to be started many times (section 6.13). What goes
     /// wrong is told in the status.
-    pub fn collective_request(&self, prepared: Collective) -> Request {
-        let form = prepared.form;
-        let tag = prepared.communicator.take_tag(form);
-        let underway = ActiveCollective::new(prepared, tag);
+    pub fn into_request(self, process: &Process) -> Request {
+        let form = self.form;
+        let tag = self.communicator.take_tag(form);
+        let underway = ActiveCollective::new(self, tag);
         if form == CallForm::Persistent {
             return Request::persistent_collective(underway);
         }
-        self.start_collective(&underway);
+        underway.start(process);
         Request::Collective(underway)
     }
+}
 
+impl MessageChannel<'_> {
     /// A broadcast from member 0 of `size` members over any link, for purposes of our own.
-    pub(crate) fn bcast_over(
+    pub(crate) fn bcast(
         &self,
-        link: &MessageChannel<'_>,
+        process: &Process,
         rank: u32,
         size: u32,
         tag: i32,
@@ -141,14 +170,14 @@ impl Process {
         let member = Member { rank, size, situation: &situation };
         let schedule = Rc::new(collectives::bcast(member, 0, buffer.len()));
         let task = Task::moving(schedule, OperationMemory::plain(None, Some(buffer), 1));
-        self.carry_out(link, tag, &mut Execution::new(task, CallForm::Blocking, Vec::new()))
+        self.carry_out(process, tag, &mut Execution::new(task, CallForm::Blocking, Vec::new()))
     }
 
     /// An allgather in place of packed blocks over any link, for purposes of our own; `member` is
     /// this process and the number of all.
-    pub(crate) fn allgather_over(
+    pub(crate) fn allgather(
         &self,
-        link: &MessageChannel<'_>,
+        process: &Process,
         (rank, size): (u32, u32),
         tag: i32,
         buffer: Buffer,
@@ -158,31 +187,6 @@ impl Process {
         let member = Member { rank, size, situation: &situation };
         let schedule = Rc::new(collectives::allgatherv(member, buffer.len(), InputPlace::InPlace));
         let task = Task::moving(schedule, OperationMemory::plain(None, Some(buffer), block_bytes));
-        self.carry_out(link, tag, &mut Execution::new(task, CallForm::Blocking, Vec::new()))
-    }
-
-    fn carry_out(
-        &self,
-        link: &MessageChannel<'_>,
-        tag: i32,
-        execution: &mut Execution<RequestId>,
-    ) -> Result<()> {
-        execution.start(link, tag);
-        let mut is_done = execution.advance(link);
-        if !is_done && !execution.has_messages() {
-            self.look_a_while(|| {
-                is_done = execution.advance(link);
-                is_done || execution.has_messages()
-            });
-        }
-        if !is_done {
-            let watch = WatchedOperation::new(tag);
-            watch.begin(self, link, execution);
-            self.wait_until(&mut |process| {
-                execution.advance(link) || watch.look(process, link, execution)
-            });
-            watch.end();
-        }
-        execution.outcome()
+        self.carry_out(process, tag, &mut Execution::new(task, CallForm::Blocking, Vec::new()))
     }
 }

@@ -39,8 +39,8 @@ pub use kinds::{MachinePart, SplitKind};
 /// A communicator, as one of its processes sees it.
 ///
 /// It lives as long as anybody refers to it, pending requests included; freeing it
-/// ([`crate::Process::free_communicator`]) only takes the program's reference away. When the last
-/// one is gone its message spaces are retired through [`Contexts`].
+/// ([`crate::communicator::Communicator::free`]) only takes the program's reference away. When the
+/// last one is gone its message spaces are retired through [`Contexts`].
 pub struct Communicator {
     group: Rc<Group>,
     rank: u32,

@@ -112,22 +112,35 @@ impl NativeSpaces {
 }
 
 impl Process {
+    fn native_spaces<'a>(&self, communicator: &'a Communicator) -> &'a NativeSpaces {
+        communicator.native_spaces(|block, rank| NativeSpaces {
+            segments: communicator.open_context(self, block.id(SpacePurpose::NativeSegments), rank),
+            openings: communicator.open_context(self, block.id(SpacePurpose::PackedOpening), rank),
+            data: communicator.open_context(self, block.id(SpacePurpose::PackedData), rank),
+            next_tag: Cell::new(0),
+            unopened: RefCell::default(),
+            spare: RefCell::default(),
+        })
+    }
+}
+
+impl Communicator {
     /// Begins to send the bytes of a buffer in the space for messages of segments.
     ///
     /// # Errors
     /// `Rank` if the communicator has no such process.
     pub fn isend_segments(
-        &self,
-        communicator: &Rc<Communicator>,
+        self: &Rc<Self>,
+        process: &Process,
         destination: Destination,
         tag: i32,
         buffer: Buffer,
     ) -> Result<Request> {
         let Destination::Rank(peer) = destination else { return Ok(Request::Done) };
-        let gate = communicator.checked_gate(peer)?;
-        let context = self.native_spaces(communicator).segments;
+        let gate = self.checked_gate(peer)?;
+        let context = process.native_spaces(self).segments;
         let send = Send { gate, peer, context, tag, synchronous: false, buffer };
-        Ok(match self.runtime().send(send) {
+        Ok(match process.runtime().send(send) {
             None => Request::Done,
             Some(id) => Request::Transfer(EngineTransfer::new(id, false)),
         })
@@ -138,36 +151,17 @@ impl Process {
     /// # Errors
     /// `Rank` if the communicator has no such process.
     pub fn ireceive_segments(
-        &self,
-        communicator: &Rc<Communicator>,
+        self: &Rc<Self>,
+        process: &Process,
         source: MessageSource,
         tag: Option<i32>,
         buffer: Buffer,
     ) -> Result<Request> {
-        let Some(source) = checked_source(communicator, source)? else {
+        let Some(source) = checked_source(self, source)? else {
             return Ok(Request::OfNull);
         };
-        let context = self.native_spaces(communicator).segments;
-        let id = self.runtime().receive(Receive { context, source, tag, buffer });
+        let context = process.native_spaces(self).segments;
+        let id = process.runtime().receive(Receive { context, source, tag, buffer });
         Ok(Request::Transfer(EngineTransfer::new(id, true)))
-    }
-
-    fn native_spaces<'a>(&self, communicator: &'a Communicator) -> &'a NativeSpaces {
-        communicator.native_spaces(|block, rank| NativeSpaces {
-            segments: self.open_context_of(
-                communicator,
-                block.id(SpacePurpose::NativeSegments),
-                rank,
-            ),
-            openings: self.open_context_of(
-                communicator,
-                block.id(SpacePurpose::PackedOpening),
-                rank,
-            ),
-            data: self.open_context_of(communicator, block.id(SpacePurpose::PackedData), rank),
-            next_tag: Cell::new(0),
-            unopened: RefCell::default(),
-            spare: RefCell::default(),
-        })
     }
 }

@@ -174,65 +174,81 @@ impl BackgroundOperation for Partitioned {
 }
 
 impl Process {
+    fn partitioned_spaces<'a>(&self, communicator: &'a Communicator) -> &'a PartitionedSpaces {
+        communicator.partitioned_spaces(|block, rank| PartitionedSpaces {
+            introductions: communicator.open_context(
+                self,
+                block.id(SpacePurpose::PartitionedIntroduction),
+                rank,
+            ),
+            data: communicator.open_context(self, block.id(SpacePurpose::PartitionedData), rank),
+            next_tag: Cell::new(0),
+        })
+    }
+}
+
+impl Communicator {
     /// `MPI_Psend_init` (section 4.2.1): prepares to send partitions to the process with a rank;
     /// without one, to nobody.
     ///
     /// # Errors
     /// `Rank` if the communicator has no such process.
     pub fn partitioned_send_init(
-        &self,
-        communicator: &Rc<Communicator>,
+        self: &Rc<Self>,
+        process: &Process,
         destination: Option<u32>,
         tag: i32,
         partitions: Partitions,
     ) -> Result<Request> {
         let target = match destination {
             None => None,
-            Some(rank) => Some((communicator.checked_gate(rank)?, rank)),
+            Some(rank) => Some((self.checked_gate(rank)?, rank)),
         };
-        let spaces = self.partitioned_spaces(communicator);
-        let sending = Sending::new(self, spaces, target, tag, partitions);
-        Ok(request(communicator, PartitionedSide::Sending(sending)))
+        let spaces = process.partitioned_spaces(self);
+        let sending = Sending::new(process, spaces, target, tag, partitions);
+        Ok(request(self, PartitionedSide::Sending(sending)))
     }
 
     /// `MPI_Precv_init` (section 4.2.1): prepares to receive partitions from the process with a
     /// rank; without one, from nobody.
     ///
     /// # Errors
-    /// As for [`Process::partitioned_send_init`].
+    /// As for [`Communicator::partitioned_send_init`].
     pub fn partitioned_receive_init(
-        &self,
-        communicator: &Rc<Communicator>,
+        self: &Rc<Self>,
+        process: &Process,
         source: Option<u32>,
         tag: i32,
         partitions: Partitions,
     ) -> Result<Request> {
         if let Some(rank) = source {
-            communicator.checked_gate(rank)?;
+            self.checked_gate(rank)?;
         }
-        let spaces = self.partitioned_spaces(communicator);
-        let receiving = Receiving::new(self, spaces, source, tag, partitions);
-        Ok(request(communicator, PartitionedSide::Receiving(receiving)))
+        let spaces = process.partitioned_spaces(self);
+        let receiving = Receiving::new(process, spaces, source, tag, partitions);
+        Ok(request(self, PartitionedSide::Receiving(receiving)))
     }
+}
 
+impl Partitioned {
     /// `MPI_Pready` (section 4.2.2): the partition may go, and goes.
     ///
     /// # Errors
     /// `Request` if the operation is no send or was not started; `Arg` if there is no such
     /// partition, or it was marked in this round already. The latter's texts go on after the name
     /// of the argument.
-    pub fn mark_ready(&self, operation: &Partitioned, partition: i32) -> Result<()> {
-        let PartitionedSide::Sending(sending) = &operation.side else {
+    pub fn mark_ready(&self, process: &Process, partition: i32) -> Result<()> {
+        let PartitionedSide::Sending(sending) = &self.side else {
             let what = "the request receives partitions; only those that are sent can be ready";
             return Err(Error::new(ErrorClass::Request, what));
         };
-        if !operation.active.get() {
+        if !self.active.get() {
             let what = "the request is not active: start it before its partitions are ready";
             return Err(Error::new(ErrorClass::Request, what));
         }
-        sending.mark_ready(self, operation.checked_partition(partition)?)?;
+        sending.mark_ready(process, self.checked_partition(partition)?)?;
         // A thread that waits for the operation may sleep.
-        self.wake_other_threads();
+        process.wake_other_threads();
         Ok(())
     }
 
@@ -241,29 +257,17 @@ impl Process {
     ///
     /// # Errors
     /// `Request` if the operation is no receive; `Arg` if there is no such partition.
-    pub fn has_arrived(&self, operation: &Partitioned, partition: i32) -> Result<bool> {
-        let PartitionedSide::Receiving(receiving) = &operation.side else {
+    pub fn has_arrived(&self, process: &Process, partition: i32) -> Result<bool> {
+        let PartitionedSide::Receiving(receiving) = &self.side else {
             let what = "the request sends partitions; only those that are received can arrive";
             return Err(Error::new(ErrorClass::Request, what));
         };
-        let partition = operation.checked_partition(partition)?;
-        if !operation.active.get() || receiving.has_arrived(self, partition) {
+        let partition = self.checked_partition(partition)?;
+        if !self.active.get() || receiving.has_arrived(process, partition) {
             return Ok(true);
         }
-        self.progress();
-        Ok(!operation.active.get() || receiving.has_arrived(self, partition))
-    }
-
-    fn partitioned_spaces<'a>(&self, communicator: &'a Communicator) -> &'a PartitionedSpaces {
-        communicator.partitioned_spaces(|block, rank| PartitionedSpaces {
-            introductions: self.open_context_of(
-                communicator,
-                block.id(SpacePurpose::PartitionedIntroduction),
-                rank,
-            ),
-            data: self.open_context_of(communicator, block.id(SpacePurpose::PartitionedData), rank),
-            next_tag: Cell::new(0),
-        })
+        process.progress();
+        Ok(!self.active.get() || receiving.has_arrived(process, partition))
     }
 }
 

@@ -60,7 +60,51 @@ impl MatchedMessage {
     }
 }
 
-impl Process {
+impl Communicator {
+    /// A long message shall arrive while the program computes: its sender writes it, or the helper
+    /// sees to it.
+    #[cold]
+    fn begin_long_receive(&self, process: &Process, receive: Receive) -> RequestId {
+        let gate = receive.source.and_then(|rank| self.gate(rank));
+        let place = receive.buffer.clone();
+        let id = process.runtime().receive(receive);
+        let offered = gate.is_some_and(|gate| process.runtime().expect(gate, id, &place));
+        if !offered {
+            process.call_helper(Need::OfOthers);
+        }
+        id
+    }
+
+    fn peek(
+        &self,
+        process: &Process,
+        source: MessageSource,
+        tag: Option<i32>,
+    ) -> Result<Option<MessageStatus>> {
+        let Some(source) = checked_source(self, source)? else {
+            return Ok(Some(MessageStatus::OF_NULL));
+        };
+        let found = process.runtime().probe(self.point_to_point_context(), source, tag);
+        Ok(found.map(MessageStatus::of_incoming))
+    }
+
+    fn take_message(
+        self: &Rc<Self>,
+        process: &Process,
+        source: MessageSource,
+        tag: Option<i32>,
+    ) -> Result<Option<(MatchedMessage, MessageStatus)>> {
+        let communicator = Rc::clone(self);
+        let Some(source) = checked_source(self, source)? else {
+            return Ok(Some((MatchedMessage { id: None, communicator }, MessageStatus::OF_NULL)));
+        };
+        let context = self.point_to_point_context();
+        let found = process.runtime().matched_probe(context, source, tag);
+        Ok(found.map(|(id, incoming)| {
+            (MatchedMessage { id: Some(id), communicator }, MessageStatus::of_incoming(incoming))
+        }))
+    }
+
     /// Sends, and returns when the mode's condition holds.
     ///
     /// # Errors
@@ -68,8 +112,8 @@ impl Process {
     /// buffer has no room.
     #[inline(always)]
     pub fn send(
-        &self,
-        communicator: &Rc<Communicator>,
+        self: &Rc<Self>,
+        process: &Process,
         mode: SendMode,
         destination: Destination,
         tag: i32,
@@ -77,19 +121,19 @@ impl Process {
     ) -> Result<()> {
         let Destination::Rank(peer) = destination else { return Ok(()) };
         if mode == SendMode::Buffered {
-            return self.send_buffered(communicator, peer, tag, &buffer);
+            return self.send_buffered(process, peer, tag, &buffer);
         }
         let send = Send {
-            gate: communicator.checked_gate(peer)?,
+            gate: self.checked_gate(peer)?,
             peer,
-            context: communicator.point_to_point_context(),
+            context: self.point_to_point_context(),
             tag,
             synchronous: mode == SendMode::Synchronous,
             buffer,
         };
-        let submitted = self.runtime().send(send);
+        let submitted = process.runtime().send(send);
         if let Some(id) = submitted {
-            self.wait_for(id);
+            process.wait_for(id);
         }
         Ok(())
     }
@@ -100,8 +144,8 @@ impl Process {
     /// As for [`send`](Self::send).
     #[inline(always)]
     pub fn isend(
-        &self,
-        communicator: &Rc<Communicator>,
+        self: &Rc<Self>,
+        process: &Process,
         mode: SendMode,
         destination: Destination,
         tag: i32,
@@ -111,25 +155,25 @@ impl Process {
             return Ok(Request::Done);
         };
         if mode == SendMode::Buffered {
-            self.send_buffered(communicator, peer, tag, &buffer)?;
+            self.send_buffered(process, peer, tag, &buffer)?;
             return Ok(Request::Done);
         }
         let bytes = buffer.len();
-        let gate = communicator.checked_gate(peer)?;
+        let gate = self.checked_gate(peer)?;
         let send = Send {
             gate,
             peer,
-            context: communicator.point_to_point_context(),
+            context: self.point_to_point_context(),
             tag,
             synchronous: mode == SendMode::Synchronous,
             buffer,
         };
-        let submitted = self.runtime().begin_send(send);
+        let submitted = process.runtime().begin_send(send);
         Ok(match submitted {
             None => Request::Done,
             Some(id) => {
-                if !self.runtime().is_near(gate) {
-                    self.may_need_help(bytes);
+                if !process.runtime().is_near(gate) {
+                    process.may_need_help(bytes);
                 }
                 Request::Transfer(EngineTransfer::new(id, false))
             }
@@ -143,18 +187,18 @@ impl Process {
     /// the status.
     #[inline(always)]
     pub fn receive(
-        &self,
-        communicator: &Rc<Communicator>,
+        self: &Rc<Self>,
+        process: &Process,
         source: MessageSource,
         tag: Option<i32>,
         buffer: Buffer,
     ) -> Result<MessageStatus> {
-        let Some(source) = checked_source(communicator, source)? else {
+        let Some(source) = checked_source(self, source)? else {
             return Ok(MessageStatus::OF_NULL);
         };
-        let context = communicator.point_to_point_context();
-        let id = self.runtime().receive(Receive { context, source, tag, buffer });
-        Ok(MessageStatus::of_receive(self.wait_for(id)))
+        let context = self.point_to_point_context();
+        let id = process.runtime().receive(Receive { context, source, tag, buffer });
+        Ok(MessageStatus::of_receive(process.wait_for(id)))
     }
 
     /// Begins to receive a message.
@@ -163,37 +207,23 @@ impl Process {
     /// `Rank` if the communicator has no such process.
     #[inline(always)]
     pub fn ireceive(
-        &self,
-        communicator: &Rc<Communicator>,
+        self: &Rc<Self>,
+        process: &Process,
         source: MessageSource,
         tag: Option<i32>,
         buffer: Buffer,
     ) -> Result<Request> {
-        let Some(source) = checked_source(communicator, source)? else {
+        let Some(source) = checked_source(self, source)? else {
             return Ok(Request::OfNull);
         };
-        let context = communicator.point_to_point_context();
+        let context = self.point_to_point_context();
         let receive = Receive { context, source, tag, buffer };
         let id = if receive.buffer.len() < HELPED_BYTES_MIN {
-            self.runtime().receive(receive)
+            process.runtime().receive(receive)
         } else {
-            self.begin_long_receive(communicator, receive)
+            self.begin_long_receive(process, receive)
         };
         Ok(Request::Transfer(EngineTransfer::new(id, true)))
-    }
-
-    /// A long message shall arrive while the program computes: its sender writes it, or the helper
-    /// sees to it.
-    #[cold]
-    fn begin_long_receive(&self, communicator: &Communicator, receive: Receive) -> RequestId {
-        let gate = receive.source.and_then(|rank| communicator.gate(rank));
-        let place = receive.buffer.clone();
-        let id = self.runtime().receive(receive);
-        let offered = gate.is_some_and(|gate| self.runtime().expect(gate, id, &place));
-        if !offered {
-            self.call_helper(Need::OfOthers);
-        }
-        id
     }
 
     /// Sends and receives at once (section 3.11).
@@ -202,31 +232,31 @@ impl Process {
     /// As for [`send`](Self::send) and [`receive`](Self::receive).
     #[inline(always)]
     pub fn send_receive(
-        &self,
-        communicator: &Rc<Communicator>,
+        self: &Rc<Self>,
+        process: &Process,
         (destination, send_tag, send): (Destination, i32, Buffer),
         (source, tag, receive): (MessageSource, Option<i32>, Buffer),
     ) -> Result<MessageStatus> {
         let destination = match destination {
             Destination::Null => None,
-            Destination::Rank(peer) => Some((peer, communicator.checked_gate(peer)?)),
+            Destination::Rank(peer) => Some((peer, self.checked_gate(peer)?)),
         };
-        let source = checked_source(communicator, source)?;
-        let context = communicator.point_to_point_context();
+        let source = checked_source(self, source)?;
+        let context = self.point_to_point_context();
         let received = source.map(|source| {
-            self.runtime().receive(Receive { context, source, tag, buffer: receive })
+            process.runtime().receive(Receive { context, source, tag, buffer: receive })
         });
         if let Some((peer, gate)) = destination {
             let (tag, synchronous, buffer) = (send_tag, false, send);
             let send = Send { gate, peer, context, tag, synchronous, buffer };
-            let submitted = self.runtime().send(send);
+            let submitted = process.runtime().send(send);
             if let Some(id) = submitted {
-                self.wait_for(id);
+                process.wait_for(id);
             }
         }
         Ok(match received {
             None => MessageStatus::OF_NULL,
-            Some(id) => MessageStatus::of_receive(self.wait_for(id)),
+            Some(id) => MessageStatus::of_receive(process.wait_for(id)),
         })
     }
 
@@ -235,15 +265,15 @@ impl Process {
     /// # Errors
     /// `Rank` if the communicator has no such process.
     pub fn probe(
-        &self,
-        communicator: &Rc<Communicator>,
+        self: &Rc<Self>,
+        process: &Process,
         source: MessageSource,
         tag: Option<i32>,
     ) -> Result<MessageStatus> {
-        let mut found = self.peek(communicator, source, tag)?;
+        let mut found = self.peek(process, source, tag)?;
         if found.is_none() {
-            self.wait_until(&mut |process| {
-                found = process.peek(communicator, source, tag).unwrap_or(None);
+            process.wait_until(&mut |process| {
+                found = self.peek(process, source, tag).unwrap_or(None);
                 found.is_some()
             });
         }
@@ -255,26 +285,13 @@ impl Process {
     /// # Errors
     /// As for [`probe`](Self::probe).
     pub fn iprobe(
-        &self,
-        communicator: &Rc<Communicator>,
+        self: &Rc<Self>,
+        process: &Process,
         source: MessageSource,
         tag: Option<i32>,
     ) -> Result<Option<MessageStatus>> {
-        self.progress();
-        self.peek(communicator, source, tag)
-    }
-
-    fn peek(
-        &self,
-        communicator: &Communicator,
-        source: MessageSource,
-        tag: Option<i32>,
-    ) -> Result<Option<MessageStatus>> {
-        let Some(source) = checked_source(communicator, source)? else {
-            return Ok(Some(MessageStatus::OF_NULL));
-        };
-        let found = self.runtime().probe(communicator.point_to_point_context(), source, tag);
-        Ok(found.map(MessageStatus::of_incoming))
+        process.progress();
+        self.peek(process, source, tag)
     }
 
     /// Waits for such a message and takes it out of matching.
@@ -282,17 +299,17 @@ impl Process {
     /// # Errors
     /// As for [`probe`](Self::probe).
     pub fn mprobe(
-        &self,
-        communicator: &Rc<Communicator>,
+        self: &Rc<Self>,
+        process: &Process,
         source: MessageSource,
         tag: Option<i32>,
     ) -> Result<(MatchedMessage, MessageStatus)> {
-        let mut taken = self.take_message(communicator, source, tag)?;
+        let mut taken = self.take_message(process, source, tag)?;
         while taken.is_none() {
-            self.wait_until(&mut |process| {
-                process.peek(communicator, source, tag).is_ok_and(|found| found.is_some())
+            process.wait_until(&mut |process| {
+                self.peek(process, source, tag).is_ok_and(|found| found.is_some())
             });
-            taken = self.take_message(communicator, source, tag)?;
+            taken = self.take_message(process, source, tag)?;
         }
         Ok(taken.expect("the loop ends when there is one"))
     }
@@ -302,46 +319,13 @@ impl Process {
     /// # Errors
     /// As for [`probe`](Self::probe).
     pub fn improbe(
-        &self,
-        communicator: &Rc<Communicator>,
+        self: &Rc<Self>,
+        process: &Process,
         source: MessageSource,
         tag: Option<i32>,
     ) -> Result<Option<(MatchedMessage, MessageStatus)>> {
-        self.progress();
-        self.take_message(communicator, source, tag)
-    }
-
-    fn take_message(
-        &self,
-        communicator: &Rc<Communicator>,
-        source: MessageSource,
-        tag: Option<i32>,
-    ) -> Result<Option<(MatchedMessage, MessageStatus)>> {
-        let communicator = Rc::clone(communicator);
-        let Some(source) = checked_source(&communicator, source)? else {
-            return Ok(Some((MatchedMessage { id: None, communicator }, MessageStatus::OF_NULL)));
-        };
-        let context = communicator.point_to_point_context();
-        let found = self.runtime().matched_probe(context, source, tag);
-        Ok(found.map(|(id, incoming)| {
-            (MatchedMessage { id: Some(id), communicator }, MessageStatus::of_incoming(incoming))
-        }))
-    }
-
-    /// Receives a message that a matched probe took.
-    pub fn receive_message(&self, message: MatchedMessage, buffer: Buffer) -> MessageStatus {
-        let mut request = self.ireceive_message(message, buffer);
-        self.wait(&mut request)
-    }
-
-    /// Begins to receive a message that a matched probe took.
-    pub fn ireceive_message(&self, message: MatchedMessage, buffer: Buffer) -> Request {
-        let MatchedMessage { id, .. } = message;
-        let id = id.and_then(|id| self.runtime().receive_message(id, buffer));
-        match id {
-            None => Request::OfNull,
-            Some(id) => Request::Transfer(EngineTransfer::new(id, true)),
-        }
+        process.progress();
+        self.take_message(process, source, tag)
     }
 
     /// Prepares a send that can be started many times (section 3.9).
@@ -349,18 +333,17 @@ impl Process {
     /// # Errors
     /// `Rank` if the communicator has no such process.
     pub fn send_init(
-        &self,
-        communicator: &Rc<Communicator>,
+        self: &Rc<Self>,
         mode: SendMode,
         destination: Destination,
         tag: i32,
         buffer: Buffer,
     ) -> Result<Request> {
         if let Destination::Rank(peer) = destination {
-            communicator.checked_gate(peer)?;
+            self.checked_gate(peer)?;
         }
         let operation = PersistentOperation::Send { mode, destination, tag, buffer };
-        Ok(Request::persistent(operation, communicator))
+        Ok(Request::persistent(operation, self))
     }
 
     /// Prepares a receive that can be started many times (section 3.9).
@@ -368,15 +351,32 @@ impl Process {
     /// # Errors
     /// `Rank` if the communicator has no such process.
     pub fn receive_init(
-        &self,
-        communicator: &Rc<Communicator>,
+        self: &Rc<Self>,
         source: MessageSource,
         tag: Option<i32>,
         buffer: Buffer,
     ) -> Result<Request> {
-        checked_source(communicator, source)?;
+        checked_source(self, source)?;
         let operation = PersistentOperation::Receive { source, tag, buffer };
-        Ok(Request::persistent(operation, communicator))
+        Ok(Request::persistent(operation, self))
+    }
+}
+
+impl MatchedMessage {
+    /// Receives a message that a matched probe took.
+    pub fn receive(self, process: &Process, buffer: Buffer) -> MessageStatus {
+        let mut request = self.ireceive(process, buffer);
+        request.wait(process)
+    }
+
+    /// Begins to receive a message that a matched probe took.
+    pub fn ireceive(self, process: &Process, buffer: Buffer) -> Request {
+        let MatchedMessage { id, .. } = self;
+        let id = id.and_then(|id| process.runtime().receive_message(id, buffer));
+        match id {
+            None => Request::OfNull,
+            Some(id) => Request::Transfer(EngineTransfer::new(id, true)),
+        }
     }
 }
 

@@ -290,61 +290,6 @@ impl Process {
         self.started().map.own_node()
     }
 
-    /// What the choice between collective algorithms depends on in a communicator of these
-    /// processes; the same for all of them.
-    pub(crate) fn situation(&self, group: &Group, crowded: bool) -> Situation {
-        let started = self.started();
-        let map = &started.map;
-        let layout = match map.is_one_machine() {
-            true => ProcessLayout::near(group.size()),
-            false => ProcessLayout::on_nodes(&self.nodes_of(group)),
-        };
-        let JobSettings { costs, preferences, .. } = started.guidance;
-        let cores = map.cores_min();
-        let distance = |gate: GateId| map.distance(gate.0);
-        let distances = group.gates().map(distance).collect::<Option<_>>().unwrap_or_default();
-        let all = Situation {
-            layout,
-            distances,
-            cores,
-            crowded,
-            costs,
-            preferences,
-            ..Situation::default()
-        };
-        let parts: Option<Vec<Parts>> = group.gates().map(|gate| map.parts(gate.0)).collect();
-        match parts {
-            Some(parts) => all.in_parts(&parts::by_width(&parts)),
-            None => all,
-        }
-    }
-
-    /// The machines of the processes of a group: for each the lowest rank in the job of those on
-    /// the same machine.
-    pub(crate) fn nodes_of(&self, group: &Group) -> Vec<u32> {
-        let map = &self.started().map;
-        group.gates().map(|gate| map.node(gate.0)).collect()
-    }
-
-    /// Where the processes of a group run, as far as all of them know it.
-    pub(crate) fn whereabouts(&self, group: &Group) -> Vec<ProcessLocation> {
-        let map = &self.started().map;
-        let place = |GateId(rank): GateId| {
-            let above = map.switches(rank);
-            let inside = map.parts(rank).map(Parts::path);
-            let machine = std::iter::once(map.node(rank));
-            let path = above.iter().copied().chain(machine).chain(inside.into_iter().flatten());
-            ProcessLocation { path: path.collect(), machine: above.len() }
-        };
-        group.gates().map(place).collect()
-    }
-
-    /// Whether all processes of a group are on this machine.
-    pub(crate) fn are_on_one_node(&self, group: &Group) -> bool {
-        let map = &self.started().map;
-        group.gates().all(|gate| map.node(gate.0) == map.own_node())
-    }
-
     /// How many communicators have a board.
     pub(crate) fn boards(&self) -> &Rc<Cell<u32>> {
         &self.boards
@@ -354,12 +299,6 @@ impl Process {
     #[inline]
     pub(crate) fn vain_sleeps(&self) -> u32 {
         self.room.vain_sleeps()
-    }
-
-    /// How messages to the process with a rank in `communicator` travel, for people.
-    pub fn transport(&self, communicator: &Communicator, rank: u32) -> Option<String> {
-        let gate = communicator.gate(rank)?;
-        Some(self.runtime().transport(gate))
     }
 
     /// What the rails are called, by number.
@@ -459,6 +398,71 @@ impl Process {
             None => Ok(()),
             Some(problem) => Err(error_of(problem)),
         }
+    }
+}
+
+impl Group {
+    /// What the choice between collective algorithms depends on in a communicator of these
+    /// processes; the same for all of them.
+    pub(crate) fn situation(&self, process: &Process, crowded: bool) -> Situation {
+        let started = process.started();
+        let map = &started.map;
+        let layout = match map.is_one_machine() {
+            true => ProcessLayout::near(self.size()),
+            false => ProcessLayout::on_nodes(&self.nodes(process)),
+        };
+        let JobSettings { costs, preferences, .. } = started.guidance;
+        let cores = map.cores_min();
+        let distance = |gate: GateId| map.distance(gate.0);
+        let distances = self.gates().map(distance).collect::<Option<_>>().unwrap_or_default();
+        let all = Situation {
+            layout,
+            distances,
+            cores,
+            crowded,
+            costs,
+            preferences,
+            ..Situation::default()
+        };
+        let parts: Option<Vec<Parts>> = self.gates().map(|gate| map.parts(gate.0)).collect();
+        match parts {
+            Some(parts) => all.in_parts(&parts::by_width(&parts)),
+            None => all,
+        }
+    }
+
+    /// The machines of the processes of a group: for each the lowest rank in the job of those on
+    /// the same machine.
+    pub(crate) fn nodes(&self, process: &Process) -> Vec<u32> {
+        let map = &process.started().map;
+        self.gates().map(|gate| map.node(gate.0)).collect()
+    }
+
+    /// Where the processes of a group run, as far as all of them know it.
+    pub(crate) fn whereabouts(&self, process: &Process) -> Vec<ProcessLocation> {
+        let map = &process.started().map;
+        let place = |GateId(rank): GateId| {
+            let above = map.switches(rank);
+            let inside = map.parts(rank).map(Parts::path);
+            let machine = std::iter::once(map.node(rank));
+            let path = above.iter().copied().chain(machine).chain(inside.into_iter().flatten());
+            ProcessLocation { path: path.collect(), machine: above.len() }
+        };
+        self.gates().map(place).collect()
+    }
+
+    /// Whether all processes of a group are on this machine.
+    pub(crate) fn is_on_one_node(&self, process: &Process) -> bool {
+        let map = &process.started().map;
+        self.gates().all(|gate| map.node(gate.0) == map.own_node())
+    }
+}
+
+impl Communicator {
+    /// How messages to the process with a rank in `communicator` travel, for people.
+    pub fn transport(&self, process: &Process, rank: u32) -> Option<String> {
+        let gate = self.gate(rank)?;
+        Some(process.runtime().transport(gate))
     }
 }
 

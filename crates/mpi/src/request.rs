@@ -189,31 +189,35 @@ impl Process {
         TransferScan(self.runtime())
     }
 
-    /// Makes progress until a transfer is complete, or gone.
-    #[inline]
-    pub fn await_transfer(&self, transfer: EngineTransfer) {
-        self.wait_till_complete(transfer.id);
-    }
-
     /// The transfer in a place, if there is one.
     pub fn transfer_at(&self, place: u32, receives: bool) -> Option<EngineTransfer> {
         let id = self.look(|runtime| runtime.request_at(place))??;
         Some(EngineTransfer { id, receives })
     }
+}
 
+impl EngineTransfer {
+    /// Makes progress until a transfer is complete, or gone.
+    #[inline]
+    pub fn wait(self, process: &Process) {
+        process.wait_till_complete(self.id);
+    }
+}
+
+impl Request {
     /// Whether a request is complete (or inactive); makes no progress.
     #[inline]
-    pub fn is_ready(&self, request: &Request) -> bool {
-        match request {
-            Request::Transfer(transfer) => self.is_complete(transfer.id),
+    pub fn is_ready(&self, process: &Process) -> bool {
+        match self {
+            Request::Transfer(transfer) => process.is_complete(transfer.id),
             Request::Done | Request::OfNull => true,
             Request::Collective(operation) => operation.is_complete(),
-            Request::OneSided(operation) => operation.is_complete(self),
-            Request::Partitioned(operation) => operation.is_complete(self),
-            Request::Packing(message) => message.is_complete(self),
+            Request::OneSided(operation) => operation.is_complete(process),
+            Request::Partitioned(operation) => operation.is_complete(process),
+            Request::Packing(message) => message.is_complete(process),
             Request::Unpacking(message) => message.is_complete(),
             Request::Persistent(persistent) => {
-                persistent.active.as_ref().is_none_or(|active| self.is_ready(active))
+                persistent.active.as_ref().is_none_or(|active| active.is_ready(process))
             }
         }
     }
@@ -221,41 +225,41 @@ impl Process {
     /// Waits for a request and takes its status; a persistent one becomes inactive, another one is
     /// spent.
     #[inline]
-    pub fn wait(&self, request: &mut Request) -> MessageStatus {
-        if let Request::Transfer(transfer) = request {
-            let outcome = self.wait_for(transfer.id);
+    pub fn wait(&mut self, process: &Process) -> MessageStatus {
+        if let Request::Transfer(transfer) = self {
+            let outcome = process.wait_for(transfer.id);
             let status = status_of(*transfer, outcome);
-            *request = Request::Done;
+            *self = Request::Done;
             return status;
         }
-        self.wait_until(&mut |process| process.is_ready(request));
-        self.take_status(request)
+        process.wait_until(&mut |process| self.is_ready(process));
+        self.take_status(process)
     }
 
     /// Makes one round of progress and, if the request is complete, takes its status as
     /// [`wait`](Self::wait) does.
     #[inline]
-    pub fn test(&self, request: &mut Request) -> Option<MessageStatus> {
-        if !self.is_ready(request) {
-            self.progress();
-            if !self.is_ready(request) {
+    pub fn test(&mut self, process: &Process) -> Option<MessageStatus> {
+        if !self.is_ready(process) {
+            process.progress();
+            if !self.is_ready(process) {
                 return None;
             }
         }
-        Some(self.take_status(request))
+        Some(self.take_status(process))
     }
 
     /// Takes the status of a request, as [`wait`](Self::wait) does, if it is complete; makes no
     /// progress.
     #[inline]
-    pub fn take_if_ready(&self, request: &mut Request) -> Option<MessageStatus> {
-        if let Request::Transfer(transfer) = request {
-            let outcome = self.runtime().take(transfer.id)?;
+    pub fn take_if_ready(&mut self, process: &Process) -> Option<MessageStatus> {
+        if let Request::Transfer(transfer) = self {
+            let outcome = process.runtime().take(transfer.id)?;
             let status = status_of(*transfer, outcome);
-            *request = Request::Done;
+            *self = Request::Done;
             return Some(status);
         }
-        self.is_ready(request).then(|| self.take_status(request))
+        self.is_ready(process).then(|| self.take_status(process))
     }
 
     /// Takes the status of a request that is complete.
@@ -263,12 +267,12 @@ impl Process {
     /// # Panics
     /// If it is not.
     #[inline]
-    pub fn take_status(&self, request: &mut Request) -> MessageStatus {
-        match request {
+    pub fn take_status(&mut self, process: &Process) -> MessageStatus {
+        match self {
             Request::Transfer(transfer) => {
-                let outcome = self.runtime().take(transfer.id).expect("the request is complete");
+                let outcome = process.runtime().take(transfer.id).expect("the request is complete");
                 let status = status_of(*transfer, outcome);
-                *request = Request::Done;
+                *self = Request::Done;
                 status
             }
             Request::Done => MessageStatus::EMPTY,
@@ -276,79 +280,83 @@ impl Process {
             Request::Collective(operation) => {
                 assert!(operation.is_complete(), "the request is complete");
                 let status = operation.status();
-                *request = Request::Done;
+                *self = Request::Done;
                 status
             }
             Request::OneSided(operation) => {
-                assert!(operation.is_complete(self), "the request is complete");
+                assert!(operation.is_complete(process), "the request is complete");
                 let status = operation.status();
-                *request = Request::Done;
+                *self = Request::Done;
                 status
             }
             Request::Partitioned(operation) => {
-                assert!(operation.is_complete(self), "the request is complete");
+                assert!(operation.is_complete(process), "the request is complete");
                 let status = operation.status();
                 operation.deactivate();
-                *request = Request::Done;
+                *self = Request::Done;
                 status
             }
             Request::Packing(message) => {
-                assert!(message.is_complete(self), "the request is complete");
-                *request = Request::Done;
+                assert!(message.is_complete(process), "the request is complete");
+                *self = Request::Done;
                 MessageStatus::EMPTY
             }
             Request::Unpacking(message) => {
                 assert!(message.is_complete(), "the request is complete");
                 let status = message.status();
-                *request = Request::Done;
+                *self = Request::Done;
                 status
             }
             Request::Persistent(persistent) => match persistent.active.take() {
                 None => MessageStatus::EMPTY,
-                Some(mut active) => self.take_status(&mut active),
+                Some(mut active) => active.take_status(process),
             },
         }
     }
 
     /// The status of a complete request, which stays as it is; `None` while it is underway
     /// (`MPI_Request_get_status`).
-    pub fn status(&self, request: &Request) -> Option<MessageStatus> {
-        match request {
+    pub fn status(&self, process: &Process) -> Option<MessageStatus> {
+        match self {
             Request::Transfer(transfer) => {
-                let outcome = self.runtime().outcome(transfer.id)?;
+                let outcome = process.runtime().outcome(transfer.id)?;
                 Some(status_of(*transfer, outcome))
             }
             Request::Done => Some(MessageStatus::EMPTY),
             Request::OfNull => Some(MessageStatus::OF_NULL),
             Request::Collective(operation) => operation.is_complete().then(|| operation.status()),
-            Request::OneSided(operation) => operation.is_complete(self).then(|| operation.status()),
-            Request::Partitioned(operation) => {
-                operation.is_complete(self).then(|| operation.status())
+            Request::OneSided(operation) => {
+                operation.is_complete(process).then(|| operation.status())
             }
-            Request::Packing(message) => message.is_complete(self).then_some(MessageStatus::EMPTY),
+            Request::Partitioned(operation) => {
+                operation.is_complete(process).then(|| operation.status())
+            }
+            Request::Packing(message) => {
+                message.is_complete(process).then_some(MessageStatus::EMPTY)
+            }
             Request::Unpacking(message) => message.is_complete().then(|| message.status()),
             Request::Persistent(persistent) => match &persistent.active {
                 None => Some(MessageStatus::EMPTY),
-                Some(active) => self.status(active),
+                Some(active) => active.status(process),
             },
         }
     }
 
     /// Gives a request up: it completes as it would have (`MPI_Request_free`).
-    pub fn free_request(&self, request: Request) {
-        match request {
-            Request::Transfer(transfer) => self.runtime().detach(transfer.id),
+    pub fn free(self, process: &Process) {
+        match self {
+            Request::Transfer(transfer) => process.runtime().detach(transfer.id),
             Request::Done | Request::OfNull | Request::Collective(_) | Request::OneSided(_) => {}
             Request::Partitioned(operation) => operation.deactivate(),
-            Request::Packing(message) => message.give_up(self),
+            Request::Packing(message) => message.give_up(process),
             // It goes on arriving by itself.
             Request::Unpacking(_) => {}
             Request::Persistent(persistent) => {
                 if let Some(active) = persistent.active {
-                    self.free_request(active);
+                    active.free(process);
                 }
                 if let PersistentOperation::Partitioned(operation) = persistent.operation {
-                    operation.give_up(self);
+                    operation.give_up(process);
                 }
             }
         }
@@ -359,17 +367,17 @@ impl Process {
     /// # Errors
     /// `Request` for a partitioned operation that is active and not complete (section 4.2.1), and
     /// for a collective one that is active (sections 6.12 and 6.13).
-    pub fn check_free(&self, request: &Request) -> Result<()> {
-        let started = match request {
+    pub fn check_free(&self, process: &Process) -> Result<()> {
+        let started = match self {
             Request::Persistent(persistent) => persistent.active.as_ref(),
-            _ => Some(request),
+            _ => Some(self),
         };
         if let Some(Request::Collective(_)) = started {
             let what = "the request is an active collective operation: wait for it first";
             return Err(Error::new(ErrorClass::Request, what));
         }
-        match request.partitioned() {
-            Some(operation) if !operation.is_complete(self) => {
+        match self.partitioned() {
+            Some(operation) if !operation.is_complete(process) => {
                 let what = "the request is an active partitioned operation: wait for it first";
                 Err(Error::new(ErrorClass::Request, what))
             }
@@ -381,9 +389,9 @@ impl Process {
     ///
     /// # Errors
     /// `Request` for a persistent one that is not active.
-    pub fn cancel(&self, request: &mut Request) -> Result<()> {
-        match request {
-            Request::Transfer(transfer) => self.runtime().cancel(transfer.id),
+    pub fn cancel(&mut self, process: &Process) -> Result<()> {
+        match self {
+            Request::Transfer(transfer) => process.runtime().cancel(transfer.id),
             Request::Done | Request::OfNull => {}
             Request::Collective(_) => {
                 let what = "the request is a collective operation, which cannot be cancelled";
@@ -402,7 +410,7 @@ impl Process {
                 return Err(Error::new(ErrorClass::Request, what));
             }
             Request::Persistent(persistent) => match &mut persistent.active {
-                Some(active) => return self.cancel(active),
+                Some(active) => return active.cancel(process),
                 None => {
                     let what = "the persistent request is not active: start it first";
                     return Err(Error::new(ErrorClass::Request, what));
@@ -417,8 +425,8 @@ impl Process {
     /// # Errors
     /// `Request` if it is not persistent or active already; and what the operation itself may
     /// return.
-    pub fn start(&self, request: &mut Request) -> Result<()> {
-        let Request::Persistent(persistent) = request else {
+    pub fn start(&mut self, process: &Process) -> Result<()> {
+        let Request::Persistent(persistent) = self else {
             let what = "the request is not persistent: only those of MPI_*_init can be started";
             return Err(Error::new(ErrorClass::Request, what));
         };
@@ -429,17 +437,17 @@ impl Process {
         let communicator = &persistent.communicator;
         let started = match &persistent.operation {
             PersistentOperation::Send { mode, destination, tag, buffer } => {
-                self.isend(communicator, *mode, *destination, *tag, buffer.clone())?
+                communicator.isend(process, *mode, *destination, *tag, buffer.clone())?
             }
             PersistentOperation::Receive { source, tag, buffer } => {
-                self.ireceive(communicator, *source, *tag, buffer.clone())?
+                communicator.ireceive(process, *source, *tag, buffer.clone())?
             }
             PersistentOperation::Collective(operation) => {
-                self.start_collective(operation);
+                operation.start(process);
                 Request::Collective(Rc::clone(operation))
             }
             PersistentOperation::Partitioned(operation) => {
-                operation.start(self);
+                operation.start(process);
                 Request::Partitioned(Rc::clone(operation))
             }
         };

@@ -108,39 +108,41 @@ impl Process {
         Ok((Rc::new(session), complaints))
     }
 
+    /// How many sessions are open.
+    pub fn open_sessions(&self) -> u32 {
+        self.sessions.get()
+    }
+}
+
+impl Session {
     /// `MPI_Session_finalize`: waits until what was sent has left; the last one to go takes leave
     /// of the launcher, unless the world is still there.
     ///
     /// # Errors
     /// `Other` if the launcher is gone.
-    pub fn close_session(&self, session: &Session) -> Result<()> {
-        if !session.open.replace(false) {
+    pub fn close(&self, process: &Process) -> Result<()> {
+        if !self.open.replace(false) {
             return Ok(());
         }
         // What a buffer holds is delivered, however slow its receivers are.
-        self.flush_buffer(&session.buffer);
-        let world_is_there = self.is_initialized() && !self.is_finalized();
+        self.buffer.flush(process);
+        let world_is_there = process.is_initialized() && !process.is_finalized();
         // While something else is there, what was sent goes on leaving.
-        if self.sessions.get() == 1 && !world_is_there {
-            self.flush_buffer(self.buffer());
-            self.settle_before_leaving();
+        if process.sessions.get() == 1 && !world_is_there {
+            process.buffer().flush(process);
+            process.settle_before_leaving();
         }
         // Looked at again: another thread may have opened one meanwhile.
-        self.sessions.set(self.sessions.get() - 1);
-        if world_is_there || self.sessions.get() > 0 { Ok(()) } else { self.leave() }
-    }
-
-    /// How many sessions are open.
-    pub fn open_sessions(&self) -> u32 {
-        self.sessions.get()
+        process.sessions.set(process.sessions.get() - 1);
+        if world_is_there || process.sessions.get() > 0 { Ok(()) } else { process.leave() }
     }
 
     /// `MPI_Group_from_session_pset`.
-    pub fn group_of_set(&self, session: &Rc<Session>, set: ProcessSet) -> Rc<Group> {
+    pub fn group_of_set(self: &Rc<Self>, process: &Process, set: ProcessSet) -> Rc<Group> {
         let group = match set {
-            ProcessSet::World => Group::world(self.size()),
-            ProcessSet::Myself => Group::single(GateId(self.rank())),
+            ProcessSet::World => Group::world(process.size()),
+            ProcessSet::Myself => Group::single(GateId(process.rank())),
         };
-        group.with_session(session)
+        group.with_session(self)
     }
 }

@@ -42,7 +42,7 @@ impl Sharing {
     /// have agreed about what became of it.
     ///
     /// # Errors
-    /// What [`Process::complete`] may return.
+    /// What [`Collective::complete`](crate::collective::Collective::complete) may return.
     pub fn among(
         process: &Process,
         communicator: &Rc<Communicator>,
@@ -60,7 +60,7 @@ impl Sharing {
             }
         }
         let invocation = Invocation::blocking(communicator);
-        process.complete(collective::bcast(&invocation, Root::Rank(0), told.clone())?)?;
+        collective::bcast(&invocation, Root::Rank(0), told.clone())?.complete(process)?;
         Ok(match mine {
             Some((memory, invitation)) => {
                 Self { memory: Ok(memory), _invitation: Some(invitation) }

@@ -21,45 +21,45 @@ use mpi::operation::Operation;
 
 #[test]
 fn every_way_of_creation_works_for_one_process() {
-    let process = process();
+    let process = &process();
     let world = process.world();
     let limits = InfoLimits { key_bytes_max: 10, value_bytes_max: 10 };
     let info = Info::new();
     info.set(b"key", b"value", limits).unwrap();
     world.set_error_handler(Rc::new(ErrorHandler::Return));
-    process.set_communicator_info(world, &info);
+    world.set_info(process, &info);
     world.set_name(b"everybody");
 
-    let copy = process.duplicate_communicator(world, 0).unwrap();
+    let copy = world.duplicate(process, 0).unwrap();
     assert_eq!(world.compare(&copy), CommunicatorComparison::Congruent);
     assert_eq!(world.compare(world), CommunicatorComparison::Identical);
     assert!(matches!(*copy.error_handler(), ErrorHandler::Return));
-    assert!(copy.name().is_empty() && process.communicator_info(&copy).hint(b"key").is_none());
-    let copy = process.duplicate_communicator_with_info(world, 0, &info).unwrap();
-    assert_eq!(process.communicator_info(&copy).hint(b"key").as_deref(), Some(&b"value"[..]));
+    assert!(copy.name().is_empty() && copy.info(process).hint(b"key").is_none());
+    let copy = world.duplicate_with_info(process, 0, &info).unwrap();
+    assert_eq!(copy.info(process).hint(b"key").as_deref(), Some(&b"value"[..]));
 
     let group = Rc::clone(world.group());
-    assert!(process.create_communicator(world, &group).unwrap().is_some());
-    assert!(process.create_communicator(world, &Group::empty()).unwrap().is_none());
-    assert!(process.create_communicator_of_group(world, &group, i32::MAX).unwrap().is_some());
+    assert!(world.create(process, &group).unwrap().is_some());
+    assert!(world.create(process, &Group::empty()).unwrap().is_none());
+    assert!(world.create_of_group(process, &group, i32::MAX).unwrap().is_some());
     let stranger = Group::single(base::GateId(9));
-    let error = process.create_communicator(world, &stranger).unwrap_err();
+    let error = world.create(process, &stranger).unwrap_err();
     assert_eq!(error.class, ErrorClass::Group);
     assert!(error.detail.contains('9'), "{error}");
 
-    assert!(process.split_communicator(world, Some(3), -1).unwrap().is_some());
-    assert!(process.split_communicator(world, None, 0).unwrap().is_none());
+    assert!(world.split(process, Some(3), -1).unwrap().is_some());
+    assert!(world.split(process, None, 0).unwrap().is_none());
     let shared = SplitKind::SharedMemory;
-    let shared = process.split_communicator_by_kind(world, shared, 0, Some(&info)).unwrap().0;
-    assert!(process.communicator_info(&shared.unwrap()).hint(b"key").is_some());
+    let shared = world.split_by_kind(process, shared, 0, Some(&info)).unwrap().0;
+    assert!(shared.unwrap().info(process).hint(b"key").is_some());
     let none = SplitKind::None;
-    assert!(process.split_communicator_by_kind(world, none, 0, None).unwrap().0.is_none());
+    assert!(world.split_by_kind(process, none, 0, None).unwrap().0.is_none());
     process.finalize().unwrap();
 }
 
 #[test]
 fn attributes_go_with_their_communicator() {
-    let process = process();
+    let process = &process();
     let keyvals = Keyvals::starting_at(100);
     let deleted = Rc::new(RefCell::new(Vec::new()));
     let log = Rc::clone(&deleted);
@@ -72,28 +72,28 @@ fn attributes_go_with_their_communicator() {
     let keyval = keyvals.find(kind, number).unwrap();
 
     process.world().attributes().set(1, &keyval, 5).unwrap();
-    let copy = process.duplicate_communicator(process.world(), 1).unwrap();
+    let copy = process.world().duplicate(process, 1).unwrap();
     assert_eq!(copy.attributes().value(&keyval), Some(5));
-    process.free_communicator(&copy, 2).unwrap();
+    copy.free(2).unwrap();
     assert_eq!(*deleted.borrow(), [(2, 5)]);
     assert_eq!(process.world().attributes().value(&keyval), Some(5));
 }
 
 #[test]
 fn many_communicators_come_and_go() {
-    let process = process();
+    let process = &process();
     for _ in 0..1_000_000 {
-        let copy = process.duplicate_communicator(process.world(), 0).unwrap();
-        process.free_communicator(&copy, 0).unwrap();
+        let copy = process.world().duplicate(process, 0).unwrap();
+        copy.free(0).unwrap();
     }
-    let barrier = Invocation::new(&process, process.world(), CallForm::Blocking);
-    process.complete(collective::barrier(&barrier).unwrap()).unwrap();
+    let barrier = Invocation::new(process, process.world(), CallForm::Blocking);
+    collective::barrier(&barrier).unwrap().complete(process).unwrap();
 }
 
 #[test]
 fn collectives_of_one_process_move_its_own_data() {
-    let process = process();
-    let world = &Invocation::new(&process, process.world(), CallForm::Blocking);
+    let process = &process();
+    let world = &Invocation::new(process, process.world(), CallForm::Blocking);
     let datatype = Datatype::named(Predefined::Int32);
     let blocks = |buffer: &Buffer| EqualBlocks {
         buffer: buffer.clone(),
@@ -103,29 +103,24 @@ fn collectives_of_one_process_move_its_own_data() {
     let sent = bytes(&[1, 0, 0, 0, 2, 0, 0, 0]);
     let fresh = || bytes(&[0; 8]);
 
-    process.complete(collective::barrier(world).unwrap()).unwrap();
-    process.complete(collective::bcast(world, Root::Rank(0), sent.clone()).unwrap()).unwrap();
+    collective::barrier(world).unwrap().complete(process).unwrap();
+    collective::bcast(world, Root::Rank(0), sent.clone()).unwrap().complete(process).unwrap();
     let received = fresh();
-    process
-        .complete(
-            collective::gather(world, Root::Rank(0), Some(sent.clone()), Some(blocks(&received)))
-                .unwrap(),
-        )
+    collective::gather(world, Root::Rank(0), Some(sent.clone()), Some(blocks(&received)))
+        .unwrap()
+        .complete(process)
         .unwrap();
     assert_eq!(content(&received), content(&sent));
     let received = fresh();
-    process
-        .complete(
-            collective::scatter(world, Root::Rank(0), Some(blocks(&sent)), Some(received.clone()))
-                .unwrap(),
-        )
+    collective::scatter(world, Root::Rank(0), Some(blocks(&sent)), Some(received.clone()))
+        .unwrap()
+        .complete(process)
         .unwrap();
     assert_eq!(content(&received), content(&sent));
     let received = fresh();
-    process
-        .complete(
-            collective::alltoallv(world, Some(vec![sent.clone()]), vec![received.clone()]).unwrap(),
-        )
+    collective::alltoallv(world, Some(vec![sent.clone()]), vec![received.clone()])
+        .unwrap()
+        .complete(process)
         .unwrap();
     assert_eq!(content(&received), content(&sent));
     let received = fresh();
@@ -135,7 +130,7 @@ fn collectives_of_one_process_move_its_own_data() {
         datatype: Cow::Borrowed(datatype),
         combination: Operation::Predefined(Operator::Sum).on(datatype).unwrap(),
     };
-    process.complete(collective::allreduce(world, 2, reduction).unwrap()).unwrap();
+    collective::allreduce(world, 2, reduction).unwrap().complete(process).unwrap();
     assert_eq!(content(&received), content(&sent));
 
     let sum = Operation::Predefined(Operator::Sum);

@@ -107,7 +107,7 @@ impl Window {
     pub fn free(self: &Rc<Window>, process: &Process, object: ObjectName) -> Result<()> {
         self.epochs.borrow().check_free()?;
         self.attributes().delete_all(object)?;
-        process.complete(collective::barrier(&Invocation::blocking(&self.communicator))?)?;
+        collective::barrier(&Invocation::blocking(&self.communicator))?.complete(process)?;
         process.serve_no_longer(&**self);
         Ok(())
     }
@@ -153,7 +153,7 @@ fn exchange(process: &Process, communicator: &Rc<Communicator>, mine: &[u8]) -> 
     let all = room(mine.len() * communicator.size() as usize);
     all.write(communicator.rank() as usize * mine.len(), mine);
     let invocation = Invocation::blocking(communicator);
-    process.complete(collective::allgather_packed(&invocation, all.clone(), mine.len())?)?;
+    collective::allgather_packed(&invocation, all.clone(), mine.len())?.complete(process)?;
     let mut bytes = vec![0; all.len()];
     all.read(0, &mut bytes);
     Ok(bytes)
@@ -213,7 +213,7 @@ fn duplicate(process: &Process, communicator: &Rc<Communicator>) -> Result<Rc<Co
         let what = "the communicator is an intercommunicator, on which there are no windows";
         return Err(Error::new(ErrorClass::Comm, what));
     }
-    let made = process.create_communicator(communicator, communicator.group())?;
+    let made = communicator.create(process, communicator.group())?;
     Ok(made.expect("the group is the communicator's own"))
 }
 

@@ -37,7 +37,7 @@ impl Window {
         self.epochs.borrow_mut().fenced(goes_on);
         fence(Ordering::SeqCst);
         let barrier = collective::barrier(&Invocation::blocking(&self.communicator));
-        let met = barrier.and_then(|barrier| process.complete(barrier));
+        let met = barrier.and_then(|barrier| barrier.complete(process));
         fence(Ordering::SeqCst);
         outcome.and(met)
     }

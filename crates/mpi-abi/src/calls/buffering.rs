@@ -78,7 +78,7 @@ fn detach(
     buffer_addr: Out<usize>,
     size: OutInteger,
 ) -> CallOutcome<()> {
-    let Some(buffer) = call.library.process.detach_buffer(place) else {
+    let Some(buffer) = place.detach(&call.library.process) else {
         return Err(Failure::new(ErrorClass::Buffer, "no buffer is attached"));
     };
     buffer_addr.set(buffer.address);
@@ -87,17 +87,17 @@ fn detach(
 }
 
 pub fn buffer_flush(call: &Call) -> CallOutcome<()> {
-    call.library.process.flush_buffer(call.library.process.buffer());
+    call.library.process.buffer().flush(&call.library.process);
     Ok(())
 }
 
 pub fn comm_flush_buffer(call: &Call, comm: KnownCommunicator) -> CallOutcome<()> {
-    call.library.process.flush_buffer(comm.buffer());
+    comm.buffer().flush(&call.library.process);
     Ok(())
 }
 
 pub fn session_flush_buffer(call: &Call, session: KnownSession) -> CallOutcome<()> {
-    call.library.process.flush_buffer(session.buffer());
+    session.buffer().flush(&call.library.process);
     Ok(())
 }
 

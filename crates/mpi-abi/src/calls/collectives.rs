@@ -42,7 +42,7 @@ macro_rules! forms {
             let process = &call.library.process;
             let invocation = Invocation::new(process, &comm, CallForm::Blocking);
             let prepared = $prepare(call, $($argument,)* &invocation)?;
-            Ok(process.complete(prepared)?)
+            Ok(prepared.complete(process)?)
         }
 
         pub fn $nonblocking(
@@ -141,7 +141,7 @@ forms! {
 
 /// Hands out the request for an operation that is not blocking, or is persistent.
 fn hand_out(call: &Call, comm: &KnownCommunicator, prepared: Collective, place: Out<Request>) {
-    let work = Pending::One(call.library.process.collective_request(prepared));
+    let work = Pending::One(prepared.into_request(&call.library.process));
     let handler_owner = HandlerOwner::Communicator(comm.handle);
     place.set(call.library.requests.insert(PendingRequest { handler_owner, work }));
 }

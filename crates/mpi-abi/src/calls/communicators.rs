@@ -54,7 +54,7 @@ pub fn hand_out(call: &Call, made: Option<Rc<Communicator>>, place: Out<Comm>) -
 
 pub fn comm_dup(call: &Call, comm: KnownCommunicator, newcomm: Out<Comm>) -> CallOutcome<()> {
     let name = comm.handle.0 as u64;
-    let made = call.library.process.duplicate_communicator(&comm, name)?;
+    let made = comm.duplicate(&call.library.process, name)?;
     hand_out(call, Some(made), newcomm)
 }
 
@@ -66,7 +66,7 @@ pub fn comm_dup_with_info(
 ) -> CallOutcome<()> {
     let name = comm.handle.0 as u64;
     let info = info.unwrap_or_default();
-    let made = call.library.process.duplicate_communicator_with_info(&comm, name, &info)?;
+    let made = comm.duplicate_with_info(&call.library.process, name, &info)?;
     hand_out(call, Some(made), newcomm)
 }
 
@@ -76,7 +76,7 @@ pub fn comm_create(
     group: Rc<Group>,
     newcomm: Out<Comm>,
 ) -> CallOutcome<()> {
-    let made = call.library.process.create_communicator(&comm, &group)?;
+    let made = comm.create(&call.library.process, &group)?;
     hand_out(call, made, newcomm)
 }
 
@@ -91,7 +91,7 @@ pub fn comm_create_group(
         let detail = "is an intercommunicator, but must have one side only";
         return Err(Failure::argument(1, ErrorClass::Comm, detail));
     }
-    let made = call.library.process.create_communicator_of_group(&comm, &group, tag)?;
+    let made = comm.create_of_group(&call.library.process, &group, tag)?;
     hand_out(call, made, newcomm)
 }
 
@@ -110,7 +110,7 @@ pub fn comm_split(
             return Err(Failure::argument(2, ErrorClass::Arg, detail));
         }
     };
-    let made = call.library.process.split_communicator(&comm, color, key)?;
+    let made = comm.split(&call.library.process, color, key)?;
     hand_out(call, made, newcomm)
 }
 
@@ -142,7 +142,7 @@ pub fn comm_split_type(
         }
     };
     let process = &call.library.process;
-    let (made, part) = process.split_communicator_by_kind(&comm, kind, key, info.as_deref())?;
+    let (made, part) = comm.split_by_kind(process, kind, key, info.as_deref())?;
     if let (Some(_), Some(part), Some(info)) = (&made, part, &info) {
         info.set(RESOURCE_TYPE, part.name().as_bytes(), infos::LIMITS)?;
     }
@@ -177,7 +177,7 @@ fn free(call: &Call, comm: Out<Comm>) -> CallOutcome<()> {
             format!("{}, which cannot be freed", describe(handle.0, <Comm as c::Handle>::KIND));
         return Err(Failure::argument(1, ErrorClass::Comm, detail));
     }
-    call.library.process.free_communicator(&known, handle.0 as u64)?;
+    known.free(handle.0 as u64)?;
     call.library.communicators.forget(handle).ok_or_else(|| invalid(1, handle))?;
     comm.set(MPI_COMM_NULL);
     Ok(())
@@ -253,7 +253,7 @@ pub fn intercomm_create(
         },
     };
     let process = &call.library.process;
-    let made = process.create_intercommunicator(&local_comm, leader, bridge)?;
+    let made = local_comm.create_intercommunicator(process, leader, bridge)?;
     hand_out(call, Some(made), newintercomm)
 }
 
@@ -267,7 +267,7 @@ pub fn intercomm_merge(
         let detail = "is not an intercommunicator, so there is nothing to merge";
         return Err(Failure::argument(1, ErrorClass::Comm, detail));
     }
-    let made = call.library.process.merge_intercommunicator(&intercomm, high != 0)?;
+    let made = intercomm.merge(&call.library.process, high != 0)?;
     hand_out(call, Some(made), newintracomm)
 }
 
@@ -298,9 +298,9 @@ fn begin_duplicate(
     request: Out<Request>,
 ) -> CallOutcome<()> {
     let library = call.library;
-    let (copy, work) = library.process.begin_duplicate(comm, comm.handle.0 as u64)?;
+    let (copy, work) = comm.begin_duplicate(&library.process, comm.handle.0 as u64)?;
     if let Some(info) = info {
-        library.process.set_communicator_info(&copy, info);
+        copy.set_info(&library.process, info);
     }
     newcomm.set(library.communicators.insert(copy));
     let handler_owner = HandlerOwner::Communicator(comm.handle);
@@ -339,15 +339,15 @@ pub fn comm_set_info(
     comm: KnownCommunicator,
     info: Option<Rc<Info>>,
 ) -> CallOutcome<()> {
-    call.library.process.set_communicator_info(&comm, &info.unwrap_or_default());
+    comm.set_info(&call.library.process, &info.unwrap_or_default());
     Ok(())
 }
 
 /// The hints, and beside them how messages to the next process travel.
 pub fn comm_get_info(call: &Call, comm: KnownCommunicator, info: Out<c::Info>) -> CallOutcome<()> {
-    let hints = call.library.process.communicator_info(&comm);
+    let hints = comm.info(&call.library.process);
     let next = (comm.rank() + 1) % comm.peer_count();
-    if let Some(transport) = call.library.process.transport(&comm, next) {
+    if let Some(transport) = comm.transport(&call.library.process, next) {
         hints.set(b"combray_transport", transport.as_bytes(), infos::LIMITS)?;
     }
     info.set(call.library.infos.insert(hints));

@@ -29,7 +29,7 @@ pub fn psend_init(
 ) -> CallOutcome<()> {
     let partitions = divided(call, blocks)?;
     let process = &call.library.process;
-    let made = process.partitioned_send_init(&comm, rank_of(dest), tag, partitions)?;
+    let made = comm.partitioned_send_init(process, rank_of(dest), tag, partitions)?;
     hand_out(call, comm.handle, made, request);
     Ok(())
 }
@@ -45,7 +45,7 @@ pub fn precv_init(
 ) -> CallOutcome<()> {
     let partitions = divided(call, blocks)?;
     let process = &call.library.process;
-    let made = process.partitioned_receive_init(&comm, rank_of(dest), tag, partitions)?;
+    let made = comm.partitioned_receive_init(process, rank_of(dest), tag, partitions)?;
     hand_out(call, comm.handle, made, request);
     Ok(())
 }
@@ -132,7 +132,7 @@ pub fn parrived(
     // Nothing is awaited of no request.
     let arrived = request == MPI_REQUEST_NULL || {
         let operation = operation(call, 1, request)?;
-        let arrived = call.library.process.has_arrived(&operation, partition);
+        let arrived = operation.has_arrived(&call.library.process, partition);
         arrived.map_err(|error| set_handler_owner(error, 1, 2))?
     };
     flag.set_flag(arrived);
@@ -147,7 +147,7 @@ fn mark(
     position: usize,
     partition: c_int,
 ) -> CallOutcome<()> {
-    let marked = call.library.process.mark_ready(operation, partition);
+    let marked = operation.mark_ready(&call.library.process, partition);
     marked.map_err(|error| set_handler_owner(error, request_position, position))
 }
 

@@ -27,7 +27,7 @@ macro_rules! sends {
             comm: KnownCommunicator,
         ) -> CallOutcome<()> {
             let process = &call.library.process;
-            Ok(process.send(&comm, SendMode::$mode, dest, tag, buf)?)
+            Ok(comm.send(process, SendMode::$mode, dest, tag, buf)?)
         }
 
         pub fn $nonblocking(
@@ -39,7 +39,7 @@ macro_rules! sends {
             request: Out<Request>,
         ) -> CallOutcome<()> {
             let process = &call.library.process;
-            let begun = process.isend(&comm, SendMode::$mode, dest, tag, buf)?;
+            let begun = comm.isend(process, SendMode::$mode, dest, tag, buf)?;
             hand_out(call, comm.handle, begun, request);
             Ok(())
         }
@@ -55,8 +55,7 @@ macro_rules! sends {
             comm: KnownCommunicator,
             request: Out<Request>,
         ) -> CallOutcome<()> {
-            let process = &call.library.process;
-            let prepared = process.send_init(&comm, SendMode::$mode, dest, tag, buf)?;
+            let prepared = comm.send_init(SendMode::$mode, dest, tag, buf)?;
             hand_out(call, comm.handle, prepared, request);
             Ok(())
         }
@@ -114,7 +113,7 @@ fn send_buffer(
     tag: i32,
     comm: KnownCommunicator,
 ) -> CallOutcome<()> {
-    Ok(call.library.process.send(&comm, SendMode::Standard, dest, tag, buffer)?)
+    Ok(comm.send(&call.library.process, SendMode::Standard, dest, tag, buffer)?)
 }
 
 #[inline(always)]
@@ -126,7 +125,7 @@ fn isend_buffer(
     comm: KnownCommunicator,
     request: Out<Request>,
 ) -> CallOutcome<()> {
-    let begun = call.library.process.isend(&comm, SendMode::Standard, dest, tag, buffer)?;
+    let begun = comm.isend(&call.library.process, SendMode::Standard, dest, tag, buffer)?;
     hand_out(call, comm.handle, begun, request);
     Ok(())
 }
@@ -140,7 +139,7 @@ fn recv_buffer(
     comm: KnownCommunicator,
     status: OutStatus,
 ) -> CallOutcome<()> {
-    report_status(call.library.process.receive(&comm, source, tag, buffer)?, status)
+    report_status(comm.receive(&call.library.process, source, tag, buffer)?, status)
 }
 
 #[inline(always)]
@@ -152,7 +151,7 @@ fn irecv_buffer(
     comm: KnownCommunicator,
     request: Out<Request>,
 ) -> CallOutcome<()> {
-    let begun = call.library.process.ireceive(&comm, source, tag, buffer)?;
+    let begun = comm.ireceive(&call.library.process, source, tag, buffer)?;
     hand_out(call, comm.handle, begun, request);
     Ok(())
 }
@@ -165,7 +164,7 @@ pub fn recv_init(
     comm: KnownCommunicator,
     request: Out<Request>,
 ) -> CallOutcome<()> {
-    let prepared = call.library.process.receive_init(&comm, source, tag, buf)?;
+    let prepared = comm.receive_init(source, tag, buf)?;
     hand_out(call, comm.handle, prepared, request);
     Ok(())
 }
@@ -186,7 +185,7 @@ pub fn sendrecv(
     let (sent, received) = (sendbuf.plain_buffer(call), recvbuf.plain_buffer(call));
     if let (Some(sent), Some(received)) = (sent, received) {
         let (send, receive) = ((dest, sendtag, sent), (source, recvtag, received));
-        return report_status(call.library.process.send_receive(&comm, send, receive)?, status);
+        return report_status(comm.send_receive(&call.library.process, send, receive)?, status);
     }
     let (sent, received) = (sendbuf.buffer(call)?, recvbuf.buffer(call)?);
     sendrecv_buffers(call, (dest, sendtag, sent), (source, recvtag, received), &comm, status)
@@ -200,7 +199,7 @@ fn sendrecv_buffers(
     comm: &KnownCommunicator,
     status: OutStatus,
 ) -> CallOutcome<()> {
-    report_status(call.library.process.send_receive(comm, send, receive)?, status)
+    report_status(comm.send_receive(&call.library.process, send, receive)?, status)
 }
 
 #[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
@@ -231,8 +230,8 @@ pub fn isendrecv(
     request: Out<Request>,
 ) -> CallOutcome<()> {
     let process = &call.library.process;
-    let mut receive = process.ireceive(&comm, source, recvtag, recvbuf)?;
-    match process.isend(&comm, SendMode::Standard, dest, sendtag, sendbuf) {
+    let mut receive = comm.ireceive(process, source, recvtag, recvbuf)?;
+    match comm.isend(process, SendMode::Standard, dest, sendtag, sendbuf) {
         Ok(send) => {
             let work = Pending::Both { send: Box::new(send), receive };
             let pending =
@@ -241,8 +240,8 @@ pub fn isendrecv(
             Ok(())
         }
         Err(error) => {
-            process.cancel(&mut receive)?;
-            process.wait(&mut receive);
+            receive.cancel(process)?;
+            receive.wait(process);
             Err(error.into())
         }
     }
@@ -270,7 +269,7 @@ pub fn probe(
     comm: KnownCommunicator,
     status: OutStatus,
 ) -> CallOutcome<()> {
-    status.set(to_c(&call.library.process.probe(&comm, source, tag)?));
+    status.set(to_c(&comm.probe(&call.library.process, source, tag)?));
     Ok(())
 }
 
@@ -282,7 +281,7 @@ pub fn iprobe(
     flag: Out<c_int>,
     status: OutStatus,
 ) -> CallOutcome<()> {
-    report_if_any(call.library.process.iprobe(&comm, source, tag)?, flag, status);
+    report_if_any(comm.iprobe(&call.library.process, source, tag)?, flag, status);
     Ok(())
 }
 
@@ -294,7 +293,7 @@ pub fn mprobe(
     message: Out<Message>,
     status: OutStatus,
 ) -> CallOutcome<()> {
-    let (taken, found) = call.library.process.mprobe(&comm, source, tag)?;
+    let (taken, found) = comm.mprobe(&call.library.process, source, tag)?;
     message.set(keep_message(call.library, &comm, source, taken));
     status.set(to_c(&found));
     Ok(())
@@ -309,7 +308,7 @@ pub fn improbe(
     message: Out<Message>,
     status: OutStatus,
 ) -> CallOutcome<()> {
-    let found = call.library.process.improbe(&comm, source, tag)?;
+    let found = comm.improbe(&call.library.process, source, tag)?;
     flag.set_flag(found.is_some());
     if let Some((taken, found)) = found {
         message.set(keep_message(call.library, &comm, source, taken));
@@ -327,7 +326,7 @@ pub fn mrecv(
     let Some((taken, _)) = take_message(call, message)? else {
         return report_status(mpi::MessageStatus::OF_NULL, status);
     };
-    report_status(call.library.process.receive_message(taken, buf), status)
+    report_status(taken.receive(&call.library.process, buf), status)
 }
 
 pub fn imrecv(
@@ -338,7 +337,7 @@ pub fn imrecv(
 ) -> CallOutcome<()> {
     let handle = match take_message(call, message)? {
         Some((taken, comm)) => {
-            let work = call.library.process.ireceive_message(taken, buf);
+            let work = taken.ireceive(&call.library.process, buf);
             call.library.requests.hand_out(comm, work)
         }
         None => {

@@ -67,10 +67,10 @@ impl Pending {
     #[inline]
     pub fn is_ready(&self, process: &Process) -> bool {
         match self {
-            Pending::One(request) => process.is_ready(request),
-            Pending::Both { send, receive } => process.is_ready(send) && process.is_ready(receive),
+            Pending::One(request) => request.is_ready(process),
+            Pending::Both { send, receive } => send.is_ready(process) && receive.is_ready(process),
             Pending::Generalized(operation) => operation.is_complete(),
-            Pending::Flush(place) => process.buffer_is_empty(place),
+            Pending::Flush(place) => place.is_empty(process),
         }
     }
 
@@ -79,24 +79,24 @@ impl Pending {
     fn take_if_ready(&mut self, process: &Process) -> Option<Taken> {
         match self {
             Pending::One(request) => {
-                let status = process.take_if_ready(request)?;
+                let status = request.take_if_ready(process)?;
                 Some(match request.is_persistent() {
                     true => Taken::OfPersistent(status),
                     false => Taken::Status(status),
                 })
             }
             Pending::Both { send, receive } => {
-                if !process.is_ready(send) || !process.is_ready(receive) {
+                if !send.is_ready(process) || !receive.is_ready(process) {
                     return None;
                 }
-                process.take_status(send);
-                Some(Taken::Status(process.take_status(receive)))
+                send.take_status(process);
+                Some(Taken::Status(receive.take_status(process)))
             }
             Pending::Generalized(operation) => {
                 operation.is_complete().then(|| Taken::Ask(Rc::clone(operation)))
             }
             Pending::Flush(place) => {
-                process.buffer_is_empty(place).then_some(Taken::Status(MessageStatus::EMPTY))
+                place.is_empty(process).then_some(Taken::Status(MessageStatus::EMPTY))
             }
         }
     }
@@ -104,15 +104,15 @@ impl Pending {
     /// Its status, which stays; none while it is underway.
     fn status(&self, process: &Process) -> Option<Taken> {
         let status = match self {
-            Pending::One(request) => process.status(request)?,
+            Pending::One(request) => request.status(process)?,
             Pending::Both { send, receive } => {
-                process.status(send)?;
-                process.status(receive)?
+                send.status(process)?;
+                receive.status(process)?
             }
             Pending::Generalized(operation) => {
                 return operation.is_complete().then(|| Taken::Ask(Rc::clone(operation)));
             }
-            Pending::Flush(place) if process.buffer_is_empty(place) => MessageStatus::EMPTY,
+            Pending::Flush(place) if place.is_empty(process) => MessageStatus::EMPTY,
             Pending::Flush(_) => return None,
         };
         Some(Taken::Status(status))
@@ -190,17 +190,17 @@ pub fn request_free(call: &Call, request: Out<Request>) -> CallOutcome<()> {
     let pending = take(call, 1, handle)?;
     let process = &call.library.process;
     if let Pending::One(work) = &pending.work
-        && let Err(error) = process.check_free(work)
+        && let Err(error) = work.check_free(process)
     {
         call.library.requests.put_back(handle, pending);
         return Err(Failure::of_argument(1, error));
     }
     request.set(MPI_REQUEST_NULL);
     match pending.work {
-        Pending::One(work) => process.free_request(work),
+        Pending::One(work) => work.free(process),
         Pending::Both { send, receive } => {
-            process.free_request(*send);
-            process.free_request(receive);
+            (*send).free(process);
+            receive.free(process);
         }
         Pending::Flush(_) => {}
         Pending::Generalized(operation) if !operation.is_complete() => {
@@ -224,9 +224,9 @@ pub fn cancel(call: &Call, request: Out<Request>) -> CallOutcome<()> {
     let mut pending = take(call, 1, handle)?;
     let process = &call.library.process;
     let outcome = match &mut pending.work {
-        Pending::One(work) => process.cancel(work),
+        Pending::One(work) => work.cancel(process),
         Pending::Both { send, receive } => {
-            process.cancel(send).and_then(|()| process.cancel(receive))
+            send.cancel(process).and_then(|()| receive.cancel(process))
         }
         Pending::Generalized(operation) => operation.cancel().map_or(Ok(()), Err),
         Pending::Flush(_) => Err(base::Error::new(
@@ -254,7 +254,7 @@ pub fn startall(call: &Call, handles: &mut [Request]) -> CallOutcome<()> {
 fn start_one(call: &Call, position: usize, handle: Request) -> CallOutcome<()> {
     let mut pending = take(call, position, handle)?;
     let outcome = match &mut pending.work {
-        Pending::One(work) => call.library.process.start(work),
+        Pending::One(work) => work.start(&call.library.process),
         Pending::Both { .. } | Pending::Generalized(_) | Pending::Flush(_) => {
             Err(base::Error::new(
                 ErrorClass::Request,
@@ -328,7 +328,7 @@ fn await_one(
         }
         let process = &call.library.process;
         match requests::named(handle) {
-            RequestName::Transfer(transfer) => process.await_transfer(transfer),
+            RequestName::Transfer(transfer) => transfer.wait(process),
             _ => process.wait_until(&mut |_| {
                 // It is gone when another thread completed it.
                 let table = &call.library.requests;

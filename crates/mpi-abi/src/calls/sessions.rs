@@ -81,7 +81,7 @@ impl Call {
 pub fn session_finalize(call: &Call, session: Out<Session>) -> CallOutcome<()> {
     let known = call.session(1, session.value())?;
     let _visit = entry::pass_door(call);
-    call.library.process.close_session(&known)?;
+    known.close(&call.library.process)?;
     call.library.sessions.forget(known.handle);
     entry::update(call);
     session.set(MPI_SESSION_NULL);
@@ -136,7 +136,7 @@ pub fn session_get_pset_info(
     pset_name: &[u8],
     info: Out<c::Info>,
 ) -> CallOutcome<()> {
-    let group = call.library.process.group_of_set(&session, set_named(pset_name)?);
+    let group = session.group_of_set(&call.library.process, set_named(pset_name)?);
     let told = Info::new();
     told.set(b"mpi_size", group.size().to_string().as_bytes(), infos::LIMITS)?;
     info.set(call.library.infos.insert(told));
@@ -149,7 +149,7 @@ pub fn group_from_session_pset(
     pset_name: &[u8],
     newgroup: Out<c::Group>,
 ) -> CallOutcome<()> {
-    let group = call.library.process.group_of_set(&session, set_named(pset_name)?);
+    let group = session.group_of_set(&call.library.process, set_named(pset_name)?);
     groups::hand_out(call, group, newgroup);
     Ok(())
 }
@@ -172,9 +172,9 @@ pub fn comm_create_from_group(
         return Ok(());
     }
     let agreed = CreationArguments { string_tag: stringtag, error_handler: &errhandler };
-    let made = call.library.process.create_communicator_from_group(&group, agreed)?;
+    let made = group.create_communicator(&call.library.process, agreed)?;
     if let Some(info) = info {
-        call.library.process.set_communicator_info(&made, &info);
+        made.set_info(&call.library.process, &info);
     }
     newcomm.set(call.library.communicators.insert(made));
     Ok(())
@@ -215,9 +215,9 @@ pub fn intercomm_create_from_groups(
         remote_leader: remote_leader as u32,
     };
     let agreed = CreationArguments { string_tag: stringtag, error_handler: &errhandler };
-    let made = process.create_intercommunicator_from_groups(groups, agreed)?;
+    let made = groups.create_intercommunicator(process, agreed)?;
     if let Some(info) = info {
-        call.library.process.set_communicator_info(&made, &info);
+        made.set_info(&call.library.process, &info);
     }
     newintercomm.set(call.library.communicators.insert(made));
     Ok(())

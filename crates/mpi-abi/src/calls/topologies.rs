@@ -45,7 +45,7 @@ pub fn cart_create(
     comm_cart: Out<Comm>,
 ) -> CallOutcome<()> {
     let grid = grid(&comm_old, dims, periods)?;
-    let made = call.library.process.create_cartesian(&comm_old, grid, reorder != 0)?;
+    let made = comm_old.create_cartesian(&call.library.process, grid, reorder != 0)?;
     hand_out(call, made, comm_cart)
 }
 
@@ -58,7 +58,7 @@ pub fn cart_map(
     newrank: Out<c_int>,
 ) -> CallOutcome<()> {
     let grid = CommunicatorTopology::Cartesian(grid(&comm, dims, periods)?);
-    let mapped = call.library.process.mapped_rank(&comm, &grid);
+    let mapped = comm.mapped_rank(&call.library.process, &grid);
     newrank.set(mapped.map_or(MPI_UNDEFINED, |rank| rank as c_int));
     Ok(())
 }
@@ -144,7 +144,7 @@ pub fn cart_sub(
     comm.cartesian().map_err(of_first)?;
     let flags = remain_dims.read_ints()?;
     let remain: Vec<bool> = flags.into_iter().map(|flag| flag != 0).collect();
-    let made = call.library.process.create_part_of_cartesian(&comm, &remain)?;
+    let made = comm.create_part_of_cartesian(&call.library.process, &remain)?;
     hand_out(call, made, newcomm)
 }
 
@@ -158,7 +158,7 @@ pub fn graph_create(
     comm_graph: Out<Comm>,
 ) -> CallOutcome<()> {
     let graph = graph(&comm_old, nnodes, indx, edges)?;
-    let made = call.library.process.create_graph(&comm_old, graph, reorder != 0)?;
+    let made = comm_old.create_graph(&call.library.process, graph, reorder != 0)?;
     hand_out(call, made, comm_graph)
 }
 
@@ -172,7 +172,7 @@ pub fn graph_map(
     newrank: Out<c_int>,
 ) -> CallOutcome<()> {
     let graph = CommunicatorTopology::Graph(graph(&comm, nnodes, indx, edges)?);
-    let mapped = call.library.process.mapped_rank(&comm, &graph);
+    let mapped = comm.mapped_rank(&call.library.process, &graph);
     newrank.set(mapped.map_or(MPI_UNDEFINED, |rank| rank as c_int));
     Ok(())
 }
@@ -285,7 +285,7 @@ pub fn dist_graph_create_adjacent(
             .map_err(|error| Failure::of_argument(6, error))?,
         weighted,
     };
-    let made = call.library.process.create_distributed_graph(&comm_old, graph, reorder != 0)?;
+    let made = comm_old.create_distributed_graph(&call.library.process, graph, reorder != 0)?;
     hand_out(call, made, comm_dist_graph)
 }
 
@@ -310,11 +310,11 @@ pub fn dist_graph_create(
         Ok(edges) => {
             let reorder = reorder != 0;
             let made =
-                process.create_distributed_graph_of_edges(&comm_old, &edges, weighted, reorder)?;
+                comm_old.create_distributed_graph_of_edges(process, &edges, weighted, reorder)?;
             hand_out(call, made, comm_dist_graph)
         }
         Err(failure) => {
-            process.refuse_distributed_graph_of_edges(&comm_old)?;
+            comm_old.refuse_distributed_graph_of_edges(process)?;
             Err(failure)
         }
     }

@@ -82,53 +82,47 @@ impl fmt::Debug for BoardPlace {
     }
 }
 
-impl Process {
+impl Communicator {
     /// To be called before the schedule of a blocking operation is made: decides, when it is time,
     /// in agreement of all members whether they have a board. A communicator on which the program
     /// reduces gets it before its first reduction, so that the operands of all of them associate
     /// alike.
     ///
     /// # Errors
-    /// What [`Process::complete`] may return.
+    /// What [`Collective::complete`](crate::collective::Collective::complete) may return.
     #[cold]
-    pub(super) fn consider_board(
-        &self,
-        communicator: &Rc<Communicator>,
-        reduces: bool,
-    ) -> Result<()> {
-        let place = communicator.board_place();
+    pub(super) fn consider_board(self: &Rc<Self>, process: &Process, reduces: bool) -> Result<()> {
+        let place = self.board_place();
         let calls = place.calls.get();
         place.calls.set(calls + 1);
         if reduces || calls >= CALLS_BEFORE {
-            self.decide(communicator)?;
+            self.decide(process)?;
         }
         Ok(())
     }
 
-    fn decide(&self, communicator: &Rc<Communicator>) -> Result<()> {
-        let place = communicator.board_place();
+    fn decide(self: &Rc<Self>, process: &Process) -> Result<()> {
+        let place = self.board_place();
         place.is_decided.set(true);
-        if !self.may_share(communicator) {
+        if !self.may_share(process) {
             return Ok(());
         }
         // Only messages can be recorded.
-        let may = self.configuration().boards() && !self.runtime().records();
-        let room = (0, boards::bytes_of(communicator.size()));
-        let sharing = Sharing::among(self, communicator, room, may)?;
-        let ready = sharing.memory.as_ref().ok().zip(self.bells(communicator));
-        let reaches = self.reaches_regions_of_all(communicator);
-        let agreed =
-            self.all_are_ready(communicator, Readiness { board: ready.is_some(), reaches })?;
+        let may = process.configuration().boards() && !process.runtime().records();
+        let room = (0, boards::bytes_of(self.size()));
+        let sharing = Sharing::among(process, self, room, may)?;
+        let ready = sharing.memory.as_ref().ok().zip(self.bells(process));
+        let reaches = self.reaches_regions_of_all(process);
+        let agreed = self.all_are_ready(process, Readiness { board: ready.is_some(), reaches })?;
         if !agreed.board {
             return Ok(());
         }
         place.regions.set(agreed.reaches);
         if let Some((memory, bells)) = ready {
-            let board =
-                Board::new(Rc::clone(memory), communicator.size(), communicator.rank(), bells);
+            let board = Board::new(Rc::clone(memory), self.size(), self.rank(), bells);
             place.put(board);
-            communicator.cache.clear();
-            let count = self.boards();
+            self.cache.clear();
+            let count = process.boards();
             count.set(count.get() + 1);
             // The place is new.
             let _ = place.count.set(Rc::clone(count));
@@ -137,39 +131,32 @@ impl Process {
     }
 
     /// Whether it makes sense to ask the others; all members come to the same answer.
-    fn may_share(&self, communicator: &Communicator) -> bool {
-        communicator.remote().is_none()
-            && (2..=SIZE_MAX).contains(&communicator.size())
-            && self.are_on_one_node(communicator.group())
+    fn may_share(&self, process: &Process) -> bool {
+        self.remote().is_none()
+            && (2..=SIZE_MAX).contains(&self.size())
+            && self.group().is_on_one_node(process)
     }
 
     /// The bells of the other members; none if one of them cannot be rung.
-    fn bells(&self, communicator: &Communicator) -> Option<Vec<PeerBell>> {
-        if self.boards().get() >= BOARDS_MAX {
+    fn bells(&self, process: &Process) -> Option<Vec<PeerBell>> {
+        if process.boards().get() >= BOARDS_MAX {
             return None;
         }
-        let others = communicator.group().gates().filter(|gate| *gate != self.myself());
-        others.map(|gate| self.runtime().bell(gate)).collect()
+        let others = self.group().gates().filter(|gate| *gate != process.myself());
+        others.map(|gate| process.runtime().bell(gate)).collect()
     }
 
     /// Whether all members can have a board now. All must have begun as many operations that are
     /// not blocking: those that come are on the board everywhere then, also where a program calls
     /// them and blocking ones in different orders.
-    fn all_are_ready(
-        &self,
-        communicator: &Rc<Communicator>,
-        ready: Readiness,
-    ) -> Result<Readiness> {
-        let begun = communicator.begun().to_le_bytes();
+    fn all_are_ready(self: &Rc<Self>, process: &Process, ready: Readiness) -> Result<Readiness> {
+        let begun = self.begun().to_le_bytes();
         let own = [u64::from(ready.to_bits()).to_le_bytes(), begun].concat();
-        let all = Buffer::zeroed(ANSWER_BYTES * communicator.size() as usize);
-        all.write(communicator.rank() as usize * ANSWER_BYTES, &own);
-        let exchange = movement::allgather_packed(
-            &Invocation::blocking(communicator),
-            all.clone(),
-            ANSWER_BYTES,
-        )?;
-        self.complete(exchange)?;
+        let all = Buffer::zeroed(ANSWER_BYTES * self.size() as usize);
+        all.write(self.rank() as usize * ANSWER_BYTES, &own);
+        let exchange =
+            movement::allgather_packed(&Invocation::blocking(self), all.clone(), ANSWER_BYTES)?;
+        exchange.complete(process)?;
         let mut answers = vec![0; all.len()];
         all.read(0, &mut answers);
         let answers = answers.chunks_exact(ANSWER_BYTES);
@@ -180,9 +167,9 @@ impl Process {
     }
 
     /// Whether this process can read and write what the others expose.
-    fn reaches_regions_of_all(&self, communicator: &Communicator) -> bool {
-        let mut others = communicator.group().gates().filter(|gate| *gate != self.myself());
-        others.all(|gate| self.runtime().reaches_regions_of(gate))
+    fn reaches_regions_of_all(&self, process: &Process) -> bool {
+        let mut others = self.group().gates().filter(|gate| *gate != process.myself());
+        others.all(|gate| process.runtime().reaches_regions_of(gate))
     }
 }
 

@@ -50,14 +50,14 @@ impl<'a> Invocation<'a> {
     /// the members may agree first on whether they have a board, if it is time for that.
     ///
     /// # Errors
-    /// What [`Process::complete`] may return.
+    /// What [`Collective::complete`](crate::collective::Collective::complete) may return.
     #[inline(always)]
     pub(super) fn schedule(&self, call: &CollectiveCall) -> Result<Rc<Schedule>> {
         if self.form == CallForm::Blocking
             && !self.communicator.board_place().is_decided()
             && let Some(process) = self.program
         {
-            process.consider_board(self.communicator, call.reduces())?;
+            self.communicator.consider_board(process, call.reduces())?;
         }
         Ok(self.communicator.cache.schedule(self.communicator, call, self.form))
     }

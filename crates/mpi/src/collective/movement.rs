@@ -37,7 +37,8 @@ impl EqualBlocks {
 /// `MPI_Barrier` (section 6.3).
 ///
 /// # Errors
-/// As for [`Process::complete`](crate::Process::complete), if the members agree on a board first.
+/// As for [`Collective::complete`](crate::collective::Collective::complete), if the members agree
+/// on a board first.
 #[inline(always)]
 pub fn barrier(invocation: &Invocation<'_>) -> Result<Collective> {
     let schedule = match invocation.remote() {

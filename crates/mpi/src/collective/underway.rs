@@ -98,19 +98,19 @@ impl fmt::Debug for ActiveCollective {
     }
 }
 
-impl Process {
+impl ActiveCollective {
     /// Starts an operation that is not underway.
-    pub(crate) fn start_collective(&self, operation: &Rc<ActiveCollective>) {
-        operation.complete.set(false);
-        let link = MessageChannel::of(self, &operation.communicator);
-        operation.execution.borrow_mut().start(&link, operation.tag);
-        operation.watch.begin(self, &link, &operation.execution.borrow());
+    pub(crate) fn start(self: &Rc<Self>, process: &Process) {
+        self.complete.set(false);
+        let link = MessageChannel::of(process, &self.communicator);
+        self.execution.borrow_mut().start(&link, self.tag);
+        self.watch.begin(process, &link, &self.execution.borrow());
         // Who waits carries out what this process may not have the time for.
-        self.set_leaves_portions(true);
-        let is_over = operation.advance(self);
-        self.set_leaves_portions(false);
+        process.set_leaves_portions(true);
+        let is_over = self.advance(process);
+        process.set_leaves_portions(false);
         if !is_over {
-            self.keep_advancing(Rc::clone(operation) as Rc<dyn BackgroundOperation>);
+            process.keep_advancing(Rc::clone(self) as Rc<dyn BackgroundOperation>);
         }
     }
 }

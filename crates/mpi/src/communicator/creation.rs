@@ -39,108 +39,6 @@ impl Process {
         self.build(self.contexts().of_self(), group, None, Origin::nothing(self, false))
     }
 
-    /// `MPI_Comm_create`: a communicator for each of the groups that the processes of
-    /// `communicator` give, which may not overlap; none for those who are in none. Of an
-    /// intercommunicator each side gives one group of its own processes.
-    ///
-    /// # Errors
-    /// `Group` if the group has a process that is not in `communicator`.
-    pub fn create_communicator(
-        &self,
-        communicator: &Rc<Communicator>,
-        group: &Rc<Group>,
-    ) -> Result<Option<Rc<Communicator>>> {
-        if communicator.remote().is_some() {
-            // Each side tells which of its processes it wants, so both must hear of the other's.
-            let subgroup = check_subgroup(communicator, group);
-            let wanted = if subgroup.is_ok() { group.rank_of(self.myself()) } else { None };
-            let key = wanted.map_or(0, |rank| rank as i32);
-            let created = self.split_communicator(communicator, wanted.map(|_| 0), key);
-            return subgroup.and(created);
-        }
-        // Taken in any case, so that the counters of all processes stay alike.
-        let tag = communicator.take_tag(CallForm::Blocking);
-        check_subgroup(communicator, group)?;
-        self.create_in_group(communicator, group, tag)
-    }
-
-    /// `MPI_Comm_create_group`: as [`Process::create_communicator`], but only the members of the
-    /// group take part; `tag`, which is not negative, keeps several such calls apart.
-    ///
-    /// # Errors
-    /// `Group` if the group has a process that is not in `communicator`.
-    pub fn create_communicator_of_group(
-        &self,
-        communicator: &Rc<Communicator>,
-        group: &Rc<Group>,
-        tag: i32,
-    ) -> Result<Option<Rc<Communicator>>> {
-        check_subgroup(communicator, group)?;
-        self.create_in_group(communicator, group, GROUP_TAGS + tag % GROUP_TAGS)
-    }
-
-    /// `MPI_Comm_split`: processes with the same color come together, in the order of their keys
-    /// and then of their ranks; without a color a process gets none. An intercommunicator is split
-    /// on both sides; a color that one of them does not have makes none.
-    ///
-    /// # Errors
-    /// What [`Process::complete`] may return.
-    pub fn split_communicator(
-        &self,
-        communicator: &Rc<Communicator>,
-        color: Option<i32>,
-        key: i32,
-    ) -> Result<Option<Rc<Communicator>>> {
-        let candidate = self.contexts().take();
-        let choices =
-            self.exchange_choices(communicator, SplitArgument { color, key, candidate })?;
-        if color.is_none() {
-            return Ok(None);
-        }
-        let (group, first) = members_of(color, &choices.own, communicator.group());
-        let remote = match communicator.remote() {
-            None => None,
-            Some(remote) => {
-                let (others, their_first) = members_of(color, &choices.others, &remote.group);
-                let Some(their_first) = their_first else { return Ok(None) };
-                Some((RemoteGroup::beside(&group, others, remote.first_local == 0), their_first))
-            }
-        };
-        // The side that comes first in the numbers names the contexts.
-        let block = match &remote {
-            Some((remote, their_first)) if remote.first_local > 0 => *their_first,
-            _ => first.unwrap_or(candidate),
-        };
-        let remote = remote.map(|(remote, _)| remote);
-        let block = block.checked()?;
-        Ok(Some(self.derive(communicator, block, group, remote, Attributes::default())))
-    }
-
-    /// `MPI_Comm_free`: calls the delete functions of the attributes. The caller then drops its
-    /// reference; operations underway complete.
-    ///
-    /// # Errors
-    /// The code of the first delete function that fails, and then the communicator stays.
-    pub fn free_communicator(
-        &self,
-        communicator: &Rc<Communicator>,
-        object: ObjectName,
-    ) -> Result<()> {
-        communicator.attributes().delete_all(object)
-    }
-
-    fn create_in_group(
-        &self,
-        communicator: &Rc<Communicator>,
-        group: &Rc<Group>,
-        tag: i32,
-    ) -> Result<Option<Rc<Communicator>>> {
-        let Some(rank) = group.rank_of(self.myself()) else { return Ok(None) };
-        let link = MessageChannel::within(self, communicator, group);
-        let block = self.agree_on_contexts(&link, rank, group.size(), tag)?;
-        Ok(Some(self.derive(communicator, block, Rc::clone(group), None, Attributes::default())))
-    }
-
     /// The member with rank 0 takes a block of contexts and tells all others.
     ///
     /// # Errors
@@ -156,44 +54,10 @@ impl Process {
         if rank == 0 {
             buffer.write(0, &self.contexts().take().to_bytes());
         }
-        self.bcast_over(link, rank, size, tag, buffer.clone())?;
+        link.bcast(self, rank, size, tag, buffer.clone())?;
         let mut bytes = [0; ContextBlock::BYTES];
         buffer.read(0, &mut bytes);
         ContextBlock::from_bytes(bytes).checked()
-    }
-
-    /// What all processes ask for, by rank.
-    fn exchange_choices(
-        &self,
-        communicator: &Rc<Communicator>,
-        mine: SplitArgument,
-    ) -> Result<SplitArguments> {
-        let own = SplitArguments::room(communicator.size());
-        own.write(communicator.rank() as usize * SplitArgument::BYTES, &mine.to_bytes());
-        let Some(remote) = communicator.remote() else {
-            let invocation = Invocation::blocking(communicator);
-            self.complete(collective::allgather_packed(
-                &invocation,
-                own.clone(),
-                SplitArgument::BYTES,
-            )?)?;
-            return Ok(SplitArguments { own: SplitArguments::read(&own), others: Vec::new() });
-        };
-        let tag = communicator.take_tag(CallForm::Blocking);
-        let others = SplitArguments::room(remote.group.size());
-        let member = (communicator.rank(), communicator.size());
-        let link = MessageChannel::within(self, communicator, communicator.group());
-        self.allgather_over(&link, member, tag, own.clone(), SplitArgument::BYTES)?;
-        let mine = own.contiguous_part(
-            (communicator.rank() as usize * SplitArgument::BYTES) as isize,
-            SplitArgument::BYTES,
-        );
-        let invocation = Invocation::blocking(communicator);
-        self.complete(collective::across_packed(&invocation, remote, mine, others.clone()))?;
-        Ok(SplitArguments {
-            own: SplitArguments::read(&own),
-            others: SplitArguments::read(&others),
-        })
     }
 
     /// Opens the message spaces of a communicator.
@@ -202,33 +66,18 @@ impl Process {
         let number = rank + communicator.remote().map_or(0, |remote| remote.first_local);
         Spaces {
             block,
-            point_to_point: self.open_context_of(
-                communicator,
+            point_to_point: communicator.open_context(
+                self,
                 block.id(SpacePurpose::PointToPoint),
                 rank,
             ),
-            collective: self.open_context_of(
-                communicator,
-                block.id(SpacePurpose::Collective),
-                number,
-            ),
+            collective: communicator.open_context(self, block.id(SpacePurpose::Collective), number),
         }
     }
 
     /// This process.
     pub(crate) fn myself(&self) -> GateId {
         GateId(self.contexts().world_rank())
-    }
-
-    pub(super) fn derive(
-        &self,
-        parent: &Communicator,
-        block: ContextBlock,
-        group: Rc<Group>,
-        remote: Option<RemoteGroup>,
-        attributes: Attributes,
-    ) -> Rc<Communicator> {
-        self.build(block, group, remote, Origin::of(parent, attributes))
     }
 
     pub(super) fn build(
@@ -253,7 +102,7 @@ impl Process {
         let rank = group.rank_of(self.myself());
         Communicator::new(CommunicatorParts {
             spaces: None,
-            situation: self.situation(&group, origin.crowded),
+            situation: group.situation(self, origin.crowded),
             group,
             rank: rank.expect("a process only builds communicators it is in"),
             remote,
@@ -262,6 +111,147 @@ impl Process {
             session: origin.session,
             attributes: origin.attributes,
         })
+    }
+}
+
+impl Communicator {
+    fn create_in_group(
+        self: &Rc<Self>,
+        process: &Process,
+        group: &Rc<Group>,
+        tag: i32,
+    ) -> Result<Option<Rc<Communicator>>> {
+        let Some(rank) = group.rank_of(process.myself()) else { return Ok(None) };
+        let link = MessageChannel::within(process, self, group);
+        let block = process.agree_on_contexts(&link, rank, group.size(), tag)?;
+        Ok(Some(self.derive(process, block, Rc::clone(group), None, Attributes::default())))
+    }
+
+    /// What all processes ask for, by rank.
+    fn exchange_choices(
+        self: &Rc<Self>,
+        process: &Process,
+        mine: SplitArgument,
+    ) -> Result<SplitArguments> {
+        let own = SplitArguments::room(self.size());
+        own.write(self.rank() as usize * SplitArgument::BYTES, &mine.to_bytes());
+        let Some(remote) = self.remote() else {
+            let invocation = Invocation::blocking(self);
+            collective::allgather_packed(&invocation, own.clone(), SplitArgument::BYTES)?
+                .complete(process)?;
+            return Ok(SplitArguments { own: SplitArguments::read(&own), others: Vec::new() });
+        };
+        let tag = self.take_tag(CallForm::Blocking);
+        let others = SplitArguments::room(remote.group.size());
+        let member = (self.rank(), self.size());
+        let link = MessageChannel::within(process, self, self.group());
+        link.allgather(process, member, tag, own.clone(), SplitArgument::BYTES)?;
+        let mine = own.contiguous_part(
+            (self.rank() as usize * SplitArgument::BYTES) as isize,
+            SplitArgument::BYTES,
+        );
+        let invocation = Invocation::blocking(self);
+        collective::across_packed(&invocation, remote, mine, others.clone()).complete(process)?;
+        Ok(SplitArguments {
+            own: SplitArguments::read(&own),
+            others: SplitArguments::read(&others),
+        })
+    }
+
+    pub(super) fn derive(
+        &self,
+        process: &Process,
+        block: ContextBlock,
+        group: Rc<Group>,
+        remote: Option<RemoteGroup>,
+        attributes: Attributes,
+    ) -> Rc<Communicator> {
+        process.build(block, group, remote, Origin::of(self, attributes))
+    }
+
+    /// `MPI_Comm_create`: a communicator for each of the groups that the processes of
+    /// `communicator` give, which may not overlap; none for those who are in none. Of an
+    /// intercommunicator each side gives one group of its own processes.
+    ///
+    /// # Errors
+    /// `Group` if the group has a process that is not in `communicator`.
+    pub fn create(
+        self: &Rc<Self>,
+        process: &Process,
+        group: &Rc<Group>,
+    ) -> Result<Option<Rc<Communicator>>> {
+        if self.remote().is_some() {
+            // Each side tells which of its processes it wants, so both must hear of the other's.
+            let subgroup = check_subgroup(self, group);
+            let wanted = if subgroup.is_ok() { group.rank_of(process.myself()) } else { None };
+            let key = wanted.map_or(0, |rank| rank as i32);
+            let created = self.split(process, wanted.map(|_| 0), key);
+            return subgroup.and(created);
+        }
+        // Taken in any case, so that the counters of all processes stay alike.
+        let tag = self.take_tag(CallForm::Blocking);
+        check_subgroup(self, group)?;
+        self.create_in_group(process, group, tag)
+    }
+
+    /// `MPI_Comm_create_group`: as [`Communicator::create`], but only the members of the
+    /// group take part; `tag`, which is not negative, keeps several such calls apart.
+    ///
+    /// # Errors
+    /// `Group` if the group has a process that is not in `communicator`.
+    pub fn create_of_group(
+        self: &Rc<Self>,
+        process: &Process,
+        group: &Rc<Group>,
+        tag: i32,
+    ) -> Result<Option<Rc<Communicator>>> {
+        check_subgroup(self, group)?;
+        self.create_in_group(process, group, GROUP_TAGS + tag % GROUP_TAGS)
+    }
+
+    /// `MPI_Comm_split`: processes with the same color come together, in the order of their keys
+    /// and then of their ranks; without a color a process gets none. An intercommunicator is split
+    /// on both sides; a color that one of them does not have makes none.
+    ///
+    /// # Errors
+    /// What [`Collective::complete`](crate::collective::Collective::complete) may return.
+    pub fn split(
+        self: &Rc<Self>,
+        process: &Process,
+        color: Option<i32>,
+        key: i32,
+    ) -> Result<Option<Rc<Communicator>>> {
+        let candidate = process.contexts().take();
+        let choices = self.exchange_choices(process, SplitArgument { color, key, candidate })?;
+        if color.is_none() {
+            return Ok(None);
+        }
+        let (group, first) = members_of(color, &choices.own, self.group());
+        let remote = match self.remote() {
+            None => None,
+            Some(remote) => {
+                let (others, their_first) = members_of(color, &choices.others, &remote.group);
+                let Some(their_first) = their_first else { return Ok(None) };
+                Some((RemoteGroup::beside(&group, others, remote.first_local == 0), their_first))
+            }
+        };
+        // The side that comes first in the numbers names the contexts.
+        let block = match &remote {
+            Some((remote, their_first)) if remote.first_local > 0 => *their_first,
+            _ => first.unwrap_or(candidate),
+        };
+        let remote = remote.map(|(remote, _)| remote);
+        let block = block.checked()?;
+        Ok(Some(self.derive(process, block, group, remote, Attributes::default())))
+    }
+
+    /// `MPI_Comm_free`: calls the delete functions of the attributes. The caller then drops its
+    /// reference; operations underway complete.
+    ///
+    /// # Errors
+    /// The code of the first delete function that fails, and then the communicator stays.
+    pub fn free(self: &Rc<Self>, object: ObjectName) -> Result<()> {
+        self.attributes().delete_all(object)
     }
 }
 

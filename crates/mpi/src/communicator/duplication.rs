@@ -14,74 +14,6 @@ use crate::info::Info;
 use crate::request::Request;
 
 impl Process {
-    /// `MPI_Comm_dup`: the same groups, copied attributes, no hints. `object` is how the interface
-    /// names the communicator to the copy functions of its attributes.
-    ///
-    /// # Errors
-    /// The code of the first copy function that fails; what [`Process::complete`] may return.
-    pub fn duplicate_communicator(
-        &self,
-        communicator: &Rc<Communicator>,
-        object: ObjectName,
-    ) -> Result<Rc<Communicator>> {
-        let (agreement, told) = self.agreement(&Invocation::blocking(communicator))?;
-        self.complete(agreement)?;
-        let attributes = communicator.attributes().copied(object)?;
-        let copy = self.copy_of(communicator, attributes);
-        copy.open(self.open_spaces(&copy, contexts_in(&told)?));
-        Ok(copy)
-    }
-
-    /// `MPI_Comm_dup_with_info`: as [`Process::duplicate_communicator`], with these hints.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn duplicate_communicator_with_info(
-        &self,
-        communicator: &Rc<Communicator>,
-        object: ObjectName,
-        info: &Info,
-    ) -> Result<Rc<Communicator>> {
-        let copy = self.duplicate_communicator(communicator, object)?;
-        self.set_communicator_info(&copy, info);
-        Ok(copy)
-    }
-
-    /// `MPI_Comm_idup`: as [`Process::duplicate_communicator`], but the duplicate is ready only
-    /// when the request is complete. Attributes are those of the call.
-    ///
-    /// # Errors
-    /// The code of the first copy function that fails; the others get their duplicates.
-    pub fn begin_duplicate(
-        &self,
-        communicator: &Rc<Communicator>,
-        object: ObjectName,
-    ) -> Result<(Rc<Communicator>, Request)> {
-        let (agreement, told) = self.agreement(&Invocation::nonblocking(communicator))?;
-        let attributes = match communicator.attributes().copied(object) {
-            Ok(attributes) => attributes,
-            Err(error) => {
-                self.collective_request(agreement);
-                return Err(error);
-            }
-        };
-        let copy = self.copy_of(communicator, attributes);
-        let made = Rc::clone(&copy);
-        let agreement = agreement.finally(Box::new(move |process| {
-            made.open(process.open_spaces(&made, contexts_in(&told)?));
-            Ok(())
-        }));
-        Ok((copy, self.collective_request(agreement)))
-    }
-
-    /// A duplicate that is not ready.
-    fn copy_of(&self, communicator: &Rc<Communicator>, attributes: Attributes) -> Rc<Communicator> {
-        let (group, remote) = (Rc::clone(communicator.group()), communicator.remote().cloned());
-        let copy = self.build_closed(group, remote, Origin::of(communicator, attributes));
-        copy.share_topology(communicator);
-        copy
-    }
-
     /// The exchange in which all processes hear of contexts for another communicator with the same
     /// processes, and where it leaves them.
     pub(super) fn agreement(&self, invocation: &Invocation<'_>) -> Result<(Collective, Buffer)> {
@@ -98,6 +30,76 @@ impl Process {
                 (collective::leaders_tell_all(invocation, remote, own, told.clone()), told)
             }
         })
+    }
+}
+
+impl Communicator {
+    /// A duplicate that is not ready.
+    fn copy_of(self: &Rc<Self>, process: &Process, attributes: Attributes) -> Rc<Communicator> {
+        let (group, remote) = (Rc::clone(self.group()), self.remote().cloned());
+        let copy = process.build_closed(group, remote, Origin::of(self, attributes));
+        copy.share_topology(self);
+        copy
+    }
+
+    /// `MPI_Comm_dup`: the same groups, copied attributes, no hints. `object` is how the interface
+    /// names the communicator to the copy functions of its attributes.
+    ///
+    /// # Errors
+    /// The code of the first copy function that fails; what [`Collective::complete`] may return.
+    pub fn duplicate(
+        self: &Rc<Self>,
+        process: &Process,
+        object: ObjectName,
+    ) -> Result<Rc<Communicator>> {
+        let (agreement, told) = process.agreement(&Invocation::blocking(self))?;
+        agreement.complete(process)?;
+        let attributes = self.attributes().copied(object)?;
+        let copy = self.copy_of(process, attributes);
+        copy.open(process.open_spaces(&copy, contexts_in(&told)?));
+        Ok(copy)
+    }
+
+    /// `MPI_Comm_dup_with_info`: as [`Communicator::duplicate`], with these hints.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn duplicate_with_info(
+        self: &Rc<Self>,
+        process: &Process,
+        object: ObjectName,
+        info: &Info,
+    ) -> Result<Rc<Communicator>> {
+        let copy = self.duplicate(process, object)?;
+        copy.set_info(process, info);
+        Ok(copy)
+    }
+
+    /// `MPI_Comm_idup`: as [`Communicator::duplicate`], but the duplicate is ready only
+    /// when the request is complete. Attributes are those of the call.
+    ///
+    /// # Errors
+    /// The code of the first copy function that fails; the others get their duplicates.
+    pub fn begin_duplicate(
+        self: &Rc<Self>,
+        process: &Process,
+        object: ObjectName,
+    ) -> Result<(Rc<Communicator>, Request)> {
+        let (agreement, told) = process.agreement(&Invocation::nonblocking(self))?;
+        let attributes = match self.attributes().copied(object) {
+            Ok(attributes) => attributes,
+            Err(error) => {
+                agreement.into_request(process);
+                return Err(error);
+            }
+        };
+        let copy = self.copy_of(process, attributes);
+        let made = Rc::clone(&copy);
+        let agreement = agreement.finally(Box::new(move |process| {
+            made.open(process.open_spaces(&made, contexts_in(&told)?));
+            Ok(())
+        }));
+        Ok((copy, agreement.into_request(process)))
     }
 }
 

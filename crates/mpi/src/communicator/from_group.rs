@@ -57,51 +57,6 @@ enum CreationPurpose {
 }
 
 impl Process {
-    /// `MPI_Comm_create_from_group`: a communicator of the processes of a group, which all call
-    /// this with the same string.
-    ///
-    /// # Errors
-    /// `Group` if this process is not in the group, or the others call with another group or
-    /// string; `NoSpace` when the first process of the group has no contexts left.
-    pub fn create_communicator_from_group(
-        &self,
-        group: &Rc<Group>,
-        agreed: CreationArguments<'_>,
-    ) -> Result<Rc<Communicator>> {
-        self.create_for(CreationPurpose::Communicator, group, agreed)
-    }
-
-    /// `MPI_Intercomm_create_from_groups`. If the leader cannot agree with the other one, it fails
-    /// on all processes of this side.
-    ///
-    /// # Errors
-    /// `Rank` if there is no such leader, `Group` if the groups have a process in common, and what
-    /// [`Process::create_communicator_from_group`] returns.
-    pub fn create_intercommunicator_from_groups(
-        &self,
-        groups: TwoGroups<'_>,
-        agreed: CreationArguments<'_>,
-    ) -> Result<Rc<Communicator>> {
-        let local = self.create_for(CreationPurpose::Side, groups.local, agreed)?;
-        let between = match groups.remote {
-            Some(remote) if local.rank() == groups.local_leader => {
-                Some(self.meeting_of_leaders(groups.local, remote, groups.remote_leader, agreed))
-            }
-            _ => None,
-        };
-        let bridge = between.as_ref().map(|between| {
-            between.as_ref().map_err(Clone::clone).map(|between| Bridge {
-                communicator: between,
-                remote_leader: 1 - between.rank(),
-                tag: 0,
-            })
-        });
-        let created = self.create_intercommunicator(&local, groups.local_leader, bridge)?;
-        self.connect_all(created.peers());
-        self.complete(collective::barrier(&Invocation::blocking(&created))?)?;
-        Ok(created)
-    }
-
     /// A communicator of the two leaders.
     fn meeting_of_leaders(
         &self,
@@ -137,12 +92,12 @@ impl Process {
             let what = "this process is not in the group, so it cannot take part";
             return Err(Error::new(ErrorClass::Group, what));
         };
-        self.connect_all(group);
+        group.connect_all(self);
         let wish = wish(purpose, group, agreed.string_tag);
         let tag = message_tag(purpose, agreed.string_tag);
         let told = match rank {
-            0 => self.lead_agreement(group, &wish, tag)?,
-            _ => self.follow_agreement(group, &wish, tag)?,
+            0 => group.lead_agreement(self, &wish, tag)?,
+            _ => group.follow_agreement(self, &wish, tag)?,
         };
         let origin = Origin {
             crowded: group.size() > 1 && self.everybody().crowded(),
@@ -153,39 +108,46 @@ impl Process {
         Ok(self.build(contexts_in(&told)?, Rc::clone(group), None, origin))
     }
 
-    fn connect_all(&self, group: &Group) {
-        for gate in group.gates() {
-            self.runtime().connect(gate);
+    fn await_messages(&self, messages: Vec<RequestId>) -> Result<()> {
+        self.wait_until(&mut |process| messages.iter().all(|id| process.is_complete(*id)));
+        messages.into_iter().try_for_each(|id| self.finish(id))
+    }
+}
+
+impl Group {
+    fn connect_all(&self, process: &Process) {
+        for gate in self.gates() {
+            process.runtime().connect(gate);
         }
     }
 
     /// Hears what the others ask for, and tells them the contexts, or that they do not agree.
-    fn lead_agreement(&self, group: &Group, wish: &[u8], tag: i32) -> Result<Buffer> {
-        let others = || group.gates().skip(1);
-        let context = self.everybody().collective_context();
+    fn lead_agreement(&self, process: &Process, wish: &[u8], tag: i32) -> Result<Buffer> {
+        let others = || self.gates().skip(1);
+        let context = process.everybody().collective_context();
         let wishes: Vec<(GateId, Buffer, RequestId)> = others()
             .map(|gate| {
                 let place = packed(wish.len());
-                (gate, place.clone(), self.post_receive(context, gate.0, tag, place))
+                (gate, place.clone(), process.post_receive(context, gate.0, tag, place))
             })
             .collect();
-        self.wait_until(&mut |process| wishes.iter().all(|(_, _, id)| process.is_complete(*id)));
+        process.wait_until(&mut |process| wishes.iter().all(|(_, _, id)| process.is_complete(*id)));
         let mut stranger = None;
         for (gate, place, id) in wishes {
             let mut said = vec![0; wish.len()];
             place.read(0, &mut said);
             // One that is longer than expected fails, too.
-            if self.finish(id).is_err() || said != wish {
+            if process.finish(id).is_err() || said != wish {
                 stranger = Some(gate);
             }
         }
-        let block = if stranger.is_none() { self.contexts().take() } else { DISAGREEMENT };
+        let block = if stranger.is_none() { process.contexts().take() } else { DISAGREEMENT };
         let told = packed(ContextBlock::BYTES);
         told.write(0, &block.to_bytes());
         let sends: Vec<RequestId> = others()
-            .filter_map(|gate| self.post_send(gate, context, gate.0, tag, told.clone()))
+            .filter_map(|gate| process.post_send(gate, context, gate.0, tag, told.clone()))
             .collect();
-        self.await_messages(sends)?;
+        process.await_messages(sends)?;
         match stranger {
             None => Ok(told),
             Some(gate) => {
@@ -196,14 +158,14 @@ impl Process {
     }
 
     /// Tells the first member what this one asks for, and hears the contexts.
-    fn follow_agreement(&self, group: &Group, wish: &[u8], tag: i32) -> Result<Buffer> {
-        let leader = group.gate(0).expect("a group with a member has a first one");
-        let context = self.everybody().collective_context();
+    fn follow_agreement(&self, process: &Process, wish: &[u8], tag: i32) -> Result<Buffer> {
+        let leader = self.gate(0).expect("a group with a member has a first one");
+        let context = process.everybody().collective_context();
         let (said, told) = (packed(wish.len()), packed(ContextBlock::BYTES));
         said.write(0, wish);
-        let mut messages = vec![self.post_receive(context, leader.0, tag, told.clone())];
-        messages.extend(self.post_send(leader, context, leader.0, tag, said));
-        self.await_messages(messages)?;
+        let mut messages = vec![process.post_receive(context, leader.0, tag, told.clone())];
+        messages.extend(process.post_send(leader, context, leader.0, tag, said));
+        process.await_messages(messages)?;
         let mut bytes = [0; ContextBlock::BYTES];
         told.read(0, &mut bytes);
         if ContextBlock::from_bytes(bytes) == DISAGREEMENT {
@@ -212,9 +174,51 @@ impl Process {
         Ok(told)
     }
 
-    fn await_messages(&self, messages: Vec<RequestId>) -> Result<()> {
-        self.wait_until(&mut |process| messages.iter().all(|id| process.is_complete(*id)));
-        messages.into_iter().try_for_each(|id| self.finish(id))
+    /// `MPI_Comm_create_from_group`: a communicator of the processes of a group, which all call
+    /// this with the same string.
+    ///
+    /// # Errors
+    /// `Group` if this process is not in the group, or the others call with another group or
+    /// string; `NoSpace` when the first process of the group has no contexts left.
+    pub fn create_communicator(
+        self: &Rc<Self>,
+        process: &Process,
+        agreed: CreationArguments<'_>,
+    ) -> Result<Rc<Communicator>> {
+        process.create_for(CreationPurpose::Communicator, self, agreed)
+    }
+}
+
+impl TwoGroups<'_> {
+    /// `MPI_Intercomm_create_from_groups`. If the leader cannot agree with the other one, it fails
+    /// on all processes of this side.
+    ///
+    /// # Errors
+    /// `Rank` if there is no such leader, `Group` if the groups have a process in common, and what
+    /// [`Group::create_communicator`] returns.
+    pub fn create_intercommunicator(
+        self,
+        process: &Process,
+        agreed: CreationArguments<'_>,
+    ) -> Result<Rc<Communicator>> {
+        let local = process.create_for(CreationPurpose::Side, self.local, agreed)?;
+        let between = match self.remote {
+            Some(remote) if local.rank() == self.local_leader => {
+                Some(process.meeting_of_leaders(self.local, remote, self.remote_leader, agreed))
+            }
+            _ => None,
+        };
+        let bridge = between.as_ref().map(|between| {
+            between.as_ref().map_err(Clone::clone).map(|between| Bridge {
+                communicator: between,
+                remote_leader: 1 - between.rank(),
+                tag: 0,
+            })
+        });
+        let created = local.create_intercommunicator(process, self.local_leader, bridge)?;
+        created.peers().connect_all(process);
+        (collective::barrier(&Invocation::blocking(&created))?).complete(process)?;
+        Ok(created)
     }
 }
 

@@ -35,37 +35,6 @@ struct SideDescription {
 }
 
 impl Process {
-    /// `MPI_Intercomm_create`: the processes of `local` on this side, and on the other one those
-    /// of the communicator that its leader gives. Only the leader needs a bridge; if it could not
-    /// get one, all fail.
-    ///
-    /// # Errors
-    /// `Rank` if there is no such leader, `Comm` if the sides have a process in common: on all
-    /// processes of this side.
-    pub fn create_intercommunicator(
-        &self,
-        local: &Rc<Communicator>,
-        local_leader: u32,
-        bridge: Option<Result<Bridge<'_>>>,
-    ) -> Result<Rc<Communicator>> {
-        let own = SideDescription {
-            candidate: self.contexts().take(),
-            crowded: local.crowded(),
-            processes: local.group().gates().map(|gate| gate.0).collect(),
-        };
-        let told = match bridge {
-            _ if local.rank() != local_leader => Ok(own.clone()),
-            Some(bridge) => bridge.and_then(|bridge| self.meet(bridge, &own)),
-            None => Err(Error::new(ErrorClass::Comm, "one process cannot lead both sides")),
-        };
-        let failure = told.as_ref().err().cloned();
-        let sides = self.spread_sides(local, local_leader, told.ok().map(|other| (own, other)));
-        match failure {
-            Some(error) => Err(error),
-            None => self.join_sides(local, sides?),
-        }
-    }
-
     /// The leaders tell each other of their sides.
     fn meet(&self, bridge: Bridge<'_>, own: &SideDescription) -> Result<SideDescription> {
         bridge.communicator.checked_gate(bridge.remote_leader)?;
@@ -91,8 +60,8 @@ impl Process {
         let from = MessageSource::Rank(remote_leader);
         let to = Destination::Rank(remote_leader);
         let mut requests = [
-            self.ireceive(communicator, from, Some(tag), received.clone())?,
-            self.isend(communicator, SendMode::Standard, to, tag, sent)?,
+            communicator.ireceive(self, from, Some(tag), received.clone())?,
+            communicator.isend(self, SendMode::Standard, to, tag, sent)?,
         ];
         let error = self.wait_all(&mut requests);
         received.read(0, others);
@@ -100,18 +69,20 @@ impl Process {
     }
 
     fn wait_all(&self, requests: &mut [Request]) -> Option<Error> {
-        let errors = requests.iter_mut().filter_map(|request| self.wait(request).error);
+        let errors = requests.iter_mut().filter_map(|request| request.wait(self).error);
         errors.map(|error| *error).next()
     }
+}
 
+impl Communicator {
     /// The leader tells all processes of its own side of both sides; nothing if it failed.
     fn spread_sides(
-        &self,
-        local: &Rc<Communicator>,
+        self: &Rc<Self>,
+        process: &Process,
         leader: u32,
         sides: Option<(SideDescription, SideDescription)>,
     ) -> Result<(SideDescription, SideDescription)> {
-        let leads = local.rank() == leader;
+        let leads = self.rank() == leader;
         let bytes = match &sides {
             Some((_, other)) if leads => other.to_bytes(),
             _ => Vec::new(),
@@ -121,22 +92,16 @@ impl Process {
             header.write(0, &(bytes.len() as u32).to_le_bytes());
             header.write(4, &own.candidate.to_bytes());
         }
-        self.complete(collective::bcast(
-            &Invocation::blocking(local),
-            Root::Rank(leader),
-            header.clone(),
-        )?)?;
+        collective::bcast(&Invocation::blocking(self), Root::Rank(leader), header.clone())?
+            .complete(process)?;
         let (mut length, mut candidate) = ([0; 4], [0; ContextBlock::BYTES]);
         header.read(0, &mut length);
         header.read(4, &mut candidate);
         let length = u32::from_le_bytes(length) as usize;
         let body = packed(length);
         body.write(0, &bytes);
-        self.complete(collective::bcast(
-            &Invocation::blocking(local),
-            Root::Rank(leader),
-            body.clone(),
-        )?)?;
+        collective::bcast(&Invocation::blocking(self), Root::Rank(leader), body.clone())?
+            .complete(process)?;
         let mut bytes = vec![0; length];
         body.read(0, &mut bytes);
         match sides {
@@ -152,8 +117,8 @@ impl Process {
     }
 
     fn join_sides(
-        &self,
-        local: &Rc<Communicator>,
+        self: &Rc<Self>,
+        process: &Process,
         (own, other): (SideDescription, SideDescription),
     ) -> Result<Rc<Communicator>> {
         let comes_first = own.processes < other.processes;
@@ -161,36 +126,64 @@ impl Process {
         let others: Vec<GateId> = other.processes.into_iter().map(GateId).collect();
         let origin = Origin {
             crowded: own.crowded || other.crowded,
-            error_handler: local.error_handler(),
-            session: local.session().cloned(),
+            error_handler: self.error_handler(),
+            session: self.session().cloned(),
             attributes: Attributes::default(),
         };
-        let remote = RemoteGroup::beside(local.group(), Group::of(&others), comes_first);
-        Ok(self.build(named.checked()?, Rc::clone(local.group()), Some(remote), origin))
+        let remote = RemoteGroup::beside(self.group(), Group::of(&others), comes_first);
+        Ok(process.build(named.checked()?, Rc::clone(self.group()), Some(remote), origin))
+    }
+
+    /// `MPI_Intercomm_create`: the processes of `local` on this side, and on the other one those
+    /// of the communicator that its leader gives. Only the leader needs a bridge; if it could not
+    /// get one, all fail.
+    ///
+    /// # Errors
+    /// `Rank` if there is no such leader, `Comm` if the sides have a process in common: on all
+    /// processes of this side.
+    pub fn create_intercommunicator(
+        self: &Rc<Self>,
+        process: &Process,
+        local_leader: u32,
+        bridge: Option<Result<Bridge<'_>>>,
+    ) -> Result<Rc<Communicator>> {
+        let own = SideDescription {
+            candidate: process.contexts().take(),
+            crowded: self.crowded(),
+            processes: self.group().gates().map(|gate| gate.0).collect(),
+        };
+        let told = match bridge {
+            _ if self.rank() != local_leader => Ok(own.clone()),
+            Some(bridge) => bridge.and_then(|bridge| process.meet(bridge, &own)),
+            None => Err(Error::new(ErrorClass::Comm, "one process cannot lead both sides")),
+        };
+        let failure = told.as_ref().err().cloned();
+        let sides = self.spread_sides(process, local_leader, told.ok().map(|other| (own, other)));
+        match failure {
+            Some(error) => Err(error),
+            None => self.join_sides(process, sides?),
+        }
     }
 
     /// `MPI_Intercomm_merge`: an ordinary communicator of both sides. The side that says `high`
     /// comes last; if both say the same, the order is any.
     ///
     /// # Errors
-    /// `Comm` if it is no intercommunicator; what [`Process::complete`] may return.
-    pub fn merge_intercommunicator(
-        &self,
-        communicator: &Rc<Communicator>,
-        high: bool,
-    ) -> Result<Rc<Communicator>> {
-        let Some(remote) = communicator.remote() else {
+    /// `Comm` if it is no intercommunicator; what
+    /// [`Collective::complete`](crate::collective::Collective::complete) may return.
+    pub fn merge(self: &Rc<Self>, process: &Process, high: bool) -> Result<Rc<Communicator>> {
+        let Some(remote) = self.remote() else {
             let what = "is not an intercommunicator, so there is nothing to merge";
             return Err(Error::new(ErrorClass::Comm, what));
         };
         let own = packed(ContextBlock::BYTES + 1);
-        if communicator.rank() == 0 {
-            own.write(0, &self.contexts().take().to_bytes());
+        if self.rank() == 0 {
+            own.write(0, &process.contexts().take().to_bytes());
             own.write(ContextBlock::BYTES, &[u8::from(high)]);
         }
         let told = packed(2 * own.len());
-        let invocation = Invocation::blocking(communicator);
-        self.complete(collective::leaders_tell_all(&invocation, remote, own, told.clone()))?;
+        let invocation = Invocation::blocking(self);
+        collective::leaders_tell_all(&invocation, remote, own, told.clone()).complete(process)?;
         let block = super::duplication::contexts_in(&told)?;
         let high_of = |side: usize| {
             let mut byte = [0];
@@ -200,11 +193,10 @@ impl Process {
         // Everyone already stands in the order in which the first side comes first.
         let turned = high_of(0) && !high_of(1);
         let everyone: Vec<GateId> = remote.everyone.gates().collect();
-        let first_side =
-            if remote.first_local == 0 { communicator.size() } else { remote.first_local };
+        let first_side = if remote.first_local == 0 { self.size() } else { remote.first_local };
         let (first, second) = everyone.split_at(first_side as usize);
         let order = if turned { [second, first].concat() } else { everyone };
-        Ok(self.derive(communicator, block, Group::of(&order), None, Attributes::default()))
+        Ok(self.derive(process, block, Group::of(&order), None, Attributes::default()))
     }
 }
 

@@ -13,7 +13,7 @@ use crate::collective::{self, Invocation};
 use crate::info::Info;
 use crate::session::ProcessSet;
 
-/// What [`Process::split_communicator_by_kind`] puts together.
+/// What [`Communicator::split_by_kind`] puts together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SplitKind {
     /// Processes that can share memory (`MPI_COMM_TYPE_SHARED`), which are all of a job.
@@ -95,54 +95,25 @@ fn own_cores() -> CpuSet {
 /// Where a process is, for the others: the number of its part of each kind.
 type PartNumbers = [Option<i32>; ALL.len()];
 
-impl Process {
-    /// `MPI_Comm_split_type`. Returns also by which kind of part a split into the largest ones was
-    /// made. An intercommunicator has no largest ones.
-    ///
-    /// # Errors
-    /// As for [`Process::split_communicator`].
-    pub fn split_communicator_by_kind(
-        &self,
-        communicator: &Rc<Communicator>,
-        kind: SplitKind,
-        key: i32,
-        info: Option<&Info>,
-    ) -> Result<(Option<Rc<Communicator>>, Option<MachinePart>)> {
-        let cores = own_cores();
-        let largest = self.largest_parts(communicator, kind, &cores)?;
-        let color = match kind {
-            SplitKind::Set(ProcessSet::World) => Some(0),
-            SplitKind::SharedMemory => i32::try_from(self.node()).ok(),
-            SplitKind::Set(ProcessSet::Myself) => i32::try_from(self.rank()).ok(),
-            SplitKind::Part(part) => part.instance(&cores),
-            SplitKind::LargestPart => largest.and_then(|part| part.instance(&cores)),
-            SplitKind::None => None,
-        };
-        let created = self.split_communicator(communicator, color, key)?;
-        if let (Some(created), Some(info)) = (&created, info) {
-            self.set_communicator_info(created, info);
-        }
-        Ok((created, largest))
-    }
-
+impl Communicator {
     /// The kind of part by which the processes differ that ask for a split into the largest ones;
     /// all others take part, because they do not know whether there are such.
     fn largest_parts(
-        &self,
-        communicator: &Rc<Communicator>,
+        self: &Rc<Self>,
+        process: &Process,
         kind: SplitKind,
         cores: &CpuSet,
     ) -> Result<Option<MachinePart>> {
-        if communicator.remote().is_some() {
+        if self.remote().is_some() {
             return Ok(None);
         }
         let asks = kind == SplitKind::LargestPart;
         let own: Option<PartNumbers> =
             asks.then(|| ALL.map(|kind| MachinePart(kind).instance(cores)));
-        let all = packed(communicator.size() as usize * PLACE_BYTES);
-        all.write(communicator.rank() as usize * PLACE_BYTES, &bytes_of(own));
-        let invocation = Invocation::blocking(communicator);
-        self.complete(collective::allgather_packed(&invocation, all.clone(), PLACE_BYTES)?)?;
+        let all = packed(self.size() as usize * PLACE_BYTES);
+        all.write(self.rank() as usize * PLACE_BYTES, &bytes_of(own));
+        let invocation = Invocation::blocking(self);
+        (collective::allgather_packed(&invocation, all.clone(), PLACE_BYTES)?).complete(process)?;
         if !asks {
             return Ok(None);
         }
@@ -154,6 +125,35 @@ impl Process {
         let places: Vec<Option<PartNumbers>> =
             (0..all.len()).step_by(PLACE_BYTES).map(place_at).collect();
         Ok(largest_difference(&places).map(|index| MachinePart(ALL[index])))
+    }
+
+    /// `MPI_Comm_split_type`. Returns also by which kind of part a split into the largest ones was
+    /// made. An intercommunicator has no largest ones.
+    ///
+    /// # Errors
+    /// As for [`Communicator::split`].
+    pub fn split_by_kind(
+        self: &Rc<Self>,
+        process: &Process,
+        kind: SplitKind,
+        key: i32,
+        info: Option<&Info>,
+    ) -> Result<(Option<Rc<Communicator>>, Option<MachinePart>)> {
+        let cores = own_cores();
+        let largest = self.largest_parts(process, kind, &cores)?;
+        let color = match kind {
+            SplitKind::Set(ProcessSet::World) => Some(0),
+            SplitKind::SharedMemory => i32::try_from(process.node()).ok(),
+            SplitKind::Set(ProcessSet::Myself) => i32::try_from(process.rank()).ok(),
+            SplitKind::Part(part) => part.instance(&cores),
+            SplitKind::LargestPart => largest.and_then(|part| part.instance(&cores)),
+            SplitKind::None => None,
+        };
+        let created = self.split(process, color, key)?;
+        if let (Some(created), Some(info)) = (&created, info) {
+            created.set_info(process, info);
+        }
+        Ok((created, largest))
     }
 }
 

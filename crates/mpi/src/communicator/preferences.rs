@@ -14,62 +14,6 @@ use crate::hints::{PREFER, PRIORITY, RAIL, STRATEGY};
 use crate::info::Info;
 
 impl Process {
-    /// Adds hints to those of a communicator, or changes them, and follows them.
-    pub fn set_communicator_info(&self, communicator: &Communicator, info: &Info) {
-        let known = |key: &[u8], value: &[u8]| {
-            key != RAIL.as_bytes() || self.rail_choice(Some(value)).is_some()
-        };
-        communicator.hints.add(info, known);
-        let (preferences, aim) = (self.preferences(communicator), self.aim(communicator));
-        for slot in communicator.open_slots() {
-            self.runtime().set_preferences(slot, preferences);
-            self.runtime().set_aim(slot, aim);
-        }
-    }
-
-    /// All hints of a communicator that hold, given or by default.
-    pub fn communicator_info(&self, communicator: &Communicator) -> Rc<Info> {
-        let configuration = self.configuration();
-        let defaults = [(STRATEGY, configuration.strategy()), (PREFER, configuration.aim().name())];
-        communicator.hints.info(&defaults)
-    }
-
-    /// Opens a message space of a communicator.
-    pub(crate) fn open_context_of(
-        &self,
-        communicator: &Communicator,
-        id: ContextId,
-        rank: u32,
-    ) -> ContextSlot {
-        let slot = self.open_context(id, rank);
-        let preferences = self.preferences(communicator);
-        if preferences != Preferences::default() {
-            self.runtime().set_preferences(slot, preferences);
-        }
-        self.runtime().set_aim(slot, self.aim(communicator));
-        slot
-    }
-
-    /// What is wanted of its messages first.
-    fn aim(&self, communicator: &Communicator) -> Aim {
-        let given = communicator.hints.given(PREFER);
-        given.and_then(|name| Aim::named(&name)).unwrap_or(self.configuration().aim())
-    }
-
-    fn preferences(&self, communicator: &Communicator) -> Preferences {
-        let given = |key: &str| communicator.hints.given(key);
-        let name = given(STRATEGY);
-        let strategy =
-            strategy::NAMES.into_iter().find(|known| name.as_deref() == Some(known.as_bytes()));
-        // The person's word for the whole process counts more than what an aim suggests.
-        let is_free = self.configuration().strategy() == strategy::NAMES[0];
-        let suggested = self.aim(communicator).strategy().filter(|_| is_free);
-        let strategy = strategy.or(suggested);
-        let priority = given(PRIORITY).as_deref().and_then(number).unwrap_or(0);
-        let rails = self.rail_choice(given(RAIL).as_deref()).unwrap_or_default();
-        Preferences { strategy, priority, rails }
-    }
-
     /// What a value of `combray_rail` means; `None`: nothing here.
     fn rail_choice(&self, value: Option<&[u8]>) -> Option<RailChoice> {
         match value {
@@ -80,6 +24,59 @@ impl Process {
                 self.runtime().rail_named(name).map(RailChoice::Only)
             }
         }
+    }
+}
+
+impl Communicator {
+    /// What is wanted of its messages first.
+    fn aim(&self, process: &Process) -> Aim {
+        let given = self.hints.given(PREFER);
+        given.and_then(|name| Aim::named(&name)).unwrap_or(process.configuration().aim())
+    }
+
+    fn preferences(&self, process: &Process) -> Preferences {
+        let given = |key: &str| self.hints.given(key);
+        let name = given(STRATEGY);
+        let strategy =
+            strategy::NAMES.into_iter().find(|known| name.as_deref() == Some(known.as_bytes()));
+        // The person's word for the whole process counts more than what an aim suggests.
+        let is_free = process.configuration().strategy() == strategy::NAMES[0];
+        let suggested = self.aim(process).strategy().filter(|_| is_free);
+        let strategy = strategy.or(suggested);
+        let priority = given(PRIORITY).as_deref().and_then(number).unwrap_or(0);
+        let rails = process.rail_choice(given(RAIL).as_deref()).unwrap_or_default();
+        Preferences { strategy, priority, rails }
+    }
+
+    /// Adds hints to those of a communicator, or changes them, and follows them.
+    pub fn set_info(&self, process: &Process, info: &Info) {
+        let known = |key: &[u8], value: &[u8]| {
+            key != RAIL.as_bytes() || process.rail_choice(Some(value)).is_some()
+        };
+        self.hints.add(info, known);
+        let (preferences, aim) = (self.preferences(process), self.aim(process));
+        for slot in self.open_slots() {
+            process.runtime().set_preferences(slot, preferences);
+            process.runtime().set_aim(slot, aim);
+        }
+    }
+
+    /// All hints of a communicator that hold, given or by default.
+    pub fn info(&self, process: &Process) -> Rc<Info> {
+        let configuration = process.configuration();
+        let defaults = [(STRATEGY, configuration.strategy()), (PREFER, configuration.aim().name())];
+        self.hints.info(&defaults)
+    }
+
+    /// Opens a message space of a communicator.
+    pub(crate) fn open_context(&self, process: &Process, id: ContextId, rank: u32) -> ContextSlot {
+        let slot = process.open_context(id, rank);
+        let preferences = self.preferences(process);
+        if preferences != Preferences::default() {
+            process.runtime().set_preferences(slot, preferences);
+        }
+        process.runtime().set_aim(slot, self.aim(process));
+        slot
     }
 }
 

@@ -46,26 +46,24 @@ struct PackingState {
 /// packet more costs it.
 const HELD_BYTES_MAX: usize = 64 << 10;
 
-impl Process {
+impl Communicator {
     /// Begins a packed message.
     ///
     /// # Errors
     /// `Rank` if the communicator has no such process.
     pub fn begin_packing(
-        &self,
-        communicator: &Rc<Communicator>,
+        self: &Rc<Self>,
+        process: &Process,
         destination: Destination,
         tag: i32,
     ) -> Result<Rc<PackedSend>> {
         let target = match destination {
             Destination::Null => None,
-            Destination::Rank(rank) => {
-                Some(PackingTarget { gate: communicator.checked_gate(rank)?, rank })
-            }
+            Destination::Rank(rank) => Some(PackingTarget { gate: self.checked_gate(rank)?, rank }),
         };
-        let spaces = self.native_spaces(communicator);
+        let spaces = process.native_spaces(self);
         let message = Rc::new(PackedSend {
-            communicator: Rc::clone(communicator),
+            communicator: Rc::clone(self),
             target,
             tag,
             first_tag: spaces.reserve_tags(),
@@ -76,7 +74,7 @@ impl Process {
             // Messages with one tag are received in the order in which they were begun: what was
             // begun before must be known to the receiver before this one can be.
             if let Some(earlier) = earlier {
-                earlier.submit_piece(self, spaces);
+                earlier.submit_piece(process, spaces);
             }
         }
         Ok(message)

@@ -77,18 +77,18 @@ struct UnpackTarget {
     number: u64,
 }
 
-impl Process {
+impl Communicator {
     /// Begins to receive a packed message; no tag: any. It does not wait for the message.
     ///
     /// # Errors
     /// `Rank` if the communicator has no such process.
     pub fn begin_unpacking(
-        &self,
-        communicator: &Rc<Communicator>,
+        self: &Rc<Self>,
+        process: &Process,
         source: MessageSource,
         tag: Option<i32>,
     ) -> Result<Rc<PackedReceive>> {
-        let source = checked_source(communicator, source)?;
+        let source = checked_source(self, source)?;
         let mut state = UnpackingState {
             reader: None,
             arriving: None,
@@ -106,14 +106,14 @@ impl Process {
             broken: None,
         };
         if let Some(source) = source {
-            let spaces = self.native_spaces(communicator);
+            let spaces = process.native_spaces(self);
             let reader = PieceReader::expecting(spaces.take_room());
             let (context, buffer) = (spaces.openings, reader.buffer());
             state.reader = Some(reader);
-            let id = self.runtime().receive(Receive { context, source, tag, buffer });
+            let id = process.runtime().receive(Receive { context, source, tag, buffer });
             state.arriving = Some(id);
         }
-        let communicator = Rc::clone(communicator);
+        let communicator = Rc::clone(self);
         Ok(Rc::new(PackedReceive { communicator, state: RefCell::new(state) }))
     }
 }

@@ -109,10 +109,10 @@ impl Process {
             self.write_record(&mut absence);
         }
         let barrier = collective::barrier(&Invocation::nonblocking(self.world()))?;
-        let barrier = self.collective_request(barrier);
+        let barrier = barrier.into_request(self);
         // Those that an error has ended will not come; then the launcher's barrier must do.
         self.wait_until(&mut |process| {
-            process.is_ready(&barrier) || absence.is_certain(&started.job)
+            barrier.is_ready(process) || absence.is_certain(&started.job)
         });
         // What the barrier itself left behind must get out too, before the memory goes.
         self.wait_until(&mut |process| {

@@ -43,10 +43,10 @@ impl Process {
 
     /// Runs an operation to its end, if all processes are there.
     fn completes(&self, operation: Collective, absence: &mut MissingProcesses) -> bool {
-        let request = self.collective_request(operation);
+        let request = operation.into_request(self);
         let job = &self.started().job;
-        self.wait_until(&mut |process| process.is_ready(&request) || absence.is_certain(job));
-        self.is_ready(&request)
+        self.wait_until(&mut |process| request.is_ready(process) || absence.is_certain(job));
+        request.is_ready(self)
     }
 }
 

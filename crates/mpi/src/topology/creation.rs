@@ -10,141 +10,44 @@ use crate::Process;
 use crate::collective::{self, Invocation, alltoallv};
 use crate::communicator::Communicator;
 
-impl Process {
-    /// `MPI_Cart_create` (section 8.5.1): the grid for the first processes, as many as it has, in
-    /// the order of their ranks, or in another if they may be reordered; none for the others.
-    ///
-    /// # Errors
-    /// `Comm` for an intercommunicator; what [`Process::create_communicator`] may return; so for
-    /// all creations here.
-    pub fn create_cartesian(
-        &self,
-        communicator: &Rc<Communicator>,
-        grid: Cartesian,
-        reorder: bool,
-    ) -> Result<Option<Rc<Communicator>>> {
-        let count = grid.process_count();
-        self.create_of_first(communicator, count, CommunicatorTopology::Cartesian(grid), reorder)
-    }
-
-    /// `MPI_Cart_sub` (section 8.5.7): the part of the grid around this process in the dimensions
-    /// that remain.
-    ///
-    /// # Errors
-    /// `Topology` if the communicator is not a grid.
-    pub fn create_part_of_cartesian(
-        &self,
-        communicator: &Rc<Communicator>,
-        remain: &[bool],
-    ) -> Result<Option<Rc<Communicator>>> {
-        let (part, members) = communicator.cartesian()?.part(communicator.rank(), remain);
-        let ranks: Vec<i32> = members.iter().map(|rank| *rank as i32).collect();
-        let group = communicator.group().incl(&ranks)?;
-        let created = self.create_communicator(communicator, &group)?;
-        Ok(created.inspect(|created| created.set_topology(CommunicatorTopology::Cartesian(part))))
-    }
-
-    /// `MPI_Graph_create` (section 8.5.3): the graph for the first processes, as many as it has, in
-    /// the order of their ranks, or in another if they may be reordered; none for the others.
-    ///
-    /// # Errors
-    /// As for [`Process::create_cartesian`].
-    pub fn create_graph(
-        &self,
-        communicator: &Rc<Communicator>,
-        graph: GraphTopology,
-        reorder: bool,
-    ) -> Result<Option<Rc<Communicator>>> {
-        let count = graph.process_count();
-        self.create_of_first(communicator, count, CommunicatorTopology::Graph(graph), reorder)
-    }
-
-    /// `MPI_Dist_graph_create_adjacent` (section 8.5.4): each process gives its own neighbours. If
-    /// processes are reordered, these are the neighbours of whoever gets its rank.
-    ///
-    /// # Errors
-    /// As for [`Process::create_cartesian`].
-    pub fn create_distributed_graph(
-        &self,
-        communicator: &Rc<Communicator>,
-        graph: DistributedGraph,
-        reorder: bool,
-    ) -> Result<Option<Rc<Communicator>>> {
-        refuse_intercommunicator(communicator)?;
-        let (order, graph) = match reorder {
-            true => self.reordered_distributed(communicator, graph)?,
-            false => ((0..communicator.size()).collect(), graph),
-        };
-        self.create_in_order(communicator, &order, CommunicatorTopology::Distributed(graph))
-    }
-
-    /// `MPI_Dist_graph_create` (section 8.5.4): each process gives any edges of the graph, and
-    /// whether they have weights.
-    ///
-    /// # Errors
-    /// As for [`Process::create_cartesian`]; `Arg` if another process cannot use its edges, or not
-    /// all agree on having weights.
-    pub fn create_distributed_graph_of_edges(
-        &self,
-        communicator: &Rc<Communicator>,
-        edges: &[WeightedEdge],
-        weighted: bool,
-        reorder: bool,
-    ) -> Result<Option<Rc<Communicator>>> {
-        refuse_intercommunicator(communicator)?;
-        let (leaving, reaching) = self.exchange_edges(communicator, edges, weighted)?;
-        let graph = DistributedGraph::of_edges(leaving, reaching, weighted);
-        self.create_distributed_graph(communicator, graph, reorder)
-    }
-
-    /// In place of [`Process::create_distributed_graph_of_edges`] on a process whose edges cannot
-    /// be used: the others get an error and do not wait.
-    ///
-    /// # Errors
-    /// `Comm` for an intercommunicator; `ProcAborted` if another process has ended.
-    pub fn refuse_distributed_graph_of_edges(&self, communicator: &Rc<Communicator>) -> Result<()> {
-        refuse_intercommunicator(communicator)?;
-        let told = vec![EdgeAnnouncement::UNUSABLE; communicator.size() as usize];
-        self.exchange_notices(communicator, &told).map(|_| ())
-    }
-
+impl Communicator {
     fn create_of_first(
-        &self,
-        communicator: &Rc<Communicator>,
+        self: &Rc<Self>,
+        process: &Process,
         count: u32,
         topology: CommunicatorTopology,
         reorder: bool,
     ) -> Result<Option<Rc<Communicator>>> {
-        refuse_intercommunicator(communicator)?;
+        refuse_intercommunicator(self)?;
         let order = match reorder {
-            true => self.reordered(communicator, &topology),
+            true => process.reordered(self, &topology),
             false => (0..count).collect(),
         };
-        self.create_in_order(communicator, &order, topology)
+        self.create_in_order(process, &order, topology)
     }
 
     /// The processes with these ranks, in this order.
     fn create_in_order(
-        &self,
-        communicator: &Rc<Communicator>,
+        self: &Rc<Self>,
+        process: &Process,
         order: &[u32],
         topology: CommunicatorTopology,
     ) -> Result<Option<Rc<Communicator>>> {
         let ranks: Vec<i32> = order.iter().map(|rank| *rank as i32).collect();
-        let group = communicator.group().incl(&ranks)?;
-        let created = self.create_communicator(communicator, &group)?;
+        let group = self.group().incl(&ranks)?;
+        let created = self.create(process, &group)?;
         Ok(created.inspect(|created| created.set_topology(topology)))
     }
 
     /// Tells each process the edges that leave it and those that reach it; returns those that leave
     /// and reach this one, both in the order of the ranks of the processes that gave them.
     fn exchange_edges(
-        &self,
-        communicator: &Rc<Communicator>,
+        self: &Rc<Self>,
+        process: &Process,
         edges: &[WeightedEdge],
         weighted: bool,
     ) -> Result<(Vec<WeightedEdge>, Vec<WeightedEdge>)> {
-        let size = communicator.size() as usize;
+        let size = self.size() as usize;
         let mut leaving = vec![Vec::new(); size];
         let mut reaching = vec![Vec::new(); size];
         for edge in edges {
@@ -159,15 +62,15 @@ impl Process {
                 usable: true,
             })
             .collect();
-        let heard = self.exchange_notices(communicator, &told)?;
+        let heard = self.exchange_notices(process, &told)?;
         check_notices(&heard, weighted)?;
         let sent: Vec<Buffer> = (leaving.iter().zip(&reaching))
             .map(|(leaving, reaching)| packed(leaving.iter().chain(reaching)))
             .collect();
         let received: Vec<Buffer> =
             heard.iter().map(|notice| scratch(notice.edges() * WeightedEdge::BYTES)).collect();
-        let invocation = Invocation::blocking(communicator);
-        self.complete(alltoallv(&invocation, Some(sent), received.clone())?)?;
+        let invocation = Invocation::blocking(self);
+        alltoallv(&invocation, Some(sent), received.clone())?.complete(process)?;
         let (mut leaving, mut reaching) = (Vec::new(), Vec::new());
         for (notice, buffer) in heard.iter().zip(&received) {
             let edges = (0..notice.edges()).map(|index| WeightedEdge::read(buffer, index));
@@ -180,8 +83,8 @@ impl Process {
     }
 
     fn exchange_notices(
-        &self,
-        communicator: &Rc<Communicator>,
+        self: &Rc<Self>,
+        process: &Process,
         told: &[EdgeAnnouncement],
     ) -> Result<Vec<EdgeAnnouncement>> {
         let sent = scratch(told.len() * EdgeAnnouncement::BYTES);
@@ -189,20 +92,117 @@ impl Process {
         for (index, notice) in told.iter().enumerate() {
             sent.write(index * EdgeAnnouncement::BYTES, &notice.to_bytes());
         }
-        let invocation = Invocation::blocking(communicator);
+        let invocation = Invocation::blocking(self);
         let exchange = collective::alltoall_packed(
             &invocation,
             sent,
             received.clone(),
             EdgeAnnouncement::BYTES,
         );
-        self.complete(exchange?)?;
+        (exchange?).complete(process)?;
         let notice = |index: usize| {
             let mut bytes = [0; EdgeAnnouncement::BYTES];
             received.read(index * EdgeAnnouncement::BYTES, &mut bytes);
             EdgeAnnouncement::from_bytes(bytes)
         };
         Ok((0..told.len()).map(notice).collect())
+    }
+
+    /// `MPI_Cart_create` (section 8.5.1): the grid for the first processes, as many as it has, in
+    /// the order of their ranks, or in another if they may be reordered; none for the others.
+    ///
+    /// # Errors
+    /// `Comm` for an intercommunicator; what [`Communicator::create`] may return; so for
+    /// all creations here.
+    pub fn create_cartesian(
+        self: &Rc<Self>,
+        process: &Process,
+        grid: Cartesian,
+        reorder: bool,
+    ) -> Result<Option<Rc<Communicator>>> {
+        let count = grid.process_count();
+        self.create_of_first(process, count, CommunicatorTopology::Cartesian(grid), reorder)
+    }
+
+    /// `MPI_Cart_sub` (section 8.5.7): the part of the grid around this process in the dimensions
+    /// that remain.
+    ///
+    /// # Errors
+    /// `Topology` if the communicator is not a grid.
+    pub fn create_part_of_cartesian(
+        self: &Rc<Self>,
+        process: &Process,
+        remain: &[bool],
+    ) -> Result<Option<Rc<Communicator>>> {
+        let (part, members) = self.cartesian()?.part(self.rank(), remain);
+        let ranks: Vec<i32> = members.iter().map(|rank| *rank as i32).collect();
+        let group = self.group().incl(&ranks)?;
+        let created = self.create(process, &group)?;
+        Ok(created.inspect(|created| created.set_topology(CommunicatorTopology::Cartesian(part))))
+    }
+
+    /// `MPI_Graph_create` (section 8.5.3): the graph for the first processes, as many as it has, in
+    /// the order of their ranks, or in another if they may be reordered; none for the others.
+    ///
+    /// # Errors
+    /// As for [`Communicator::create_cartesian`].
+    pub fn create_graph(
+        self: &Rc<Self>,
+        process: &Process,
+        graph: GraphTopology,
+        reorder: bool,
+    ) -> Result<Option<Rc<Communicator>>> {
+        let count = graph.process_count();
+        self.create_of_first(process, count, CommunicatorTopology::Graph(graph), reorder)
+    }
+
+    /// `MPI_Dist_graph_create_adjacent` (section 8.5.4): each process gives its own neighbours. If
+    /// processes are reordered, these are the neighbours of whoever gets its rank.
+    ///
+    /// # Errors
+    /// As for [`Communicator::create_cartesian`].
+    pub fn create_distributed_graph(
+        self: &Rc<Self>,
+        process: &Process,
+        graph: DistributedGraph,
+        reorder: bool,
+    ) -> Result<Option<Rc<Communicator>>> {
+        refuse_intercommunicator(self)?;
+        let (order, graph) = match reorder {
+            true => process.reordered_distributed(self, graph)?,
+            false => ((0..self.size()).collect(), graph),
+        };
+        self.create_in_order(process, &order, CommunicatorTopology::Distributed(graph))
+    }
+
+    /// `MPI_Dist_graph_create` (section 8.5.4): each process gives any edges of the graph, and
+    /// whether they have weights.
+    ///
+    /// # Errors
+    /// As for [`Communicator::create_cartesian`]; `Arg` if another process cannot use its edges, or
+    /// not all agree on having weights.
+    pub fn create_distributed_graph_of_edges(
+        self: &Rc<Self>,
+        process: &Process,
+        edges: &[WeightedEdge],
+        weighted: bool,
+        reorder: bool,
+    ) -> Result<Option<Rc<Communicator>>> {
+        refuse_intercommunicator(self)?;
+        let (leaving, reaching) = self.exchange_edges(process, edges, weighted)?;
+        let graph = DistributedGraph::of_edges(leaving, reaching, weighted);
+        self.create_distributed_graph(process, graph, reorder)
+    }
+
+    /// In place of [`Communicator::create_distributed_graph_of_edges`] on a process whose edges
+    /// cannot be used: the others get an error and do not wait.
+    ///
+    /// # Errors
+    /// `Comm` for an intercommunicator; `ProcAborted` if another process has ended.
+    pub fn refuse_distributed_graph_of_edges(self: &Rc<Self>, process: &Process) -> Result<()> {
+        refuse_intercommunicator(self)?;
+        let told = vec![EdgeAnnouncement::UNUSABLE; self.size() as usize];
+        self.exchange_notices(process, &told).map(|_| ())
     }
 }
 

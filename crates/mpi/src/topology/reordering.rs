@@ -26,37 +26,26 @@ impl Process {
         communicator: &Communicator,
         topology: &CommunicatorTopology,
     ) -> Vec<u32> {
-        let all = self.whereabouts(communicator.group());
+        let all = communicator.group().whereabouts(self);
         order(&all[..topology.process_count().unwrap_or_default() as usize], topology.edges())
-    }
-
-    /// `MPI_Cart_map` and `MPI_Graph_map` (section 8.5.8): the rank that this process gets in a
-    /// reordered topology; none if it gets none.
-    pub fn mapped_rank(
-        &self,
-        communicator: &Communicator,
-        topology: &CommunicatorTopology,
-    ) -> Option<u32> {
-        let order = self.reordered(communicator, topology);
-        (0..).zip(order).find(|(_, old)| *old == communicator.rank()).map(|(new, _)| new)
     }
 
     /// As `reordered` for a distributed graph; and what this process has to know
     /// of the graph, with its new rank. To be called by all processes of the communicator.
     ///
     /// # Errors
-    /// What [`Process::complete`] may return.
+    /// What [`Collective::complete`](crate::collective::Collective::complete) may return.
     pub(super) fn reordered_distributed(
         &self,
         communicator: &Rc<Communicator>,
         graph: DistributedGraph,
     ) -> Result<(Vec<u32>, DistributedGraph)> {
         let size = communicator.size();
-        let all = self.whereabouts(communicator.group());
+        let all = communicator.group().whereabouts(self);
         if all.iter().all(|one| *one == all[0]) {
             return Ok(((0..size).collect(), graph));
         }
-        let mut graphs = self.exchange_graphs(communicator, &graph)?;
+        let mut graphs = communicator.exchange_graphs(self, &graph)?;
         let edges = (0..).zip(&graphs).flat_map(|(rank, graph)| {
             let Neighbors { ranks, weights } = &graph.destinations;
             ranks
@@ -68,19 +57,21 @@ impl Process {
         let own = order.iter().position(|rank| *rank == communicator.rank()).unwrap_or_default();
         Ok((order, graphs.swap_remove(own)))
     }
+}
 
+impl Communicator {
     /// Tells all processes the neighbours of all.
     fn exchange_graphs(
-        &self,
-        communicator: &Rc<Communicator>,
+        self: &Rc<Self>,
+        process: &Process,
         graph: &DistributedGraph,
     ) -> Result<Vec<DistributedGraph>> {
         let own = to_bytes(graph);
-        let size = communicator.size() as usize;
+        let size = self.size() as usize;
         let lengths = scratch(size * 8);
-        lengths.write(communicator.rank() as usize * 8, &(own.len() as u64).to_le_bytes());
-        let invocation = Invocation::blocking(communicator);
-        self.complete(collective::allgather_packed(&invocation, lengths.clone(), 8)?)?;
+        lengths.write(self.rank() as usize * 8, &(own.len() as u64).to_le_bytes());
+        let invocation = Invocation::blocking(self);
+        (collective::allgather_packed(&invocation, lengths.clone(), 8)?).complete(process)?;
         let length = |rank: usize| {
             let mut bytes = [0; 8];
             lengths.read(rank * 8, &mut bytes);
@@ -89,13 +80,20 @@ impl Process {
         let texts: Vec<Buffer> = (0..size).map(|rank| scratch(length(rank))).collect();
         let sent = scratch(own.len());
         sent.write(0, &own);
-        self.complete(allgatherv(&invocation, Some(sent), texts.clone())?)?;
+        (allgatherv(&invocation, Some(sent), texts.clone())?).complete(process)?;
         let graph = |text: &Buffer| {
             let mut bytes = vec![0; text.len()];
             text.read(0, &mut bytes);
-            from_bytes(&bytes, communicator.size())
+            from_bytes(&bytes, self.size())
         };
         Ok(texts.iter().map(graph).collect())
+    }
+
+    /// `MPI_Cart_map` and `MPI_Graph_map` (section 8.5.8): the rank that this process gets in a
+    /// reordered topology; none if it gets none.
+    pub fn mapped_rank(&self, process: &Process, topology: &CommunicatorTopology) -> Option<u32> {
+        let order = process.reordered(self, topology);
+        (0..).zip(order).find(|(_, old)| *old == self.rank()).map(|(new, _)| new)
     }
 }
 
