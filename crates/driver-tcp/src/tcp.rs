@@ -536,7 +536,13 @@ impl Driver for Tcp {
         self.polls = self.polls.wrapping_add(1);
         let alone = self.connections <= 1 && self.unsettled == 0;
         let period = if alone { POLLS_PER_LOOK_ALONE } else { POLLS_PER_LOOK };
-        if self.stuck > 0 || self.hot.is_none() || self.polls.is_multiple_of(period) {
+        // Whoever sleeps between two polls must not count them.
+        let is_time = |active: bool| !active && Instant::now() >= self.look_at;
+        if self.stuck > 0
+            || self.hot.is_none()
+            || self.polls.is_multiple_of(period)
+            || is_time(active)
+        {
             active |= self.run_events(sink);
         }
         active | self.report(sink)
