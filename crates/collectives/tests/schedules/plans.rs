@@ -216,3 +216,33 @@ fn the_first_candidate_is_taken_and_the_others_follow_by_their_time() {
         }
     }
 }
+
+#[test]
+fn where_nothing_is_chosen_the_algorithm_has_its_name() {
+    let situation = situation(SIZE, false);
+    let member = Member { rank: 0, size: SIZE, situation: &situation };
+    for call in calls(8) {
+        let expected = match call.function() {
+            Function::Alltoallv => Algorithm::AtOnce,
+            Function::Scan | Function::Exscan => Algorithm::Distances,
+            Function::Gatherv | Function::Scatterv => Algorithm::Star,
+            _ => continue,
+        };
+        let plan = plan(&call, member, None, CallForm::Blocking);
+        assert_eq!((plan.algorithm, plan.cost), (expected, None), "{call:?}");
+    }
+}
+
+#[test]
+fn equal_counts_take_as_long_as_one_count_for_all() {
+    let situation = situation(SIZE, false);
+    let member = Member { rank: 0, size: SIZE, situation: &situation };
+    for bytes in [8, 4096, 1 << 20] {
+        let of = |function| {
+            let call = calls(bytes).into_iter().find(|call| call.function() == function).unwrap();
+            let plan = plan(&call, member, None, CallForm::Blocking);
+            (plan.algorithm, plan.cost)
+        };
+        assert_eq!(of(Function::ReduceScatterBlock), of(Function::ReduceScatter), "{bytes} bytes");
+    }
+}
