@@ -11,6 +11,8 @@ mod form;
 mod names;
 #[path = "tidy/numbers.rs"]
 mod numbers;
+#[path = "tidy/release.rs"]
+mod release;
 
 /// Every crate with its tier; but for the drivers, which are those whose name begins with
 /// [`ONE_DRIVER`]. A crate depends on lower tiers only, save for [`SAME_TIER`].

@@ -1,0 +1,24 @@
+//! The version stands in several files, which a release changes together (docs/releasing.md).
+
+use super::{read, workspace};
+
+#[test]
+fn the_version_is_the_same_everywhere() {
+    let version = after(&read(&workspace().join("Cargo.toml")), "\nversion = \"", "\"");
+    let changelog = read(&workspace().join("CHANGELOG.md"));
+    let headings: Vec<&str> = changelog.lines().filter(|line| line.starts_with("## ")).collect();
+    assert_eq!(headings[0], "## Unreleased");
+    let newest = format!("## {version} - ");
+    assert!(headings[1].starts_with(&newest), "CHANGELOG.md: {:?} is not {newest}", headings[1]);
+    for lock in ["Cargo.lock", "fuzz/Cargo.lock"] {
+        let text = read(&workspace().join(lock));
+        let told = after(&text, "name = \"base\"\nversion = \"", "\"");
+        assert_eq!(told, version, "{lock}: cargo update --workspace --offline brings it along");
+    }
+}
+
+/// What stands between the two texts.
+fn after(text: &str, begin: &str, end: &str) -> String {
+    let found = text.split_once(begin).and_then(|(_, rest)| rest.split_once(end));
+    found.unwrap_or_else(|| panic!("no {begin:?}")).0.to_owned()
+}
