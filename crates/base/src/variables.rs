@@ -30,6 +30,8 @@ variables! {
     CXX = "COMBRAY_CXX";
     /// Whether a thread makes progress while the program computes.
     HELPER = "COMBRAY_HELPER";
+    /// After how many seconds without anything received a host is lost.
+    HOST_TIMEOUT = "COMBRAY_HOST_TIMEOUT";
     /// What an error does until the program sets an error handler.
     INITIAL_ERRHANDLER = "COMBRAY_INITIAL_ERRHANDLER";
     /// The name of the job; set by the launcher.

@@ -53,7 +53,11 @@ enum CombrayCommand {
     },
     /// Serves a launcher on another machine, which starts it there
     #[command(hide = true)]
-    Agent,
+    Agent {
+        /// After how many seconds without anything received the launcher is lost.
+        #[arg(default_value_t = launcher::SILENCE_TIMEOUT.as_secs_f64())]
+        timeout: f64,
+    },
     /// Measures the rails between two processes, here or on two hosts, and keeps the figures for
     /// later jobs
     Sample(sample::SampleOptions),
@@ -87,7 +91,11 @@ fn main() -> ExitCode {
                 info::run(info::Topic::Collectives(&communicator))
             }
             CombrayCommand::Info { .. } => info::run(info::Topic::Summary),
-            CombrayCommand::Agent => launcher::serve_as_agent().map_err(|error| error.to_string()),
+            CombrayCommand::Agent { timeout } => std::time::Duration::try_from_secs_f64(timeout)
+                .map_err(|error| error.to_string())
+                .and_then(|timeout| {
+                    launcher::serve_as_agent(timeout).map_err(|error| error.to_string())
+                }),
             CombrayCommand::Sample(options) => sample::run(&options),
             CombrayCommand::Place(options) => place::run(&options),
             CombrayCommand::Topo(options) => topo::run(&options),

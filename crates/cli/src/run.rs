@@ -136,6 +136,9 @@ fn follow_environment(plan: &mut JobPlan) -> Result<(), String> {
         let limit = env::var(TIMEOUT_VARIABLE).ok().filter(|text| !text.trim().is_empty());
         plan.timeout = limit.map(|text| seconds(TIMEOUT_VARIABLE, text.trim())).transpose()?;
     }
+    if let Ok(text) = env::var(variables::HOST_TIMEOUT) {
+        plan.host_timeout = Some(seconds(variables::HOST_TIMEOUT, &text)?);
+    }
     if plan.keep_going {
         for application in &mut plan.applications {
             application.variables.insert(variables::KEEP_GOING.into(), "1".into());

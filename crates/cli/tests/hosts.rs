@@ -215,6 +215,15 @@ fn nothing_survives_the_supervisor() {
 
 /// The three processes of an agent that has `mark` below it, the inner ones first.
 fn agent_above(mark: &str) -> Vec<u32> {
+    let mut found = None;
+    assert!(eventually(|| {
+        found = find_agent_above(mark);
+        found.is_some()
+    }));
+    found.unwrap()
+}
+
+fn find_agent_above(mark: &str) -> Option<Vec<u32>> {
     let listing = Command::new("ps").args(["-eo", "pid=,ppid=,args="]).output().unwrap();
     let listing = String::from_utf8(listing.stdout).unwrap();
     let parse = |line: &str| -> (u32, u32, String) {
@@ -232,10 +241,10 @@ fn agent_above(mark: &str) -> Vec<u32> {
         let first = chain.iter().position(|process| process.2 == "job-supervisor");
         let Some(first) = first else { continue };
         if chain.get(first + 2).is_some_and(|process| process.2.contains("combray agent")) {
-            return chain[first..first + 3].iter().map(|process| process.0).collect();
+            return Some(chain[first..first + 3].iter().map(|process| process.0).collect());
         }
     }
-    panic!("no agent has {mark} below it");
+    None
 }
 
 #[test]
@@ -249,6 +258,24 @@ fn an_agent_that_is_killed_ends_the_job() {
         assert!(err.contains("the connection to ") && err.contains(" was lost"), "{err}");
         assert_eq!(err.matches("combray: the connection").count(), 1, "{err}");
         assert!(eventually(|| !is_running(mark)));
+    }
+}
+
+#[test]
+fn an_agent_that_is_stopped_is_noticed() {
+    // Its supervisor, whose processes the others of the agent then end; and all three.
+    for (count, mark) in [(1, "7171.25"), (3, "7172.25")] {
+        let script = format!("setsid sleep {mark} & sleep {mark}");
+        let mut command = on("a,localhost", &["sh", "-c", &script]);
+        command.env("COMBRAY_HOST_TIMEOUT", "4").stderr(Stdio::piped());
+        let child = command.spawn().unwrap();
+        assert!(eventually(|| is_running(mark)));
+        let stopped = agent_above(mark);
+        stopped[..count].iter().for_each(|process| signal(*process, "STOP"));
+        let (code, _, err) = told(child.wait_with_output().unwrap());
+        assert_eq!(code, Some(1), "{err}");
+        assert!(err.contains("a was lost: nothing was received from it for 4 s"), "{err}");
+        assert!(eventually(|| !is_running(mark)), "{count}");
     }
 }
 

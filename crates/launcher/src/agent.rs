@@ -6,17 +6,17 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd};
-use std::time::Instant;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use sys::process::{self, DescriptorLimit, Interest, Signals, signal};
 
 use super::guard::{KILL_TIME_MAX, end_descendants};
+use super::heartbeats::{self, SharedOutlet};
 use super::local_processes::{LocalProcesses, StandardInput};
 use super::outlets::Outlet;
 use super::{LaunchError, is_no_end};
-use crate::protocol::{
-    self, AgentOrder, AgentReport, HEARTBEAT_INTERVAL, OrderParser, SILENCE_TIMEOUT,
-};
+use crate::protocol::{self, AgentOrder, AgentReport, OrderParser, START_TIME_MAX};
 
 /// When more than this waits for the launcher, nothing more is read from the processes.
 const QUEUE_BYTES_MAX: usize = 4 << 20;
@@ -30,23 +30,37 @@ struct Agent {
     source: File,
     orders: OrderParser,
     /// Where reports go.
-    outlet: Outlet,
+    outlet: SharedOutlet,
     signals: Signals,
-    /// When something was received from the launcher last, and when it the last heartbeat was sent.
+    /// When something was received from the launcher last.
     last_received: Instant,
-    last_sent: Instant,
+    /// After how long without anything received the launcher is lost: until there are processes,
+    /// the time in which all hosts must start.
+    silence_max: Duration,
+    timeout: Duration,
 }
 
 /// Serves the launcher until it says that the job is over, or the connection ends. Returns the exit
 /// code.
-pub(super) fn serve(signals: Signals) -> Result<i32, LaunchError> {
+pub(super) fn serve(signals: Signals, timeout: Duration) -> Result<i32, LaunchError> {
     let source = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut outlet = Outlet::new(File::from(io::stdout().as_fd().try_clone_to_owned()?));
     outlet.queue.extend_from_slice(protocol::greeting().as_bytes());
     let processes = LocalProcesses::new(StandardInput::Relayed, DescriptorLimit::read()?);
-    let (orders, now) = (OrderParser::default(), Instant::now());
-    let mut agent =
-        Agent { processes, source, orders, outlet, signals, last_received: now, last_sent: now };
+    let outlet = SharedOutlet::new(Mutex::new(outlet));
+    let mut heartbeat = Vec::new();
+    AgentReport::Heartbeat.emit(&mut heartbeat);
+    heartbeats::begin(&outlet, heartbeat, timeout)?;
+    let mut agent = Agent {
+        processes,
+        source,
+        orders: OrderParser::default(),
+        outlet,
+        signals,
+        last_received: Instant::now(),
+        silence_max: START_TIME_MAX.max(timeout),
+        timeout,
+    };
     let outcome = loop {
         match agent.round() {
             Ok(false) => {}
@@ -65,51 +79,41 @@ impl Agent {
             (self.signals.as_raw_fd(), Interest::Read),
             (self.source.as_raw_fd(), Interest::Read),
         ];
-        let waits = !self.outlet.is_empty();
-        if waits {
-            watched.push((self.outlet.as_raw_fd(), Interest::Write));
-        }
+        let waiting = {
+            let outlet = heartbeats::lock(&self.outlet);
+            if !outlet.is_empty() {
+                watched.push((outlet.as_raw_fd(), Interest::Write));
+            }
+            outlet.waiting()
+        };
         let first = watched.len();
-        self.processes.set_paused(self.outlet.waiting() > QUEUE_BYTES_MAX);
+        self.processes.set_paused(waiting > QUEUE_BYTES_MAX);
         self.processes.watched(&mut watched);
-        let until = (self.last_sent + HEARTBEAT_INTERVAL).min(self.last_received + SILENCE_TIMEOUT);
-        let timeout = until.saturating_duration_since(Instant::now());
+        let timeout = self.silence_max.saturating_sub(self.last_received.elapsed());
         let ready = process::poll(&watched, Some(timeout))?;
+        // What has come while this process was busy counts, however long that was.
+        if !ready[1] && self.last_received.elapsed() >= self.silence_max {
+            return Err(LaunchError::new("the launcher sends nothing any more".to_owned()));
+        }
         let mut reports = Vec::new();
-        self.handle_timers(&mut reports)?;
         self.processes.serve(&ready[first..], &mut reports);
         if self.handle_signals(&mut reports) {
             return Ok(true);
         }
         let is_over = ready[1] && self.receive(&mut reports)?;
+        let mut outlet = heartbeats::lock(&self.outlet);
         for report in reports {
-            if !report.emit(&mut self.outlet.queue) {
+            if !report.emit(&mut outlet.queue) {
                 return Err(LaunchError::new("a report to the launcher is too long".to_owned()));
             }
         }
         if is_over {
-            return self.finish();
+            return finish(&mut outlet);
         }
-        if waits || !self.outlet.is_empty() {
-            self.outlet.write()?;
+        if !outlet.is_empty() {
+            outlet.write()?;
         }
         Ok(false)
-    }
-
-    /// Sends the launcher a heartbeat.
-    ///
-    /// # Errors
-    /// The launcher has sent nothing for too long.
-    fn handle_timers(&mut self, reports: &mut Vec<AgentReport>) -> Result<(), LaunchError> {
-        let now = Instant::now();
-        if now >= self.last_sent + HEARTBEAT_INTERVAL {
-            self.last_sent = now;
-            reports.push(AgentReport::Heartbeat);
-        }
-        if now >= self.last_received + SILENCE_TIMEOUT {
-            return Err(LaunchError::new("the launcher sends nothing any more".to_owned()));
-        }
-        Ok(())
     }
 
     /// Deals with signals; returns whether one asks for the end. What the user sends to the job
@@ -145,17 +149,20 @@ impl Agent {
         let mut is_last = false;
         for order in orders {
             is_last |= order == AgentOrder::Close;
+            if matches!(order, AgentOrder::Start(_)) {
+                self.silence_max = self.timeout;
+            }
             self.processes.execute(order, reports);
         }
         Ok(is_last)
     }
+}
 
-    /// Sends what is left, as long as the launcher takes it.
-    fn finish(&mut self) -> Result<bool, LaunchError> {
-        let watched = [(self.outlet.as_raw_fd(), Interest::Write)];
-        while !self.outlet.is_empty() && process::poll(&watched, Some(KILL_TIME_MAX))?[0] {
-            self.outlet.write()?;
-        }
-        Ok(true)
+/// Sends what is left, as long as the launcher takes it.
+fn finish(outlet: &mut Outlet) -> Result<bool, LaunchError> {
+    let watched = [(outlet.as_raw_fd(), Interest::Write)];
+    while !outlet.is_empty() && process::poll(&watched, Some(KILL_TIME_MAX))?[0] {
+        outlet.write()?;
     }
+    Ok(true)
 }

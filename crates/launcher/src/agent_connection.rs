@@ -7,13 +7,15 @@ use std::io::Read;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::process::{ChildStderr, ChildStdout, Command, Stdio};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use sys::process::{self, DescriptorLimit, End, Interest, signal};
 
+use super::heartbeats::{self, SharedOutlet};
 use super::outlets::Outlet;
 use super::{LaunchError, is_no_end};
-use crate::protocol::{AgentOrder, AgentReport, HEARTBEAT_INTERVAL, ReportParser, SILENCE_TIMEOUT};
+use crate::protocol::{AgentOrder, AgentReport, ReportParser};
 
 /// A host and the way to it.
 pub(super) struct AgentConnection {
@@ -23,15 +25,18 @@ pub(super) struct AgentConnection {
     /// How the command ended, once it has.
     end: Option<End>,
     /// Where orders go; none after the last.
-    orders: Option<Outlet>,
+    orders: Option<SharedOutlet>,
     reports: Option<ChildStdout>,
     errors: Option<ChildStderr>,
     parser: ReportParser,
     /// The end of what the command wrote to its error output.
     error_output: Vec<u8>,
-    /// When something was received from the agent last, and when it the last heartbeat was sent.
+    /// When something was received from the agent last.
     last_received: Instant,
-    last_sent: Instant,
+    /// After how long without anything received the agent is lost.
+    timeout: Duration,
+    /// Whether heartbeats are sent.
+    sends_heartbeats: bool,
     /// What is wrong with what came.
     protocol_error: Option<String>,
     /// Whether nothing was received from it for too long.
@@ -71,6 +76,7 @@ impl AgentConnection {
     /// The command that shall reach the host cannot be started.
     pub(super) fn open(
         launch_agent: &[OsString],
+        timeout: Duration,
         host: &str,
         ranks: &[u32],
         descriptors: DescriptorLimit,
@@ -86,6 +92,7 @@ impl AgentConnection {
         let own = std::env::current_exe()?;
         let mut command = Command::new(&program);
         command.args(options).arg(host).arg(quoted(own.as_os_str())).arg("agent");
+        command.arg(format!("{}", timeout.as_secs_f64()));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child =
             process::spawn_bound(&mut command, None, descriptors, &[]).map_err(|cause| {
@@ -95,6 +102,7 @@ impl AgentConnection {
                 ))
             })?;
         let orders = child.stdin.take().map(OwnedFd::from).map(File::from).map(Outlet::new);
+        let orders = orders.map(|outlet| SharedOutlet::new(Mutex::new(outlet)));
         let (reports, errors) = (child.stdout.take(), child.stderr.take());
         for descriptor in
             [reports.as_ref().map(AsRawFd::as_raw_fd), errors.as_ref().map(AsRawFd::as_raw_fd)]
@@ -111,7 +119,8 @@ impl AgentConnection {
             parser: ReportParser::new(ranks),
             error_output: Vec::new(),
             last_received: Instant::now(),
-            last_sent: Instant::now(),
+            timeout,
+            sends_heartbeats: false,
             protocol_error: None,
             has_timed_out: false,
             closed: None,
@@ -128,8 +137,8 @@ impl AgentConnection {
     /// # Errors
     /// It is too long.
     pub(super) fn send(&mut self, order: &AgentOrder) -> Result<(), LaunchError> {
-        let Some(outlet) = &mut self.orders else { return Ok(()) };
-        if !order.emit(&mut outlet.queue) {
+        let Some(outlet) = &self.orders else { return Ok(()) };
+        if !order.emit(&mut heartbeats::lock(outlet).queue) {
             return Err(LaunchError::new(
                 "the arguments and variables are too long to be sent to another host".to_owned(),
             ));
@@ -140,7 +149,8 @@ impl AgentConnection {
     /// Appends the descriptors to watch.
     pub(super) fn watched(&mut self, list: &mut Vec<(RawFd, Interest)>) {
         self.watched.clear();
-        if let Some(orders) = self.orders.as_ref().filter(|orders| !orders.is_empty()) {
+        let orders = self.orders.as_ref().map(heartbeats::lock);
+        if let Some(orders) = orders.filter(|orders| !orders.is_empty()) {
             list.push((orders.as_raw_fd(), Interest::Write));
             self.watched.push(AgentDescriptor::Orders);
         }
@@ -168,7 +178,7 @@ impl AgentConnection {
 
     fn write(&mut self) {
         // That the agent reads no more is seen where it is read from.
-        if self.orders.as_mut().is_some_and(|orders| orders.write().is_err()) {
+        if self.orders.as_ref().is_some_and(|orders| heartbeats::lock(orders).write().is_err()) {
             self.orders = None;
         }
     }
@@ -251,27 +261,35 @@ impl AgentConnection {
         if !self.has_greeted() || self.closed.is_some() {
             return;
         }
-        let now = Instant::now();
-        if now >= self.last_sent + HEARTBEAT_INTERVAL {
-            self.last_sent = now;
-            // It is not too long.
-            let _ = self.send(&AgentOrder::Heartbeat);
+        if let Some(orders) = self.orders.as_ref().filter(|_| !self.sends_heartbeats) {
+            let mut heartbeat = Vec::new();
+            AgentOrder::Heartbeat.emit(&mut heartbeat);
+            // Without a thread the agent ends the connection, which is seen then.
+            let _ = heartbeats::begin(orders, heartbeat, self.timeout);
+            self.sends_heartbeats = true;
         }
-        if now >= self.last_received + SILENCE_TIMEOUT {
+        // Until it has started its processes, the time in which all hosts must start holds.
+        let is_silent = self.parser.has_started() && self.last_received.elapsed() >= self.timeout;
+        // What has come while this process was busy counts, however long that was.
+        if is_silent && !self.has_input() {
             self.has_timed_out = true;
             self.kill();
         }
     }
 
+    /// Whether something of the agent waits to be read.
+    fn has_input(&self) -> bool {
+        let watched = self.reports.as_ref().map(|reports| (reports.as_raw_fd(), Interest::Read));
+        let ready = process::poll(watched.as_slice(), Some(Duration::ZERO));
+        ready.is_ok_and(|ready| ready.contains(&true))
+    }
+
     /// When to look again: when a connection that has ended is given up though its command is still
-    /// there, or when a heartbeat is due.
+    /// there, or when the agent has sent nothing for too long.
     pub(super) fn deadline(&self) -> Option<Instant> {
         match self.closed {
             Some(since) => Some(since + END_TIME_MAX),
-            None if self.has_greeted() => Some(
-                (self.last_sent + HEARTBEAT_INTERVAL).min(self.last_received + SILENCE_TIMEOUT),
-            ),
-            None => None,
+            None => self.parser.has_started().then(|| self.last_received + self.timeout),
         }
     }
 
@@ -286,7 +304,7 @@ impl AgentConnection {
             return format!("{beginning}: {what}{}", self.last_output());
         }
         if self.has_timed_out {
-            let silence = SILENCE_TIMEOUT.as_secs();
+            let silence = self.timeout.as_secs_f64();
             return format!(
                 "the connection to {host} was lost: nothing was received from it for {silence} s"
             );

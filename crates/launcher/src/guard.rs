@@ -7,7 +7,7 @@
 //! name or command line means the launcher or the program.
 
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::process::parent_id;
 use std::time::{Duration, Instant};
 
@@ -40,6 +40,7 @@ pub(super) const KILL_TIME_MAX: Duration = Duration::from_secs(5);
 /// # Errors
 /// The system's.
 pub(super) fn run_guarded(
+    source: Source,
     terminal: TerminalInput,
     body: impl FnOnce(u32, Signals) -> Result<i32, LaunchError>,
 ) -> Result<i32, LaunchError> {
@@ -56,7 +57,7 @@ pub(super) fn run_guarded(
     }
     // With it goes what only the supervisor shall hold.
     drop(body);
-    Parent { child, role: Role::Launcher, signals, terminal }.wait()
+    Parent { child, role: Role::Launcher(source), signals, terminal, hangup: None }.wait()
 }
 
 /// The guard's part.
@@ -73,7 +74,7 @@ fn guard(
     }
     drop(body);
     let (role, terminal) = (Role::Guard { launcher }, TerminalInput::none());
-    Parent { child, role, signals, terminal }.wait()
+    Parent { child, role, signals, terminal, hangup: None }.wait()
 }
 
 fn take_signals() -> io::Result<Signals> {
@@ -110,13 +111,25 @@ struct Parent {
     role: Role,
     signals: Signals,
     terminal: TerminalInput,
+    /// Since when the connection to the launcher is closed, if this is an agent.
+    hangup: Option<Instant>,
 }
 
 #[derive(Clone, Copy)]
 enum Role {
-    Launcher,
+    Launcher(Source),
     Guard { launcher: u32 },
 }
+
+/// Who started this process, and so is at the other end of its standard input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    User,
+    /// The launcher of another machine: without it there is no job.
+    Launcher,
+}
+
+const STANDARD_INPUT: RawFd = 0;
 
 impl Parent {
     /// Passes signals and input on to the child, and ends what is left when it has ended.
@@ -139,8 +152,23 @@ impl Parent {
             }
             let mut watched = vec![(self.signals.as_raw_fd(), Interest::Read)];
             watched.extend(self.terminal.watched());
-            if process::poll(&watched, self.terminal.poll_timeout())?.get(1) == Some(&true) {
-                self.terminal.serve();
+            let is_agent = matches!(self.role, Role::Launcher(Source::Launcher));
+            if is_agent && self.hangup.is_none() {
+                watched.push((STANDARD_INPUT, Interest::Hangup));
+            }
+            let timeout = match self.hangup {
+                // The supervisor of an agent ends by itself, unless it is stopped.
+                Some(since) if since.elapsed() >= KILL_TIME_MAX => {
+                    end_descendants();
+                    return Ok(128 + signal::SIGHUP);
+                }
+                Some(since) => Some(KILL_TIME_MAX.saturating_sub(since.elapsed())),
+                None => self.terminal.poll_timeout(),
+            };
+            match process::poll(&watched, timeout)?.get(1) {
+                Some(true) if is_agent => self.hangup = Some(Instant::now()),
+                Some(true) => self.terminal.serve(),
+                _ => {}
             }
         }
     }
@@ -157,7 +185,7 @@ impl Parent {
         }
         // It may have ended just now, which is seen by waiting for it.
         let _ = process::kill(self.child, number);
-        if number == signal::SIGTSTP && matches!(self.role, Role::Launcher) {
+        if number == signal::SIGTSTP && matches!(self.role, Role::Launcher(_)) {
             process::kill(std::process::id() as i32, signal::SIGSTOP)?;
         }
         Ok(())
@@ -169,7 +197,7 @@ impl Parent {
             End::Signal(number) => number,
         };
         let child = match self.role {
-            Role::Launcher => "guard",
+            Role::Launcher(_) => "guard",
             Role::Guard { .. } => "supervisor",
         };
         eprintln!(

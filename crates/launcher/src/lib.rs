@@ -20,6 +20,7 @@ pub mod binding;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod guard;
+mod heartbeats;
 mod lines;
 mod local;
 mod local_processes;
@@ -41,6 +42,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use binding::Policy;
+use guard::Source;
 pub use local::is_this_machine;
 pub use placement::{Host, slots};
 use placement::{HostAssignment, HostRequest};
@@ -59,6 +61,8 @@ pub struct JobPlan {
     pub tag_output: bool,
     /// After how long the job is ended.
     pub timeout: Option<Duration>,
+    /// After how long without anything received a host is lost; none: [`SILENCE_TIMEOUT`].
+    pub host_timeout: Option<Duration>,
     /// The command by which other hosts are reached, as ssh takes its words: then come the host
     /// and what it shall run. Empty: ssh.
     pub launch_agent: Vec<OsString>,
@@ -157,18 +161,23 @@ impl From<io::Error> for LaunchError {
 /// host can be tried; nothing was started then.
 pub fn run(plan: &JobPlan) -> Result<i32, LaunchError> {
     let (keyboard, typed) = TerminalInput::open()?;
-    guard::run_guarded(keyboard, |guard, signals| {
+    guard::run_guarded(Source::User, keyboard, |guard, signals| {
         supervisor::supervise(plan, guard, signals, typed)
     })
 }
 
+/// After how long without anything received a connection between launcher and agent is lost, if the
+/// user has not said.
+pub use protocol::SILENCE_TIMEOUT;
+
 /// Serves, as the agent of this machine, the launcher at the other end of standard input and
-/// output; returns the exit code.
+/// output, until nothing has come from it for `timeout`; returns the exit code.
 ///
 /// # Errors
 /// What comes from the launcher makes no sense, or the system has not what is needed.
-pub fn serve_as_agent() -> Result<i32, LaunchError> {
-    guard::run_guarded(TerminalInput::none(), |_, signals| agent::serve(signals))
+pub fn serve_as_agent(timeout: Duration) -> Result<i32, LaunchError> {
+    let terminal = TerminalInput::none();
+    guard::run_guarded(Source::Launcher, terminal, |_, signals| agent::serve(signals, timeout))
 }
 
 /// Whether more may come later from a descriptor whose reading or writing failed so.

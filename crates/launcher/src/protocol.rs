@@ -34,10 +34,12 @@ pub(crate) const OUTPUT_BYTES_MAX: u32 = 256 << 10;
 /// The same for what goes to the standard input of rank 0.
 pub(crate) const INPUT_BYTES_MAX: u32 = 64 << 10;
 
-/// How often each side sends the other a heartbeat, as a connection may be lost without a
-/// word; and after how long without one it is lost.
-pub(crate) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
-pub(crate) const SILENCE_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long all hosts may take to start their processes.
+pub(crate) const START_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// After how long without a heartbeat, or anything else, a connection is lost, if the user has not
+/// said: it may end without a sign.
+pub const SILENCE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Where a process wrote something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,7 +18,7 @@ use super::outlets::Outlets;
 use super::{JobPlan, LaunchError};
 use crate::lines::LineMode;
 use crate::pmi_server::{OnMissing, PmiAction, PmiServer};
-use crate::protocol::{AgentOrder, AgentReport, OutputStream};
+use crate::protocol::{AgentOrder, AgentReport, OutputStream, START_TIME_MAX};
 use host::JobHost;
 use rank_state::RankState;
 use relay::Relay;
@@ -35,9 +35,6 @@ const DRAIN: Duration = Duration::from_millis(200);
 
 /// After how long the beginning of a line is shown, where it may be a question to a user.
 const PROMPT_DELAY: Duration = Duration::from_millis(100);
-
-/// How long all hosts may take to start their processes.
-const START_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// How long agents may take to clean up and end.
 const CLOSE_TIME_MAX: Duration = Duration::from_secs(KILL_TIME_MAX.as_secs() + 2);

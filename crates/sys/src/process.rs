@@ -327,6 +327,8 @@ pub enum Interest {
     Read,
     /// Something can be written.
     Write,
+    /// The other end is closed, whether all that came from it is read or not.
+    Hangup,
 }
 
 /// Sleeps until one of the descriptors is ready, or `timeout` has passed; returns which are.
@@ -337,6 +339,8 @@ pub fn poll(watched: &[(RawFd, Interest)], timeout: Option<Duration>) -> io::Res
             let events = match interest {
                 Interest::Read => libc::POLLIN,
                 Interest::Write => libc::POLLOUT,
+                // It is looked for in any case.
+                Interest::Hangup => 0,
             };
             libc::pollfd { fd, events, revents: 0 }
         })

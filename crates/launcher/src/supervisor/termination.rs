@@ -6,10 +6,8 @@ use sys::process::{self, End, signal};
 
 use super::host::JobHost;
 use super::messages::{self, Consequence};
-use super::{
-    CODE_NOT_STARTED, KILL_DELAY, KILL_DELAY_AFTER_SIGNAL, START_TIME_MAX, Supervisor, Termination,
-};
-use crate::protocol::AgentOrder;
+use super::{CODE_NOT_STARTED, KILL_DELAY, KILL_DELAY_AFTER_SIGNAL, Supervisor, Termination};
+use crate::protocol::{AgentOrder, START_TIME_MAX};
 
 /// How often ranks are killed before a host that does not tell of their end is given up.
 const KILLS_MAX: u32 = 3;
