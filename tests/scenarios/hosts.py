@@ -125,6 +125,8 @@ def all_is_as_on_one_machine(runner):
             launching.abort_gives_its_code,
             launching.errors_are_fatal,
             launching.errors_abort_ends_its_group,
+            launching.survivors_of_an_ended_process_are_told,
+            launching.survivors_of_a_killed_process_are_told,
             launching.initial_error_handler,
             launching.calls_at_the_wrong_time_are_told,
             launching.input_goes_to_rank_0,

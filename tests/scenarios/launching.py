@@ -223,6 +223,28 @@ def errors_abort_ends_its_group(runner):
         assert seconds < END_SECONDS_MAX, f"{seconds:.1f} s"
 
 
+def survivors_of_an_ended_process_are_told(runner):
+    """What involves a process that has ended alone fails, and nothing else waits for it."""
+    needs_combray(runner)
+    for count in (2, 3, 4):
+        code, output, seconds = start(runner, count, "survivors", "alone")
+        assert code not in (0, 1, 124), f"exit code {code}\n{output}"
+        for rank in range(count - 1):
+            assert f"rank {rank} survives" in output, f"rank {rank}\n{output}"
+        assert "expected" not in output and " gave class " not in output, output
+
+
+def survivors_of_a_killed_process_are_told(runner):
+    """The same under a launcher that lets the others go on."""
+    needs_combray(runner)
+    for count in (2, 4):
+        code, output, _ = start(runner, count, "survivors", "killed", options=("--keep-going",))
+        assert code == 137, f"exit code {code}\n{output}"
+        for rank in range(count - 1):
+            assert f"rank {rank} survives" in output, f"rank {rank}\n{output}"
+        assert "expected" not in output and " gave class " not in output, output
+
+
 def initial_error_handler(runner):
     needs_combray(runner)
     handler = lambda name: ("-initial-errhandler", name)
@@ -247,6 +269,8 @@ SCENARIOS = [
     abort_gives_its_code,
     errors_are_fatal,
     errors_abort_ends_its_group,
+    survivors_of_an_ended_process_are_told,
+    survivors_of_a_killed_process_are_told,
     initial_error_handler,
     calls_at_the_wrong_time_are_told,
     alone_without_launcher,

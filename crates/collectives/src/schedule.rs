@@ -325,6 +325,15 @@ impl Schedule {
         self.slots
     }
 
+    /// Waits for a message of member `peer`: of an operation that cannot take place, as that member
+    /// has failed.
+    pub fn awaiting(peer: u32) -> Self {
+        let mut schedule = Self::default();
+        schedule.receive(peer, BlockRange::NOTHING);
+        schedule.end_round();
+        schedule
+    }
+
     pub(crate) fn for_slots(self, slots: SlotSize) -> Self {
         Self { slots, ..self }
     }

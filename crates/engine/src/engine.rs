@@ -1,6 +1,7 @@
 //! The engine's state and its commands.
 
 use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{ContextId, GateId, RailId, RailProfile, RegionToken, limits};
@@ -10,6 +11,7 @@ use wire::Records;
 
 use crate::arrivals::Arrivals;
 use crate::counters::{Counters, Observer};
+use crate::failure::Members;
 use crate::flow::{ContextSlot, InFlow, OutFlow};
 use crate::gate::{Chunk, Gate, WaitingChunk, eager_cost};
 use crate::gates::Gates;
@@ -110,6 +112,8 @@ pub struct Engine {
     pub(crate) spares: Spares,
     /// The number of each flow's first message.
     pub(crate) first_sequence: u32,
+    /// Gates that have failed.
+    pub(crate) failed: Vec<GateId>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) observer: Option<Arc<dyn Observer>>,
 }
@@ -129,6 +133,8 @@ pub(crate) struct Context {
     pub active: usize,
     /// To be closed as soon as nothing is active.
     pub closing: bool,
+    /// Who takes part, if receives are to end when one of them fails.
+    pub members: Option<Rc<dyn Members>>,
     /// How its messages shall travel.
     pub preferences: Preferences,
     /// The number of each flow's first message.
@@ -159,6 +165,7 @@ impl Engine {
             posts_again: false,
             spares: Spares::default(),
             first_sequence: 0,
+            failed: Vec::new(),
             counters: Arc::default(),
             observer: None,
         }
@@ -275,6 +282,7 @@ impl Engine {
             in_flows: HashMap::new(),
             active: 0,
             closing: false,
+            members: None,
             first_sequence: self.first_sequence,
             preferences: Preferences::default(),
         };
@@ -527,6 +535,12 @@ impl Engine {
     /// Whether anything waits for a rail: packets or fetches.
     #[inline]
     pub fn has_work(&self) -> bool {
+        self.gates.with_work() > self.failed.len() || !self.fetches.is_empty()
+    }
+
+    /// The same, or a gate has failed, so that what is submitted to it must be ended.
+    #[inline]
+    pub fn has_work_or_failures(&self) -> bool {
         self.gates.with_work() > 0 || !self.fetches.is_empty()
     }
 

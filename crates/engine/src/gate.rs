@@ -13,6 +13,8 @@ use crate::numbering::NumberedTraffic;
 pub(crate) struct Gate {
     /// The rails that lead there.
     pub rails: Vec<RailId>,
+    /// The process has failed: nothing goes there any more.
+    pub has_failed: bool,
     /// What waits to be sent, oldest first.
     pub outbox: VecDeque<WaitingChunk>,
     /// Whether the engine's list of gates with work holds this one, and its neighbours there.
@@ -64,6 +66,7 @@ impl Gate {
     pub(crate) fn unconnected() -> Self {
         Self {
             rails: Vec::new(),
+            has_failed: false,
             outbox: VecDeque::new(),
             is_listed: false,
             work_links: Links::NONE,
@@ -91,10 +94,19 @@ impl Gate {
         self.fetch_segment_bytes_min = segment_min.filter(|_| fetches);
     }
 
-    /// Whether something waits to be sent, for the first time or again.
+    /// Its process has failed.
+    pub(crate) fn fail(&mut self) {
+        self.rails.clear();
+        self.has_failed = true;
+        self.numbered = None;
+        self.eager_bytes_max = 0;
+        self.fetch_segment_bytes_min = None;
+    }
+
+    /// Whether something waits to be sent, for the first time or again, or is to be ended.
     pub(crate) fn has_work(&self) -> bool {
         let again = self.numbered.as_ref().is_some_and(|numbered| numbered.has_again());
-        !self.outbox.is_empty() || again
+        !self.outbox.is_empty() || again || self.has_failed
     }
 
     pub(crate) fn is_connected(&self) -> bool {

@@ -4,6 +4,7 @@
 mod arrivals;
 mod counters;
 mod engine;
+mod failure;
 mod flow;
 mod gate;
 mod gates;
@@ -24,6 +25,7 @@ mod unexpected;
 
 pub use counters::{Counter, Counters, Observer, Watermark};
 pub use engine::{Engine, IncomingMessage, Receive, Send};
+pub use failure::Members;
 pub use flow::ContextSlot;
 pub use outbound::{Planned, PostShort, ShortPacket, StreamPacket};
 pub use preferences::{Preferences, RailChoice};

@@ -10,6 +10,7 @@
 //! receive:  Posted ──whole message──────────────────────────▶ Complete
 //!           Posted ──announced──▶ Filling ──fetched, all parts here──▶ Complete
 //!           Posted ──cancelled──────────────────────────────▶ Complete
+//! both:     all but Free and Complete ──peer failed───────▶ Complete
 //! both:     Complete ──taken, or nobody will ask────────────▶ Free
 //! ```
 //!
@@ -60,6 +61,8 @@ pub enum Problem {
         /// The buffer's length in bytes.
         buffer: u64,
     },
+    /// The process at the other end has failed, or one of those that any message was wanted from.
+    PeerFailed,
 }
 
 /// How a request ended.
@@ -185,6 +188,8 @@ pub(crate) enum RequestEnding {
     Truncated { message: u64 },
     /// Nothing was transferred.
     Cancelled,
+    /// The process at the other end has failed.
+    PeerFailed,
 }
 
 /// Where an event leads.
@@ -355,6 +360,7 @@ impl Request {
                 (buffer, false, Some(Problem::Truncated { message, buffer }))
             }
             RequestEnding::Cancelled => (0, true, None),
+            RequestEnding::PeerFailed => (0, false, Some(Problem::PeerFailed)),
         };
         Some(Outcome { source, tag, bytes, cancelled, problem })
     }
@@ -649,6 +655,14 @@ impl Request {
             }
             _ => Cancellation::Nothing,
         }
+    }
+
+    /// The process at the other end has failed.
+    pub(crate) fn fail(&mut self) -> Revoked {
+        debug_assert!(!self.is_free() && !self.is_complete(), "it is underway");
+        let region = self.outgoing().and_then(OutgoingSend::region);
+        let _ = self.end(RequestEnding::PeerFailed);
+        region
     }
 
     #[inline]

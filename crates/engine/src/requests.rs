@@ -187,6 +187,12 @@ impl Requests {
         self.places.iter().filter(|request| !request.is_free())
     }
 
+    /// The places of the requests of which something is true.
+    pub(crate) fn places_where(&self, holds: impl Fn(&Request) -> bool) -> Vec<u32> {
+        let places = (0..).zip(&self.places);
+        places.filter(|(_, one)| !one.is_free() && holds(one)).map(|(place, _)| place).collect()
+    }
+
     /// How many there are; takes time in proportion to the most that there were.
     pub(crate) fn len(&self) -> usize {
         self.iter().count()

@@ -32,6 +32,12 @@ pub enum GroupComparison {
     Unequal,
 }
 
+impl engine::Members for Group {
+    fn rank_of(&self, gate: GateId) -> Option<u32> {
+        Group::rank_of(self, gate)
+    }
+}
+
 #[derive(Debug)]
 enum Members {
     Progression { first: u32, stride: i32, size: u32 },

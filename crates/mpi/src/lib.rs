@@ -25,6 +25,6 @@ pub use native::{Delivery, PackedReceive, PackedSend};
 pub use partitioned::{Partitioned, Partitions};
 pub use point_to_point::{Destination, MatchedMessage, MessageSource, SendMode};
 pub use process::helping::{HelperAccess, RestingHelper};
-pub use process::{Process, RequestService, ThreadLevel};
+pub use process::{Process, RequestService, ThreadLevel, error_of};
 pub use request::{EngineTransfer, OneSided, Request, TransferCompletion, TransferScan};
 pub use status::MessageStatus;

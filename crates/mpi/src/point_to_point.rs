@@ -7,8 +7,8 @@ use engine::{MessageId, Receive, RequestId, Send};
 use memory::Buffer;
 
 use crate::communicator::Communicator;
-use crate::process::Process;
 use crate::process::helping::{HELPED_BYTES_MIN, Need};
+use crate::process::{Process, error_of};
 use crate::request::{EngineTransfer, PersistentOperation, Request};
 use crate::status::MessageStatus;
 
@@ -85,7 +85,10 @@ impl Communicator {
             return Ok(Some(MessageStatus::OF_NULL));
         };
         let found = process.runtime().probe(self.point_to_point_context(), source, tag);
-        Ok(found.map(MessageStatus::of_incoming))
+        match found {
+            Some(incoming) => Ok(Some(MessageStatus::of_incoming(incoming))),
+            None => process.failure_of_source(self, source).map_or(Ok(None), Err),
+        }
     }
 
     fn take_message(
@@ -100,6 +103,11 @@ impl Communicator {
         };
         let context = self.point_to_point_context();
         let found = process.runtime().matched_probe(context, source, tag);
+        if found.is_none()
+            && let Some(failure) = process.failure_of_source(self, source)
+        {
+            return Err(failure);
+        }
         Ok(found.map(|(id, incoming)| {
             (MatchedMessage { id: Some(id), communicator }, MessageStatus::of_incoming(incoming))
         }))
@@ -132,10 +140,10 @@ impl Communicator {
             buffer,
         };
         let submitted = process.runtime().send(send);
-        if let Some(id) = submitted {
-            process.wait_for(id);
+        match submitted.and_then(|id| process.wait_for(id).problem) {
+            None => Ok(()),
+            Some(problem) => Err(error_of(problem)),
         }
-        Ok(())
     }
 
     /// Begins to send.
@@ -246,18 +254,18 @@ impl Communicator {
         let received = source.map(|source| {
             process.runtime().receive(Receive { context, source, tag, buffer: receive })
         });
+        let mut problem = None;
         if let Some((peer, gate)) = destination {
             let (tag, synchronous, buffer) = (send_tag, false, send);
             let send = Send { gate, peer, context, tag, synchronous, buffer };
             let submitted = process.runtime().send(send);
-            if let Some(id) = submitted {
-                process.wait_for(id);
-            }
+            problem = submitted.and_then(|id| process.wait_for(id).problem);
         }
-        Ok(match received {
+        let status = match received {
             None => MessageStatus::OF_NULL,
             Some(id) => MessageStatus::of_receive(process.wait_for(id)),
-        })
+        };
+        problem.map_or(Ok(status), |problem| Err(error_of(problem)))
     }
 
     /// Waits for a message that a receive with this selection would get; it stays.
@@ -272,10 +280,18 @@ impl Communicator {
     ) -> Result<MessageStatus> {
         let mut found = self.peek(process, source, tag)?;
         if found.is_none() {
-            process.wait_until(&mut |process| {
-                found = self.peek(process, source, tag).unwrap_or(None);
-                found.is_some()
+            let mut failure = None;
+            process.wait_until(&mut |process| match self.peek(process, source, tag) {
+                Ok(status) => {
+                    found = status;
+                    found.is_some()
+                }
+                Err(error) => {
+                    failure = Some(error);
+                    true
+                }
             });
+            failure.map_or(Ok(()), Err)?;
         }
         Ok(found.unwrap_or(MessageStatus::EMPTY))
     }
@@ -307,7 +323,7 @@ impl Communicator {
         let mut taken = self.take_message(process, source, tag)?;
         while taken.is_none() {
             process.wait_until(&mut |process| {
-                self.peek(process, source, tag).is_ok_and(|found| found.is_some())
+                self.peek(process, source, tag).map_or(true, |found| found.is_some())
             });
             taken = self.take_message(process, source, tag)?;
         }

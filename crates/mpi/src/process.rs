@@ -1,6 +1,7 @@
 //! The process: what it is to MPI from its start to its end (chapter 11 of the standard), and the
 //! ground on which everything else stands.
 
+mod failures;
 pub(crate) mod helping;
 mod life;
 mod record;
@@ -58,6 +59,10 @@ pub struct Process {
     finalized: Cell<bool>,
     /// How many sessions are open.
     pub(crate) sessions: Cell<u32>,
+    /// When the launcher may be asked for processes that have ended.
+    asks_next: Cell<Option<Instant>>,
+    /// How many failures the communicators know of.
+    failures_noted: Cell<usize>,
     /// Whether it has taken leave of the launcher.
     left: Cell<bool>,
     pub(crate) buffer: Rc<BufferPlace>,
@@ -146,6 +151,8 @@ impl Default for Process {
             finalizing: Cell::new(false),
             finalized: Cell::new(false),
             sessions: Cell::new(0),
+            asks_next: Cell::new(None),
+            failures_noted: Cell::new(0),
             left: Cell::new(false),
             buffer: Rc::default(),
             underway: RefCell::default(),
@@ -467,7 +474,7 @@ impl Communicator {
 }
 
 /// What a problem of the engine is called here.
-pub(crate) fn error_of(problem: Problem) -> Error {
+pub fn error_of(problem: Problem) -> Error {
     match problem {
         Problem::Truncated { message, buffer } => Error::new(
             ErrorClass::Truncate,
@@ -475,6 +482,10 @@ pub(crate) fn error_of(problem: Problem) -> Error {
                 "the message has {message} bytes, but the receive buffer only {buffer}; the first \
                  {buffer} were received"
             ),
+        ),
+        Problem::PeerFailed => Error::new(
+            ErrorClass::ProcAborted,
+            "a process at the other end, or one of those that any message was wanted from, has ended",
         ),
     }
 }

@@ -44,7 +44,8 @@ impl MessageStatus {
     }
 
     pub(crate) fn of_send(outcome: Outcome) -> Self {
-        Self { cancelled: outcome.cancelled, ..Self::EMPTY }
+        let Outcome { cancelled, problem, .. } = outcome;
+        Self { cancelled, error: problem.map(|problem| Box::new(error_of(problem))), ..Self::EMPTY }
     }
 
     pub(crate) fn of_incoming(incoming: IncomingMessage) -> Self {

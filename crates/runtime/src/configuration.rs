@@ -88,6 +88,15 @@ pub const VARIABLES: &[Variable] = &[
         audience: Audience::User,
         changeable: false,
     },
+    Variable {
+        name: variables::KEEP_GOING,
+        values: &["0", "1"],
+        help: "whether the job goes on (1) when one of its processes fails: what involves that \
+               process then fails with MPI_ERR_PROC_ABORTED, and nothing else; the launcher must \
+               let the others go on, too (combray run --keep-going sets this variable)",
+        audience: Audience::User,
+        changeable: false,
+    },
 ];
 
 /// The positions in [`VARIABLES`].
@@ -98,6 +107,7 @@ const SHARED_WINDOWS: usize = 3;
 const BOARDS: usize = 4;
 const HELPER: usize = 5;
 const PREFER: usize = 6;
+const KEEP_GOING: usize = 7;
 
 /// What an error does until the program sets an error handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -263,6 +273,11 @@ impl Configuration {
     /// `COMBRAY_HELPER` is not `never`.
     pub fn helper(&self) -> bool {
         self.chosen[HELPER] == 0
+    }
+
+    /// `COMBRAY_KEEP_GOING` is 1.
+    pub fn keeps_going(&self) -> bool {
+        self.chosen[KEEP_GOING] == 1
     }
 
     /// The value of `COMBRAY_PREFER`.

@@ -72,6 +72,9 @@ impl Sink for Receiver<'_> {
     #[inline]
     fn packet(&mut self, gate: GateId, _rail: usize, bytes: &[u8]) {
         if !self.engine.is_connected(gate) {
+            if self.engine.has_failed(gate) {
+                return;
+            }
             self.deferred.early_packets.push((gate, bytes.into()));
             return;
         }

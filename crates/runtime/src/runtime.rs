@@ -1,6 +1,7 @@
 //! The way of a message between the engine and the rails.
 
 use std::cell::OnceCell;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,8 +10,8 @@ use driver::{Announcement, Doorbell, DriverError, Exposure, ProgramState, Sink, 
 use drivers::{PeerBell, PeerConnection, Rails};
 use engine::strategy::{self, Strategy};
 use engine::{
-    Completion, ContextSlot, Engine, IncomingMessage, MessageId, Outcome, Planned, PostShort,
-    Preferences, Receive, RequestId, Send as SendCommand, ShortPacket,
+    Completion, ContextSlot, Engine, IncomingMessage, Members, MessageId, Outcome, Planned,
+    PostShort, Preferences, Receive, RequestId, Send as SendCommand, ShortPacket,
 };
 use memory::Buffer;
 use memory::transfer::Fetch;
@@ -101,6 +102,11 @@ impl Runtime {
         let slot = self.engine.open_context(id, rank);
         self.set_aim(slot, Aim::default());
         slot
+    }
+
+    /// As [`Engine::set_members`].
+    pub fn set_members(&mut self, slot: ContextSlot, members: Rc<dyn Members>) {
+        self.engine.set_members(slot, members);
     }
 
     /// Closes a message space as soon as nothing is underway in it.
@@ -399,7 +405,7 @@ impl Runtime {
         self.gathering.end();
         let Self { rails, deferred, engine, fatal, instruments, .. } = self;
         let mut active = rails.poll(&mut deferred.receiver(engine, fatal, instruments));
-        if active || self.engine.has_work() {
+        if active || self.engine.has_work_or_failures() {
             active |= self.follow_up();
         }
         active
@@ -410,7 +416,7 @@ impl Runtime {
         for (gate, packet) in self.deferred.early_packets() {
             self.connect(gate);
             let Self { engine, deferred, fatal, instruments, .. } = self;
-            let rail = engine.rails_of(gate)[0];
+            let Some(&rail) = engine.rails_of(gate).first() else { continue };
             let mut receiver = deferred.receiver(engine, fatal, instruments);
             receiver.packet(gate, usize::from(rail.0), &packet);
         }
@@ -463,6 +469,9 @@ impl Runtime {
             }
             index += 1;
         }
+        if index == 0 {
+            any |= self.engine.end_failed(gate);
+        }
         any
     }
 
@@ -492,12 +501,43 @@ impl Runtime {
         }
     }
 
-    /// Connects a peer; a failure ends the job, since messages to it or from it would be lost.
+    /// Connects a peer. If that does not work, the peer has failed, or the job ends, since messages
+    /// to it or from it would be lost.
     #[cold]
     pub fn connect(&mut self, gate: GateId) {
         if let Err(error) = self.try_connect(gate) {
-            self.fatal.end(&cannot_reach(gate, &error));
+            if !self.fatal.is_survived(gate, LAST_WORD) {
+                self.fatal.end(&cannot_reach(gate, &error));
+            }
+            self.fail(gate);
         }
+    }
+
+    /// Learns that a process has failed while the others go on: what involves it ends with
+    /// [`Problem::PeerFailed`](engine::Problem::PeerFailed), now and later.
+    #[cold]
+    pub fn fail(&mut self, gate: GateId) {
+        if self.engine.has_failed(gate) {
+            return;
+        }
+        if self.engine.is_connected(gate) {
+            for rail in self.engine.rails_of(gate).to_vec() {
+                self.rails.give_up(gate, rail);
+            }
+        }
+        self.engine.fail_gate(gate);
+        self.instruments.journal.note(EventKind::PeerFailed, &[gate.0.into()]);
+    }
+
+    /// The processes that have failed, as far as this one knows.
+    pub fn failed(&self) -> &[GateId] {
+        self.engine.failed()
+    }
+
+    /// Whether the job goes on without a peer whose process has ended, as far as the launcher has
+    /// told.
+    pub fn goes_on_without(&self, gate: GateId) -> bool {
+        self.fatal.is_survived(gate, Duration::ZERO)
     }
 
     /// Goes on without a rail to a peer, or ends the job if it was the last.
@@ -511,12 +551,12 @@ impl Runtime {
             if self.rails.has_departed(gate) && self.engine.let_go(gate) {
                 return;
             }
-            // If the peer was ended with the whole job, somebody else has told why; if it was ended
-            // alone, the others go on.
-            if self.fatal.was_ended(gate, LAST_WORD) {
-                return;
+            // If the peer was ended with the whole job, somebody else has told why.
+            if !self.fatal.is_survived(gate, LAST_WORD) {
+                self.fatal.end(&cannot_reach(gate, why));
             }
-            self.fatal.end(&cannot_reach(gate, why));
+            self.fail(gate);
+            return;
         }
         self.instruments.journal.note(EventKind::RailLost, &[gate.0.into(), rail.0.into()]);
         // One of the two tells it.
@@ -586,7 +626,7 @@ impl Runtime {
     /// # Errors
     /// Why it does not.
     pub(crate) fn try_connect(&mut self, gate: GateId) -> Result<(), DriverError> {
-        if !self.engine.is_connected(gate) {
+        if !self.engine.is_connected(gate) && !self.engine.has_failed(gate) {
             let PeerConnection { rails, fetches } = self.rails.connect(gate)?;
             self.engine.connect(gate, &rails, fetches);
             self.instruments.runtime.peers.add(1);
@@ -666,7 +706,7 @@ impl Runtime {
         let Self { rails, deferred, engine, fatal, instruments, .. } = self;
         rails.leave(&mut deferred.receiver(engine, fatal, instruments), LEAVE_MAX);
         for (gate, _, why) in self.deferred.lost() {
-            if !self.rails.has_departed(gate) && !self.fatal.was_ended(gate, Duration::ZERO) {
+            if !self.rails.has_departed(gate) && !self.fatal.is_survived(gate, Duration::ZERO) {
                 self.fatal.warn(&format!(
                     "rank {} is not reached any more {why}; what was sent to it last may be lost",
                     gate.0

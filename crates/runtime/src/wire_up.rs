@@ -103,7 +103,7 @@ pub fn start(
         nearness::follow(&mut engine, nearness, map.busy_share());
     }
     engine.instrument(Arc::clone(&instruments.engine), instruments.journal.clone());
-    let fatal = Fatal { job: job.clone(), rank };
+    let fatal = Fatal { job: job.clone(), rank, keeps_going: configuration.keeps_going() };
     let mut runtime = Runtime::new(own, engine, rails, fatal, instruments.clone());
     if let Some(nearness) = nearness {
         runtime.set_nearness(nearness);
@@ -368,11 +368,17 @@ const NEWS_PERIOD: Duration = Duration::from_millis(20);
 pub(crate) struct Fatal {
     job: Job,
     rank: u32,
+    keeps_going: bool,
 }
 
 impl Fatal {
-    /// Whether a peer was ended while the others go on; waits a moment for the news.
-    pub(crate) fn was_ended(&self, gate: GateId, limit: Duration) -> bool {
+    /// Whether the job goes on without a peer that is gone: it always does, or the peer was ended
+    /// alone. Waits a moment for that news.
+    pub(crate) fn is_survived(&self, gate: GateId, limit: Duration) -> bool {
+        self.keeps_going || self.was_ended(gate, limit)
+    }
+
+    fn was_ended(&self, gate: GateId, limit: Duration) -> bool {
         let deadline = Instant::now() + limit;
         loop {
             if self.job.has_ended(gate.0) {

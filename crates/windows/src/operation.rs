@@ -9,7 +9,7 @@ use engine::RequestId;
 use memory::Buffer;
 use mpi::MessageStatus;
 use mpi::communicator::Communicator;
-use mpi::{OneSided, Process};
+use mpi::{OneSided, Process, error_of};
 
 /// One call of the program: its messages that are not over.
 pub struct WindowOperation {
@@ -73,10 +73,18 @@ impl OneSided for WindowOperation {
     fn is_complete(&self, process: &Process) -> bool {
         let mut state = self.state.borrow_mut();
         let OperationState { sends, answers, error } = &mut *state;
-        sends.retain(|id| process.runtime().take(*id).is_none());
+        sends.retain(|id| {
+            let Some(outcome) = process.runtime().take(*id) else { return true };
+            if let Some(problem) = outcome.problem {
+                error.get_or_insert_with(|| error_of(problem));
+            }
+            false
+        });
         answers.retain(|answer| {
             let Some(outcome) = process.runtime().take(answer.id) else { return true };
-            if outcome.bytes < answer.length as u64 {
+            if let Some(problem) = outcome.problem {
+                error.get_or_insert_with(|| error_of(problem));
+            } else if outcome.bytes < answer.length as u64 {
                 error.get_or_insert_with(|| refused(self.target));
             } else if let Some((from, into, offset)) = &answer.unpack {
                 let mut data = vec![0; answer.length];

@@ -8,7 +8,7 @@ use engine::RequestId;
 use memory::Buffer;
 use mpi::collective::{self, Invocation};
 use mpi::group::Group;
-use mpi::{OneSided, Process};
+use mpi::{OneSided, Process, error_of};
 
 use super::exposed::ExposedParts;
 use super::locks::SharedLock;
@@ -67,10 +67,9 @@ impl Window {
         let context = self.communicator.point_to_point_context();
         let post = |target| process.post_receive(context, target, POST_TAG, Buffer::empty());
         let posts: Vec<RequestId> = targets.into_iter().map(post).collect();
-        for id in posts {
-            process.wait_for(id);
-        }
-        Ok(())
+        let problems = posts.into_iter().filter_map(|id| process.wait_for(id).problem);
+        // All of them, whatever goes wrong with one.
+        problems.last().map_or(Ok(()), |problem| Err(error_of(problem)))
     }
 
     /// `MPI_Win_complete`: ends the access epoch; all its operations are done.
@@ -94,8 +93,18 @@ impl Window {
     /// `RmaSync` if there is none.
     pub fn wait(&self, process: &Process) -> Result<()> {
         let origins = self.epochs.borrow().exposed_to()?;
-        process.wait_until(&mut |_| self.completed() >= origins);
-        self.unexpose(origins);
+        let mut failure = None;
+        process.wait_until(&mut |process| {
+            let over = self.completed() >= origins;
+            if !over {
+                failure = process.failure_of_source(&self.communicator, None);
+            }
+            over || failure.is_some()
+        });
+        match failure {
+            None => self.unexpose(origins),
+            Some(error) => return Err(error),
+        }
         Ok(())
     }
 
@@ -209,7 +218,17 @@ impl Window {
             for target in targets {
                 let lock = SharedLock::of(memory, *target);
                 let ticket = lock.take_ticket();
-                process.poll_until(&mut |_| lock.try_lock(ticket, kind));
+                let mut is_locked = false;
+                let mut failure = None;
+                process.poll_until(&mut |process| {
+                    is_locked = lock.try_lock(ticket, kind);
+                    if !is_locked {
+                        failure = process.failure_of_source(&self.communicator, None);
+                    }
+                    is_locked || failure.is_some()
+                });
+                // Who waits in a queue in which a process has failed may wait for ever.
+                failure.filter(|_| !is_locked).map_or(Ok(()), Err)?;
             }
             fence(Ordering::SeqCst);
             return Ok(());
@@ -302,7 +321,9 @@ impl Window {
     }
 
     fn hear(process: &Process, question: &Question) -> Result<()> {
-        process.wait_for(question.id);
+        if let Some(problem) = process.wait_for(question.id).problem {
+            return Err(error_of(problem));
+        }
         match Refusal::of_answer(&question.answer) {
             None => Ok(()),
             Some(refusal) => Err(refusal.error(question.target)),

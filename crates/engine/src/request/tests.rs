@@ -155,12 +155,13 @@ fn regained(region: Revoked) -> String {
 
 /// Every event: first what peers, drivers and programs cause, then what only the engine does, which
 /// it must not do in any other state.
-const EVENTS: [(&str, Event); 17] = [
+const EVENTS: [(&str, Event); 18] = [
     ("cancel", |request| match request.cancel() {
         Cancellation::Done => Ok(" withdraw".into()),
         Cancellation::AskReceiver => Ok(" ask".into()),
         Cancellation::Nothing => Err(Refused),
     }),
+    ("peer failed", |request| Ok(regained(request.fail()))),
     ("finished", |send| send.finished().map(regained)),
     ("withdrawn", |send| send.withdrawn().map(regained)),
     ("granted", |send| send.granted(BYTES).map(regained)),

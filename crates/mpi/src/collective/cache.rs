@@ -15,6 +15,8 @@ use crate::communicator::Communicator;
 #[derive(Default)]
 pub(crate) struct CollectiveCache {
     kept: RefCell<Vec<Kept>>,
+    /// A member that has failed: no operation can take place any more.
+    failed: Cell<Option<u32>>,
     /// How many were made.
     made: Cell<usize>,
     pending: Cell<Vec<RequestId>>,
@@ -55,7 +57,10 @@ impl CollectiveCache {
     ) -> Rc<Schedule> {
         let (member, slot_capacities) =
             (movement::member(communicator), communicator.board_place().slot_capacities());
-        let schedule = Rc::new(collectives::plan(call, member, slot_capacities, form).schedule);
+        let schedule = Rc::new(match self.failed.get() {
+            None => collectives::plan(call, member, slot_capacities, form).schedule,
+            Some(member) => Schedule::awaiting(member),
+        });
         let fresh = Kept { call: call.clone(), form, schedule: Rc::clone(&schedule) };
         let mut kept = self.kept.borrow_mut();
         // The oldest one makes room.
@@ -66,6 +71,12 @@ impl CollectiveCache {
             None => kept.push(fresh),
         }
         schedule
+    }
+
+    /// A member has failed: its message, which never comes, is all that operations wait for.
+    pub(crate) fn note_failure(&self, member: u32) {
+        self.failed.set(Some(member));
+        self.clear();
     }
 
     /// Forgets all schedules: the members have a board now.

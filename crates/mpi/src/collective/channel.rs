@@ -24,6 +24,12 @@ pub(crate) trait Channel {
     /// Whether a message has gone or come; makes no progress.
     fn is_complete(&self, pending: Self::Pending) -> bool;
 
+    /// Wants a message back, as far as that is possible; it is complete soon.
+    fn cancel(&self, pending: Self::Pending);
+
+    /// A member that has failed, if one has.
+    fn failed_member(&self) -> Option<u32>;
+
     /// Takes leave of a complete message, and hears how it went.
     fn finish(&self, pending: Self::Pending) -> Result<()>;
 
@@ -104,6 +110,17 @@ impl Channel for MessageChannel<'_> {
     #[inline]
     fn is_complete(&self, pending: RequestId) -> bool {
         self.process.is_complete(pending)
+    }
+
+    #[cold]
+    fn cancel(&self, pending: RequestId) {
+        self.process.runtime().cancel(pending);
+    }
+
+    #[cold]
+    fn failed_member(&self) -> Option<u32> {
+        let group = self.members.unwrap_or_else(|| self.communicator.everyone());
+        self.process.runtime().failed().iter().find_map(|&gate| group.rank_of(gate))
     }
 
     fn finish(&self, pending: RequestId) -> Result<()> {

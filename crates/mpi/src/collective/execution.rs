@@ -285,8 +285,34 @@ impl<P: Copy> Execution<P> {
             }
             let result = channel.finish(*pending);
             self.completed += 1;
-            self.note(result);
+            if let Err(error) = result {
+                let is_first = self.error.is_none();
+                let has_failed = error.class == ErrorClass::ProcAborted;
+                self.note(Err(error));
+                if is_first && has_failed && self.abandon(channel) {
+                    return false;
+                }
+            }
         }
+        true
+    }
+
+    /// Gives the operation up if a member has failed, also of one that is started again; whether
+    /// one has. What is left then is to wait for the own messages, which the members that live on
+    /// give back.
+    #[cold]
+    pub(super) fn abandon<C: Channel<Pending = P>>(&mut self, channel: &C) -> bool {
+        let Some(member) = channel.failed_member() else { return false };
+        for pending in &self.pending[self.completed..] {
+            channel.cancel(*pending);
+        }
+        self.conceal(channel);
+        self.task.schedule = Rc::new(Schedule::awaiting(member));
+        self.task.repacking = None;
+        self.round = 0;
+        self.is_posted = false;
+        self.unsent.clear();
+        self.turn = None;
         true
     }
 

@@ -100,10 +100,13 @@ impl WatchedOperation {
         &self,
         process: &Process,
         link: &MessageChannel<'_>,
-        execution: &Execution<RequestId>,
+        execution: &mut Execution<RequestId>,
     ) -> bool {
         if process.vain_sleeps() != self.seen.get() {
-            self.look_around(process, link, execution);
+            self.seen.set(process.vain_sleeps());
+            if !execution.abandon(link) {
+                self.look_around(process, link, execution);
+            }
         }
         false
     }
@@ -136,7 +139,6 @@ impl WatchedOperation {
         link: &MessageChannel<'_>,
         execution: &Execution<RequestId>,
     ) {
-        self.seen.set(process.vain_sleeps());
         self.list(link, execution);
         let listed = self.listed.borrow();
         let (Some(inquiries), Some(communicator)) = (&*listed, link.whole()) else { return };
@@ -162,6 +164,7 @@ impl WatchedOperation {
                     Some(answer) => {
                         if answer.tag == self.tag
                             && let Some(why) = discord(communicator, rank, call, answer)
+                            && !process.has_lost_processes()
                         {
                             process.runtime().end_job(&why);
                         }

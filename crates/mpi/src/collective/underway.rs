@@ -73,7 +73,7 @@ impl BackgroundOperation for ActiveCollective {
         }
         let link = MessageChannel::of(process, &self.communicator);
         if !execution.advance(&link) {
-            return self.watch.look(process, &link, &execution);
+            return self.watch.look(process, &link, &mut execution);
         }
         self.watch.end();
         let outcome = self.conclude(process, execution.outcome());

@@ -64,15 +64,15 @@ impl Process {
     pub(super) fn open_spaces(&self, communicator: &Communicator, block: ContextBlock) -> Spaces {
         let rank = communicator.rank();
         let number = rank + communicator.remote().map_or(0, |remote| remote.first_local);
-        Spaces {
+        let open = |purpose, rank| communicator.open_context(self, block.id(purpose), rank);
+        let spaces = Spaces {
             block,
-            point_to_point: communicator.open_context(
-                self,
-                block.id(SpacePurpose::PointToPoint),
-                rank,
-            ),
-            collective: communicator.open_context(self, block.id(SpacePurpose::Collective), number),
-        }
+            point_to_point: open(SpacePurpose::PointToPoint, rank),
+            collective: open(SpacePurpose::Collective, number),
+        };
+        let everyone = Rc::<Group>::clone(communicator.everyone());
+        self.runtime().set_members(spaces.collective, everyone);
+        spaces
     }
 
     /// This process.

@@ -10,6 +10,7 @@ use runtime::Aim;
 
 use super::Communicator;
 use crate::Process;
+use crate::group::Group;
 use crate::hints::{PREFER, PRIORITY, RAIL, STRATEGY};
 use crate::info::Info;
 
@@ -71,6 +72,8 @@ impl Communicator {
     /// Opens a message space of a communicator.
     pub(crate) fn open_context(&self, process: &Process, id: ContextId, rank: u32) -> ContextSlot {
         let slot = process.open_context(id, rank);
+        let peers = self.remote().map_or(self.group(), |remote| &remote.group);
+        process.runtime().set_members(slot, Rc::<Group>::clone(peers));
         let preferences = self.preferences(process);
         if preferences != Preferences::default() {
             process.runtime().set_preferences(slot, preferences);

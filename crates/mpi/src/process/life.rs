@@ -120,7 +120,11 @@ impl Process {
         });
         self.finalized.set(true);
         if started.map.size() > 1 && !self.left.get() {
-            started.job.barrier().map_err(gone)?;
+            // It ends with an error where processes have ended, and those that are left have met.
+            started.job.barrier().or_else(|error| match self.has_lost_processes() {
+                true => Ok(()),
+                false => Err(gone(error)),
+            })?;
         }
         if self.sessions.get() > 0 { Ok(()) } else { self.leave() }
     }

@@ -148,6 +148,7 @@ impl Process {
     /// process looks again after a short sleep at most.
     pub fn poll_until(&self, done: &mut dyn FnMut(&Process) -> bool) {
         let mut wait_history = Waiter::wait_history(self);
+        let mut sleeps = 0u32;
         while !done(self) {
             if self.progress() {
                 wait_history.renew();
@@ -157,9 +158,14 @@ impl Process {
                 let stage = wait_history.pass(&System);
                 if stage == WaitStage::Sleep {
                     thread::sleep(POLL_SLEEP);
+                    sleeps += 1;
                 }
                 stage != WaitStage::Sleep
             });
+            if sleeps == POLL_SLEEPS_MAX {
+                sleeps = 0;
+                self.look_for_failures();
+            }
         }
     }
 
@@ -167,26 +173,6 @@ impl Process {
     #[inline]
     pub fn wake_other_threads(&self) {
         waiting::wake_others(self);
-    }
-
-    /// Ends the job if a peer has ended without leaving it: some launchers do not see to that.
-    /// Until this process has finalized, none of those that initialized MPI as it did may end.
-    #[cold]
-    fn look_for_the_ended(&self) {
-        if !self.is_initialized() || self.is_finalized() || self.runtime().ended_peer().is_none() {
-            return;
-        }
-        let are_expected = || self.started().job.lacks_processes();
-        if are_expected() {
-            return;
-        }
-        // Most launchers end the job themselves, and know better what happened.
-        self.room.lock.without(|| thread::sleep(LAUNCHER_TIME_MAX));
-        if let Some(gate) = self.runtime().ended_peer()
-            && !are_expected()
-        {
-            self.runtime().end_job_without(gate);
-        }
     }
 }
 
@@ -240,7 +226,7 @@ impl Waiter for Process {
     }
 
     fn note_vain_sleep(&self) {
-        self.look_for_the_ended();
+        self.look_for_failures();
     }
 
     fn answer_inquiries(&self) {
@@ -248,11 +234,11 @@ impl Waiter for Process {
     }
 }
 
-/// So long a launcher may take to end a job that has lost a process.
-const LAUNCHER_TIME_MAX: Duration = Duration::from_secs(1);
-
 /// The longest time between two looks at what nobody rings for.
 const POLL_SLEEP: Duration = Duration::from_micros(100);
+
+/// After so many of these sleeps it is time to look whether somebody has ended.
+const POLL_SLEEPS_MAX: u32 = 3000;
 
 /// Looks of a wait before it takes to wait_history, where there is a core for each process.
 pub(super) const LOOKS: u32 = 1000;

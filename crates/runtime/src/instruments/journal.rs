@@ -27,6 +27,8 @@ pub enum EventKind {
     PeerConnected,
     /// A rail to a peer was lost.
     RailLost,
+    /// A peer has failed, and the job goes on.
+    PeerFailed,
 }
 
 /// What tools are told of a kind of event.
@@ -105,6 +107,14 @@ pub const EVENTS: &[EventType] = &[
         audience: Audience::User,
         help: "a rail to a peer does not work any more; the job goes on over the others",
         elements: &["rank", "rail"],
+    },
+    EventType {
+        kind: EventKind::PeerFailed,
+        name: "peer_failed",
+        category: Category::Messages,
+        audience: Audience::User,
+        help: "a process of the job has failed, and the others go on without it",
+        elements: &["rank"],
     },
 ];
 

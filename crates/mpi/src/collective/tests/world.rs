@@ -139,6 +139,14 @@ impl Channel for TestLink<'_> {
         self.world.engines[self.rank].borrow_mut().receive(receive)
     }
 
+    fn cancel(&self, pending: RequestId) {
+        self.world.engines[self.rank].borrow_mut().cancel(pending);
+    }
+
+    fn failed_member(&self) -> Option<u32> {
+        self.world.engines[self.rank].borrow().failed().first().map(|gate| gate.0)
+    }
+
     fn is_complete(&self, pending: RequestId) -> bool {
         self.world.engines[self.rank].borrow().is_complete(pending)
     }
@@ -164,6 +172,7 @@ impl Channel for TestLink<'_> {
         match outcome.expect("complete").problem {
             None => Ok(()),
             Some(Problem::Truncated { .. }) => Err(Error::new(ErrorClass::Truncate, "too long")),
+            Some(Problem::PeerFailed) => Err(Error::new(ErrorClass::ProcAborted, "it failed")),
         }
     }
 }

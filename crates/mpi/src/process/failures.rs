@@ -1,0 +1,107 @@
+//! Processes of the job that end while the others go on.
+//!
+//! What involves such a process fails with `MPI_ERR_PROC_ABORTED` as soon as this one knows: over a
+//! network when the connection is lost, else when it has waited for half a second in vain, or
+//! the launcher tells.
+
+use std::rc::Rc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use base::{Error, ErrorClass, GateId};
+
+use super::Process;
+use crate::communicator::Communicator;
+
+impl Process {
+    /// Looks for processes that have ended. If the job does not go on without them, it ends: some
+    /// launchers do not see to that. Until this process has finalized, none of those that
+    /// initialized MPI as it did may end.
+    #[cold]
+    pub(super) fn look_for_failures(&self) {
+        if !self.is_initialized() || self.is_finalized() {
+            return;
+        }
+        self.ask_for_failures();
+        loop {
+            let ended = self.runtime().ended_peer();
+            let Some(gate) = ended else { break };
+            if !self.runtime().goes_on_without(gate) {
+                // Most launchers end the job themselves, and know better what happened.
+                self.room.lock.without(|| thread::sleep(LAUNCHER_TIME_MAX));
+                if !self.runtime().goes_on_without(gate) {
+                    self.runtime().end_job_without(gate);
+                }
+            }
+            self.runtime().fail(gate);
+        }
+        self.note_failures();
+    }
+
+    /// Asks the launcher, from time to time, for those that end on other machines, to which there
+    /// may be no connection that would be lost.
+    fn ask_for_failures(&self) {
+        let started = self.started();
+        let now = Instant::now();
+        if started.map.is_one_machine() || self.asks_next.get().is_some_and(|next| now < next) {
+            return;
+        }
+        self.asks_next.set(Some(now + ASKING_PERIOD));
+        if !started.job.lacks_processes() {
+            return;
+        }
+        for gate in (0..started.map.size()).map(GateId) {
+            let is_known = self.runtime().failed().contains(&gate);
+            if !is_known && started.job.has_ended(gate.0) {
+                self.runtime().fail(gate);
+            }
+        }
+    }
+
+    /// No collective operation can take place any more on communicators that processes have failed
+    /// of.
+    fn note_failures(&self) {
+        let failed = self.runtime().failed().to_vec();
+        if self.failures_noted.replace(failed.len()) == failed.len() {
+            return;
+        }
+        for communicator in self.contexts().communicators() {
+            let members = communicator.everyone();
+            if let Some(member) = failed.iter().find_map(|&gate| members.rank_of(gate)) {
+                communicator.cache.note_failure(member);
+            }
+        }
+    }
+
+    /// Whether processes of the job have ended while the others go on, as far as can be known.
+    pub(crate) fn has_lost_processes(&self) -> bool {
+        !self.runtime().failed().is_empty() || self.started().job.lacks_processes()
+    }
+
+    /// `ProcAborted` if the process that a receive or probe would get a message from has failed, or
+    /// if any of the communicator's has and any would do.
+    pub fn failure_of_source(
+        &self,
+        communicator: &Communicator,
+        source: Option<u32>,
+    ) -> Option<Error> {
+        let runtime = self.runtime();
+        let peers: &Rc<_> =
+            communicator.remote().map_or(communicator.group(), |remote| &remote.group);
+        let is_source = |&gate: &GateId| {
+            let rank = peers.rank_of(gate);
+            rank.is_some() && (source.is_none() || rank == source)
+        };
+        let failed = runtime.failed().iter().copied().find(is_source)?;
+        Some(Error::new(
+            ErrorClass::ProcAborted,
+            format!("rank {} of the job, which the message may come from, has ended", failed.0),
+        ))
+    }
+}
+
+/// So long a launcher may take to end a job that has lost a process.
+const LAUNCHER_TIME_MAX: Duration = Duration::from_secs(1);
+
+/// How often the launcher is asked at most.
+const ASKING_PERIOD: Duration = Duration::from_secs(2);

@@ -1,0 +1,96 @@
+// The last rank ends while the others go on: alone after an error (argument "alone"), or by a
+// signal under a launcher that keeps the job going ("killed"). What involves it fails with
+// MPI_ERR_PROC_ABORTED, and nothing else does. Started by tests/scenarios.
+#include "check.h"
+#include <signal.h>
+
+enum { LARGE = 4 << 20 };
+
+static int last;
+
+static int class_of(int code) {
+    int class = MPI_SUCCESS;
+    if (code != MPI_SUCCESS) MPI_Error_class(code, &class);
+    return class;
+}
+
+#define ABORTED(call)                                                                              \
+    do {                                                                                           \
+        int class_ = class_of(call);                                                               \
+        CHECK(class_ == MPI_ERR_PROC_ABORTED, "rank %d: %s gave class %d", check_rank, #call, class_); \
+    } while (0)
+
+static void end_it(const char *how) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (!strcmp(how, "killed")) raise(SIGKILL);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ABORT);
+    MPI_Send(NULL, 0, MPI_BYTE, 77, 0, MPI_COMM_SELF);
+    CHECK(0, "the rank goes on after its error");
+}
+
+// Between those that are left.
+static void others_are_reached(char *memory) {
+    int next = (check_rank + 1) % last, before = (check_rank + last - 1) % last;
+    for (int bytes = 0; bytes <= LARGE; bytes = bytes ? bytes * 64 : 1) {
+        char *in = memory, *out = memory + LARGE;
+        pattern_fill(out, bytes, check_rank + bytes);
+        int code = MPI_Sendrecv(out, bytes, MPI_BYTE, next, 5, in, bytes, MPI_BYTE, before, 5, MPI_COMM_WORLD,
+                                MPI_STATUS_IGNORE);
+        CHECK_EQ(class_of(code), MPI_SUCCESS);
+        CHECK_PATTERN(in, bytes, before + bytes);
+    }
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2) return 2;
+    check_begin();
+    last = check_size - 1;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    char *memory = calloc(2, LARGE);
+    MPI_Comm left;
+    MPI_Comm_split(MPI_COMM_WORLD, check_rank == last, check_rank, &left);
+    MPI_Win window;
+    char *exposed = calloc(1, 64);
+    MPI_Win_create(exposed, 64, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+    MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN);
+    if (check_rank == last) end_it(argv[1]);
+    // Begun before it ends, or while it does.
+    MPI_Request begun[3];
+    MPI_Status statuses[3];
+    MPI_Irecv(memory, 8, MPI_BYTE, last, 1, MPI_COMM_WORLD, &begun[0]);
+    MPI_Issend(memory + 8, 8, MPI_BYTE, last, 2, MPI_COMM_WORLD, &begun[1]);
+    MPI_Isend(memory + LARGE, LARGE, MPI_BYTE, last, 3, MPI_COMM_WORLD, &begun[2]);
+    MPI_Barrier(MPI_COMM_WORLD);
+    CHECK_EQ(class_of(MPI_Waitall(3, begun, statuses)), MPI_ERR_IN_STATUS);
+    for (int i = 0; i < 3; i++) CHECK_EQ(class_of(statuses[i].MPI_ERROR), MPI_ERR_PROC_ABORTED);
+    // And everything later.
+    long value = 1, sum;
+    int flag;
+    ABORTED(MPI_Recv(memory, 8, MPI_BYTE, last, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    ABORTED(MPI_Recv(memory, 8, MPI_BYTE, MPI_ANY_SOURCE, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    ABORTED(MPI_Ssend(memory, 8, MPI_BYTE, last, 4, MPI_COMM_WORLD));
+    ABORTED(MPI_Send(memory, LARGE, MPI_BYTE, last, 4, MPI_COMM_WORLD));
+    ABORTED(MPI_Probe(last, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    ABORTED(MPI_Iprobe(last, 4, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE));
+    ABORTED(MPI_Barrier(MPI_COMM_WORLD));
+    ABORTED(MPI_Allreduce(&value, &sum, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD));
+    ABORTED(MPI_Bcast(memory, LARGE, MPI_BYTE, 0, MPI_COMM_WORLD));
+    MPI_Request request;
+    int code = MPI_Iallreduce(&value, &sum, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD, &request);
+    CHECK_EQ(class_of(code), MPI_SUCCESS);
+    ABORTED(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    ABORTED(MPI_Win_fence(0, window));
+    MPI_Group all, failed;
+    MPI_Comm_group(MPI_COMM_WORLD, &all);
+    MPI_Group_incl(all, 1, &last, &failed);
+    ABORTED(MPI_Win_start(failed, 0, window));
+    MPI_Group_free(&failed);
+    MPI_Group_free(&all);
+    others_are_reached(memory);
+    CHECK_EQ(class_of(MPI_Allreduce(&value, &sum, 1, MPI_LONG, MPI_SUM, left)), MPI_SUCCESS);
+    CHECK_EQ(sum, last);
+    MPI_Comm_free(&left);
+    free(memory);
+    printf("rank %d survives\n", check_rank);
+    return check_end();
+}
