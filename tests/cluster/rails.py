@@ -139,7 +139,7 @@ def with_short_silence(function):
     """Gives the scenario hosts with one interface, between which silence is noticed soon."""
     def scenario(transfer):
         transfer.rates = [RATES["eth0"]]
-        transfer.environment.append(f"COMBRAY_SILENCE_S={SILENCE_S}")
+        transfer.environment.append(f"COMBRAY_HOST_TIMEOUT={SILENCE_S}")
         function(transfer)
 
     scenario.__name__ = function.__name__

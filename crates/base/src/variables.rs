@@ -60,8 +60,6 @@ variables! {
     RECORD = "COMBRAY_RECORD";
     /// Whether windows share memory inside a machine.
     SHARED_WINDOWS = "COMBRAY_SHARED_WINDOWS";
-    /// After how many seconds without a sign of life a machine is taken for dead.
-    SILENCE = "COMBRAY_SILENCE_S";
     /// Whether large messages inside a machine are copied once.
     SINGLE_COPY = "COMBRAY_SINGLE_COPY";
     /// How many processes the job has; set by the launcher.
@@ -72,19 +70,19 @@ variables! {
     TOPOLOGY = "COMBRAY_TOPOLOGY";
 }
 
-/// A machine from which nothing was heard for so long is taken for dead, in seconds, unless
-/// [`SILENCE`] says otherwise.
-pub const SILENCE_S: u64 = 10;
+/// A machine from which nothing was heard for so long is taken for dead, unless
+/// [`HOST_TIMEOUT`] says otherwise.
+pub const HOST_TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 
-/// The time that a value of [`SILENCE`] names; `None`: it names none.
-pub fn silence(value: &str) -> Option<Duration> {
+/// The time that a value of [`HOST_TIMEOUT`] names; `None`: it names none.
+pub fn host_timeout(value: &str) -> Option<Duration> {
     let seconds: u64 = value.trim().parse().ok()?;
-    (SILENCE_RANGE_S.contains(&seconds)).then(|| Duration::from_secs(seconds))
+    (HOST_TIMEOUT_RANGE_S.contains(&seconds)).then(|| Duration::from_secs(seconds))
 }
 
-/// The seconds that [`SILENCE`] may name: systems ask each other every second at most, and several
-/// times before one is taken for dead.
-pub const SILENCE_RANGE_S: RangeInclusive<u64> = 2..=86_400;
+/// The seconds that [`HOST_TIMEOUT`] may name: systems ask each other every second at most, and
+/// several times before one is taken for dead.
+pub const HOST_TIMEOUT_RANGE_S: RangeInclusive<u64> = 2..=86_400;
 
 #[cfg(test)]
 mod tests {
@@ -96,11 +94,11 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_a_number_of_seconds() {
-        assert_eq!(silence("10"), Some(Duration::from_secs(SILENCE_S)));
-        assert_eq!(silence(" 2 "), Some(Duration::from_secs(2)));
+    fn a_host_timeout_is_a_number_of_seconds() {
+        assert_eq!(host_timeout("10"), Some(HOST_TIMEOUT_DEFAULT));
+        assert_eq!(host_timeout(" 2 "), Some(Duration::from_secs(2)));
         for wrong in ["", "0", "1", "-5", "1.5", "10 s", "86401"] {
-            assert_eq!(silence(wrong), None, "{wrong}");
+            assert_eq!(host_timeout(wrong), None, "{wrong}");
         }
     }
 }

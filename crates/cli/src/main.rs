@@ -55,7 +55,7 @@ enum CombrayCommand {
     #[command(hide = true)]
     Agent {
         /// After how many seconds without anything received the launcher is lost.
-        #[arg(default_value_t = launcher::SILENCE_TIMEOUT.as_secs_f64())]
+        #[arg(default_value_t = base::variables::HOST_TIMEOUT_DEFAULT.as_secs_f64())]
         timeout: f64,
     },
     /// Measures the rails between two processes, here or on two hosts, and keeps the figures for

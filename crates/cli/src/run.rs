@@ -137,7 +137,7 @@ fn follow_environment(plan: &mut JobPlan) -> Result<(), String> {
         plan.timeout = limit.map(|text| seconds(TIMEOUT_VARIABLE, text.trim())).transpose()?;
     }
     if let Ok(text) = env::var(variables::HOST_TIMEOUT) {
-        plan.host_timeout = Some(seconds(variables::HOST_TIMEOUT, &text)?);
+        plan.host_timeout = Some(host_timeout(&text)?);
     }
     if plan.keep_going {
         for application in &mut plan.applications {
@@ -316,6 +316,15 @@ fn seconds(name: &str, value: &str) -> Result<Duration, String> {
     seconds
         .map(Duration::from_secs_f64)
         .ok_or_else(|| format!("{name} wants a number of seconds above 0, and got \"{value}\""))
+}
+
+/// What `COMBRAY_HOST_TIMEOUT` says; for processes it is the same.
+fn host_timeout(text: &str) -> Result<Duration, String> {
+    variables::host_timeout(text).ok_or_else(|| {
+        let (name, range) = (variables::HOST_TIMEOUT, variables::HOST_TIMEOUT_RANGE_S);
+        let (least, most) = range.into_inner();
+        format!("{name} wants a number of seconds from {least} to {most}, and got \"{text}\"")
+    })
 }
 
 /// The variable by which other launchers take a time limit, too.

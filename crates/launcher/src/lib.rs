@@ -61,7 +61,8 @@ pub struct JobPlan {
     pub tag_output: bool,
     /// After how long the job is ended.
     pub timeout: Option<Duration>,
-    /// After how long without anything received a host is lost; none: [`SILENCE_TIMEOUT`].
+    /// After how long without anything received a host is lost; none: after
+    /// [`base::variables::HOST_TIMEOUT_DEFAULT`].
     pub host_timeout: Option<Duration>,
     /// The command by which other hosts are reached, as ssh takes its words: then come the host
     /// and what it shall run. Empty: ssh.
@@ -165,10 +166,6 @@ pub fn run(plan: &JobPlan) -> Result<i32, LaunchError> {
         supervisor::supervise(plan, guard, signals, typed)
     })
 }
-
-/// After how long without anything received a connection between launcher and agent is lost, if the
-/// user has not said.
-pub use protocol::SILENCE_TIMEOUT;
 
 /// Serves, as the agent of this machine, the launcher at the other end of standard input and
 /// output, until nothing has come from it for `timeout`; returns the exit code.

@@ -37,10 +37,6 @@ pub(crate) const INPUT_BYTES_MAX: u32 = 64 << 10;
 /// How long all hosts may take to start their processes.
 pub(crate) const START_TIME_MAX: Duration = Duration::from_secs(60);
 
-/// After how long without a heartbeat, or anything else, a connection is lost, if the user has not
-/// said: it may end without a sign.
-pub const SILENCE_TIMEOUT: Duration = Duration::from_secs(10);
-
 /// Where a process wrote something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OutputStream {

@@ -133,7 +133,7 @@ pub const TEXTS: &[(&str, &str)] = &[
          the same machine",
     ),
     (
-        variables::SILENCE,
+        variables::HOST_TIMEOUT,
         "after how many seconds without a sign of life another machine is taken for dead (10); a \
          process that is stopped, or does not look, is no silent machine",
     ),
@@ -158,15 +158,17 @@ pub fn networks() -> String {
 /// After what time without a sign of life a machine is taken for dead.
 ///
 /// # Errors
-/// `COMBRAY_SILENCE_S` is no number of seconds.
-pub fn silence() -> Result<Duration, String> {
-    let value = env::var(variables::SILENCE).unwrap_or_default();
-    let given = if value.is_empty() { variables::SILENCE_S.to_string() } else { value };
-    variables::silence(&given).ok_or_else(|| {
-        let (least, most) = variables::SILENCE_RANGE_S.into_inner();
+/// `COMBRAY_HOST_TIMEOUT` is no number of seconds.
+pub fn host_timeout() -> Result<Duration, String> {
+    let value = env::var(variables::HOST_TIMEOUT).unwrap_or_default();
+    if value.is_empty() {
+        return Ok(variables::HOST_TIMEOUT_DEFAULT);
+    }
+    variables::host_timeout(&value).ok_or_else(|| {
+        let (least, most) = variables::HOST_TIMEOUT_RANGE_S.into_inner();
         format!(
-            "{}: \"{given}\" is no number of seconds from {least} to {most}",
-            variables::SILENCE
+            "{}: \"{value}\" is no number of seconds from {least} to {most}",
+            variables::HOST_TIMEOUT
         )
     })
 }

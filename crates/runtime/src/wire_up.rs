@@ -139,7 +139,7 @@ fn create_rails(own: GateId, configuration: Configuration, job: &Job) -> Result<
         single_copy: configuration.single_copy(),
         node: configuration::node(),
         records: wire::VERSION,
-        silence: configuration::silence().map_err(|message| StartError { message })?,
+        silence: configuration::host_timeout().map_err(|message| StartError { message })?,
     };
     let directory = |driver| JobDirectory::of(driver, job);
     let mut rails = Rails::create(own, &settings, directory)?;

@@ -13,7 +13,7 @@ use crate::agent_connection::AgentConnection;
 use crate::local::host_name;
 use crate::local_processes::{self, LocalProcesses, StandardInput};
 use crate::placement::HostAssignment;
-use crate::protocol::{ProgramStart, SILENCE_TIMEOUT, Start};
+use crate::protocol::{ProgramStart, Start};
 use crate::{Application, JobPlan, LaunchError};
 
 /// A job that can begin.
@@ -53,7 +53,7 @@ pub(super) fn prepare(
         connections += starts[here].ranks.len();
     }
     local_processes::make_room(connections as u32)?;
-    let timeout = plan.host_timeout.unwrap_or(SILENCE_TIMEOUT);
+    let timeout = plan.host_timeout.unwrap_or(variables::HOST_TIMEOUT_DEFAULT);
     let mut hosts = Vec::new();
     for (name, start) in placement.hosts.iter().zip(starts) {
         hosts.push(match name {
