@@ -140,10 +140,12 @@ impl Communicator {
             buffer,
         };
         let submitted = process.runtime().send(send);
-        match submitted.and_then(|id| process.wait_for(id).problem) {
-            None => Ok(()),
-            Some(problem) => Err(error_of(problem)),
+        if let Some(id) = submitted
+            && let Some(problem) = process.wait_for(id).problem
+        {
+            return Err(error_of(problem));
         }
+        Ok(())
     }
 
     /// Begins to send.

@@ -474,6 +474,7 @@ impl Communicator {
 }
 
 /// What a problem of the engine is called here.
+#[cold]
 pub fn error_of(problem: Problem) -> Error {
     match problem {
         Problem::Truncated { message, buffer } => Error::new(

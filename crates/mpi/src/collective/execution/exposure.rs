@@ -98,6 +98,8 @@ impl<P: Copy> Execution<P> {
     }
 
     /// Ends what was exposed.
+    // Most operations expose nothing.
+    #[inline(always)]
     pub(super) fn conceal<C: Channel<Pending = P>>(&mut self, channel: &C) {
         for token in self.exposed.drain(..) {
             let revoked = channel.with_regions(|regions| regions.revoke(token));
