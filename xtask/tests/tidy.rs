@@ -18,10 +18,10 @@ mod release;
 /// [`ONE_DRIVER`]. A crate depends on lower tiers only, save for [`SAME_TIER`].
 const TIERS: &[(&str, u32)] = &[
     ("base", 0),
-    ("wire", 0),
     ("sys", 1),
     ("memory", 1),
     ("queues", 1),
+    ("wire", 1),
     ("topology", 1),
     ("datatype", 2),
     ("engine", 2),
@@ -48,11 +48,12 @@ const ONE_DRIVER: &str = "driver-";
 
 /// Dependencies inside a tier: (who, on whom).
 const SAME_TIER: &[(&str, &str)] = &[
-    // The words that all speak.
-    ("wire", "base"),
     // The system's calls.
     ("topology", "sys"),
     ("memory", "sys"),
+    // Bytes that processes share.
+    ("queues", "memory"),
+    ("wire", "memory"),
     ("drivers", "driver"),
     ("mpi", "runtime"),
     ("windows", "mpi"),

@@ -40,7 +40,7 @@ use std::time::Instant;
 use base::SlotSize;
 use base::limits::CACHE_LINE;
 use base::slots::SLOT_HEAD_BYTES;
-use memory::{Manner, SharedMemory};
+use memory::{Manner, SharedBytes, SharedBytesMut, SharedMemory};
 use queues::bell::Wake;
 
 const LINE: usize = CACHE_LINE;
@@ -258,16 +258,15 @@ impl<B: Wake> Board<B> {
         turn: BoardTurn,
         offset: usize,
         length: usize,
-        fill: impl FnOnce(&mut [u8]),
+        fill: impl FnOnce(SharedBytesMut<'_>),
     ) {
         let data = self.data(turn, self.own, offset, length);
         // SAFETY:
-        // - `data` checked that the range lies in the own slot, which lives as long as `self`.
+        // - `data` checked that the range lies in the own slot, which lives as long as `self`, of
+        //   which no buffer is made, and which one thread uses at a time.
         // - Only the owner writes a slot, and others read it only after a flag which is raised
-        //   after this; `self` is used by one thread at a time, and lends no other view meanwhile
-        //   (a function that writes while it reads or writes would have to call back in here, which
-        //   the executor's do not).
-        fill(unsafe { std::slice::from_raw_parts_mut(data.as_ptr(), length) });
+        //   after this.
+        fill(unsafe { SharedBytesMut::new(data, length) });
     }
 
     /// As [`Board::write`], of at least [`LONG_BYTES_MIN`] bytes. `fill` fills a part of the range,
@@ -280,7 +279,7 @@ impl<B: Wake> Board<B> {
         turn: BoardTurn,
         offset: usize,
         length: usize,
-        fill: impl Fn(usize, &mut [u8], bool),
+        fill: impl Fn(usize, SharedBytesMut<'_>, bool),
     ) {
         let mut done = 0;
         if self.manner.tries() {
@@ -312,15 +311,15 @@ impl<B: Wake> Board<B> {
         member: u32,
         offset: usize,
         length: usize,
-        look: impl FnOnce(&[u8]) -> R,
+        look: impl FnOnce(SharedBytes<'_>) -> R,
     ) -> R {
         let data = self.data(turn, member as usize, offset, length);
         // SAFETY:
-        // - `data` checked that the range lies in the slot, which lives as long as `self`.
+        // - `data` checked that the range lies in the slot, which lives as long as `self`, of which
+        //   no buffer is made, and which one thread uses at a time.
         // - Its owner writes there only before it raises the flag that was awaited, and after all
-        //   members have completed the operation. Any bytes are valid, so that an owner that breaks
-        //   this rule makes the result wrong and nothing else.
-        look(unsafe { std::slice::from_raw_parts(data.as_ptr(), length) })
+        //   members have completed the operation.
+        look(unsafe { SharedBytes::new(data, length) })
     }
 
     /// Lets the others see what was written into the own slot; `length` tells how much it is.
@@ -570,13 +569,13 @@ mod tests {
         let boards = boards(2);
         let turns = [boards[0].begin(BLOCKING, 1), boards[1].begin(BLOCKING, 1)];
         assert!(boards[0].is_free(turns[0], true));
-        boards[0].write(turns[0], 100, 3, |slot| slot.copy_from_slice(b"abc"));
+        boards[0].write(turns[0], 100, 3, |slot| slot.copy_from(b"abc"));
         assert!(boards[1].raised(turns[1], 0, 1).is_none());
         boards[0].raise(turns[0], 1, 103);
         assert_eq!(boards[1].raised(turns[1], 0, 1), Some(103));
         assert_eq!(boards[1].raised(turns[1], 0, 2), None);
         assert_eq!(boards[1].length(turns[1], 0), 103);
-        boards[1].read(turns[1], 0, 100, 3, |slot| assert_eq!(slot, b"abc"));
+        boards[1].read(turns[1], 0, 100, 3, |slot| assert_eq!(slot.to_vec(), b"abc"));
         let other = boards[1].begin(BEGUN, 1);
         assert_eq!(boards[1].raised(other, 0, 1), None, "series are apart");
     }
@@ -624,7 +623,7 @@ mod tests {
                     std::thread::yield_now();
                 }
                 let number = number.to_le_bytes();
-                first.write(turn, 40, 16, |slot| slot.copy_from_slice(&[number; 2].concat()));
+                first.write(turn, 40, 16, |slot| slot.copy_from(&[number; 2].concat()));
                 first.raise(turn, 1, 56);
                 first.complete(turn);
             }
@@ -636,7 +635,7 @@ mod tests {
                     std::thread::yield_now();
                 }
                 let expected = [number.to_le_bytes(); 2].concat();
-                board.read(turn, 0, 40, 16, |slot| assert_eq!(slot, expected));
+                board.read(turn, 0, 40, 16, |slot| assert_eq!(slot.to_vec(), expected));
                 board.complete(turn);
             }
         };
@@ -655,12 +654,15 @@ mod tests {
         let turns = [&reader, &writer].map(|board| board.begin(BEGUN, 1));
         let length = TIMED_BYTES + 100;
         writer.write_long(turns[1], 8, length, |done, slot, _| {
-            (done..).zip(slot).for_each(|(number, byte)| *byte = number as u8);
+            let bytes: Vec<u8> = (done..done + slot.len()).map(|number| number as u8).collect();
+            slot.copy_from(&bytes);
         });
         writer.raise(turns[1], 1, 8 + length);
         assert!(reader.raised(turns[0], 1, 1).is_some());
         reader.read(turns[0], 1, 8, length, |slot| {
-            assert!((0..).zip(slot).all(|(number, byte): (usize, _)| *byte == number as u8));
+            assert!(
+                (0..).zip(slot.to_vec()).all(|(number, byte): (usize, _)| byte == number as u8)
+            );
         });
     }
 

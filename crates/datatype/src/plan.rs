@@ -5,7 +5,7 @@ mod node;
 mod sinks;
 mod walk;
 
-use memory::{AddressRange, Layout, Segment};
+use memory::{AddressRange, Layout, Segment, SharedBytes, SharedBytesMut};
 
 use crate::datatype::Datatype;
 use node::{Node, NodeShape};
@@ -129,12 +129,12 @@ impl Layout for TypePlan {
         self.walk(count, offset, length, &mut RunVisitor { each });
     }
 
-    fn pack(&self, memory: &AddressRange, count: usize, offset: usize, out: &mut [u8]) {
+    fn pack(&self, memory: &AddressRange, count: usize, offset: usize, out: SharedBytesMut<'_>) {
         let length = out.len();
         self.walk(count, offset, length, &mut Packer { memory, rest: out });
     }
 
-    fn unpack(&self, memory: &AddressRange, count: usize, offset: usize, data: &[u8]) {
+    fn unpack(&self, memory: &AddressRange, count: usize, offset: usize, data: SharedBytes<'_>) {
         self.walk(count, offset, data.len(), &mut Unpacker { memory, rest: data });
     }
 }

@@ -14,9 +14,9 @@ mod half;
 mod wide;
 
 use base::{Error, ErrorClass, Result};
-use memory::Buffer;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 use memory::x87;
+use memory::{Buffer, SharedBytes};
 
 use self::compound::{Complex, MaximumLocation, MinimumLocation, Pair};
 use self::element::{
@@ -158,8 +158,8 @@ impl ReductionKernel {
     /// # Panics
     /// If `into` has fewer.
     #[inline]
-    pub fn combine_bytes(&self, from: &[u8], into: &Buffer, offset: usize) {
-        into.combine_bytes(offset, from, self.element_bytes, self.combine);
+    pub fn combine_shared(&self, from: SharedBytes<'_>, into: &Buffer, offset: usize) {
+        into.combine_shared(offset, from, self.element_bytes, self.combine);
     }
 }
 

@@ -154,7 +154,7 @@ impl Datagram {
         if proof == secret
             && let Ok(sender) = sender.try_into()
         {
-            sink.packet(GateId(u32::from_le_bytes(sender)), 0, packet);
+            sink.packet(GateId(u32::from_le_bytes(sender)), 0, packet.into());
         }
         true
     }
@@ -197,7 +197,7 @@ impl Driver for Datagram {
         let (proof, sender) = head.split_at_mut(size_of::<Secret>());
         proof.copy_from_slice(&self.secret.unwrap_or_default());
         sender.copy_from_slice(&self.own.0.to_le_bytes());
-        fill(&mut rest[..length]);
+        fill((&mut rest[..length]).into());
         self.held = Some((gate, HEAD_BYTES + length));
         self.send_held();
         true

@@ -202,7 +202,7 @@ impl ReceiverWorld for SourceRegion<'_> {
 
     fn take(&mut self, piece: usize, length: usize, at: usize) {
         let into = &self.fetch.into;
-        self.peer.bell.segment.with_piece(piece, length, |bytes| into.write(at, bytes));
+        self.peer.bell.segment.with_piece(piece, length, |bytes| into.write_shared(at, bytes));
     }
 
     fn ring(&mut self) {

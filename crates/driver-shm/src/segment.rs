@@ -5,11 +5,12 @@ use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, Ordering, fence};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use driver::{Doorbell, DriverError};
+use memory::{SharedBytes, SharedBytesMut};
 use queues::bell::{self, Wake};
 use queues::lane;
 use queues::offer::Offer;
@@ -52,20 +53,20 @@ const CALLS_OFFSET: usize = LANES_OFFSET + LANES * LANE_BYTES;
 const POOL_OFFSET: usize = (CALLS_OFFSET + size_of::<WantedSlots>()).next_multiple_of(4096);
 const SEGMENT_BYTES: usize = POOL_OFFSET + PIECES * PIECE_BYTES;
 
-/// The beginning of a segment. Fields that are not atomic are written before the card is given
-/// away, and never again.
+/// The beginning of a segment. What comes before `visited` is stored before the card is given away,
+/// and never again by an owner that obeys this; a peer loads it once.
 #[repr(C)]
 struct Header {
-    magic: u64,
-    nonce: [u8; 16],
+    magic: AtomicU64,
+    nonce: [AtomicU64; 2],
     /// Where in its owner's memory the nonce stands once more, for the trial of fetching.
-    probe_address: u64,
+    probe_address: AtomicU64,
     /// 1 if the owner cannot make its peers' processors pass a barrier: they need a fence of their
     /// own before they ring.
-    fence_required: u32,
+    fence_required: AtomicU32,
     /// The owner's descriptor of a pipe; who writes to it wakes an owner that sleeps on
     /// descriptors.
-    pipe: i32,
+    pipe: AtomicI32,
     /// 1 as soon as a peer has opened the segment.
     visited: AtomicU32,
     _keep_apart: [u8; 84],
@@ -86,6 +87,12 @@ const ON_PIPE: u32 = 2;
 const _: () = assert!(size_of::<Header>() <= REGIONS_OFFSET);
 const _: () = assert!(RING_OFFSET.is_multiple_of(4096));
 const _: () = assert!(std::mem::offset_of!(Header, bell) == 128);
+
+/// A nonce as the words of a header.
+fn words_of(nonce: &[u8; 16]) -> [u64; 2] {
+    let (words, _) = nonce.as_chunks();
+    [0, 1].map(|word: usize| u64::from_ne_bytes(words[word]))
+}
 
 /// The own segment.
 pub(crate) struct OwnSegment {
@@ -115,11 +122,11 @@ impl OwnSegment {
         let (reader, writer) = io::pipe()?;
         let fence_required = u32::from(membarrier::register().is_err());
         let header = Header {
-            magic: MAGIC,
-            nonce,
-            probe_address: probe.as_ptr().addr() as u64,
-            fence_required,
-            pipe: writer.as_raw_fd(),
+            magic: AtomicU64::new(MAGIC),
+            nonce: words_of(&nonce).map(AtomicU64::new),
+            probe_address: AtomicU64::new(probe.as_ptr().addr() as u64),
+            fence_required: AtomicU32::new(fence_required),
+            pipe: AtomicI32::new(writer.as_raw_fd()),
             visited: AtomicU32::new(0),
             _keep_apart: [0; 84],
             bell: bell::Bell::default(),
@@ -185,7 +192,7 @@ impl OwnSegment {
     }
 
     pub(crate) fn fence_required(&self) -> bool {
-        self.segment.header().fence_required != 0
+        self.segment.header().fence_required.load(Ordering::Relaxed) != 0
     }
 }
 
@@ -199,8 +206,8 @@ pub(crate) struct MappedSegment {
 
 impl MappedSegment {
     fn header(&self) -> &Header {
-        // SAFETY: the mapping begins with a header, written before anybody else could know the
-        // segment; what changes later is atomic.
+        // SAFETY: the mapping begins with a header, which is made of atomic words, and of bytes
+        // between them at which nobody looks.
         unsafe { self.mapping.base().cast().as_ref() }
     }
 
@@ -239,13 +246,18 @@ impl MappedSegment {
     /// # Panics
     /// If there is no such piece, or it is shorter.
     #[inline]
-    pub(crate) fn fill_piece(&self, place: usize, length: usize, fill: impl FnOnce(&mut [u8])) {
+    pub(crate) fn fill_piece(
+        &self,
+        place: usize,
+        length: usize,
+        fill: impl FnOnce(SharedBytesMut<'_>),
+    ) {
         let piece = self.piece(place, length);
         // SAFETY:
-        // - The bytes lie inside the mapping.
+        // - The bytes lie inside the mapping, which lives as long as the borrow.
         // - Peers look at a piece only from when it is published as filled until they have told
         //   that it is taken; the owner calls this before or after.
-        fill(unsafe { std::slice::from_raw_parts_mut(piece, length) });
+        fill(unsafe { SharedBytesMut::new(piece, length) });
     }
 
     /// Lends the first `length` bytes of a filled piece.
@@ -253,13 +265,18 @@ impl MappedSegment {
     /// # Panics
     /// If there is no such piece, or it is shorter.
     #[inline]
-    pub(crate) fn with_piece(&self, place: usize, length: usize, take: impl FnOnce(&[u8])) {
+    pub(crate) fn with_piece(
+        &self,
+        place: usize,
+        length: usize,
+        take: impl FnOnce(SharedBytes<'_>),
+    ) {
         let piece = self.piece(place, length);
         // SAFETY:
-        // - The bytes lie inside the mapping.
+        // - The bytes lie inside the mapping, which lives as long as the borrow.
         // - The owner published the piece with release after writing it, the caller saw that with
         //   acquire, and the owner leaves it alone until it is told that it is taken.
-        take(unsafe { std::slice::from_raw_parts(piece, length) });
+        take(unsafe { SharedBytes::new(piece, length) });
     }
 
     /// Makes the pages of the pool ready, before it is used first.
@@ -268,10 +285,10 @@ impl MappedSegment {
     }
 
     #[inline]
-    fn piece(&self, place: usize, length: usize) -> *mut u8 {
+    fn piece(&self, place: usize, length: usize) -> NonNull<u8> {
         assert!(place < PIECES && length <= PIECE_BYTES, "{length} bytes of piece {place}");
         // SAFETY: the pool lies inside the mapping, and the piece was just checked to be one of it.
-        unsafe { self.mapping.base().as_ptr().add(POOL_OFFSET + place * PIECE_BYTES) }
+        unsafe { self.mapping.base().add(POOL_OFFSET + place * PIECE_BYTES) }
     }
 
     fn ring_memory(&self) -> NonNull<u8> {
@@ -314,7 +331,8 @@ impl MappedSegment {
 
     pub(crate) fn write_to_pipe(&self) -> io::Result<usize> {
         let open = || {
-            let path = format!("/proc/{}/fd/{}", self.pid, self.header().pipe);
+            let pipe = self.header().pipe.load(Ordering::Relaxed);
+            let path = format!("/proc/{}/fd/{pipe}", self.pid);
             // For reading, too: nobody is told that a pipe has no reader (by a signal, SIGPIPE)
             // who is one.
             File::options().read(true).write(true).open(path).ok()
@@ -457,7 +475,7 @@ const PACKETS_BEFORE_LANE: u32 = 16;
 impl PeerSegment {
     /// As [`driver::Driver::post_packet`], without a look at the doorbell.
     #[inline(always)]
-    pub(crate) fn push(&mut self, length: usize, fill: impl FnOnce(&mut [u8])) -> bool {
+    pub(crate) fn push(&mut self, length: usize, fill: impl FnOnce(SharedBytesMut<'_>)) -> bool {
         match &mut self.lane {
             Some(lane) => lane.push(length, fill),
             None => self.push_without_lane(length, fill),
@@ -472,7 +490,7 @@ impl PeerSegment {
     }
 
     #[inline(never)]
-    fn push_without_lane(&mut self, length: usize, fill: impl FnOnce(&mut [u8])) -> bool {
+    fn push_without_lane(&mut self, length: usize, fill: impl FnOnce(SharedBytesMut<'_>)) -> bool {
         match self.packets.cmp(&PACKETS_BEFORE_LANE) {
             std::cmp::Ordering::Less => self.packets += 1,
             std::cmp::Ordering::Equal => self.go_over_to_lane(),
@@ -520,14 +538,17 @@ impl PeerSegment {
             .map_err(|cause| error(format!("its shared segment cannot be mapped: {cause}")))?;
         let segment = Arc::new(MappedSegment { mapping, pid: card.pid, pipe: OnceLock::new() });
         let header = segment.header();
-        if header.magic != MAGIC || header.nonce != card.nonce {
+        let nonce = header.nonce.each_ref().map(|word| word.load(Ordering::Relaxed));
+        let magic = header.magic.load(Ordering::Relaxed);
+        if magic != MAGIC || nonce != words_of(&card.nonce) {
             return Err(foreign());
         }
         // Either the owner sees this when it arms its bell, or the bell is seen to be armed.
         header.visited.store(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
-        let fence_required = header.fence_required != 0;
-        let reachable = reach && probe(card.pid, header.probe_address, &card.nonce);
+        let fence_required = header.fence_required.load(Ordering::Relaxed) != 0;
+        let probe_address = header.probe_address.load(Ordering::Relaxed);
+        let reachable = reach && probe(card.pid, probe_address, &card.nonce);
         // SAFETY:
         // - The ring's memory lies inside the mapping, which lives in the same value.
         // - All processes use the same number of lines (the version of the card says so).

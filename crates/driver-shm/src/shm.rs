@@ -9,7 +9,7 @@ use driver::{
     Copying, Directory, Doorbell, Driver, DriverError, Fetch, Fill, InlineDriver, PeerReach,
     ProgramState, RegionAccess, RegionError, Regions, Rendezvous, Settings, Sink,
 };
-use memory::Buffer;
+use memory::{Buffer, SharedBytes, SharedBytesMut};
 use queues::ring::Consumer;
 use sys::process;
 
@@ -186,7 +186,7 @@ impl InlineDriver for Shm {
     /// # Panics
     /// If the gate is not connected.
     #[inline(always)]
-    fn push(&mut self, gate: GateId, length: usize, fill: impl FnOnce(&mut [u8])) -> bool {
+    fn push(&mut self, gate: GateId, length: usize, fill: impl FnOnce(SharedBytesMut<'_>)) -> bool {
         let peer = self.peers[gate.0 as usize].as_mut().expect("the gate is connected");
         if !peer.push(length, fill) {
             return false;
@@ -203,9 +203,9 @@ impl InlineDriver for Shm {
             any |= drain(lane, |_, bytes| sink.packet(GateId(*sender), 0, bytes));
         }
         let mut gone_over = Vec::new();
-        any |= drain(&mut self.own.consumer, |sender, bytes| match bytes {
-            [] => gone_over.push(sender),
-            _ => sink.packet(GateId(sender), 0, bytes),
+        any |= drain(&mut self.own.consumer, |sender, bytes| match bytes.is_empty() {
+            true => gone_over.push(sender),
+            false => sink.packet(GateId(sender), 0, bytes),
         });
         for sender in gone_over {
             self.open_lane(sender, sink);
@@ -313,7 +313,7 @@ impl Shm {
 
 /// Hands on what waits in a ring or lane, as far as a poll may; whether there was anything.
 #[inline]
-fn drain(consumer: &mut Consumer, mut take: impl FnMut(u32, &[u8])) -> bool {
+fn drain(consumer: &mut Consumer, mut take: impl FnMut(u32, SharedBytes<'_>)) -> bool {
     let mut packets = 0;
     while packets < PACKETS_PER_POLL_MAX && consumer.pop(&mut take) {
         packets += 1;

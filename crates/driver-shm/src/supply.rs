@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use base::{GateId, MessageLabel, RegionToken};
 use driver::{ProgramState, When};
-use memory::{Buffer, Manner};
+use memory::{Buffer, Manner, SharedBytesMut};
 use queues::offer::Offer;
 
 use crate::protocol::{AHEAD_MAX, Caches, Exchange, Sender, SenderWorld};
@@ -171,15 +171,21 @@ impl SenderWorld for ProcessMemories<'_> {
 }
 
 /// Copies what comes next of a message to a piece. The beginning of one may be timed.
-fn gather(data: &Buffer, offset: usize, piece: &mut [u8], caches: Caches, manner: &Manner) {
+fn gather(
+    data: &Buffer,
+    offset: usize,
+    piece: SharedBytesMut<'_>,
+    caches: Caches,
+    manner: &Manner,
+) {
     let (mut piece, mut offset) = (piece, offset);
     if caches == Caches::Either && offset == 0 && manner.tries() {
         let mut staging = [0; TIMED_BYTES];
-        let (timed, rest) = piece.split_at_mut(TIMED_BYTES.min(piece.len()));
+        let (timed, rest) = piece.split_at(TIMED_BYTES.min(piece.len()));
         let gathered = &mut staging[..timed.len()];
         data.read(0, gathered);
         let begin = Instant::now();
-        timed.copy_from_slice(gathered);
+        timed.copy_from(&*gathered);
         manner.note(timed.len(), begin.elapsed());
         (offset, piece) = (timed.len(), rest);
     }
@@ -190,7 +196,7 @@ fn gather(data: &Buffer, offset: usize, piece: &mut [u8], caches: Caches, manner
     };
     match is_past {
         true => data.read_past_caches(offset, piece),
-        false => data.read(offset, piece),
+        false => data.read_shared(offset, piece),
     }
 }
 

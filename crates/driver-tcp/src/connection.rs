@@ -307,7 +307,7 @@ impl<S: ByteStream> TcpConnection<S> {
                 FrameKind::Packet => {
                     let Some((packet, after)) = after.split_at_checked(length) else { break };
                     self.departed = false;
-                    sink.packet(self.gate, self.rail, packet);
+                    sink.packet(self.gate, self.rail, packet.into());
                     self.amid_parts = false;
                     rest = after;
                 }

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 
 use base::GateId;
-use driver::{DriverError, Label, PartPlace, Sink};
+use driver::{DriverError, Label, PartPlace, SharedBytes, Sink};
 use memory::Buffer;
 
 use crate::card::AddressCard;
@@ -20,7 +20,7 @@ mod replay;
 struct BoundedSink;
 
 impl Sink for BoundedSink {
-    fn packet(&mut self, _gate: GateId, _rail: usize, _bytes: &[u8]) {}
+    fn packet(&mut self, _gate: GateId, _rail: usize, _bytes: SharedBytes<'_>) {}
 
     fn part(&mut self, _gate: GateId, _rail: usize, _label: &Label, length: usize) -> PartPlace {
         if length > 1 << 16 {

@@ -500,7 +500,7 @@ impl Driver for Tcp {
         }
         connection.awaited = true;
         self.packet[..HEAD_BYTES].copy_from_slice(&frame::head(FrameKind::Packet, length));
-        fill(&mut self.packet[HEAD_BYTES..HEAD_BYTES + length]);
+        fill((&mut self.packet[HEAD_BYTES..HEAD_BYTES + length]).into());
         let result = connection.post(&self.packet[..HEAD_BYTES + length]);
         self.after_posting(slot, result);
         true

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use base::{ContextId, GateId, RailId};
 use driver::conformance::RecordingSink as Seen;
-use driver::{Directory, Driver, DriverError, Label, Part, PartPlace, Secret, Sink};
+use driver::{Directory, Driver, DriverError, Label, Part, PartPlace, Secret, SharedBytes, Sink};
 use driver_tcp::{InterfaceSelection, Options, Tcp};
 use engine::strategy::Aggregate;
 use engine::{Engine, Planned, Receive};
@@ -41,7 +41,7 @@ impl ToEngine<'_> {
 }
 
 impl Sink for ToEngine<'_> {
-    fn packet(&mut self, gate: GateId, _rail: usize, bytes: &[u8]) {
+    fn packet(&mut self, gate: GateId, _rail: usize, bytes: SharedBytes<'_>) {
         let result = self.engine.handle_packet(gate, bytes);
         self.note(result);
     }
@@ -67,7 +67,7 @@ impl Sink for ToEngine<'_> {
 
 fn post(tcp: &mut Tcp, gate: GateId, packet: &[u8]) {
     let start = Instant::now();
-    while !tcp.post_packet(gate, 0, packet.len(), &mut |out| out.copy_from_slice(packet)) {
+    while !tcp.post_packet(gate, 0, packet.len(), &mut |out| out.copy_from(packet)) {
         tcp.poll(&mut Seen::default());
         assert!(start.elapsed() < Duration::from_secs(30));
     }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use base::GateId;
 use memory::Buffer;
 
-use crate::{Driver, DriverError, Label, Part, PartPlace, ReceiveState, Sink};
+use crate::{Driver, DriverError, Label, Part, PartPlace, ReceiveState, SharedBytes, Sink};
 
 mod regions;
 
@@ -33,7 +33,7 @@ pub struct RecordingSink {
 }
 
 impl Sink for RecordingSink {
-    fn packet(&mut self, gate: GateId, _rail: usize, bytes: &[u8]) {
+    fn packet(&mut self, gate: GateId, _rail: usize, bytes: SharedBytes<'_>) {
         self.packets.push_back((gate, bytes.to_vec()));
     }
 
@@ -98,7 +98,7 @@ pub fn packets(sender: &mut dyn Driver, mut receiver: Option<&mut dyn Driver>, s
             let posted = sender.post_packet(to, 0, length, &mut |out| {
                 calls += 1;
                 assert_eq!(out.len(), length);
-                out.copy_from_slice(&pattern(sent, length));
+                out.copy_from(&pattern(sent, length));
             });
             assert_eq!(calls, usize::from(posted), "fill is called exactly when posted");
             refused = !posted;

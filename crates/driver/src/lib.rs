@@ -18,6 +18,7 @@ use base::{GateId, RailProfile};
 pub use inline::InlineDriver;
 pub use loopback::Loopback;
 pub use memory::transfer::{Fetch, Label, Part, PartPlace};
+pub use memory::{SharedBytes, SharedBytesMut};
 pub use regions::{RegionAccess, RegionError, Regions};
 pub use rendezvous::{Announcement, Copying, Exposure, ProgramState, Rendezvous, When};
 pub use sink::{ReceiveState, Sink};
@@ -141,7 +142,7 @@ pub trait Driver {
 }
 
 /// Writes a packet in place.
-pub type Fill<'a> = &'a mut dyn FnMut(&mut [u8]);
+pub type Fill<'a> = &'a mut dyn FnMut(SharedBytesMut<'_>);
 
 /// How a peer is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]

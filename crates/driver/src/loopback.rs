@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use base::{GateId, RailProfile};
 
-use crate::{Driver, DriverError, Fill, InlineDriver, PeerReach, Sink};
+use crate::{Driver, DriverError, Fill, InlineDriver, PeerReach, SharedBytesMut, Sink};
 
 /// Delivers what is posted to the process that posted it, at the next poll.
 #[derive(Debug)]
@@ -41,13 +41,18 @@ impl Loopback {
 
 impl InlineDriver for Loopback {
     #[inline]
-    fn push(&mut self, _gate: GateId, length: usize, fill: impl FnOnce(&mut [u8])) -> bool {
+    fn push(
+        &mut self,
+        _gate: GateId,
+        length: usize,
+        fill: impl FnOnce(SharedBytesMut<'_>),
+    ) -> bool {
         if self.underway.len() == PACKETS_MAX {
             return false;
         }
         let fresh = || vec![0; PACKET_BYTES_MAX].into_boxed_slice();
         let mut bytes = self.spare.pop().unwrap_or_else(fresh);
-        fill(&mut bytes[..length]);
+        fill((&mut bytes[..length]).into());
         self.underway.push_back((bytes, length));
         true
     }
@@ -58,7 +63,7 @@ impl InlineDriver for Loopback {
         let count = self.underway.len();
         for _ in 0..count {
             let Some((bytes, length)) = self.underway.pop_front() else { break };
-            sink.packet(self.own, 0, &bytes[..length]);
+            sink.packet(self.own, 0, (&bytes[..length]).into());
             self.spare.push(bytes);
         }
         count > 0

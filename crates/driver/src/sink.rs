@@ -3,12 +3,12 @@
 use base::GateId;
 use memory::transfer::{Label, PartPlace};
 
-use crate::{Copying, DriverError};
+use crate::{Copying, DriverError, SharedBytes};
 
 /// Who takes what a driver reports.
 pub trait Sink {
-    /// A packet arrived from `gate`. The bytes are valid during the call only.
-    fn packet(&mut self, gate: GateId, rail: usize, bytes: &[u8]);
+    /// A packet arrived from `gate`. Its bytes are there during the call only.
+    fn packet(&mut self, gate: GateId, rail: usize, bytes: SharedBytes<'_>);
 
     /// A part of `length` bytes begins to arrive: where do they belong?
     fn part(&mut self, gate: GateId, rail: usize, label: &Label, length: usize) -> PartPlace;

@@ -1,7 +1,7 @@
 //! What one driver reports, with the rails numbered as those of all drivers are.
 
 use base::{GateId, RailId};
-use driver::{Copying, DriverError, Label, PartPlace, ReceiveState, Sink};
+use driver::{Copying, DriverError, Label, PartPlace, ReceiveState, SharedBytes, Sink};
 
 /// Passes on what a driver reports whose rails are numbered from `first` on.
 pub(crate) struct NumberedSink<'a, S> {
@@ -23,7 +23,7 @@ impl<'a, S: Sink> NumberedSink<'a, S> {
 
 impl<S: Sink> Sink for NumberedSink<'_, S> {
     #[inline(always)]
-    fn packet(&mut self, gate: GateId, rail: usize, bytes: &[u8]) {
+    fn packet(&mut self, gate: GateId, rail: usize, bytes: SharedBytes<'_>) {
         self.sink.packet(gate, self.first + rail, bytes);
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use base::{GateId, RailId, RailProfile, RegionToken};
 use driver::{
     Directory, Doorbell, Driver, DriverError, Fill, InlineDriver, Loopback, Part, ProgramState,
-    Regions, Rendezvous, Settings, Sink,
+    Regions, Rendezvous, Settings, SharedBytesMut, Sink,
 };
 
 use crate::numbered::NumberedSink;
@@ -201,7 +201,7 @@ impl Rails {
         gate: GateId,
         rail: RailId,
         length: usize,
-        fill: impl FnOnce(&mut [u8]),
+        fill: impl FnOnce(SharedBytesMut<'_>),
     ) -> bool {
         match rail {
             MACHINE_RAIL => self.machine.push(gate, length, fill),
@@ -209,7 +209,7 @@ impl Rails {
             _ => {
                 let mut fill = Some(fill);
                 let mut fill_once =
-                    |out: &mut [u8]| fill.take().into_iter().for_each(|fill| fill(out));
+                    |out: SharedBytesMut<'_>| fill.take().into_iter().for_each(|fill| fill(out));
                 self.push_far(gate, rail, length, &mut fill_once)
             }
         }

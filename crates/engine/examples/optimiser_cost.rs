@@ -66,7 +66,7 @@ impl Pair {
                 let sent =
                     self.sender.send_short(&message, |_: RailId, short: &dyn ShortPacket| {
                         packet.resize(short.packet_len(), 0);
-                        short.write(packet);
+                        short.write(packet.into());
                         true
                     });
                 assert!(sent, "the short cut applies");

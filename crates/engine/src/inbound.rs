@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use base::{ContextId, GateId, MessageLabel, RailId, RegionToken, limits};
+use memory::SharedBytes;
 use memory::transfer::{Fetch, Label, PartPlace};
 use wire::{Envelope, FlowLabel, LoneMessage, Malformed, NO_REQUEST, PartLabel, Record, Records};
 
@@ -28,7 +29,7 @@ struct Arrival<'a> {
 }
 
 enum Body<'a> {
-    Eager { data: &'a [u8], synchronous: Option<u64> },
+    Eager { data: SharedBytes<'a>, synchronous: Option<u64> },
     Announced { request: u64, length: u64, region: Option<RegionToken> },
 }
 
@@ -39,14 +40,19 @@ impl Engine {
     /// The packet is malformed, or names what does not exist: the peer is broken or no engine of
     /// ours. What stood before the error has been taken.
     #[inline]
-    pub fn handle_packet(&mut self, gate: GateId, packet: &[u8]) -> Result<(), Malformed> {
+    pub fn handle_packet<'a>(
+        &mut self,
+        gate: GateId,
+        packet: impl Into<SharedBytes<'a>>,
+    ) -> Result<(), Malformed> {
+        let packet = packet.into();
         if self.handle_lone(gate, packet) { Ok(()) } else { self.handle_records(gate, packet) }
     }
 
     /// The short way of a lone short message that is next in its flow and whose receive is posted;
     /// false, and nothing has happened, if it is not.
     #[inline(always)]
-    fn handle_lone(&mut self, gate: GateId, packet: &[u8]) -> bool {
+    fn handle_lone(&mut self, gate: GateId, packet: SharedBytes<'_>) -> bool {
         let Some(message) = LoneMessage::parse(packet) else { return false };
         let LoneMessage { flow, tag, sequence, payload } = message;
         let (place, generation) = (flow & FLOW_INDEX_MASK, flow >> FLOW_INDEX_BITS);
@@ -76,7 +82,7 @@ impl Engine {
     }
 
     #[inline(never)]
-    fn handle_records(&mut self, gate: GateId, packet: &[u8]) -> Result<(), Malformed> {
+    fn handle_records(&mut self, gate: GateId, packet: SharedBytes<'_>) -> Result<(), Malformed> {
         self.counters.packets_parsed.add(1);
         let mut number = None;
         for record in Records::new(packet) {
@@ -503,9 +509,10 @@ impl Engine {
     fn keep_unexpected(&mut self, arrival: Arrival<'_>) {
         let Arrival { gate, context, source, tag, body } = arrival;
         let (length, content) = match body {
-            Body::Eager { data, synchronous } => {
-                (data.len() as u64, UnexpectedContent::Eager { data: data.into(), synchronous })
-            }
+            Body::Eager { data, synchronous } => (
+                data.len() as u64,
+                UnexpectedContent::Eager { data: data.to_vec().into(), synchronous },
+            ),
             Body::Announced { request, length, region } => {
                 (length, UnexpectedContent::Announced { request, region })
             }
@@ -537,7 +544,7 @@ impl Engine {
             self.forget_unexpected(message);
         let body = match &content {
             UnexpectedContent::Eager { data, synchronous } => {
-                Body::Eager { data, synchronous: *synchronous }
+                Body::Eager { data: data.into(), synchronous: *synchronous }
             }
             UnexpectedContent::Announced { request, region } => {
                 Body::Announced { request: *request, length, region: *region }
@@ -646,13 +653,13 @@ impl Engine {
         gate: GateId,
         receiver: u64,
         offset: u64,
-        payload: &[u8],
+        payload: SharedBytes<'_>,
     ) -> Result<(), Malformed> {
         let index = self.of_peer(gate, receiver)?;
         let receive = &mut self.requests[index];
         let bytes = check_inside(receive, offset, payload.len())?;
         self.arrivals.take(receiver, bytes)?;
-        receive.buffer.write(offset as usize, payload);
+        receive.buffer.write_shared(offset as usize, payload);
         self.note_arrived(gate, index, payload.len())
     }
 

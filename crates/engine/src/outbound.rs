@@ -4,8 +4,8 @@ use std::cell::RefCell;
 
 use base::limits::RAILS_MAX;
 use base::{GateId, MessageLabel, RailId, RegionToken};
-use memory::Buffer;
 use memory::transfer::Part;
+use memory::{Buffer, SharedBytes, SharedBytesMut};
 use wire::{Envelope, FlowLabel, PartLabel, Record};
 
 use crate::engine::{Context, Engine, Send};
@@ -35,7 +35,7 @@ pub trait ShortPacket {
     fn packet_len(&self) -> usize;
 
     /// Writes it to `out`, which is as long as [`packet_len`](Self::packet_len) says.
-    fn write(&self, out: &mut [u8]);
+    fn write(&self, out: SharedBytesMut<'_>);
 }
 
 /// One where one rail leads.
@@ -55,11 +55,11 @@ impl ShortPacket for LonePacket<'_> {
     }
 
     #[inline(always)]
-    fn write(&self, out: &mut [u8]) {
-        let (header, payload) = out.split_at_mut(wire::MESSAGE_HEADER_BYTES);
+    fn write(&self, out: SharedBytesMut<'_>) {
+        let (header, payload) = out.split_at(wire::MESSAGE_HEADER_BYTES);
         // The header last: whoever waits for the packet looks at its first line all the time, and
         // takes it away between a first and a later store if data is gathered meanwhile.
-        self.buffer.read(0, &mut payload[..self.length]);
+        self.buffer.read_shared(0, payload.part(0, self.length));
         wire::message_header(header, self.flow, self.tag, self.sequence, self.length);
     }
 }
@@ -80,10 +80,10 @@ impl ShortPacket for NumberedPacket<'_> {
         wire::NUMBER_BYTES + self.lone.packet_len()
     }
 
-    fn write(&self, out: &mut [u8]) {
+    fn write(&self, out: SharedBytesMut<'_>) {
         let header = Record::Number { number: self.number, received: self.received }.emit(out);
-        self.lone.write(&mut out[header..]);
-        self.copy.borrow_mut().extend_from_slice(out);
+        self.lone.write(out.rest(header));
+        out.to_read().append_to(&mut self.copy.borrow_mut());
     }
 }
 
@@ -120,8 +120,12 @@ impl StreamPacket<'_> {
 
     /// Writes it to `out`, which is as long as [`packet_len`](Self::packet_len) says.
     #[inline]
-    pub fn write(&self, out: &mut [u8]) {
-        let record = Record::Data { receiver: self.receiver, offset: self.offset, payload: &[] };
+    pub fn write(&self, out: SharedBytesMut<'_>) {
+        let record = Record::Data {
+            receiver: self.receiver,
+            offset: self.offset,
+            payload: SharedBytes::default(),
+        };
         write_with_payload(&record, self.buffer, self.offset as usize, self.length, out);
     }
 }
@@ -282,9 +286,15 @@ impl Engine {
     ///
     /// # Panics
     /// If `out` is not as long as [`plan`](Self::plan) said.
-    pub fn write_packet(&mut self, gate: GateId, rail: RailId, out: &mut [u8]) {
+    pub fn write_packet<'a>(
+        &mut self,
+        gate: GateId,
+        rail: RailId,
+        out: impl Into<SharedBytesMut<'a>>,
+    ) {
+        let out = out.into();
         if let Some((_, Posted::Packet(bytes))) = self.post_again(gate, rail) {
-            out.copy_from_slice(bytes);
+            out.copy_from(bytes);
             self.gates.unlist_if_idle(gate);
             return;
         }
@@ -296,14 +306,14 @@ impl Engine {
         let plan = std::mem::take(&mut self.plan);
         for entry in &plan.entries {
             let chunk = self.gates[gate].outbox[entry.index].chunk;
-            at += self.write_chunk(chunk, entry.payload, &mut out[at..]);
+            at += self.write_chunk(chunk, entry.payload, out.rest(at));
         }
         assert_eq!(at, out.len(), "the packet is as long as planned");
         self.counters.packets_planned.add(1);
         self.counters.outbox.fall(plan.entries.len() as u64);
         if let Some(numbered) = &mut self.gates[gate].numbered {
             let mut copy = self.spares.take();
-            copy.extend_from_slice(out);
+            out.to_read().append_to(&mut copy);
             numbered.retain(rail, Posted::Packet(copy));
         }
         // Rising order: those removed before shift the rest by one each.
@@ -421,7 +431,7 @@ impl Engine {
         }
     }
 
-    fn write_chunk(&mut self, chunk: Chunk, payload: usize, out: &mut [u8]) -> usize {
+    fn write_chunk(&mut self, chunk: Chunk, payload: usize, out: SharedBytesMut<'_>) -> usize {
         match chunk {
             Chunk::Control(record) => record.emit(out),
             Chunk::Eager(index) => {
@@ -431,7 +441,7 @@ impl Engine {
                 let record = Record::Message {
                     envelope: envelope(&self.contexts, request),
                     synchronous,
-                    payload: &[],
+                    payload: SharedBytes::default(),
                 };
                 write_with_payload(&record, &request.buffer, 0, payload, out)
             }
@@ -452,7 +462,7 @@ impl Engine {
             Chunk::Stream(index, receiver) => {
                 let request = &self.requests[index];
                 let offset = request.stream().handed;
-                let record = Record::Data { receiver, offset, payload: &[] };
+                let record = Record::Data { receiver, offset, payload: SharedBytes::default() };
                 write_with_payload(&record, &request.buffer, offset as usize, payload, out)
             }
         }
@@ -521,9 +531,9 @@ fn write_with_payload(
     buffer: &Buffer,
     offset: usize,
     payload: usize,
-    out: &mut [u8],
+    out: SharedBytesMut<'_>,
 ) -> usize {
     let header = record.emit_header(out, payload);
-    buffer.read(offset, &mut out[header..header + payload]);
+    buffer.read_shared(offset, out.part(header, payload));
     wire::padded(header, payload)
 }

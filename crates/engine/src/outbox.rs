@@ -1,6 +1,7 @@
 //! The outbox of one gate as strategies see it.
 
 use base::RailId;
+use memory::SharedBytes;
 use wire::Record;
 
 use crate::engine::Context;
@@ -47,7 +48,7 @@ impl ChunkWindow for Outbox<'_> {
                     envelope: envelope(self.contexts, request),
                     synchronous: (request.queued().mode == SendCompletion::Synchronous)
                         .then_some(0),
-                    payload: &[],
+                    payload: SharedBytes::default(),
                 };
                 self.message(request, ChunkView::new(record.header_len(), request.buffer.len()))
             }
@@ -64,7 +65,7 @@ impl ChunkWindow for Outbox<'_> {
             Chunk::Stream(index, receiver) => {
                 let request = &self.requests[index];
                 let payload = request.stream().waiting() as usize;
-                let record = Record::Data { receiver, offset: 0, payload: &[] };
+                let record = Record::Data { receiver, offset: 0, payload: SharedBytes::default() };
                 let offer = self.message(request, ChunkView::new(record.header_len(), payload));
                 ChunkView { divisible: true, ..offer }
             }

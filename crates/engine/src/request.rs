@@ -18,7 +18,7 @@
 //! the whole matrix of states and events.
 
 use base::{GateId, RegionToken};
-use memory::Buffer;
+use memory::{Buffer, SharedBytes};
 
 use crate::flow::ContextSlot;
 use crate::list::{Chain, Links};
@@ -585,20 +585,26 @@ impl Request {
 impl Request {
     /// A message of which all data is here was matched.
     #[inline(always)]
-    pub(crate) fn take_whole(&mut self, gate: GateId, source: u32, tag: i32, data: &[u8]) {
+    pub(crate) fn take_whole(
+        &mut self,
+        gate: GateId,
+        source: u32,
+        tag: i32,
+        data: SharedBytes<'_>,
+    ) {
         debug_assert!(self.is_posted(), "matching knows posted receives only");
         (self.gate, self.source, self.tag) = (gate, source, tag);
         let capacity = self.buffer.len();
         if data.len() > capacity {
             return self.take_truncated(data);
         }
-        self.buffer.write(0, data);
+        self.buffer.write_shared(0, data);
         self.state = RequestState::Complete(RequestEnding::Done { bytes: data.len() as u64 });
     }
 
     #[cold]
-    fn take_truncated(&mut self, data: &[u8]) {
-        self.buffer.write(0, &data[..self.buffer.len()]);
+    fn take_truncated(&mut self, data: SharedBytes<'_>) {
+        self.buffer.write_shared(0, data.part(0, self.buffer.len()));
         self.state =
             RequestState::Complete(RequestEnding::Truncated { message: data.len() as u64 });
     }

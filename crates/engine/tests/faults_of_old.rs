@@ -143,7 +143,7 @@ fn a_short_message_that_took_the_short_cut_goes_again_when_its_rail_is_lost() {
     assert!(!one.send_short(&message, |_, _: &dyn ShortPacket| false), "the rail has no room");
     let sent = one.send_short(&message, |rail, short: &dyn ShortPacket| {
         (taken, packet) = (Some(rail), vec![0; short.packet_len()]);
-        short.write(&mut packet);
+        short.write((&mut packet).into());
         true
     });
     assert!(sent && one.lose_rail(gate, taken.unwrap()));
@@ -269,7 +269,7 @@ fn a_part_of_a_stream_is_no_longer_than_a_record_can_be_however_long_packets_are
         let mut packet = Vec::new();
         let sent = one.send_part(GateId(1), RAIL, |part| {
             packet = vec![0; part.packet_len()];
-            part.write(&mut packet);
+            part.write((&mut packet).into());
             true
         });
         assert_eq!(sent, Some(true));
@@ -399,7 +399,7 @@ fn a_peer_that_talks_nonsense_is_found_out() {
     for record in [
         wire::Record::Finished { request: 12 },
         wire::Record::Grant { request: 1, receiver: 2, length: 3 },
-        wire::Record::Data { receiver: 1, offset: u64::MAX, payload: &[0; 8] },
+        wire::Record::Data { receiver: 1, offset: u64::MAX, payload: (&[0; 8]).into() },
     ] {
         let mut packet = vec![0; record.buffer_len()];
         record.emit(&mut packet);

@@ -60,7 +60,11 @@ fn label(receiver: u64, offset: usize) -> [u8; PartLabel::BYTES] {
 #[test]
 fn data_that_comes_twice_is_refused() {
     let (mut engine, receive, receiver) = granted();
-    let data = |offset, length| Record::Data { receiver, offset, payload: &[1; LENGTH][..length] };
+    let data = |offset, length| Record::Data {
+        receiver,
+        offset,
+        payload: (&[1; LENGTH][..length]).into(),
+    };
     handle(&mut engine, &data(0, 60)).unwrap();
     assert!(handle(&mut engine, &data(50, 40)).is_err());
     assert!(!engine.is_complete(receive), "ten bytes are missing");
@@ -71,7 +75,7 @@ fn a_receive_does_not_complete_while_a_part_is_read_into_its_buffer() {
     let (mut engine, receive, receiver) = granted();
     let place = engine.begin_part(LIAR, RAIL, &label(receiver, 0), LENGTH).unwrap();
     assert!(matches!(place, PartPlace::At { .. }));
-    let all = Record::Data { receiver, offset: 0, payload: &[1; LENGTH] };
+    let all = Record::Data { receiver, offset: 0, payload: (&[1; LENGTH]).into() };
     assert!(handle(&mut engine, &all).is_err());
     assert!(!engine.is_complete(receive), "the part would be read into the program's memory");
     engine.end_part(LIAR, &label(receiver, 0), LENGTH).unwrap();
@@ -81,7 +85,7 @@ fn a_receive_does_not_complete_while_a_part_is_read_into_its_buffer() {
 #[test]
 fn what_was_not_granted_takes_no_data() {
     let (mut engine, receive, receiver) = granted();
-    let all = Record::Data { receiver, offset: 0, payload: &[1; LENGTH] };
+    let all = Record::Data { receiver, offset: 0, payload: (&[1; LENGTH]).into() };
     handle(&mut engine, &all).unwrap();
     assert!(engine.is_complete(receive));
     assert!(handle(&mut engine, &all).is_err(), "it is complete");
@@ -119,7 +123,10 @@ fn any_sequence_of_parts_fills_each_byte_once() {
                 begun.map(|_| ())
             } else {
                 let payload = &[1; 20][..length];
-                handle(&mut engine, &Record::Data { receiver, offset: offset as u64, payload })
+                handle(
+                    &mut engine,
+                    &Record::Data { receiver, offset: offset as u64, payload: payload.into() },
+                )
             };
             assert_eq!(result.is_ok(), is_good, "seed {seed}: {length} bytes from {offset} on");
             if is_good {

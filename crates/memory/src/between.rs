@@ -3,6 +3,7 @@
 use std::slice;
 
 use crate::buffer::Buffer;
+use crate::shared_bytes::SharedBytes;
 
 /// Bytes that go through the stack at once where they cannot go directly: they stay in the nearest
 /// cache.
@@ -137,36 +138,51 @@ impl Buffer {
         }
     }
 
-    /// The same with data that does not lie in a buffer, and the packed bytes of this buffer from
-    /// `offset` on.
+    /// The same with data that other processes have written, and the packed bytes of this buffer
+    /// from `offset` on.
     ///
     /// # Panics
     /// If they are fewer, or as [`Buffer::combine_with`] does.
     #[inline]
-    pub fn combine_bytes(
+    pub fn combine_shared(
         &self,
         offset: usize,
-        from: &[u8],
+        from: SharedBytes<'_>,
         grain: usize,
         mut combine: impl FnMut(&[u8], &mut [u8]) + Send,
     ) {
         assert!(offset <= self.len() && from.len() <= self.len() - offset);
-        if from.is_empty() {
-            return;
-        }
-        let into = self.run(offset, from.len());
-        if let Some(into) = into.filter(|into| is_apart(*into, from.as_ptr(), from.len())) {
-            // SAFETY: as above; `from` does not overlap what is lent, as was just seen.
-            let into = unsafe { slice::from_raw_parts_mut(into, from.len()) };
-            return combine(from, into);
+        if let Some(into) = self.run(offset, from.len()) {
+            // SAFETY:
+            // - The invariant of `Buffer`: the run lies in memory that was vouched for, and nobody
+            //   else touches it during the call: what is called is `Send`, and so has no buffer to
+            //   do so by.
+            // - The operands of the others are the one place where their memory is behind a
+            //   reference, for as long as it takes to combine them. They have raised their flags,
+            //   and write again only when all have taken their operands. A peer that breaks this
+            //   makes the result wrong: nothing but elements follows from what is read. To copy the
+            //   operands first costs an eighth of the time of an allreduce of 4 KiB, and a fifth of
+            //   one of 1 MiB.
+            let (given, into) = unsafe {
+                (
+                    slice::from_raw_parts(from.pointer(), from.len()),
+                    slice::from_raw_parts_mut(into, from.len()),
+                )
+            };
+            return combine(given, into);
         }
         let whole = PIECE_BYTES - PIECE_BYTES % grain;
-        let mut changed = [0; PIECE_BYTES];
-        for (number, given) in from.chunks(whole).enumerate() {
-            let (changed, at) = (&mut changed[..given.len()], offset + number * whole);
-            self.read(at, changed);
+        assert!(whole > 0, "{grain} bytes do not fit in a piece of {PIECE_BYTES}");
+        let (mut given, mut changed) = ([0; PIECE_BYTES], [0; PIECE_BYTES]);
+        let mut done = 0;
+        while done < from.len() {
+            let piece = whole.min(from.len() - done);
+            let (given, changed) = (&mut given[..piece], &mut changed[..piece]);
+            from.part(done, piece).copy_to(given);
+            self.read(offset + done, changed);
             combine(given, changed);
-            self.write(at, changed);
+            self.write(offset + done, changed);
+            done += piece;
         }
     }
 
@@ -215,4 +231,41 @@ impl Buffer {
 #[inline]
 fn is_apart(one: *const u8, other: *const u8, length: usize) -> bool {
     one.addr().abs_diff(other.addr()) >= length
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::Segment;
+    use crate::segment_list::SegmentList;
+
+    fn add(given: &[u8], changed: &mut [u8]) {
+        assert_eq!(given.len() % 3, 0, "elements are combined whole");
+        given.iter().zip(changed).for_each(|(one, other)| *other = other.wrapping_add(*one));
+    }
+
+    #[test]
+    fn what_others_have_written_is_combined_with_any_layout() {
+        let halves = [(0, 900), (1000, 900)];
+        let segments = halves.map(|(displacement, length)| Segment { displacement, length });
+        let layout = Arc::new(SegmentList::new(segments.into_iter()));
+        for length in [0, 3, 63, 66, 510, 513, 1020, 1023, 1797] {
+            let memory = Buffer::zeroed(2000);
+            for buffer in
+                [memory.contiguous_part(0, 1800), memory.laid_out_part(0, layout.clone(), 1)]
+            {
+                let before: Vec<u8> = (0..1800).map(|at| (at % 251) as u8).collect();
+                let given: Vec<u8> = (0..length).map(|at| (at % 7) as u8).collect();
+                buffer.write(0, &before);
+                buffer.combine_shared(3, SharedBytes::from(&given), 3, add);
+                let mut expected = before;
+                add(&given, &mut expected[3..3 + length]);
+                let mut after = vec![0; 1800];
+                buffer.read(0, &mut after);
+                assert_eq!(after, expected, "{length} bytes");
+            }
+        }
+    }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::copy::{AddressRange, write_past_caches};
 use crate::scratch::Scratch;
 use crate::segment_list::SegmentList;
+use crate::shared_bytes::{SharedBytes, SharedBytesMut};
 
 /// What is gathered at once before it is written past the caches: so many bytes stay in the nearest
 /// one.
@@ -50,10 +51,10 @@ pub trait Layout: Send + Sync + fmt::Debug {
 
     /// Copies the packed bytes `offset .. offset + out.len()` of `count` elements at `memory`: run
     /// by run, unless the layout knows better.
-    fn pack(&self, memory: &AddressRange, count: usize, offset: usize, out: &mut [u8]) {
+    fn pack(&self, memory: &AddressRange, count: usize, offset: usize, out: SharedBytesMut<'_>) {
         let mut done = 0;
         self.segments(count, offset, out.len(), &mut |segment| {
-            memory.read(segment.displacement, &mut out[done..done + segment.length]);
+            memory.read(segment.displacement, out.part(done, segment.length));
             done += segment.length;
             true
         });
@@ -61,10 +62,10 @@ pub trait Layout: Send + Sync + fmt::Debug {
 
     /// Copies `data` to where the packed bytes `offset .. offset + data.len()` lie in `memory`,
     /// likewise.
-    fn unpack(&self, memory: &AddressRange, count: usize, offset: usize, data: &[u8]) {
+    fn unpack(&self, memory: &AddressRange, count: usize, offset: usize, data: SharedBytes<'_>) {
         let mut done = 0;
         self.segments(count, offset, data.len(), &mut |segment| {
-            memory.write(segment.displacement, &data[done..done + segment.length]);
+            memory.write(segment.displacement, data.part(done, segment.length));
             done += segment.length;
             true
         });
@@ -303,6 +304,12 @@ impl Buffer {
     /// Reads the packed bytes `offset .. offset + out.len()`.
     #[inline]
     pub fn read(&self, offset: usize, out: &mut [u8]) {
+        self.read_shared(offset, out.into());
+    }
+
+    /// The same, to where other processes find them.
+    #[inline]
+    pub fn read_shared(&self, offset: usize, out: SharedBytesMut<'_>) {
         match self.shape() {
             None => self.memory.read(offset as isize, out),
             Some(shape) => shape.layout.pack(&self.memory, shape.count, offset, out),
@@ -311,15 +318,17 @@ impl Buffer {
 
     /// The same, writing `out` past the caches: the bytes are for another core, and shall not have
     /// to be taken out of this one's.
-    pub fn read_past_caches(&self, offset: usize, out: &mut [u8]) {
+    pub fn read_past_caches(&self, offset: usize, out: SharedBytesMut<'_>) {
         match self.shape() {
             None => self.memory.read_past_caches(offset as isize, out),
             Some(_) => {
                 let mut staging = [0; STAGING_BYTES];
-                for (number, part) in out.chunks_mut(STAGING_BYTES).enumerate() {
-                    let gathered = &mut staging[..part.len()];
-                    self.read(offset + number * STAGING_BYTES, gathered);
-                    write_past_caches(gathered, part);
+                let mut done = 0;
+                while done < out.len() {
+                    let gathered = &mut staging[..STAGING_BYTES.min(out.len() - done)];
+                    self.read(offset + done, gathered);
+                    write_past_caches(gathered, out.part(done, gathered.len()));
+                    done += gathered.len();
                 }
             }
         }
@@ -328,6 +337,12 @@ impl Buffer {
     /// Writes `data` to the packed bytes `offset .. offset + data.len()`.
     #[inline]
     pub fn write(&self, offset: usize, data: &[u8]) {
+        self.write_shared(offset, data.into());
+    }
+
+    /// The same with what other processes have written.
+    #[inline]
+    pub fn write_shared(&self, offset: usize, data: SharedBytes<'_>) {
         match self.shape() {
             None => self.memory.write(offset as isize, data),
             Some(shape) => shape.layout.unpack(&self.memory, shape.count, offset, data),

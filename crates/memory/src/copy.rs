@@ -4,6 +4,8 @@ use std::ops::Range;
 use std::ptr;
 use std::sync::Arc;
 
+use crate::shared_bytes::{SharedBytes, SharedBytesMut};
+
 /// Expands `$body` with the block's size where copies are better made for that size, and with 0
 /// otherwise, as [`copy_block`] wants it.
 macro_rules! with_constant_block {
@@ -109,29 +111,29 @@ impl AddressRange {
 
     /// Copies `out.len()` bytes from `displacement`.
     #[inline]
-    pub fn read(&self, displacement: isize, out: &mut [u8]) {
+    pub fn read(&self, displacement: isize, out: SharedBytesMut<'_>) {
         let from = self.checked(displacement, out.len());
         // SAFETY:
         // - `checked` keeps the source inside the range that `new`'s caller vouched for.
-        // - `out` is exclusively ours, so the two cannot overlap.
-        unsafe { copy_run(from, out.as_mut_ptr(), out.len()) }
+        // - No buffer has what `out` names, so the two cannot overlap.
+        unsafe { copy_run(from, out.pointer(), out.len()) }
     }
 
     /// The same, writing `out` past the caches where the processor can.
-    pub fn read_past_caches(&self, displacement: isize, out: &mut [u8]) {
+    pub fn read_past_caches(&self, displacement: isize, out: SharedBytesMut<'_>) {
         let from = self.checked(displacement, out.len());
         // SAFETY: as in `read`.
-        unsafe { copy_past_caches(from, out.as_mut_ptr(), out.len()) }
+        unsafe { copy_past_caches(from, out.pointer(), out.len()) }
     }
 
     /// Copies `data` to `displacement`.
     #[inline]
-    pub fn write(&self, displacement: isize, data: &[u8]) {
+    pub fn write(&self, displacement: isize, data: SharedBytes<'_>) {
         let to = self.checked(displacement, data.len());
         // SAFETY:
         // - `checked` keeps the destination inside the range that `new`'s caller vouched for.
-        // - `data` is a shared borrow, which nobody may write, so the two cannot overlap.
-        unsafe { copy_run(data.as_ptr(), to, data.len()) }
+        // - No buffer has what `data` names, so the two cannot overlap.
+        unsafe { copy_run(data.pointer(), to, data.len()) }
     }
 
     /// Copies `length` bytes from `displacement` here to `to` in `other`; the two may overlap.
@@ -145,7 +147,13 @@ impl AddressRange {
 
     /// Gathers equal blocks at a constant stride into `out`, whose length is a multiple of
     /// `block`: block `i` is read from `displacement + i * stride`.
-    pub fn gather(&self, displacement: isize, stride: isize, block: usize, out: &mut [u8]) {
+    pub fn gather(
+        &self,
+        displacement: isize,
+        stride: isize,
+        block: usize,
+        out: SharedBytesMut<'_>,
+    ) {
         let count = out.len() / block.max(1);
         if count == 0 {
             return;
@@ -153,13 +161,13 @@ impl AddressRange {
         let from = self.checked_strided(displacement, stride, block, count);
         // SAFETY:
         // - `checked_strided` checked the first and the last block, hence all of them.
-        // - `out` holds `count` blocks and is exclusively ours.
-        unsafe { copy_strided(from, stride, out.as_mut_ptr(), block as isize, block, count) }
+        // - `out` holds `count` blocks, of which no buffer has any.
+        unsafe { copy_strided(from, stride, out.pointer(), block as isize, block, count) }
     }
 
     /// Scatters `data`, whose length is a multiple of `block`, into equal blocks at a constant
     /// stride: block `i` is written to `displacement + i * stride`.
-    pub fn scatter(&self, displacement: isize, stride: isize, block: usize, data: &[u8]) {
+    pub fn scatter(&self, displacement: isize, stride: isize, block: usize, data: SharedBytes<'_>) {
         let count = data.len() / block.max(1);
         if count == 0 {
             return;
@@ -167,8 +175,8 @@ impl AddressRange {
         let to = self.checked_strided(displacement, stride, block, count);
         // SAFETY:
         // - `checked_strided` checked the first and the last block, hence all of them.
-        // - `data` holds `count` blocks, and being borrowed cannot overlap what we write.
-        unsafe { copy_strided(data.as_ptr(), block as isize, to, stride, block, count) }
+        // - `data` holds `count` blocks, of which no buffer has any.
+        unsafe { copy_strided(data.pointer(), block as isize, to, stride, block, count) }
     }
 
     /// Gathers `count` equal blocks from one constant stride to another: block `i` is read from
@@ -179,18 +187,18 @@ impl AddressRange {
         stride: isize,
         block: usize,
         count: usize,
-        out: &mut [u8],
+        out: SharedBytesMut<'_>,
         out_stride: usize,
     ) {
         if count == 0 || block == 0 {
             return;
         }
         let from = self.checked_strided(displacement, stride, block, count);
-        let out = &mut out[..spread_length(out_stride, block, count)];
+        let out = out.part(0, spread_length(out_stride, block, count));
         // SAFETY:
         // - `checked_strided` checked the first and the last block, hence all of them.
-        // - `out` holds the blocks at their stride, and is exclusively ours.
-        unsafe { copy_strided(from, stride, out.as_mut_ptr(), out_stride as isize, block, count) }
+        // - `out` holds the blocks at their stride, and no buffer has them.
+        unsafe { copy_strided(from, stride, out.pointer(), out_stride as isize, block, count) }
     }
 
     /// Scatters `count` equal blocks from one constant stride to another: block `i` is taken from
@@ -201,19 +209,18 @@ impl AddressRange {
         stride: isize,
         block: usize,
         count: usize,
-        data: &[u8],
+        data: SharedBytes<'_>,
         data_stride: usize,
     ) {
         if count == 0 || block == 0 {
             return;
         }
         let to = self.checked_strided(displacement, stride, block, count);
-        let data = &data[..spread_length(data_stride, block, count)];
+        let data = data.part(0, spread_length(data_stride, block, count));
         // SAFETY:
         // - `checked_strided` checked the first and the last block, hence all of them.
-        // - `data` holds the blocks at their stride, and being borrowed cannot overlap what we
-        //   write.
-        unsafe { copy_strided(data.as_ptr(), data_stride as isize, to, stride, block, count) }
+        // - `data` holds the blocks at their stride, and no buffer has them.
+        unsafe { copy_strided(data.pointer(), data_stride as isize, to, stride, block, count) }
     }
 
     /// Gathers blocks of `block` bytes into `out`, one after the other, which has room for as many
@@ -225,7 +232,7 @@ impl AddressRange {
         places: &Displacements,
         range: Range<usize>,
         block: usize,
-        out: &mut [u8],
+        out: SharedBytesMut<'_>,
     ) {
         let from = self.checked_places(origin, places, block);
         let places = &places.list[range];
@@ -235,9 +242,9 @@ impl AddressRange {
                 for (index, at) in places.iter().enumerate() {
                     // SAFETY:
                     // - `checked_places` checked the lowest and the highest place, hence all.
-                    // - `out` holds the blocks, and being borrowed cannot overlap what we read.
+                    // - `out` holds the blocks, and no buffer has them.
                     unsafe {
-                        let to = out.as_mut_ptr().add(index * block);
+                        let to = out.pointer().add(index * block);
                         copy_block::<{ $bytes }>(from.wrapping_offset(*at), to, block);
                     }
                 }
@@ -255,7 +262,7 @@ impl AddressRange {
         places: &Displacements,
         range: Range<usize>,
         block: usize,
-        data: &[u8],
+        data: SharedBytes<'_>,
     ) {
         let to = self.checked_places(origin, places, block);
         let places = &places.list[range];
@@ -265,9 +272,9 @@ impl AddressRange {
                 for (index, at) in places.iter().enumerate() {
                     // SAFETY:
                     // - `checked_places` checked the lowest and the highest place, hence all.
-                    // - `data` holds the blocks, and being borrowed cannot overlap what we write.
+                    // - `data` holds the blocks, and no buffer has them.
                     unsafe {
-                        let from = data.as_ptr().add(index * block);
+                        let from = data.pointer().add(index * block);
                         copy_block::<{ $bytes }>(from, to.wrapping_offset(*at), block);
                     }
                 }
@@ -283,18 +290,18 @@ impl AddressRange {
         origin: isize,
         displacements: &[isize],
         starts: &[usize],
-        out: &mut [u8],
+        out: SharedBytesMut<'_>,
     ) {
         let mut rest = out;
         for (at, ends) in displacements.iter().zip(starts.windows(2)) {
-            let (run, after) = rest.split_at_mut(ends[1] - ends[0]);
+            let (run, after) = rest.split_at(ends[1] - ends[0]);
             rest = after;
             let from = self.checked(origin.wrapping_add(*at), run.len());
             macro_rules! run_of {
                 ($bytes:expr) => {
                     // SAFETY: `checked` keeps the source inside the range that `new`'s caller
-                    // vouched for, and the run is exclusively ours, so the two cannot overlap.
-                    unsafe { copy_block::<{ $bytes }>(from, run.as_mut_ptr(), run.len()) }
+                    // vouched for, and no buffer has the run, so the two cannot overlap.
+                    unsafe { copy_block::<{ $bytes }>(from, run.pointer(), run.len()) }
                 };
             }
             with_constant_block!(run.len(), run_of);
@@ -308,7 +315,7 @@ impl AddressRange {
         origin: isize,
         displacements: &[isize],
         starts: &[usize],
-        data: &[u8],
+        data: SharedBytes<'_>,
     ) {
         let mut rest = data;
         for (at, ends) in displacements.iter().zip(starts.windows(2)) {
@@ -318,8 +325,8 @@ impl AddressRange {
             macro_rules! run_of {
                 ($bytes:expr) => {
                     // SAFETY: `checked` keeps the destination inside the range that `new`'s caller
-                    // vouched for, and what is borrowed cannot overlap what we write.
-                    unsafe { copy_block::<{ $bytes }>(run.as_ptr(), to, run.len()) }
+                    // vouched for, and no buffer has the run, so the two cannot overlap.
+                    unsafe { copy_block::<{ $bytes }>(run.pointer(), to, run.len()) }
                 };
             }
             with_constant_block!(run.len(), run_of);
@@ -372,7 +379,7 @@ fn spread_length(stride: usize, block: usize, count: usize) -> usize {
 /// # Safety
 /// As for `ptr::copy_nonoverlapping`.
 #[inline(always)]
-unsafe fn copy_run(from: *const u8, to: *mut u8, length: usize) {
+pub(crate) unsafe fn copy_run(from: *const u8, to: *mut u8, length: usize) {
     /// Two words, the first and the last of the run, which overlap when it is shorter.
     macro_rules! two_words {
         ($word:ty) => {{
@@ -397,10 +404,11 @@ unsafe fn copy_run(from: *const u8, to: *mut u8, length: usize) {
 }
 
 /// Copies `data` to `out`, which is as long, without keeping `out` in this core's caches.
-pub(crate) fn write_past_caches(data: &[u8], out: &mut [u8]) {
+pub(crate) fn write_past_caches(data: &[u8], out: SharedBytesMut<'_>) {
     assert!(data.len() == out.len());
-    // SAFETY: both are as long, and `out` is exclusively ours, so the two cannot overlap.
-    unsafe { copy_past_caches(data.as_ptr(), out.as_mut_ptr(), out.len()) }
+    // SAFETY: both are as long; `data` is a borrow of what is ours alone, so the two cannot
+    // overlap.
+    unsafe { copy_past_caches(data.as_ptr(), out.pointer(), out.len()) }
 }
 
 /// Copies `length` bytes without keeping the destination in this core's caches.
@@ -536,11 +544,11 @@ mod tests {
         let mut source: Vec<u8> = (1..=100).collect();
         for length in 0..40 {
             let mut target = vec![0; 100];
-            over(&mut target).write(3, &source[5..5 + length]);
+            over(&mut target).write(3, (&source[5..5 + length]).into());
             assert_eq!(target[3..3 + length], source[5..5 + length]);
             assert!(target[..3].iter().chain(&target[3 + length..]).all(|byte| *byte == 0));
             let mut out = vec![0; length];
-            over(&mut source).read(7, &mut out);
+            over(&mut source).read(7, (&mut out).into());
             assert_eq!(out, source[7..7 + length]);
         }
     }
@@ -550,9 +558,9 @@ mod tests {
         for block in [1, 2, 3, 4, 8, 16, 24] {
             let mut source: Vec<u8> = (0..255).collect();
             let mut packed = vec![0; block * 5];
-            over(&mut source).gather(2, 32, block, &mut packed);
+            over(&mut source).gather(2, 32, block, (&mut packed).into());
             let mut copy = vec![0; 255];
-            over(&mut copy).scatter(2, 32, block, &packed);
+            over(&mut copy).scatter(2, 32, block, (&packed).into());
             for i in 0..5 {
                 let at = 2 + i * 32;
                 assert_eq!(copy[at..at + block], source[at..at + block]);
@@ -564,11 +572,11 @@ mod tests {
     fn spread_blocks_keep_both_strides() {
         let mut source: Vec<u8> = (0..64).collect();
         let mut packed = [0; 20];
-        over(&mut source).gather_spread(40, -8, 4, 3, &mut packed[2..], 6);
+        over(&mut source).gather_spread(40, -8, 4, 3, (&mut packed[2..]).into(), 6);
         assert_eq!(packed[..8], [0, 0, 40, 41, 42, 43, 0, 0]);
         assert_eq!(packed[8..], [32, 33, 34, 35, 0, 0, 24, 25, 26, 27, 0, 0]);
         let mut copy = [0; 64];
-        over(&mut copy).scatter_spread(40, -8, 4, 3, &packed[2..], 6);
+        over(&mut copy).scatter_spread(40, -8, 4, 3, (&packed[2..]).into(), 6);
         for at in [24, 32, 40] {
             assert_eq!(copy[at..at + 4], source[at..at + 4]);
             assert_eq!(copy[at + 4..at + 8], [0; 4]);
@@ -583,17 +591,17 @@ mod tests {
             let starts = [7, 7 + block, 8 + block, 8 + 2 * block];
             let list = Displacements::new(places.to_vec());
             let mut listed = vec![0; 3 * block];
-            over(&mut source).gather_listed(2, &list, 0..1, block, &mut listed[..block]);
-            over(&mut source).gather_listed(2, &list, 1..3, block, &mut listed[block..]);
+            over(&mut source).gather_listed(2, &list, 0..1, block, (&mut listed[..block]).into());
+            over(&mut source).gather_listed(2, &list, 1..3, block, (&mut listed[block..]).into());
             let mut runs = vec![0; 2 * block + 1];
-            over(&mut source).gather_runs(2, &places, &starts, &mut runs);
+            over(&mut source).gather_runs(2, &places, &starts, (&mut runs).into());
             let wanted = |at: usize, length: usize| source[at + 2..at + 2 + length].to_vec();
             let blocks = [wanted(100, block), wanted(3, block), wanted(180, block)];
             assert_eq!(listed, blocks.concat());
             assert_eq!(runs, [wanted(100, block), wanted(3, 1), wanted(180, block)].concat());
             let mut copy = vec![0; 255];
-            over(&mut copy).scatter_listed(2, &list, 0..3, block, &listed);
-            over(&mut copy).scatter_runs(2, &places, &starts, &runs);
+            over(&mut copy).scatter_listed(2, &list, 0..3, block, (&listed).into());
+            over(&mut copy).scatter_runs(2, &places, &starts, (&runs).into());
             for at in [102, 5, 182] {
                 assert_eq!(copy[at..at + block], source[at..at + block]);
             }
@@ -603,13 +611,13 @@ mod tests {
     #[test]
     #[should_panic(expected = "leave the buffer")]
     fn reading_past_the_end_is_refused() {
-        over(&mut [0; 8]).read(4, &mut [0; 5]);
+        over(&mut [0; 8]).read(4, (&mut [0; 5]).into());
     }
 
     #[test]
     #[should_panic(expected = "leave the buffer")]
     fn a_list_with_a_place_outside_is_refused() {
         let places = Displacements::new(vec![0, 4, -1]);
-        over(&mut [0; 8]).gather_listed(0, &places, 0..2, 4, &mut [0; 8]);
+        over(&mut [0; 8]).gather_listed(0, &places, 0..2, 4, (&mut [0; 8]).into());
     }
 }

@@ -8,7 +8,7 @@ use base::{Error, ErrorClass, Result};
 use collectives::BlockRange;
 use datatype::Datatype;
 use datatype::reduction::{self, Operator, ReductionKernel};
-use memory::Buffer;
+use memory::{Buffer, SharedBytes};
 
 use crate::collective::blocks::{OperationMemory, PackedRange, element_room, elements_in};
 
@@ -141,18 +141,23 @@ impl OperationKernel {
 
     /// The elements at `into` become `from op into`, where `from` are packed ones.
     #[inline]
-    pub(crate) fn combine_bytes(&self, from: &[u8], memories: &OperationMemory, into: BlockRange) {
+    pub(crate) fn combine_shared(
+        &self,
+        from: SharedBytes<'_>,
+        memories: &OperationMemory,
+        into: BlockRange,
+    ) {
         match self {
             OperationKernel::Predefined(kernel) => {
                 let PackedRange { buffer, offset, .. } = memories.range(into);
-                kernel.combine_bytes(from, buffer, offset);
+                kernel.combine_shared(from, buffer, offset);
             }
             OperationKernel::User { function, datatype, .. } => {
                 // The function may ask for elements as the datatype lays them out.
                 let count = into.count;
                 let (bytes, origin) = element_room(datatype, count);
                 let left = elements_in(&Buffer::zeroed(bytes), origin, datatype, count);
-                left.write(0, from);
+                left.write_shared(0, from);
                 function(&left, &memories.part(into), count);
             }
         }

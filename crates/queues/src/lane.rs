@@ -6,6 +6,8 @@
 
 use std::ptr::NonNull;
 
+use memory::SharedBytesMut;
+
 use crate::primitive::Ordering;
 use crate::ring::{FILLER, Place, lines_for, pack_header, packet_bytes_max};
 
@@ -41,7 +43,7 @@ impl LaneProducer {
     /// # Panics
     /// If `length` is more than [`packet_bytes_max`].
     #[inline(always)]
-    pub fn push(&mut self, length: usize, fill: impl FnOnce(&mut [u8])) -> bool {
+    pub fn push(&mut self, length: usize, fill: impl FnOnce(SharedBytesMut<'_>)) -> bool {
         let capacity = self.place.lines();
         assert!(length <= packet_bytes_max(capacity as usize), "{length} is too long");
         let wanted = lines_for(length);
@@ -115,7 +117,7 @@ mod tests {
     };
 
     impl PushPacket for LaneProducer {
-        fn push(&mut self, length: usize, fill: impl FnOnce(&mut [u8])) -> bool {
+        fn push(&mut self, length: usize, fill: impl FnOnce(SharedBytesMut<'_>)) -> bool {
             LaneProducer::push(self, length, fill)
         }
 

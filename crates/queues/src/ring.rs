@@ -31,6 +31,8 @@ pub(crate) use modelled::Place;
 #[cfg(not(loom))]
 pub(crate) use place::Place;
 
+use memory::{SharedBytes, SharedBytesMut};
+
 use crate::primitive::{AtomicU64, Ordering};
 
 /// Bytes of a line.
@@ -137,7 +139,7 @@ impl RingProducer {
     /// # Panics
     /// If `length` is more than [`packet_bytes_max`].
     #[inline]
-    pub fn push(&mut self, length: usize, fill: impl FnOnce(&mut [u8])) -> bool {
+    pub fn push(&mut self, length: usize, fill: impl FnOnce(SharedBytesMut<'_>)) -> bool {
         assert!(length <= packet_bytes_max(self.place.lines() as usize), "{length} is too long");
         let Some(first) = self.reserve(lines_for(length)) else { return false };
         // SAFETY: the lines from `first` on were reserved by this producer alone and do not wrap.
@@ -213,7 +215,7 @@ impl Consumer {
     /// Hands the next packet to `take`, with its sender, and then gives its lines back; false
     /// when none waits.
     #[inline]
-    pub fn pop(&mut self, take: impl FnOnce(u32, &[u8])) -> bool {
+    pub fn pop(&mut self, take: impl FnOnce(u32, SharedBytes<'_>)) -> bool {
         loop {
             let header = self.place.header(self.head).load(Ordering::Acquire);
             if header & 0xffff != self.place.lap(self.head) {
@@ -316,14 +318,14 @@ pub(crate) mod tests {
 
     /// What the ring's producer and the lane's have in common.
     pub(crate) trait PushPacket {
-        fn push(&mut self, length: usize, fill: impl FnOnce(&mut [u8])) -> bool;
+        fn push(&mut self, length: usize, fill: impl FnOnce(SharedBytesMut<'_>)) -> bool;
 
         /// There is nothing else to do.
         fn idle(&mut self) {}
     }
 
     impl PushPacket for RingProducer {
-        fn push(&mut self, length: usize, fill: impl FnOnce(&mut [u8])) -> bool {
+        fn push(&mut self, length: usize, fill: impl FnOnce(SharedBytesMut<'_>)) -> bool {
             RingProducer::push(self, length, fill)
         }
     }
@@ -358,7 +360,7 @@ pub(crate) mod tests {
             match operation {
                 RingOperation::Push(length) => {
                     let bytes = pattern(index, length);
-                    if producer.push(length, |out| out.copy_from_slice(&bytes)) {
+                    if producer.push(length, |out| out.copy_from(&bytes)) {
                         oracle.push_back(bytes);
                     } else {
                         prop_assert!(!oracle.is_empty(), "when empty it takes any packet");
@@ -388,7 +390,7 @@ pub(crate) mod tests {
             assert!(producer.push(packet_bytes_max(lines), |out| out.fill(0x80)));
             assert!(consumer.pop(|_, bytes| assert_eq!(bytes.len(), packet_bytes_max(lines))));
             assert!(producer.push(1, |out| out.fill(1)));
-            assert!(consumer.pop(|_, bytes| assert_eq!(bytes, [1])));
+            assert!(consumer.pop(|_, bytes| assert_eq!(bytes.to_vec(), [1])));
         }
     }
 
@@ -405,7 +407,7 @@ pub(crate) mod tests {
                 scope.spawn(move || {
                     for i in 0..EACH {
                         let bytes = packet(sender, i);
-                        while !producer.push(bytes.len(), |out| out.copy_from_slice(&bytes)) {
+                        while !producer.push(bytes.len(), |out| out.copy_from(&bytes)) {
                             producer.idle();
                             std::thread::yield_now();
                         }
@@ -417,7 +419,7 @@ pub(crate) mod tests {
             }
             while next.iter().sum::<usize>() < next.len() * EACH {
                 let taken = consumer.pop(|sender, bytes| {
-                    assert_eq!(bytes, packet(sender as usize, next[sender as usize]));
+                    assert_eq!(bytes.to_vec(), packet(sender as usize, next[sender as usize]));
                     next[sender as usize] += 1;
                 });
                 if !taken {

@@ -1,7 +1,7 @@
 //! What the rails report, on its way to the engine.
 
 use base::{GateId, RailId};
-use driver::{Copying, DriverError, Label, PartPlace, ReceiveState, Sink};
+use driver::{Copying, DriverError, Label, PartPlace, ReceiveState, SharedBytes, Sink};
 use engine::{Engine, RequestId};
 
 use crate::instruments::Instruments;
@@ -70,12 +70,12 @@ impl Receiver<'_> {
 
 impl Sink for Receiver<'_> {
     #[inline]
-    fn packet(&mut self, gate: GateId, _rail: usize, bytes: &[u8]) {
+    fn packet(&mut self, gate: GateId, _rail: usize, bytes: SharedBytes<'_>) {
         if !self.engine.is_connected(gate) {
             if self.engine.has_failed(gate) {
                 return;
             }
-            self.deferred.early_packets.push((gate, bytes.into()));
+            self.deferred.early_packets.push((gate, bytes.to_vec().into()));
             return;
         }
         let taken = self.engine.handle_packet(gate, bytes);

@@ -418,7 +418,7 @@ impl Runtime {
             let Self { engine, deferred, fatal, instruments, .. } = self;
             let Some(&rail) = engine.rails_of(gate).first() else { continue };
             let mut receiver = deferred.receiver(engine, fatal, instruments);
-            receiver.packet(gate, usize::from(rail.0), &packet);
+            receiver.packet(gate, usize::from(rail.0), (&packet).into());
         }
         for (gate, rail, why) in self.deferred.lost() {
             self.lose(gate, rail, &why);

@@ -93,7 +93,7 @@ impl World {
             let there = (Self::gate(from), send.gate, rail);
             let room = network.has_room(there);
             if room {
-                short.write(&mut packet);
+                short.write((&mut packet).into());
                 way = Some(there);
             }
             room

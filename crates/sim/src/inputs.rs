@@ -32,7 +32,7 @@ impl World {
                 packet = vec![0; part.packet_len()];
                 let room = network.has_room(way);
                 if room {
-                    part.write(&mut packet);
+                    part.write((&mut packet).into());
                 }
                 room
             });

@@ -6,6 +6,7 @@ use engine::strategy::Aggregate;
 use engine::{ContextSlot, Engine, Planned, Receive, RequestId, Send};
 use fastrand::Rng;
 use memory::Buffer;
+use memory::SharedBytes;
 use wire::{Envelope, FlowLabel, Record, Records};
 
 const LIAR: GateId = GateId(1);
@@ -65,7 +66,7 @@ fn record(rng: &mut Rng) -> Record<'static> {
     match rng.u8(..9) {
         0 => {
             let synchronous = rng.bool().then_some(request);
-            Record::Message { envelope: envelope(rng), synchronous, payload }
+            Record::Message { envelope: envelope(rng), synchronous, payload: payload.into() }
         }
         1 => {
             let region = RegionToken { place: rng.u64(..), secret: rng.u64(..) };
@@ -73,7 +74,7 @@ fn record(rng: &mut Rng) -> Record<'static> {
             Record::Announce { envelope: envelope(rng), request, length, region }
         }
         2 => Record::Grant { request, receiver, length },
-        3 => Record::Data { receiver, offset: rng.u64(..300), payload },
+        3 => Record::Data { receiver, offset: rng.u64(..300), payload: payload.into() },
         4 => Record::Finished { request },
         5 => Record::Credit { bytes: rng.u32(..) },
         6 => Record::Flow { context: ContextId(rng.u64(..3)), rank: rng.u32(..4), number: 1 },
@@ -130,7 +131,9 @@ fn nonsense_does_not_reach_others() {
 /// A packet that holds one short message and nothing else, in a flow whose number is known.
 fn lone_message(flow: u32, tag: i32, sequence: u32) -> Vec<u8> {
     let envelope = Envelope { flow: FlowLabel::Agreed(flow), tag, sequence };
-    let record = Record::Message { envelope, synchronous: None, payload: &[sequence as u8] };
+    let payload = [sequence as u8];
+    let payload = SharedBytes::from(&payload);
+    let record = Record::Message { envelope, synchronous: None, payload };
     let mut packet = vec![0; record.buffer_len()];
     record.emit(&mut packet);
     packet
@@ -147,7 +150,7 @@ fn flow_of_liar(engine: &mut Engine) -> (u32, Vec<RequestId>) {
     let mut receives: Vec<_> = (0..6).map(|_| receive()).collect();
     let flow = FlowLabel::New { context: ContextId(50), source: LIAR.0 };
     let envelope = Envelope { flow, tag: 3, sequence: 0 };
-    let first = Record::Message { envelope, synchronous: None, payload: &[0] };
+    let first = Record::Message { envelope, synchronous: None, payload: (&[0]).into() };
     let mut packet = vec![0; first.buffer_len()];
     first.emit(&mut packet);
     engine.handle_packet(LIAR, &packet).unwrap();

@@ -1,6 +1,7 @@
 //! The label of a part of a large message on a bulk track.
 
-use crate::layout::{put_u64, u64_at};
+use memory::{SharedBytes, SharedBytesMut};
+
 use crate::record::Malformed;
 
 /// Says which part of which message follows on a bulk track.
@@ -23,11 +24,12 @@ impl PartLabel {
 
     /// The label as bytes.
     pub fn emit(&self) -> [u8; Self::BYTES] {
-        let mut out = [0; Self::BYTES];
-        put_u64(&mut out, 0, self.receiver);
-        put_u64(&mut out, 8, self.offset);
-        put_u64(&mut out, 16, self.number.map_or(0, |number| NUMBERED | u64::from(number)));
-        out
+        let mut bytes = [0; Self::BYTES];
+        let out = SharedBytesMut::from(&mut bytes);
+        out.put_u64(0, self.receiver);
+        out.put_u64(8, self.offset);
+        out.put_u64(16, self.number.map_or(0, |number| NUMBERED | u64::from(number)));
+        bytes
     }
 
     /// The label that these bytes are.
@@ -35,13 +37,14 @@ impl PartLabel {
     /// # Errors
     /// They are none.
     pub fn parse(bytes: &[u8; Self::BYTES]) -> Result<Self, Malformed> {
-        let last = u64_at(bytes, 16);
+        let bytes = SharedBytes::from(bytes);
+        let last = bytes.u64_at(16);
         let number = match last & !u64::from(u32::MAX) {
             0 if last == 0 => None,
             NUMBERED => Some(last as u32),
             _ => return Err(Malformed { offset: 16, what: "a part with an impossible number" }),
         };
-        Ok(Self { receiver: u64_at(bytes, 0), offset: u64_at(bytes, 8), number })
+        Ok(Self { receiver: bytes.u64_at(0), offset: bytes.u64_at(8), number })
     }
 }
 

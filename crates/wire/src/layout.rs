@@ -1,13 +1,8 @@
 //! Where fields lie, and reading and writing them.
 
-use std::ops::Range;
+use memory::{SharedBytes, SharedBytesMut};
 
-pub(crate) const KIND: usize = 0;
-pub(crate) const FLAGS: usize = 1;
-pub(crate) const PAYLOAD_LENGTH: Range<usize> = 2..4;
-pub(crate) const WORD_A: Range<usize> = 4..8;
-pub(crate) const WORD_B: Range<usize> = 8..12;
-pub(crate) const WORD_C: Range<usize> = 12..16;
+use crate::MESSAGE_HEADER_BYTES;
 
 pub(crate) const KIND_MESSAGE: u8 = 1;
 pub(crate) const KIND_ANNOUNCE: u8 = 2;
@@ -34,33 +29,57 @@ pub(crate) const NEW_FLOW_BYTES: usize = 16;
 pub(crate) const SYNCHRONOUS_BYTES: usize = 8;
 pub(crate) const ANNOUNCE_BYTES: usize = 32;
 
-#[inline]
-pub(crate) fn u16_at(bytes: &[u8], at: Range<usize>) -> u16 {
-    u16::from_le_bytes(bytes[at].try_into().expect("the range has two bytes"))
-}
+/// The sixteen bytes with which every record begins, read once.
+#[derive(Clone, Copy)]
+pub(crate) struct Header([u64; 2]);
 
-#[inline]
-pub(crate) fn u32_at(bytes: &[u8], at: Range<usize>) -> u32 {
-    u32::from_le_bytes(bytes[at].try_into().expect("the range has four bytes"))
-}
+impl Header {
+    /// The header of the record with which `bytes` begin, if they have so many.
+    #[inline(always)]
+    pub(crate) fn read(bytes: SharedBytes<'_>) -> Option<Self> {
+        let header = bytes.get(0, MESSAGE_HEADER_BYTES)?;
+        Some(Self([header.u64_at(0), header.u64_at(8)]))
+    }
 
-#[inline]
-pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("the range has eight bytes"))
-}
+    /// Kind and flags.
+    #[inline(always)]
+    pub(crate) fn kind_and_flags(self) -> (u8, u8) {
+        (self.0[0] as u8, (self.0[0] >> 8) as u8)
+    }
 
-#[inline]
-pub(crate) fn put_u64(bytes: &mut [u8], at: usize, value: u64) {
-    bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
+    /// How many bytes the payload has.
+    #[inline(always)]
+    pub(crate) fn payload_len(self) -> usize {
+        usize::from((self.0[0] >> 16) as u16)
+    }
+
+    /// The three words.
+    #[inline(always)]
+    pub(crate) fn words(self) -> [u32; 3] {
+        [(self.0[0] >> 32) as u32, self.0[1] as u32, (self.0[1] >> 32) as u32]
+    }
+
+    /// The first two words, as one number.
+    #[inline]
+    pub(crate) fn long_word(self) -> u64 {
+        let [low, high, _] = self.words();
+        u64::from(low) | u64::from(high) << 32
+    }
 }
 
 /// Writes the sixteen bytes with which every record begins.
 #[inline]
-pub(crate) fn put_header(bytes: &mut [u8], kind: u8, flags: u8, payload: usize, words: [u32; 3]) {
+pub(crate) fn put_header(
+    out: SharedBytesMut<'_>,
+    kind: u8,
+    flags: u8,
+    payload: usize,
+    words: [u32; 3],
+) {
     let first = u64::from(kind)
         | u64::from(flags) << 8
         | (payload as u64 & 0xffff) << 16
         | u64::from(words[0]) << 32;
-    put_u64(bytes, 0, first);
-    put_u64(bytes, 8, u64::from(words[1]) | u64::from(words[2]) << 32);
+    out.put_u64(0, first);
+    out.put_u64(8, u64::from(words[1]) | u64::from(words[2]) << 32);
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use base::{ContextId, RegionToken};
+use memory::{SharedBytes, SharedBytesMut};
 
 use crate::layout::*;
 use crate::{MESSAGE_HEADER_BYTES, padded};
@@ -47,7 +48,7 @@ pub enum Record<'a> {
         /// The sender's request, which waits until the message is matched, if it does.
         synchronous: Option<u64>,
         /// The data.
-        payload: &'a [u8],
+        payload: SharedBytes<'a>,
     },
     /// A message whose data stays with the sender until the receiver fetches or grants it.
     Announce {
@@ -77,7 +78,7 @@ pub enum Record<'a> {
         /// Where the part begins in the message, in bytes.
         offset: u64,
         /// The data.
-        payload: &'a [u8],
+        payload: SharedBytes<'a>,
     },
     /// The receiver needs nothing more of a message: it was fetched, or, if synchronous, matched.
     Finished {
@@ -128,7 +129,7 @@ pub enum Record<'a> {
 /// Writes the header of a message with an agreed flow, which [`MESSAGE_HEADER_BYTES`] bytes hold;
 /// the payload follows it.
 #[inline]
-pub fn message_header(out: &mut [u8], flow: u32, tag: i32, sequence: u32, payload: usize) {
+pub fn message_header(out: SharedBytesMut<'_>, flow: u32, tag: i32, sequence: u32, payload: usize) {
     put_header(out, KIND_MESSAGE, 0, payload, [flow, tag as u32, sequence]);
 }
 
@@ -142,27 +143,24 @@ pub struct LoneMessage<'a> {
     /// The message's number in its flow.
     pub sequence: u32,
     /// The data.
-    pub payload: &'a [u8],
+    pub payload: SharedBytes<'a>,
 }
 
 impl<'a> LoneMessage<'a> {
     /// Reads a packet that [`message_header`] and a payload make; `None` for any other.
     #[inline]
-    pub fn parse(packet: &'a [u8]) -> Option<Self> {
-        let (header, rest) = packet.split_first_chunk::<MESSAGE_HEADER_BYTES>()?;
-        let payload = usize::from(u16_at(header, PAYLOAD_LENGTH));
-        if header[KIND] != KIND_MESSAGE
-            || header[FLAGS] != 0
+    pub fn parse(packet: impl Into<SharedBytes<'a>>) -> Option<Self> {
+        let packet = packet.into();
+        let header = Header::read(packet)?;
+        let payload = header.payload_len();
+        if header.kind_and_flags() != (KIND_MESSAGE, 0)
             || padded(MESSAGE_HEADER_BYTES, payload) != packet.len()
         {
             return None;
         }
-        Some(Self {
-            flow: u32_at(header, WORD_A),
-            tag: u32_at(header, WORD_B) as i32,
-            sequence: u32_at(header, WORD_C),
-            payload: &rest[..payload],
-        })
+        let [flow, tag, sequence] = header.words();
+        let payload = packet.part(MESSAGE_HEADER_BYTES, payload);
+        Some(Self { flow, tag: tag as i32, sequence, payload })
     }
 }
 
@@ -195,15 +193,16 @@ impl Record<'_> {
     /// # Panics
     /// If `out` is shorter than [`Record::buffer_len`] or the payload longer than
     /// [`crate::PAYLOAD_BYTES_MAX`].
-    pub fn emit(&self, out: &mut [u8]) -> usize {
-        let header = self.emit_header(out, self.payload().len());
-        out[header..header + self.payload().len()].copy_from_slice(self.payload());
+    pub fn emit<'a>(&self, out: impl Into<SharedBytesMut<'a>>) -> usize {
+        let (out, payload) = (out.into(), self.payload());
+        let header = self.emit_header(out, payload.len());
+        out.part(header, payload.len()).copy_from(payload);
         self.buffer_len()
     }
 
     /// Writes everything but the payload, for which `payload` bytes are declared, and returns
     /// where the payload shall begin: the caller fills it in place.
-    pub fn emit_header(&self, out: &mut [u8], payload: usize) -> usize {
+    pub fn emit_header(&self, out: SharedBytesMut<'_>, payload: usize) -> usize {
         assert!(payload <= crate::PAYLOAD_BYTES_MAX, "a payload of {payload} bytes is too long");
         let halves = |value: u64| [value as u32, (value >> 32) as u32];
         match *self {
@@ -211,7 +210,7 @@ impl Record<'_> {
                 let flags = synchronous.map_or(0, |_| FLAG_SYNCHRONOUS);
                 let mut at = put_envelope(out, KIND_MESSAGE, flags, payload, envelope);
                 if let Some(request) = synchronous {
-                    put_u64(out, at, request);
+                    out.put_u64(at, request);
                     at += SYNCHRONOUS_BYTES;
                 }
                 at
@@ -220,23 +219,23 @@ impl Record<'_> {
                 let flags = region.map_or(0, |_| FLAG_FETCHABLE);
                 let at = put_envelope(out, KIND_ANNOUNCE, flags, 0, envelope);
                 let region = region.unwrap_or(RegionToken::NONE);
-                put_u64(out, at, request);
-                put_u64(out, at + 8, length);
-                put_u64(out, at + 16, region.place);
-                put_u64(out, at + 24, region.secret);
+                out.put_u64(at, request);
+                out.put_u64(at + 8, length);
+                out.put_u64(at + 16, region.place);
+                out.put_u64(at + 24, region.secret);
                 at + ANNOUNCE_BYTES
             }
             Record::Grant { request, receiver, length } => {
                 let [low, high] = halves(request);
                 put_header(out, KIND_GRANT, 0, 0, [low, high, 0]);
-                put_u64(out, 16, receiver);
-                put_u64(out, 24, length);
+                out.put_u64(16, receiver);
+                out.put_u64(24, length);
                 32
             }
             Record::Data { receiver, offset, .. } => {
                 let [low, high] = halves(receiver);
                 put_header(out, KIND_DATA, 0, payload, [low, high, 0]);
-                put_u64(out, 16, offset);
+                out.put_u64(16, offset);
                 24
             }
             _ => self.emit_control(out),
@@ -244,7 +243,7 @@ impl Record<'_> {
     }
 
     /// Writes a control record.
-    fn emit_control(&self, out: &mut [u8]) -> usize {
+    fn emit_control(&self, out: SharedBytesMut<'_>) -> usize {
         let halves = |value: u64| [value as u32, (value >> 32) as u32];
         match *self {
             Record::Finished { request } => {
@@ -259,7 +258,7 @@ impl Record<'_> {
             Record::Flow { context, rank, number } => {
                 let [low, high] = halves(context.0);
                 put_header(out, KIND_FLOW, 0, 0, [low, high, number]);
-                put_u64(out, 16, u64::from(rank));
+                out.put_u64(16, u64::from(rank));
                 24
             }
             Record::Cancel { request } => {
@@ -285,15 +284,21 @@ impl Record<'_> {
         }
     }
 
-    fn payload(&self) -> &[u8] {
+    fn payload(&self) -> SharedBytes<'_> {
         match self {
-            Record::Message { payload, .. } | Record::Data { payload, .. } => payload,
-            _ => &[],
+            Record::Message { payload, .. } | Record::Data { payload, .. } => *payload,
+            _ => SharedBytes::default(),
         }
     }
 }
 
-fn put_envelope(out: &mut [u8], kind: u8, flags: u8, payload: usize, envelope: Envelope) -> usize {
+fn put_envelope(
+    out: SharedBytesMut<'_>,
+    kind: u8,
+    flags: u8,
+    payload: usize,
+    envelope: Envelope,
+) -> usize {
     let words = |flow| [flow, envelope.tag as u32, envelope.sequence];
     match envelope.flow {
         FlowLabel::Agreed(number) => {
@@ -302,8 +307,8 @@ fn put_envelope(out: &mut [u8], kind: u8, flags: u8, payload: usize, envelope: E
         }
         FlowLabel::New { context, source } => {
             put_header(out, kind, flags | FLAG_NEW_FLOW, payload, words(0));
-            put_u64(out, MESSAGE_HEADER_BYTES, context.0);
-            put_u64(out, MESSAGE_HEADER_BYTES + 8, u64::from(source));
+            out.put_u64(MESSAGE_HEADER_BYTES, context.0);
+            out.put_u64(MESSAGE_HEADER_BYTES + 8, u64::from(source));
             MESSAGE_HEADER_BYTES + NEW_FLOW_BYTES
         }
     }
@@ -329,35 +334,31 @@ impl std::error::Error for Malformed {}
 /// Reads the records of a packet one after another; ends after the first error.
 #[derive(Clone, Debug)]
 pub struct Records<'a> {
-    packet: &'a [u8],
+    packet: SharedBytes<'a>,
     at: usize,
 }
 
 impl<'a> Records<'a> {
     /// The records of `packet`.
     #[inline]
-    pub fn new(packet: &'a [u8]) -> Self {
-        Self { packet, at: 0 }
+    pub fn new(packet: impl Into<SharedBytes<'a>>) -> Self {
+        Self { packet: packet.into(), at: 0 }
     }
 
     #[inline]
     fn parse(&mut self) -> Result<Record<'a>, Malformed> {
-        let rest = &self.packet[self.at..];
+        let rest = self.packet.rest(self.at);
         let wrong = |what| Malformed { offset: self.at, what };
-        if rest.len() < MESSAGE_HEADER_BYTES {
-            return Err(wrong("a record is cut short"));
-        }
-        let flags = rest[FLAGS];
-        let payload_len = usize::from(u16_at(rest, PAYLOAD_LENGTH));
-        let (record, header) = match rest[KIND] {
-            KIND_MESSAGE => parse_message(rest, flags, payload_len),
-            KIND_ANNOUNCE => parse_announce(rest, flags),
-            kind => parse_control(rest, kind, flags, payload_len),
+        let header = Header::read(rest).ok_or_else(|| wrong(CUT))?;
+        let (record, before) = match header.kind_and_flags() {
+            (KIND_MESSAGE, _) => parse_message(rest, header),
+            (KIND_ANNOUNCE, _) => parse_announce(rest, header),
+            _ => parse_control(rest, header),
         }
         .map_err(wrong)?;
-        self.at += padded(header, payload_len);
+        self.at += padded(before, header.payload_len());
         if self.at > self.packet.len() {
-            return Err(Malformed { offset: self.at, what: "a record is cut short" });
+            return Err(Malformed { offset: self.at, what: CUT });
         }
         Ok(record)
     }
@@ -384,78 +385,78 @@ type Parsed<'a> = Result<(Record<'a>, usize), &'static str>;
 const CUT: &str = "a record is cut short";
 
 #[inline]
-fn parse_envelope(rest: &[u8], flags: u8) -> Result<(Envelope, usize), &'static str> {
-    let tag = u32_at(rest, WORD_B) as i32;
-    let sequence = u32_at(rest, WORD_C);
+fn parse_envelope(
+    rest: SharedBytes<'_>,
+    header: Header,
+) -> Result<(Envelope, usize), &'static str> {
+    let [flow, tag, sequence] = header.words();
+    let (tag, (_, flags)) = (tag as i32, header.kind_and_flags());
     if flags & FLAG_NEW_FLOW == 0 {
-        let flow = FlowLabel::Agreed(u32_at(rest, WORD_A));
+        let flow = FlowLabel::Agreed(flow);
         return Ok((Envelope { flow, tag, sequence }, MESSAGE_HEADER_BYTES));
     }
-    let header = MESSAGE_HEADER_BYTES + NEW_FLOW_BYTES;
-    if rest.len() < header {
-        return Err(CUT);
-    }
-    let context = ContextId(u64_at(rest, MESSAGE_HEADER_BYTES));
-    let source = u32::try_from(u64_at(rest, MESSAGE_HEADER_BYTES + 8));
-    let source = source.map_err(|_| "a rank is too large")?;
-    Ok((Envelope { flow: FlowLabel::New { context, source }, tag, sequence }, header))
+    let name = rest.get(MESSAGE_HEADER_BYTES, NEW_FLOW_BYTES).ok_or(CUT)?;
+    let context = ContextId(name.u64_at(0));
+    let source = u32::try_from(name.u64_at(8)).map_err(|_| "a rank is too large")?;
+    let flow = FlowLabel::New { context, source };
+    Ok((Envelope { flow, tag, sequence }, MESSAGE_HEADER_BYTES + NEW_FLOW_BYTES))
 }
 
 #[inline]
-fn parse_message(rest: &[u8], flags: u8, payload_len: usize) -> Parsed<'_> {
-    let (envelope, mut header) = parse_envelope(rest, flags)?;
+fn parse_message(rest: SharedBytes<'_>, header: Header) -> Parsed<'_> {
+    let (envelope, mut at) = parse_envelope(rest, header)?;
     let mut synchronous = None;
+    let (_, flags) = header.kind_and_flags();
     if flags & FLAG_SYNCHRONOUS != 0 {
-        let bytes = rest.get(header..header + SYNCHRONOUS_BYTES).ok_or(CUT)?;
-        synchronous = Some(u64_at(bytes, 0));
-        header += SYNCHRONOUS_BYTES;
+        let bytes = rest.get(at, SYNCHRONOUS_BYTES).ok_or(CUT)?;
+        synchronous = Some(bytes.u64_at(0));
+        at += SYNCHRONOUS_BYTES;
     }
-    let payload = rest.get(header..header + payload_len).ok_or(CUT)?;
-    Ok((Record::Message { envelope, synchronous, payload }, header))
+    let payload = rest.get(at, header.payload_len()).ok_or(CUT)?;
+    Ok((Record::Message { envelope, synchronous, payload }, at))
 }
 
-fn parse_announce(rest: &[u8], flags: u8) -> Parsed<'_> {
-    let (envelope, at) = parse_envelope(rest, flags)?;
-    let body = rest.get(at..at + ANNOUNCE_BYTES).ok_or(CUT)?;
-    let region = RegionToken { place: u64_at(body, 16), secret: u64_at(body, 24) };
+fn parse_announce(rest: SharedBytes<'_>, header: Header) -> Parsed<'_> {
+    let (envelope, at) = parse_envelope(rest, header)?;
+    let body = rest.get(at, ANNOUNCE_BYTES).ok_or(CUT)?;
+    let (_, flags) = header.kind_and_flags();
+    let region = RegionToken { place: body.u64_at(16), secret: body.u64_at(24) };
     let region = (flags & FLAG_FETCHABLE != 0).then_some(region);
-    let record =
-        Record::Announce { envelope, request: u64_at(body, 0), length: u64_at(body, 8), region };
-    Ok((record, at + ANNOUNCE_BYTES))
+    let (request, length) = (body.u64_at(0), body.u64_at(8));
+    Ok((Record::Announce { envelope, request, length, region }, at + ANNOUNCE_BYTES))
 }
 
-fn parse_control(rest: &[u8], kind: u8, flags: u8, payload_len: usize) -> Parsed<'_> {
-    let request = u64_at(rest, WORD_A.start);
+fn parse_control(rest: SharedBytes<'_>, header: Header) -> Parsed<'_> {
+    let (kind, flags) = header.kind_and_flags();
+    let ([first, second, third], request) = (header.words(), header.long_word());
+    let body = |length| rest.get(MESSAGE_HEADER_BYTES, length).ok_or(CUT);
     let record = match kind {
         KIND_GRANT => {
-            let body = rest.get(16..32).ok_or(CUT)?;
-            let (receiver, length) = (u64_at(body, 0), u64_at(body, 8));
+            let body = body(16)?;
+            let (receiver, length) = (body.u64_at(0), body.u64_at(8));
             return Ok((Record::Grant { request, receiver, length }, 32));
         }
         KIND_DATA => {
-            let offset = u64_at(rest.get(16..24).ok_or(CUT)?, 0);
-            let payload = rest.get(24..24 + payload_len).ok_or(CUT)?;
+            let offset = body(8)?.u64_at(0);
+            let payload = rest.get(24, header.payload_len()).ok_or(CUT)?;
             return Ok((Record::Data { receiver: request, offset, payload }, 24));
         }
         KIND_FINISHED => Record::Finished { request },
-        KIND_CREDIT => Record::Credit { bytes: u32_at(rest, WORD_A) },
+        KIND_CREDIT => Record::Credit { bytes: first },
         KIND_FLOW => {
-            let rank = u64_at(rest.get(16..24).ok_or(CUT)?, 0);
-            let rank = u32::try_from(rank).map_err(|_| "a rank is too large")?;
-            let (context, number) = (ContextId(request), u32_at(rest, WORD_C));
+            let rank = u32::try_from(body(8)?.u64_at(0)).map_err(|_| "a rank is too large")?;
+            let (context, number) = (ContextId(request), third);
             return Ok((Record::Flow { context, rank, number }, 24));
         }
         KIND_CANCEL => Record::Cancel { request },
         KIND_CANCEL_REPLY => {
             Record::CancelReply { request, withdrawn: flags & FLAG_WITHDRAWN != 0 }
         }
-        KIND_NUMBER => {
-            Record::Number { number: u32_at(rest, WORD_A), received: u32_at(rest, WORD_B) }
-        }
-        KIND_RECEIVED => Record::Received { below: u32_at(rest, WORD_A) },
+        KIND_NUMBER => Record::Number { number: first, received: second },
+        KIND_RECEIVED => Record::Received { below: first },
         _ => return Err("an unknown kind of record"),
     };
-    if payload_len != 0 {
+    if header.payload_len() != 0 {
         return Err("a control record has a payload");
     }
     Ok((record, MESSAGE_HEADER_BYTES))

@@ -1,6 +1,7 @@
 //! Every record survives emit and parse; no bytes whatever make the parser panic.
 
 use base::{ContextId, RegionToken};
+use memory::SharedBytes;
 use proptest::prelude::*;
 use wire::{Envelope, FlowLabel, Record, Records};
 
@@ -22,7 +23,7 @@ fn region() -> impl Strategy<Value = RegionToken> {
 }
 
 fn record(payload: &'static [u8]) -> impl Strategy<Value = Record<'static>> {
-    let payload = (0..payload.len()).prop_map(move |n| &payload[..n]);
+    let payload = (0..payload.len()).prop_map(move |n| SharedBytes::from(&payload[..n]));
     prop_oneof![
         (envelope(), any::<Option<u64>>(), payload.clone()).prop_map(
             |(envelope, synchronous, payload)| Record::Message { envelope, synchronous, payload }
@@ -117,13 +118,13 @@ proptest! {
 
     #[test]
     fn the_short_header_is_the_general_one(flow: u32, tag: i32, sequence: u32) {
-        let payload = &BYTES[..5];
+        let payload = SharedBytes::from(&BYTES[..5]);
         let flow_label = FlowLabel::Agreed(flow);
         let envelope = Envelope { flow: flow_label, tag, sequence };
         let mut general = [0; 24];
         Record::Message { envelope, synchronous: None, payload }.emit(&mut general);
         let mut short = [0; 16];
-        wire::message_header(&mut short, flow, tag, sequence, payload.len());
+        wire::message_header((&mut short).into(), flow, tag, sequence, payload.len());
         prop_assert_eq!(&short, &general[..16]);
         let lone = wire::LoneMessage::parse(&general);
         prop_assert_eq!(lone, Some(wire::LoneMessage { flow, tag, sequence, payload }));

@@ -2,20 +2,20 @@
 
 use std::ops::Range;
 
-use memory::{AddressRange, Displacements, Segment};
+use memory::{AddressRange, Displacements, Segment, SharedBytes, SharedBytesMut};
 
 use crate::plan::walk::{Interleaved, RunSink};
 
 /// Copies from memory to the packed bytes that are left to fill.
 pub(crate) struct Packer<'a> {
     pub memory: &'a AddressRange,
-    pub rest: &'a mut [u8],
+    pub rest: SharedBytesMut<'a>,
 }
 
 impl<'a> Packer<'a> {
     #[inline]
-    fn next(&mut self, length: usize) -> &'a mut [u8] {
-        let (next, rest) = std::mem::take(&mut self.rest).split_at_mut(length);
+    fn next(&mut self, length: usize) -> SharedBytesMut<'a> {
+        let (next, rest) = self.rest.split_at(length);
         self.rest = rest;
         next
     }
@@ -61,7 +61,7 @@ impl RunSink for Packer<'_> {
     #[inline]
     fn interleaved(&mut self, runs: Interleaved) {
         let Interleaved { displacement, stride, block, count, start, packed_stride } = runs;
-        let out = &mut self.rest[start..];
+        let out = self.rest.rest(start);
         self.memory.gather_spread(displacement, stride, block, count, out, packed_stride);
     }
 
@@ -73,12 +73,12 @@ impl RunSink for Packer<'_> {
 /// Copies to memory from the packed bytes that are left.
 pub(crate) struct Unpacker<'a> {
     pub memory: &'a AddressRange,
-    pub rest: &'a [u8],
+    pub rest: SharedBytes<'a>,
 }
 
 impl<'a> Unpacker<'a> {
     #[inline]
-    fn next(&mut self, length: usize) -> &'a [u8] {
+    fn next(&mut self, length: usize) -> SharedBytes<'a> {
         let (next, rest) = self.rest.split_at(length);
         self.rest = rest;
         next
@@ -125,7 +125,7 @@ impl RunSink for Unpacker<'_> {
     #[inline]
     fn interleaved(&mut self, runs: Interleaved) {
         let Interleaved { displacement, stride, block, count, start, packed_stride } = runs;
-        let data = &self.rest[start..];
+        let data = self.rest.rest(start);
         self.memory.scatter_spread(displacement, stride, block, count, data, packed_stride);
     }
 

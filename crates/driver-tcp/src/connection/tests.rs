@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 
 use base::{GateId, RailId};
 use driver::conformance::memory;
-use driver::{DriverError, Label, Part, PartPlace, Sink};
+use driver::{DriverError, Label, Part, PartPlace, SharedBytes, Sink};
 use memory::Buffer;
 
 use super::*;
@@ -37,7 +37,7 @@ const INSTEAD: u8 = 3;
 const OTHER_RAIL: usize = 1;
 
 impl Sink for Events {
-    fn packet(&mut self, _gate: GateId, _rail: usize, bytes: &[u8]) {
+    fn packet(&mut self, _gate: GateId, _rail: usize, bytes: SharedBytes<'_>) {
         self.seen.push(Event::Packet(bytes.to_vec()));
     }
 

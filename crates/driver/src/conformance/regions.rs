@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base::{GateId, RegionToken};
-use memory::{AddressRange, Buffer, Layout, Segment};
+use memory::{Buffer, Layout, Segment};
 
 use super::pattern;
 use crate::{RegionAccess, RegionError, Regions};
@@ -45,24 +45,6 @@ impl Layout for SpacedBlocks {
             }
             at += length;
         }
-    }
-
-    fn pack(&self, memory: &AddressRange, count: usize, offset: usize, out: &mut [u8]) {
-        let (mut done, length) = (0, out.len());
-        self.segments(count, offset, length, &mut |segment| {
-            memory.read(segment.displacement, &mut out[done..done + segment.length]);
-            done += segment.length;
-            true
-        });
-    }
-
-    fn unpack(&self, memory: &AddressRange, count: usize, offset: usize, data: &[u8]) {
-        let mut done = 0;
-        self.segments(count, offset, data.len(), &mut |segment| {
-            memory.write(segment.displacement, &data[done..done + segment.length]);
-            done += segment.length;
-            true
-        });
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use base::RailProfile;
 use driver::conformance::RecordingSink;
-use driver::{Label, PartPlace, PeerReach};
+use driver::{Label, PartPlace, PeerReach, SharedBytes};
 use memory::Buffer;
 
 use super::*;
@@ -54,7 +54,7 @@ impl Driver for Fake {
 
     fn post_packet(&mut self, _gate: GateId, rail: usize, length: usize, fill: Fill<'_>) -> bool {
         assert_eq!(rail, 0, "drivers number their own rails");
-        fill(&mut vec![0; length]);
+        fill((&mut vec![0; length]).into());
         self.log.lock().unwrap().posted.push(length);
         true
     }
@@ -79,7 +79,7 @@ impl Driver for Fake {
 struct Superseding(RecordingSink);
 
 impl Sink for Superseding {
-    fn packet(&mut self, gate: GateId, rail: usize, bytes: &[u8]) {
+    fn packet(&mut self, gate: GateId, rail: usize, bytes: SharedBytes<'_>) {
         self.0.packet(gate, rail, bytes);
     }
 

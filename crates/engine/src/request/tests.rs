@@ -135,8 +135,9 @@ fn receives() -> [(&'static str, Request); 4] {
 }
 
 fn complete() -> [(&'static str, Request); 3] {
-    let truncated =
-        |receive: &mut Request| receive.take_whole(GateId(1), 1, 1, &[0; 2 * BYTES as usize]);
+    let truncated = |receive: &mut Request| {
+        receive.take_whole(GateId(1), 1, 1, (&[0; 2 * BYTES as usize]).into())
+    };
     let cancelled = |receive: &mut Request| assert_eq!(receive.cancel(), Cancellation::Done);
     [
         ("Complete", sending(SendCompletion::Standard, |send| go(send.sent()))),
@@ -191,7 +192,7 @@ const EVENTS: [(&str, Event); 18] = [
         Ok(String::new())
     }),
     ("take whole", |receive| {
-        receive.take_whole(GateId(1), 1, 1, &[0; BYTES as usize]);
+        receive.take_whole(GateId(1), 1, 1, (&[0; BYTES as usize]).into());
         Ok(String::new())
     }),
     ("take announced", |receive| {

@@ -473,7 +473,7 @@ impl<P: Copy> Execution<P> {
         let there = self.shown(board, turn, member).saturating_sub(at);
         let fitting = length.min(there);
         let at = at.min(board.slot_bytes(turn));
-        board.read(turn, member, at, fitting, |slot| buffer.write(offset, slot));
+        board.read(turn, member, at, fitting, |slot| buffer.write_shared(offset, slot));
         // Where all blocks have one length, this was checked for all of a slot together.
         let is_long = self.task.memories.receives_each() && there > length;
         if is_long { Err(truncated(there, length)) } else { Ok(()) }
@@ -501,7 +501,7 @@ impl<P: Copy> Execution<P> {
         let place = BlockRange { count, ..into };
         let at = (from.first * unit).min(board.slot_bytes(turn));
         board.read(turn, member, at, count * unit, |slot| {
-            combination.combine_bytes(slot, &self.task.memories, place);
+            combination.combine_shared(slot, &self.task.memories, place);
         });
     }
 
@@ -517,11 +517,11 @@ impl<P: Copy> Execution<P> {
 fn write_into_slot(board: &Board, turn: BoardTurn, at: usize, from: PackedRange<'_>) {
     let PackedRange { buffer, offset, length } = from;
     if length < LONG_BYTES_MIN || !buffer.is_contiguous() {
-        return board.write(turn, at, length, |slot| buffer.read(offset, slot));
+        return board.write(turn, at, length, |slot| buffer.read_shared(offset, slot));
     }
     board.write_long(turn, at, length, |done, slot, past_caches| match past_caches {
         true => buffer.read_past_caches(offset + done, slot),
-        false => buffer.read(offset + done, slot),
+        false => buffer.read_shared(offset + done, slot),
     });
 }
 

@@ -4,6 +4,7 @@
 use std::ptr::NonNull;
 
 use loom::cell::UnsafeCell;
+use memory::{SharedBytes, SharedBytesMut};
 
 use super::{Control, HEADER_BYTES, LINE_BYTES, check_lines, pack_header};
 use crate::primitive::{AtomicU64, Ordering};
@@ -69,9 +70,14 @@ impl Place {
 
     /// # Safety
     /// The checker finds who else touches the lines.
-    pub(crate) unsafe fn fill(&self, first: u64, length: usize, fill: impl FnOnce(&mut [u8])) {
+    pub(crate) unsafe fn fill(
+        &self,
+        first: u64,
+        length: usize,
+        fill: impl FnOnce(SharedBytesMut<'_>),
+    ) {
         let mut body = vec![0; length];
-        fill(&mut body);
+        fill((&mut body).into());
         for (number, begin, end) in Self::parts(first, length) {
             let cell = &self.memory().bodies[(number & self.mask) as usize];
             // SAFETY: as the caller says.
@@ -88,7 +94,12 @@ impl Place {
 
     /// # Safety
     /// As for [`fill`](Self::fill).
-    pub(crate) unsafe fn take(&self, first: u64, length: usize, take: impl FnOnce(&[u8])) {
+    pub(crate) unsafe fn take(
+        &self,
+        first: u64,
+        length: usize,
+        take: impl FnOnce(SharedBytes<'_>),
+    ) {
         let mut body = vec![0; length];
         for (number, begin, end) in Self::parts(first, length) {
             let cell = &self.memory().bodies[(number & self.mask) as usize];
@@ -97,7 +108,7 @@ impl Place {
                 body[begin..end].copy_from_slice(&(&(*line))[..end - begin]);
             });
         }
-        take(&body);
+        take((&body).into());
     }
 
     pub(crate) fn prefetch(&self, _number: u64) {}

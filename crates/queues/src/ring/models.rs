@@ -34,20 +34,20 @@ impl Shared {
 
 /// What ring and lane have in common.
 trait Push {
-    fn push(&mut self, length: usize, fill: impl FnOnce(&mut [u8])) -> bool;
+    fn push(&mut self, length: usize, fill: impl FnOnce(SharedBytesMut<'_>)) -> bool;
 
     /// There is nothing else to do.
     fn idle(&mut self) {}
 }
 
 impl Push for RingProducer {
-    fn push(&mut self, length: usize, fill: impl FnOnce(&mut [u8])) -> bool {
+    fn push(&mut self, length: usize, fill: impl FnOnce(SharedBytesMut<'_>)) -> bool {
         RingProducer::push(self, length, fill)
     }
 }
 
 impl Push for lane::LaneProducer {
-    fn push(&mut self, length: usize, fill: impl FnOnce(&mut [u8])) -> bool {
+    fn push(&mut self, length: usize, fill: impl FnOnce(SharedBytesMut<'_>)) -> bool {
         lane::LaneProducer::push(self, length, fill)
     }
 
@@ -80,7 +80,8 @@ fn send(producer: &mut impl Push, length: usize, byte: u8) {
 
 fn receive(consumer: &mut Consumer) -> (u32, usize, u8) {
     let mut seen = None;
-    let mut take = |sender, body: &[u8]| {
+    let mut take = |sender, body: SharedBytes<'_>| {
+        let body = body.to_vec();
         assert!(body.iter().all(|byte| *byte == body[0]), "a packet is torn");
         seen = Some((sender, body.len(), body[0]));
     };

@@ -2,6 +2,8 @@
 
 use std::ptr::NonNull;
 
+use memory::{SharedBytes, SharedBytesMut};
+
 use super::{Control, HEADER_BYTES, LINE_BYTES, check_lines};
 use crate::primitive::AtomicU64;
 
@@ -60,13 +62,15 @@ impl Place {
     /// The packet's lines are before the end of the ring, and the caller's alone: reserved, and not
     /// published.
     #[inline(always)]
-    pub(crate) unsafe fn fill(&self, first: u64, length: usize, fill: impl FnOnce(&mut [u8])) {
-        // SAFETY: the caller vouches for the lines; nobody else looks at them before the header is
-        // published.
-        fill(unsafe {
-            let body = self.line(first).add(HEADER_BYTES);
-            std::slice::from_raw_parts_mut(body.as_ptr(), length)
-        });
+    pub(crate) unsafe fn fill(
+        &self,
+        first: u64,
+        length: usize,
+        fill: impl FnOnce(SharedBytesMut<'_>),
+    ) {
+        // SAFETY: the caller vouches for the lines, which are there as long as the ring is; peers
+        // that obey the protocol leave them alone until the header is published.
+        fill(unsafe { SharedBytesMut::new(self.line(first).add(HEADER_BYTES), length) });
     }
 
     /// Lets `take` read the body of a packet that begins with line `first`.
@@ -75,13 +79,15 @@ impl Place {
     /// The packet's lines are before the end of the ring, were seen to be published, and have not
     /// been given back.
     #[inline(always)]
-    pub(crate) unsafe fn take(&self, first: u64, length: usize, take: impl FnOnce(&[u8])) {
-        // SAFETY: the caller vouches for the lines, which their producer leaves alone until they
-        // are given back.
-        take(unsafe {
-            let body = self.line(first).add(HEADER_BYTES);
-            std::slice::from_raw_parts(body.as_ptr(), length)
-        });
+    pub(crate) unsafe fn take(
+        &self,
+        first: u64,
+        length: usize,
+        take: impl FnOnce(SharedBytes<'_>),
+    ) {
+        // SAFETY: the caller vouches for the lines, which are there as long as the ring is; a
+        // producer that obeys the protocol leaves them alone until they are given back.
+        take(unsafe { SharedBytes::new(self.line(first).add(HEADER_BYTES), length) });
     }
 
     /// A hint that a line is going to be looked at.

@@ -241,7 +241,7 @@ impl WaitingProcess {
         let inbox = &self.inboxes[to as usize];
         let own = GateId(self.own);
         let post = |_, packet: &dyn ShortPacket| {
-            inbox.post(own, packet.packet_len(), |out| packet.write(out))
+            inbox.post(own, packet.packet_len(), |out| packet.write(out.into()))
         };
         if engine.send_short(&send, post) {
             return None;

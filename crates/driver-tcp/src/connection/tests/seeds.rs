@@ -55,7 +55,7 @@ fn message_of(label: &Label) -> u64 {
 }
 
 impl Sink for Ledger {
-    fn packet(&mut self, _gate: GateId, rail: usize, bytes: &[u8]) {
+    fn packet(&mut self, _gate: GateId, rail: usize, bytes: SharedBytes<'_>) {
         assert_eq!(self.expected[rail].pop_front(), Some(Posted::Packet(bytes.to_vec())));
     }
 

@@ -88,7 +88,7 @@ impl<P: Copy> Execution<P> {
             block_bytes,
         };
         let at = place_in_slot(role);
-        board_of(channel).write(turn, at, BYTES, |slot| slot.copy_from_slice(&exposed.to_bytes()));
+        board_of(channel).write(turn, at, BYTES, |slot| slot.copy_from(&exposed.to_bytes()));
         self.written = self.written.max(at + BYTES);
         self.exposed.extend(token);
         if token.is_none() {
@@ -169,7 +169,8 @@ pub(super) fn find(
     role: ExposureRole,
 ) -> Result<ExposedBuffer> {
     let at = place_in_slot(role);
-    let found = board.read(turn, member, at, BYTES, ExposedBuffer::from_bytes);
+    let bytes = board.read(turn, member, at, BYTES, |slot| slot.array::<BYTES>(0));
+    let found = ExposedBuffer::from_bytes(&bytes);
     found.ok_or_else(|| {
         Error::new(ErrorClass::Other, format!("the process with rank {member} exposes nonsense"))
     })

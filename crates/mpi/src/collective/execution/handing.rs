@@ -38,7 +38,7 @@ impl<P: Copy> Execution<P> {
         let fits = length <= most.min(room);
         let entry = if fits { length as u32 } else { ELSEWHERE };
         board.write(turn, peer as usize * ENTRY, ENTRY, |slot| {
-            slot.copy_from_slice(&entry.to_le_bytes());
+            slot.copy_from(&entry.to_le_bytes());
         });
         if fits {
             write_into_slot(board, turn, self.written, PackedRange { buffer, offset, length });
@@ -67,8 +67,8 @@ impl<P: Copy> Execution<P> {
     ) -> Result<()> {
         let (board, turn) = (board_of(channel), self.turn());
         let (before, entry) = board.read(turn, peer, 0, board.members() * ENTRY, |table| {
-            let (entries, _) = table.as_chunks();
-            let mut entries = entries.iter().map(|entry| u32::from_le_bytes(*entry));
+            let entry = |member| u32::from_le_bytes(table.array(member * ENTRY));
+            let mut entries = (0..board.members()).map(entry);
             let before = entries.by_ref().take(board.own() as usize);
             let before: usize =
                 before.filter(|one| *one != ELSEWHERE).map(|one| one as usize).sum();
@@ -82,7 +82,7 @@ impl<P: Copy> Execution<P> {
         let at = (board.members() * ENTRY + before).min(board.slot_bytes(turn));
         let there = (entry as usize).min(board.slot_bytes(turn) - at);
         let PackedRange { buffer, offset, length } = self.task.memories.range(into);
-        board.read(turn, peer, at, length.min(there), |slot| buffer.write(offset, slot));
+        board.read(turn, peer, at, length.min(there), |slot| buffer.write_shared(offset, slot));
         if there > length { Err(truncated(there, length)) } else { Ok(()) }
     }
 
