@@ -5,11 +5,11 @@ use std::time::Instant;
 
 use base::{GateId, RegionToken};
 use driver::{Copying, Fetch, ProgramState, RegionAccess, RegionError};
+use queues::exchange::{CopyRequest, Exchange};
 use queues::offer::OfferNumber;
 
 use crate::protocol::{
-    CopyRequest, Exchange, JointReceive, OfferedReceive, PipedReceive, ReceiverWorld,
-    TransferProgress,
+    JointReceive, OfferedReceive, PipedReceive, ReceiverWorld, TransferProgress,
 };
 use crate::regions::RegionAccessGranted;
 use crate::segment::{MappedSegment, PeerSegment};

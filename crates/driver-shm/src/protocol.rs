@@ -3,20 +3,18 @@
 //!
 //! A [`Sender`] has what its process copies for others; a [`PipedReceive`], a [`JointReceive`] or
 //! an [`OfferedReceive`] is one transfer at its receiver. They talk through words in shared memory
-//! ([`Exchange`], `queues::offer`), and do what takes time, or can fail, through [`SenderWorld`]
-//! and [`ReceiverWorld`]. They read no clock: time is an argument, and none where whoever calls has
-//! not looked at the clock. So they also run in the simulator (the crate `sim`), where peers stop,
-//! are slow, and cannot be read or written.
+//! (`queues::exchange`, `queues::offer`), and do what takes time, or can fail, through
+//! [`SenderWorld`] and [`ReceiverWorld`]. They read no clock: time is an argument, and none where
+//! whoever calls has not looked at the clock. So they also run in the simulator (the crate `sim`),
+//! where peers stop, are slow, and cannot be read or written.
 
-mod agreement;
-mod exchange;
+mod pieces;
 mod receiver;
 mod sender;
 
 use std::time::Duration;
 
-pub use agreement::{MeetingPoint, pieces_of, range_of};
-pub use exchange::{Copier, CopyRequest, Exchange, FILLED_MAX, PIECE_BYTES, PIECES, piece_bytes};
+pub use pieces::{PIECE_BYTES, piece_bytes, pieces_of, range_of};
 pub use receiver::{JointReceive, OfferedReceive, PipedReceive, ReceiverWorld, TransferProgress};
 pub use sender::{AHEAD_BYTES_MAX, AHEAD_MAX, Caches, Sender, SenderWorld};
 

@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 use base::RegionToken;
 use driver::{RegionAccess, RegionError};
 use memory::Buffer;
+use queues::exchange::Exchange;
 use sys::cross_memory::Run;
 
-use crate::protocol::Exchange;
 use crate::segment::MappedSegment;
 
 /// How many regions a process can have declared at a time. Each message that is announced has one,

@@ -12,6 +12,7 @@ use std::time::Duration;
 use driver::{Doorbell, DriverError};
 use memory::{SharedBytes, SharedBytesMut};
 use queues::bell::{self, Wake};
+use queues::exchange::PIECES;
 use queues::lane;
 use queues::offer::Offer;
 use queues::ring::{self, Consumer, RingProducer};
@@ -21,7 +22,7 @@ use sys::{futex, membarrier};
 
 use crate::calls::WantedSlots;
 use crate::card::{SegmentCard, host};
-use crate::protocol::{PIECE_BYTES, PIECES};
+use crate::protocol::PIECE_BYTES;
 use crate::regions::{Declared, REGIONS_MAX, RegionEntry};
 use crate::supply::Supply;
 use crate::transfer::{PeerRuns, probe};

@@ -8,9 +8,10 @@ use std::time::Instant;
 use base::{GateId, MessageLabel, RegionToken};
 use driver::{ProgramState, When};
 use memory::{Buffer, Manner, SharedBytesMut};
+use queues::exchange::Exchange;
 use queues::offer::Offer;
 
-use crate::protocol::{AHEAD_MAX, Caches, Exchange, Sender, SenderWorld};
+use crate::protocol::{AHEAD_MAX, Caches, Sender, SenderWorld};
 use crate::regions::Declared;
 use crate::segment::{MappedSegment, PeerSegment};
 use crate::transfer::{self, CopyDirection};

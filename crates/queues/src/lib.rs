@@ -2,8 +2,10 @@
 
 pub mod bell;
 pub mod door;
+pub mod exchange;
 pub mod lane;
 pub mod lock;
+pub mod meeting;
 pub mod offer;
 mod primitive;
 pub mod ring;

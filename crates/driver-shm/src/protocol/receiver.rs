@@ -8,7 +8,7 @@ pub use jointly::JointReceive;
 pub use offered::OfferedReceive;
 pub use piped::PipedReceive;
 
-use super::Exchange;
+use queues::exchange::Exchange;
 
 /// How far a transfer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

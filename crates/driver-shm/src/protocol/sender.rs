@@ -12,9 +12,10 @@ use std::time::Instant;
 use base::{GateId, MessageLabel, RegionToken};
 use driver::{ProgramState, When};
 use memory::Buffer;
+use queues::exchange::{Exchange, PIECES};
 use queues::offer::Offer;
 
-use super::{Exchange, PIECE_BYTES, PIECES};
+use super::PIECE_BYTES;
 use ahead::AheadSend;
 use filling::PoolFill;
 use jointly::JointSend;

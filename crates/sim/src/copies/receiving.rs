@@ -3,9 +3,9 @@
 use base::RegionToken;
 use driver::ProgramState;
 use driver_shm::protocol::{
-    CopyRequest, Exchange, JointReceive, OfferedReceive, PipedReceive, ReceiverWorld,
-    TransferProgress,
+    JointReceive, OfferedReceive, PipedReceive, ReceiverWorld, TransferProgress,
 };
+use queues::exchange::{CopyRequest, Exchange};
 
 use super::world::{CopyWorld, RECEIVER, SENDER};
 

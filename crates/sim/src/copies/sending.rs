@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use base::{GateId, RegionToken};
 use driver::{ProgramState, When};
-use driver_shm::protocol::{Caches, Exchange, Sender, SenderWorld};
+use driver_shm::protocol::{Caches, Sender, SenderWorld};
 use memory::Buffer;
+use queues::exchange::Exchange;
 use queues::offer::Offer;
 
 use super::world::{CopyWorld, RECEIVER, SENDER, SLOTS};

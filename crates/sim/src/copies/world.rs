@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use base::{GateId, MessageLabel, RegionToken};
 use driver::{ProgramState, When};
-use driver_shm::protocol::{AHEAD_BYTES_MAX, Exchange, PIECE_BYTES, PIECES};
+use driver_shm::protocol::{AHEAD_BYTES_MAX, PIECE_BYTES};
 use fastrand::Rng;
 use memory::Buffer;
+use queues::exchange::{Exchange, PIECES};
 use queues::offer::Offer;
 
 use super::receiving::ReceiverSide;

@@ -1,13 +1,12 @@
 //! Data that both processes copy: the receiver reads its pieces, the sender writes them at the same
 //! time, and they meet somewhere.
 
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use driver::ProgramState;
+use queues::meeting::{MeetingPoint, NOT_WRITTEN, Party};
 
 use super::{ReceiverWorld, TransferProgress};
-use crate::protocol::agreement::{MeetingPoint, NOT_WRITTEN, Party};
 use crate::protocol::{SENDER_TIME, pieces_of, range_of};
 
 /// A transfer by both.
@@ -54,7 +53,7 @@ impl JointReceive {
             return if is_read { TransferProgress::Moved } else { TransferProgress::Ended(false) };
         }
         let claimed = agreement.claimed_by_sender();
-        match agreement.written.load(Ordering::Acquire) {
+        match agreement.written() {
             NOT_WRITTEN => TransferProgress::Ended(false),
             written if written == claimed && self.read.wrapping_add(claimed) == pieces => {
                 TransferProgress::Ended(true)

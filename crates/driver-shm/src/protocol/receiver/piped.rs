@@ -2,9 +2,10 @@
 
 use std::time::Instant;
 
+use queues::exchange::{Copier, ENOUGH, FILLED_MAX};
+
 use super::{ReceiverWorld, TransferProgress};
-use crate::protocol::exchange::ENOUGH;
-use crate::protocol::{Copier, FILLED_MAX, SENDER_TIME, SENDER_TIME_AHEAD, piece_bytes};
+use crate::protocol::{SENDER_TIME, SENDER_TIME_AHEAD, piece_bytes};
 
 /// A transfer through the pool.
 #[derive(Debug)]

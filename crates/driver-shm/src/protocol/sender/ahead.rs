@@ -12,12 +12,12 @@
 
 use base::MessageLabel;
 use driver::{ProgramState, When};
+use queues::exchange::Copier;
 
 use super::filling::PoolFill;
 use super::offered::write_to_offer;
 use super::pool::Pool;
 use super::{Caches, SendData, SenderWorld, TaskStep};
-use crate::protocol::Copier;
 
 /// One message that is sent ahead.
 #[derive(Debug)]

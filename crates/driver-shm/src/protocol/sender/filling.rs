@@ -1,8 +1,10 @@
 //! Data that goes through pieces of the pool.
 
+use queues::exchange::FILLED_MAX;
+
 use super::pool::Pool;
 use super::{Caches, SendData, SenderWorld, TaskStep};
-use crate::protocol::{FILLED_MAX, piece_bytes};
+use crate::protocol::piece_bytes;
 
 /// How far a message has gone into the pool.
 #[derive(Debug)]

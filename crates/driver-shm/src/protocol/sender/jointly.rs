@@ -2,9 +2,9 @@
 //! receiver.
 
 use base::RegionToken;
+use queues::meeting::{NOT_WRITTEN, Party};
 
 use super::{SendData, SenderWorld, TaskStep};
-use crate::protocol::agreement::{NOT_WRITTEN, Party};
 use crate::protocol::{pieces_of, range_of};
 
 /// How far the sender is.

@@ -1,6 +1,8 @@
 //! Which pieces of the pool are in use.
 
-use super::{PIECES, SenderWorld};
+use queues::exchange::PIECES;
+
+use super::SenderWorld;
 
 /// The pieces, which are used in turn.
 #[derive(Debug)]

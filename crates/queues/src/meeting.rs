@@ -1,9 +1,9 @@
 //! Copying a region jointly: the receiver reads its pieces, the sender writes them at the same
 //! time, and they meet somewhere.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-
 use base::RegionToken;
+
+use crate::primitive::{AtomicU32, AtomicU64, Ordering};
 
 /// What the two tell each other about a region that both copy at the same time: the receiver reads
 /// its pieces from the first on, the sender writes them into the receiver's memory from the last
@@ -18,22 +18,24 @@ pub struct MeetingPoint {
     /// the upper.
     claims: AtomicU64,
     /// How many pieces the sender has written, or [`NOT_WRITTEN`].
-    pub(super) written: AtomicU32,
+    written: AtomicU32,
 }
 
 /// Who copies a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Party {
+pub enum Party {
+    /// From the first on.
     Receiver,
+    /// From the last on.
     Sender,
 }
 
 /// A piece that the sender could not write: instead of how many it has written.
-pub(super) const NOT_WRITTEN: u32 = u32::MAX;
+pub const NOT_WRITTEN: u32 = u32::MAX;
 
 impl MeetingPoint {
     /// The receiver's, before it asks.
-    pub(super) fn offer(&self, length: usize, into: RegionToken) {
+    pub(crate) fn offer(&self, length: usize, into: RegionToken) {
         self.length.store(length as u64, Ordering::Relaxed);
         self.into[0].store(into.place, Ordering::Relaxed);
         self.into[1].store(into.secret, Ordering::Relaxed);
@@ -42,7 +44,7 @@ impl MeetingPoint {
     }
 
     /// The sender's, after it saw the wish: how many bytes, and where they go.
-    pub(super) fn offered(&self) -> Option<(usize, RegionToken)> {
+    pub(crate) fn offered(&self) -> Option<(usize, RegionToken)> {
         let [place, secret] = [0, 1].map(|word: usize| self.into[word].load(Ordering::Relaxed));
         let into = RegionToken { place, secret };
         let length = self.length.load(Ordering::Relaxed) as usize;
@@ -50,7 +52,7 @@ impl MeetingPoint {
     }
 
     /// Claims a piece of `pieces` for one of the two; which, from its end.
-    pub(super) fn claim(&self, by: Party, pieces: u32) -> Option<u32> {
+    pub fn claim(&self, by: Party, pieces: u32) -> Option<u32> {
         let shift = match by {
             Party::Receiver => 0,
             Party::Sender => 32,
@@ -65,38 +67,23 @@ impl MeetingPoint {
     }
 
     /// The sender's: `count` pieces are in the receiver's memory.
-    pub(super) fn set_written(&self, count: u32) {
+    pub fn set_written(&self, count: u32) {
         self.written.store(count, Ordering::Release);
     }
 
+    /// How many pieces the sender has written, or [`NOT_WRITTEN`].
+    pub fn written(&self) -> u32 {
+        self.written.load(Ordering::Acquire)
+    }
+
     /// Whether the sender is writing a piece now, as far as is known here.
-    pub(super) fn is_being_written(&self) -> bool {
+    pub fn is_being_written(&self) -> bool {
         let written = self.written.load(Ordering::Relaxed);
         written != NOT_WRITTEN && written != self.claimed_by_sender()
     }
 
     /// How many pieces the sender has claimed.
-    pub(super) fn claimed_by_sender(&self) -> u32 {
+    pub fn claimed_by_sender(&self) -> u32 {
         (self.claims.load(Ordering::Acquire) >> 32) as u32
     }
-}
-
-/// How many bytes each piece has of so many, but for the last: a half, as each call of the system
-/// has to begin; of very many less, in case the other process comes late.
-fn piece_bytes(length: usize) -> usize {
-    const SHORTEST: usize = 32 << 10;
-    const LONGEST: usize = 4 << 20;
-    (length / 2).clamp(SHORTEST, LONGEST).next_multiple_of(4096)
-}
-
-/// The range of a piece, as offset and length in bytes, of so many bytes.
-pub fn range_of(piece: u32, length: usize) -> (usize, usize) {
-    let bytes = piece_bytes(length);
-    let offset = (piece as usize).saturating_mul(bytes).min(length);
-    (offset, bytes.min(length - offset))
-}
-
-/// How many pieces so many bytes have.
-pub fn pieces_of(length: usize) -> u32 {
-    u32::try_from(length.div_ceil(piece_bytes(length))).unwrap_or(u32::MAX)
 }

@@ -1,0 +1,378 @@
+//! What sender and receiver tell each other about a region, and the pipe: how its data is copied by
+//! both processes at the same time.
+//!
+//! The receiver asks for it, with a wish beside the region's entry in the sender's segment and a
+//! call that the sender sees at its next poll. The sender then copies the data, piece by piece,
+//! into its pool, and tells which pieces are filled; the receiver copies them to where they belong,
+//! and tells how many it has taken. It may stop at any time, for example to read the rest itself
+//! because the sender computes.
+//!
+//! The data of a message that is not very long is sent ahead: the sender fills the pieces without
+//! being asked, and its send is over. They are there when the receiver comes, even if the sender
+//! then computes. Who begins a send, and may go away to compute, fills them at its next look only;
+//! a receiver that waits and finds nothing claims the data meanwhile, and reads it itself.
+//!
+//! The pool is larger than a core's own cache, and its pieces are used in turn. A line is then
+//! written again only after both cores have dropped it: it comes out of the cache that they share,
+//! which is three times as fast as taking it away from the other core's own.
+
+use base::RegionToken;
+
+use crate::meeting::MeetingPoint;
+use crate::primitive::{AtomicU16, AtomicU64, Ordering};
+
+/// Pieces of the pool.
+pub const PIECES: usize = 128;
+
+/// Pieces that may be filled and not taken of one region.
+pub const FILLED_MAX: u32 = if cfg!(loom) { 2 } else { 24 };
+
+/// What the two tell each other about a region that is piped. All zero in a new segment. Each word
+/// says in its upper half which generation of the region is meant.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub struct Exchange {
+    /// Written by the receiver: how it wants the data, see [`CopyRequest`].
+    request: AtomicU64,
+    /// Written by the receiver: how many pieces it has taken.
+    taken: AtomicU64,
+    /// Of what is copied jointly.
+    pub agreement: MeetingPoint,
+    _keep_apart: u64,
+    /// Written by the sender: how many pieces are filled.
+    filled: AtomicU64,
+    /// Written by the sender: which pieces of the pool, in turn.
+    places: [AtomicU16; FILLED_MAX as usize],
+    /// Of data that is sent ahead and may be claimed: see [`Copier`].
+    copier: AtomicU64,
+}
+
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<Exchange>() == 128);
+#[cfg(not(loom))]
+const _: () = assert!(std::mem::offset_of!(Exchange, filled) == 64);
+
+/// What a receiver asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CopyRequest {
+    /// The receiver.
+    pub gate: u32,
+    /// Whether the pieces shall be written past the caches.
+    pub past_caches: bool,
+    /// None if it shall be piped: else how many bytes shall be copied jointly, and the receiver's
+    /// region for them.
+    pub joint: Option<(usize, RegionToken)>,
+}
+
+/// Who copies data that is sent ahead, out of the memory of the message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Copier {
+    /// Whoever claims it first.
+    Nobody = 1,
+    /// The sender.
+    Sender = 2,
+    /// The receiver.
+    Receiver = 3,
+    /// It was the receiver, and it has.
+    ReceiverDid = 4,
+}
+
+impl Copier {
+    /// A word that means nothing is that of a receiver that is broken: the data is kept for it.
+    fn from_word(word: u32) -> Self {
+        let all = [Self::Nobody, Self::Sender, Self::ReceiverDid];
+        all.into_iter().find(|one| *one as u32 == word).unwrap_or(Self::Receiver)
+    }
+}
+
+/// Instead of how many pieces were taken: none is wanted any more.
+pub const ENOUGH: u32 = u32::MAX;
+
+impl Exchange {
+    /// The receiver's: asks for the data.
+    pub fn ask(&self, generation: u32, request: CopyRequest) {
+        let word = u64::from(request.past_caches) << 31 | u64::from(request.gate);
+        let (length, into) = request.joint.unwrap_or((0, RegionToken::NONE));
+        self.agreement.offer(length, into);
+        self.taken.store(tagged(generation, 0), Ordering::Relaxed);
+        self.request.store(u64::from(generation) << 32 | word, Ordering::Release);
+    }
+
+    /// What the receiver asked for, if it did.
+    pub fn request(&self, generation: u32) -> Option<CopyRequest> {
+        let word = self.request.load(Ordering::Acquire);
+        let asked = (word >> 32) as u32 == generation;
+        asked.then(|| CopyRequest {
+            gate: word as u32 & 0xff_ffff,
+            past_caches: word >> 31 & 1 == 1,
+            joint: self.agreement.offered(),
+        })
+    }
+
+    /// The receiver's: it has taken so many pieces.
+    pub fn set_taken(&self, generation: u32, count: u32) {
+        self.taken.store(tagged(generation, count), Ordering::Release);
+    }
+
+    /// How many pieces the receiver has taken.
+    pub fn taken(&self, generation: u32) -> u32 {
+        of(generation, self.taken.load(Ordering::Acquire))
+    }
+
+    /// The sender's, before others know of the region: its data is sent ahead.
+    pub fn set_ahead(&self, generation: u32) {
+        self.copier.store(tagged(generation, Copier::Nobody as u32), Ordering::Relaxed);
+        self.filled.store(tagged(generation, AHEAD), Ordering::Relaxed);
+    }
+
+    /// Whether its data is sent ahead.
+    pub fn is_ahead(&self, generation: u32) -> bool {
+        of(generation, self.filled.load(Ordering::Acquire)) & AHEAD != 0
+    }
+
+    /// Claims data that is sent ahead; who copies it, or has.
+    pub fn claim(&self, generation: u32, copier: Copier) -> Copier {
+        let [free, claimed] = [Copier::Nobody, copier].map(|one| tagged(generation, one as u32));
+        let (done, other) = (Ordering::AcqRel, Ordering::Acquire);
+        match self.copier.compare_exchange(free, claimed, done, other) {
+            Ok(_) => copier,
+            Err(word) => Copier::from_word(of(generation, word)),
+        }
+    }
+
+    /// Who copies data that is sent ahead, or has.
+    pub fn copier(&self, generation: u32) -> Copier {
+        Copier::from_word(of(generation, self.copier.load(Ordering::Acquire)))
+    }
+
+    /// The receiver's, who has claimed data that is sent ahead: it has it, or leaves it to the
+    /// sender.
+    pub fn end_claim(&self, generation: u32, is_copied: bool) {
+        let state = if is_copied { Copier::ReceiverDid } else { Copier::Nobody };
+        self.copier.store(tagged(generation, state as u32), Ordering::Release);
+    }
+
+    /// Publishes that the piece `place` is filled, after `count` others.
+    pub fn set_filled(&self, generation: u32, count: u32, place: usize) {
+        self.places[(count % FILLED_MAX) as usize].store(place as u16, Ordering::Relaxed);
+        let ahead = of(generation, self.filled.load(Ordering::Relaxed)) & AHEAD;
+        self.filled.store(tagged(generation, (count + 1) | ahead), Ordering::Release);
+    }
+
+    /// How many pieces the sender has filled.
+    pub fn filled(&self, generation: u32) -> u32 {
+        of(generation, self.filled.load(Ordering::Acquire)) & !AHEAD
+    }
+
+    /// Where the piece after `count` others is, if that is told truly.
+    pub fn place(&self, count: u32) -> Option<usize> {
+        let place = self.places[(count % FILLED_MAX) as usize].load(Ordering::Relaxed);
+        Some(usize::from(place)).filter(|place| *place < PIECES)
+    }
+}
+
+/// Beside the count of filled pieces: the data is sent ahead.
+const AHEAD: u32 = 1 << 31;
+
+fn tagged(generation: u32, count: u32) -> u64 {
+    u64::from(generation) << 32 | u64::from(count)
+}
+
+/// The count in a word, if it is of that generation.
+fn of(generation: u32, word: u64) -> u32 {
+    if (word >> 32) as u32 == generation { word as u32 } else { 0 }
+}
+
+/// All interleavings: `RUSTFLAGS='--cfg loom' cargo test -p queues --lib --release models`.
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use loom::cell::UnsafeCell;
+    use loom::sync::Arc;
+    use loom::thread;
+
+    use crate::meeting::Party;
+
+    const GENERATION: u32 = 5;
+    const INTO: RegionToken = RegionToken { place: 3, secret: 4 };
+
+    /// The words, and what they guard.
+    struct Shared {
+        exchange: Exchange,
+        /// Pieces of the sender's pool.
+        pool: [UnsafeCell<u32>; FILLED_MAX as usize],
+        /// The data of the message, in the sender's memory.
+        data: UnsafeCell<u32>,
+        /// Its pieces in the receiver's.
+        into: [UnsafeCell<u32>; 2],
+    }
+
+    // SAFETY: the checker finds who touches what somebody else touches.
+    unsafe impl Send for Shared {}
+    // SAFETY: as above.
+    unsafe impl Sync for Shared {}
+
+    impl Shared {
+        /// Where a region that was there before was asked for, and not taken.
+        fn new() -> Arc<Self> {
+            let exchange = Exchange::default();
+            exchange.ask(GENERATION - 1, request(Some((7, INTO))));
+            exchange.set_filled(GENERATION - 1, 0, 1);
+            exchange.set_taken(GENERATION - 1, ENOUGH);
+            let cells = || [UnsafeCell::new(0), UnsafeCell::new(0)];
+            Arc::new(Self { exchange, pool: cells(), data: UnsafeCell::new(7), into: cells() })
+        }
+
+        fn wait_for_request(&self) -> CopyRequest {
+            loop {
+                match self.exchange.request(GENERATION) {
+                    Some(request) => return request,
+                    None => thread::yield_now(),
+                }
+            }
+        }
+
+        /// The sender fills a piece, and tells of it.
+        fn fill(&self, count: u32, value: u32) {
+            let place = (count % FILLED_MAX) as usize;
+            // SAFETY: the checker finds whoever else uses the piece meanwhile.
+            self.pool[place].with_mut(|piece| unsafe { *piece = value });
+            self.exchange.set_filled(GENERATION, count, place);
+        }
+
+        /// The receiver waits for a piece, and takes it.
+        fn take(&self, count: u32) -> u32 {
+            while self.exchange.filled(GENERATION) <= count {
+                thread::yield_now();
+            }
+            let place = self.exchange.place(count).unwrap();
+            // SAFETY: as above.
+            let value = self.pool[place].with(|piece| unsafe { *piece });
+            self.exchange.set_taken(GENERATION, count + 1);
+            value
+        }
+
+        fn read_data(&self) -> u32 {
+            // SAFETY: as above.
+            self.data.with(|data| unsafe { *data })
+        }
+
+        /// Whoever claimed a piece of what is copied jointly writes it.
+        fn write_into(&self, piece: u32) {
+            // SAFETY: as above.
+            self.into[piece as usize].with_mut(|piece| unsafe { *piece += 1 });
+        }
+    }
+
+    fn request(joint: Option<(usize, RegionToken)>) -> CopyRequest {
+        CopyRequest { gate: 1, past_caches: true, joint }
+    }
+
+    /// All interleavings with so many preemptions.
+    fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(preemptions);
+        builder.check(model);
+    }
+
+    #[test]
+    fn pieces_are_filled_again_when_they_were_taken() {
+        check(3, || {
+            const COUNT: u32 = FILLED_MAX + 1;
+            let shared = Shared::new();
+            let sender = Arc::clone(&shared);
+            let peer = thread::spawn(move || {
+                assert_eq!(sender.wait_for_request(), request(None));
+                for count in 0..COUNT {
+                    while count - sender.exchange.taken(GENERATION) >= FILLED_MAX {
+                        thread::yield_now();
+                    }
+                    sender.fill(count, 10 + count);
+                }
+            });
+            shared.exchange.ask(GENERATION, request(None));
+            assert!((0..COUNT).all(|count| shared.take(count) == 10 + count));
+            peer.join().unwrap();
+        });
+    }
+
+    /// The sender's memory is the program's again when the send is over: whoever copies it has done
+    /// so.
+    fn check_claims(is_readable: bool) {
+        check(3, move || {
+            let shared = Shared::new();
+            shared.exchange.set_ahead(GENERATION);
+            let sender = Arc::clone(&shared);
+            let peer = thread::spawn(move || {
+                loop {
+                    match sender.exchange.claim(GENERATION, Copier::Sender) {
+                        Copier::Sender => break sender.fill(0, sender.read_data()),
+                        Copier::ReceiverDid => break,
+                        Copier::Nobody | Copier::Receiver => thread::yield_now(),
+                    }
+                }
+                // SAFETY: the checker finds a receiver that still reads.
+                sender.data.with_mut(|data| unsafe { *data = 0 });
+            });
+            assert!(shared.exchange.is_ahead(GENERATION));
+            let claimed = shared.exchange.claim(GENERATION, Copier::Receiver) == Copier::Receiver;
+            let data = if claimed && is_readable { Some(shared.read_data()) } else { None };
+            if data.is_some() {
+                shared.exchange.set_taken(GENERATION, ENOUGH);
+            }
+            if claimed {
+                shared.exchange.end_claim(GENERATION, is_readable);
+            }
+            assert_eq!(data.unwrap_or_else(|| shared.take(0)), 7);
+            peer.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn data_that_is_sent_ahead_is_copied_by_one() {
+        check_claims(true);
+    }
+
+    #[test]
+    fn data_that_a_receiver_cannot_read_comes_from_its_sender() {
+        check_claims(false);
+    }
+
+    #[test]
+    fn each_piece_is_copied_by_one_of_both() {
+        check(3, || {
+            let shared = Shared::new();
+            let pieces = shared.into.len() as u32;
+            let sender = Arc::clone(&shared);
+            let peer = thread::spawn(move || {
+                assert_eq!(sender.wait_for_request(), request(Some((9, INTO))));
+                let (agreement, mut written) = (&sender.exchange.agreement, 0);
+                while let Some(piece) = agreement.claim(Party::Sender, pieces) {
+                    sender.write_into(pieces - 1 - piece);
+                    written += 1;
+                    agreement.set_written(written);
+                }
+            });
+            shared.exchange.ask(GENERATION, request(Some((9, INTO))));
+            let (agreement, mut read) = (&shared.exchange.agreement, 0);
+            while let Some(piece) = agreement.claim(Party::Receiver, pieces) {
+                assert_eq!(piece, read);
+                shared.write_into(piece);
+                read += 1;
+            }
+            let is_over = || {
+                let claimed = agreement.claimed_by_sender();
+                agreement.written() == claimed && read + claimed == pieces
+            };
+            while !is_over() {
+                thread::yield_now();
+            }
+            for piece in &shared.into {
+                // SAFETY: the checker finds a sender that still writes.
+                assert_eq!(piece.with(|piece| unsafe { *piece }), 1);
+            }
+            peer.join().unwrap();
+        });
+    }
+}
