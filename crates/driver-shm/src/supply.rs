@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use base::{GateId, MessageLabel, RegionToken};
-use driver::{ProgramState, When};
+use driver::{Announcement, ProgramState};
 use memory::{Buffer, Manner, SharedBytesMut};
 use queues::exchange::Exchange;
 use queues::offer::Offer;
@@ -51,31 +51,26 @@ impl Supply {
         self.ahead.len() < AHEAD_MAX
     }
 
-    /// Sends the data of a message ahead to a peer, through a region declared for that; if it may
-    /// be copied later, the receiver may claim it.
+    /// As [`Sender::send_ahead`].
     pub(crate) fn send_ahead(
         &mut self,
-        (gate, region): (GateId, RegionToken),
-        data: &Buffer,
-        token: u64,
+        message: &Announcement<'_>,
+        region: RegionToken,
         offered: Option<MessageLabel>,
-        when: When,
     ) {
         let exchange = &self.segment.region(place_of(region).0).exchange;
-        self.sender.send_ahead((gate, region), data, token, offered, when, exchange);
+        self.sender.send_ahead(message, region, offered, exchange);
         self.ahead.push(region);
     }
 
-    /// Writes the data of an announced message to the place that the receiver has offered, unless
-    /// that asks for the data first.
+    /// As [`Sender::watch`].
     pub(crate) fn watch(
         &mut self,
-        (gate, region): (GateId, RegionToken),
-        data: &Buffer,
-        token: u64,
+        message: &Announcement<'_>,
+        region: RegionToken,
         label: MessageLabel,
     ) {
-        self.sender.watch((gate, region), data, token, label, Instant::now());
+        self.sender.watch(message, region, label, Instant::now());
     }
 
     /// The regions of data that was sent ahead and has arrived, which are forgotten here.

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::time::Instant;
 
 use base::{GateId, MessageLabel, RegionToken};
-use driver::{ProgramState, When};
+use driver::{Announcement, ProgramState};
 use memory::Buffer;
 use queues::exchange::{Exchange, PIECES};
 use queues::offer::Offer;
@@ -144,16 +144,14 @@ impl Sender {
     /// if that has offered the place for the message with the label `offered`, the data goes there.
     pub fn send_ahead(
         &mut self,
-        (gate, region): (GateId, RegionToken),
-        data: &Buffer,
-        token: u64,
+        announced: &Announcement<'_>,
+        region: RegionToken,
         offered: Option<MessageLabel>,
-        when: When,
         exchange: &Exchange,
     ) {
-        let message = SendData::new(gate, region, data);
+        let message = SendData::new(announced, region);
         exchange.set_ahead(message.generation);
-        let kind = TaskKind::Ahead(AheadSend::new(token, offered, when));
+        let kind = TaskKind::Ahead(AheadSend::new(announced.token, offered, announced.when));
         self.tasks.push(SendTask { message, kind });
     }
 
@@ -161,14 +159,13 @@ impl Sender {
     /// that asks for the data first.
     pub fn watch(
         &mut self,
-        (gate, region): (GateId, RegionToken),
-        data: &Buffer,
-        token: u64,
+        announced: &Announcement<'_>,
+        region: RegionToken,
         label: MessageLabel,
         now: Instant,
     ) {
-        let message = SendData::new(gate, region, data);
-        let kind = TaskKind::Offered(OfferedSend::new(token, label, now));
+        let message = SendData::new(announced, region);
+        let kind = TaskKind::Offered(OfferedSend::new(announced.token, label, now));
         self.tasks.push(SendTask { message, kind });
     }
 
@@ -232,7 +229,8 @@ impl Sender {
 }
 
 impl SendData {
-    fn new(gate: GateId, region: RegionToken, data: &Buffer) -> Self {
+    fn new(announced: &Announcement<'_>, region: RegionToken) -> Self {
+        let Announcement { gate, data, .. } = *announced;
         let (slot, generation) = (region.place as u32 as usize, (region.place >> 32) as u32);
         Self { slot, generation, gate, data: data.clone() }
     }

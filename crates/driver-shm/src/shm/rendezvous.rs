@@ -32,8 +32,7 @@ impl Rendezvous for Shm {
             && let Some(label) = message.label
             && self.is_offered(message.gate, label, message.data)
         {
-            let Announcement { gate, data, token, .. } = *message;
-            self.own.supply.watch((gate, region), data, token, label);
+            self.own.supply.watch(message, region, label);
         }
     }
 
@@ -121,7 +120,7 @@ impl Shm {
     /// If the peer has offered the place for the message, the data goes there.
     #[inline]
     fn send_ahead(&mut self, message: &Announcement<'_>) -> Option<RegionToken> {
-        let Announcement { gate, data, token, label, when, .. } = *message;
+        let Announcement { gate, data, label, when, .. } = *message;
         if data.len() > AHEAD_BYTES_MAX {
             return None;
         }
@@ -137,7 +136,7 @@ impl Shm {
         };
         let label = label.filter(|_| data.len() >= OFFERED_BYTES_MIN);
         let offered = label.filter(|label| self.is_offered(gate, *label, data));
-        self.own.supply.send_ahead((gate, region), data, token, offered, when);
+        self.own.supply.send_ahead(message, region, offered);
         Some(region)
     }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use base::{GateId, RegionToken};
-use driver::{ProgramState, When};
+use driver::{Announcement, ProgramState, When};
 use driver_shm::protocol::{Caches, Sender, SenderWorld};
 use memory::Buffer;
 use queues::exchange::Exchange;
@@ -35,18 +35,27 @@ impl SenderSide {
         world.is_asleep[SENDER.0 as usize].set(false);
         self.is_ahead[slot] = message.ahead.is_some();
         let place = u64::from(self.generation) << 32 | slot as u64;
-        let (whom, token) = ((RECEIVER, RegionToken { place, secret: 1 }), number as u64);
+        let region = RegionToken { place, secret: 1 };
         let offer = &world.offers[message.label.flow as usize];
         let is_offered = offer.is_for(message.label, message.data.len() as u64);
         let label = Some(message.label).filter(|_| is_offered);
-        match message.ahead {
-            Some(when) => {
+        let announcement = Announcement {
+            gate: RECEIVER,
+            data: &message.data,
+            token: number as u64,
+            label: Some(message.label),
+            may_end_early: message.ahead.is_some(),
+            when: message.ahead.unwrap_or(When::Later),
+        };
+        match (message.ahead, label) {
+            (Some(_), offered) => {
                 let exchange = &world.exchanges[slot];
-                self.sender.send_ahead(whom, &message.data, token, label, when, exchange);
+                self.sender.send_ahead(&announcement, region, offered, exchange);
             }
-            None => label.into_iter().for_each(|label| {
-                self.sender.watch(whom, &message.data, token, label, world.now());
-            }),
+            (None, Some(label)) => {
+                self.sender.watch(&announcement, region, label, world.now());
+            }
+            (None, None) => {}
         }
         message.is_announced.set(true);
         world.ring(RECEIVER);
