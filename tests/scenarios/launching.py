@@ -223,11 +223,18 @@ def errors_abort_ends_its_group(runner):
         assert seconds < END_SECONDS_MAX, f"{seconds:.1f} s"
 
 
+def survivors(runner, count, how, *options):
+    """A job whose last rank ends so; the exit code and what it said."""
+    command = [*runner.mpiexec, *options, "-n", str(count), str(runner.build / "survivors"), how]
+    code, output, _ = run(command)
+    return code, output
+
+
 def survivors_of_an_ended_process_are_told(runner):
     """What involves a process that has ended alone fails, and nothing else waits for it."""
     needs_combray(runner)
     for count in (2, 3, 4):
-        code, output, seconds = start(runner, count, "survivors", "alone")
+        code, output = survivors(runner, count, "alone")
         assert code not in (0, 1, 124), f"exit code {code}\n{output}"
         for rank in range(count - 1):
             assert f"rank {rank} survives" in output, f"rank {rank}\n{output}"
@@ -238,7 +245,7 @@ def survivors_of_a_killed_process_are_told(runner):
     """The same under a launcher that lets the others go on."""
     needs_combray(runner)
     for count in (2, 4):
-        code, output, _ = start(runner, count, "survivors", "killed", options=("--keep-going",))
+        code, output = survivors(runner, count, "killed", "--keep-going")
         assert code == 137, f"exit code {code}\n{output}"
         for rank in range(count - 1):
             assert f"rank {rank} survives" in output, f"rank {rank}\n{output}"
