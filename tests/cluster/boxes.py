@@ -93,10 +93,12 @@ def crash_leaves_nothing_for_ever(box):
         time.sleep(patience)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
-    assert box("up", "2", "0")[0] == 0
+    code, output = box("up", "2", "0")
+    assert code == 0, f"exit code {code}: {output}"
     job = box.start("on", "box2", "sleep", "1000")
     time.sleep(0.2)
-    assert box("up", "3", "0")[0] == 0
+    code, output = box("up", "3", "0")
+    assert code == 0, f"exit code {code}: {output}"
     assert job.wait(5) != 0, "what ran on a host of the old box lives on"
     assert len(box.living()) == 4, f"three hosts and their switch, not {box.living()}"
 
