@@ -77,6 +77,11 @@ impl Arrivals {
         Ok(())
     }
 
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// What was arriving on a rail does not arrive there any more.
     #[cold]
     pub(crate) fn lose(&mut self, gate: GateId, rail: RailId) {

@@ -87,6 +87,7 @@ impl Engine {
             }
             let region = self.requests[index].fail();
             self.revoke(region);
+            self.arrivals.end(self.requests.id(index));
             self.note_complete(index);
         }
         !found.is_empty()
@@ -110,5 +111,49 @@ impl Engine {
             self.contexts[slot].matching.take_arrived(&mut self.unexpected, index);
             self.forget_unexpected(index);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base::{ContextId, RailId, RailProfile};
+    use memory::Buffer;
+    use wire::{Envelope, FlowLabel, Record};
+
+    use super::*;
+    use crate::engine::Receive;
+    use crate::strategy::Direct;
+
+    #[test]
+    fn nothing_is_kept_of_a_granted_message_whose_sender_has_failed() {
+        let profile = RailProfile {
+            name: "only".into(),
+            packet_bytes_max: 4096,
+            eager_bytes_max: 256,
+            fetch_segment_bytes_min: 0,
+            latency_ns: 10_000,
+            bandwidth_bytes_per_us: 1000,
+            packet_ns: 5000,
+            bulk: false,
+        };
+        let (peer, id) = (GateId(1), ContextId::new(1, 0));
+        let mut engine = Engine::new(GateId(0), vec![profile], Box::new(Direct));
+        engine.connect(peer, &[RailId(0)], false);
+        let context = engine.open_context(id, 0);
+        let buffer = Buffer::zeroed(1000);
+        engine.receive(Receive { context, source: Some(1), tag: Some(0), buffer });
+        let flow = FlowLabel::New { context: id, source: 1 };
+        let envelope = Envelope { flow, tag: 0, sequence: 0 };
+        let announced = Record::Announce { envelope, request: 7, length: 1000, region: None };
+        let mut packet = vec![0; announced.buffer_len()];
+        announced.emit(&mut packet);
+        engine.handle_packet(peer, &packet).expect("it is well-formed");
+        while engine.next_fetch().is_some_and(|fetch| {
+            engine.decline_fetch(crate::RequestId::from_u64(fetch.token));
+            true
+        }) {}
+        assert!(!engine.arrivals.is_empty(), "it is granted");
+        engine.fail_gate(peer);
+        assert!(engine.arrivals.is_empty(), "nobody sends it any more");
     }
 }
