@@ -1,7 +1,7 @@
 //! What is told of a completed operation (section 3.2.5 of the MPI standard).
 
 use base::Error;
-use engine::{IncomingMessage, Outcome};
+use engine::{IncomingMessage, Outcome, Problem};
 
 use crate::point_to_point::MessageSource;
 use crate::process::error_of;
@@ -34,18 +34,12 @@ impl MessageStatus {
     pub(crate) fn of_receive(outcome: Outcome) -> Self {
         let Outcome { source, tag, bytes, cancelled, problem } = outcome;
         let (source, tag) = (MessageSource::Rank(source), Some(tag));
-        Self {
-            source,
-            tag,
-            bytes,
-            cancelled,
-            error: problem.map(|problem| Box::new(error_of(problem))),
-        }
+        Self { source, tag, bytes, cancelled, error: problem.map(boxed_error_of) }
     }
 
     pub(crate) fn of_send(outcome: Outcome) -> Self {
         let Outcome { cancelled, problem, .. } = outcome;
-        Self { cancelled, error: problem.map(|problem| Box::new(error_of(problem))), ..Self::EMPTY }
+        Self { cancelled, error: problem.map(boxed_error_of), ..Self::EMPTY }
     }
 
     pub(crate) fn of_incoming(incoming: IncomingMessage) -> Self {
@@ -58,4 +52,10 @@ impl MessageStatus {
             error: None,
         }
     }
+}
+
+/// Apart from those who look at statuses, as hardly any has a problem.
+#[cold]
+fn boxed_error_of(problem: Problem) -> Box<Error> {
+    Box::new(error_of(problem))
 }
