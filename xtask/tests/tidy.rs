@@ -36,6 +36,7 @@ const TIERS: &[(&str, u32)] = &[
     ("runtime", 4),
     ("mpi", 4),
     ("windows", 4),
+    ("files", 4),
     ("mpi-abi", 5),
     ("cli", 5),
     ("sim", 6),
@@ -57,6 +58,8 @@ const SAME_TIER: &[(&str, &str)] = &[
     ("drivers", "driver"),
     ("mpi", "runtime"),
     ("windows", "mpi"),
+    ("files", "mpi"),
+    ("files", "windows"),
 ];
 
 /// Crates that may hold `unsafe`; all others forbid it.

@@ -4,6 +4,7 @@ mod between;
 mod buffer;
 mod copy;
 pub mod half;
+mod lent;
 mod manner;
 pub mod placing;
 mod scratch;
@@ -18,6 +19,7 @@ pub mod x87;
 
 pub use buffer::{Buffer, Layout, Owner, Segment};
 pub use copy::{AddressRange, Displacements};
+pub use lent::LentBuffer;
 pub use manner::Manner;
 pub use shared_bytes::{SharedBytes, SharedBytesMut};
 pub use shared_memory::{Nonce, SharedMemory};

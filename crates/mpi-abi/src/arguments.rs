@@ -61,6 +61,8 @@ pub type KnownCommunicator = NamedObject<Comm, Rc<Communicator>>;
 pub type KnownSession = NamedObject<c::Session, Rc<Session>>;
 /// A window of the program.
 pub type KnownWindow = NamedObject<c::Win, Rc<ProgramWindow>>;
+/// A file of the program.
+pub type KnownFile = NamedObject<c::File, Rc<files::File>>;
 /// A datatype of the program.
 pub type KnownDatatype = NamedObject<c::Datatype, Arc<datatype::Datatype>>;
 /// A datatype of the program that the call uses for its data.

@@ -57,6 +57,11 @@ pub struct LibraryState {
     pub operations: Table<c::Op, UserOperation>,
     pub requests: RequestTable,
     pub windows: Table<c::Win, Rc<ProgramWindow>>,
+    pub files: Table<c::File, Rc<files::File>>,
+    /// What reads and writes while the program does something else.
+    pub file_threads: files::FileThreads,
+    /// Representations of data that the program registered.
+    pub representations: RefCell<Vec<Rc<dyn files::UserRepresentation>>>,
     /// Messages that matched probes took.
     pub messages_taken: Table<c::Message, KeptMessage>,
     /// Packed messages of the native interface that are open.
@@ -143,6 +148,9 @@ impl LibraryState {
             operations: Table::default(),
             requests: RequestTable::default(),
             windows: Table::default(),
+            files: Table::default(),
+            file_threads: files::FileThreads::default(),
+            representations: RefCell::default(),
             messages_taken: Table::default(),
             packed_messages: Table::default(),
             sessions: Table::default(),

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use mpi::error_handler::ErrorHandler;
 use mpi::group::Group;
 
-use crate::c::{Comm, Errhandler, Handle, HandleKind, Session, Win};
+use crate::c::{Comm, Errhandler, File, Handle, HandleKind, Session, Win};
 use crate::codes::class_of;
 use crate::entry::{Call, is_finalized};
 use crate::failure::{Failure, Reason};
@@ -29,8 +29,8 @@ pub enum HandlerOwner {
     Window(Win),
     /// A session.
     Session(Session),
-    /// No file in particular: `MPI_FILE_NULL`.
-    File,
+    /// A file; `MPI_FILE_NULL` is none in particular.
+    File(File),
     /// Nobody yet: the handler of the communicator or session that is being made.
     New(HandleKind, Errhandler),
 }
@@ -43,7 +43,7 @@ impl HandlerOwner {
             HandlerOwner::Communicator(handle) => handle.raw(),
             HandlerOwner::Window(handle) => handle.raw(),
             HandlerOwner::Session(handle) => handle.raw(),
-            HandlerOwner::File => MPI_FILE_NULL.raw(),
+            HandlerOwner::File(handle) => handle.raw(),
             HandlerOwner::New(HandleKind::Session, _) => MPI_SESSION_NULL.raw(),
             HandlerOwner::New(..) => MPI_COMM_NULL.raw(),
         }
@@ -55,7 +55,7 @@ impl HandlerOwner {
             HandlerOwner::New(kind, _) => kind,
             HandlerOwner::Window(_) => HandleKind::Win,
             HandlerOwner::Session(_) => HandleKind::Session,
-            HandlerOwner::File => HandleKind::File,
+            HandlerOwner::File(_) => HandleKind::File,
         }
     }
 
@@ -75,7 +75,12 @@ impl HandlerOwner {
             HandlerOwner::Session(handle) => {
                 library.sessions.get(handle).map(|found| found.error_handler())
             }
-            HandlerOwner::File => Some(Rc::clone(&library.file_error_handler.borrow())),
+            HandlerOwner::File(MPI_FILE_NULL) => {
+                Some(Rc::clone(&library.file_error_handler.borrow()))
+            }
+            HandlerOwner::File(handle) => {
+                library.files.get(handle).map(|found| found.error_handler())
+            }
             HandlerOwner::New(_, handle) => library.error_handler(handle),
             HandlerOwner::Window(handle) => {
                 library.windows.get(handle).map(|found| found.window.error_handler())
@@ -97,11 +102,11 @@ impl HandlerOwner {
             HandlerOwner::Window(handle) => {
                 library.windows.get(handle).map(|found| Rc::clone(found.window.group()))
             }
+            HandlerOwner::File(handle) => {
+                library.files.get(handle).map(|found| Rc::clone(found.group()))
+            }
             // This process alone.
-            HandlerOwner::Unnamed
-            | HandlerOwner::Session(_)
-            | HandlerOwner::File
-            | HandlerOwner::New(..) => None,
+            HandlerOwner::Unnamed | HandlerOwner::Session(_) | HandlerOwner::New(..) => None,
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Hints of communicators and windows: what the program asserts of its use of them, and what holds
-//! where it says nothing (sections 7.4.4 and 12.2.1 of the MPI standard).
+//! Hints of communicators, windows and files: what the program asserts of its use of them, and what
+//! holds where it says nothing (sections 7.4.4, 12.2.1 and 14.2.8 of the MPI standard).
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -78,6 +78,47 @@ const OF_WINDOWS: [Reserved; 9] = [
     MEMORY_KINDS,
 ];
 
+/// Of files: how collective transfers go.
+pub const COLLECTIVE_READS: &str = "romio_cb_read";
+/// The same for writing.
+pub const COLLECTIVE_WRITES: &str = "romio_cb_write";
+/// How many processes read and write for the others.
+pub const COLLECTIVE_NODES: &str = "cb_nodes";
+/// How much each of them does at once.
+pub const COLLECTIVE_BUFFER: &str = "cb_buffer_size";
+/// Whether runs are read together with the holes between them.
+pub const SIEVE_READS: &str = "romio_ds_read";
+/// Whether they are written so.
+pub const SIEVE_WRITES: &str = "romio_ds_write";
+/// How much is read so at once.
+pub const READ_BUFFER: &str = "ind_rd_buffer_size";
+/// How much is written so at once.
+pub const WRITE_BUFFER: &str = "ind_wr_buffer_size";
+/// At multiples of this the parts of a file begin that are read and written by different processes.
+pub const STRIPE: &str = "striping_unit";
+/// The permissions of a new file, in octal.
+pub const FILE_PERMISSIONS: &str = "file_perm";
+
+/// The keys of files that have an effect; others are ignored.
+const OF_FILES: [Reserved; 11] = [
+    Reserved { key: "collective_buffering", default: "true", accepts: is_truth },
+    Reserved { key: COLLECTIVE_READS, default: "automatic", accepts: is_file_choice },
+    Reserved { key: COLLECTIVE_WRITES, default: "automatic", accepts: is_file_choice },
+    Reserved { key: COLLECTIVE_NODES, default: "0", accepts: is_number },
+    Reserved { key: COLLECTIVE_BUFFER, default: "16777216", accepts: is_amount },
+    Reserved { key: SIEVE_READS, default: "automatic", accepts: is_file_choice },
+    Reserved { key: SIEVE_WRITES, default: "automatic", accepts: is_file_choice },
+    Reserved { key: READ_BUFFER, default: "4194304", accepts: is_amount },
+    Reserved { key: WRITE_BUFFER, default: "524288", accepts: is_amount },
+    Reserved { key: STRIPE, default: "0", accepts: is_number },
+    Reserved { key: FILE_PERMISSIONS, default: "666", accepts: is_octal },
+];
+
+/// Whether a hint of files has an effect.
+pub fn is_of_files(key: &[u8]) -> bool {
+    OF_FILES.iter().any(|reserved| reserved.key.as_bytes() == key)
+}
+
 /// The kinds of memory that buffers may be in, which the program cannot change.
 const MEMORY_KINDS: Reserved =
     Reserved { key: "mpi_memory_alloc_kinds", default: "mpi,system", accepts: |_| false };
@@ -94,6 +135,11 @@ impl Hints {
     /// Those of a new window.
     pub fn of_window() -> Self {
         Self { reserved: &OF_WINDOWS, given: RefCell::default() }
+    }
+
+    /// Those of a new file.
+    pub fn of_file() -> Self {
+        Self { reserved: &OF_FILES, given: RefCell::default() }
     }
 
     /// All that hold: reserved ones, given or by default, then others that were given. `defaults`
@@ -145,6 +191,23 @@ fn is_strategy(value: &[u8]) -> bool {
 
 fn is_number(value: &[u8]) -> bool {
     !value.is_empty() && value.iter().all(u8::is_ascii_digit)
+}
+
+fn is_truth(value: &[u8]) -> bool {
+    matches!(value, b"true" | b"false")
+}
+
+fn is_file_choice(value: &[u8]) -> bool {
+    matches!(value, b"enable" | b"disable" | b"automatic")
+}
+
+/// A number of bytes that is not 0 and that memory can have.
+fn is_amount(value: &[u8]) -> bool {
+    is_number(value) && value.len() < 13 && value.iter().any(|digit| *digit != b'0')
+}
+
+fn is_octal(value: &[u8]) -> bool {
+    (1..=4).contains(&value.len()) && value.iter().all(|digit| (b'0'..=b'7').contains(digit))
 }
 
 #[cfg(test)]

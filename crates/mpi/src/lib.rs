@@ -26,5 +26,5 @@ pub use partitioned::{Partitioned, Partitions};
 pub use point_to_point::{Destination, MatchedMessage, MessageSource, SendMode};
 pub use process::helping::{HelperAccess, RestingHelper};
 pub use process::{Process, RequestService, ThreadLevel, error_of};
-pub use request::{EngineTransfer, OneSided, Request, TransferCompletion, TransferScan};
+pub use request::{EngineTransfer, ExternalOperation, Request, TransferCompletion, TransferScan};
 pub use status::MessageStatus;

@@ -28,8 +28,8 @@ pub enum Request {
     OfNull,
     /// A collective operation that was begun.
     Collective(Rc<ActiveCollective>),
-    /// A one-sided operation (section 12.3.5).
-    OneSided(Rc<dyn OneSided>),
+    /// An operation of a crate above: a one-sided one (section 12.3.5), or one on a file (14.4).
+    External(Rc<dyn ExternalOperation>),
     /// A partitioned operation that was started.
     Partitioned(Rc<Partitioned>),
     /// A packed message that was ended and is on its way.
@@ -40,13 +40,16 @@ pub enum Request {
     Persistent(Box<Persistent>),
 }
 
-/// An operation of one-sided communication, as its request sees it.
-pub trait OneSided: fmt::Debug {
+/// An operation of a crate above, as its request sees it.
+pub trait ExternalOperation: fmt::Debug {
     /// Whether the buffers of the program are free and full; makes no progress.
     fn is_complete(&self, process: &Process) -> bool;
 
     /// The status of the request, when it is complete.
     fn status(&self) -> MessageStatus;
+
+    /// What people call it, with its article.
+    fn noun(&self) -> &'static str;
 }
 
 /// A send or receive that the engine has.
@@ -212,7 +215,7 @@ impl Request {
             Request::Transfer(transfer) => process.is_complete(transfer.id),
             Request::Done | Request::OfNull => true,
             Request::Collective(operation) => operation.is_complete(),
-            Request::OneSided(operation) => operation.is_complete(process),
+            Request::External(operation) => operation.is_complete(process),
             Request::Partitioned(operation) => operation.is_complete(process),
             Request::Packing(message) => message.is_complete(process),
             Request::Unpacking(message) => message.is_complete(),
@@ -283,7 +286,7 @@ impl Request {
                 *self = Request::Done;
                 status
             }
-            Request::OneSided(operation) => {
+            Request::External(operation) => {
                 assert!(operation.is_complete(process), "the request is complete");
                 let status = operation.status();
                 *self = Request::Done;
@@ -325,7 +328,7 @@ impl Request {
             Request::Done => Some(MessageStatus::EMPTY),
             Request::OfNull => Some(MessageStatus::OF_NULL),
             Request::Collective(operation) => operation.is_complete().then(|| operation.status()),
-            Request::OneSided(operation) => {
+            Request::External(operation) => {
                 operation.is_complete(process).then(|| operation.status())
             }
             Request::Partitioned(operation) => {
@@ -346,7 +349,7 @@ impl Request {
     pub fn free(self, process: &Process) {
         match self {
             Request::Transfer(transfer) => process.runtime().detach(transfer.id),
-            Request::Done | Request::OfNull | Request::Collective(_) | Request::OneSided(_) => {}
+            Request::Done | Request::OfNull | Request::Collective(_) | Request::External(_) => {}
             Request::Partitioned(operation) => operation.deactivate(),
             Request::Packing(message) => message.give_up(process),
             // It goes on arriving by itself.
@@ -397,8 +400,9 @@ impl Request {
                 let what = "the request is a collective operation, which cannot be cancelled";
                 return Err(Error::new(ErrorClass::Request, what));
             }
-            Request::OneSided(_) => {
-                let what = "the request is a one-sided operation, which cannot be cancelled";
+            Request::External(operation) => {
+                let noun = operation.noun();
+                let what = format!("the request is {noun}, which cannot be cancelled");
                 return Err(Error::new(ErrorClass::Request, what));
             }
             Request::Partitioned(_) => {

@@ -5,6 +5,7 @@
 pub mod cores;
 pub mod cross_memory;
 pub mod descriptor;
+pub mod files;
 pub mod forks;
 pub mod futex;
 pub mod library;

@@ -7,7 +7,7 @@ use base::{Error, ErrorClass, Result};
 use datatype::reduction::{self, Operator};
 use datatype::{Datatype, Predefined, ValueKind as ElementKind};
 use memory::Buffer;
-use mpi::{OneSided, Process};
+use mpi::{ExternalOperation, Process};
 
 use super::exposed::ExposedParts;
 use super::locks::SharedLock;

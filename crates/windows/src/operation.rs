@@ -9,7 +9,7 @@ use engine::RequestId;
 use memory::Buffer;
 use mpi::MessageStatus;
 use mpi::communicator::Communicator;
-use mpi::{OneSided, Process, error_of};
+use mpi::{ExternalOperation, Process, error_of};
 
 /// One call of the program: its messages that are not over.
 pub struct WindowOperation {
@@ -69,7 +69,7 @@ impl WindowOperation {
     }
 }
 
-impl OneSided for WindowOperation {
+impl ExternalOperation for WindowOperation {
     fn is_complete(&self, process: &Process) -> bool {
         let mut state = self.state.borrow_mut();
         let OperationState { sends, answers, error } = &mut *state;
@@ -101,6 +101,10 @@ impl OneSided for WindowOperation {
             error: self.state.borrow().error.clone().map(Box::new),
             ..MessageStatus::EMPTY
         }
+    }
+
+    fn noun(&self) -> &'static str {
+        "a one-sided operation"
     }
 }
 

@@ -8,7 +8,7 @@ use engine::RequestId;
 use memory::Buffer;
 use mpi::collective::{self, Invocation};
 use mpi::group::Group;
-use mpi::{OneSided, Process, error_of};
+use mpi::{ExternalOperation, Process, error_of};
 
 use super::exposed::ExposedParts;
 use super::locks::SharedLock;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use engine::RequestId;
-use mpi::{OneSided, Process};
+use mpi::{ExternalOperation, Process};
 
 use super::Window;
 use super::message::{FIRST_REPLY_TAG, REPLY_TAGS};

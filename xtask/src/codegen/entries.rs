@@ -131,9 +131,7 @@ fn mentions(check: &str, name: &str) -> bool {
 
 fn absent(function: &Function) -> String {
     let communicator = function.parameters.iter().find(|one| one.base == "MPI_Comm");
-    // Errors of files, also of opening one, go to the handler of MPI_FILE_NULL (section 14.7).
     let handler_owner = match communicator {
-        _ if function.name.starts_with("MPI_File_") => "File".to_owned(),
         Some(one) if one.stars == 0 => format!("Communicator({})", one.name),
         _ => "Unnamed".to_owned(),
     };

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use base::ErrorClass;
 use datatype::{BorrowedDatatype, Datatype};
-use memory::Buffer;
+use files::FileData;
+use memory::{Buffer, LentBuffer};
 
 use super::{Integer, NamedObject, UsedDatatype};
 use crate::c;
@@ -256,6 +257,20 @@ impl<'a> ElementsArgument<'a> {
         let (count, datatype) = self.checked_elements(call)?;
         // SAFETY: the elements lie there, as the type says.
         unsafe { buffer_at(self.address, count, &datatype) }
+    }
+
+    /// The elements, for an operation on a file.
+    ///
+    /// # Errors
+    /// As for [`ElementsArgument::buffer`].
+    pub fn file_data(&self, call: &Call) -> CallOutcome<FileData> {
+        let (count, datatype) = self.checked_elements(call)?;
+        let buffer = self.buffer(call)?;
+        // SAFETY: the elements may be used until the operation is complete, as the type says, and
+        // the program leaves them alone; `files` lets one thread at a time work on them.
+        let memory = unsafe { LentBuffer::new(buffer) };
+        let datatype = datatype.object.into_owned();
+        Ok(FileData { memory, address: self.address as usize, datatype, count })
     }
 
     fn checked_elements(&self, call: &Call) -> CallOutcome<(usize, UsedDatatype)> {

@@ -2,10 +2,7 @@
 
 use std::ffi::c_int;
 
-use crate::c::{
-    Comm, Datatype, Errhandler, File, Group, Handle, Info, Message, Op, Request, Session, Win,
-};
-use crate::handles::Table;
+use crate::c::{Comm, Datatype, Errhandler, File, Group, Info, Message, Op, Request, Session, Win};
 use crate::library::LibraryState;
 
 macro_rules! conversions {
@@ -25,6 +22,7 @@ macro_rules! conversions {
 conversions! {
     comm_toint, comm_fromint: Comm in communicators;
     errhandler_toint, errhandler_fromint: Errhandler in error_handlers;
+    file_toint, file_fromint: File in files;
     group_toint, group_fromint: Group in groups;
     info_toint, info_fromint: Info in infos;
     message_toint, message_fromint: Message in messages_taken;
@@ -42,27 +40,4 @@ pub fn request_toint(library: &LibraryState, handle: Request) -> c_int {
 /// The `MPI_Request` of an integer.
 pub fn request_fromint(library: &LibraryState, integer: c_int) -> Request {
     library.requests.of_int(&library.process, integer)
-}
-
-/// Kinds of which this version has predefined handles only.
-macro_rules! predefined_only {
-    ($($to_int:ident, $from_int:ident: $handle:ident;)*) => {$(
-        #[doc = concat!("The integer of an `MPI_", stringify!($handle), "`.")]
-        pub fn $to_int(_library: &LibraryState, handle: $handle) -> c_int {
-            none::<$handle>().to_int(handle)
-        }
-
-        #[doc = concat!("The `MPI_", stringify!($handle), "` of an integer.")]
-        pub fn $from_int(_library: &LibraryState, integer: c_int) -> $handle {
-            none::<$handle>().of_int(integer)
-        }
-    )*};
-}
-
-predefined_only! {
-    file_toint, file_fromint: File;
-}
-
-fn none<H: Handle>() -> Table<H, ()> {
-    Table::default()
 }

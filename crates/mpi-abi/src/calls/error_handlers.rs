@@ -8,7 +8,8 @@ use mpi::error_handler::{ErrorHandler, HandlerFunction, HandlerKind};
 use crate::arguments::{
     Callback, KnownCommunicator, KnownSession, KnownWindow, Out, invalid, null,
 };
-use crate::c::{Errhandler, File};
+use crate::c::Errhandler;
+use crate::calls::files::AnyFile;
 use crate::entry::Call;
 use crate::failure::CallOutcome;
 use crate::generated::constants::{MPI_ERRHANDLER_NULL, MPI_FILE_NULL};
@@ -129,35 +130,34 @@ pub fn win_call_errhandler(call: &Call, win: KnownWindow, errorcode: c_int) -> C
 
 pub fn file_set_errhandler(
     call: &Call,
-    file: File,
+    file: AnyFile,
     errhandler: Rc<ErrorHandler>,
 ) -> CallOutcome<()> {
-    check_no_file(file)?;
     errhandler.check_kind(HandlerKind::File)?;
-    call.library.file_error_handler.replace(errhandler);
+    match file {
+        Some(file) => file.set_error_handler(errhandler),
+        None => drop(call.library.file_error_handler.replace(errhandler)),
+    }
     Ok(())
 }
 
 pub fn file_get_errhandler(
     call: &Call,
-    file: File,
+    file: AnyFile,
     errhandler: Out<Errhandler>,
 ) -> CallOutcome<()> {
-    check_no_file(file)?;
-    let handler = Rc::clone(&call.library.file_error_handler.borrow());
+    let handler = match file {
+        Some(file) => file.error_handler(),
+        None => Rc::clone(&call.library.file_error_handler.borrow()),
+    };
     hand_out(call, handler, errhandler);
     Ok(())
 }
 
-pub fn file_call_errhandler(call: &Call, fh: File, errorcode: c_int) -> CallOutcome<()> {
-    check_no_file(fh)?;
-    report::raise(call, HandlerOwner::File, errorcode, errorcode);
+pub fn file_call_errhandler(call: &Call, fh: AnyFile, errorcode: c_int) -> CallOutcome<()> {
+    let handle = fh.map_or(MPI_FILE_NULL, |file| file.handle);
+    report::raise(call, HandlerOwner::File(handle), errorcode, errorcode);
     Ok(())
-}
-
-/// There are no files yet, but `MPI_FILE_NULL` has the handler of new ones (section 9.3.4).
-fn check_no_file(file: File) -> CallOutcome<()> {
-    if file == MPI_FILE_NULL { Ok(()) } else { Err(invalid(1, file)) }
 }
 
 pub fn session_set_errhandler(

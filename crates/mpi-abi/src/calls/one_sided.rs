@@ -64,7 +64,7 @@ fn hand_out(
     request: Out<Request>,
 ) -> CallOutcome<()> {
     let work = Pending::One(
-        begun.map_or(mpi::Request::Done, |operation| mpi::Request::OneSided(operation)),
+        begun.map_or(mpi::Request::Done, |operation| mpi::Request::External(operation)),
     );
     let handler_owner = HandlerOwner::Window(win.handle);
     request.set(call.library.requests.insert(PendingRequest { handler_owner, work }));

@@ -43,6 +43,7 @@ entry! {
 
 entry! {
     open MPI_File_call_errhandler(fh: File, errorcode: c_int);
+    fh = any_file(1, fh);
     => calls::error_handlers::file_call_errhandler(fh, errorcode)
 }
 
@@ -54,13 +55,13 @@ entry! {
 
 entry! {
     open MPI_File_get_errhandler(file: File, errhandler: *mut Errhandler);
-    errhandler = out(2, errhandler);
+    file = any_file(1, file); errhandler = out(2, errhandler);
     => calls::error_handlers::file_get_errhandler(file, errhandler)
 }
 
 entry! {
     open MPI_File_set_errhandler(file: File, errhandler: Errhandler);
-    errhandler = error_handler(2, errhandler);
+    file = any_file(1, file); errhandler = error_handler(2, errhandler);
     => calls::error_handlers::file_set_errhandler(file, errhandler)
 }
 

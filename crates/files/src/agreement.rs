@@ -1,0 +1,98 @@
+//! What the processes of a file tell each other when they all call the same function.
+
+use std::rc::Rc;
+
+use base::{Error, ErrorClass, Result};
+use memory::Buffer;
+use mpi::Process;
+use mpi::collective::{self, Invocation};
+use mpi::communicator::Communicator;
+
+/// What all processes say, by rank, each with the same number of bytes.
+///
+/// # Errors
+/// What collective operations return.
+pub(crate) fn exchange(
+    process: &Process,
+    communicator: &Rc<Communicator>,
+    mine: &[u8],
+) -> Result<Vec<u8>> {
+    if communicator.size() == 1 {
+        return Ok(mine.to_vec());
+    }
+    let all = Buffer::zeroed(mine.len() * communicator.size() as usize);
+    all.write(communicator.rank() as usize * mine.len(), mine);
+    let invocation = Invocation::blocking(communicator);
+    collective::allgather_packed(&invocation, all.clone(), mine.len())?.complete(process)?;
+    let mut bytes = vec![0; all.len()];
+    all.read(0, &mut bytes);
+    Ok(bytes)
+}
+
+/// Numbers that all processes say, by rank.
+///
+/// # Errors
+/// What collective operations return.
+pub(crate) fn exchange_numbers<const N: usize>(
+    process: &Process,
+    communicator: &Rc<Communicator>,
+    mine: [u64; N],
+) -> Result<Vec<[u64; N]>> {
+    let bytes: Vec<u8> = mine.iter().flat_map(|number| number.to_le_bytes()).collect();
+    let all = exchange(process, communicator, &bytes)?;
+    let mut numbers = all
+        .chunks_exact(8)
+        .map(|bytes| u64::from_le_bytes(bytes.try_into().expect("a number was cut out")));
+    Ok((0..communicator.size()).map(|_| [(); N].map(|()| numbers.next().unwrap_or(0))).collect())
+}
+
+/// Whether an argument is the same on all processes.
+///
+/// # Errors
+/// `NotSame` on all of them if it is not.
+pub(crate) fn check_same(
+    process: &Process,
+    communicator: &Rc<Communicator>,
+    what: &str,
+    mine: u64,
+) -> Result<()> {
+    let all = exchange_numbers(process, communicator, [mine])?;
+    let Some(other) = all.iter().position(|[other]| *other != all[0][0]) else { return Ok(()) };
+    let detail = format!(
+        "{what} is not the same on all processes: it is {} on rank 0, but {} on rank {other}",
+        all[0][0], all[other][0]
+    );
+    Err(Error::new(ErrorClass::NotSame, detail))
+}
+
+/// What came out of a step that all processes take: the own error, or that another has one.
+///
+/// # Errors
+/// The own one; else, of the class of the first that failed, which one it was.
+pub(crate) fn all_succeed<T>(
+    process: &Process,
+    communicator: &Rc<Communicator>,
+    outcome: Result<T>,
+) -> Result<T> {
+    let class = outcome.as_ref().err().map_or(0, |error| 1 + number_of(error.class));
+    let all = exchange_numbers(process, communicator, [class])?;
+    let value = outcome?;
+    match all.iter().position(|[class]| *class != 0) {
+        None => Ok(value),
+        Some(rank) => {
+            let class = class_of(all[rank][0] - 1);
+            Err(Error::new(class, format!("rank {rank} failed: its own error says why")))
+        }
+    }
+}
+
+/// A class as a number that all processes of a job understand.
+pub(crate) fn number_of(class: ErrorClass) -> u64 {
+    let place = ErrorClass::ALL.iter().position(|one| *one == class);
+    place.unwrap_or(ErrorClass::ALL.len()) as u64
+}
+
+/// The class of such a number.
+pub(crate) fn class_of(number: u64) -> ErrorClass {
+    ErrorClass::ALL.get(number as usize).copied().unwrap_or(ErrorClass::Other)
+}

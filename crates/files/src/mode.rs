@@ -1,0 +1,89 @@
+//! How a file is opened (section 14.2.1 of the MPI standard).
+
+use base::{Error, ErrorClass, Result};
+
+/// Whether a file is read, written, or both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessRights {
+    /// `MPI_MODE_RDONLY`.
+    Read,
+    /// `MPI_MODE_WRONLY`.
+    Write,
+    /// `MPI_MODE_RDWR`.
+    Both,
+}
+
+/// How a file is opened; all but the rights may be combined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AccessMode {
+    /// What may be done with it.
+    pub rights: AccessRights,
+    /// A file that does not exist is created.
+    pub create: bool,
+    /// It must not exist.
+    pub exclusive: bool,
+    /// It is deleted when it is closed.
+    pub delete_on_close: bool,
+    /// Nobody else has it open.
+    pub unique: bool,
+    /// It is only read or written from its beginning to its end.
+    pub sequential: bool,
+    /// All file pointers begin at its end.
+    pub append: bool,
+}
+
+impl AccessMode {
+    /// A mode with rights alone.
+    pub fn with_rights(rights: AccessRights) -> Self {
+        Self {
+            rights,
+            create: false,
+            exclusive: false,
+            delete_on_close: false,
+            unique: false,
+            sequential: false,
+            append: false,
+        }
+    }
+
+    /// Whether the words of the mode fit together.
+    ///
+    /// # Errors
+    /// `Amode` if they do not.
+    pub fn check(&self) -> Result<()> {
+        let wrong = |what| Err(Error::new(ErrorClass::Amode, what));
+        match self.rights {
+            AccessRights::Read if self.create || self.exclusive => wrong(
+                "the mode is MPI_MODE_RDONLY with MPI_MODE_CREATE or MPI_MODE_EXCL: nothing is created \
+                       to be read",
+            ),
+            AccessRights::Both if self.sequential => wrong(
+                "the mode is MPI_MODE_RDWR with MPI_MODE_SEQUENTIAL: a sequential file is either read \
+                       or written",
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn reads(&self) -> bool {
+        self.rights != AccessRights::Write
+    }
+
+    pub(crate) fn writes(&self) -> bool {
+        self.rights != AccessRights::Read
+    }
+
+    /// A number that is the same for the same mode.
+    pub(crate) fn number(&self) -> u64 {
+        let words = [
+            self.create,
+            self.exclusive,
+            self.delete_on_close,
+            self.unique,
+            self.sequential,
+            self.append,
+        ];
+        let rights = self.rights as u64;
+        words.iter().fold(rights, |number, word| number << 1 | u64::from(*word))
+    }
+}

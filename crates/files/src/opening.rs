@@ -1,0 +1,280 @@
+//! How files are opened, closed and deleted (section 14.2 of the MPI standard).
+
+use std::cell::{Cell, RefCell};
+use std::ffi::OsStr;
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::{Error, ErrorClass, Result};
+use mpi::Process;
+use mpi::collective::{self, Invocation};
+use mpi::communicator::Communicator;
+use mpi::error_handler::ErrorHandler;
+use mpi::hints::Hints;
+use mpi::info::Info;
+
+use crate::agreement::{all_succeed, check_same, exchange};
+use crate::fault::{class_of, refused};
+use crate::mode::{AccessMode, AccessRights};
+use crate::pool::Pool;
+use crate::shared_pointer::SharedPointer;
+use crate::storage::{Storage, SystemFile, repeated};
+use crate::{File, FileView, preferences};
+
+/// What all files of a process share.
+#[derive(Clone, Debug, Default)]
+pub struct FileThreads {
+    pub(crate) pool: Pool,
+}
+
+/// What tells whether two processes have the same file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Identity {
+    device: u64,
+    inode: u64,
+    size: u64,
+    /// Nanoseconds since 1970.
+    changed: u64,
+    host: Vec<u8>,
+}
+
+/// The name of a host is told with so many bytes.
+const HOST_BYTES: usize = 64;
+
+impl File {
+    /// `MPI_File_open`: collective.
+    ///
+    /// # Errors
+    /// `Amode`, `NotSame` if the mode is not the same everywhere, the classes of what the system
+    /// refuses, `NotSame` if hosts have different files of this name; the same class on all
+    /// processes.
+    pub fn open(
+        process: &Process,
+        threads: &FileThreads,
+        communicator: &Rc<Communicator>,
+        name: &[u8],
+        mode: AccessMode,
+        info: Option<&Info>,
+    ) -> Result<Rc<File>> {
+        if communicator.remote().is_some() {
+            let what = "the communicator is an intercommunicator, on which no file is opened";
+            return Err(Error::new(ErrorClass::Comm, what));
+        }
+        let own = communicator
+            .create(process, communicator.group())?
+            .expect("the group is the communicator's own");
+        all_succeed(process, &own, mode.check())?;
+        check_same(process, &own, "the mode", mode.number())?;
+        let hints = Hints::of_file();
+        if let Some(info) = info {
+            preferences::add(&hints, info);
+        }
+        let shown = String::from_utf8_lossy(name).into_owned();
+        let file = open_everywhere(process, &own, name, &shown, mode, &hints)?;
+        let storage: Arc<dyn Storage> = Arc::new(SystemFile(file));
+        let shared = SharedPointer::create(process, &own)?;
+        let file = Rc::new(File {
+            communicator: own,
+            name: name.into(),
+            shown,
+            mode,
+            storage,
+            threads: threads.clone(),
+            view: RefCell::new(FileView::of_bytes()),
+            position: Cell::new(0),
+            shared,
+            atomic: Cell::new(false),
+            split: RefCell::default(),
+            exclusion: Arc::default(),
+            error_handler: RefCell::new(Rc::new(ErrorHandler::Return)),
+            hints,
+        });
+        if mode.append {
+            file.move_to_end(process)?;
+        }
+        Ok(file)
+    }
+
+    fn move_to_end(&self, process: &Process) -> Result<()> {
+        let size = self.storage.size();
+        let size = size.map_err(|error| refused("ask for the size of", &self.shown, &error))?;
+        self.position.set(size);
+        if self.communicator.rank() == 0 {
+            self.shared.set(process, size as i64)?;
+        }
+        self.barrier(process)
+    }
+
+    pub(crate) fn barrier(&self, process: &Process) -> Result<()> {
+        collective::barrier(&Invocation::blocking(&self.communicator))?.complete(process)
+    }
+
+    /// `MPI_File_close`: collective.
+    ///
+    /// # Errors
+    /// `Other` while a split collective operation is not ended; what the system returns where the
+    /// file is deleted.
+    pub fn close(&self, process: &Process) -> Result<()> {
+        self.check_no_split()?;
+        self.barrier(process)?;
+        self.shared.free(process)?;
+        let delete = self.mode.delete_on_close && self.communicator.rank() == 0;
+        let deleted = if delete { delete_named(&self.name) } else { Ok(()) };
+        let deleted = deleted.map_err(|error| refused("delete", &self.shown, &error));
+        all_succeed(process, &self.communicator, deleted)
+    }
+}
+
+/// `MPI_File_delete`.
+///
+/// # Errors
+/// `NoSuchFile`, `Access` and the other classes of what the system refuses.
+pub fn delete(name: &[u8]) -> Result<()> {
+    delete_named(name).map_err(|error| refused("delete", &String::from_utf8_lossy(name), &error))
+}
+
+fn delete_named(name: &[u8]) -> io::Result<()> {
+    repeated(|| fs::remove_file(path_of(name)))
+}
+
+fn path_of(name: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(name))
+}
+
+/// The process with rank 0 opens or creates the file, then all others open it.
+fn open_everywhere(
+    process: &Process,
+    communicator: &Rc<Communicator>,
+    name: &[u8],
+    shown: &str,
+    mode: AccessMode,
+    hints: &Hints,
+) -> Result<fs::File> {
+    let is_first = communicator.rank() == 0;
+    let refused = |error: io::Error| {
+        let verb = if mode.create && is_first { "open or create" } else { "open" };
+        // Where writing is not allowed, reading may be.
+        let class = match class_of(&error) {
+            ErrorClass::UnsupportedOperation => ErrorClass::Io,
+            class => class,
+        };
+        Error::new(class, format!("could not {verb} \"{shown}\": {error}"))
+    };
+    let open = |first: bool| {
+        let mut options = OpenOptions::new();
+        options.read(mode.rights != AccessRights::Write);
+        options.write(mode.rights != AccessRights::Read);
+        if first && mode.writes() {
+            options.create(mode.create).create_new(mode.create && mode.exclusive);
+            options.mode(preferences::permissions(hints));
+        }
+        repeated(|| options.open(path_of(name))).and_then(|file| {
+            let is_folder = file.metadata()?.is_dir();
+            if is_folder { Err(io::ErrorKind::IsADirectory.into()) } else { Ok(file) }
+        })
+    };
+    let mine = if is_first { Some(open(true).map_err(refused)) } else { None };
+    let first = mine.transpose();
+    let first = all_succeed(process, communicator, first)?;
+    let opened = match first {
+        Some(file) => Ok(file),
+        None => open(false).map_err(refused),
+    };
+    let file = all_succeed(process, communicator, opened)?;
+    check_same_file(process, communicator, &file, shown)?;
+    Ok(file)
+}
+
+/// Whether all processes have the same file: on one host device and number tell; several hosts may
+/// know a device by different names, and files on disks of their own by the same number: there
+/// the time of the last change must be the same, too.
+fn check_same_file(
+    process: &Process,
+    communicator: &Rc<Communicator>,
+    file: &fs::File,
+    shown: &str,
+) -> Result<()> {
+    if communicator.size() == 1 {
+        return Ok(());
+    }
+    let asked = Identity::of(file).map_err(|error| refused("look at", shown, &error));
+    let mine = all_succeed(process, communicator, asked)?;
+    let all = exchange(process, communicator, &mine.encoded())?;
+    let all: Vec<_> = all.chunks_exact(Identity::BYTES).map(Identity::decoded).collect();
+    let Some(other) = all.iter().position(|other| !all[0].is_same(other)) else { return Ok(()) };
+    let host = |rank: usize| String::from_utf8_lossy(&all[rank].host).into_owned();
+    let detail = format!(
+        "\"{shown}\" is not the same file everywhere: rank 0 on {} and rank {other} on {} have \
+         different ones; all hosts must see one file system there",
+        host(0),
+        host(other)
+    );
+    Err(Error::new(ErrorClass::NotSame, detail))
+}
+
+impl Identity {
+    const BYTES: usize = 32 + HOST_BYTES;
+
+    fn of(file: &fs::File) -> io::Result<Self> {
+        let found = file.metadata()?;
+        let changed = found.mtime().wrapping_mul(1_000_000_000).wrapping_add(found.mtime_nsec());
+        let mut host = fs::read("/proc/sys/kernel/hostname").unwrap_or_default();
+        host.retain(|byte| *byte != b'\n');
+        host.truncate(HOST_BYTES);
+        Ok(Self {
+            device: found.dev(),
+            inode: found.ino(),
+            size: found.len(),
+            changed: changed as u64,
+            host,
+        })
+    }
+
+    fn encoded(&self) -> Vec<u8> {
+        let numbers = [self.device, self.inode, self.size, self.changed];
+        let mut bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+        bytes.extend(&self.host);
+        bytes.resize(Self::BYTES, 0);
+        bytes
+    }
+
+    fn decoded(bytes: &[u8]) -> Self {
+        let (numbers, host) = bytes.split_at(32);
+        let mut numbers = numbers
+            .chunks_exact(8)
+            .map(|bytes| u64::from_le_bytes(bytes.try_into().expect("a number was cut out")));
+        let mut next = || numbers.next().unwrap_or(0);
+        let host = host.iter().copied().take_while(|byte| *byte != 0).collect();
+        Self { device: next(), inode: next(), size: next(), changed: next(), host }
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        if self.host == other.host {
+            return (self.device, self.inode) == (other.device, other.inode);
+        }
+        let what = |one: &Self| (one.inode, one.size, one.changed);
+        what(self) == what(other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_with_disks_of_their_own_have_different_files() {
+        let one = Identity { device: 1, inode: 7, size: 0, changed: 5, host: b"a".to_vec() };
+        assert_eq!(Identity::decoded(&one.encoded()), one);
+        let mounted_elsewhere = Identity { device: 2, host: b"b".to_vec(), ..one.clone() };
+        assert!(one.is_same(&mounted_elsewhere));
+        let by_chance = Identity { changed: 6, ..mounted_elsewhere };
+        assert!(!one.is_same(&by_chance));
+        let replaced = Identity { inode: 8, ..one.clone() };
+        assert!(!one.is_same(&replaced));
+    }
+}

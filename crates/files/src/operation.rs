@@ -1,0 +1,79 @@
+//! Operations that go on while the program does something else, as their requests see them.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+
+use memory::LentBuffer;
+use mpi::{ExternalOperation, MessageStatus, Process, Request};
+
+use crate::access::{Prepared, conclude};
+use crate::pool::Task;
+use crate::transfer::Progress;
+
+/// An operation of one process.
+pub(crate) struct FileOperation {
+    state: RefCell<OperationState>,
+}
+
+enum OperationState {
+    Underway(Box<StartedTransfer>),
+    Over(MessageStatus),
+}
+
+/// A transfer that another thread makes.
+pub(crate) struct StartedTransfer {
+    /// The file's, for people.
+    pub name: String,
+    pub task: Task<(LentBuffer, Progress)>,
+    pub prepared: Prepared,
+}
+
+impl FileOperation {
+    /// One that is over.
+    pub fn over(status: MessageStatus) -> Self {
+        Self { state: RefCell::new(OperationState::Over(status)) }
+    }
+
+    /// One that another thread carries out.
+    pub fn underway(started: StartedTransfer) -> Self {
+        Self { state: RefCell::new(OperationState::Underway(Box::new(started))) }
+    }
+
+    /// A request for it.
+    pub fn into_request(self) -> Request {
+        Request::External(Rc::new(self))
+    }
+}
+
+impl ExternalOperation for FileOperation {
+    fn is_complete(&self, _process: &Process) -> bool {
+        let mut state = self.state.borrow_mut();
+        let OperationState::Underway(started) = &mut *state else { return true };
+        let Some((memory, progress)) = started.task.take() else { return false };
+        started.prepared.return_memory(memory);
+        let status = conclude(&started.name, &started.prepared, progress);
+        *state = OperationState::Over(status);
+        true
+    }
+
+    fn status(&self) -> MessageStatus {
+        match &*self.state.borrow() {
+            OperationState::Over(status) => status.clone(),
+            OperationState::Underway(_) => MessageStatus::EMPTY,
+        }
+    }
+
+    fn noun(&self) -> &'static str {
+        "an operation on a file"
+    }
+}
+
+impl fmt::Debug for FileOperation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.state.borrow() {
+            OperationState::Underway(started) => write!(f, "FileOperation({:?})", started.task),
+            OperationState::Over(status) => write!(f, "FileOperation({status:?})"),
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Threads that carry out calls of the system for operations that go on while the program does
+//! something else: input and output blocks, and the program's threads must not. Functions of the
+//! program never run here.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+/// So many threads at most: as many calls as a device has to be kept busy with.
+const FILE_THREADS_MAX: usize = 4;
+
+/// A thread that has had nothing to do for so long ends.
+const THREAD_IDLE_MAX: Duration = Duration::from_secs(5);
+
+/// Their memory for calls.
+const STACK_BYTES: usize = 256 << 10;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// The threads of a process.
+#[derive(Clone, Default)]
+pub(crate) struct Pool {
+    shared: Arc<PoolShared>,
+}
+
+#[derive(Default)]
+struct PoolShared {
+    state: Mutex<PoolState>,
+    /// Rung when there is a job.
+    wanted: Condvar,
+}
+
+#[derive(Default)]
+struct PoolState {
+    jobs: VecDeque<Job>,
+    threads: usize,
+    idle: usize,
+}
+
+/// What becomes of a job.
+pub(crate) struct Task<T> {
+    outcome: Arc<Mutex<Option<T>>>,
+}
+
+impl Pool {
+    /// Begins a job; `done` is called when its outcome is there.
+    pub fn begin<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+        done: impl FnOnce() + Send + 'static,
+    ) -> Task<T> {
+        let outcome = Arc::new(Mutex::new(None));
+        let place = Arc::clone(&outcome);
+        self.add(Box::new(move || {
+            let found = work();
+            *place.lock() = Some(found);
+            done();
+        }));
+        Task { outcome }
+    }
+
+    fn add(&self, job: Job) {
+        let mut state = self.shared.state.lock();
+        state.jobs.push_back(job);
+        if state.idle >= state.jobs.len() || state.threads == FILE_THREADS_MAX {
+            self.shared.wanted.notify_one();
+            return;
+        }
+        let shared = Arc::clone(&self.shared);
+        let builder = thread::Builder::new().name("combray-files".into()).stack_size(STACK_BYTES);
+        let started = sys::signals::without_signals(|| builder.spawn(move || serve(&shared)));
+        match started {
+            Ok(_) => state.threads += 1,
+            Err(_) if state.threads > 0 => {
+                self.shared.wanted.notify_one();
+            }
+            // The system has no thread for us: it is done now, by the caller.
+            Err(_) => {
+                let job = state.jobs.pop_back().expect("it was pushed above");
+                drop(state);
+                job();
+            }
+        }
+    }
+}
+
+/// The life of a thread.
+fn serve(shared: &PoolShared) {
+    let mut state = shared.state.lock();
+    loop {
+        if let Some(job) = state.jobs.pop_front() {
+            drop(state);
+            job();
+            state = shared.state.lock();
+            continue;
+        }
+        state.idle += 1;
+        let is_over = shared.wanted.wait_for(&mut state, THREAD_IDLE_MAX).timed_out();
+        state.idle -= 1;
+        if is_over && state.jobs.is_empty() {
+            state.threads -= 1;
+            return;
+        }
+    }
+}
+
+impl<T> Task<T> {
+    /// What came out of it, when it is over; later there is nothing.
+    pub fn take(&self) -> Option<T> {
+        self.outcome.lock().take()
+    }
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.shared.state.lock();
+        write!(f, "Pool({} threads, {} jobs)", state.threads, state.jobs.len())
+    }
+}
+
+impl<T> fmt::Debug for Task<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = if self.outcome.lock().is_some() { "over" } else { "underway" };
+        write!(f, "Task({state})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    #[test]
+    fn more_jobs_than_threads_all_end() {
+        let pool = Pool::default();
+        let (sender, receiver) = mpsc::channel();
+        let begin = |number: usize| {
+            let sender = sender.clone();
+            pool.begin(move || number * number, move || sender.send(()).unwrap())
+        };
+        let tasks: Vec<_> = (0..20).map(begin).collect();
+        for _ in 0..20 {
+            receiver.recv().unwrap();
+        }
+        for (number, task) in tasks.iter().enumerate() {
+            assert_eq!(task.take(), Some(number * number));
+            assert_eq!(task.take(), None);
+        }
+        assert!(pool.shared.state.lock().threads <= FILE_THREADS_MAX);
+    }
+}

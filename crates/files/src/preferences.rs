@@ -1,0 +1,55 @@
+//! What hints say about a file (section 14.2.8 of the MPI standard).
+
+use mpi::hints::{self, Hints};
+use mpi::info::Info;
+
+use crate::transfer::Manner;
+
+/// Whether something is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
+    Always,
+    Never,
+    /// Where it pays.
+    Automatic,
+}
+
+/// Adds hints, as far as they say something.
+pub(crate) fn add(hints: &Hints, info: &Info) {
+    hints.add(info, |key, _| hints::is_of_files(key));
+}
+
+/// The permissions of a new file, before the mask of the process.
+pub(crate) fn permissions(hints: &Hints) -> u32 {
+    let given = hints.given(hints::FILE_PERMISSIONS);
+    let text = given.as_deref().and_then(|value| std::str::from_utf8(value).ok());
+    text.and_then(|text| u32::from_str_radix(text, 8).ok()).unwrap_or(0o666)
+}
+
+fn choice(hints: &Hints, key: &str) -> Choice {
+    match hints.given(key).as_deref() {
+        Some(b"enable" | b"true") => Choice::Always,
+        Some(b"disable" | b"false") => Choice::Never,
+        _ => Choice::Automatic,
+    }
+}
+
+fn number(hints: &Hints, key: &str) -> Option<u64> {
+    std::str::from_utf8(&hints.given(key)?).ok()?.parse().ok()
+}
+
+/// How one process moves its runs. `alone`: nobody else can have the file.
+pub(crate) fn manner(hints: &Hints, atomic: bool, alone: bool) -> Manner {
+    let read = number(hints, hints::READ_BUFFER).unwrap_or(4 << 20) as usize;
+    let write = number(hints, hints::WRITE_BUFFER).unwrap_or(512 << 10) as usize;
+    let writes_together = match choice(hints, hints::SIEVE_WRITES) {
+        Choice::Always => true,
+        Choice::Never => false,
+        Choice::Automatic => alone || atomic,
+    };
+    Manner {
+        read_together: if choice(hints, hints::SIEVE_READS) == Choice::Never { 0 } else { read },
+        write_together: if writes_together { write } else { 0 },
+        atomic,
+    }
+}

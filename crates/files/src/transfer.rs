@@ -1,0 +1,276 @@
+//! Transfers of one process on its own: bytes of its stream from and to memory.
+//!
+//! Runs that lie close to each other are read together with the holes between them. They are
+//! written together only where nobody else can write into the holes meanwhile.
+
+use std::io;
+
+use memory::LentBuffer;
+use sys::files::RangeLock;
+
+use crate::fault::Fault;
+use crate::storage::{Storage, in_full, repeated};
+use crate::view::View;
+
+/// Which way bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the file to memory.
+    Read,
+    /// From memory to the file.
+    Write,
+}
+
+/// What one process does with the holes between runs, and how it keeps others out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Manner {
+    /// Runs are read together with holes between them; at most so many bytes at once. 0: they are
+    /// not.
+    pub read_together: usize,
+    /// Runs are written together with what was read in the holes, likewise, which are locked.
+    pub write_together: usize,
+    /// The whole range of each transfer is locked.
+    pub atomic: bool,
+}
+
+/// How far a transfer came.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    /// Bytes of the stream, from its beginning.
+    pub bytes: u64,
+    pub fault: Option<Fault>,
+}
+
+/// A hole of more bytes is not worth a call less.
+const HOLE_BYTES_MAX: u64 = 4 << 10;
+
+/// A run of more bytes is worth a call of its own.
+const TOGETHER_RUN_BYTES_MAX: u64 = 64 << 10;
+
+impl Manner {
+    /// As it is if nothing is said.
+    pub const USUAL: Self = Self { read_together: 4 << 20, write_together: 0, atomic: false };
+}
+
+impl Default for Manner {
+    fn default() -> Self {
+        Self::USUAL
+    }
+}
+
+/// Moves the bytes of the stream from `position` on, as many as `memory` has.
+pub(crate) fn transfer(
+    storage: &dyn Storage,
+    view: &View,
+    position: u64,
+    memory: &LentBuffer,
+    direction: Direction,
+    manner: Manner,
+) -> Progress {
+    let length = memory.len() as u64;
+    if length == 0 {
+        return Progress::default();
+    }
+    if !manner.atomic {
+        return move_runs(storage, view, position, memory, direction, manner);
+    }
+    let range = view.range(position, length);
+    let kind = match direction {
+        Direction::Read => RangeLock::Shared,
+        Direction::Write => RangeLock::Exclusive,
+    };
+    if let Err(error) = repeated(|| storage.lock(range.clone(), kind)) {
+        return Progress { bytes: 0, fault: Some(Fault { offset: range.start, error }) };
+    }
+    let progress = move_runs(storage, view, position, memory, direction, manner);
+    // What cannot be given back now is given back with the file.
+    let _ = repeated(|| storage.lock(range.clone(), RangeLock::Released));
+    progress
+}
+
+fn move_runs(
+    storage: &dyn Storage,
+    view: &View,
+    position: u64,
+    memory: &LentBuffer,
+    direction: Direction,
+    manner: Manner,
+) -> Progress {
+    let together = match direction {
+        Direction::Read => manner.read_together,
+        Direction::Write => manner.write_together,
+    };
+    let mut mover = Mover {
+        storage,
+        memory,
+        direction,
+        together: together as u64,
+        locks: !manner.atomic,
+        runs: Vec::new(),
+        staging: Vec::new(),
+        progress: Progress::default(),
+    };
+    let goes_on =
+        view.runs(position, memory.len() as u64, &mut |offset, length| mover.add(offset, length));
+    if goes_on {
+        mover.flush();
+    }
+    mover.progress
+}
+
+/// Collects runs that are moved together.
+struct Mover<'a> {
+    storage: &'a dyn Storage,
+    memory: &'a LentBuffer,
+    direction: Direction,
+    together: u64,
+    /// What is written together must be locked first.
+    locks: bool,
+    /// Offset and length of each, in their order.
+    runs: Vec<(u64, u64)>,
+    staging: Vec<u8>,
+    progress: Progress,
+}
+
+impl Mover<'_> {
+    /// Adds the next run; whether it goes on.
+    fn add(&mut self, offset: u64, length: u64) -> bool {
+        let joins = match (self.runs.first(), self.runs.last()) {
+            (Some((start, _)), Some((last, before))) => {
+                let end = last + before;
+                offset >= end
+                    && offset - end <= HOLE_BYTES_MAX
+                    && length.max(*before) <= TOGETHER_RUN_BYTES_MAX
+                    && offset + length - start <= self.together
+            }
+            _ => true,
+        };
+        if !joins && !self.flush() {
+            return false;
+        }
+        self.runs.push((offset, length));
+        true
+    }
+
+    /// Moves what was collected; whether it goes on.
+    fn flush(&mut self) -> bool {
+        let runs = std::mem::take(&mut self.runs);
+        let goes_on = match (&runs[..], self.direction) {
+            ([], _) => true,
+            (&[(offset, length)], _) => self.move_one(offset, length),
+            (_, Direction::Read) => self.read_together(&runs),
+            (_, Direction::Write) => self.write_together(&runs),
+        };
+        self.runs = runs;
+        self.runs.clear();
+        goes_on
+    }
+
+    fn at(&self) -> usize {
+        self.progress.bytes as usize
+    }
+
+    fn fail(&mut self, offset: u64, error: io::Error) {
+        self.progress.fault = Some(Fault { offset, error });
+    }
+
+    fn move_one(&mut self, offset: u64, length: u64) -> bool {
+        let (at, length) = (self.at(), length as usize);
+        let (done, error) = in_full(length, |done| {
+            let (at, left, offset) = (at + done, length - done, offset + done as u64);
+            match self.direction {
+                Direction::Read => self.storage.read_memory(self.memory, at, left, offset),
+                Direction::Write => self.storage.write_memory(self.memory, at, left, offset),
+            }
+        });
+        self.progress.bytes += done as u64;
+        if let Some(error) = error {
+            self.fail(offset + done as u64, error);
+        }
+        done == length
+    }
+
+    /// The bytes from the first of some runs up to behind the last, as far as the file has them.
+    fn read_span(&mut self, runs: &[(u64, u64)]) -> (u64, usize, Option<io::Error>) {
+        let (start, end) = span(runs);
+        let length = (end - start) as usize;
+        if self.staging.len() < length {
+            self.staging.resize(length, 0);
+        }
+        let staging = &mut self.staging[..length];
+        let (read, error) =
+            in_full(length, |done| self.storage.read(&mut staging[done..], start + done as u64));
+        (start, read, error)
+    }
+
+    fn read_together(&mut self, runs: &[(u64, u64)]) -> bool {
+        let (start, read, error) = self.read_span(runs);
+        for &(offset, length) in runs {
+            let from = (offset - start) as usize;
+            let there = read.saturating_sub(from).min(length as usize);
+            self.memory.write(self.at(), &self.staging[from..from + there]);
+            self.progress.bytes += there as u64;
+            if there < length as usize {
+                break;
+            }
+        }
+        let is_whole = error.is_none() && start + read as u64 == span(runs).1;
+        if let Some(error) = error {
+            self.fail(start + read as u64, error);
+        }
+        is_whole
+    }
+
+    fn write_together(&mut self, runs: &[(u64, u64)]) -> bool {
+        let (start, end) = span(runs);
+        if self.locks
+            && let Err(error) = repeated(|| self.storage.lock(start..end, RangeLock::Exclusive))
+        {
+            self.fail(start, error);
+            return false;
+        }
+        let goes_on = self.rewrite(runs);
+        if self.locks {
+            // What cannot be given back now is given back with the file.
+            let _ = repeated(|| self.storage.lock(start..end, RangeLock::Released));
+        }
+        goes_on
+    }
+
+    /// Reads a span, puts the runs into it and writes it.
+    fn rewrite(&mut self, runs: &[(u64, u64)]) -> bool {
+        let (start, read, error) = self.read_span(runs);
+        if let Some(error) = error {
+            self.fail(start + read as u64, error);
+            return false;
+        }
+        let length = (span(runs).1 - start) as usize;
+        // Behind the end of the file there are zeros.
+        self.staging[read..length].fill(0);
+        let mut at = self.at();
+        for &(offset, length) in runs {
+            let into = (offset - start) as usize;
+            self.memory.read(at, &mut self.staging[into..into + length as usize]);
+            at += length as usize;
+        }
+        let staging = &self.staging[..length];
+        let (done, error) =
+            in_full(length, |done| self.storage.write(&staging[done..], start + done as u64));
+        let written = |&(offset, length): &(u64, u64)| {
+            (start + done as u64).saturating_sub(offset).min(length)
+        };
+        self.progress.bytes += runs.iter().map(written).sum::<u64>();
+        if let Some(error) = error {
+            self.fail(start + done as u64, error);
+        }
+        done == length
+    }
+}
+
+/// From the first byte of some runs up to behind the last.
+fn span(runs: &[(u64, u64)]) -> (u64, u64) {
+    match (runs.first(), runs.last()) {
+        (Some((start, _)), Some((last, length))) => (*start, last + length),
+        _ => (0, 0),
+    }
+}

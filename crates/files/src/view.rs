@@ -1,0 +1,233 @@
+//! Views: which bytes of a file a process sees, and in which order (section 14.3).
+//!
+//! A process sees a stream of bytes. The filetype says where they lie: its bytes of data, tiled
+//! from the displacement on. Filetypes go upwards (section 14.3), so the offset in the file grows
+//! with the position in the stream.
+
+use std::sync::Arc;
+
+use base::{Error, ErrorClass, Result};
+use datatype::Datatype;
+use memory::Layout;
+
+/// Where the bytes of a stream lie in a file.
+#[derive(Clone, Debug)]
+pub(crate) struct View {
+    displacement: u64,
+    etype_bytes: u64,
+    /// Bytes of data in a tile, and how far tiles are apart.
+    tile_bytes: u64,
+    tile_extent: u64,
+    /// Where the bytes of tiles lie; none: they follow each other without holes.
+    layout: Option<Arc<dyn Layout>>,
+}
+
+impl View {
+    /// The bytes of the file as they are.
+    pub fn of_bytes() -> Self {
+        Self { displacement: 0, etype_bytes: 1, tile_bytes: 1, tile_extent: 1, layout: None }
+    }
+
+    /// The view through a filetype, from a displacement in bytes on.
+    ///
+    /// # Errors
+    /// `Arg` if a filetype is no multiple of its etype, or goes downwards.
+    pub fn new(displacement: u64, etype: &Datatype, filetype: &Datatype) -> Result<Self> {
+        let wrong = |what: String| Err(Error::new(ErrorClass::Arg, what));
+        let (unit, tile, extent) = (etype.size(), filetype.size(), filetype.extent());
+        if unit == 0 || !tile.is_multiple_of(unit) {
+            let what = format!(
+                "the filetype has {tile} bytes of data, which is no multiple of the etype's {unit}"
+            );
+            return wrong(what);
+        }
+        if tile > 0 && (filetype.true_lower_bound() < 0 || extent < 0) {
+            return wrong("the filetype has negative displacements".to_owned());
+        }
+        let layout = filetype.layout(2);
+        if layout.is_some() && tile > 0 && !goes_upwards(filetype) {
+            return wrong("the displacements of the filetype go downwards".to_owned());
+        }
+        Ok(Self {
+            displacement,
+            etype_bytes: unit as u64,
+            tile_bytes: tile as u64,
+            tile_extent: extent as u64,
+            layout,
+        })
+    }
+
+    /// Bytes in an etype, the unit of file pointers.
+    pub fn etype_bytes(&self) -> u64 {
+        self.etype_bytes
+    }
+
+    /// Whether it shows no bytes at all.
+    pub fn is_empty(&self) -> bool {
+        self.tile_bytes == 0
+    }
+
+    /// Calls `each` with offset and length of successive runs of the bytes `position ..
+    /// position + length` of the stream, none beginning where the one before ends, until all are
+    /// covered or `each` returns false; whether it came to the end.
+    pub fn runs(&self, position: u64, length: u64, each: &mut dyn FnMut(u64, u64) -> bool) -> bool {
+        if length == 0 {
+            return true;
+        }
+        let Some(layout) = &self.layout else {
+            return each(self.displacement + position, length);
+        };
+        let mut pending: Option<(u64, u64)> = None;
+        let mut goes_on = true;
+        layout.segments(usize::MAX, position as usize, length as usize, &mut |segment| {
+            let (offset, length) = (
+                self.displacement.wrapping_add_signed(segment.displacement as i64),
+                segment.length,
+            );
+            match &mut pending {
+                Some((start, before)) if *start + *before == offset => *before += length as u64,
+                _ => {
+                    if let Some((start, before)) = pending.replace((offset, length as u64)) {
+                        goes_on = each(start, before);
+                    }
+                }
+            }
+            goes_on
+        });
+        goes_on && pending.is_none_or(|(start, length)| each(start, length))
+    }
+
+    /// The offset in the file of a byte of the stream.
+    pub fn offset_of(&self, position: u64) -> u64 {
+        if self.is_empty() {
+            return self.displacement;
+        }
+        let mut found = self.displacement;
+        self.runs(position, 1, &mut |offset, _| {
+            found = offset;
+            true
+        });
+        found
+    }
+
+    /// How many bytes of the stream lie before an offset in the file.
+    pub fn position_of(&self, offset: u64) -> u64 {
+        let Some(beyond) = offset.checked_sub(self.displacement) else { return 0 };
+        if self.layout.is_none() {
+            return if self.is_empty() { 0 } else { beyond };
+        }
+        if self.is_empty() {
+            return 0;
+        }
+        // The tile that the offset lies in, or the one before where a tile reaches into the next.
+        let tile = beyond.checked_div(self.tile_extent).unwrap_or(0);
+        let (mut low, mut step) = (tile.saturating_sub(1) * self.tile_bytes, self.tile_bytes);
+        while low > 0 && self.offset_of(low) >= offset {
+            low = low.saturating_sub(step);
+            step *= 2;
+        }
+        let (mut high, mut step) = ((tile + 1) * self.tile_bytes, self.tile_bytes);
+        while self.offset_of(high) < offset {
+            high += step;
+            step *= 2;
+        }
+        // The first byte at or behind the offset lies in `low ..= high`.
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.offset_of(middle) < offset {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// The range of the file from the first byte of a part of the stream up to behind its last.
+    pub fn range(&self, position: u64, length: u64) -> std::ops::Range<u64> {
+        if length == 0 {
+            let at = self.offset_of(position);
+            return at..at;
+        }
+        self.offset_of(position)..self.offset_of(position + length - 1) + 1
+    }
+}
+
+/// Whether the bytes of two tiles come in the order of their offsets.
+fn goes_upwards(filetype: &Datatype) -> bool {
+    let Some(layout) = filetype.layout(1) else { return true };
+    let mut last = isize::MIN;
+    let mut upwards = true;
+    layout.segments(1, 0, filetype.size(), &mut |segment| {
+        upwards &= segment.displacement >= last;
+        last = segment.displacement;
+        upwards
+    });
+    upwards
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datatype::{ArgumentForm, Construction, Predefined};
+    use proptest::prelude::*;
+
+    fn indexed(lengths: &[u8], gaps: &[u8], tail: u8) -> Arc<Datatype> {
+        let of = Arc::clone(Datatype::named(Predefined::Byte));
+        let mut end = 0;
+        let displacements = lengths.iter().zip(gaps).map(|(length, gap)| {
+            let at = end + i64::from(*gap);
+            end = at + i64::from(*length);
+            at
+        });
+        let displacements = displacements.collect();
+        let block_lengths = lengths.iter().map(|length| i64::from(*length)).collect();
+        let inner = Construction::Indexed { block_lengths, displacements, of };
+        let of = Datatype::create(inner, ArgumentForm::Int).unwrap();
+        let extent = end + i64::from(tail);
+        let outer = Construction::Resized { lower_bound: 0, extent, of };
+        Datatype::create(outer, ArgumentForm::Int).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn runs_positions_and_offsets_agree(
+            pairs in prop::collection::vec((1_u8..9, 0_u8..9), 1..6),
+            tail in 0_u8..9,
+            displacement in 0_u64..50,
+            position in 0_u64..200,
+            length in 0_u64..200,
+        ) {
+            let (lengths, gaps): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
+            let filetype = indexed(&lengths, &gaps, tail);
+            let etype = Datatype::named(Predefined::Byte);
+            let view = View::new(displacement, etype, &filetype).unwrap();
+            let mut bytes = Vec::new();
+            let mut last = None;
+            view.runs(position, length, &mut |offset, length| {
+                assert!(last.is_none_or(|last| last < offset), "runs are merged");
+                last = Some(offset + length);
+                bytes.extend(offset..offset + length);
+                true
+            });
+            prop_assert_eq!(bytes.len() as u64, length);
+            for (step, offset) in bytes.iter().enumerate() {
+                let position = position + step as u64;
+                prop_assert_eq!(view.offset_of(position), *offset);
+                prop_assert_eq!(view.position_of(*offset), position);
+                prop_assert_eq!(view.position_of(*offset + 1), position + 1);
+            }
+        }
+    }
+
+    #[test]
+    fn a_filetype_must_fit_its_etype_and_go_upwards() {
+        let int = Datatype::named(Predefined::Int);
+        assert!(View::new(0, int, &indexed(&[3], &[0], 0)).is_err());
+        let of = Arc::clone(int);
+        let down =
+            Construction::Indexed { block_lengths: vec![1, 1], displacements: vec![1, 0], of };
+        let down = Datatype::create(down, ArgumentForm::Int).unwrap();
+        assert!(View::new(0, int, &down).is_err());
+    }
+}

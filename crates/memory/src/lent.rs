@@ -1,0 +1,233 @@
+//! Buffers that another thread works on, and that go to files and come from them.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+
+use sys::files::{self, MemoryRun, RUNS_MAX};
+
+use crate::buffer::Buffer;
+
+/// A buffer that is handed from thread to thread, each of which has it alone.
+#[derive(Debug)]
+pub struct LentBuffer(Buffer);
+
+// SAFETY: one thread at a time reaches the memory:
+// - Memory of our own has no other buffer, as `alone` made sure, and none can be made of this one
+//   before it is taken back by value.
+// - Of the program's memory `new`'s caller said so. Such a buffer has no owner, whose counter would
+//   be one thread's; its layout is `Send`.
+unsafe impl Send for LentBuffer {}
+
+/// Where runs are shorter on average, they are gathered before they are written.
+const LISTED_RUN_BYTES_MIN: usize = 512;
+
+/// So many bytes are gathered at once.
+const GATHERED_BYTES_MAX: usize = 1 << 20;
+
+impl LentBuffer {
+    /// Memory of the program.
+    ///
+    /// # Safety
+    /// As long as this or a part of it is there, the program does not touch the memory (save that
+    /// it may read what is only read), and whoever gets it lets one thread at a time use it and its
+    /// parts.
+    ///
+    /// # Panics
+    /// If it is memory of our own.
+    pub unsafe fn new(buffer: Buffer) -> Self {
+        assert!(!buffer.is_owned(), "memory of our own is lent by `alone`");
+        Self(buffer)
+    }
+
+    /// Memory of our own, if no clone or part of the buffer is left; else the buffer.
+    pub fn alone(buffer: Buffer) -> Result<Self, Buffer> {
+        if buffer.is_sole_owner() { Ok(Self(buffer)) } else { Err(buffer) }
+    }
+
+    /// `length` zero bytes of our own.
+    pub fn zeroed(length: usize) -> Self {
+        Self(Buffer::zeroed(length))
+    }
+
+    /// The buffer, for the thread that has it now.
+    pub fn into_buffer(self) -> Buffer {
+        self.0
+    }
+
+    /// A buffer of the packed bytes `offset .. offset + length`, if they are one run in memory of
+    /// the program.
+    pub fn program_part(&self, offset: usize, length: usize) -> Option<Buffer> {
+        let may = !self.0.is_owned() && self.0.is_contiguous();
+        may.then(|| self.0.contiguous_part(offset as isize, length))
+    }
+
+    /// The buffer, if it is of the program's memory.
+    pub fn program_buffer(&self) -> Option<&Buffer> {
+        (!self.0.is_owned()).then_some(&self.0)
+    }
+
+    /// The address of its first byte, if it is one run.
+    pub fn address(&self) -> usize {
+        self.0.base_address()
+    }
+
+    /// Bytes of data.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is no data at all.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Reads the packed bytes `offset .. offset + out.len()`.
+    pub fn read(&self, offset: usize, out: &mut [u8]) {
+        self.0.read(offset, out);
+    }
+
+    /// Writes `data` to the packed bytes `offset .. offset + data.len()`.
+    pub fn write(&self, offset: usize, data: &[u8]) {
+        self.0.write(offset, data);
+    }
+
+    /// Reads bytes of a file from `position` on to the packed bytes `offset .. offset + length`, as
+    /// far as the system reads at once; returns how many. None: the file ends there.
+    ///
+    /// # Errors
+    /// The system's.
+    ///
+    /// # Panics
+    /// If the buffer has fewer bytes.
+    pub fn read_file(
+        &self,
+        offset: usize,
+        length: usize,
+        file: &File,
+        position: u64,
+    ) -> io::Result<usize> {
+        self.check(offset, length);
+        if self.has_short_runs() {
+            let mut gathered = vec![0; length.min(GATHERED_BYTES_MAX)];
+            let run = MemoryRun::new(gathered.as_mut_ptr(), gathered.len());
+            // SAFETY: the vector is there, and nobody else has it.
+            let read = unsafe { files::read_at(file.as_fd(), &[run], position) }?;
+            self.0.write(offset, &gathered[..read]);
+            return Ok(read);
+        }
+        // SAFETY: the buffer's memory may be written, and no other thread has it.
+        self.with_runs(offset, length, |runs| unsafe {
+            files::read_at(file.as_fd(), runs, position)
+        })
+    }
+
+    /// Writes the packed bytes `offset .. offset + length` to a file from `position` on, as far as
+    /// the system writes at once; returns how many.
+    ///
+    /// # Errors
+    /// The system's.
+    ///
+    /// # Panics
+    /// If the buffer has fewer bytes.
+    pub fn write_file(
+        &self,
+        offset: usize,
+        length: usize,
+        file: &File,
+        position: u64,
+    ) -> io::Result<usize> {
+        self.check(offset, length);
+        if self.has_short_runs() {
+            let mut gathered = vec![0; length.min(GATHERED_BYTES_MAX)];
+            self.0.read(offset, &mut gathered);
+            let run = MemoryRun::new(gathered.as_mut_ptr(), gathered.len());
+            // SAFETY: the vector is there, and nobody else has it.
+            return unsafe { files::write_at(file.as_fd(), &[run], position) };
+        }
+        // SAFETY: the buffer's memory may be read, and nobody writes it meanwhile.
+        self.with_runs(offset, length, |runs| unsafe {
+            files::write_at(file.as_fd(), runs, position)
+        })
+    }
+
+    fn check(&self, offset: usize, length: usize) {
+        let fits = offset <= self.len() && length <= self.len() - offset;
+        assert!(fits, "{length} bytes from {offset} on leave a buffer of {} bytes", self.len());
+    }
+
+    fn has_short_runs(&self) -> bool {
+        let count = self.0.segment_count();
+        count > 1 && self.len() / count < LISTED_RUN_BYTES_MIN
+    }
+
+    fn with_runs<T>(
+        &self,
+        offset: usize,
+        length: usize,
+        use_them: impl FnOnce(&[MemoryRun]) -> T,
+    ) -> T {
+        if self.0.is_contiguous() {
+            let mut run = None;
+            self.0.pointers(offset, length, &mut |at, length| {
+                run = Some(MemoryRun::new(at, length));
+                true
+            });
+            return use_them(run.as_slice());
+        }
+        let mut runs = Vec::new();
+        self.0.pointers(offset, length, &mut |run, length| {
+            runs.push(MemoryRun::new(run, length));
+            runs.len() < RUNS_MAX
+        });
+        use_them(&runs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_have_too_is_not_lent() {
+        let buffer = Buffer::zeroed(10);
+        let part = buffer.contiguous_part(2, 3);
+        let buffer = LentBuffer::alone(buffer).unwrap_err();
+        drop(part);
+        let lent = LentBuffer::alone(buffer).unwrap();
+        let lent = std::thread::spawn(move || {
+            lent.write(4, b"other");
+            lent
+        });
+        let mut seen = [0; 6];
+        lent.join().unwrap().into_buffer().read(4, &mut seen);
+        assert_eq!(&seen, b"other\0");
+    }
+
+    #[test]
+    fn laid_out_bytes_go_to_a_file_and_come_back() {
+        for (runs, length) in [(3, 700), (40, 5)] {
+            let path = std::env::temp_dir().join(format!("combray-lent-{}", std::process::id()));
+            let file =
+                File::options().read(true).write(true).create(true).truncate(true).open(&path);
+            let file = file.unwrap();
+            let mut memory = vec![0_u8; runs * 1000];
+            let list: Vec<_> = (0..runs)
+                .map(|run| (memory.as_mut_ptr().wrapping_add(run * 1000), length))
+                .collect();
+            // SAFETY: the vector is there, and nobody uses it meanwhile.
+            let lent = unsafe { LentBuffer::new(Buffer::gathered(&list)) };
+            let data: Vec<u8> = (0..lent.len()).map(|byte| (byte % 251) as u8).collect();
+            lent.write(0, &data);
+            assert_eq!(lent.write_file(1, lent.len() - 1, &file, 8).unwrap(), lent.len() - 1);
+            lent.write(0, &vec![0; data.len()]);
+            assert_eq!(lent.read_file(1, lent.len() - 1, &file, 8).unwrap(), lent.len() - 1);
+            let mut back = vec![0; data.len()];
+            lent.read(0, &mut back);
+            assert_eq!(back, data);
+            drop(lent);
+            drop(memory);
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+}

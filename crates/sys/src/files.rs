@@ -1,0 +1,206 @@
+//! Files: bytes between them and memory that is not borrowed, locks on ranges, space.
+
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use crate::check;
+
+/// A run of bytes in memory.
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub struct MemoryRun(libc::iovec);
+
+impl MemoryRun {
+    /// The `length` bytes at an address.
+    pub fn new(address: *mut u8, length: usize) -> Self {
+        Self(libc::iovec { iov_base: address.cast(), iov_len: length })
+    }
+}
+
+/// The system takes no more runs at once (IOV_MAX).
+pub const RUNS_MAX: usize = 1024;
+
+/// Reads from byte `offset` of the file on into these runs, one after the other, as far as the
+/// system reads at once; returns how many bytes. None: the file ends there.
+///
+/// # Errors
+/// The system's.
+///
+/// # Safety
+/// All runs may be written, and nobody uses them meanwhile.
+pub unsafe fn read_at(file: BorrowedFd<'_>, runs: &[MemoryRun], offset: u64) -> io::Result<usize> {
+    let (file, offset) = (file.as_raw_fd(), position(offset)?);
+    // SAFETY: the runs have the form of iovecs, and may be written, as the caller says.
+    let read = unsafe {
+        match runs {
+            [MemoryRun(run)] => libc::pread(file, run.iov_base, run.iov_len, offset),
+            _ => {
+                let count = runs.len().min(RUNS_MAX) as libc::c_int;
+                libc::preadv(file, runs.as_ptr().cast(), count, offset)
+            }
+        }
+    };
+    check(read as libc::c_long).map(|read| read as usize)
+}
+
+/// Writes these runs, one after the other, from byte `offset` of the file on, as far as the system
+/// writes at once; returns how many bytes.
+///
+/// # Errors
+/// The system's.
+///
+/// # Safety
+/// All runs may be read, and nobody writes them meanwhile.
+pub unsafe fn write_at(file: BorrowedFd<'_>, runs: &[MemoryRun], offset: u64) -> io::Result<usize> {
+    let (file, offset) = (file.as_raw_fd(), position(offset)?);
+    // SAFETY: the runs have the form of iovecs, and may be read, as the caller says.
+    let written = unsafe {
+        match runs {
+            [MemoryRun(run)] => libc::pwrite(file, run.iov_base, run.iov_len, offset),
+            _ => {
+                let count = runs.len().min(RUNS_MAX) as libc::c_int;
+                libc::pwritev(file, runs.as_ptr().cast(), count, offset)
+            }
+        }
+    };
+    check(written as libc::c_long).map(|written| written as usize)
+}
+
+/// How a range of a file is locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RangeLock {
+    /// Against those who write.
+    Shared,
+    /// Against everybody.
+    Exclusive,
+    /// Not any more.
+    Released,
+}
+
+/// Locks a range of bytes against other open files, in this process and in others, and waits for
+/// that; the system gives it back when the file is closed or the process ends.
+///
+/// # Errors
+/// The system's; `EINTR` if a signal came first.
+pub fn lock(file: BorrowedFd<'_>, range: Range<u64>, kind: RangeLock) -> io::Result<()> {
+    let kind = match kind {
+        RangeLock::Shared => libc::F_RDLCK,
+        RangeLock::Exclusive => libc::F_WRLCK,
+        RangeLock::Released => libc::F_UNLCK,
+    };
+    // SAFETY: all fields of the structure are integers, for which zero is a value.
+    let mut wanted: libc::flock = unsafe { std::mem::zeroed() };
+    wanted.l_type = kind as libc::c_short;
+    wanted.l_whence = libc::SEEK_SET as libc::c_short;
+    wanted.l_start = position(range.start)?;
+    wanted.l_len = position(range.end.saturating_sub(range.start))?;
+    // SAFETY: the kernel reads the structure only.
+    let result = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLKW, &raw const wanted) };
+    check(result.into()).map(|_| ())
+}
+
+/// Makes sure that there is space for the first `length` bytes of a file, which has so many
+/// afterwards at least.
+///
+/// # Errors
+/// The system's.
+pub fn allocate(file: BorrowedFd<'_>, length: u64) -> io::Result<()> {
+    // SAFETY: takes numbers only.
+    match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, position(length)?) } {
+        0 => Ok(()),
+        number => Err(io::Error::from_raw_os_error(number)),
+    }
+}
+
+fn position(offset: u64) -> io::Result<libc::off_t> {
+    libc::off_t::try_from(offset).map_err(|_| io::Error::from_raw_os_error(libc::EFBIG))
+}
+
+/// Why the system refused something, where more than the standard library's kinds matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileRefusal {
+    /// Anything else.
+    Other,
+    /// There is no space.
+    NoSpace,
+    /// The person's share of the space is used up.
+    Quota,
+    /// The file system does not know the operation.
+    Unsupported,
+    /// The name is too long, or leads around in a circle.
+    Name,
+    /// A program is running from it, or it is in use in another way.
+    Busy,
+}
+
+impl FileRefusal {
+    /// What an error means.
+    pub fn of(error: &io::Error) -> Self {
+        match error.raw_os_error() {
+            Some(libc::ENOSPC | libc::EFBIG) => Self::NoSpace,
+            Some(libc::EDQUOT) => Self::Quota,
+            Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::ENOLCK) => Self::Unsupported,
+            Some(libc::ENAMETOOLONG | libc::ELOOP | libc::ENOTDIR | libc::EISDIR) => Self::Name,
+            Some(libc::EBUSY | libc::ETXTBSY) => Self::Busy,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// The error of a device, for tests of those who carry on after it.
+pub fn device_error() -> io::Error {
+    io::Error::from_raw_os_error(libc::EIO)
+}
+
+/// The error of a full file system, likewise.
+pub fn no_space() -> io::Error {
+    io::Error::from_raw_os_error(libc::ENOSPC)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::os::fd::AsFd;
+
+    fn temporary(name: &str) -> (std::path::PathBuf, File) {
+        let path = std::env::temp_dir().join(format!("combray-{name}-{}", std::process::id()));
+        let file = File::options().read(true).write(true).create(true).truncate(true).open(&path);
+        (path.clone(), file.unwrap())
+    }
+
+    #[test]
+    fn runs_go_to_a_file_and_come_back_elsewhere() {
+        let (path, file) = temporary("runs");
+        let (mut one, mut two) = (*b"gathered ", *b"bytes");
+        let runs =
+            [MemoryRun::new(one.as_mut_ptr(), 9), MemoryRun::new(two.as_mut_ptr(), two.len())];
+        // SAFETY: the arrays are there, and nobody else has them.
+        assert_eq!(unsafe { write_at(file.as_fd(), &runs, 3) }.unwrap(), 14);
+        let mut back = [0; 20];
+        let run = [MemoryRun::new(back.as_mut_ptr(), back.len())];
+        // SAFETY: likewise.
+        assert_eq!(unsafe { read_at(file.as_fd(), &run, 0) }.unwrap(), 17);
+        assert_eq!(&back[..17], b"\0\0\0gathered bytes");
+        // SAFETY: likewise.
+        assert_eq!(unsafe { read_at(file.as_fd(), &run, 17) }.unwrap(), 0);
+        allocate(file.as_fd(), 100).unwrap();
+        assert_eq!(file.metadata().unwrap().len(), 100);
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_range_is_locked_against_another_open_file_until_that_is_closed() {
+        let (path, one) = temporary("locks");
+        let two = File::options().read(true).write(true).open(&path).unwrap();
+        lock(one.as_fd(), 0..10, RangeLock::Exclusive).unwrap();
+        lock(two.as_fd(), 10..20, RangeLock::Exclusive).unwrap();
+        let waiter = std::thread::spawn(move || {
+            lock(two.as_fd(), 5..6, RangeLock::Shared).unwrap();
+        });
+        drop(one);
+        waiter.join().unwrap();
+        std::fs::remove_file(path).unwrap();
+    }
+}
