@@ -5,10 +5,10 @@
 //! who needs it waits for that, copies, and raises that it has; nobody's buffers are used after its
 //! part is over. Each returns none where the operation cannot be carried out so.
 
-use crate::board::SlotCapacity;
+use crate::board::{RegionUse, SlotCapacity};
 use crate::estimate::{Cost, TimeEstimate};
 use crate::fold::Operands;
-use crate::member::{InputPlace, Member};
+use crate::member::{InputPlace, Member, Takers};
 use crate::operation::CollectiveOperation;
 use crate::schedule::{Area, BlockRange, ExposureRole, Operand, Schedule};
 use crate::share::share;
@@ -32,7 +32,7 @@ pub(crate) fn cost(
     capacity: SlotCapacity,
     bytes: usize,
 ) -> Option<Cost> {
-    if !capacity.regions || member.size < 2 || bytes == 0 {
+    if capacity.regions == RegionUse::Impossible || member.size < 2 || bytes == 0 {
         return None;
     }
     let Transport { moved, copies, combine } = transport(operation, member, bytes)?;
@@ -43,7 +43,7 @@ pub(crate) fn cost(
         estimate.copy(size, bytes);
     }
     estimate.fetch(moved.0, moved.1, copies);
-    estimate.take_across(member, moved.0, moved.1, moved.0 < size);
+    estimate.take_across(member, moved.0, moved.1, Takers::of(moved.0 < size));
     estimate.reduce(size, combine);
     estimate.repeat(2, TimeEstimate::flag);
     Some(estimate.cost())
@@ -83,7 +83,7 @@ fn transport(operation: CollectiveOperation, member: Member, bytes: usize) -> Op
 pub fn bcast(member: Member, capacity: SlotCapacity, root: u32, bytes: usize) -> Option<Schedule> {
     let schedule = begin(member, capacity, bytes)?;
     let (from, into) = (Area::InputOf(root).blocks(0, bytes), Area::Receive.blocks(0, bytes));
-    Some(around_root(schedule, member, root, (Some(Area::Receive), false), None, (from, into)))
+    Some(around_root(schedule, member, root, (Some(Area::Receive), None), None, (from, into)))
 }
 
 /// `MPI_Scatter` (section 6.6): each reads its block out of the root's buffer.
@@ -98,7 +98,7 @@ pub fn scatter(
     let (own, into) = (member.rank as usize, Area::Receive.block(0));
     let at_root = (input == InputPlace::SendBuffer).then(|| (Area::Send.block(own), into));
     let elsewhere = (Area::InputOf(root).block(own), into);
-    Some(around_root(schedule, member, root, (Some(Area::Send), false), at_root, elsewhere))
+    Some(around_root(schedule, member, root, (Some(Area::Send), None), at_root, elsewhere))
 }
 
 /// `MPI_Gather` (section 6.5): each writes its block into the root's buffer.
@@ -113,7 +113,7 @@ pub fn gather(
     let (own, from) = (member.rank as usize, Area::Send.block(0));
     let at_root = (input == InputPlace::SendBuffer).then(|| (from, Area::Receive.block(own)));
     let elsewhere = (from, Area::ResultOf(root).block(own));
-    Some(around_root(schedule, member, root, (None, true), at_root, elsewhere))
+    Some(around_root(schedule, member, root, (None, Some(Area::Receive)), at_root, elsewhere))
 }
 
 /// The root exposes what `shown` says, as in [`show`], and each of the others copies out of that or
@@ -122,7 +122,7 @@ fn around_root(
     mut schedule: Schedule,
     member: Member,
     root: u32,
-    shown: (Option<Area>, bool),
+    shown: (Option<Area>, Option<Area>),
     at_root: Option<(BlockRange, BlockRange)>,
     (from, into): (BlockRange, BlockRange),
 ) -> Schedule {
@@ -152,7 +152,7 @@ pub fn allgather(
 ) -> Option<Schedule> {
     let mut schedule = begin(member, capacity, block_bytes)?;
     let place = |rank: u32| Area::Receive.block(rank as usize);
-    show(&mut schedule, Some(input.area()), false);
+    show(&mut schedule, Some(input.area()), None);
     if input == InputPlace::SendBuffer {
         schedule.copy(Area::Send.block(0), place(member.rank));
     }
@@ -182,7 +182,7 @@ pub fn alltoall(
     }
     let mut schedule = begin(member, capacity, block_bytes)?;
     let own = member.rank as usize;
-    show(&mut schedule, Some(Area::Send), false);
+    show(&mut schedule, Some(Area::Send), None);
     schedule.copy(Area::Send.block(own), Area::Receive.block(own));
     schedule.end_round();
     for peer in member.others() {
@@ -207,7 +207,7 @@ pub fn reduce(
     let is_root = member.rank == root;
     // Only the root can tell that it is in place.
     let area = if is_root { input.area() } else { Area::Send };
-    show(&mut schedule, Some(area), is_root);
+    show(&mut schedule, Some(area), is_root.then_some(Area::Receive));
     wait_for_others(&mut schedule, member, 1);
     let mine = share(area, operands.count, member.size, member.rank);
     for piece in pieces(mine, operands) {
@@ -230,7 +230,7 @@ pub fn allreduce(
     input: InputPlace,
 ) -> Option<Schedule> {
     let mut schedule = begin(member, capacity, operands.bytes())?;
-    show(&mut schedule, Some(input.area()), true);
+    show(&mut schedule, Some(input.area()), Some(Area::Receive));
     wait_for_others(&mut schedule, member, 1);
     let mine = share(input.area(), operands.count, member.size, member.rank);
     for piece in pieces(mine, operands) {
@@ -256,7 +256,7 @@ pub fn reduce_scatter_block(
 ) -> Option<Schedule> {
     let mut schedule = begin(member, capacity, operands.bytes())?;
     let count = operands.count;
-    show(&mut schedule, Some(input.area()), false);
+    show(&mut schedule, Some(input.area()), None);
     wait_for_others(&mut schedule, member, 1);
     let mine = input.area().blocks(member.rank as usize * count, count);
     // In place the result must not come before others have read what is there.
@@ -281,16 +281,15 @@ pub fn reduce_scatter_block(
 
 /// An empty schedule, if members can use each other's buffers and there is something to do.
 fn begin(member: Member, capacity: SlotCapacity, bytes: usize) -> Option<Schedule> {
-    (capacity.regions && member.size > 1 && bytes > 0).then(Schedule::default)
+    (capacity.regions == RegionUse::Possible && member.size > 1 && bytes > 0)
+        .then(Schedule::default)
 }
 
 /// Exposes what this member contributes, and where its result goes, and begins the round that tells
 /// the others.
-fn show(schedule: &mut Schedule, input: Option<Area>, result: bool) {
+fn show(schedule: &mut Schedule, input: Option<Area>, result: Option<Area>) {
     input.iter().for_each(|area| schedule.expose(*area, ExposureRole::Input));
-    if result {
-        schedule.expose(Area::Receive, ExposureRole::Result);
-    }
+    result.iter().for_each(|area| schedule.expose(*area, ExposureRole::Result));
     schedule.end_round();
     schedule.raise(1);
 }

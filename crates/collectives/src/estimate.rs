@@ -5,9 +5,9 @@ use std::ops::Add;
 
 use crate::costs::Crossing;
 use crate::fold::Operands;
-use crate::member::Member;
+use crate::member::{Member, Takers};
 use crate::situation::{ProcessLayout, Situation};
-use crate::tree::Branching;
+use crate::tree::{Branching, TreeDirection};
 
 /// Algorithms in which each process exchanges messages with all others at once are for
 /// communicators of at most this many: it bounds the messages that one process has on their way.
@@ -153,14 +153,14 @@ impl<'a> TimeEstimate<'a> {
 
     /// One process sends a message of `bytes` bytes to each of `peers` others, or receives one from
     /// each, all at once.
-    pub fn star(&mut self, peers: u64, bytes: usize, toward_root: bool) {
+    pub fn star(&mut self, peers: u64, bytes: usize, direction: TreeDirection) {
         let far = u64::from(self.situation.layout.elsewhere()).min(peers);
         let near_peers = peers - far;
         let (near, distant) = (self.near(bytes), self.far(bytes));
         let sharing = self.cores_in_use(u64::from(self.situation.layout.largest()));
-        let (root, leaf) = match toward_root {
-            true => (near.receiver, near.sender),
-            false => (near.sender, near.receiver),
+        let (root, leaf) = match direction {
+            TreeDirection::TowardRoot => (near.receiver, near.sender),
+            TreeDirection::FromRoot => (near.sender, near.receiver),
         };
         let mut time = times(near_peers, root).saturating_add(times(far, distant.sender));
         // The leaves work at the same time, if there are cores for them.
@@ -176,10 +176,10 @@ impl<'a> TimeEstimate<'a> {
         if near_peers > 0 {
             self.answer(&near);
         }
-        match toward_root {
+        match direction {
             // Only the root waits; the leaves send when it is their turn anyway.
-            true => self.turns(1),
-            false => self.turns(self.situation.load()),
+            TreeDirection::TowardRoot => self.turns(1),
+            TreeDirection::FromRoot => self.turns(self.situation.load()),
         }
     }
 
@@ -267,16 +267,16 @@ impl<'a> TimeEstimate<'a> {
 
     /// `readers` processes take `bytes` bytes each out of the slots or buffers of others, or one
     /// takes all: what that costs more because members lie in different parts.
-    pub fn take_across(&mut self, member: Member, readers: u64, bytes: usize, is_rooted: bool) {
+    pub fn take_across(&mut self, member: Member, readers: u64, bytes: usize, takers: Takers) {
         let mut counted = 0;
         let (mut work, mut wire) = (0_u128, 0_u128);
         for level in &self.situation.levels {
             let crossing = self.situation.costs.crossing(level.width);
             let (outside, others) = (level.layout.elsewhere(), (member.size - 1).max(1));
             let share = |count: u32| bytes as u128 * u128::from(count) / u128::from(others);
-            let readers_of_part = match is_rooted {
-                true => readers,
-                false => readers.min(level.layout.largest().into()),
+            let readers_of_part = match takers {
+                Takers::Root => readers,
+                Takers::All => readers.min(level.layout.largest().into()),
             };
             let through = times(readers_of_part, share(outside));
             wire = wire.max(through.saturating_mul(u128::from(crossing.part_ps)));
@@ -494,7 +494,7 @@ impl TimeEstimate<'_> {
         bytes: usize,
         operands: Option<Operands>,
     ) {
-        self.along(member, shape, bytes, true);
+        self.along(member, shape, bytes, TreeDirection::TowardRoot);
         if operands.is_some() {
             match shape {
                 Branching::Star => {
@@ -509,13 +509,13 @@ impl TimeEstimate<'_> {
 
     /// The same data from the root of a tree to all.
     pub fn down(&mut self, member: Member, shape: Branching, bytes: usize) {
-        self.along(member, shape, bytes, false);
+        self.along(member, shape, bytes, TreeDirection::FromRoot);
     }
 
-    fn along(&mut self, member: Member, shape: Branching, bytes: usize, toward_root: bool) {
+    fn along(&mut self, member: Member, shape: Branching, bytes: usize, direction: TreeDirection) {
         match shape {
             _ if member.size == 1 => {}
-            Branching::Star => self.star(u64::from(member.size - 1), bytes, toward_root),
+            Branching::Star => self.star(u64::from(member.size - 1), bytes, direction),
             Branching::Binomial => self.each_bit(member, |one, distance| {
                 one.level(active(member, distance), bytes, Some(distance));
             }),

@@ -14,6 +14,22 @@ pub struct Member<'a> {
     pub situation: &'a Situation,
 }
 
+/// Who takes what all contribute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takers {
+    /// One process, for which the others may go on.
+    Root,
+    /// All processes.
+    All,
+}
+
+impl Takers {
+    /// Of an operation with a root, or of another one.
+    pub(crate) fn of(is_rooted: bool) -> Self {
+        if is_rooted { Self::Root } else { Self::All }
+    }
+}
+
 impl Member<'_> {
     /// The member `distance` ranks above, beginning again at zero.
     pub(crate) fn above(self, distance: u32) -> u32 {

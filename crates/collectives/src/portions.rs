@@ -9,7 +9,7 @@
 //! wait at once the other ways are faster, but here the work of who computes is done by others.
 //! Each returns none where the operation cannot be carried out so.
 
-use crate::board::SlotCapacity;
+use crate::board::{RegionUse, SlotCapacity};
 use crate::fold::Operands;
 use crate::member::{InputPlace, Member};
 use crate::operation::CollectiveOperation;
@@ -197,7 +197,11 @@ fn fits(
 ) -> bool {
     let has_enough = bytes >= PIECES_MIN * capacity.piece_bytes;
     let is_free = member.situation.preferences.wanted(operation).is_none();
-    is_free && capacity.regions && member.size > 1 && !member.situation.crowded && has_enough
+    is_free
+        && capacity.regions == RegionUse::Possible
+        && member.size > 1
+        && !member.situation.crowded
+        && has_enough
 }
 
 /// Exposes the input and the result, and waits until all have.

@@ -16,6 +16,13 @@ pub enum Branching {
     Binomial,
 }
 
+/// Which way data goes through a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TreeDirection {
+    TowardRoot,
+    FromRoot,
+}
+
 /// One process's view of a tree.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tree {

@@ -154,25 +154,35 @@ struct Slot {
     region: Option<(Buffer, Option<Table>)>,
 }
 
+/// How a region's data may go to others.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WayOut {
+    /// They read it, or write it.
+    Read,
+    /// Its owner may pipe it, too.
+    Pipe,
+}
+
 impl Declared {
     pub(crate) fn new(segment: Arc<MappedSegment>) -> Self {
         let (slots, free) = (Vec::new(), Vec::new());
         Self { segment, slots, free, secrets: RandomState::new(), declared: 0, spare: Vec::new() }
     }
 
-    /// As [`driver::Regions::declare`]. A region of short runs that is `piped` cannot be read
-    /// otherwise.
+    /// As [`driver::Regions::declare`]. A region of short runs that may be piped cannot be read.
     pub(crate) fn declare(
         &mut self,
         buffer: &Buffer,
         access: RegionAccess,
-        piped: bool,
+        way: WayOut,
     ) -> Option<RegionToken> {
         let mut table = None;
         let (mut address, mut runs) = (0, 1);
         if buffer.is_contiguous() {
             address = buffer.base_address() as u64;
-        } else if piped && buffer.len() / buffer.segment_count().max(1) < RUN_BYTES_MIN {
+        } else if way == WayOut::Pipe
+            && buffer.len() / buffer.segment_count().max(1) < RUN_BYTES_MIN
+        {
             runs = 0;
         } else {
             let all = self.table_of(buffer);

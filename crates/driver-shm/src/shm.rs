@@ -1,5 +1,6 @@
 //! The driver.
 
+use crate::regions::WayOut;
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -254,7 +255,7 @@ impl Shm {
 
 impl Regions for Shm {
     fn declare(&mut self, buffer: &Buffer, access: RegionAccess) -> Option<RegionToken> {
-        self.own.declared.declare(buffer, access, false)
+        self.own.declared.declare(buffer, access, WayOut::Read)
     }
 
     fn revoke(&mut self, region: RegionToken) -> Result<(), RegionError> {

@@ -375,7 +375,7 @@ impl<S: ByteStream> TcpConnection<S> {
         let count = match place {
             PartPlace::At { buffer, offset, .. } if buffer.is_worth_lending() => {
                 let read = |slices: &mut [io::IoSliceMut<'_>]| {
-                    outcome(self.stream.read_vectored(slices), true)
+                    read_outcome(self.stream.read_vectored(slices))
                 };
                 buffer.lend_mut(offset + done, left, read)?
             }
@@ -418,7 +418,7 @@ impl OutgoingPart {
         let (offset, left) = (self.part.offset + done, self.part.length - done);
         let left = left.min(PART_BYTES_AT_ONCE);
         let count = if self.part.buffer.is_worth_lending() {
-            let write = |slices: &[io::IoSlice<'_>]| outcome(stream.write_vectored(slices), false);
+            let write = |slices: &[io::IoSlice<'_>]| outcome(stream.write_vectored(slices));
             self.part.buffer.lend(head, offset, left, write)?
         } else {
             write_some(stream, &gathered(head, &self.part.buffer, offset, left))?
@@ -437,17 +437,24 @@ fn gathered(head: &[u8], buffer: &Buffer, offset: usize, left: usize) -> Vec<u8>
 }
 
 fn write_some(stream: &impl ByteStream, bytes: &[u8]) -> io::Result<usize> {
-    outcome(stream.write(bytes), false)
+    outcome(stream.write(bytes))
 }
 
 fn read_some(stream: &impl ByteStream, into: &mut [u8]) -> io::Result<usize> {
-    outcome(stream.read(into), true)
+    read_outcome(stream.read(into))
 }
 
-/// 0 where there is nothing to do now; the end of a connection is an error.
-fn outcome(result: io::Result<usize>, reading: bool) -> io::Result<usize> {
+/// 0 where there is nothing to read now; the end of a connection is an error.
+fn read_outcome(result: io::Result<usize>) -> io::Result<usize> {
     match result {
-        Ok(0) if reading => Err(ErrorKind::UnexpectedEof.into()),
+        Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
+        other => outcome(other),
+    }
+}
+
+/// 0 where nothing can be done now.
+fn outcome(result: io::Result<usize>) -> io::Result<usize> {
+    match result {
         Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
             Ok(0)
         }

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 
 use base::GateId;
-use driver::{DriverError, Label, PartPlace, SharedBytes, Sink};
+use driver::{DriverError, FetchEnd, Label, PartPlace, SharedBytes, Sink};
 use memory::Buffer;
 
 use crate::card::AddressCard;
@@ -33,7 +33,7 @@ impl Sink for BoundedSink {
     fn sent(&mut self, _gate: GateId, _rail: usize, _token: u64) {}
     fn carried(&mut self, _rail: usize, _bytes: u64, _nanoseconds: u64) {}
     fn written(&mut self, _token: u64) {}
-    fn fetched(&mut self, _token: u64, _complete: bool) {}
+    fn fetched(&mut self, _token: u64, _end: FetchEnd) {}
     fn lost(&mut self, _gate: GateId, _rail: usize, _why: DriverError) {}
 }
 

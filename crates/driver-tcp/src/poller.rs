@@ -26,6 +26,15 @@ pub(crate) struct Ready {
 /// Sockets reported at once.
 const EVENTS_MAX: usize = 64;
 
+/// What a socket is watched for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// Something to read.
+    Read,
+    /// That, and room to write.
+    ReadAndWrite,
+}
+
 impl Poller {
     pub(crate) fn new() -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
@@ -34,8 +43,8 @@ impl Poller {
     }
 
     /// Watches a socket from now on, until it is [removed](Self::remove).
-    pub(crate) fn add(&self, socket: impl AsFd, number: u64, writing: bool) -> io::Result<()> {
-        epoll::add(&self.epoll, &socket, EventData::new_u64(number), interest(writing))?;
+    pub(crate) fn add(&self, socket: impl AsFd, number: u64, wanted: Wanted) -> io::Result<()> {
+        epoll::add(&self.epoll, &socket, EventData::new_u64(number), wanted.flags())?;
         forks::keep_from_children(socket);
         Ok(())
     }
@@ -48,9 +57,9 @@ impl Poller {
         forks::release(socket);
     }
 
-    /// Watches also for room to write, or no more.
-    pub(crate) fn watch(&self, socket: impl AsFd, number: u64, writing: bool) -> io::Result<()> {
-        epoll::modify(&self.epoll, socket, EventData::new_u64(number), interest(writing))?;
+    /// Changes what is watched for.
+    pub(crate) fn watch(&self, socket: impl AsFd, number: u64, wanted: Wanted) -> io::Result<()> {
+        epoll::modify(&self.epoll, socket, EventData::new_u64(number), wanted.flags())?;
         Ok(())
     }
 
@@ -94,6 +103,11 @@ impl Drop for Poller {
     }
 }
 
-fn interest(writing: bool) -> EventFlags {
-    if writing { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN }
+impl Wanted {
+    fn flags(self) -> EventFlags {
+        match self {
+            Self::Read => EventFlags::IN,
+            Self::ReadAndWrite => EventFlags::IN | EventFlags::OUT,
+        }
+    }
 }

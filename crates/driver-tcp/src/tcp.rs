@@ -16,7 +16,7 @@ use crate::connection::{INBOX_BYTES, ReadOutcome, TcpConnection, Written};
 use crate::frame::{self, FrameKind, HEAD_BYTES, PACKET_BYTES_MAX};
 use crate::interfaces::{self, Interface, InterfaceSelection};
 use crate::peers::{Peers, RailConnection, Slot, TcpPeer};
-use crate::poller::{Poller, Ready};
+use crate::poller::{Poller, Ready, Wanted};
 use silence::SilenceWatch;
 use unauthenticated::UnauthenticatedConnections;
 
@@ -169,7 +169,7 @@ impl Tcp {
         self.card.ends.push(Endpoint { address, prefix: interface.prefix });
         self.rails.push(profile(&interface));
         self.interfaces.push(interface);
-        self.insert(WatchedSocket::Listener(listener), false)?;
+        self.insert(WatchedSocket::Listener(listener), Wanted::Read)?;
         Ok(())
     }
 
@@ -192,15 +192,15 @@ impl Tcp {
         }
     }
 
-    fn insert(&mut self, socket: WatchedSocket, writing: bool) -> io::Result<Slot> {
+    fn insert(&mut self, socket: WatchedSocket, wanted: Wanted) -> io::Result<Slot> {
         let slot = self.free.pop().unwrap_or(self.sockets.len());
         let added = match &socket {
-            WatchedSocket::Listener(listener) => self.poller.add(listener, slot as u64, writing),
+            WatchedSocket::Listener(listener) => self.poller.add(listener, slot as u64, wanted),
             WatchedSocket::Attempt(attempt) => {
-                self.poller.add(&attempt.stream, slot as u64, writing)
+                self.poller.add(&attempt.stream, slot as u64, wanted)
             }
             WatchedSocket::Connection(connection) => {
-                self.poller.add(&connection.stream, slot as u64, writing)
+                self.poller.add(&connection.stream, slot as u64, wanted)
             }
         };
         added?;
@@ -279,7 +279,8 @@ impl Tcp {
         }
         connection.watched = stuck;
         self.stuck = if stuck { self.stuck + 1 } else { self.stuck - 1 };
-        if let Err(error) = self.poller.watch(&connection.stream, slot as u64, stuck) {
+        let wanted = if stuck { Wanted::ReadAndWrite } else { Wanted::Read };
+        if let Err(error) = self.poller.watch(&connection.stream, slot as u64, wanted) {
             self.break_off(slot, &error);
         }
     }
@@ -298,21 +299,28 @@ impl Tcp {
         if let Some(peer) = self.peers.get_mut(connection.gate) {
             peer.departed = connection.departed;
         }
-        let matters = !connection.departed || connection.awaited;
-        self.lose(connection.gate, connection.rail, &why, matters);
+        // Where the peer took leave and nothing was sent to it since, that matters to nobody now.
+        if !connection.departed || connection.awaited {
+            self.lose(connection.gate, connection.rail, &why);
+        } else {
+            self.note_loss(connection.gate, connection.rail, &why);
+        }
     }
 
-    /// A rail to a peer is lost; `now`: the peer did not take leave or something was sent to it
-    /// since, so this matters at once.
-    fn lose(&mut self, gate: GateId, rail: usize, why: &str, now: bool) {
+    /// A rail to a peer is lost, and that is told.
+    fn lose(&mut self, gate: GateId, rail: usize, why: &str) {
+        self.note_loss(gate, rail, why);
+        let Some(peer) = self.peers.get(gate) else { return };
+        let message = peer.failures.join("; ");
+        self.lost.push((gate, rail, DriverError { message }));
+    }
+
+    fn note_loss(&mut self, gate: GateId, rail: usize, why: &str) {
         let name = &self.interfaces[rail].name;
         let message = format!("over {name}: {why}");
         self.set_way(gate, rail, RailConnection::Closed);
-        let Some(peer) = self.peers.get_mut(gate) else { return };
-        peer.failures.push(message);
-        if now {
-            let message = peer.failures.join("; ");
-            self.lost.push((gate, rail, DriverError { message }));
+        if let Some(peer) = self.peers.get_mut(gate) {
+            peer.failures.push(message);
         }
     }
 
@@ -427,7 +435,7 @@ impl Tcp {
             }
             Ok(ReadOutcome::Instead(other)) => {
                 self.give_up(gate, other);
-                self.lose(gate, other, "what it carried came over another interface", true);
+                self.lose(gate, other, "what it carried came over another interface");
                 self.receive(slot, sink)
             }
             Err(error) => {

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use base::{ContextId, GateId, RailId};
 use driver::conformance::RecordingSink as Seen;
-use driver::{Directory, Driver, DriverError, Label, Part, PartPlace, Secret, SharedBytes, Sink};
+use driver::{
+    Directory, Driver, DriverError, FetchEnd, Label, Part, PartPlace, Secret, SharedBytes, Sink,
+};
 use driver_tcp::{InterfaceSelection, Options, Tcp};
 use engine::strategy::Aggregate;
 use engine::{Engine, Planned, Receive};
@@ -59,7 +61,7 @@ impl Sink for ToEngine<'_> {
     fn sent(&mut self, _gate: GateId, _rail: usize, _token: u64) {}
     fn carried(&mut self, _rail: usize, _bytes: u64, _nanoseconds: u64) {}
     fn written(&mut self, _token: u64) {}
-    fn fetched(&mut self, _token: u64, _complete: bool) {}
+    fn fetched(&mut self, _token: u64, _end: FetchEnd) {}
     fn lost(&mut self, gate: GateId, _rail: usize, why: DriverError) {
         panic!("rank {} was lost: {why}", gate.0);
     }

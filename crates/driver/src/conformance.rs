@@ -1,5 +1,6 @@
 //! What every driver must do, as a suite that each runs in its tests.
 
+use memory::transfer::FetchEnd;
 use std::collections::VecDeque;
 
 use base::GateId;
@@ -17,7 +18,7 @@ pub struct RecordingSink {
     /// The packets, in order of arrival.
     pub packets: VecDeque<(GateId, Vec<u8>)>,
     /// The ends of fetches.
-    pub fetched: Vec<(u64, bool)>,
+    pub fetched: Vec<(u64, FetchEnd)>,
     /// Where parts go: the first eight bytes of their label say where in it. None: nowhere.
     pub parts_into: Option<Buffer>,
     /// The parts that have arrived: sender, label, length in bytes.
@@ -58,11 +59,11 @@ impl Sink for RecordingSink {
     }
 
     fn written(&mut self, token: u64) {
-        self.fetched.push((token, true));
+        self.fetched.push((token, FetchEnd::Complete));
     }
 
-    fn fetched(&mut self, token: u64, complete: bool) {
-        self.fetched.push((token, complete));
+    fn fetched(&mut self, token: u64, end: FetchEnd) {
+        self.fetched.push((token, end));
     }
 
     fn lost(&mut self, gate: GateId, rail: usize, why: DriverError) {

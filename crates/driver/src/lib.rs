@@ -17,7 +17,7 @@ use base::{GateId, RailProfile};
 
 pub use inline::InlineDriver;
 pub use loopback::Loopback;
-pub use memory::transfer::{Fetch, Label, Part, PartPlace};
+pub use memory::transfer::{Fetch, FetchEnd, Label, Part, PartPlace};
 pub use memory::{SharedBytes, SharedBytesMut};
 pub use regions::{RegionAccess, RegionError, Regions};
 pub use rendezvous::{Announcement, Copying, Exposure, ProgramState, Rendezvous, When};

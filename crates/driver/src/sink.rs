@@ -1,7 +1,7 @@
 //! What drivers report.
 
 use base::GateId;
-use memory::transfer::{Label, PartPlace};
+use memory::transfer::{FetchEnd, Label, PartPlace};
 
 use crate::{Copying, DriverError, SharedBytes};
 
@@ -26,9 +26,8 @@ pub trait Sink {
     /// The data that was to be fetched is where it belongs, and its sender knows it.
     fn written(&mut self, token: u64);
 
-    /// A fetch ended; not `complete` means that some of the data could not be read, or that it is
-    /// better sent in packets.
-    fn fetched(&mut self, token: u64, complete: bool);
+    /// A fetch ended.
+    fn fetched(&mut self, token: u64, end: FetchEnd);
 
     /// A rail to `gate` does not work any more, and what was posted there may not have arrived.
     fn lost(&mut self, gate: GateId, rail: usize, why: DriverError);

@@ -1,7 +1,7 @@
 //! What one driver reports, with the rails numbered as those of all drivers are.
 
 use base::{GateId, RailId};
-use driver::{Copying, DriverError, Label, PartPlace, ReceiveState, SharedBytes, Sink};
+use driver::{Copying, DriverError, FetchEnd, Label, PartPlace, ReceiveState, SharedBytes, Sink};
 
 /// Passes on what a driver reports whose rails are numbered from `first` on.
 pub(crate) struct NumberedSink<'a, S> {
@@ -60,8 +60,8 @@ impl<S: Sink> Sink for NumberedSink<'_, S> {
         self.sink.written(token);
     }
 
-    fn fetched(&mut self, token: u64, complete: bool) {
-        self.sink.fetched(token, complete);
+    fn fetched(&mut self, token: u64, end: FetchEnd) {
+        self.sink.fetched(token, end);
     }
 
     fn lost(&mut self, gate: GateId, rail: usize, why: DriverError) {

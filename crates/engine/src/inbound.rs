@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use base::{ContextId, GateId, MessageLabel, RailId, RegionToken, limits};
 use memory::SharedBytes;
-use memory::transfer::{Fetch, Label, PartPlace};
+use memory::transfer::{Fetch, FetchEnd, Label, PartPlace};
 use wire::{Envelope, FlowLabel, LoneMessage, Malformed, NO_REQUEST, PartLabel, Record, Records};
 
 use crate::arrivals::Overlap;
@@ -222,19 +222,19 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes the end of a transfer asked for by [`next_fetch`](Self::next_fetch): whether all
-    /// bytes are where they belong. If not, the peer is asked to send them.
+    /// Takes the end of a transfer asked for by [`next_fetch`](Self::next_fetch). If it is
+    /// incomplete, the peer is asked to send the bytes.
     ///
     /// # Errors
-    /// They are not, and the peer's send is over: it is broken or no engine of ours.
-    pub fn handle_fetched(&mut self, request: RequestId, arrived: bool) -> Result<(), Malformed> {
+    /// It is, and the peer's send is over: it is broken or no engine of ours.
+    pub fn handle_fetched(&mut self, request: RequestId, end: FetchEnd) -> Result<(), Malformed> {
         let receive = self.requests.get(request);
         let Some((gate, remote)) = receive.and_then(|receive| {
             receive.filling().map(|(filling, _)| (receive.gate, filling.remote))
         }) else {
             return Ok(());
         };
-        if !arrived {
+        if end == FetchEnd::Incomplete {
             if remote == NO_REQUEST {
                 return Err(Malformed { offset: 0, what: "data ahead that is not there" });
             }

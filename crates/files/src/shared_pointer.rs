@@ -9,7 +9,7 @@ use datatype::{Datatype, Predefined};
 use memory::Buffer;
 use mpi::communicator::Communicator;
 use mpi::{ExternalOperation, Process};
-use windows::{AccessKind, Share, Window, WindowAccess};
+use windows::{AccessKind, CompletedBy, OldData, Share, Window, WindowAccess};
 
 /// Where it is; in etypes of the current view.
 #[derive(Debug)]
@@ -87,11 +87,11 @@ impl SharedPointer {
         };
         let number = Datatype::named(Predefined::Int64);
         let place = window.place(OWNER, 0, number, 1)?;
-        let action = AccessKind::accumulate(operator, Some(number), &place, true)?;
+        let action = AccessKind::accumulate(operator, Some(number), &place, OldData::Fetched)?;
         let [origin, result] = [(); 2].map(|()| Buffer::zeroed(size_of::<i64>()));
         origin.write(0, &by.to_ne_bytes());
         let access = WindowAccess { action, origin, compare: Buffer::empty(), result, place };
-        if let Some(underway) = window.access(process, OWNER, &access, true)? {
+        if let Some(underway) = window.access(process, OWNER, &access, CompletedBy::Request)? {
             process.wait_until(&mut |process| underway.is_complete(process));
             if let Some(error) = underway.status().error {
                 return Err(*error);

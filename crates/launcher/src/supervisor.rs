@@ -7,6 +7,7 @@ mod rank_state;
 mod relay;
 mod termination;
 
+use messages::HostPhase;
 use std::io::{self, PipeReader};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
@@ -362,7 +363,10 @@ impl<'a> Supervisor<'a> {
             }
             self.hosts[host].handle_timers();
             let Some(message) = self.hosts[host].connection_error() else { continue };
-            let is_early = self.hosts[host].is_waiting();
+            let phase = match self.hosts[host].is_waiting() {
+                true => HostPhase::Starting,
+                false => HostPhase::Running,
+            };
             let mut rank_states = self.ranks.iter().filter(|rank_state| rank_state.host == host);
             let is_needed = rank_states.any(|rank_state| rank_state.end.is_none());
             let is_lost =
@@ -374,12 +378,8 @@ impl<'a> Supervisor<'a> {
                 .collect();
             self.give_up_host(host);
             if is_needed {
-                let consequence = self.consequence(is_early);
-                self.handle_failure(
-                    if is_early { CODE_NOT_STARTED } else { 1 },
-                    message,
-                    consequence,
-                );
+                let code = if phase == HostPhase::Starting { CODE_NOT_STARTED } else { 1 };
+                self.handle_failure(code, message, self.consequence(phase));
             }
             lost.into_iter().for_each(|rank| self.close_pmi(rank));
         }

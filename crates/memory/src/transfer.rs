@@ -55,3 +55,20 @@ pub struct Fetch {
     /// Names it when it has ended.
     pub token: u64,
 }
+
+/// How a fetch ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FetchEnd {
+    /// All bytes are where they belong.
+    Complete,
+    /// Some of the data could not be read, or it is better sent in packets.
+    Incomplete,
+}
+
+impl FetchEnd {
+    /// Complete or not.
+    #[inline]
+    pub fn of(is_complete: bool) -> Self {
+        if is_complete { Self::Complete } else { Self::Incomplete }
+    }
+}

@@ -143,12 +143,12 @@ pub struct Status {
 const _: () = assert!(size_of::<Status>() == 32);
 
 impl Status {
-    /// A status with the given envelope, of a message with `bytes` bytes.
+    /// A status with the given envelope, of a message with `bytes` bytes that was not
+    /// cancelled.
     #[inline]
-    pub fn new(source: c_int, tag: c_int, error: c_int, bytes: u64, cancelled: bool) -> Self {
+    pub fn new(source: c_int, tag: c_int, error: c_int, bytes: u64) -> Self {
         let mut status = Self { source, tag, error, internal: [0; 5] };
         status.set_bytes(bytes);
-        status.set_cancelled(cancelled);
         status
     }
 

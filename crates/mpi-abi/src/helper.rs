@@ -5,7 +5,7 @@ use std::thread::{self, JoinHandle};
 
 use mpi::{HelperAccess, Process, RestingHelper};
 use runtime::door::System;
-use runtime::helper::{self, Core, HelperCalls, Need, Reaction, VisitOutcome, Visitor};
+use runtime::helper::{self, Core, HelperCalls, Need, Reaction, VisitCause, VisitOutcome, Visitor};
 use runtime::waiting::SLEEP_MAX;
 use sys::cores::{self, Cores};
 
@@ -98,11 +98,11 @@ impl Visitor for HelperVisits<'_> {
         if entry::is_locked() { self.process.lock().steps() } else { self.process.steps() }
     }
 
-    fn visit(&mut self, after_ring: bool) -> VisitOutcome {
+    fn visit(&mut self, cause: VisitCause) -> VisitOutcome {
         self.avoid(CALLER.load(Ordering::Relaxed));
         let goes_on = self.rested.take().and_then(RestingHelper::resume);
         let Some(help) = goes_on.or_else(|| enter(self.process)) else { return VisitOutcome::Shut };
-        let found = help.progress(self.core, after_ring);
+        let found = help.progress(self.core, cause);
         if matches!(found, VisitOutcome::WaitsForOthers(_) | VisitOutcome::NothingToAnswer) {
             self.rested = help.rest();
         }

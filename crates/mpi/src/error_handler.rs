@@ -66,6 +66,19 @@ struct Added {
     text: Option<Rc<[u8]>>,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum AddedKind {
+    Class,
+    Code,
+}
+
+impl Added {
+    /// What it is, under this number.
+    fn kind(&self, code: i32) -> AddedKind {
+        if self.class == code { AddedKind::Class } else { AddedKind::Code }
+    }
+}
+
 impl ErrorHandler {
     /// Whether it can be attached to an object of this kind.
     ///
@@ -156,7 +169,7 @@ impl AddedErrors {
     /// # Errors
     /// `Arg` if there is no such class, or while it has a text or codes.
     pub fn remove_class(&self, class: i32) -> Result<()> {
-        self.remove(class, true)
+        self.remove(class, AddedKind::Class)
     }
 
     /// Takes an added code back.
@@ -164,7 +177,7 @@ impl AddedErrors {
     /// # Errors
     /// `Arg` if there is no such code, or while it has a text.
     pub fn remove_code(&self, code: i32) -> Result<()> {
-        self.remove(code, false)
+        self.remove(code, AddedKind::Code)
     }
 
     /// Takes the text of an added class or code back.
@@ -199,17 +212,20 @@ impl AddedErrors {
         Ok(code)
     }
 
-    fn remove(&self, code: i32, as_class: bool) -> Result<()> {
+    fn remove(&self, code: i32, kind: AddedKind) -> Result<()> {
         let mut state = self.state.borrow_mut();
-        let what = if as_class { "error class" } else { "error code" };
-        let found = state.codes.get(&code).filter(|added| (added.class == code) == as_class);
+        let what = match kind {
+            AddedKind::Class => "error class",
+            AddedKind::Code => "error code",
+        };
+        let found = state.codes.get(&code).filter(|added| added.kind(code) == kind);
         let Some(added) = found else {
             return Err(wrong_code(code, &format!("is no {what} added by the program")));
         };
         if added.text.is_some() {
             return Err(wrong_code(code, "still has a text; remove that first"));
         }
-        if as_class
+        if kind == AddedKind::Class
             && state.codes.iter().any(|(other, added)| added.class == code && *other != code)
         {
             return Err(wrong_code(code, "still has error codes; remove these first"));

@@ -142,7 +142,7 @@ impl Communicator {
         let send = Send { gate, peer, context, tag, synchronous: false, buffer };
         Ok(match process.runtime().send(send) {
             None => Request::Done,
-            Some(id) => Request::Transfer(EngineTransfer::new(id, false)),
+            Some(id) => Request::Transfer(EngineTransfer::send(id)),
         })
     }
 
@@ -162,6 +162,6 @@ impl Communicator {
         };
         let context = process.native_spaces(self).segments;
         let id = process.runtime().receive(Receive { context, source, tag, buffer });
-        Ok(Request::Transfer(EngineTransfer::new(id, true)))
+        Ok(Request::Transfer(EngineTransfer::receive(id)))
     }
 }

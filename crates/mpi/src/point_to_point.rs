@@ -185,7 +185,7 @@ impl Communicator {
                 if !process.runtime().is_near(gate) {
                     process.may_need_help(bytes);
                 }
-                Request::Transfer(EngineTransfer::new(id, false))
+                Request::Transfer(EngineTransfer::send(id))
             }
         })
     }
@@ -233,7 +233,7 @@ impl Communicator {
         } else {
             self.begin_long_receive(process, receive)
         };
-        Ok(Request::Transfer(EngineTransfer::new(id, true)))
+        Ok(Request::Transfer(EngineTransfer::receive(id)))
     }
 
     /// Sends and receives at once (section 3.11).
@@ -393,7 +393,7 @@ impl MatchedMessage {
         let id = id.and_then(|id| process.runtime().receive_message(id, buffer));
         match id {
             None => Request::OfNull,
-            Some(id) => Request::Transfer(EngineTransfer::new(id, true)),
+            Some(id) => Request::Transfer(EngineTransfer::receive(id)),
         }
     }
 }

@@ -128,8 +128,13 @@ impl Request {
 
 impl EngineTransfer {
     #[inline]
-    pub(crate) fn new(id: RequestId, receives: bool) -> Self {
-        Self { id, receives }
+    pub(crate) fn send(id: RequestId) -> Self {
+        Self { id, receives: false }
+    }
+
+    #[inline]
+    pub(crate) fn receive(id: RequestId) -> Self {
+        Self { id, receives: true }
     }
 
     /// From what [`id`](Self::id) and [`receives`](Self::receives) told.

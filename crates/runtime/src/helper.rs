@@ -24,7 +24,7 @@ use std::mem;
 use std::time::Duration;
 
 pub use calls::{HelperCalls, Need, Reaction};
-pub use visit::{Inside, VisitOutcome, Visitor, run, visit};
+pub use visit::{Inside, VisitCause, VisitOutcome, Visitor, run, visit};
 
 /// The core on which the helper works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,8 +62,8 @@ pub enum Next {
     Wait(Duration),
     /// Goes in, unless the program is inside, and makes progress.
     Visit {
-        /// Because the bell rang: if that needed no answer, the next visit is left for a while.
-        after_ring: bool,
+        /// Why.
+        cause: VisitCause,
     },
     /// Sleeps until the bell rings, which was armed with this ticket, or until it is called.
     Listen(u32),
@@ -102,7 +102,7 @@ pub struct Helper {
 enum HelperStage {
     Pausing,
     Looking { steps: u32, before: u32, was_called: bool },
-    Visiting { before: u32, after_ring: bool },
+    Visiting { before: u32, cause: VisitCause },
     Listening { before: u32 },
     Gathering { before: u32 },
 }
@@ -129,15 +129,15 @@ impl Helper {
             (HelperStage::Looking { steps, was_called, .. }, _) => {
                 self.note_busy(steps, was_called)
             }
-            (HelperStage::Visiting { before, after_ring }, HelperEvent::Visited(found)) => {
-                self.after_visit(found, (before, after_ring), steps)
+            (HelperStage::Visiting { before, cause }, HelperEvent::Visited(found)) => {
+                self.after_visit(found, (before, cause), steps)
             }
             (HelperStage::Listening { before }, _) => {
                 self.was_called = was_called;
-                self.go_on(before, steps, true)
+                self.go_on(before, steps, VisitCause::Ring)
             }
             (HelperStage::Gathering { before } | HelperStage::Visiting { before, .. }, _) => {
-                self.go_on(before, steps, false)
+                self.go_on(before, steps, VisitCause::Absence)
             }
         }
     }
@@ -178,18 +178,18 @@ impl Helper {
     /// The program is away.
     fn begin_visits(&mut self, before: u32) -> Next {
         self.pause = PAUSE_MAX;
-        self.visit(before, false)
+        self.visit(before, VisitCause::Absence)
     }
 
-    fn visit(&mut self, before: u32, after_ring: bool) -> Next {
-        self.stage = HelperStage::Visiting { before, after_ring };
-        Next::Visit { after_ring }
+    fn visit(&mut self, before: u32, cause: VisitCause) -> Next {
+        self.stage = HelperStage::Visiting { before, cause };
+        Next::Visit { cause }
     }
 
     fn after_visit(
         &mut self,
         found: VisitOutcome,
-        (before, after_ring): (u32, bool),
+        (before, cause): (u32, VisitCause),
         steps: u32,
     ) -> Next {
         match found {
@@ -204,19 +204,20 @@ impl Helper {
                 self.stage = HelperStage::Gathering { before };
                 Next::Wait(GATHERING)
             }
-            VisitOutcome::Unfinished => self.go_on(before, steps, after_ring),
+            VisitOutcome::Unfinished => self.go_on(before, steps, cause),
         }
     }
 
     /// Visits again, if the program has not come.
-    fn go_on(&mut self, before: u32, steps: u32, after_ring: bool) -> Next {
-        if steps == before { self.visit(before, after_ring) } else { self.leave(steps) }
+    fn go_on(&mut self, before: u32, steps: u32, cause: VisitCause) -> Next {
+        if steps == before { self.visit(before, cause) } else { self.leave(steps) }
     }
 
     /// Leaves all to the program; a call that came meanwhile is looked into at once.
     fn leave(&mut self, steps: u32) -> Next {
-        if mem::take(&mut self.was_called) {
-            return self.look(steps, true);
+        let was_called = mem::take(&mut self.was_called);
+        if was_called {
+            return self.look(steps, was_called);
         }
         self.stage = HelperStage::Pausing;
         self.pause()

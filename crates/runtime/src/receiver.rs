@@ -1,7 +1,7 @@
 //! What the rails report, on its way to the engine.
 
 use base::{GateId, RailId};
-use driver::{Copying, DriverError, Label, PartPlace, ReceiveState, SharedBytes, Sink};
+use driver::{Copying, DriverError, FetchEnd, Label, PartPlace, ReceiveState, SharedBytes, Sink};
 use engine::{Engine, RequestId};
 
 use crate::instruments::Instruments;
@@ -104,8 +104,8 @@ impl Sink for Receiver<'_> {
         self.engine.handle_written(RequestId::from_u64(token));
     }
 
-    fn fetched(&mut self, token: u64, complete: bool) {
-        if let Err(malformed) = self.engine.handle_fetched(RequestId::from_u64(token), complete) {
+    fn fetched(&mut self, token: u64, end: FetchEnd) {
+        if let Err(malformed) = self.engine.handle_fetched(RequestId::from_u64(token), end) {
             self.fatal.end(&malformed.to_string());
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{ContextId, GateId, RailId, RailProfile};
-use driver::{Announcement, Doorbell, DriverError, Exposure, ProgramState, Sink, When};
+use driver::{Announcement, Doorbell, DriverError, Exposure, FetchEnd, ProgramState, Sink, When};
 use drivers::{PeerBell, PeerConnection, Rails};
 use engine::strategy::{self, Strategy};
 use engine::{
@@ -440,7 +440,7 @@ impl Runtime {
         let mut receiver = deferred.receiver(engine, fatal, instruments);
         match rail.and_then(|rail| rails.rendezvous(rail)) {
             Some(driver) => driver.fetch(fetch, &mut receiver),
-            None => receiver.fetched(fetch.token, false),
+            None => receiver.fetched(fetch.token, FetchEnd::Incomplete),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use base::{ContextId, GateId, RegionToken};
 use engine::{Planned, RequestId};
-use memory::transfer::{Fetch, PartPlace};
+use memory::transfer::{Fetch, FetchEnd, PartPlace};
 use wire::{Envelope, FlowLabel, PartLabel, Record, Records};
 
 use crate::losses::Arrivals;
@@ -253,7 +253,9 @@ impl World {
         } else {
             self.report.refused_fetches += 1;
         }
-        let taken = self.engine(process).handle_fetched(RequestId::from_u64(fetch.token), arrives);
+        let taken = self
+            .engine(process)
+            .handle_fetched(RequestId::from_u64(fetch.token), FetchEnd::of(arrives));
         taken.map_err(|malformed| malformed.to_string())
     }
 }

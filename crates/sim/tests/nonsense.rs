@@ -7,6 +7,7 @@ use engine::{ContextSlot, Engine, Planned, Receive, RequestId, Send};
 use fastrand::Rng;
 use memory::Buffer;
 use memory::SharedBytes;
+use memory::transfer::FetchEnd;
 use wire::{Envelope, FlowLabel, Record, Records};
 
 const LIAR: GateId = GateId(1);
@@ -118,7 +119,8 @@ fn nonsense_does_not_reach_others() {
             // A Result is what is wanted here, whichever it is.
             let _ = engine.handle_packet(LIAR, &packet);
             while let Some(fetch) = engine.next_fetch() {
-                let _ = engine.handle_fetched(RequestId::from_u64(fetch.token), rng.bool());
+                let _ = engine
+                    .handle_fetched(RequestId::from_u64(fetch.token), FetchEnd::of(rng.bool()));
             }
             if rng.bool() {
                 packets(&mut engine, LIAR);

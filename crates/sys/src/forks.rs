@@ -25,23 +25,22 @@ pub fn keep_from_children(descriptor: impl AsFd) {
         // descriptors.
         let _ = unsafe { libc::pthread_atfork(None, None, Some(close_kept)) };
     });
-    set(descriptor, true);
+    if let Some((word, bit)) = place_of(descriptor) {
+        word.fetch_or(bit, Ordering::Relaxed);
+    }
 }
 
 /// To be called before a descriptor is closed that was [kept from children](keep_from_children).
 pub fn release(descriptor: impl AsFd) {
-    set(descriptor, false);
+    if let Some((word, bit)) = place_of(descriptor) {
+        word.fetch_and(!bit, Ordering::Relaxed);
+    }
 }
 
-fn set(descriptor: impl AsFd, kept: bool) {
+/// The bit of a descriptor, unless its number is too large.
+fn place_of(descriptor: impl AsFd) -> Option<(&'static AtomicU64, u64)> {
     let number = descriptor.as_fd().as_raw_fd() as usize;
-    let Some(word) = KEPT.get(number / 64) else { return };
-    let bit = 1 << (number % 64);
-    let _ = if kept {
-        word.fetch_or(bit, Ordering::Relaxed)
-    } else {
-        word.fetch_and(!bit, Ordering::Relaxed)
-    };
+    Some((KEPT.get(number / 64)?, 1 << (number % 64)))
 }
 
 unsafe extern "C" fn close_kept() {

@@ -1,5 +1,6 @@
 //! The operations of an origin: put, get, accumulate and their kin (section 12.3).
 
+use crate::CompletedBy;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -28,8 +29,8 @@ pub enum AccessKind {
         operator: Operator,
         /// What the elements are; `None`: there are none, or the operation leaves them.
         element: Option<Predefined>,
-        /// Whether what was there before is read.
-        fetches: bool,
+        /// What becomes of what was there before.
+        old: OldData,
     },
     /// Where the value to compare with is there, the origin's takes its place. What was there is
     /// read.
@@ -58,6 +59,15 @@ pub(super) const ACCUMULATED_BYTES_MAX: usize = 256 << 10;
 /// Where buffers are not contiguous, pieces of data are gathered with at most so many bytes.
 const GATHERED_BYTES_MAX: usize = 1 << 20;
 
+/// What becomes of the target's data that an accumulate replaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OldData {
+    /// The origin gets it.
+    Fetched,
+    /// Nobody wants it.
+    Dropped,
+}
+
 impl AccessKind {
     /// An accumulate, checked: both sides must have elements of one predefined datatype for which
     /// the operation is defined (section 12.3.4).
@@ -69,10 +79,10 @@ impl AccessKind {
         operator: Operator,
         origin: Option<&Datatype>,
         place: &TargetPlace,
-        fetches: bool,
+        old: OldData,
     ) -> Result<Self> {
         if place.is_empty() {
-            return Ok(AccessKind::Accumulate { operator, element: None, fetches });
+            return Ok(AccessKind::Accumulate { operator, element: None, old });
         }
         let mixed = |side: &str| {
             let detail = format!(
@@ -96,7 +106,7 @@ impl AccessKind {
             return Err(Error::new(ErrorClass::Op, detail));
         }
         let changes = operator != Operator::NoOperation;
-        Ok(AccessKind::Accumulate { operator, element: changes.then_some(element), fetches })
+        Ok(AccessKind::Accumulate { operator, element: changes.then_some(element), old })
     }
 
     /// A compare and swap, checked.
@@ -122,8 +132,8 @@ impl AccessKind {
         match self {
             AccessKind::Put => RequestKind::Put,
             AccessKind::Get => RequestKind::Get,
-            AccessKind::Accumulate { fetches: false, .. } => RequestKind::Accumulate,
-            AccessKind::Accumulate { fetches: true, .. } => RequestKind::Fetch,
+            AccessKind::Accumulate { old: OldData::Dropped, .. } => RequestKind::Accumulate,
+            AccessKind::Accumulate { old: OldData::Fetched, .. } => RequestKind::Fetch,
             AccessKind::Swap => RequestKind::Swap,
         }
     }
@@ -134,7 +144,7 @@ impl WindowAccess {
     fn is_nothing(&self) -> bool {
         matches!(
             self.action,
-            AccessKind::Accumulate { operator: Operator::NoOperation, fetches: false, .. }
+            AccessKind::Accumulate { operator: Operator::NoOperation, old: OldData::Dropped, .. }
         )
     }
 
@@ -151,7 +161,9 @@ impl WindowAccess {
         };
         let fetches = matches!(
             self.action,
-            AccessKind::Get | AccessKind::Swap | AccessKind::Accumulate { fetches: true, .. }
+            AccessKind::Get
+                | AccessKind::Swap
+                | AccessKind::Accumulate { old: OldData::Fetched, .. }
         );
         let unequal = |side: &str, bytes: usize| {
             let detail = format!(
@@ -203,11 +215,11 @@ impl Window {
         process: &Process,
         target: u32,
         access: &WindowAccess,
-        with_request: bool,
+        completed_by: CompletedBy,
     ) -> Result<Option<Rc<WindowOperation>>> {
         self.share(target)?;
         access.check_lengths()?;
-        self.epochs.borrow_mut().admit(target, with_request)?;
+        self.epochs.borrow_mut().admit(target, completed_by)?;
         if access.place.is_empty() || access.is_nothing() {
             return Ok(None);
         }
@@ -224,7 +236,7 @@ impl Window {
                 direct::apply(access, part);
                 Ok(None)
             }
-            _ => Ok(self.ask_for(process, target, access, with_request)),
+            _ => Ok(self.ask_for(process, target, access, completed_by)),
         }
     }
 
@@ -234,10 +246,10 @@ impl Window {
         process: &Process,
         target: u32,
         access: &WindowAccess,
-        with_request: bool,
+        completed_by: CompletedBy,
     ) -> Option<Rc<WindowOperation>> {
         let WindowAccess { action, origin, compare, result, place } = access;
-        let operation = WindowOperation::new(&self.communicator, target, with_request);
+        let operation = WindowOperation::new(&self.communicator, target, completed_by);
         let pieces = RequestPieces::of(access);
         let mut offset = 0;
         while offset < place.len() {

@@ -1,5 +1,6 @@
 //! Operations on memory that this process can reach itself.
 
+use crate::OldData;
 use datatype::reduction;
 use memory::Buffer;
 
@@ -36,7 +37,7 @@ fn apply_small(access: &WindowAccess, part: &Buffer, offset: usize, length: usiz
             part.read(offset, found);
             result.write(0, found);
         }
-        AccessKind::Accumulate { operator, element, fetches } => {
+        AccessKind::Accumulate { operator, element, old } => {
             part.read(offset, found);
             if let Some(element) = element {
                 let mut changed = [0; SMALL_BYTES];
@@ -47,7 +48,7 @@ fn apply_small(access: &WindowAccess, part: &Buffer, offset: usize, length: usiz
                 supported.expect("it was checked when the action was made");
                 part.write(offset, changed);
             }
-            if *fetches {
+            if *old == OldData::Fetched {
                 result.write(0, found);
             }
         }
@@ -72,9 +73,9 @@ fn apply_any(access: &WindowAccess, place: &Buffer) {
         AccessKind::Get => {
             place.copy_to(result);
         }
-        AccessKind::Accumulate { operator, element, fetches } => {
+        AccessKind::Accumulate { operator, element, old } => {
             // The result may be the buffer that the operand is in.
-            let before = fetches.then(|| copy_of(place));
+            let before = (*old == OldData::Fetched).then(|| copy_of(place));
             if let Some(element) = element {
                 reduction::combine(*operator, *element, origin, place);
             }

@@ -1,5 +1,6 @@
 //! Which epochs of a window are open, and what is allowed in them (section 12.5).
 
+use crate::CompletedBy;
 use std::collections::BTreeMap;
 
 use base::{Error, ErrorClass, Result};
@@ -43,7 +44,7 @@ impl Epochs {
     /// # Errors
     /// `RmaSync` if not.
     #[inline]
-    pub(crate) fn admit(&mut self, target: u32, with_request: bool) -> Result<()> {
+    pub(crate) fn admit(&mut self, target: u32, completed_by: CompletedBy) -> Result<()> {
         match &mut self.access {
             AccessEpoch::LockAll => Ok(()),
             AccessEpoch::Locks(locks) if locks.contains_key(&target) => Ok(()),
@@ -51,7 +52,7 @@ impl Epochs {
             AccessEpoch::None => Err(out_of_sync(
                 "no access epoch is open: call MPI_Win_fence, MPI_Win_start or MPI_Win_lock first",
             )),
-            _ if with_request => Err(out_of_sync(
+            _ if completed_by == CompletedBy::Request => Err(out_of_sync(
                 "operations with requests are for epochs that MPI_Win_lock or MPI_Win_lock_all \
                  opened",
             )),
@@ -275,16 +276,19 @@ mod tests {
     #[test]
     fn epochs_of_different_kinds_exclude_each_other() {
         let mut epochs = Epochs::default();
-        assert!(epochs.admit(0, false).is_err());
+        assert!(epochs.admit(0, CompletedBy::Synchronization).is_err());
         epochs.fenced(true);
         assert!(epochs.check_lock(0).is_ok() && epochs.check_free().is_ok());
-        epochs.admit(3, false).unwrap();
-        assert!(epochs.admit(3, true).is_err(), "requests are for locks");
+        epochs.admit(3, CompletedBy::Synchronization).unwrap();
+        assert!(epochs.admit(3, CompletedBy::Request).is_err(), "requests are for locks");
         assert!(epochs.check_lock(0).is_err() && epochs.start(vec![1]).is_err());
         epochs.check_fence().unwrap();
         epochs.fenced(false);
         epochs.start(vec![1, 4]).unwrap();
-        assert!(epochs.admit(4, false).is_ok() && epochs.admit(2, false).is_err());
+        assert!(
+            epochs.admit(4, CompletedBy::Synchronization).is_ok()
+                && epochs.admit(2, CompletedBy::Synchronization).is_err()
+        );
         assert!(epochs.check_fence().is_err() && epochs.check_free().is_err());
         assert!(epochs.unlocked_all().is_err() && epochs.check_lock(1).is_err());
         assert_eq!(epochs.complete().unwrap(), [1, 4]);
@@ -299,7 +303,10 @@ mod tests {
         epochs.check_lock(2).unwrap();
         epochs.locked(2, LockKind::Shared);
         assert!(epochs.check_lock(2).is_err() && epochs.check_idle("MPI_Win_lock_all").is_err());
-        assert!(epochs.admit(2, true).is_ok() && epochs.admit(3, true).is_err());
+        assert!(
+            epochs.admit(2, CompletedBy::Request).is_ok()
+                && epochs.admit(3, CompletedBy::Request).is_err()
+        );
         assert!(epochs.check_flush(None).is_ok() && epochs.check_flush(Some(3)).is_err());
         assert_eq!(epochs.lock_of(1), Ok(LockKind::Exclusive));
         epochs.unlocked(1);

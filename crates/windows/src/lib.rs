@@ -45,9 +45,9 @@ use exposed::ExposedParts;
 use service::Service;
 use traffic::Traffic;
 
-pub use access::{AccessKind, WindowAccess};
+pub use access::{AccessKind, OldData, WindowAccess};
 pub use epoch::LockKind;
-pub use operation::WindowOperation;
+pub use operation::{CompletedBy, WindowOperation};
 pub use place::TargetPlace;
 
 /// A window, as one of its processes sees it.

@@ -11,13 +11,21 @@ use mpi::MessageStatus;
 use mpi::communicator::Communicator;
 use mpi::{ExternalOperation, Process, error_of};
 
+/// What tells the program that an operation is complete at the origin, and what went wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompletedBy {
+    /// The next synchronization of the epoch.
+    Synchronization,
+    /// A request of its own.
+    Request,
+}
+
 /// One call of the program: its messages that are not over.
 pub struct WindowOperation {
     /// The messages' communicator, which is the window's own.
     _communicator: Rc<Communicator>,
     pub(super) target: u32,
-    /// Whether the program has a request for it, which tells what went wrong.
-    with_request: bool,
+    completed_by: CompletedBy,
     state: RefCell<OperationState>,
 }
 
@@ -42,10 +50,10 @@ impl WindowOperation {
     pub(super) fn new(
         communicator: &Rc<Communicator>,
         target: u32,
-        with_request: bool,
+        completed_by: CompletedBy,
     ) -> Rc<Self> {
         let _communicator = Rc::clone(communicator);
-        Rc::new(Self { _communicator, target, with_request, state: RefCell::default() })
+        Rc::new(Self { _communicator, target, completed_by, state: RefCell::default() })
     }
 
     pub(super) fn add_send(&self, id: RequestId) {
@@ -65,7 +73,11 @@ impl WindowOperation {
 
     /// What went wrong, unless a request tells it.
     pub(super) fn error(&self) -> Option<Error> {
-        if self.with_request { None } else { self.state.borrow().error.clone() }
+        if self.completed_by == CompletedBy::Request {
+            None
+        } else {
+            self.state.borrow().error.clone()
+        }
     }
 }
 

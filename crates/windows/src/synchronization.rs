@@ -234,7 +234,8 @@ impl Window {
             return Ok(());
         }
         let exclusive = kind == LockKind::Exclusive;
-        self.ask_all(process, RequestKind::Lock, targets, exclusive)
+        let lock = || WindowRequest { exclusive, ..WindowRequest::plain(RequestKind::Lock) };
+        self.ask_all(process, targets, lock)
     }
 
     /// Before the first lock, leaves all processes a little time to fill the parts that they just
@@ -268,7 +269,7 @@ impl Window {
             asked.extend(self.unflushed(Some(*target)));
             outcome = outcome.and(self.settle_locally(process, Some(*target)));
         }
-        let unlocked = self.ask_all(process, RequestKind::Unlock, targets, false);
+        let unlocked = self.ask_all(process, targets, || WindowRequest::plain(RequestKind::Unlock));
         asked.into_iter().for_each(|(target, sent)| self.note_done(target, sent));
         outcome.and(unlocked)
     }
@@ -278,7 +279,7 @@ impl Window {
         let asked = self.unflushed(target);
         let targets: Vec<u32> = asked.iter().map(|(target, _)| *target).collect();
         let outcome = self.settle_locally(process, target);
-        let flushed = self.ask_all(process, RequestKind::Flush, &targets, false);
+        let flushed = self.ask_all(process, &targets, || WindowRequest::plain(RequestKind::Flush));
         asked.into_iter().for_each(|(target, sent)| self.note_done(target, sent));
         outcome.and(flushed)
     }
@@ -298,11 +299,10 @@ impl Window {
     pub(super) fn ask_all(
         &self,
         process: &Process,
-        kind: RequestKind,
         targets: &[u32],
-        exclusive: bool,
+        request: impl Fn() -> WindowRequest,
     ) -> Result<()> {
-        let ask = |target: &u32| self.ask(process, *target, kind, exclusive);
+        let ask = |target: &u32| self.ask(process, *target, request());
         let questions: Vec<Question> = targets.iter().map(ask).collect();
         let mut outcome = Ok(());
         for question in questions {
@@ -311,11 +311,11 @@ impl Window {
         outcome
     }
 
-    fn ask(&self, process: &Process, target: u32, kind: RequestKind, exclusive: bool) -> Question {
+    fn ask(&self, process: &Process, target: u32, request: WindowRequest) -> Question {
         let context = self.communicator.point_to_point_context();
         let (reply, answer) = (self.next_reply(), room(Refusal::BYTES));
         let id = process.post_receive(context, target, reply, answer.clone());
-        let request = WindowRequest { reply, exclusive, ..WindowRequest::plain(kind) };
+        let request = WindowRequest { reply, ..request };
         self.send_request(process, target, request.message(0, |_| ()));
         Question { target, id, answer }
     }

@@ -92,7 +92,7 @@ fn a_target_survives_strange_requests() {
             }
         }
         // What was refused is told; the answer comes in any case.
-        let _ = window.ask_all(&process, RequestKind::Flush, &[0], false);
+        let _ = window.ask_all(&process, &[0], || WindowRequest::plain(RequestKind::Flush));
         let bytes = content(&all);
         prop_assert!(bytes[..AROUND].iter().all(|byte| *byte == 0xaa));
         prop_assert!(bytes[AROUND + PART..].iter().all(|byte| *byte == 0xaa));

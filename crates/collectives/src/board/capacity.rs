@@ -3,7 +3,7 @@
 use base::SlotSize;
 
 use crate::fold::Operands;
-use crate::member::Member;
+use crate::member::{Member, Takers};
 use crate::schedule::{Area, Schedule};
 
 /// What the members of a communicator know of their board; the same for all of them.
@@ -11,10 +11,26 @@ use crate::schedule::{Area, Schedule};
 pub struct SlotCapacity {
     /// How many bytes a slot holds.
     pub slot_bytes: usize,
-    /// Whether each member can read and write memory that others expose.
-    pub regions: bool,
+    /// Of memory that others expose.
+    pub regions: RegionUse,
     /// What is longer goes in pieces of about so many bytes, where that makes sense.
     pub piece_bytes: usize,
+}
+
+/// Whether each member can read and write memory that others expose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RegionUse {
+    /// Each can.
+    Possible,
+    /// Some cannot.
+    Impossible,
+}
+
+impl RegionUse {
+    /// Possible if so.
+    pub const fn if_possible(is_possible: bool) -> Self {
+        if is_possible { Self::Possible } else { Self::Impossible }
+    }
 }
 
 /// A piece stays in the inner caches of a core while it is combined, and takes some times longer
@@ -23,7 +39,7 @@ const PIECE_BYTES: usize = 16 << 10;
 
 impl SlotCapacity {
     /// Slots of so many bytes.
-    pub const fn new(slot_bytes: usize, regions: bool) -> Self {
+    pub const fn new(slot_bytes: usize, regions: RegionUse) -> Self {
         Self { slot_bytes, regions, piece_bytes: PIECE_BYTES }
     }
 }
@@ -33,8 +49,8 @@ impl SlotCapacity {
 pub struct SlotCapacities([SlotCapacity; SlotSize::ALL.len()]);
 
 impl SlotCapacities {
-    /// Those of all boards, whose members can use memory that others expose, or not.
-    pub const fn new(regions: bool) -> Self {
+    /// Those of all boards.
+    pub const fn new(regions: RegionUse) -> Self {
         let [tiny, small, medium, large] = SlotSize::ALL;
         Self([
             SlotCapacity::new(tiny.bytes(), regions),
@@ -128,10 +144,10 @@ const PAIR_SHARED_BYTES_MIN: usize = 256 << 10;
 /// need the result combine all. A root that is the only one to need it combines while the others do
 /// something else, which is as good where they do it on the same cores, or where there is one
 /// other.
-pub(crate) fn goes_by_shares(member: Member, operands: Operands, has_root: bool) -> bool {
+pub(crate) fn goes_by_shares(member: Member, operands: Operands, takers: Takers) -> bool {
     let is_pair = member.size == 2;
     let least = if is_pair { PAIR_SHARED_BYTES_MIN } else { SHARED_BYTES_MIN };
-    let is_shared = !has_root || !is_pair && !member.situation.crowded;
+    let is_shared = takers == Takers::All || !is_pair && !member.situation.crowded;
     is_shared && operands.bytes() >= least && operands.count >= member.size as usize
 }
 

@@ -5,7 +5,7 @@ use super::capacity::{SlotCapacity, fits, goes_by_shares, goes_through_one};
 use super::flow::{BlockPieces, Flow, Piece, show, slot, wait_for};
 use super::parts;
 use crate::fold::Operands;
-use crate::member::{InputPlace, Member};
+use crate::member::{InputPlace, Member, Takers};
 use crate::schedule::{Area, BlockRange, Operand, Schedule};
 use crate::share::share;
 
@@ -25,7 +25,7 @@ pub fn reduce(
     input: InputPlace,
 ) -> Option<Schedule> {
     let count = operands.count;
-    if goes_by_shares(member, operands, true) {
+    if goes_by_shares(member, operands, Takers::Root) {
         let input = if member.rank == root { input } else { InputPlace::SendBuffer };
         return by_shares(member, capacity, operands, input, Some(root));
     }
@@ -74,7 +74,7 @@ pub fn allreduce(
     if goes_through_one(member, operands) {
         return through_one(member, capacity, operands, input);
     }
-    if goes_by_shares(member, operands, false) {
+    if goes_by_shares(member, operands, Takers::All) {
         return by_shares(member, capacity, operands, input, None);
     }
     if let Some(level) = level {
@@ -92,7 +92,7 @@ pub fn scan(
     input: InputPlace,
 ) -> Option<Schedule> {
     if member.situation.crowded {
-        return in_a_chain(member, capacity, operands, input, true);
+        return in_a_chain(member, capacity, operands, input, ScanKind::Inclusive);
     }
     if !can_be_scanned(member, operands) {
         return None;
@@ -109,13 +109,20 @@ pub fn exscan(
     input: InputPlace,
 ) -> Option<Schedule> {
     if member.situation.crowded {
-        return in_a_chain(member, capacity, operands, input, false);
+        return in_a_chain(member, capacity, operands, input, ScanKind::Exclusive);
     }
     if !can_be_scanned(member, operands) {
         return None;
     }
     let flags = (member.rank + 1 < member.size, 0..member.rank);
     show_and_fold(member, capacity, operands, input, flags, 0..member.rank)
+}
+
+/// Whether a partial reduction has the own operand.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ScanKind {
+    Inclusive,
+    Exclusive,
 }
 
 /// A partial reduction, with the own operand or without: each process takes what the one below
@@ -126,7 +133,7 @@ fn in_a_chain(
     capacity: SlotCapacity,
     operands: Operands,
     input: InputPlace,
-    inclusive: bool,
+    scan: ScanKind,
 ) -> Option<Schedule> {
     let count = operands.count;
     if !fits(member, operands.bytes(), capacity.slot_bytes) {
@@ -138,14 +145,14 @@ fn in_a_chain(
     let mut schedule = Schedule::default();
     let Some((rank, partial)) = below else {
         show(&mut schedule, member, own);
-        if inclusive && own != result {
+        if scan == ScanKind::Inclusive && own != result {
             schedule.copy(own, result);
         }
         schedule.end_round();
         return Some(schedule);
     };
     schedule.wait(rank, 1, Some(count));
-    if inclusive || has_above {
+    if scan == ScanKind::Inclusive || has_above {
         if own != result {
             schedule.copy(own, result);
         }
@@ -154,7 +161,7 @@ fn in_a_chain(
     if has_above {
         show(&mut schedule, member, result);
     }
-    if !inclusive {
+    if scan == ScanKind::Exclusive {
         schedule.copy(partial, result);
     }
     schedule.end_round();

@@ -6,7 +6,7 @@ use super::capacity::{SlotCapacities, TURNS_MAX, goes_by_shares, goes_through_on
 use crate::estimate::{Cost, TimeEstimate};
 use crate::fold::Operands;
 use crate::hierarchy;
-use crate::member::Member;
+use crate::member::{Member, Takers};
 use crate::operation::CollectiveOperation;
 
 /// Who moves how much over the board: of so many processes each so many bytes.
@@ -96,7 +96,7 @@ fn by_parts_of(
         let all = bytes.saturating_mul(member.size as usize - 1);
         one.slot(u64::from(member.size), bytes);
         one.reduce_streaming(takers, all);
-        one.take_across(member, takers, all, takers == 1);
+        one.take_across(member, takers, all, Takers::of(takers == 1));
         if !is_small {
             one.find_slots(takers, u64::from(member.size - 1));
         }
@@ -106,7 +106,7 @@ fn by_parts_of(
         let takers = u64::from(member.size - 1);
         one.slot(1, bytes);
         one.slot(takers, bytes);
-        one.take_across(member, takers, bytes, true);
+        one.take_across(member, takers, bytes, Takers::Root);
         if !is_small {
             one.find_slots(takers, 1);
         }
@@ -195,7 +195,7 @@ fn add_turn(
         },
     );
     let takers = (take.0.max(combine.0), take.1.saturating_add(combine.1));
-    estimate.take_across(member, takers.0, takers.1, is_rooted);
+    estimate.take_across(member, takers.0, takers.1, Takers::of(is_rooted));
     let is_small = movement.capacity <= capacities.of(SlotSize::Small).slot_bytes;
     // On a crowded machine what is read has been there for long, or comes from the same core.
     if !is_small && !member.situation.crowded {
@@ -250,7 +250,7 @@ fn movement(operation: CollectiveOperation, member: Member, data: Operands) -> M
                 let (put, combine) = ((others, times(2)), (1, times(others)));
                 return Movement { put, combine, take: (others, bytes), stages: 2, ..one };
             }
-            if !goes_by_shares(member, data, is_rooted) {
+            if !goes_by_shares(member, data, Takers::of(is_rooted)) {
                 let putters = if is_rooted { others } else { size };
                 let (put, combine) = ((putters, bytes), (takers, times(others)));
                 return Movement { put, combine, to_root: is_rooted, ..one };

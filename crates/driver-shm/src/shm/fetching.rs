@@ -1,9 +1,12 @@
 //! Fetching what peers announce.
 
+use crate::regions::WayOut;
 use std::time::Instant;
 
 use base::{GateId, RegionToken};
-use driver::{Copying, Driver, Fetch, ProgramState, RegionAccess, RegionError, Regions, Sink};
+use driver::{
+    Copying, Driver, Fetch, FetchEnd, ProgramState, RegionAccess, RegionError, Regions, Sink,
+};
 
 use super::Shm;
 use crate::incoming::{AssistedCopy, JointFetch, OfferedPlace, PipedFetch};
@@ -29,7 +32,7 @@ impl Shm {
         let token = fetch.token;
         match self.begin_fetch(fetch, copying) {
             Ok(false) => {}
-            ended => sink.fetched(token, ended.is_ok()),
+            ended => sink.fetched(token, FetchEnd::of(ended.is_ok())),
         }
     }
 
@@ -67,7 +70,8 @@ impl Shm {
 
     /// Begins to copy jointly.
     fn begin_joint(&mut self, fetch: &Fetch) -> Result<(), RegionError> {
-        let declared = self.own.declared.declare(&fetch.into, RegionAccess::ReadAndWrite, false);
+        let declared =
+            self.own.declared.declare(&fetch.into, RegionAccess::ReadAndWrite, WayOut::Read);
         let into = declared.ok_or(RegionError::NotReadable)?;
         let peer = self.peers[fetch.gate.0 as usize].as_ref().expect("the gate is connected");
         match JointFetch::begin(GateId(self.sender), fetch, into, peer, self.program) {
@@ -129,7 +133,8 @@ impl Shm {
                 }
             }
             (progress, _) => {
-                sink.fetched(token, progress == TransferProgress::Ended(true) && whole)
+                let is_complete = progress == TransferProgress::Ended(true) && whole;
+                sink.fetched(token, FetchEnd::of(is_complete));
             }
         }
     }

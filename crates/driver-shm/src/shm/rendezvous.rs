@@ -1,11 +1,12 @@
 //! What the driver does for announced messages.
 
+use crate::regions::WayOut;
 use std::time::Instant;
 
 use base::{GateId, MessageLabel, RegionToken};
 use driver::{
-    Announcement, Copying, Exposure, Fetch, ProgramState, ReceiveState, RegionAccess, Regions,
-    Rendezvous, Sink, When,
+    Announcement, Copying, Exposure, Fetch, FetchEnd, ProgramState, ReceiveState, RegionAccess,
+    Regions, Rendezvous, Sink, When,
 };
 use memory::Buffer;
 
@@ -70,7 +71,7 @@ impl Rendezvous for Shm {
                 return false;
             }
         }
-        let declared = self.own.declared.declare(into, RegionAccess::ReadAndWrite, false);
+        let declared = self.own.declared.declare(into, RegionAccess::ReadAndWrite, WayOut::Read);
         let Some(region) = declared else { return false };
         let words = [region.place, region.secret];
         let turn = self.own.segment.offer(label.flow).open(label, into.len() as u64, words);
@@ -100,7 +101,7 @@ impl Rendezvous for Shm {
         };
         sink.copying_chosen(copying);
         if copying == Copying::Packets {
-            sink.fetched(fetch.token, false);
+            sink.fetched(fetch.token, FetchEnd::Incomplete);
         } else {
             self.fetch_by(fetch, copying);
         }
@@ -131,7 +132,7 @@ impl Shm {
             return None;
         }
         let region = match when {
-            When::Later => self.own.declared.declare(data, RegionAccess::Read, true)?,
+            When::Later => self.own.declared.declare(data, RegionAccess::Read, WayOut::Pipe)?,
             When::Now => self.own.declared.declare_ahead(data)?,
         };
         let label = label.filter(|_| data.len() >= OFFERED_BYTES_MIN);
@@ -143,7 +144,7 @@ impl Shm {
     /// Declares the data of a message that is about to be announced, which its receiver will fetch.
     #[inline]
     pub(super) fn declare_message(&mut self, buffer: &Buffer) -> Option<RegionToken> {
-        self.own.declared.declare(buffer, RegionAccess::Read, true)
+        self.own.declared.declare(buffer, RegionAccess::Read, WayOut::Pipe)
     }
 
     /// Ends the regions of data that was sent ahead and has arrived.

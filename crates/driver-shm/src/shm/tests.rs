@@ -7,7 +7,7 @@ use std::sync::{Barrier, Mutex};
 use std::time::{Duration, Instant};
 
 use driver::conformance::{self, RecordingSink};
-use driver::{Announcement, Exposure, When};
+use driver::{Announcement, Exposure, FetchEnd, When};
 use queues::bell::Wake;
 
 use crate::protocol::AHEAD_BYTES_MAX;
@@ -86,7 +86,7 @@ fn fetch(pair: &mut (Shm, Shm), there: &Buffer, into: &Buffer, how: (Copying, bo
         assert!(rounds < 10_000_000, "the fetch never ends");
     }
     two.revoke(region).unwrap();
-    sink.fetched == [(5, true)]
+    sink.fetched == [(5, FetchEnd::Complete)]
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn who_is_patient_leaves_the_copying_to_a_sender_that_waits() {
             one.poll(&mut sink);
         }
         two.revoke(region).unwrap();
-        assert_eq!(sink.fetched, [(5, true)]);
+        assert_eq!(sink.fetched, [(5, FetchEnd::Complete)]);
         first == [0; BYTES]
     });
     assert!(left_to_sender);
@@ -191,7 +191,7 @@ fn what_is_sent_ahead_needs_its_sender_no_more() {
             while sink.fetched.is_empty() {
                 one.poll(&mut sink);
             }
-            assert_eq!(sink.fetched, [(token, true)]);
+            assert_eq!(sink.fetched, [(token, FetchEnd::Complete)]);
             let mut got = vec![0; length];
             into.read(0, &mut got);
             assert!(got.iter().all(|byte| usize::from(*byte) == number), "message {number}");
@@ -230,7 +230,10 @@ fn what_is_sent_ahead_later_is_read_by_who_waits() {
             }
             one.poll(&mut fetched);
         }
-        assert_eq!((&sent.sent[..], &fetched.fetched[..]), (&[round][..], &[(round, true)][..]));
+        assert_eq!(
+            (&sent.sent[..], &fetched.fetched[..]),
+            (&[round][..], &[(round, FetchEnd::Complete)][..])
+        );
         let mut got = vec![0; length];
         into.read(0, &mut got);
         assert!(got.iter().all(|byte| *byte == round as u8), "round {round}");
@@ -505,5 +508,5 @@ fn what_the_sender_could_not_write_is_not_believed() {
     while sink.fetched.is_empty() {
         one.poll(&mut sink);
     }
-    assert_eq!(sink.fetched, [(5, false)]);
+    assert_eq!(sink.fetched, [(5, FetchEnd::Incomplete)]);
 }

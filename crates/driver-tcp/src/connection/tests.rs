@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 
 use base::{GateId, RailId};
 use driver::conformance::memory;
-use driver::{DriverError, Label, Part, PartPlace, SharedBytes, Sink};
+use driver::{DriverError, FetchEnd, Label, Part, PartPlace, SharedBytes, Sink};
 use memory::Buffer;
 
 use super::*;
@@ -62,7 +62,7 @@ impl Sink for Events {
     fn sent(&mut self, _gate: GateId, _rail: usize, _token: u64) {}
     fn carried(&mut self, _rail: usize, _bytes: u64, _nanoseconds: u64) {}
     fn written(&mut self, _token: u64) {}
-    fn fetched(&mut self, _token: u64, _complete: bool) {}
+    fn fetched(&mut self, _token: u64, _end: FetchEnd) {}
     fn lost(&mut self, _gate: GateId, _rail: usize, _why: DriverError) {}
 }
 

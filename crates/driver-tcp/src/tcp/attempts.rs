@@ -15,6 +15,7 @@ use crate::attempt::{Attempt, AttemptProgress, AttemptSide};
 use crate::connection::TcpConnection;
 use crate::handshake::{ConnectionClaim, Nonce, Verdict};
 use crate::peers::{RailConnection, Retry, Slot};
+use crate::poller::Wanted;
 
 /// A machine that has not answered after this time is given up; so is a peer that has ended one
 /// handshake after another for so long.
@@ -72,7 +73,7 @@ impl Tcp {
         self.silence.ask_regularly(&socket)?;
         let mut attempt = Attempt::new(socket.into(), side, nonce()?, Instant::now() + CONNECT_MAX);
         attempt.retry = retry;
-        self.insert(WatchedSocket::Attempt(Box::new(attempt)), true)
+        self.insert(WatchedSocket::Attempt(Box::new(attempt)), Wanted::ReadAndWrite)
     }
 
     /// Waits a moment for the other machine.
@@ -106,7 +107,7 @@ impl Tcp {
                 // Room to write is not news any more once the connection is there.
                 let connected = attempt.stream.peer_addr().is_ok();
                 if connected && matches!(attempt.side, AttemptSide::Here { .. }) {
-                    let _ = self.poller.watch(&attempt.stream, slot as u64, false);
+                    let _ = self.poller.watch(&attempt.stream, slot as u64, Wanted::Read);
                 }
             }
             Ok(AttemptProgress::Decided(verdict)) => self.decided(slot, verdict),
@@ -155,7 +156,7 @@ impl Tcp {
             ),
             _ => error.to_string(),
         };
-        self.lose(gate, rail, &format!("{to}: {why}"), true);
+        self.lose(gate, rail, &format!("{to}: {why}"));
     }
 
     /// The other side has decided about an attempt that began here.
@@ -208,7 +209,7 @@ impl Tcp {
             let _ = socket2::SockRef::from(&attempt.stream).set_tcp_notsent_lowat(UNSENT_BYTES_MAX);
         }
         let connection = TcpConnection::new(attempt.stream, gate, rail);
-        let _ = self.poller.watch(&connection.stream, slot as u64, false);
+        let _ = self.poller.watch(&connection.stream, slot as u64, Wanted::Read);
         self.sockets[slot] = Some(WatchedSocket::Connection(Box::new(connection)));
         self.connections += 1;
         self.set_way(gate, rail, RailConnection::Stands(slot));

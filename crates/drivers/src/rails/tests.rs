@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use base::RailProfile;
 use driver::conformance::RecordingSink;
-use driver::{Label, PartPlace, PeerReach, SharedBytes};
+use driver::{FetchEnd, Label, PartPlace, PeerReach, SharedBytes};
 use memory::Buffer;
 
 use super::*;
@@ -96,7 +96,7 @@ impl Sink for Superseding {
 
     fn written(&mut self, _: u64) {}
 
-    fn fetched(&mut self, _: u64, _: bool) {}
+    fn fetched(&mut self, _: u64, _: FetchEnd) {}
 
     fn lost(&mut self, gate: GateId, rail: usize, why: DriverError) {
         self.0.lost(gate, rail, why);

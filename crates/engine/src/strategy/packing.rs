@@ -15,6 +15,13 @@ pub(super) struct PacketPacking {
 /// A chunk that so many packets have overtaken is not overtaken any more.
 const OVERTAKEN_MAX: u8 = 8;
 
+/// Which chunks are packed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ChunkSizes {
+    Small,
+    All,
+}
+
 impl PacketPacking {
     /// Fills `plan` with what `rails[rail]` shall carry next: a packet, or if there is none, a
     /// part.
@@ -25,22 +32,22 @@ impl PacketPacking {
         rail: usize,
         plan: &mut PacketPlan,
     ) {
-        if !self.small_first || self.pack(window, rails, rail, true, plan) {
-            self.pack(window, rails, rail, false, plan);
+        if !self.small_first || self.pack(window, rails, rail, ChunkSizes::Small, plan) {
+            self.pack(window, rails, rail, ChunkSizes::All, plan);
         }
         if plan.entries.is_empty() {
             plan.part = self.part(window, rails, rail);
         }
     }
 
-    /// Packs chunks in the order of submission, only small ones if `small` says so. Returns whether
+    /// Packs chunks in the order of submission, all or only the small ones. Returns whether
     /// it is worth to try without that.
     fn pack(
         self,
         window: &dyn ChunkWindow,
         rails: &[RailView<'_>],
         rail: usize,
-        small: bool,
+        sizes: ChunkSizes,
         plan: &mut PacketPlan,
     ) -> bool {
         let view = &rails[rail];
@@ -58,10 +65,10 @@ impl PacketPacking {
                 !left.holds(&offer) && self.carries(&offer, rails, rail)
             };
             larger |= goes && !is_small;
-            if goes && small && !is_small && offer.overtaken >= OVERTAKEN_MAX {
+            if goes && sizes == ChunkSizes::Small && !is_small && offer.overtaken >= OVERTAKEN_MAX {
                 break;
             }
-            if !goes || small && !is_small {
+            if !goes || sizes == ChunkSizes::Small && !is_small {
                 if !left.leave(&offer) {
                     break;
                 }

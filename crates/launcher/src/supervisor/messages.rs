@@ -63,6 +63,13 @@ fn meaning(number: i32) -> &'static str {
     }
 }
 
+/// How far the processes of a host are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HostPhase {
+    Starting,
+    Running,
+}
+
 /// What follows from the failure of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Consequence {

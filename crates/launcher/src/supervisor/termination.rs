@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use sys::process::{self, End, signal};
 
 use super::host::JobHost;
-use super::messages::{self, Consequence};
+use super::messages::{self, Consequence, HostPhase};
 use super::{CODE_NOT_STARTED, KILL_DELAY, KILL_DELAY_AFTER_SIGNAL, Supervisor, Termination};
 use crate::protocol::{AgentOrder, START_TIME_MAX};
 
@@ -69,14 +69,14 @@ impl Supervisor<'_> {
         let others = self.ranks.iter().filter(|rank_state| rank_state.end.is_none()).count();
         let host = &self.hosts[rank_state.host].name;
         let last_lines = rank_state.last_lines();
-        let (process, consequence) = (rank_state.process, self.consequence(false));
+        let (process, consequence) = (rank_state.process, self.consequence(HostPhase::Running));
         let message = messages::death(rank, process, host, &what, others, consequence, &last_lines);
         self.handle_failure(code, message, consequence);
     }
 
     /// What follows from a failure. One before the processes run ends the job in any case.
-    pub(super) fn consequence(&self, is_early: bool) -> Consequence {
-        if self.plan.keep_going && !is_early {
+    pub(super) fn consequence(&self, phase: HostPhase) -> Consequence {
+        if self.plan.keep_going && phase == HostPhase::Running {
             Consequence::JobGoesOn
         } else {
             Consequence::JobEnds

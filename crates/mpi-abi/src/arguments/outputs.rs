@@ -297,7 +297,7 @@ impl OutStatus<'_> {
     /// Writes the empty status (section 3.7.3), unless it is ignored.
     pub fn set_empty(&self) {
         if let Some(place) = NonNull::new(self.place) {
-            let empty = Status::new(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_SUCCESS, 0, false);
+            let empty = Status::new(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_SUCCESS, 0);
             // SAFETY: not null, so it may be written.
             unsafe { place.write(empty) };
         }

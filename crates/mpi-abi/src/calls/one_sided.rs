@@ -7,7 +7,7 @@ use datatype::reduction::Operator;
 use memory::Buffer;
 use mpi::Destination;
 use mpi::operation::Operation as Reduction;
-use windows::{AccessKind, TargetPlace, WindowAccess, WindowOperation};
+use windows::{AccessKind, CompletedBy, OldData, TargetPlace, WindowAccess, WindowOperation};
 
 use crate::arguments::{
     ElementsArgument, KnownOperation, KnownWindow, Out, TypeArgument, UsedDatatype,
@@ -51,9 +51,9 @@ fn begin(
     win: &KnownWindow,
     rank: u32,
     access: &WindowAccess,
-    with_request: bool,
+    completed_by: CompletedBy,
 ) -> CallOutcome<StartedOperation> {
-    Ok(win.window.access(&call.library.process, rank, access, with_request)?)
+    Ok(win.window.access(&call.library.process, rank, access, completed_by)?)
 }
 
 /// A request for an operation of a window.
@@ -76,13 +76,13 @@ fn begin_put(
     origin: ElementsArgument,
     target: TargetElements,
     win: &KnownWindow,
-    with_request: bool,
+    completed_by: CompletedBy,
 ) -> CallOutcome<StartedOperation> {
     let place = target.place(call, win)?;
     let origin = origin.buffer(call)?;
     let access =
         WindowAccess { action: AccessKind::Put, origin, compare: none(), result: none(), place };
-    begin(call, win, target.rank, &access, with_request)
+    begin(call, win, target.rank, &access, completed_by)
 }
 
 fn begin_get(
@@ -90,13 +90,13 @@ fn begin_get(
     origin: ElementsArgument,
     target: TargetElements,
     win: &KnownWindow,
-    with_request: bool,
+    completed_by: CompletedBy,
 ) -> CallOutcome<StartedOperation> {
     let place = target.place(call, win)?;
     let result = origin.buffer(call)?;
     let access =
         WindowAccess { action: AccessKind::Get, origin: none(), compare: none(), result, place };
-    begin(call, win, target.rank, &access, with_request)
+    begin(call, win, target.rank, &access, completed_by)
 }
 
 /// The operation of an accumulate, which is one of the standard.
@@ -117,17 +117,18 @@ fn begin_accumulate(
     target: TargetElements,
     operator: Operator,
     win: &KnownWindow,
-    with_request: bool,
+    completed_by: CompletedBy,
 ) -> CallOutcome<StartedOperation> {
     let place = target.place(call, win)?;
     let leaves = operator == Operator::NoOperation;
     let given = if leaves { None } else { Some(origin.checked_type(call)?) };
     let types = given.as_ref().map(|given| &****given);
-    let action = AccessKind::accumulate(operator, types, &place, result.is_some())?;
+    let old = if result.is_some() { OldData::Fetched } else { OldData::Dropped };
+    let action = AccessKind::accumulate(operator, types, &place, old)?;
     let origin = if leaves { none() } else { origin.buffer(call)? };
     let result = result.map_or(Ok(none()), |result| result.buffer(call))?;
     let access = WindowAccess { action, origin, compare: none(), result, place };
-    begin(call, win, target.rank, &access, with_request)
+    begin(call, win, target.rank, &access, completed_by)
 }
 
 /// The functions of the standard that come with a request and without.
@@ -144,7 +145,7 @@ macro_rules! pairs {
         ) -> CallOutcome<()> {
             let Destination::Rank(rank) = rank else { return Ok(()) };
             let target = TargetElements { rank, displacement, count, position: 6, datatype };
-            $begin(call, origin, target, &win, false)?;
+            $begin(call, origin, target, &win, CompletedBy::Synchronization)?;
             Ok(())
         }
 
@@ -161,7 +162,7 @@ macro_rules! pairs {
         ) -> CallOutcome<()> {
             let Destination::Rank(rank) = rank else { return hand_out(call, &win, None, request) };
             let target = TargetElements { rank, displacement, count, position: 6, datatype };
-            let begun = $begin(call, origin, target, &win, true)?;
+            let begun = $begin(call, origin, target, &win, CompletedBy::Request)?;
             hand_out(call, &win, begun, request)
         }
     )*};
@@ -186,7 +187,7 @@ pub fn accumulate(
     let operator = operator_of(8, &op)?;
     let Destination::Rank(rank) = rank else { return Ok(()) };
     let target = TargetElements { rank, displacement, count, position: 6, datatype };
-    begin_accumulate(call, origin, None, target, operator, &win, false)?;
+    begin_accumulate(call, origin, None, target, operator, &win, CompletedBy::Synchronization)?;
     Ok(())
 }
 
@@ -205,7 +206,7 @@ pub fn raccumulate(
     let operator = operator_of(8, &op)?;
     let Destination::Rank(rank) = rank else { return hand_out(call, &win, None, request) };
     let target = TargetElements { rank, displacement, count, position: 6, datatype };
-    let begun = begin_accumulate(call, origin, None, target, operator, &win, true)?;
+    let begun = begin_accumulate(call, origin, None, target, operator, &win, CompletedBy::Request)?;
     hand_out(call, &win, begun, request)
 }
 
@@ -224,7 +225,15 @@ pub fn get_accumulate(
     let operator = operator_of(11, &op)?;
     let Destination::Rank(rank) = rank else { return Ok(()) };
     let target = TargetElements { rank, displacement, count, position: 9, datatype };
-    begin_accumulate(call, origin, Some(result), target, operator, &win, false)?;
+    begin_accumulate(
+        call,
+        origin,
+        Some(result),
+        target,
+        operator,
+        &win,
+        CompletedBy::Synchronization,
+    )?;
     Ok(())
 }
 
@@ -244,7 +253,8 @@ pub fn rget_accumulate(
     let operator = operator_of(11, &op)?;
     let Destination::Rank(rank) = rank else { return hand_out(call, &win, None, request) };
     let target = TargetElements { rank, displacement, count, position: 9, datatype };
-    let begun = begin_accumulate(call, origin, Some(result), target, operator, &win, true)?;
+    let begun =
+        begin_accumulate(call, origin, Some(result), target, operator, &win, CompletedBy::Request)?;
     hand_out(call, &win, begun, request)
 }
 
@@ -273,12 +283,12 @@ pub fn fetch_and_op(
     let Destination::Rank(rank) = rank else { return Ok(()) };
     let datatype = predefined_type(call, datatype)?;
     let place = win.window.place(rank, displacement, &datatype, 1)?;
-    let action = AccessKind::accumulate(operator, Some(&datatype), &place, true)?;
+    let action = AccessKind::accumulate(operator, Some(&datatype), &place, OldData::Fetched)?;
     let leaves = operator == Operator::NoOperation;
     let origin = if leaves { none() } else { origin.unshifted_buffer(call)? };
     let result = result.unshifted_buffer(call)?;
     let access = WindowAccess { action, origin, compare: none(), result, place };
-    begin(call, &win, rank, &access, false)?;
+    begin(call, &win, rank, &access, CompletedBy::Synchronization)?;
     Ok(())
 }
 
@@ -302,6 +312,6 @@ pub fn compare_and_swap(
     let new = origin.unshifted_buffer(call)?;
     let (expected, result) = (compare.unshifted_buffer(call)?, result.unshifted_buffer(call)?);
     let access = WindowAccess { action, origin: new, compare: expected, result, place };
-    begin(call, &win, rank, &access, false)?;
+    begin(call, &win, rank, &access, CompletedBy::Synchronization)?;
     Ok(())
 }

@@ -19,7 +19,9 @@ pub fn to_c(status: &mpi::MessageStatus) -> Status {
         MessageSource::Null => MPI_PROC_NULL,
     };
     let tag = status.tag.unwrap_or(MPI_ANY_TAG);
-    Status::new(source, tag, MPI_SUCCESS, status.bytes, status.cancelled)
+    let mut told = Status::new(source, tag, MPI_SUCCESS, status.bytes);
+    told.set_cancelled(status.cancelled);
+    told
 }
 
 /// Tells the program the status of its one operation, and the error as the outcome of the call.

@@ -6,7 +6,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use base::Result;
-use collectives::board::{SIZE_MAX, SlotCapacities};
+use collectives::board::{RegionUse, SIZE_MAX, SlotCapacities};
 use memory::Buffer;
 use runtime::PeerBell;
 
@@ -63,7 +63,7 @@ impl BoardPlace {
 
     /// What algorithms must know of it.
     pub(crate) fn slot_capacities(&self) -> Option<SlotCapacities> {
-        self.board.get().map(|_| SlotCapacities::new(self.regions.get()))
+        self.board.get().map(|_| SlotCapacities::new(RegionUse::if_possible(self.regions.get())))
     }
 }
 

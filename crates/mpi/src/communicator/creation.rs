@@ -23,20 +23,22 @@ use crate::session::Session;
 impl Process {
     /// The communicator of all processes of the job.
     pub(crate) fn create_world(&self, map: &JobMap) -> Rc<Communicator> {
-        let origin = Origin::nothing(self, map.is_crowded_anywhere());
+        let crowded = map.is_crowded_anywhere();
+        let origin = Origin { crowded, ..Origin::nothing(self) };
         self.build(ContextBlock::WORLD, Group::world(map.size()), None, origin)
     }
 
     /// A communicator of all processes that the program does not see.
     pub(crate) fn create_everybody(&self, map: &JobMap) -> Rc<Communicator> {
-        let origin = Origin::nothing(self, map.is_crowded_anywhere());
+        let crowded = map.is_crowded_anywhere();
+        let origin = Origin { crowded, ..Origin::nothing(self) };
         self.build(ContextBlock::EVERYBODY, Group::world(map.size()), None, origin)
     }
 
     /// The communicator of this process alone.
     pub(crate) fn create_alone(&self) -> Rc<Communicator> {
         let group = Group::single(self.myself());
-        self.build(self.contexts().of_self(), group, None, Origin::nothing(self, false))
+        self.build(self.contexts().of_self(), group, None, Origin::nothing(self))
     }
 
     /// The member with rank 0 takes a block of contexts and tells all others.
@@ -291,9 +293,9 @@ impl Origin {
     }
 
     /// For the communicators that are there from the beginning (section 9.3).
-    fn nothing(process: &Process, crowded: bool) -> Self {
+    fn nothing(process: &Process) -> Self {
         let error_handler = process.initial_error_handler();
-        Self { crowded, error_handler, session: None, attributes: Attributes::default() }
+        Self { crowded: false, error_handler, session: None, attributes: Attributes::default() }
     }
 }
 

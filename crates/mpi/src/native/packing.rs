@@ -7,7 +7,7 @@ use base::{GateId, Result};
 use engine::{ContextSlot, RequestId, Send};
 use memory::Buffer;
 
-use super::piece::{PieceWriter, goes_inside};
+use super::piece::{PieceEnd, PieceWriter, goes_inside};
 use super::{Delivery, NativeSpaces};
 use crate::communicator::Communicator;
 use crate::point_to_point::Destination;
@@ -130,7 +130,7 @@ impl PackedSend {
         let piece = state.piece.take();
         let piece = piece.unwrap_or_else(|| PieceWriter::new(spaces.take_room(), self.first_tag));
         let (context, tag) = self.mark_opened(spaces, &mut state, target);
-        let (data, room) = piece.close(true);
+        let (data, room) = piece.close(PieceEnd::Last);
         let id = process.runtime().send(message(target, context, tag, data));
         match id {
             // The memory is the piece's own, so nobody waits for it.
@@ -166,7 +166,7 @@ impl PackedSend {
         let piece = state.piece.take();
         let piece = piece.unwrap_or_else(|| PieceWriter::new(spaces.take_room(), self.first_tag));
         let (context, tag) = self.mark_opened(spaces, &mut state, target);
-        let (data, _) = piece.close(false);
+        let (data, _) = piece.close(PieceEnd::More);
         let mut runtime = process.runtime();
         let id = runtime.hold(message(target, context, tag, data));
         runtime.detach(id);

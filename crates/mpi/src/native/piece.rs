@@ -94,8 +94,11 @@ impl PieceWriter {
     }
 
     /// Ends the piece: what to send, and where it lies.
-    pub(super) fn close(mut self, is_last: bool) -> (Buffer, PieceMemory) {
-        self.put_word(if is_last { END } else { MORE });
+    pub(super) fn close(mut self, end: PieceEnd) -> (Buffer, PieceMemory) {
+        self.put_word(match end {
+            PieceEnd::Last => END,
+            PieceEnd::More => MORE,
+        });
         (self.room.buffer.contiguous_part(0, self.used), self.room)
     }
 
@@ -104,6 +107,15 @@ impl PieceWriter {
         self.room.buffer.write(self.used, &word.to_le_bytes());
         self.used += WORD_BYTES;
     }
+}
+
+/// What a piece ends with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PieceEnd {
+    /// The message ends, too.
+    Last,
+    /// Another piece follows.
+    More,
 }
 
 /// What stands next in a piece.
@@ -232,7 +244,7 @@ mod tests {
         writer.put_inside(&scratch(b"abc"));
         writer.put_inside(&scratch(b""));
         writer.put_apart(1 << 40);
-        let (piece, _) = writer.close(false);
+        let (piece, _) = writer.close(PieceEnd::More);
         let mut reader = reader(&piece);
         assert_eq!(reader.arrived(piece.len() as u64), Ok(7));
         let into = scratch(b"...");
@@ -264,7 +276,7 @@ mod tests {
                 while writer.has_room(bytes) {
                     writer.put_inside(&scratch(&vec![1; bytes]));
                 }
-                assert!(writer.close(true).0.len() <= PIECE_BYTES);
+                assert!(writer.close(PieceEnd::Last).0.len() <= PIECE_BYTES);
             }
         }
     }
@@ -273,7 +285,7 @@ mod tests {
     fn nonsense_is_found_out() {
         let mut writer = PieceWriter::new(PieceMemory::new(), 7);
         writer.put_inside(&scratch(b"abc"));
-        let (piece, _) = writer.close(true);
+        let (piece, _) = writer.close(PieceEnd::Last);
         for length in 0..piece.len() as u64 {
             let mut reader = reader(&piece);
             let Ok(_) = reader.arrived(length) else { continue };
@@ -286,7 +298,7 @@ mod tests {
             }
         }
         for tag in [-1, i32::MAX] {
-            let (piece, _) = PieceWriter::new(PieceMemory::new(), tag).close(true);
+            let (piece, _) = PieceWriter::new(PieceMemory::new(), tag).close(PieceEnd::Last);
             assert!(reader(&piece).arrived(piece.len() as u64).is_err());
         }
     }

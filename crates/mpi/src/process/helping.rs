@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use runtime::door::{self, HelperAtDoor, HelperInside};
 pub use runtime::helper::Need;
-use runtime::helper::{self, Core, Inside, VisitOutcome};
+use runtime::helper::{self, Core, Inside, VisitCause, VisitOutcome};
 use runtime::machine::cores::Cores;
 use runtime::{Doorbell, ProgramState};
 
@@ -138,12 +138,12 @@ impl<'a> HelperAccess<'a> {
     }
 
     /// Makes progress as long as there is something to do and the program does not come.
-    pub fn progress(&self, core: Core, after_ring: bool) -> VisitOutcome {
+    pub fn progress(&self, core: Core, cause: VisitCause) -> VisitOutcome {
         let process = self.process;
         let Some(bell) = &process.started().doorbell else { return VisitOutcome::NothingUnderway };
         process.set_helped(true);
         process.set_leaves_portions(core == Core::Shared);
-        let found = helper::visit(self, &**bell, core, after_ring);
+        let found = helper::visit(self, &**bell, core, cause);
         process.set_helped(false);
         process.set_leaves_portions(false);
         found

@@ -1,6 +1,7 @@
 //! The whole matrix of stages and events, compared with the reviewed one in `matrix.txt`, and what
 //! follows from it in the long run.
 
+use super::VisitCause;
 use std::cell::Cell;
 use std::fmt::Write;
 
@@ -25,7 +26,7 @@ fn stages() -> [(&'static str, HelperStage); 6] {
         ("Pausing", HelperStage::Pausing),
         ("Looking", HelperStage::Looking { steps: STAYED, before, was_called: false }),
         ("Looking, called", HelperStage::Looking { steps: STAYED, before, was_called: true }),
-        ("Visiting", HelperStage::Visiting { before, after_ring: true }),
+        ("Visiting", HelperStage::Visiting { before, cause: VisitCause::Ring }),
         ("Listening", HelperStage::Listening { before }),
         ("Gathering", HelperStage::Gathering { before }),
     ]
@@ -103,7 +104,7 @@ fn pauses_grow_longer_in_one_call_and_on_a_shared_core() {
 fn after_work_it_looks_soon_and_ever_more_seldom() {
     let (mut helper, _) = Helper::new(Core::Own);
     assert_eq!(helper.next(HelperEvent::Over, 2), Next::Wait(LOOK));
-    assert_eq!(helper.next(HelperEvent::Over, 2), Next::Visit { after_ring: false });
+    assert_eq!(helper.next(HelperEvent::Over, 2), Next::Visit { cause: VisitCause::Absence });
     let waits = HelperEvent::Visited(VisitOutcome::WaitsForOthers(1));
     assert_eq!(helper.next(waits, 2), Next::Listen(1));
     let mut next = helper.next(HelperEvent::Over, 3);
@@ -132,7 +133,10 @@ fn calls_in_vain_are_ignored_until_one_was_not() {
     }
     // It leaves the call, and stays away.
     assert_eq!(helper.next(HelperEvent::Called, steps), Next::Wait(LOOK));
-    assert_eq!(helper.next(HelperEvent::Over, steps + 1), Next::Visit { after_ring: false });
+    assert_eq!(
+        helper.next(HelperEvent::Over, steps + 1),
+        Next::Visit { cause: VisitCause::Absence }
+    );
     assert_eq!(
         helper.next(HelperEvent::Visited(VisitOutcome::WaitsForOthers(1)), steps + 1),
         Next::Listen(1)
@@ -143,12 +147,12 @@ fn calls_in_vain_are_ignored_until_one_was_not() {
 #[test]
 fn a_call_while_it_listens_is_looked_into_when_the_program_has_come() {
     let (mut helper, _) = Helper::new(Core::Own);
-    assert_eq!(helper.next(HelperEvent::Called, 2), Next::Visit { after_ring: false });
+    assert_eq!(helper.next(HelperEvent::Called, 2), Next::Visit { cause: VisitCause::Absence });
     assert_eq!(
         helper.next(HelperEvent::Visited(VisitOutcome::WaitsForOthers(1)), 2),
         Next::Listen(1)
     );
-    assert_eq!(helper.next(HelperEvent::Called, 4), Next::Visit { after_ring: false });
+    assert_eq!(helper.next(HelperEvent::Called, 4), Next::Visit { cause: VisitCause::Absence });
     assert_eq!(
         helper.next(HelperEvent::Visited(VisitOutcome::WaitsForOthers(2)), 4),
         Next::Listen(2)

@@ -21,6 +21,15 @@ pub enum VisitOutcome {
     Unfinished,
 }
 
+/// Why a visit is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VisitCause {
+    /// The bell rang: if that needed no answer, the next visit is left for a while.
+    Ring,
+    /// The program is away.
+    Absence,
+}
+
 /// A process as its helper sees it from outside.
 pub trait Visitor {
     /// How many steps the program has made over the threshold, in and out.
@@ -28,7 +37,7 @@ pub trait Visitor {
 
     /// Goes in, or on where it rested at the door, makes progress by [`visit`](fn@visit), and rests
     /// at the door where others have to do something first.
-    fn visit(&mut self, after_ring: bool) -> VisitOutcome;
+    fn visit(&mut self, cause: VisitCause) -> VisitOutcome;
 
     /// Does not rest at the door any more.
     fn leave(&mut self);
@@ -78,7 +87,7 @@ pub fn run(
                 kernel.pause(time);
                 HelperEvent::Over
             }
-            Next::Visit { after_ring } => HelperEvent::Visited(visitor.visit(after_ring)),
+            Next::Visit { cause } => HelperEvent::Visited(visitor.visit(cause)),
             Next::Listen(ticket) => match calls.listen(|| visitor.listen(ticket)) {
                 true => HelperEvent::Called,
                 false => HelperEvent::Over,
@@ -95,7 +104,7 @@ pub fn visit(
     process: &impl Inside,
     bell: &dyn Doorbell,
     core: Core,
-    after_ring: bool,
+    cause: VisitCause,
 ) -> VisitOutcome {
     if process.has_nothing_underway(core) {
         return VisitOutcome::NothingUnderway;
@@ -106,7 +115,7 @@ pub fn visit(
     for _ in 0..ROUNDS {
         if !process.progress() {
             let has_answered = process.submitted() != before;
-            return match process.must_look_again() || after_ring && !has_answered {
+            return match process.must_look_again() || cause == VisitCause::Ring && !has_answered {
                 true => VisitOutcome::NothingToAnswer,
                 false => VisitOutcome::WaitsForOthers(ticket),
             };

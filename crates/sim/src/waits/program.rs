@@ -7,7 +7,7 @@ use engine::RequestId;
 use fastrand::Rng;
 use memory::Buffer;
 use queues::door::HelperAtDoor;
-use runtime::helper::{self, Core, Inside, VisitOutcome, Visitor};
+use runtime::helper::{self, Core, Inside, VisitCause, VisitOutcome, Visitor};
 use runtime::waiting::{self, CoreSharing, SLEEP_MAX, Waiter};
 
 use super::kernel::{self, Virtual};
@@ -54,10 +54,10 @@ pub(super) fn run(process: usize, thread: u32, rng: &mut Rng) {
             compute(rng);
             underway.extend(begin(&process, peer, tag, sends));
         }
-        for (peer, _) in late {
+        for (peer, sends) in late {
             let mut is_here = |process: &WaitingProcess| process.probe(peer as u32, tag);
             process.call(|process| waiting::wait(process, None, &mut is_here));
-            underway.extend(begin(&process, peer, tag, false));
+            underway.extend(begin(&process, peer, tag, sends));
         }
         rng.shuffle(&mut underway);
         for one in underway {
@@ -155,12 +155,12 @@ impl Visitor for SimulatedHelper<'_> {
         if process.is_shared() { process.room().lock.steps() } else { process.door.steps() }
     }
 
-    fn visit(&mut self, after_ring: bool) -> VisitOutcome {
+    fn visit(&mut self, cause: VisitCause) -> VisitOutcome {
         let Self { process, core, .. } = *self;
         let rounds = |is_awaited: &dyn Fn() -> bool| {
             process.count_visit();
             let bell = process.doorbell().expect("each process has one");
-            helper::visit(&HelperVisit { process, is_awaited }, &**bell, core, after_ring)
+            helper::visit(&HelperVisit { process, is_awaited }, &**bell, core, cause)
         };
         if process.is_shared() {
             let lock = &process.room().lock;

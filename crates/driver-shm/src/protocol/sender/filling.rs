@@ -43,7 +43,7 @@ impl PoolFill {
                 return TaskStep::of(copied, is_enough, report);
             }
             let Some(piece) = pool.free_piece(world) else {
-                return TaskStep::of(copied, false, report);
+                return TaskStep::unfinished(copied);
             };
             let length = piece_bytes(self.offset, message.data.len());
             world.fill(piece, &message.data, self.offset, length, self.caches);
@@ -70,10 +70,10 @@ impl PoolFill {
 
 impl TaskStep {
     fn of(copied: bool, over: bool, report: Option<u64>) -> Self {
-        match (copied, over) {
-            (_, true) => Self::Over { copied, report },
-            (true, false) => Self::Copied,
-            (false, false) => Self::Still,
-        }
+        if over { Self::Over { copied, report } } else { Self::unfinished(copied) }
+    }
+
+    fn unfinished(copied: bool) -> Self {
+        if copied { Self::Copied } else { Self::Still }
     }
 }

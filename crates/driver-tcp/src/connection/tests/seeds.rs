@@ -2,6 +2,7 @@
 //! in order on its rail, or its rail is lost; and it comes without anything else having to come
 //! behind it.
 
+use driver::FetchEnd;
 use std::collections::{HashMap, VecDeque};
 
 use super::*;
@@ -84,7 +85,7 @@ impl Sink for Ledger {
     fn sent(&mut self, _gate: GateId, _rail: usize, _token: u64) {}
     fn carried(&mut self, _rail: usize, _bytes: u64, _nanoseconds: u64) {}
     fn written(&mut self, _token: u64) {}
-    fn fetched(&mut self, _token: u64, _complete: bool) {}
+    fn fetched(&mut self, _token: u64, _end: FetchEnd) {}
     fn lost(&mut self, _gate: GateId, _rail: usize, _why: DriverError) {}
 }
 

@@ -41,7 +41,7 @@ impl Generalized {
 
     /// The status that the program's function tells, with the error that it returned.
     pub fn ask_status(&self) -> MessageStatus {
-        let mut told = c::Status::new(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_SUCCESS, 0, false);
+        let mut told = c::Status::new(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_SUCCESS, 0);
         // SAFETY: with the state that came with it; the place is ours.
         let code = unsafe { (self.query)(self.extra_state, &raw mut told) };
         MessageStatus {
