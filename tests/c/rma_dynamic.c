@@ -45,6 +45,72 @@ static void write_everywhere(void) {
     OK(MPI_Barrier(MPI_COMM_WORLD));
 }
 
+// Rows of one array that were attached one by one, and regions that lie apart, are one target.
+static void over_several_regions(void) {
+    enum { ROWS = 6, COLUMNS = 30, ALL = ROWS * COLUMNS };
+    static short rows[ALL];
+    static MPI_Aint places[64];
+    int target = (check_rank + 1) % check_size, source = (check_rank + check_size - 1) % check_size;
+    for (int k = 0; k < ALL; k++) rows[k] = (short)k;
+    for (int row = 0; row < ROWS; row++)
+        OK(MPI_Win_attach(win, rows + (row * 5 % ROWS) * COLUMNS, COLUMNS * sizeof(short)));
+    OK(MPI_Get_address(rows, &places[check_rank]));
+    OK(MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, places, 1, MPI_AINT, MPI_COMM_WORLD));
+    short data[ALL], before[ALL];
+    for (int k = 0; k < ALL; k++) data[k] = (short)(1000 + check_rank);
+    int inside = ALL - 2 * 7;
+    MPI_Aint at = MPI_Aint_add(places[target], 7 * (MPI_Aint)sizeof(short));
+    OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, win));
+    OK(MPI_Get_accumulate(data, inside, MPI_SHORT, before, inside, MPI_SHORT, target, at, inside,
+                          MPI_SHORT, MPI_SUM, win));
+    OK(MPI_Win_flush(target, win));
+    for (int k = 0; k < inside; k++) CHECK_EQ(before[k], 7 + k);
+    OK(MPI_Accumulate(data, inside, MPI_SHORT, target, at, inside, MPI_SHORT, MPI_SUM, win));
+    OK(MPI_Win_flush(target, win));
+    OK(MPI_Put(data, 2, MPI_SHORT, target, at + (COLUMNS - 8) * (MPI_Aint)sizeof(short), 2, MPI_SHORT,
+               win));
+    OK(MPI_Get(before, ALL, MPI_SHORT, target, places[target], ALL, MPI_SHORT, win));
+    OK(MPI_Win_unlock(target, win));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    for (int k = 0; k < ALL; k++) {
+        int is_put = k == COLUMNS - 1 || k == COLUMNS, is_inside = k >= 7 && k < ALL - 7;
+        int added = is_inside ? 2 * (1000 + source) : 0;
+        CHECK_EQ(rows[k], is_put ? 1000 + source : k + added);
+    }
+    // One element for each of two regions that lie apart, and bytes of both sides of their gap.
+    long *apart[2] = {calloc(40000, sizeof(long)), calloc(40000, sizeof(long))};
+    MPI_Aint ends[2];
+    static MPI_Aint all_ends[64][2];
+    for (int i = 0; i < 2; i++) {
+        OK(MPI_Win_attach(win, apart[i], 40000 * sizeof(long)));
+        OK(MPI_Get_address(apart[i], &ends[i]));
+    }
+    OK(MPI_Allgather(ends, 2, MPI_AINT, all_ends, 2, MPI_AINT, MPI_COMM_WORLD));
+    MPI_Datatype joined;
+    int lengths[2] = {40000, 39999};
+    OK(MPI_Type_create_hindexed(2, lengths, all_ends[target], MPI_LONG, &joined));
+    OK(MPI_Type_commit(&joined));
+    long *given = malloc(79999 * sizeof(long));
+    for (int k = 0; k < 79999; k++) given[k] = k + check_rank;
+    OK(MPI_Win_lock(MPI_LOCK_SHARED, target, 0, win));
+    OK(MPI_Put(given, 79999, MPI_LONG, target, 0, 1, joined, win));
+    OK(MPI_Win_flush(target, win));
+    OK(MPI_Accumulate(given, 79999, MPI_LONG, target, 0, 1, joined, MPI_SUM, win));
+    OK(MPI_Win_unlock(target, win));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    long wrong = 0;
+    for (int k = 0; k < 79999; k++)
+        wrong += apart[k >= 40000][k % 40000] != 2 * (k + source);
+    CHECK(wrong == 0 && apart[1][39999] == 0, "%ld wrong", wrong);
+    OK(MPI_Type_free(&joined));
+    free(given);
+    for (int row = 0; row < ROWS; row++) OK(MPI_Win_detach(win, rows + row * COLUMNS));
+    for (int i = 0; i < 2; i++) {
+        OK(MPI_Win_detach(win, apart[i]));
+        free(apart[i]);
+    }
+}
+
 static void expect_refusal(int code) {
     int class = -1;
     if (code == MPI_SUCCESS) {
@@ -107,6 +173,7 @@ int main(void) {
     for (int turn = 0; turn < 3; turn++) {
         attach_all();
         write_everywhere();
+        over_several_regions();
         if (check_is_combray) {
             access_outside();
             wrong_arguments();

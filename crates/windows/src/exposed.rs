@@ -5,9 +5,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Error, ErrorClass, Result};
-use memory::{Buffer, SharedMemory};
+use memory::{Buffer, Segment, SharedMemory};
 
-use super::message::Refusal;
+use super::message::{Refusal, room};
 use super::runs::ByteRuns;
 
 /// Where the parts of a window are.
@@ -24,16 +24,58 @@ pub(super) enum ExposedParts {
     Attached(RefCell<Vec<Buffer>>),
 }
 
+/// The own memory that a request names.
+#[derive(Debug)]
+pub(super) enum TargetMemory {
+    /// In one part or region.
+    One(Buffer),
+    /// In several regions of a dynamic window, in the order of the data.
+    Several(Vec<Buffer>),
+}
+
+impl TargetMemory {
+    /// The data, to be changed and [stored](Self::store): the memory itself, or a copy.
+    pub(super) fn data(&self) -> Buffer {
+        let parts = match self {
+            TargetMemory::One(place) => return place.clone(),
+            TargetMemory::Several(parts) => parts,
+        };
+        let all = room(parts.iter().map(Buffer::len).sum());
+        let mut offset = 0;
+        for part in parts {
+            part.copy_to(&all.contiguous_part(offset as isize, part.len()));
+            offset += part.len();
+        }
+        all
+    }
+
+    /// Makes these the data.
+    pub(super) fn store(&self, data: &Buffer) {
+        let parts = match self {
+            TargetMemory::One(place) if data.is_same(place) => return,
+            TargetMemory::One(place) => std::slice::from_ref(place),
+            TargetMemory::Several(parts) => parts,
+        };
+        let mut offset = 0;
+        for part in parts {
+            data.copy_range(offset, part, 0, part.len());
+            offset += part.len();
+        }
+    }
+}
+
 impl ExposedParts {
     /// The own memory where the runs of a request are.
     pub(super) fn resolve(
         &self,
         rank: u32,
         runs: ByteRuns,
-    ) -> std::result::Result<Buffer, Refusal> {
+    ) -> std::result::Result<TargetMemory, Refusal> {
         match self {
-            ExposedParts::Shared { parts, .. } => part_of(&parts[rank as usize], runs),
-            ExposedParts::Own(part) => part_of(part, runs),
+            ExposedParts::Shared { parts, .. } => {
+                part_of(&parts[rank as usize], runs).map(TargetMemory::One)
+            }
+            ExposedParts::Own(part) => part_of(part, runs).map(TargetMemory::One),
             ExposedParts::Attached(regions) => {
                 let (low, high) = runs.range();
                 let regions = regions.borrow();
@@ -42,13 +84,38 @@ impl ExposedParts {
                     low >= base && high - base <= region.len() as isize
                 });
                 match found {
-                    Some(region) => part_of(region, runs.shifted(region.base_address() as isize)),
-                    None if runs.len() == 0 => Ok(Buffer::empty()),
-                    None => Err(Refusal::NotAttached(low)),
+                    Some(region) => {
+                        let runs = runs.shifted(region.base_address() as isize);
+                        part_of(region, runs).map(TargetMemory::One)
+                    }
+                    None if runs.len() == 0 => Ok(TargetMemory::One(Buffer::empty())),
+                    None => parts_of(&regions, runs.list()).map(TargetMemory::Several),
                 }
             }
         }
     }
+}
+
+/// The parts of regions where runs of addresses are.
+fn parts_of(regions: &[Buffer], runs: &[Segment]) -> std::result::Result<Vec<Buffer>, Refusal> {
+    let mut parts = Vec::new();
+    for run in runs {
+        let (mut address, mut left) = (run.displacement, run.length);
+        while left > 0 {
+            let there = regions.iter().find_map(|region| {
+                let offset = address.checked_sub(region.base_address() as isize)?;
+                let is_inside = offset >= 0 && offset < region.len() as isize;
+                is_inside.then(|| (region, offset, region.len() - offset as usize))
+            });
+            let Some((region, offset, rest)) = there else {
+                return Err(Refusal::NotAttached(address));
+            };
+            let length = left.min(rest);
+            parts.push(region.contiguous_part(offset, length));
+            (address, left) = (address + length as isize, left - length);
+        }
+    }
+    Ok(parts)
 }
 
 /// Adds memory to what is attached.
@@ -101,9 +168,6 @@ fn part_of(part: &Buffer, runs: ByteRuns) -> std::result::Result<Buffer, Refusal
 
 #[cfg(test)]
 mod tests {
-    use memory::Segment;
-
-    use super::super::message::room;
     use super::*;
 
     fn runs(list: &[(isize, usize)]) -> ByteRuns {
@@ -114,7 +178,7 @@ mod tests {
     #[test]
     fn runs_outside_are_refused() {
         let exposed = ExposedParts::Own(room(100));
-        assert_eq!(exposed.resolve(0, runs(&[(0, 10), (90, 10)])).unwrap().len(), 20);
+        assert_eq!(exposed.resolve(0, runs(&[(0, 10), (90, 10)])).unwrap().data().len(), 20);
         for outside in [[(0, 1), (91, 10)], [(-1, 1), (50, 1)], [(5, 5), (isize::MAX - 9, 9)]] {
             assert!(exposed.resolve(0, runs(&outside)).is_err());
         }
@@ -131,11 +195,29 @@ mod tests {
         assert_eq!(again.class, ErrorClass::RmaAttach);
         let exposed = ExposedParts::Attached(regions);
         let found = exposed.resolve(0, runs(&[(base + 60, 4)])).unwrap();
-        assert_eq!(found.base_address() as isize, base + 60);
+        assert_eq!(found.data().base_address() as isize, base + 60);
         assert_eq!(
             exposed.resolve(0, runs(&[(base + 61, 4)])).unwrap_err(),
-            Refusal::NotAttached(base + 61)
+            Refusal::NotAttached(base + 64)
         );
+        // The rows of what was one piece of memory, attached one by one, the middle one last.
+        let whole = room(96);
+        let start = whole.base_address() as isize;
+        let ExposedParts::Attached(regions) = &exposed else { unreachable!() };
+        for row in [0, 64, 32] {
+            attach(regions, whole.contiguous_part(row, 32)).unwrap();
+        }
+        for found in [vec![(start + 20, 60)], vec![(start + 70, 10), (base, 4), (start + 20, 46)]] {
+            let found = exposed.resolve(0, runs(&found)).unwrap();
+            let data = found.data();
+            data.write(0, &[7; 60]);
+            found.store(&data);
+        }
+        let mut seen = [0; 96];
+        whole.read(0, &mut seen);
+        assert!(seen[20..80] == [7; 60] && seen[..20] == [0; 20] && seen[80..] == [0; 16]);
+        let past = exposed.resolve(0, runs(&[(start + 90, 7)])).unwrap_err();
+        assert_eq!(past, Refusal::NotAttached(start + 96));
         let ExposedParts::Attached(regions) = exposed else { unreachable!() };
         detach(&regions, base as usize).unwrap();
         assert!(detach(&regions, base as usize).is_err());

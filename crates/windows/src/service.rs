@@ -11,7 +11,7 @@ use memory::Buffer;
 use mpi::{Process, RequestService};
 
 use super::access::ACCUMULATED_BYTES_MAX;
-use super::exposed::ExposedParts;
+use super::exposed::{ExposedParts, TargetMemory};
 use super::locks::{Asking, LockQueue, SharedLock};
 use super::message::{
     DATA_TAG, FIRST_REPLY_TAG, REQUEST_BYTES_MAX, REQUEST_TAG, Refusal, RequestKind, WindowRequest,
@@ -61,7 +61,7 @@ struct Change {
     reply: i32,
     /// Bytes of data that the origin gives.
     given: usize,
-    place: Buffer,
+    place: TargetMemory,
 }
 
 /// How far a step has come.
@@ -234,9 +234,9 @@ impl Window {
     /// Begins to receive the data of a request: what is put comes straight to its place.
     fn receive_data(&self, process: &Process, origin: u32, change: Change) -> StepProgress {
         let context = self.communicator.point_to_point_context();
-        let (data, change) = match change.kind {
-            RequestKind::Put => (change.place, None),
-            _ => (room(change.given), Some(change)),
+        let (data, change) = match change {
+            Change { kind: RequestKind::Put, place: TargetMemory::One(place), .. } => (place, None),
+            change => (room(change.given), Some(change)),
         };
         let id = process.post_receive(context, origin, DATA_TAG, data.clone());
         StepProgress::Next(IncomingStep::Data { id, change, data })
@@ -253,20 +253,24 @@ impl Window {
     fn change(&self, process: &Process, origin: u32, change: &Change, data: &Buffer) {
         let Change { kind, operator, element, reply, place, .. } = change;
         match kind {
-            RequestKind::Put => {
-                data.copy_to(place);
+            RequestKind::Put => place.store(data),
+            RequestKind::Get => self.answer(process, origin, *reply, place.data()),
+            RequestKind::Accumulate => {
+                let result = place.data();
+                reduction::combine(*operator, *element, data, &result);
+                place.store(&result);
             }
-            RequestKind::Get => self.answer(process, origin, *reply, place.clone()),
-            RequestKind::Accumulate => reduction::combine(*operator, *element, data, place),
             _ => {
-                let before = direct::copy_of(place);
+                let result = &place.data();
+                let before = direct::copy_of(result);
                 if *kind == RequestKind::Swap {
-                    let half = place.len();
+                    let half = result.len();
                     let expected = data.contiguous_part(half as isize, half);
-                    direct::swap(&data.contiguous_part(0, half), &expected, place);
+                    direct::swap(&data.contiguous_part(0, half), &expected, result);
                 } else if *operator != Operator::NoOperation {
-                    reduction::combine(*operator, *element, data, place);
+                    reduction::combine(*operator, *element, data, result);
                 }
+                place.store(result);
                 self.answer(process, origin, *reply, before);
             }
         }
