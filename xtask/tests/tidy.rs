@@ -27,6 +27,7 @@ const TIERS: &[(&str, u32)] = &[
     ("engine", 2),
     ("collectives", 2),
     ("placement", 2),
+    ("bubbles", 2),
     ("boards", 2),
     ("pmix", 2),
     ("driver", 3),
@@ -80,7 +81,8 @@ const CONFINED: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that know no clock, threads, network or files.
-const WITHOUT_WORLD: &[&str] = &["engine", "wire", "collectives", "datatype", "placement"];
+const WITHOUT_WORLD: &[&str] =
+    &["engine", "wire", "collectives", "datatype", "placement", "bubbles"];
 const WORLD: &[&str] = &["std::time", "std::thread", "std::net", "std::fs", "std::io"];
 
 #[test]

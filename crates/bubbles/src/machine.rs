@@ -1,0 +1,233 @@
+//! The tree of the machine, as schedulers see it.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use topology::{Kind, ObjectId, Topology};
+
+/// A part of the machine: one of the whole, its packages, NUMA nodes, shared caches, cores and
+/// processors. Each has a run queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct VertexId(pub u32);
+
+/// What a part consists of.
+#[derive(Clone, Debug)]
+pub struct Vertex {
+    /// What holds it.
+    pub parent: Option<VertexId>,
+    /// What it holds, from left to right; a processor holds nothing.
+    pub children: Vec<VertexId>,
+    /// The processors (hardware threads) inside it, by their places from left to right.
+    pub processors: Range<u32>,
+    /// The NUMA node that it is or lies in, by its place from left to right.
+    pub node: Option<u32>,
+    /// Whether it is a NUMA node.
+    pub is_node: bool,
+    /// Whether a network interface hangs here, and not further below.
+    pub has_interface: bool,
+    /// How many times what lies below it divides on the longest way to a processor.
+    pub height: u32,
+}
+
+/// A machine as a tree; each vertex stands after its parent, the root first.
+#[derive(Clone, Debug)]
+pub struct MachineTree {
+    vertices: Vec<Vertex>,
+    /// The vertex of each processor.
+    leaves: Vec<VertexId>,
+    /// The system's number of each processor.
+    system: Vec<u32>,
+    /// The vertex of each NUMA node.
+    nodes: Vec<VertexId>,
+}
+
+impl MachineTree {
+    /// A machine as hwloc tells it.
+    pub fn of(topology: &Topology) -> Self {
+        let mut tree = Self::empty();
+        let mut vertex_of = HashMap::new();
+        tree.add_object(topology, topology.root(), None, &mut vertex_of);
+        for device in topology.devices().into_iter().filter(|id| topology.is_interface(*id)) {
+            if let Some(vertex) = topology.near(device).and_then(|place| vertex_of.get(&place)) {
+                let vertex: &VertexId = vertex;
+                tree.vertices[vertex.0 as usize].has_interface = true;
+            }
+        }
+        tree.finish();
+        tree
+    }
+
+    /// The machine with these numbers of children, level by level from the root; the parts on level
+    /// `node_level` (the root is on level 0) are NUMA nodes.
+    pub fn regular(arities: &[u32], node_level: usize) -> Self {
+        let mut tree = Self::empty();
+        tree.add_regular(arities, node_level, 0, None);
+        tree.finish();
+        tree
+    }
+
+    /// Processors with these system's numbers, about which nothing else is known.
+    pub fn flat(system: &[u32]) -> Self {
+        let mut tree = Self::regular(&[system.len() as u32], 0);
+        tree.system = system.to_vec();
+        tree
+    }
+
+    fn empty() -> Self {
+        Self { vertices: Vec::new(), leaves: Vec::new(), system: Vec::new(), nodes: Vec::new() }
+    }
+
+    fn push(&mut self, parent: Option<VertexId>, is_node: bool) -> VertexId {
+        let id = VertexId(self.vertices.len() as u32);
+        let mut node = parent.and_then(|parent| self[parent].node);
+        if is_node {
+            node = Some(self.nodes.len() as u32);
+            self.nodes.push(id);
+        }
+        let first = self.leaves.len() as u32;
+        self.vertices.push(Vertex {
+            parent,
+            children: Vec::new(),
+            processors: first..first,
+            node,
+            is_node,
+            has_interface: false,
+            height: 0,
+        });
+        if let Some(parent) = parent {
+            self.vertices[parent.0 as usize].children.push(id);
+        }
+        id
+    }
+
+    fn push_processor(&mut self, vertex: VertexId, system: u32) {
+        self.leaves.push(vertex);
+        self.system.push(system);
+    }
+
+    fn add_object(
+        &mut self,
+        topology: &Topology,
+        id: ObjectId,
+        parent: Option<VertexId>,
+        vertex_of: &mut HashMap<ObjectId, VertexId>,
+    ) {
+        let object = &topology[id];
+        let vertex = self.push(parent, object.kind == Kind::NumaNode);
+        vertex_of.insert(id, vertex);
+        if object.children.is_empty() {
+            for thread in object.threads.iter() {
+                // A core whose hardware threads are not told apart as objects holds them.
+                let leaf =
+                    if object.threads.len() == 1 { vertex } else { self.push(Some(vertex), false) };
+                self.push_processor(leaf, thread as u32);
+            }
+        }
+        for &child in &object.children {
+            self.add_object(topology, child, Some(vertex), vertex_of);
+        }
+        self.vertices[vertex.0 as usize].processors.end = self.leaves.len() as u32;
+    }
+
+    fn add_regular(
+        &mut self,
+        arities: &[u32],
+        node_level: usize,
+        level: usize,
+        parent: Option<VertexId>,
+    ) {
+        let vertex = self.push(parent, level == node_level);
+        match arities.split_first() {
+            None => self.push_processor(vertex, self.leaves.len() as u32),
+            Some((&arity, below)) => {
+                (0..arity).for_each(|_| {
+                    self.add_regular(below, node_level, level + 1, Some(vertex));
+                });
+            }
+        }
+        self.vertices[vertex.0 as usize].processors.end = self.leaves.len() as u32;
+    }
+
+    /// Sets what is known only when all vertices are there.
+    fn finish(&mut self) {
+        for (number, &leaf) in (0..).zip(&self.leaves) {
+            self.vertices[leaf.0 as usize].processors = number..number + 1;
+        }
+        for index in (0..self.vertices.len()).rev() {
+            let vertex = &self.vertices[index];
+            let below = vertex.children.iter().map(|&child| self[child].height).max();
+            let divides = u32::from(vertex.children.len() > 1);
+            self.vertices[index].height = below.unwrap_or(0) + divides;
+        }
+    }
+
+    /// The whole machine.
+    pub fn root(&self) -> VertexId {
+        VertexId(0)
+    }
+
+    /// All parts, each after what holds it.
+    pub fn vertices(&self) -> impl Iterator<Item = (VertexId, &Vertex)> {
+        (0..).map(VertexId).zip(&self.vertices)
+    }
+
+    /// How many processors there are.
+    pub fn processor_count(&self) -> u32 {
+        self.leaves.len() as u32
+    }
+
+    /// The system's number of a processor.
+    pub fn system_number(&self, processor: u32) -> u32 {
+        self.system[processor as usize]
+    }
+
+    /// The vertex of a processor.
+    pub fn leaf(&self, processor: u32) -> VertexId {
+        self.leaves[processor as usize]
+    }
+
+    /// The vertex of each NUMA node.
+    pub fn nodes(&self) -> &[VertexId] {
+        &self.nodes
+    }
+
+    /// The vertex itself and what holds it, to the root.
+    pub fn way_up(&self, from: VertexId) -> impl Iterator<Item = VertexId> {
+        std::iter::successors(Some(from), |&vertex| self[vertex].parent)
+    }
+
+    /// Whether `inner` is `outer` or lies in it.
+    pub fn is_within(&self, inner: VertexId, outer: VertexId) -> bool {
+        self.way_up(inner).any(|vertex| vertex == outer)
+    }
+
+    /// The vertices of a part: itself first, each before what it holds.
+    pub fn below(&self, top: VertexId) -> Vec<VertexId> {
+        let mut found = vec![top];
+        let mut next = 0;
+        while let Some(&vertex) = found.get(next) {
+            found.extend(&self[vertex].children);
+            next += 1;
+        }
+        found
+    }
+
+    /// The smallest part that holds both.
+    pub fn common(&self, one: VertexId, two: VertexId) -> VertexId {
+        let holds = |&vertex: &VertexId| self.is_within(two, vertex);
+        self.way_up(one).find(holds).unwrap_or(self.root())
+    }
+
+    /// How far two processors are from each other: the height of the smallest part with both.
+    pub fn distance(&self, one: u32, two: u32) -> u32 {
+        self[self.common(self.leaf(one), self.leaf(two))].height
+    }
+}
+
+impl std::ops::Index<VertexId> for MachineTree {
+    type Output = Vertex;
+
+    fn index(&self, id: VertexId) -> &Vertex {
+        &self.vertices[id.0 as usize]
+    }
+}

@@ -1,0 +1,474 @@
+//! All entities, where each is, and what runs next.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::plan::{Event, Place, Plan, Scheduler};
+use crate::{MachineTree, Move, VertexId};
+
+/// A thread or a bubble of a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EntityId(pub u32);
+
+/// What the threads of a bubble have to do with each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Relation {
+    /// Nothing is known.
+    #[default]
+    Unrelated,
+    /// They use the same data, so they should be near each other.
+    SharesMemory,
+    /// They wait for each other, so they should run at the same time.
+    WaitsTogether,
+}
+
+/// How far a thread is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Not submitted yet.
+    Created,
+    /// It could run.
+    Ready,
+    /// A processor runs it.
+    Running(u32),
+    /// It waits for something.
+    Blocked,
+    /// It is over.
+    Ended,
+}
+
+/// A thread or a bubble.
+#[derive(Clone, Debug)]
+pub struct Entity {
+    bubble: Option<EntityId>,
+    place: Place,
+    content: Content,
+    /// Of a thread, what it has to do; of a bubble, nothing of its own.
+    load: u64,
+    last: Option<u32>,
+    memory: Vec<(u32, u64)>,
+    communicates: bool,
+    /// Ready threads: the thread itself, or those that the bubble holds together.
+    ready: u32,
+    /// Threads that have not ended, wherever they are.
+    alive: u32,
+    submitted: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Content {
+    Thread(State),
+    Bubble { relation: Relation, members: Vec<EntityId>, turn: usize },
+}
+
+impl Entity {
+    /// The bubble into which the program put it.
+    pub fn bubble(&self) -> Option<EntityId> {
+        self.bubble
+    }
+
+    /// Where a scheduler has put it.
+    pub fn place(&self) -> Place {
+        self.place
+    }
+
+    /// Whether it is a bubble.
+    pub fn is_bubble(&self) -> bool {
+        matches!(self.content, Content::Bubble { .. })
+    }
+
+    /// What the threads of a bubble have to do with each other.
+    pub fn relation(&self) -> Relation {
+        match self.content {
+            Content::Bubble { relation, .. } => relation,
+            Content::Thread(_) => Relation::Unrelated,
+        }
+    }
+
+    /// How far a thread is; a bubble has no state of its own.
+    pub fn state(&self) -> Option<State> {
+        match self.content {
+            Content::Thread(state) => Some(state),
+            Content::Bubble { .. } => None,
+        }
+    }
+
+    /// What the program put into a bubble.
+    pub fn members(&self) -> &[EntityId] {
+        match &self.content {
+            Content::Bubble { members, .. } => members,
+            Content::Thread(_) => &[],
+        }
+    }
+
+    /// The processor that ran it last; of a bubble, that ran one of its threads last.
+    pub fn last(&self) -> Option<u32> {
+        self.last
+    }
+
+    /// The bytes attached to it on each NUMA node that has any.
+    pub fn memory(&self) -> &[(u32, u64)] {
+        &self.memory
+    }
+
+    /// Whether it calls the network often.
+    pub fn communicates(&self) -> bool {
+        self.communicates
+    }
+
+    /// How many threads it holds together that could run.
+    pub fn ready(&self) -> u32 {
+        self.ready
+    }
+
+    /// How many of its threads have not ended.
+    pub fn alive(&self) -> u32 {
+        self.alive
+    }
+}
+
+/// All entities on a machine. It is told what happens to threads, asks a scheduler, and carries out
+/// its moves.
+#[derive(Clone, Debug)]
+pub struct Pool {
+    machine: Arc<MachineTree>,
+    entities: Vec<Entity>,
+    queues: Vec<Queue>,
+    now: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Queue {
+    entries: VecDeque<EntityId>,
+    aside: VecDeque<EntityId>,
+    /// Ready threads of the entries, without those aside.
+    ready: u32,
+}
+
+impl Pool {
+    /// A pool without entities.
+    pub fn new(machine: Arc<MachineTree>) -> Self {
+        let queues = machine.vertices().map(|_| Queue::default()).collect();
+        Self { machine, entities: Vec::new(), queues, now: 0 }
+    }
+
+    /// The machine.
+    pub fn machine(&self) -> &Arc<MachineTree> {
+        &self.machine
+    }
+
+    /// An entity.
+    pub fn entity(&self, id: EntityId) -> &Entity {
+        &self.entities[id.0 as usize]
+    }
+
+    /// All entities.
+    pub fn entities(&self) -> impl Iterator<Item = (EntityId, &Entity)> {
+        (0..).map(EntityId).zip(&self.entities)
+    }
+
+    /// The time that was told last, in whatever unit the caller counts.
+    pub fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// What stands in the queue of a part, in order.
+    pub fn queue(&self, vertex: VertexId) -> impl Iterator<Item = EntityId> {
+        self.queues[vertex.0 as usize].entries.iter().copied()
+    }
+
+    /// What a scheduler has put aside at a part, in order.
+    pub fn aside(&self, vertex: VertexId) -> impl Iterator<Item = EntityId> {
+        self.queues[vertex.0 as usize].aside.iter().copied()
+    }
+
+    /// How many ready threads stand in the queue of a part.
+    pub fn ready_at(&self, vertex: VertexId) -> u32 {
+        self.queues[vertex.0 as usize].ready
+    }
+
+    /// Makes a bubble, in another or by itself.
+    pub fn add_bubble(&mut self, bubble: Option<EntityId>, relation: Relation) -> EntityId {
+        self.add(bubble, Content::Bubble { relation, members: Vec::new(), turn: 0 }, 0)
+    }
+
+    /// Makes a thread with this much to do. In a bubble that was submitted it is ready at once.
+    pub fn add_thread(&mut self, bubble: Option<EntityId>, load: u64) -> EntityId {
+        let id = self.add(bubble, Content::Thread(State::Created), load);
+        for above in self.way_out(id) {
+            self.entities[above.0 as usize].alive += 1;
+        }
+        if bubble.is_some_and(|bubble| self.entity(bubble).submitted) {
+            // A bubble whose threads had all ended stands nowhere.
+            let top = self.way_out(id).last().unwrap_or(id);
+            if self.entity(top).place == Place::Inside {
+                self.place(top, Place::Queue(self.machine.root()));
+            }
+            self.make_ready(id);
+        }
+        id
+    }
+
+    fn add(&mut self, bubble: Option<EntityId>, content: Content, load: u64) -> EntityId {
+        let id = EntityId(self.entities.len() as u32);
+        let submitted = bubble.is_some_and(|bubble| self.entity(bubble).submitted);
+        self.entities.push(Entity {
+            bubble,
+            place: Place::Inside,
+            content,
+            load,
+            last: None,
+            memory: Vec::new(),
+            communicates: false,
+            ready: 0,
+            alive: 0,
+            submitted,
+        });
+        if let Some(bubble) = bubble {
+            match &mut self.entities[bubble.0 as usize].content {
+                Content::Bubble { members, .. } => members.push(id),
+                Content::Thread(_) => panic!("only bubbles hold entities"),
+            }
+        }
+        id
+    }
+
+    /// Says how many bytes on a NUMA node belong to an entity.
+    pub fn attach(&mut self, id: EntityId, node: u32, bytes: u64) {
+        let memory = &mut self.entities[id.0 as usize].memory;
+        memory.retain(|(other, _)| *other != node);
+        if bytes > 0 {
+            memory.push((node, bytes));
+        }
+    }
+
+    /// Says that an entity calls the network often.
+    pub fn mark_communicating(&mut self, id: EntityId) {
+        self.entities[id.0 as usize].communicates = true;
+    }
+
+    /// Says on which processor a thread has run, before the pool knew it.
+    pub fn mark_last(&mut self, id: EntityId, processor: u32) {
+        for above in self.way_out(id) {
+            self.entities[above.0 as usize].last = Some(processor);
+        }
+    }
+
+    /// Tells the time and what follows from it: a slice of time is over.
+    pub fn end_slice(&mut self, now: u64, scheduler: &mut dyn Scheduler) -> Vec<Move> {
+        let since = std::mem::replace(&mut self.now, now);
+        self.decide(Event::SliceEnded { since }, scheduler)
+    }
+
+    /// Lets a scheduler answer an event.
+    pub fn decide(&mut self, event: Event, scheduler: &mut dyn Scheduler) -> Vec<Move> {
+        let scope = self.machine.root();
+        let mut plan = Plan::new(self, scope);
+        scheduler.decide(event, &mut plan);
+        plan.moves()
+    }
+
+    /// Makes the threads of an entity ready, which stands by itself, and has a scheduler place it;
+    /// `by` is the processor whose thread did so.
+    pub fn submit(&mut self, id: EntityId, by: u32, scheduler: &mut dyn Scheduler) -> Vec<Move> {
+        if self.entity(id).bubble.is_none() && self.entity(id).alive > 0 {
+            self.place(id, Place::Queue(self.machine.root()));
+        }
+        let mut rest = vec![id];
+        while let Some(id) = rest.pop() {
+            self.entities[id.0 as usize].submitted = true;
+            rest.extend(self.entity(id).members());
+            if self.entity(id).state() == Some(State::Created) {
+                self.make_ready(id);
+            }
+        }
+        self.decide(Event::Submitted { entity: id, by }, scheduler)
+    }
+
+    /// What a processor runs next; it is running from then on. None: nothing may run there.
+    pub fn next(&mut self, processor: u32, scheduler: &mut dyn Scheduler) -> Option<EntityId> {
+        // A scheduler may move a bubble each time that one is met, but only downwards or open.
+        for _ in 0..=2 * (self.entities.len() + 1) {
+            let Some((thread, bubble)) = self.find(processor) else {
+                if self.decide(Event::Idle { processor }, scheduler).is_empty() {
+                    return None;
+                }
+                continue;
+            };
+            if let Some(bubble) = bubble {
+                let met = Event::Met { bubble, processor };
+                if !self.decide(met, scheduler).is_empty() {
+                    continue;
+                }
+            }
+            self.run(thread, processor);
+            return Some(thread);
+        }
+        let (thread, _) = self.find(processor)?;
+        self.run(thread, processor);
+        Some(thread)
+    }
+
+    /// The next thread for a processor, in the innermost queue that has one, and the bubble in
+    /// which it stands there.
+    fn find(&self, processor: u32) -> Option<(EntityId, Option<EntityId>)> {
+        let mut way = self.machine.way_up(self.machine.leaf(processor));
+        let vertex = way.find(|&vertex| self.ready_at(vertex) > 0)?;
+        let top = self.queue(vertex).find(|&id| self.entity(id).ready > 0)?;
+        let mut id = top;
+        while let Content::Bubble { members, turn, .. } = &self.entity(id).content {
+            let (done, rest) = members.split_at(*turn % members.len());
+            let could = |&&id: &&EntityId| {
+                self.entity(id).ready > 0 && self.entity(id).place == Place::Inside
+            };
+            id = *rest.iter().chain(done).find(could)?;
+        }
+        Some((id, (id != top).then_some(top)))
+    }
+
+    fn run(&mut self, thread: EntityId, processor: u32) {
+        assert_eq!(self.entity(thread).state(), Some(State::Ready), "only ready threads run");
+        self.count_ready(thread, false);
+        self.set_state(thread, State::Running(processor));
+        self.mark_last(thread, processor);
+        // Whoever stands behind it has its turn: in each bubble, and in the queue.
+        let mut id = thread;
+        while self.entity(id).place == Place::Inside {
+            let bubble = self.entity(id).bubble.expect("it stands in a queue or in a bubble");
+            if let Content::Bubble { members, turn, .. } =
+                &mut self.entities[bubble.0 as usize].content
+            {
+                *turn = members.iter().position(|&one| one == id).map_or(0, |place| place + 1);
+            }
+            id = bubble;
+        }
+        if let Place::Queue(vertex) = self.entity(id).place {
+            let entries = &mut self.queues[vertex.0 as usize].entries;
+            if entries.front() == Some(&id) {
+                entries.rotate_left(1);
+            } else {
+                entries.retain(|&other| other != id);
+                entries.push_back(id);
+            }
+        }
+    }
+
+    /// A running thread could run on, but lets others.
+    pub fn put_back(&mut self, thread: EntityId) {
+        assert!(matches!(self.entity(thread).state(), Some(State::Running(_))));
+        self.make_ready(thread);
+    }
+
+    /// A running thread waits for something.
+    pub fn block(&mut self, thread: EntityId) {
+        assert!(matches!(self.entity(thread).state(), Some(State::Running(_))));
+        self.set_state(thread, State::Blocked);
+    }
+
+    /// A thread has what it waited for.
+    pub fn wake(&mut self, thread: EntityId) {
+        assert_eq!(self.entity(thread).state(), Some(State::Blocked));
+        self.make_ready(thread);
+    }
+
+    /// A running thread is over.
+    pub fn end(&mut self, thread: EntityId) {
+        assert!(matches!(self.entity(thread).state(), Some(State::Running(_))));
+        self.set_state(thread, State::Ended);
+        for id in self.way_out(thread) {
+            let entity = &mut self.entities[id.0 as usize];
+            entity.alive -= 1;
+            if entity.alive == 0 {
+                self.place(id, Place::Inside);
+            }
+        }
+    }
+
+    fn make_ready(&mut self, thread: EntityId) {
+        self.set_state(thread, State::Ready);
+        self.count_ready(thread, true);
+    }
+
+    fn set_state(&mut self, thread: EntityId, state: State) {
+        match &mut self.entities[thread.0 as usize].content {
+            Content::Thread(own) => *own = state,
+            Content::Bubble { .. } => panic!("a bubble has no state"),
+        }
+    }
+
+    /// Counts one ready thread more, or less, where it stands.
+    fn count_ready(&mut self, thread: EntityId, more: bool) {
+        self.count(thread, 1, more);
+        let own = &mut self.entities[thread.0 as usize].ready;
+        *own = u32::from(more);
+    }
+
+    /// Counts ready threads of an entity in what holds it, the entity itself aside.
+    fn count(&mut self, mut id: EntityId, ready: u32, more: bool) {
+        let change = |count: &mut u32| if more { *count += ready } else { *count -= ready };
+        loop {
+            match self.entity(id).place {
+                Place::Inside => match self.entity(id).bubble {
+                    Some(bubble) => {
+                        change(&mut self.entities[bubble.0 as usize].ready);
+                        id = bubble;
+                    }
+                    None => return,
+                },
+                Place::Queue(vertex) => return change(&mut self.queues[vertex.0 as usize].ready),
+                Place::Aside(_) => return,
+            }
+        }
+    }
+
+    /// Puts an entity, with all that it holds together, elsewhere.
+    pub(crate) fn place(&mut self, id: EntityId, place: Place) {
+        let ready = self.entity(id).ready;
+        self.count(id, ready, false);
+        match self.entity(id).place {
+            Place::Queue(from) => self.queues[from.0 as usize].entries.retain(|&one| one != id),
+            Place::Aside(from) => self.queues[from.0 as usize].aside.retain(|&one| one != id),
+            Place::Inside => {}
+        }
+        match place {
+            Place::Queue(to) => self.queues[to.0 as usize].entries.push_back(id),
+            Place::Aside(to) => self.queues[to.0 as usize].aside.push_back(id),
+            Place::Inside => {}
+        }
+        self.entities[id.0 as usize].place = place;
+        self.count(id, ready, true);
+    }
+
+    /// The entity and the bubbles in which it is, to the outermost.
+    pub fn way_out(&self, id: EntityId) -> impl Iterator<Item = EntityId> + use<> {
+        let mut way = vec![id];
+        while let Some(bubble) = self.entity(way[way.len() - 1]).bubble {
+            way.push(bubble);
+        }
+        way.into_iter()
+    }
+
+    /// Where an entity stands, by itself or in its bubbles.
+    pub fn whereabouts(&self, id: EntityId) -> Place {
+        let mut way = self.way_out(id).map(|id| self.entity(id).place);
+        way.find(|place| *place != Place::Inside).unwrap_or(Place::Inside)
+    }
+
+    /// What the threads have to do that an entity holds together.
+    pub fn load(&self, id: EntityId) -> u64 {
+        match &self.entity(id).content {
+            Content::Thread(State::Ended) => 0,
+            Content::Thread(_) => self.entity(id).load,
+            Content::Bubble { members, .. } => {
+                let inside = members.iter().filter(|&&id| self.entity(id).place == Place::Inside);
+                inside.map(|&id| self.load(id)).sum()
+            }
+        }
+    }
+
+    /// What all those have to do that stand in the queues of a part and below it.
+    pub fn load_in(&self, vertex: VertexId) -> u64 {
+        let below = self.machine.below(vertex);
+        below.into_iter().flat_map(|vertex| self.queue(vertex)).map(|id| self.load(id)).sum()
+    }
+}

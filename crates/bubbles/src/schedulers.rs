@@ -1,0 +1,42 @@
+//! The schedulers, a file each, and how they are combined.
+
+mod burst;
+mod cache;
+mod combined;
+mod gang;
+mod interface;
+mod memory;
+mod null;
+mod spread;
+mod steal;
+
+pub use burst::Burst;
+pub use cache::Cache;
+pub use combined::{InSpace, InTime, by_level};
+pub use gang::Gang;
+pub use interface::NearInterface;
+pub use memory::Memory;
+pub use null::Null;
+pub use spread::Spread;
+pub use steal::Steal;
+
+use crate::Scheduler;
+
+/// The scheduler of a name.
+pub fn named(name: &str) -> Option<Box<dyn Scheduler>> {
+    all().into_iter().find(|scheduler| scheduler.name() == name)
+}
+
+/// One of each.
+pub fn all() -> Vec<Box<dyn Scheduler>> {
+    vec![
+        Box::new(Null),
+        Box::new(Burst),
+        Box::new(Spread),
+        Box::new(Cache),
+        Box::new(Memory),
+        Box::new(Gang),
+        Box::new(Steal),
+        Box::new(NearInterface),
+    ]
+}

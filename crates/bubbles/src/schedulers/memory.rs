@@ -1,0 +1,96 @@
+//! Threads go where their memory is; memory follows only where load forces them apart.
+
+use crate::tactic::{descend, favourite_node, take_nearest, to_place};
+use crate::{EntityId, Event, Place, Plan, Scheduler, VertexId};
+
+/// Puts each entity on the NUMA node that holds most of the bytes attached to it, and leaves the
+/// rest to what [`Cache`](super::Cache) does, inside of nodes too.
+#[derive(Clone, Copy, Debug)]
+pub struct Memory;
+
+impl Scheduler for Memory {
+    fn name(&self) -> &'static str {
+        "memory"
+    }
+
+    fn decide(&mut self, event: Event, plan: &mut Plan<'_>) {
+        if let Some(entities) = to_place(event, plan) {
+            return place(plan, entities);
+        }
+        if let Event::Idle { processor } = event {
+            let first = plan.move_count();
+            take_nearest(plan, processor);
+            for index in first..plan.move_count() {
+                if let crate::Move::Put(id, Place::Queue(at)) = plan.moves_since(index)[0] {
+                    follow(plan, id, at);
+                }
+            }
+        }
+    }
+}
+
+fn place(plan: &mut Plan<'_>, entities: Vec<EntityId>) {
+    let scope = plan.scope();
+    let nodes: Vec<VertexId> = plan.machine().nodes().to_vec();
+    let mut lists = vec![Vec::new(); nodes.len()];
+    let mut others = Vec::new();
+    let mut rest: Vec<EntityId> = entities.into_iter().rev().collect();
+    while let Some(id) = rest.pop() {
+        match nodes_of(plan, id)[..] {
+            [] => others.push(id),
+            [node] if plan.machine().is_within(nodes[node as usize], scope) => {
+                lists[node as usize].push(id);
+            }
+            _ if !plan.held(id).is_empty() => rest.extend(plan.held(id).into_iter().rev()),
+            _ => others.push(id),
+        }
+    }
+    relieve(plan, &mut lists, &mut others);
+    for (node, list) in nodes.into_iter().zip(lists) {
+        descend(plan, list, node, &super::cache::split);
+    }
+    let first = plan.move_count();
+    descend(plan, others, scope, &super::cache::split);
+    for index in first..plan.move_count() {
+        if let crate::Move::Put(id, Place::Queue(at)) = plan.moves_since(index)[0] {
+            follow(plan, id, at);
+        }
+    }
+}
+
+/// The favourite nodes of the threads that an entity holds, and its own.
+fn nodes_of(plan: &Plan<'_>, id: EntityId) -> Vec<u32> {
+    let mut nodes: Vec<u32> = favourite_node(plan.pool().entity(id)).into_iter().collect();
+    for held in plan.held(id) {
+        nodes.extend(nodes_of(plan, held));
+    }
+    nodes.sort_unstable();
+    nodes.dedup();
+    nodes
+}
+
+/// From nodes that have more than twice their share, those with least memory go elsewhere.
+fn relieve(plan: &Plan<'_>, lists: &mut [Vec<EntityId>], others: &mut Vec<EntityId>) {
+    let pool = plan.pool();
+    let load = |list: &[EntityId]| list.iter().map(|&id| pool.load(id)).sum::<u64>();
+    let total: u64 = lists.iter().map(|list| load(list)).sum::<u64>() + load(others);
+    let limit = (2 * total).div_ceil(lists.len().max(1) as u64);
+    let bytes = |id: EntityId| pool.entity(id).memory().iter().map(|(_, bytes)| bytes).sum::<u64>();
+    for list in lists {
+        while list.len() > 1 && load(list) > limit {
+            let lightest = (0..list.len()).min_by_key(|&index| bytes(list[index]));
+            others.push(list.remove(lightest.expect("the list is not empty")));
+        }
+    }
+}
+
+/// Has the memory of an entity, and of all that it holds, come to the node where it is put.
+fn follow(plan: &mut Plan<'_>, id: EntityId, at: VertexId) {
+    let Some(node) = plan.machine()[at].node else { return };
+    if favourite_node(plan.pool().entity(id)).is_some_and(|favourite| favourite != node) {
+        plan.bring(id, node);
+    }
+    for held in plan.held(id) {
+        follow(plan, held, at);
+    }
+}
