@@ -24,10 +24,13 @@ ln -sfn libmpi_abi.so.1 "$prefix/lib/libmpi_abi.so"
 # Early programs of the standard ABI were linked with this name.
 ln -sfn libmpi_abi.so.1 "$prefix/lib/libmpi_abi.so.0"
 install_new 755 "$target/$profile/combray" "$prefix/bin/combray"
-for name in mpicc mpicxx mpirun mpiexec; do
+for name in mpicc mpicxx mpifort mpif77 mpif90 mpirun mpiexec; do
     ln -sfn combray "$prefix/bin/$name"
 done
-install -m 644 crates/mpi-abi/include/mpi.h crates/mpi-abi/include/combray.h "$prefix/include/"
+install -m 644 crates/mpi-abi/include/{mpi.h,mpi_fortran.h,combray.h} fortran/generated/mpif.h "$prefix/include/"
+# What is compiled for each Fortran compiler (docs/fortran.md).
+mkdir -p "$prefix/lib/combray/fortran/source"
+install -m 644 fortran/*.{c,h,f90} fortran/generated/*.{c,f90} "$prefix/lib/combray/fortran/source/"
 # The templates in packaging/ find their prefix from their own place; only the version is filled in.
 fill() { sed "s/@VERSION@/$version/g" "$1" >"$2"; }
 fill packaging/mpi.pc.in "$prefix/lib/pkgconfig/mpi.pc"
@@ -36,4 +39,7 @@ fill packaging/combray-config.cmake.in "$prefix/lib/cmake/combray/combray-config
 fill packaging/combray-config-version.cmake.in "$prefix/lib/cmake/combray/combray-config-version.cmake"
 install -m 644 docs/packed-messages.md README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT "$prefix/share/doc/combray/"
 make --no-print-directory -s -B -C bench/programs MPICC="$prefix/bin/mpicc" OUT="$prefix/lib/combray/combray-bench"
+if command -v gfortran >/dev/null; then
+    "$prefix/bin/combray" fortran --compiler gfortran
+fi
 echo "Combray $version is installed in $prefix"

@@ -44,6 +44,7 @@ if [ "$task" = test ] && [ "$(id -u)" -eq 0 ] && [ ! -d /run/systemd/system ]; t
 fi
 if [ "$task" = test ]; then
     has g++ || missing+=(g++)
+    has gfortran || missing+=(gfortran)
     has cmake || missing+=(cmake)
     has pkg-config || missing+=(pkg-config)
     has readelf || missing+=(binutils)

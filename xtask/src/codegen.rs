@@ -2,6 +2,7 @@
 
 mod constants;
 mod entries;
+mod fortran;
 mod header;
 mod parameter;
 mod rust_text;
@@ -12,18 +13,24 @@ use std::path::{Path, PathBuf};
 
 use tables::Tables;
 
-/// A generated file: its path relative to the crate `mpi-abi`, and its text.
+/// A generated file: its path relative to the workspace, and its text.
 struct Output {
     path: String,
     text: String,
 }
 
-/// Folders that hold nothing but generated files, relative to the crate.
-const GENERATED_FOLDERS: [&str; 3] = ["src/generated", "src/generated/entries", "generated"];
+/// Folders that hold nothing but generated files.
+const GENERATED_FOLDERS: [&str; 5] = [
+    "crates/mpi-abi/src/generated",
+    "crates/mpi-abi/src/generated/entries",
+    "crates/mpi-abi/generated",
+    "fortran/generated",
+    "tests/fortran/every",
+];
 
 /// Writes all generated files and removes those that are generated no more.
 pub fn write() -> Result<(), String> {
-    let folder = crate_folder();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let outputs = outputs(&folder)?;
     for path in leftovers(&folder, &outputs) {
         fs::remove_file(&path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -33,7 +40,7 @@ pub fn write() -> Result<(), String> {
         if fs::read_to_string(&path).is_ok_and(|text| text == output.text) {
             continue;
         }
-        fs::create_dir_all(path.parent().expect("files lie in the crate"))
+        fs::create_dir_all(path.parent().expect("files lie in folders"))
             .and_then(|()| fs::write(&path, output.text))
             .map_err(|error| format!("{}: {error}", path.display()))?;
     }
@@ -42,7 +49,7 @@ pub fn write() -> Result<(), String> {
 
 /// Fails with the names of the files that are not what `write` would make them.
 pub fn check() -> Result<(), String> {
-    let folder = crate_folder();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let outputs = outputs(&folder)?;
     let stale = |output: &&Output| {
         !fs::read_to_string(folder.join(&output.path)).is_ok_and(|text| text == output.text)
@@ -55,25 +62,23 @@ pub fn check() -> Result<(), String> {
     }
 }
 
-fn crate_folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/mpi-abi")
-}
-
 fn outputs(folder: &Path) -> Result<Vec<Output>, String> {
-    let tables = Tables::read(&folder.join("abi"))?;
+    let tables = Tables::read(&folder.join("crates/mpi-abi/abi"))?;
+    let in_crate = |path: &str, text| Output { path: format!("crates/mpi-abi/{path}"), text };
     let mut outputs = vec![
-        Output { path: "include/mpi.h".into(), text: header::header(&tables) },
-        Output { path: "generated/unsupported.txt".into(), text: unsupported(&tables) },
-        Output { path: "src/generated/constants.rs".into(), text: constants::constants(&tables) },
-        Output { path: "src/generated/classes.rs".into(), text: constants::errors(&tables) },
+        in_crate("include/mpi.h", header::header(&tables)),
+        in_crate("generated/unsupported.txt", unsupported(&tables)),
+        in_crate("src/generated/constants.rs", constants::constants(&tables)),
+        in_crate("src/generated/classes.rs", constants::errors(&tables)),
     ];
     let files = entries::entry_files(&tables)?;
-    let list = entries::list(&files);
-    outputs.push(Output { path: "src/generated/entries.rs".into(), text: list });
-    outputs.extend(files.into_iter().map(|(name, text)| {
-        let path = format!("src/generated/entries/{name}.rs");
-        Output { path, text }
-    }));
+    outputs.push(in_crate("src/generated/entries.rs", entries::list(&files)));
+    let entries = files.into_iter();
+    outputs.extend(
+        entries.map(|(name, text)| in_crate(&format!("src/generated/entries/{name}.rs"), text)),
+    );
+    let fortran = fortran::files(&tables)?.into_iter();
+    outputs.extend(fortran.map(|(path, text)| Output { path, text }));
     Ok(outputs)
 }
 

@@ -28,6 +28,8 @@ variables! {
     CORES = "COMBRAY_CORES";
     /// The C++ compiler behind the wrapper.
     CXX = "COMBRAY_CXX";
+    /// The Fortran compiler behind the wrappers.
+    FC = "COMBRAY_FC";
     /// Whether a thread makes progress while the program computes.
     HELPER = "COMBRAY_HELPER";
     /// After how many seconds without anything received a host is lost.

@@ -1,9 +1,10 @@
 //! The `combray` command. Under the names `mpirun` and `mpiexec` it is `combray run`; under
-//! `mpicc` and `mpicxx` it is a compiler wrapper.
+//! `mpicc`, `mpicxx` and `mpifort` it is a compiler wrapper.
 
 #![forbid(unsafe_code)]
 
 mod bench;
+mod fortran;
 mod info;
 mod place;
 mod prefix;
@@ -51,6 +52,8 @@ enum CombrayCommand {
         #[command(flatten)]
         communicator: info::choices::ShownCommunicator,
     },
+    /// Makes the Fortran interfaces for a compiler: combray fortran --compiler gfortran
+    Fortran(fortran::FortranOptions),
     /// Serves a launcher on another machine, which starts it there
     #[command(hide = true)]
     Agent {
@@ -83,6 +86,9 @@ fn main() -> ExitCode {
         "mpirun" | "mpiexec" => run::run(&words.collect::<Vec<_>>()),
         "mpicc" => wrapper::run(wrapper::Language::C, &words.collect::<Vec<_>>()),
         "mpicxx" | "mpic++" => wrapper::run(wrapper::Language::Cxx, &words.collect::<Vec<_>>()),
+        "mpifort" | "mpif77" | "mpif90" => {
+            wrapper::run(wrapper::Language::Fortran, &words.collect::<Vec<_>>())
+        }
         _ => match Command::parse().action {
             CombrayCommand::Run { words } => run::run(&words),
             CombrayCommand::Info { unsupported: true, .. } => info::run(info::Topic::Unsupported),
@@ -91,6 +97,7 @@ fn main() -> ExitCode {
                 info::run(info::Topic::Collectives(&communicator))
             }
             CombrayCommand::Info { .. } => info::run(info::Topic::Summary),
+            CombrayCommand::Fortran(options) => fortran::run(&options),
             CombrayCommand::Agent { timeout } => std::time::Duration::try_from_secs_f64(timeout)
                 .map_err(|error| error.to_string())
                 .and_then(|timeout| {

@@ -1,14 +1,15 @@
-//! `mpicc` and `mpicxx`: the real compiler with what Combray needs.
+//! `mpicc`, `mpicxx` and `mpifort`: the real compiler with what Combray needs.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use base::variables;
 
+use crate::fortran::{self, FortranCompiler};
 use crate::prefix;
 
 /// Which compiler is wrapped.
@@ -18,6 +19,8 @@ pub enum Language {
     C,
     /// C++.
     Cxx,
+    /// Fortran.
+    Fortran,
 }
 
 impl Language {
@@ -27,6 +30,7 @@ impl Language {
         match self {
             Self::C => [variables::CC, "MPICH_CC", "OMPI_CC"],
             Self::Cxx => [variables::CXX, "MPICH_CXX", "OMPI_CXX"],
+            Self::Fortran => [variables::FC, "MPICH_FC", "OMPI_FC"],
         }
     }
 
@@ -35,6 +39,7 @@ impl Language {
         match self {
             Self::C => &["-cc="],
             Self::Cxx => &["-cxx=", "-CC="],
+            Self::Fortran => &["-fc=", "-f90=", "-f77="],
         }
     }
 
@@ -42,14 +47,19 @@ impl Language {
         match self {
             Self::C => "cc",
             Self::Cxx => "c++",
+            Self::Fortran => fortran::DEFAULT_COMPILER,
         }
     }
 }
 
 /// Compiles, or tells how it would.
 pub fn run(language: Language, words: &[OsString]) -> Result<i32, String> {
-    let flags = Flags::of(&prefix::find()?);
+    let prefix = prefix::find()?;
     let (chosen, words) = choose_compiler(language, words, |name| env::var(name).ok());
+    let mut flags = Flags::of(&prefix);
+    if language == Language::Fortran {
+        flags.fortran = Some(FortranCompiler::of(&chosen)?.installed(&prefix)?);
+    }
     let (question, words): (Vec<_>, Vec<_>) = words.into_iter().partition(|word| is_question(word));
     if let Some(question) = question.first() {
         println!("{}", flags.answer(&question.to_string_lossy(), &chosen, &words));
@@ -104,7 +114,9 @@ const QUESTIONS: [&str; 6] =
 struct Flags {
     include: String,
     library: String,
-    /// Whether compilers look in these folders anyway; naming them would change the order.
+    /// The folder of the Fortran interfaces for the compiler at hand.
+    fortran: Option<PathBuf>,
+    /// Whether compilers look in the first two anyway; naming them would change the order.
     is_standard: bool,
 }
 
@@ -112,20 +124,37 @@ impl Flags {
     fn of(prefix: &Path) -> Self {
         let folder = |name: &str| prefix.join(name).to_string_lossy().into_owned();
         let is_standard = prefix == Path::new("/usr");
-        Self { include: folder("include"), library: folder("lib"), is_standard }
+        Self { include: folder("include"), library: folder("lib"), fortran: None, is_standard }
+    }
+
+    /// The folders of headers and modules.
+    fn includes(&self) -> Vec<String> {
+        let fortran = self.fortran.iter().map(|folder| folder.to_string_lossy().into_owned());
+        [self.include.clone()].into_iter().chain(fortran).collect()
+    }
+
+    /// The folders of libraries, and their names.
+    fn libraries(&self) -> (Vec<String>, Vec<&'static str>) {
+        let fortran = self.fortran.iter().map(|folder| folder.to_string_lossy().into_owned());
+        let names = if self.fortran.is_some() { vec![fortran::LIBRARY] } else { Vec::new() };
+        let folders = fortran.chain([self.library.clone()]).collect();
+        (folders, names.into_iter().chain(["mpi_abi"]).collect())
     }
 
     fn compile(&self) -> Vec<String> {
-        if self.is_standard { Vec::new() } else { vec![format!("-I{}", self.include)] }
+        let includes = self.includes().into_iter().skip(usize::from(self.is_standard));
+        includes.map(|folder| format!("-I{folder}")).collect()
     }
 
     fn link(&self) -> Vec<String> {
-        let library = &self.library;
-        let mut words = vec!["-lmpi_abi".to_owned()];
-        if !self.is_standard {
-            words.splice(0..0, [format!("-L{library}"), format!("-Wl,-rpath,{library}")]);
+        let (mut folders, names) = self.libraries();
+        if self.is_standard {
+            folders.pop();
         }
-        words
+        let folders = folders
+            .iter()
+            .flat_map(|folder| [format!("-L{folder}"), format!("-Wl,-rpath,{folder}")]);
+        folders.chain(names.into_iter().map(|name| format!("-l{name}"))).collect()
     }
 
     /// The arguments for the compiler: the library only where something is linked.
@@ -156,9 +185,9 @@ impl Flags {
             "showme:command" => words(compiler.to_vec()),
             "showme:compile" => words(self.compile()),
             "showme:link" => words(self.link()),
-            "showme:incdirs" => self.include.clone(),
-            "showme:libdirs" => self.library.clone(),
-            "showme:libs" => "mpi_abi".to_owned(),
+            "showme:incdirs" => self.includes().join(" "),
+            "showme:libdirs" => self.libraries().0.join(" "),
+            "showme:libs" => self.libraries().1.join(" "),
             "showme:version" => format!("Combray {}", env!("CARGO_PKG_VERSION")),
             "compile_info" | "compile-info" => line(self.compile()),
             "show" | "showme" if !rest.is_empty() => {
@@ -226,6 +255,26 @@ mod tests {
         assert_eq!(answer("-showme:libdirs", ""), "/opt/combray/lib");
         assert_eq!(answer("-showme:libs", ""), "mpi_abi");
         assert!(!is_question(OsStr::new("-O2")) && !is_question(OsStr::new("show.c")));
+    }
+
+    #[test]
+    fn fortran_has_a_folder_for_each_compiler() {
+        let mut flags = Flags::of(Path::new("/opt/combray"));
+        flags.fortran = Some(PathBuf::from("/opt/combray/lib/combray/fortran/gfortran-12"));
+        let compiler = ["gfortran".to_owned()];
+        let own = "/opt/combray/lib/combray/fortran/gfortran-12";
+        assert_eq!(
+            flags.answer("-show", &compiler, &[]),
+            format!(
+                "gfortran -I/opt/combray/include -I{own} -L{own} -Wl,-rpath,{own} \
+                 -L/opt/combray/lib -Wl,-rpath,/opt/combray/lib -lcombray_fortran -lmpi_abi"
+            )
+        );
+        assert_eq!(flags.answer("-showme:libs", &compiler, &[]), "combray_fortran mpi_abi");
+        assert_eq!(
+            flags.answer("-showme:incdirs", &[], &[]),
+            format!("/opt/combray/include {own}")
+        );
     }
 
     #[test]

@@ -9,6 +9,8 @@ pub struct Parameter {
     pub constant: bool,
     /// How often it is a pointer; arrays are pointers.
     pub stars: usize,
+    /// Whether it is written as an array.
+    pub is_array: bool,
     /// `int name[][3]`: a pointer to triplets.
     pub triplets: bool,
 }
@@ -36,7 +38,9 @@ impl Parameter {
         let (kind, name) = plain.rsplit_once(' ').ok_or(format!("odd parameter: {text}"))?;
         let plain = name.trim_start_matches('*');
         let stars = brackets + name.len() - plain.len();
-        Ok(Self { name: plain.to_owned(), base: kind.to_owned(), constant, stars, triplets })
+        let is_array = brackets > 0;
+        let (name, base) = (plain.to_owned(), kind.to_owned());
+        Ok(Self { name, base, constant, stars, is_array, triplets })
     }
 
     /// Whether it is a function of the program.

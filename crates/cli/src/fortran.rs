@@ -1,0 +1,278 @@
+//! `combray fortran`: makes the Fortran interfaces for a compiler, whose modules no other can read,
+//! from the sources that are installed with the library.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use clap::Args;
+
+use crate::prefix;
+
+/// Makes the Fortran interfaces (mpif.h, modules mpi and mpi_f08) for a Fortran compiler.
+#[derive(Args)]
+pub struct FortranOptions {
+    /// The compiler, perhaps with options of its own
+    #[arg(long, default_value = DEFAULT_COMPILER)]
+    compiler: String,
+}
+
+/// What `mpifort` calls if no other is named.
+pub const DEFAULT_COMPILER: &str = "gfortran";
+
+/// The name of the library that is made.
+pub const LIBRARY: &str = "combray_fortran";
+
+/// The modules, each after those that it uses.
+const MODULES: [&str; 5] = ["facts.f90", "types.f90", "interfaces.f90", "mpi.f90", "mpi_f08.f90"];
+
+/// The entries that are compiled a second time for the names with `PMPI_`.
+const TWICE: [&str; 2] = ["special", "entries"];
+
+/// All sources in C.
+const SOURCES: [&str; 5] = ["entries", "callbacks", "special", "sections", "variables"];
+
+/// Makes the interfaces for a compiler.
+pub fn run(options: &FortranOptions) -> Result<i32, String> {
+    let prefix = prefix::find()?;
+    let words: Vec<String> = options.compiler.split_whitespace().map(str::to_owned).collect();
+    let compiler = FortranCompiler::of(&words)?;
+    let folder = compiler.folder(&prefix);
+    let fresh = folder.with_extension(format!("new-{}", std::process::id()));
+    fs::create_dir_all(&fresh)
+        .map_err(|cause| format!("cannot write {}: {cause}", fresh.display()))?;
+    let made = Build { compiler: &compiler, prefix: &prefix, folder: &fresh }.all();
+    let kept = made.and_then(|()| compiler.keep(&prefix, &fresh));
+    if kept.is_err() {
+        // What is there already stays as it was.
+        let _ = fs::remove_dir_all(&fresh);
+    }
+    kept?;
+    println!("The Fortran interfaces for {} are in {}", compiler.name, folder.display());
+    Ok(0)
+}
+
+/// A Fortran compiler of a kind that is known.
+#[derive(Debug)]
+pub struct FortranCompiler {
+    /// The command, with options.
+    words: Vec<String>,
+    kind: CompilerKind,
+    /// Compilers of the same name can read each other's modules.
+    name: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CompilerKind {
+    Gfortran,
+    Flang,
+}
+
+impl FortranCompiler {
+    /// The compiler behind a command, by what it says of its version.
+    pub fn of(words: &[String]) -> Result<Self, String> {
+        let (command, own) = words.split_first().ok_or("no compiler is named")?;
+        let output = Command::new(command).args(own).arg("--version").stdin(Stdio::null()).output();
+        let output = output.map_err(|cause| {
+            format!(
+                "the Fortran compiler {command} cannot be run: {cause}; install gfortran, or name \
+                 another one with {} or with --compiler",
+                base::variables::FC
+            )
+        })?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let (kind, name) = identify(&text).ok_or_else(|| {
+            let line = text.lines().next().unwrap_or_default();
+            format!(
+                "{command} says that it is \"{line}\", but the Fortran interfaces are made for \
+                 gfortran and flang"
+            )
+        })?;
+        Ok(Self { words: words.to_vec(), kind, name })
+    }
+
+    fn folder(&self, prefix: &Path) -> PathBuf {
+        prefix.join("lib/combray/fortran").join(&self.name)
+    }
+
+    /// The folder with the interfaces for this compiler.
+    ///
+    /// # Errors
+    /// If there is none; the message says how to make it.
+    pub fn installed(&self, prefix: &Path) -> Result<PathBuf, String> {
+        let folder = self.folder(prefix);
+        if folder.join(format!("lib{LIBRARY}.so")).exists() {
+            return Ok(folder);
+        }
+        Err(format!(
+            "there are no Fortran interfaces for {} in {}; make them with: {} fortran --compiler '{}'",
+            self.name,
+            prefix.display(),
+            prefix.join("bin/combray").display(),
+            self.words.join(" ")
+        ))
+    }
+
+    /// Puts what was made in its place, and tells pkg-config of it.
+    fn keep(&self, prefix: &Path, fresh: &Path) -> Result<(), String> {
+        let folder = self.folder(prefix);
+        let failed = |cause: std::io::Error| format!("cannot write {}: {cause}", folder.display());
+        if folder.exists() {
+            fs::remove_dir_all(&folder).map_err(failed)?;
+        }
+        fs::rename(fresh, &folder).map_err(failed)?;
+        let name = format!("combray-{}", self.name);
+        let text = format!(
+            "prefix=${{pcfiledir}}/../..\nfolder=${{prefix}}/lib/combray/fortran/{}\n\nName: {name}\n\
+             Description: Fortran interfaces of Combray for {}\nVersion: {}\nRequires: combray\n\
+             Cflags: -I${{folder}}\nLibs: -L${{folder}} -Wl,-rpath,${{folder}} -l{LIBRARY}\n",
+            self.name,
+            self.name,
+            env!("CARGO_PKG_VERSION")
+        );
+        fs::write(prefix.join(format!("lib/pkgconfig/{name}.pc")), text).map_err(failed)
+    }
+}
+
+/// Kind and name of a compiler, from what it answers to `--version`.
+fn identify(text: &str) -> Option<(CompilerKind, String)> {
+    let line = text.lines().next()?;
+    let major = |version: &str| version.split('.').next().map(str::to_owned);
+    if line.starts_with("GNU Fortran") {
+        // "(Debian 12.2.0-14) 12.2.0", "(GCC) 14.2.1 20240801 (Red Hat 14.2.1-1)"
+        let version = line.split_once(") ")?.1;
+        return Some((CompilerKind::Gfortran, format!("gfortran-{}", major(version)?)));
+    }
+    if line.contains("flang") {
+        let version = line.split_once("version ")?.1;
+        return Some((CompilerKind::Flang, format!("flang-{}", major(version)?)));
+    }
+    None
+}
+
+/// The making of the interfaces in a new folder.
+struct Build<'a> {
+    compiler: &'a FortranCompiler,
+    prefix: &'a Path,
+    folder: &'a Path,
+}
+
+impl Build<'_> {
+    /// Modules one after another, while the sources in C are compiled; then the library.
+    fn all(&self) -> Result<(), String> {
+        std::thread::scope(|scope| {
+            let plain = SOURCES.iter().map(|name| (*name, false));
+            let forms = plain.chain(TWICE.iter().map(|name| (*name, true)));
+            let sources: Vec<_> = forms
+                .map(|(name, is_profiling)| scope.spawn(move || self.source(name, is_profiling)))
+                .collect();
+            let modules = MODULES.iter().try_for_each(|name| self.module(name));
+            sources.into_iter().fold(modules, |before, source| {
+                before.and(source.join().map_err(|_| "a thread failed".to_owned())?)
+            })
+        })?;
+        self.link()?;
+        self.objects()?.iter().try_for_each(fs::remove_file).map_err(|cause| cause.to_string())
+    }
+
+    fn sources(&self) -> PathBuf {
+        self.prefix.join("lib/combray/fortran/source")
+    }
+
+    fn module(&self, name: &str) -> Result<(), String> {
+        let mut command = self.fortran();
+        command.args(["-O2", "-fPIC", "-c"]).arg(self.sources().join(name));
+        run_quietly(command)
+    }
+
+    /// Compiles a source for the names with `MPI_` or, for profiling, with `PMPI_`.
+    fn source(&self, name: &str, is_profiling: bool) -> Result<(), String> {
+        let mut command = self.c();
+        command.args(["-O1", "-fPIC", "-c", "-I"]).arg(self.prefix.join("include"));
+        command.args(is_profiling.then_some("-DCOMBRAY_PROFILING"));
+        let object = format!("{name}{}.o", if is_profiling { "-profiling" } else { "-in-c" });
+        command.arg(self.sources().join(format!("{name}.c"))).args(["-o", &object]);
+        run_quietly(command)
+    }
+
+    fn link(&self) -> Result<(), String> {
+        let mut command = self.fortran();
+        let library = format!("lib{LIBRARY}.so");
+        command.args(["-shared", "-o", &library]).args(self.objects()?);
+        command.arg(format!("-Wl,-soname,{library},-z,defs,-rpath,$ORIGIN/../../.."));
+        command.arg("-L").arg(self.prefix.join("lib")).arg("-lmpi_abi");
+        run_quietly(command)
+    }
+
+    fn objects(&self) -> Result<Vec<PathBuf>, String> {
+        let entries = fs::read_dir(self.folder).map_err(|cause| cause.to_string())?;
+        let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        Ok(paths.filter(|path| path.extension().is_some_and(|end| end == "o")).collect())
+    }
+
+    /// The Fortran compiler, in the new folder, where it writes modules.
+    fn fortran(&self) -> Command {
+        let mut command = Command::new(&self.compiler.words[0]);
+        command.args(&self.compiler.words[1..]).current_dir(self.folder);
+        command
+    }
+
+    /// A compiler of C that finds the header of the Fortran compiler's descriptors.
+    fn c(&self) -> Command {
+        let mut command = match self.compiler.kind {
+            // It compiles C, too, with the header of its own version.
+            CompilerKind::Gfortran => Command::new(&self.compiler.words[0]),
+            CompilerKind::Flang => {
+                let mut command = Command::new("cc");
+                command
+                    .args(self.header_of_flang().map(|folder| format!("-I{}", folder.display())));
+                command
+            }
+        };
+        command.current_dir(self.folder);
+        command
+    }
+
+    /// The folder of ISO_Fortran_binding.h beside flang's programs.
+    fn header_of_flang(&self) -> Option<PathBuf> {
+        let command = &self.compiler.words[0];
+        let paths = env::var_os("PATH").unwrap_or_default();
+        let mut places = env::split_paths(&paths).map(|folder| folder.join(command));
+        let program = places.find(|path| path.exists())?.canonicalize().ok()?;
+        let folder = program.parent()?.parent()?.join("include/flang");
+        folder.join("ISO_Fortran_binding.h").exists().then_some(folder)
+    }
+}
+
+/// Runs a command of the build; what it says is shown if it fails.
+fn run_quietly(mut command: Command) -> Result<(), String> {
+    let output = command.stdin(Stdio::null()).output();
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = output.map_err(|cause| format!("{program} cannot be run: {cause}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let words: Vec<String> =
+        command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said: Vec<&str> = said.lines().take(20).collect();
+    Err(format!("this failed:\n{program} {}\n{}", words.join(" "), said.join("\n")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compilers_say_who_they_are() {
+        let name = |text: &str| identify(text).map(|(_, name)| name);
+        let debian = "GNU Fortran (Debian 12.2.0-14+deb12u1) 12.2.0\nCopyright (C) 2022";
+        assert_eq!(name(debian).as_deref(), Some("gfortran-12"));
+        let red_hat = "GNU Fortran (GCC) 14.2.1 20240801 (Red Hat 14.2.1-1)";
+        assert_eq!(name(red_hat).as_deref(), Some("gfortran-14"));
+        assert_eq!(name("Debian flang-new version 19.1.7 (3)").as_deref(), Some("flang-19"));
+        assert_eq!(name("flang version 20.1.0").as_deref(), Some("flang-20"));
+        assert_eq!(name("ifx (IFX) 2024.0.0 20231017"), None);
+    }
+}

@@ -1,0 +1,247 @@
+/* Array sections that are not contiguous: what module mpi_f08 hands over as a descriptor becomes a
+ * datatype, so that the data goes from where it lies. What no datatype can say is copied if the
+ * call is over when it returns, and refused if it is not. */
+#include <stdio.h>
+
+#include "layer.h"
+
+/* A section with as few dimensions as can be. */
+struct shape {
+    char *base;
+    size_t element;
+    int rank;
+    MPI_Count extent[CFI_MAX_RANK];
+    MPI_Count stride[CFI_MAX_RANK];
+    MPI_Count elements;
+};
+
+static struct shape shape_of(const CFI_cdesc_t *section)
+{
+    struct shape shape = {.base = section->base_addr, .element = section->elem_len, .elements = 1};
+    for (int i = 0; i < section->rank; i++) {
+        MPI_Count extent = section->dim[i].extent, stride = section->dim[i].sm;
+        shape.elements *= extent;
+        if (extent == 1) continue;
+        int last = shape.rank - 1;
+        if (last >= 0 && stride == shape.stride[last] * shape.extent[last]) {
+            shape.extent[last] *= extent;
+            continue;
+        }
+        shape.extent[shape.rank] = extent;
+        shape.stride[shape.rank] = stride;
+        shape.rank++;
+    }
+    return shape;
+}
+
+/* Copies all elements from the section into contiguous memory, or back; where it went on to. */
+static char *copy_elements(const struct shape *shape, int dimension, char *place, char *contiguous,
+                           bool back)
+{
+    if (dimension < 0) {
+        memcpy(back ? place : contiguous, back ? contiguous : place, shape->element);
+        return contiguous + shape->element;
+    }
+    for (MPI_Count i = 0; i < shape->extent[dimension]; i++)
+        contiguous = copy_elements(shape, dimension - 1, place + i * shape->stride[dimension],
+                                   contiguous, back);
+    return contiguous;
+}
+
+/* A new datatype of one kind in place of another. */
+static void replace(MPI_Datatype *type, MPI_Datatype made)
+{
+    PMPI_Type_free(type);
+    *type = made;
+}
+
+/* The first `count` elements of the lowest `rank` dimensions, in the order of Fortran. */
+static MPI_Datatype first_elements(const struct shape *shape, int rank, MPI_Count count,
+                                   MPI_Datatype element)
+{
+    MPI_Datatype type, whole;
+    if (rank == 0) {
+        PMPI_Type_dup(element, &type);
+        return type;
+    }
+    MPI_Count slab = 1;
+    PMPI_Type_dup(element, &whole);
+    for (int i = 0; i < rank - 1; i++) {
+        slab *= shape->extent[i];
+        PMPI_Type_create_hvector_c(shape->extent[i], 1, shape->stride[i], whole, &type);
+        replace(&whole, type);
+    }
+    MPI_Count slabs = count / slab, stride = shape->stride[rank - 1];
+    PMPI_Type_create_hvector_c(slabs, 1, stride, whole, &type);
+    replace(&whole, type);
+    if (count == slabs * slab) return whole;
+    MPI_Datatype rest = first_elements(shape, rank - 1, count % slab, element);
+    PMPI_Type_create_struct_c(2, (MPI_Count[]){1, 1}, (MPI_Count[]){0, slabs * stride},
+                              (MPI_Datatype[]){whole, rest}, &type);
+    PMPI_Type_free(&rest);
+    replace(&whole, type);
+    return whole;
+}
+
+/* How far from the base an element lies. */
+static MPI_Count offset_of(const struct shape *shape, MPI_Count index)
+{
+    MPI_Count offset = 0;
+    for (int i = 0; i < shape->rank; i++) {
+        offset += index % shape->extent[i] * shape->stride[i];
+        index /= shape->extent[i];
+    }
+    return offset;
+}
+
+/* The size of a datatype without gaps; 0 of others. */
+static MPI_Count dense_size(MPI_Datatype type)
+{
+    MPI_Count size, bound, extent, true_bound, true_extent;
+    if (PMPI_Type_size_c(type, &size) != MPI_SUCCESS ||
+        PMPI_Type_get_extent_c(type, &bound, &extent) != MPI_SUCCESS ||
+        PMPI_Type_get_true_extent_c(type, &true_bound, &true_extent) != MPI_SUCCESS)
+        return 0;
+    bool dense = bound == 0 && true_bound == 0 && extent == size && true_extent == size;
+    return dense ? size : 0;
+}
+
+/* A datatype for one element of the array, if elements of `type` fill it or are several of it. */
+static bool element_type(MPI_Datatype type, MPI_Count size, MPI_Count element, MPI_Datatype *made)
+{
+    if (size == 0 || (element % size != 0 && size % element != 0)) return false;
+    if (element == size)
+        PMPI_Type_dup(type, made);
+    else if (element % size == 0)
+        PMPI_Type_contiguous_c(element / size, type, made);
+    else
+        PMPI_Type_contiguous_c(element, MPI_BYTE, made);
+    return true;
+}
+
+/* One block of `count` elements of `type`. */
+static bool single(struct view *view, const struct shape *shape, MPI_Count count, MPI_Datatype type)
+{
+    MPI_Count size = dense_size(type), element = (MPI_Count)shape->element;
+    MPI_Datatype unit, made;
+    if (!element_type(type, size, element, &unit)) return false;
+    MPI_Count bytes = count * size, elements = bytes / element, left = bytes % element / size;
+    made = first_elements(shape, shape->rank, elements, unit);
+    PMPI_Type_free(&unit);
+    if (left > 0) {
+        MPI_Datatype with_rest;
+        PMPI_Type_create_struct_c(2, (MPI_Count[]){1, left},
+                                  (MPI_Count[]){0, offset_of(shape, elements)},
+                                  (MPI_Datatype[]){made, type}, &with_rest);
+        replace(&made, with_rest);
+    }
+    PMPI_Type_commit(&made);
+    view->made = view->type = made;
+    view->count = 1;
+    return true;
+}
+
+/* Elements at one stride: the datatype's extent becomes that stride, and counts stay as they are. */
+static bool blocks(struct view *view, const struct shape *shape, MPI_Datatype type)
+{
+    MPI_Count size = dense_size(type), element = (MPI_Count)shape->element;
+    if (shape->rank != 1 || size == 0 || size % element != 0 || shape->stride[0] < 0) return false;
+    MPI_Datatype unit, made;
+    element_type(type, size, element, &unit);
+    if (size > element) {
+        PMPI_Type_create_hvector_c(size / element, 1, shape->stride[0], unit, &made);
+        replace(&unit, made);
+    }
+    PMPI_Type_create_resized_c(unit, 0, size / element * shape->stride[0], &made);
+    PMPI_Type_free(&unit);
+    PMPI_Type_commit(&made);
+    view->made = view->type = made;
+    return true;
+}
+
+static bool whole(struct view *view, const struct shape *shape, int use)
+{
+    if (use & KEPT) return false;
+    view->copy = malloc((size_t)shape->elements * shape->element);
+    if (!view->copy) return false;
+    copy_elements(shape, shape->rank - 1, shape->base, view->copy, false);
+    view->address = view->copy;
+    view->back = use & WRITTEN;
+    return true;
+}
+
+int combray_fortran_view(struct view *view, const char *call, int position, const char *name,
+                         const CFI_cdesc_t *section, MPI_Count count, MPI_Datatype type,
+                         enum view_kind kind, int use)
+{
+    *view = (struct view){.address = buffer_address(section->base_addr), .count = count, .type = type,
+                          .made = MPI_DATATYPE_NULL, .section = section};
+    /* The call itself says what is wrong with these. */
+    bool refused = kind <= BLOCKS && type == MPI_DATATYPE_NULL;
+    if (is_plain(section) || refused || (kind == SINGLE && count <= 0)) return MPI_SUCCESS;
+    struct shape shape = shape_of(section);
+    char text[MPI_MAX_ERROR_STRING];
+    if (kind == SINGLE) {
+        MPI_Count size = 0, there = shape.elements * (MPI_Count)shape.element;
+        if (PMPI_Type_size_c(type, &size) == MPI_SUCCESS && size > 0 && count > there / size) {
+            snprintf(text, sizeof text,
+                     "%s: argument %d (%s) is an array section of %lld bytes, but %lld elements of "
+                     "%lld bytes are to be found there", call, position, name, (long long)there,
+                     (long long)count, (long long)size);
+            return combray_fortran_code(MPI_ERR_COUNT, text);
+        }
+    }
+    if (kind == SINGLE && single(view, &shape, count, type)) return MPI_SUCCESS;
+    if (kind == BLOCKS && blocks(view, &shape, type)) return MPI_SUCCESS;
+    if (kind != REGION && whole(view, &shape, use)) return MPI_SUCCESS;
+    snprintf(text, sizeof text,
+             "%s: argument %d (%s) is an array section with gaps, which this call cannot use "
+             "after it returned%s; give it a contiguous array", call, position, name,
+             kind == REGION ? "" : ", with this operation or datatype");
+    return combray_fortran_code(MPI_ERR_BUFFER, text);
+}
+
+void combray_fortran_view_end(struct view *view)
+{
+    if (view->made != MPI_DATATYPE_NULL) PMPI_Type_free(&view->made);
+    if (view->copy) {
+        struct shape shape = shape_of(view->section);
+        if (view->back) copy_elements(&shape, shape.rank - 1, shape.base, view->copy, true);
+        free(view->copy);
+    }
+}
+
+int combray_fortran_neighbours(MPI_Comm comm, bool sends)
+{
+    int topology, dimensions, rank, in, out, weighted, count = 0;
+    if (comm == MPI_COMM_NULL || PMPI_Topo_test(comm, &topology) != MPI_SUCCESS) return 0;
+    if (topology == MPI_CART && PMPI_Cartdim_get(comm, &dimensions) == MPI_SUCCESS)
+        return 2 * dimensions;
+    if (topology == MPI_GRAPH && PMPI_Comm_rank(comm, &rank) == MPI_SUCCESS &&
+        PMPI_Graph_neighbors_count(comm, rank, &count) == MPI_SUCCESS)
+        return count;
+    if (topology == MPI_DIST_GRAPH &&
+        PMPI_Dist_graph_neighbors_count(comm, &in, &out, &weighted) == MPI_SUCCESS)
+        return sends ? out : in;
+    return 0;
+}
+
+/* Texts of errors that were given a code; more of them have only their class. */
+#define CODES_MAX 64
+
+int combray_fortran_code(int class, const char *text)
+{
+    static struct { char *text; int code; } known[CODES_MAX];
+    for (int i = 0; i < CODES_MAX; i++) {
+        if (known[i].text && strcmp(known[i].text, text) == 0) return known[i].code;
+        if (known[i].text) continue;
+        int code;
+        if (PMPI_Add_error_code(class, &code) != MPI_SUCCESS ||
+            PMPI_Add_error_string(code, text) != MPI_SUCCESS)
+            return class;
+        known[i].text = strdup(text);
+        known[i].code = code;
+        return code;
+    }
+    return class;
+}

@@ -1,0 +1,54 @@
+//! The Fortran interfaces: `mpif.h`, the modules `mpi` and `mpi_f08`, and their entries in C, from
+//! the tables of the C functions.
+
+mod constants;
+mod declarations;
+mod entries;
+mod header;
+mod modules;
+mod programs;
+mod routine;
+mod views;
+
+use super::tables::Tables;
+use routine::Routine;
+
+/// The generated files: path relative to the workspace, and text.
+pub fn files(tables: &Tables) -> Result<Vec<(String, String)>, String> {
+    let routines = Routine::all(tables)?;
+    let mut files = vec![
+        ("fortran/generated/types.f90".to_owned(), constants::types(tables)),
+        ("fortran/generated/mpi.f90".to_owned(), modules::mpi(tables, &routines)),
+        ("fortran/generated/mpi_f08.f90".to_owned(), modules::mpi_f08(tables, &routines)),
+        ("fortran/generated/mpif.h".to_owned(), header::header(tables, &routines)),
+        ("fortran/generated/entries.c".to_owned(), entries::entries(&routines)),
+    ];
+    let programs = programs::programs(&routines).into_iter();
+    files.extend(programs.map(|(name, text)| (format!("tests/fortran/every/{name}"), text)));
+    Ok(files)
+}
+
+/// `words` with commas between them, in lines of free form that begin with `indent` spaces.
+fn filled(indent: usize, first: &str, words: &[String], last: &str) -> String {
+    let mut text = format!("{}{first}", " ".repeat(indent));
+    let mut length = text.len();
+    for (index, word) in words.iter().enumerate() {
+        let after = if index + 1 == words.len() { "" } else { ", " };
+        if length + word.len() + after.len() > WIDTH {
+            text.truncate(text.trim_end().len());
+            text.push_str(" &\n");
+            text.push_str(&" ".repeat(indent + 4));
+            length = indent + 4;
+        }
+        text.push_str(word);
+        text.push_str(after);
+        length += word.len() + after.len();
+    }
+    if length + last.len() > WIDTH {
+        text.push_str(&format!(" &\n{}", " ".repeat(indent + 4)));
+    }
+    text + last + "\n"
+}
+
+/// How long lines are, beside the sign that they go on.
+const WIDTH: usize = 96;

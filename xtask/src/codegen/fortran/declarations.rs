@@ -1,0 +1,113 @@
+//! How an argument is declared in each interface.
+
+use super::routine::{Argument, ArgumentKind, Intent, Routine, Shape};
+
+/// Which of the interfaces a declaration is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum FortranInterface {
+    /// Module `mpi_f08`.
+    Mpi08,
+    /// Module `mpi`.
+    Mpi,
+    /// Module `mpi`, with `type(c_ptr)` for the address of memory.
+    MpiPointer,
+    /// `mpif.h`, where the constants of the modules are not known.
+    Header,
+}
+
+impl FortranInterface {
+    fn address_kind(self) -> &'static str {
+        if self == Self::Header { "8" } else { "MPI_ADDRESS_KIND" }
+    }
+}
+
+/// The declaration of an argument, as lines.
+pub fn declaration(argument: &Argument, interface: FortranInterface) -> Vec<String> {
+    let name = format!("{}{}", argument.name, dimensions(argument, interface));
+    if argument.kind == ArgumentKind::Choice && interface != FortranInterface::Mpi08
+        || argument.kind == ArgumentKind::Pointer
+            && is_any_memory(argument)
+            && interface != FortranInterface::Mpi08
+    {
+        return vec![
+            format!("!GCC$ ATTRIBUTES NO_ARG_CHECK :: {}", argument.name),
+            format!("!DIR$ IGNORE_TKR {}", argument.name),
+            format!("integer :: {}(*)", argument.name),
+        ];
+    }
+    if let ArgumentKind::Procedure(of) = &argument.kind {
+        return match interface {
+            FortranInterface::Mpi08 => vec![format!("procedure({of}) :: {name}")],
+            _ => vec![format!("external :: {name}")],
+        };
+    }
+    let mut words = vec![type_of(argument, interface)];
+    if argument.kind == ArgumentKind::Choice {
+        words.push("dimension(..)".to_owned());
+    }
+    match argument.intent {
+        Intent::In => words.push("intent(in)".to_owned()),
+        Intent::Out => words.push("intent(out)".to_owned()),
+        Intent::InOut => words.push("intent(inout)".to_owned()),
+        Intent::Unsaid => {}
+    }
+    if argument.is_kept && interface == FortranInterface::Mpi08 {
+        words.push("asynchronous".to_owned());
+    }
+    vec![format!("{} :: {name}", words.join(", "))]
+}
+
+/// Where the address of a buffer is not an address but memory of any type.
+fn is_any_memory(argument: &Argument) -> bool {
+    argument.name == "buffer_addr"
+}
+
+/// The type, as far as it tells specific routines of a generic one apart.
+pub fn type_of(argument: &Argument, interface: FortranInterface) -> String {
+    let integer = |kind: &str| match interface {
+        FortranInterface::Header => "integer(8)".to_owned(),
+        _ => format!("integer({kind})"),
+    };
+    match &argument.kind {
+        ArgumentKind::Integer => "integer".to_owned(),
+        ArgumentKind::Address => integer("MPI_ADDRESS_KIND"),
+        ArgumentKind::Count => integer("MPI_COUNT_KIND"),
+        ArgumentKind::Offset => integer("MPI_OFFSET_KIND"),
+        ArgumentKind::Logical => "logical".to_owned(),
+        ArgumentKind::Handle(_) | ArgumentKind::Status if is_old_status(argument, interface) => {
+            "integer".to_owned()
+        }
+        ArgumentKind::Handle(name) => format!("type(MPI_{name})"),
+        ArgumentKind::Status => "type(MPI_Status)".to_owned(),
+        ArgumentKind::Text => "character(len=*)".to_owned(),
+        ArgumentKind::Choice => "type(*)".to_owned(),
+        ArgumentKind::Pointer => match interface {
+            FortranInterface::Mpi08 | FortranInterface::MpiPointer => "type(c_ptr)".to_owned(),
+            _ => format!("integer({})", interface.address_kind()),
+        },
+        ArgumentKind::Procedure(name) => format!("procedure({name})"),
+    }
+}
+
+fn is_old_status(argument: &Argument, interface: FortranInterface) -> bool {
+    interface != FortranInterface::Mpi08 && argument.name != "f08_status"
+}
+
+fn dimensions(argument: &Argument, interface: FortranInterface) -> &'static str {
+    let is_status = argument.kind == ArgumentKind::Status && is_old_status(argument, interface);
+    match argument.shape {
+        _ if argument.name == "f_status" => "(8)",
+        Shape::Scalar if is_status => "(8)",
+        Shape::List if is_status => "(8, *)",
+        Shape::Scalar => "",
+        Shape::List => "(*)",
+        Shape::Triplets => "(3, *)",
+        Shape::Table => "(count, *)",
+    }
+}
+
+/// The names of all arguments, with that of the error code.
+pub fn names(routine: &Routine) -> Vec<String> {
+    let code = routine.has_code.then(|| "ierror".to_owned());
+    routine.arguments.iter().map(|argument| argument.name.clone()).chain(code).collect()
+}
