@@ -77,7 +77,7 @@ Variables (combray info --variables lists all that tools can see):
 /// The network interfaces that jobs on several machines use here, with their places.
 fn rails_between_machines() -> String {
     let selection =
-        driver_tcp::InterfaceSelection::parse(&configuration::networks()).unwrap_or_default();
+        driver_tcp::NetworkSelection::parse(&configuration::networks()).unwrap_or_default();
     let tree = runtime::machine::tree_with_devices();
     let line = |interface: driver_tcp::Interface| {
         let locality = tree.and_then(|tree| tree.locality(tree.interface(&interface.name)?));

@@ -21,7 +21,7 @@ use std::time::Instant;
 use base::variables;
 use clap::Args;
 use collectives::Costs;
-use driver_tcp::{InterfaceSelection, usable};
+use driver_tcp::{NetworkSelection, usable};
 use engine::model::RailFigures;
 use runtime::samples::{self, Samples};
 use serde::{Deserialize, Serialize};
@@ -177,9 +177,11 @@ fn rails_between(hosts: &[Description; 2]) -> Result<Vec<SampledRail>, String> {
     let mut rails = Vec::new();
     for (name, address, bits) in &one.interfaces {
         let net = format!("{address}/{bits}");
-        let inside = InterfaceSelection::parse(&net)?;
-        let peer =
-            other.interfaces.iter().find(|interface| inside.names(&interface.0, interface.1));
+        let inside = NetworkSelection::parse(&net)?;
+        let peer = other
+            .interfaces
+            .iter()
+            .find(|interface| inside.accepts("tcp", &interface.0, Some(interface.1)));
         if let Some(peer) = peer {
             let names = [format!("tcp:{name}"), format!("tcp:{}", peer.0)];
             rails.push(SampledRail { names, net: Some(net) });
@@ -256,7 +258,7 @@ fn own_program() -> Result<OsString, String> {
 
 fn describe() -> Description {
     let wanted = env::var(variables::NET).unwrap_or_default();
-    let selection = InterfaceSelection::parse(&wanted).unwrap_or_default();
+    let selection = NetworkSelection::parse(&wanted).unwrap_or_default();
     let interfaces = usable(&selection).into_iter();
     Description {
         host: samples::host(),

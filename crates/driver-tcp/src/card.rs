@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
-use crate::interfaces::same_network;
+use driver::same_network;
 
 /// Where a process listens: one entry for each of its rails.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

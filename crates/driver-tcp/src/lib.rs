@@ -1,6 +1,6 @@
 //! The driver between machines, over TCP.
 //!
-//! Each usable interface of this machine is a rail ([`InterfaceSelection`]). A process listens on
+//! Each usable interface of this machine is a rail ([`driver::NetworkSelection`]). A process listens on
 //! all of them and publishes where ([`AddressCard`]); a connection to a peer is made when something
 //! is first posted to it, one for each pair of interfaces that are in the same network, and stands
 //! after both sides have proven that they know the secret of the job. A connection carries frames:
@@ -28,5 +28,6 @@ mod stream;
 mod tcp;
 
 pub use card::{AddressCard, Endpoint};
-pub use interfaces::{Interface, InterfaceSelection, usable};
+pub use driver::NetworkSelection;
+pub use interfaces::{Interface, usable};
 pub use tcp::{Options, Tcp, open};

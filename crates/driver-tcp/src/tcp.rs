@@ -6,7 +6,9 @@ use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use base::{GateId, RailProfile};
-use driver::{Directory, Driver, DriverError, Fill, Part, PeerReach, Settings, Sink};
+use driver::{
+    Directory, Driver, DriverError, Fill, NetworkSelection, Part, PeerReach, Settings, Sink,
+};
 use memory::placing::keep_on_node;
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -14,7 +16,7 @@ use crate::attempt::{Attempt, HandshakeTerms};
 use crate::card::{AddressCard, Endpoint};
 use crate::connection::{INBOX_BYTES, ReadOutcome, TcpConnection, Written};
 use crate::frame::{self, FrameKind, HEAD_BYTES, PACKET_BYTES_MAX};
-use crate::interfaces::{self, Interface, InterfaceSelection};
+use crate::interfaces::{self, Interface};
 use crate::peers::{Peers, RailConnection, Slot, TcpPeer};
 use crate::poller::{Poller, Ready, Wanted};
 use silence::SilenceWatch;
@@ -29,7 +31,7 @@ mod unauthenticated;
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Which interfaces to use.
-    pub selection: InterfaceSelection,
+    pub selection: NetworkSelection,
     /// The version of what is carried, which both sides must agree in.
     pub records: u32,
     /// A machine from which nothing was heard for so long is taken for dead.
@@ -104,7 +106,7 @@ pub fn open(
     settings: &Settings,
     directory: Box<dyn Directory>,
 ) -> Result<Option<Box<dyn Driver>>, DriverError> {
-    let selection = InterfaceSelection::parse(&settings.networks);
+    let selection = NetworkSelection::parse(&settings.networks);
     let selection =
         selection.map_err(|wrong| DriverError { message: format!("COMBRAY_NET: {wrong}") })?;
     let options = Options { selection, records: settings.records, silence: settings.silence };

@@ -8,7 +8,7 @@ use driver::conformance::RecordingSink as Seen;
 use driver::{
     Directory, Driver, DriverError, FetchEnd, Label, Part, PartPlace, Secret, SharedBytes, Sink,
 };
-use driver_tcp::{InterfaceSelection, Options, Tcp};
+use driver_tcp::{NetworkSelection, Options, Tcp};
 use engine::strategy::Aggregate;
 use engine::{Engine, Planned, Receive};
 use memory::Buffer;
@@ -82,7 +82,7 @@ fn parts_that_overlap_are_refused_and_complete_nothing() {
     let cards: Arc<Mutex<Vec<String>>> = Arc::default();
     let create = |own| {
         let options = Options {
-            selection: InterfaceSelection::parse("lo").unwrap(),
+            selection: NetworkSelection::parse("lo").unwrap(),
             records: 1,
             silence: Duration::from_secs(10),
         };

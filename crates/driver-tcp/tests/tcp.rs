@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use base::GateId;
 use driver::conformance::{self, RecordingSink};
 use driver::{Directory, Driver, DriverError, Part, Secret};
-use driver_tcp::{AddressCard, InterfaceSelection, Options, Tcp};
+use driver_tcp::{AddressCard, NetworkSelection, Options, Tcp};
 use memory::Buffer;
 
 #[derive(Clone, Default)]
@@ -26,7 +26,7 @@ impl Directory for Cards {
 
 fn options() -> Options {
     Options {
-        selection: InterfaceSelection::parse("lo").unwrap(),
+        selection: NetworkSelection::parse("lo").unwrap(),
         records: 1,
         silence: Duration::from_secs(10),
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use base::GateId;
 use driver::conformance::{self, RecordingSink};
 use driver::{Directory, Driver, DriverError, Secret};
-use driver_tcp::{AddressCard, InterfaceSelection, Options, Tcp};
+use driver_tcp::{AddressCard, NetworkSelection, Options, Tcp};
 
 #[derive(Clone, Default)]
 struct Cards(Arc<Mutex<Vec<String>>>);
@@ -26,7 +26,7 @@ impl Directory for Cards {
 
 impl Cards {
     fn driver(&self, own: u32) -> Tcp {
-        let selection = InterfaceSelection::parse("lo").unwrap();
+        let selection = NetworkSelection::parse("lo").unwrap();
         let options = Options { selection, records: 1, silence: Duration::from_secs(10) };
         let tcp = Tcp::create(GateId(own), options, Box::new(self.clone())).unwrap();
         self.0.lock().unwrap().push(tcp.card());

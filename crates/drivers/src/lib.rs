@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod networks;
 mod numbered;
 mod rails;
 mod table;

@@ -10,8 +10,9 @@ use driver::{
     Regions, Rendezvous, Settings, SharedBytesMut, Sink,
 };
 
+use crate::networks::wanted_networks;
 use crate::numbered::NumberedSink;
-use crate::table::{MACHINE, MachineDriver, NETWORKS, PeerBell};
+use crate::table::{MACHINE, MachineDriver, PeerBell};
 
 /// All rails of a process, by their number: that to itself, that inside its machine, and those
 /// between machines in the order of the table.
@@ -95,13 +96,22 @@ impl Rails {
         settings: &Settings,
         directory: impl Fn(&'static str) -> Box<dyn Directory>,
     ) -> Result<(), DriverError> {
-        for network in NETWORKS {
-            if let Some(driver) = (network.open)(own, settings, directory(network.name))? {
-                let first = NETWORK_RAILS + self.network_rails().count();
-                self.networks.push(NetworkRails { name: network.name, first, driver });
+        let mut failures = Vec::new();
+        for network in wanted_networks(&settings.networks)? {
+            match (network.open)(own, settings, directory(network.name)) {
+                Ok(Some(driver)) => {
+                    let first = NETWORK_RAILS + self.network_rails().count();
+                    self.networks.push(NetworkRails { name: network.name, first, driver });
+                }
+                Ok(None) => {}
+                Err(error) => failures.push(error.message),
             }
         }
-        Ok(())
+        // What one driver cannot have is no fault where another one leads to the same peers.
+        match failures.is_empty() || self.network_rails().next().is_some() {
+            true => Ok(()),
+            false => Err(DriverError { message: failures.join("; ") }),
+        }
     }
 
     /// Does without the networks: all processes of the job are on this machine.

@@ -3,10 +3,11 @@
 use base::GateId;
 use driver::{Directory, Driver, DriverError, Settings};
 
-/// The networks between machines. All that can be had are used.
+/// The networks between machines. All that are used by themselves, or that a person names, and that
+/// can be had, are used.
 pub(crate) const NETWORKS: &[NetworkDriver] = &[
-    NetworkDriver { name: "tcp", open: driver_tcp::open },
-    NetworkDriver { name: "datagram", open: driver_datagram::open },
+    NetworkDriver { name: "tcp", is_usual: true, open: driver_tcp::open },
+    NetworkDriver { name: "datagram", is_usual: false, open: driver_datagram::open },
 ];
 
 /// Inside a machine; an [`InlineDriver`](driver::InlineDriver) with [`Regions`](driver::Regions).
@@ -30,6 +31,8 @@ pub use driver_shm::host as machine_name;
 pub(crate) struct NetworkDriver {
     /// Under which name it publishes its card.
     pub name: &'static str,
+    /// Whether it is used although nobody names it.
+    pub is_usual: bool,
     /// Makes it ready for a process; none: the settings do not want it, or it has no rails here.
     pub open: fn(GateId, &Settings, Box<dyn Directory>) -> Opened,
 }

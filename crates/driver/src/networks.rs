@@ -1,0 +1,234 @@
+//! What a person says about networks, and which interfaces follow from it.
+
+use std::net::IpAddr;
+
+/// Which networks a person wants, or does not want: drivers, interfaces or networks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NetworkSelection {
+    choices: Vec<NetworkChoice>,
+    unwanted: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct NetworkChoice {
+    /// The driver for which it is said; none: for all.
+    driver: Option<String>,
+    pattern: Pattern,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Pattern {
+    /// Of an interface, or of a driver where none is named before it.
+    Name(String),
+    Network(IpAddr, u8),
+}
+
+/// Interfaces of containers, virtual machines, bridges and private networks begin so: what they
+/// lead to is not another machine of the job. They are used when a person names them.
+const VIRTUAL: [&str; 22] = [
+    "docker",
+    "br-",
+    "virbr",
+    "veth",
+    "vnet",
+    "tun",
+    "tap",
+    "wg",
+    "zt",
+    "tailscale",
+    "cni",
+    "flannel",
+    "cali",
+    "cilium",
+    "kube",
+    "podman",
+    "lxc",
+    "lxd",
+    "vmnet",
+    "vboxnet",
+    "ppp",
+    "utun",
+];
+
+impl NetworkSelection {
+    /// Reads drivers (`tcp`), interfaces (`eth0`) and networks (`10.1.0.0/16`), the latter two also
+    /// with the driver that shall use them (`tcp:eth0`), with commas between; `^` before them all
+    /// says that these are not to be used. Nothing: all that lead to other machines.
+    ///
+    /// # Errors
+    /// Something is no network, although it looks like one.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (unwanted, list) = match text.trim().strip_prefix('^') {
+            Some(rest) => (true, rest),
+            None => (false, text.trim()),
+        };
+        let words = list.split(',').map(str::trim).filter(|word| !word.is_empty());
+        let choices = words.map(NetworkChoice::parse).collect::<Result<_, _>>()?;
+        Ok(Self { choices, unwanted })
+    }
+
+    /// The drivers that stand before an interface or a network.
+    pub fn drivers(&self) -> impl Iterator<Item = &str> {
+        self.choices.iter().filter_map(|choice| choice.driver.as_deref())
+    }
+
+    /// Whether it names a driver, alone or with an interface, to be used.
+    pub fn names_driver(&self, driver: &str) -> bool {
+        !self.unwanted && self.choices.iter().any(|choice| choice.names(driver))
+    }
+
+    /// Whether something in it is for a driver, or for any, which is so if nothing is said; `is_driver`
+    /// knows the names of drivers.
+    pub fn concerns(&self, driver: &str, is_driver: impl Fn(&str) -> bool) -> bool {
+        let is_for = |choice: &NetworkChoice| match (&choice.driver, &choice.pattern) {
+            (Some(named), _) => named == driver,
+            (None, Pattern::Name(name)) if is_driver(name) => name == driver,
+            _ => true,
+        };
+        self.unwanted || self.choices.is_empty() || self.choices.iter().any(is_for)
+    }
+
+    /// Whether a driver is not to be used at all.
+    pub fn excludes_driver(&self, driver: &str) -> bool {
+        self.unwanted && self.choices.iter().any(|choice| choice.is_driver(driver))
+    }
+
+    /// Whether a driver shall use an interface.
+    pub fn accepts(&self, driver: &str, interface: &str, address: Option<IpAddr>) -> bool {
+        let matching = |choice: &&NetworkChoice| choice.matches(driver, interface, address);
+        let mut matching = self.choices.iter().filter(matching).peekable();
+        let is_usual = !VIRTUAL.iter().any(|start| interface.starts_with(start))
+            && address.is_none_or(|address| !address.is_loopback());
+        if self.choices.is_empty() || self.unwanted {
+            return matching.peek().is_none() && is_usual;
+        }
+        // The driver alone means what it would use by itself.
+        matching.any(|choice| is_usual || !choice.is_driver(driver))
+    }
+}
+
+impl NetworkChoice {
+    fn parse(word: &str) -> Result<Self, String> {
+        // Addresses of version 6 have colons, too.
+        if let Ok(pattern @ Pattern::Network(..)) = Pattern::parse(word) {
+            return Ok(Self { driver: None, pattern });
+        }
+        let (driver, rest) = match word.split_once(':') {
+            Some((driver, rest)) => (Some(driver.to_owned()), rest),
+            None => (None, word),
+        };
+        Ok(Self { driver, pattern: Pattern::parse(rest)? })
+    }
+
+    fn is_driver(&self, driver: &str) -> bool {
+        self.driver.is_none() && self.pattern == Pattern::Name(driver.to_owned())
+    }
+
+    fn names(&self, driver: &str) -> bool {
+        self.is_driver(driver) || self.driver.as_deref() == Some(driver)
+    }
+
+    fn matches(&self, driver: &str, interface: &str, address: Option<IpAddr>) -> bool {
+        let is_for = self.driver.as_deref().is_none_or(|named| named == driver);
+        is_for && (self.is_driver(driver) || self.pattern.matches(interface, address))
+    }
+}
+
+impl Pattern {
+    fn parse(word: &str) -> Result<Self, String> {
+        let Some((address, bits)) = word.split_once('/') else {
+            return Ok(Pattern::Name(word.to_owned()));
+        };
+        let wrong = || format!("\"{word}\" is no network such as 10.1.0.0/16");
+        let address: IpAddr = address.parse().map_err(|_| wrong())?;
+        let longest = if address.is_ipv4() { 32 } else { 128 };
+        let bits = bits.parse().ok().filter(|bits| *bits <= longest).ok_or_else(wrong)?;
+        Ok(Pattern::Network(address, bits))
+    }
+
+    fn matches(&self, interface: &str, address: Option<IpAddr>) -> bool {
+        match self {
+            Pattern::Name(wanted) => wanted == interface,
+            Pattern::Network(network, bits) => {
+                address.is_some_and(|address| same_network(*network, address, *bits))
+            }
+        }
+    }
+}
+
+/// Whether the first `bits` bits of two addresses agree.
+pub fn same_network(one: IpAddr, other: IpAddr, bits: u8) -> bool {
+    match (one, other) {
+        (IpAddr::V4(one), IpAddr::V4(other)) => {
+            let mask = u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0);
+            (one.to_bits() ^ other.to_bits()) & mask == 0
+        }
+        (IpAddr::V6(one), IpAddr::V6(other)) => {
+            let mask = u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0);
+            (one.to_bits() ^ other.to_bits()) & mask == 0
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accepts(text: &str, driver: &str, interface: &str, address: &str) -> bool {
+        let address = Some(address.parse().unwrap());
+        NetworkSelection::parse(text).unwrap().accepts(driver, interface, address)
+    }
+
+    #[test]
+    fn only_what_leads_to_other_machines_is_taken_by_itself() {
+        for text in ["", "tcp"] {
+            assert!(accepts(text, "tcp", "eth0", "10.0.0.1"));
+            assert!(!accepts(text, "tcp", "lo", "127.0.0.1"));
+            assert!(!accepts(text, "tcp", "docker0", "172.17.0.1"));
+            assert!(!accepts(text, "tcp", "tun0", "10.8.0.2"));
+        }
+    }
+
+    #[test]
+    fn names_and_networks_choose() {
+        assert!(accepts("lo, docker0", "tcp", "lo", "127.0.0.1"));
+        assert!(!accepts("lo, docker0", "tcp", "eth0", "10.0.0.1"));
+        assert!(accepts("10.1.0.0/16", "tcp", "ib0", "10.1.9.9"));
+        assert!(!accepts("10.1.0.0/16", "tcp", "eth0", "10.2.0.1"));
+        assert!(accepts("fd00::/16", "tcp", "ib0", "fd00::9"));
+        let without = "^eth0,10.1.0.0/16";
+        assert!(!accepts(without, "tcp", "eth0", "10.0.0.1"));
+        assert!(!accepts(without, "tcp", "eth1", "10.1.0.1"));
+        assert!(accepts(without, "tcp", "eth2", "10.2.0.1"));
+        assert!(!accepts(without, "tcp", "lo", "127.0.0.1"));
+        for wrong in ["10.0.0.0/33", "tcp:10.0.0.0/33"] {
+            let error = NetworkSelection::parse(wrong).unwrap_err();
+            assert!(error.contains("10.0.0.0/33"), "{error}");
+        }
+    }
+
+    #[test]
+    fn each_driver_can_be_told_its_interfaces() {
+        let both = "ether:eth1,tcp:eth0,tcp:fd00::/64";
+        assert!(accepts(both, "ether", "eth1", "10.0.1.1"));
+        assert!(!accepts(both, "ether", "eth0", "10.0.0.1"));
+        assert!(accepts(both, "tcp", "eth0", "10.0.0.1"));
+        assert!(accepts(both, "tcp", "eth2", "fd00::1"));
+        assert!(!accepts(both, "tcp", "eth1", "10.0.1.1"));
+        assert!(!accepts("^tcp", "tcp", "eth0", "10.0.0.1"));
+        assert!(accepts("^tcp", "ether", "eth0", "10.0.0.1"));
+        assert!(!accepts("^tcp:eth0", "tcp", "eth0", "10.0.0.1"));
+        assert!(accepts("^tcp:eth0", "ether", "eth0", "10.0.0.1"));
+        let selection = NetworkSelection::parse(both).unwrap();
+        assert!(selection.names_driver("ether") && !selection.names_driver("datagram"));
+        assert!(selection.drivers().eq(["ether", "tcp", "tcp"]));
+        let is_driver = |name: &str| ["tcp", "ether"].contains(&name);
+        for (text, tcp) in [("", true), ("eth0", true), ("ether", false), ("ether:eth0", false)] {
+            let selection = NetworkSelection::parse(text).unwrap();
+            assert_eq!(selection.concerns("tcp", is_driver), tcp, "{text}");
+        }
+        assert!(NetworkSelection::parse("^tcp").unwrap().excludes_driver("tcp"));
+        assert!(!NetworkSelection::parse("^tcp:eth0").unwrap().excludes_driver("tcp"));
+    }
+}

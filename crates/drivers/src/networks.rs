@@ -1,0 +1,51 @@
+//! Which networks are used, by what a person says in `COMBRAY_NET`.
+
+use driver::{DriverError, NetworkSelection};
+
+use crate::table::{NETWORKS, NetworkDriver};
+
+/// The networks that a person wants, by what is said in `COMBRAY_NET`: those that are used by
+/// themselves, unless they are excluded, and those that are named; if all of the former are
+/// excluded, those that are left.
+pub(crate) fn wanted_networks(text: &str) -> Result<Vec<&'static NetworkDriver>, DriverError> {
+    let error = |wrong| DriverError { message: format!("COMBRAY_NET: {wrong}") };
+    let selection = NetworkSelection::parse(text).map_err(error)?;
+    let is_known = |name: &str| NETWORKS.iter().any(|network| network.name == name);
+    if let Some(unknown) = selection.drivers().find(|name| !is_known(name)) {
+        let names: Vec<&str> = NETWORKS.iter().map(|network| network.name).collect();
+        let names = names.join(", ");
+        return Err(error(format!("there is no driver \"{unknown}\"; there are: {names}")));
+    }
+    let is_left = |network: &&NetworkDriver| !selection.excludes_driver(network.name);
+    let has_usual = NETWORKS.iter().filter(is_left).any(|network| network.is_usual);
+    let is_wanted = |network: &&NetworkDriver| match network.is_usual {
+        true => selection.concerns(network.name, is_known),
+        false => selection.names_driver(network.name) || !has_usual,
+    };
+    Ok(NETWORKS.iter().filter(is_left).filter(is_wanted).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_chooses_drivers() {
+        let wanted = |text: &str| {
+            let wanted = wanted_networks(text).map_err(|error| error.message)?;
+            Ok::<_, String>(wanted.iter().map(|network| network.name).collect::<Vec<_>>())
+        };
+        let is = |text: &str, names: &[&str]| assert_eq!(wanted(text).unwrap(), names, "{text}");
+        is("", &["tcp"]);
+        is("eth0,10.0.0.0/8", &["tcp"]);
+        is("^eth0", &["tcp"]);
+        is("datagram:eth1, tcp:eth0", &["tcp", "datagram"]);
+        is("datagram,eth0", &["tcp", "datagram"]);
+        is("datagram", &["datagram"]);
+        is("^tcp", &["datagram"]);
+        is("^tcp:eth0", &["tcp"]);
+        let error = wanted("ehter:eth0").unwrap_err();
+        assert!(error.contains("\"ehter\"; there are: tcp, datagram"), "{error}");
+        assert!(wanted("10.0.0.0/99").unwrap_err().contains("10.0.0.0/99"));
+    }
+}
