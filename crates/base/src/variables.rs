@@ -28,6 +28,8 @@ variables! {
     CORES = "COMBRAY_CORES";
     /// The C++ compiler behind the wrapper.
     CXX = "COMBRAY_CXX";
+    /// What drivers need a privilege for, and the launcher has opened; set by it.
+    DESCRIPTORS = "COMBRAY_DESCRIPTORS";
     /// The Fortran compiler behind the wrappers.
     FC = "COMBRAY_FC";
     /// Whether a thread makes progress while the program computes.

@@ -101,7 +101,8 @@ fn main() -> ExitCode {
             CombrayCommand::Agent { timeout } => std::time::Duration::try_from_secs_f64(timeout)
                 .map_err(|error| error.to_string())
                 .and_then(|timeout| {
-                    launcher::serve_as_agent(timeout).map_err(|error| error.to_string())
+                    launcher::serve_as_agent(timeout, runtime::open_ahead)
+                        .map_err(|error| error.to_string())
                 }),
             CombrayCommand::Sample(options) => sample::run(&options),
             CombrayCommand::Place(options) => place::run(&options),

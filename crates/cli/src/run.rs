@@ -39,7 +39,11 @@ pub fn run(words: &[OsString]) -> Result<i32, String> {
             }
             match purpose {
                 RunMode::Show { machine } => dry_run::run(&plan, machine.as_deref()),
-                RunMode::Start => launcher::run(&plan).map_err(|error| error.to_string()),
+                RunMode::Start => {
+                    let open_ahead = Some(runtime::open_ahead as launcher::OpenAhead);
+                    let plan = JobPlan { open_ahead, ..*plan };
+                    launcher::run(&plan).map_err(|error| error.to_string())
+                }
             }
         }
     }

@@ -24,7 +24,7 @@ pub use networks::{NetworkSelection, same_network};
 pub use regions::{RegionAccess, RegionError, Regions};
 pub use rendezvous::{Announcement, Copying, Exposure, ProgramState, Rendezvous, When};
 pub use sink::{ReceiveState, Sink};
-pub use world::{Directory, Doorbell, DriverError, Secret, Settings};
+pub use world::{Directory, Doorbell, DriverError, PassedDescriptors, Secret, Settings};
 
 /// One technology: one rail to peers, or several. Rails are named by their place in
 /// [`rails`](Self::rails).

@@ -1,6 +1,7 @@
 //! What drivers are given by the process that they belong to, and what they give it to sleep on.
 
 use std::fmt;
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use base::GateId;
@@ -50,8 +51,23 @@ pub struct Settings {
     pub node: Option<String>,
     /// The version of what packets hold, in which both sides must agree.
     pub records: u32,
+    /// What a launcher has opened for this process that it may not open itself: for each driver its
+    /// name, `=` and a text of its own, with blanks between.
+    pub descriptors: String,
     /// A machine from which nothing was heard for so long is taken for dead.
     pub silence: Duration,
+}
+
+/// What was opened for a process by another one: a text that tells it what it has, and the
+/// descriptors, which it must have under the same numbers.
+pub type PassedDescriptors = (String, Vec<OwnedFd>);
+
+impl Settings {
+    /// What was opened for a driver, if anything.
+    pub fn descriptors_of(&self, driver: &str) -> Option<&str> {
+        let mut all = self.descriptors.split_whitespace();
+        all.find_map(|one| one.strip_prefix(driver)?.strip_prefix('='))
+    }
 }
 
 /// A word to sleep on. Whoever wants to sleep calls [`arm`](Self::arm), looks once more whether

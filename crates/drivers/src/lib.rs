@@ -7,10 +7,12 @@
 
 #![forbid(unsafe_code)]
 
+mod ahead;
 mod networks;
 mod numbered;
 mod rails;
 mod table;
 
+pub use ahead::open_ahead;
 pub use rails::{PeerConnection, Rails};
 pub use table::{Invitation, PeerBell, machine_name, open_memory, share_memory};

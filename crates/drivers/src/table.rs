@@ -1,13 +1,18 @@
 //! The table of drivers: the only place that names technologies.
 
 use base::GateId;
-use driver::{Directory, Driver, DriverError, Settings};
+use driver::{Directory, Driver, DriverError, PassedDescriptors, Settings};
 
 /// The networks between machines. All that are used by themselves, or that a person names, and that
 /// can be had, are used.
 pub(crate) const NETWORKS: &[NetworkDriver] = &[
-    NetworkDriver { name: "tcp", is_usual: true, open: driver_tcp::open },
-    NetworkDriver { name: "datagram", is_usual: false, open: driver_datagram::open },
+    NetworkDriver { name: "tcp", is_usual: true, open: driver_tcp::open, open_ahead: None },
+    NetworkDriver {
+        name: "datagram",
+        is_usual: false,
+        open: driver_datagram::open,
+        open_ahead: None,
+    },
 ];
 
 /// Inside a machine; an [`InlineDriver`](driver::InlineDriver) with [`Regions`](driver::Regions).
@@ -35,6 +40,9 @@ pub(crate) struct NetworkDriver {
     pub is_usual: bool,
     /// Makes it ready for a process; none: the settings do not want it, or it has no rails here.
     pub open: fn(GateId, &Settings, Box<dyn Directory>) -> Opened,
+    /// Opens, before there are processes, what they may not: for so many of them, by what the
+    /// person says about networks.
+    pub open_ahead: Option<fn(&str, usize) -> Vec<PassedDescriptors>>,
 }
 
 /// A driver that is ready, if there is one, or why it cannot be.

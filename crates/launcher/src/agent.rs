@@ -15,7 +15,7 @@ use super::guard::{KILL_TIME_MAX, end_descendants};
 use super::heartbeats::{self, SharedOutlet};
 use super::local_processes::{LocalProcesses, StandardInput};
 use super::outlets::Outlet;
-use super::{LaunchError, is_no_end};
+use super::{LaunchError, OpenAhead, is_no_end};
 use crate::protocol::{self, AgentOrder, AgentReport, OrderParser, START_TIME_MAX};
 
 /// When more than this waits for the launcher, nothing more is read from the processes.
@@ -42,11 +42,16 @@ struct Agent {
 
 /// Serves the launcher until it says that the job is over, or the connection ends. Returns the exit
 /// code.
-pub(super) fn serve(signals: Signals, timeout: Duration) -> Result<i32, LaunchError> {
+pub(super) fn serve(
+    signals: Signals,
+    timeout: Duration,
+    open_ahead: OpenAhead,
+) -> Result<i32, LaunchError> {
     let source = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut outlet = Outlet::new(File::from(io::stdout().as_fd().try_clone_to_owned()?));
     outlet.queue.extend_from_slice(protocol::greeting().as_bytes());
-    let processes = LocalProcesses::new(StandardInput::Relayed, DescriptorLimit::read()?);
+    let processes =
+        LocalProcesses::new(StandardInput::Relayed, DescriptorLimit::read()?, open_ahead);
     let outlet = SharedOutlet::new(Mutex::new(outlet));
     let mut heartbeat = Vec::new();
     AgentReport::Heartbeat.emit(&mut heartbeat);

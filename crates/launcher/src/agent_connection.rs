@@ -95,7 +95,7 @@ impl AgentConnection {
         command.arg(format!("{}", timeout.as_secs_f64()));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child =
-            process::spawn_bound(&mut command, None, descriptors, &[]).map_err(|cause| {
+            process::spawn_bound(&mut command, &[], descriptors, &[]).map_err(|cause| {
                 LaunchError::new(format!(
                     "{host} cannot be reached, as {} cannot be started: {cause}",
                     program.display()

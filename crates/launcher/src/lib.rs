@@ -38,6 +38,7 @@ use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -78,6 +79,21 @@ pub struct JobPlan {
     pub reports_bindings: bool,
     /// By rank: where it runs, whatever the programs ask of hosts. Empty: nobody has said.
     pub rankfile: Vec<RankPlace>,
+    /// Opens what the processes may not; none: nothing is opened for them.
+    pub open_ahead: Option<OpenAhead>,
+}
+
+/// Opens, for so many processes of this machine in a job of several machines, what they need a
+/// privilege for that the launcher may have; what the person says about networks comes first. By
+/// process; none for those that have to do without.
+pub type OpenAhead = fn(&str, usize) -> Vec<OpenedAhead>;
+
+/// What was opened for a process: a text that tells it what it has, and the descriptors, which it
+/// has under the same numbers.
+pub type OpenedAhead = (String, Vec<OwnedFd>);
+
+fn open_nothing(_: &str, _: usize) -> Vec<OpenedAhead> {
+    Vec::new()
 }
 
 impl JobPlan {
@@ -168,13 +184,16 @@ pub fn run(plan: &JobPlan) -> Result<i32, LaunchError> {
 }
 
 /// Serves, as the agent of this machine, the launcher at the other end of standard input and
-/// output, until nothing has come from it for `timeout`; returns the exit code.
+/// output, until nothing has come from it for `timeout`; returns the exit code. `open_ahead` opens
+/// what the processes here may not.
 ///
 /// # Errors
 /// What comes from the launcher makes no sense, or the system has not what is needed.
-pub fn serve_as_agent(timeout: Duration) -> Result<i32, LaunchError> {
+pub fn serve_as_agent(timeout: Duration, open_ahead: OpenAhead) -> Result<i32, LaunchError> {
     let terminal = TerminalInput::none();
-    guard::run_guarded(Source::Launcher, terminal, |_, signals| agent::serve(signals, timeout))
+    guard::run_guarded(Source::Launcher, terminal, |_, signals| {
+        agent::serve(signals, timeout, open_ahead)
+    })
 }
 
 /// Whether more may come later from a descriptor whose reading or writing failed so.

@@ -12,10 +12,11 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::process::Stdio;
 
+use base::variables::NET;
 use sys::process::{self, DescriptorLimit, End, Interest};
 
 use super::guard::end_descendants;
-use super::{LaunchError, is_no_end, program};
+use super::{LaunchError, OpenAhead, OpenedAhead, is_no_end, program};
 use crate::protocol::{
     AgentOrder, AgentReport, OUTPUT_BYTES_MAX, OutputStream, ProgramStart, Start,
 };
@@ -48,6 +49,11 @@ pub(super) struct LocalProcesses {
     room: [i64; 2],
     /// Whether nothing is read from the processes for the moment.
     is_paused: bool,
+    /// Opens what the processes may not.
+    open_ahead: OpenAhead,
+    /// What was opened so, by process. It is kept as long as they run: sockets that are in a group
+    /// have a place there.
+    opened: Vec<OpenedAhead>,
     /// What is watched, in the order of the last [`watched`](Self::watched).
     watched: Vec<LocalDescriptor>,
 }
@@ -56,6 +62,14 @@ pub(super) struct LocalProcesses {
 enum LocalDescriptor {
     Feed,
     Rank(usize, RankDescriptor),
+}
+
+/// What the processes of a job will take for the person's wish about networks.
+fn networks(start: &Start) -> String {
+    let variables = start.programs.iter().flat_map(|program| &program.variables);
+    let own = std::env::var(NET).unwrap_or_default();
+    let told = variables.filter(|(name, _)| name == NET).map(|(_, value)| value).next();
+    told.map_or(own, |value| value.to_string_lossy().into_owned())
 }
 
 /// What is on its way to the standard input of rank 0.
@@ -71,8 +85,13 @@ const DESCRIPTORS: u64 = 3;
 const DESCRIPTORS_AT_START: u64 = 32;
 
 impl LocalProcesses {
-    /// No processes yet. `descriptors` is the limit that they shall have.
-    pub(super) fn new(input: StandardInput, descriptors: DescriptorLimit) -> Self {
+    /// No processes yet. `descriptors` is the limit that they shall have, and `open_ahead` opens
+    /// what they may not.
+    pub(super) fn new(
+        input: StandardInput,
+        descriptors: DescriptorLimit,
+        open_ahead: OpenAhead,
+    ) -> Self {
         Self {
             ranks: Vec::new(),
             descriptors,
@@ -81,6 +100,8 @@ impl LocalProcesses {
             input_pipe: InputPipe::default(),
             room: [i64::from(OUTPUT_BYTES_MAX); 2],
             is_paused: false,
+            open_ahead,
+            opened: Vec::new(),
             watched: Vec::new(),
         }
     }
@@ -129,6 +150,7 @@ impl LocalProcesses {
                 end_descendants();
                 (0..self.ranks.len()).for_each(|index| self.drain(index, reports));
                 self.ranks.clear();
+                self.opened.clear();
                 self.watched.clear();
             }
         }
@@ -143,12 +165,16 @@ impl LocalProcesses {
         let local_size = start.ranks.len() as u32;
         make_room(local_size)?;
         let seating = Seating::of(&start)?;
+        if start.size > local_size {
+            self.opened = (self.open_ahead)(&networks(&start), start.ranks.len());
+        }
         for (local_rank, &(rank, program)) in (0..).zip(&start.ranks) {
             let program = &start.programs[program as usize];
             let place =
                 RankIdentity { rank, size: start.size, local_rank, local_size, job: &start.job };
             let started = self.input_of(rank).and_then(|input| {
-                RankProcess::start(&place, program, input, self.descriptors, &seating)
+                let ahead = self.opened.get(local_rank as usize);
+                RankProcess::start(&place, program, input, self.descriptors, &seating, ahead)
             });
             let rank = started.map_err(|cause| LaunchError::of_program(&program.path, &cause))?;
             self.positions.insert(rank.process, self.ranks.len());

@@ -184,6 +184,11 @@ pub fn record() -> Option<PathBuf> {
     env::var_os(variables::RECORD).filter(|file| !file.is_empty()).map(PathBuf::from)
 }
 
+/// What the launcher has opened for this process, as it tells it.
+pub(crate) fn descriptors() -> String {
+    env::var(variables::DESCRIPTORS).unwrap_or_default()
+}
+
 /// How many cores all processes of this machine may use together, if the launcher that bound them
 /// told.
 pub(crate) fn cores_together() -> Option<usize> {

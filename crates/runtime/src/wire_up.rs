@@ -139,6 +139,7 @@ fn create_rails(own: GateId, configuration: Configuration, job: &Job) -> Result<
         single_copy: configuration.single_copy(),
         node: configuration::node(),
         records: wire::VERSION,
+        descriptors: configuration::descriptors(),
         silence: configuration::host_timeout().map_err(|message| StartError { message })?,
     };
     let directory = |driver| JobDirectory::of(driver, job);

@@ -77,19 +77,19 @@ impl DescriptorLimit {
     }
 }
 
-/// Starts `command` in a process group of its own, with no signal blocked, with the descriptor
-/// `kept` open if there is one, with the limit `descriptors`, on the hardware threads `cores` (on
+/// Starts `command` in a process group of its own, with no signal blocked, with the descriptors
+/// `kept` open, with the limit `descriptors`, on the hardware threads `cores` (on
 /// all, if there are none), and so that it is killed when the calling thread ends.
 ///
 /// # Errors
 /// The system's, such as that there is no such program.
 pub fn spawn_bound(
     command: &mut Command,
-    kept: Option<BorrowedFd<'_>>,
+    kept: &[BorrowedFd<'_>],
     descriptors: DescriptorLimit,
     cores: &[usize],
 ) -> io::Result<Child> {
-    let kept = kept.map(|descriptor| descriptor.as_raw_fd());
+    let kept: Vec<RawFd> = kept.iter().map(|descriptor| descriptor.as_raw_fd()).collect();
     let parent = std::process::id() as i32;
     let cores = (!cores.is_empty()).then(|| Cores::of(cores)).transpose()?;
     // SAFETY: the closure runs in the child between fork and exec and makes system calls only,
@@ -102,7 +102,7 @@ pub fn spawn_bound(
                 // The parent ended before it could be followed.
                 libc::_exit(1);
             }
-            if let Some(kept) = kept {
+            for &kept in &kept {
                 call(libc::fcntl(kept, libc::F_SETFD, 0))?;
             }
             descriptors.set()?;

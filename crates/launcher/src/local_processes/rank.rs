@@ -1,16 +1,17 @@
 //! One process of the job, with the ends of its pipes.
 
 use std::io::{self, PipeReader, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 
+use base::variables::DESCRIPTORS;
 use sys::process::{self, DescriptorLimit, Interest};
 
 use super::seating::Seating;
 use super::variables::{self, RankIdentity};
-use crate::is_no_end;
 use crate::protocol::{AgentReport, OutputStream, ProgramStart};
+use crate::{OpenedAhead, is_no_end};
 
 /// A started process.
 pub(super) struct RankProcess {
@@ -39,13 +40,15 @@ const READ_BYTES_MAX: usize = 64 << 10;
 const LEFT_BYTES_MAX: usize = 1 << 20;
 
 impl RankProcess {
-    /// Starts the process; `descriptors` is the limit that it shall have.
+    /// Starts the process; `descriptors` is the limit that it shall have, `ahead` what was opened
+    /// for it.
     pub(super) fn start(
         place: &RankIdentity<'_>,
         program: &ProgramStart,
         input: Stdio,
         descriptors: DescriptorLimit,
         seating: &Seating,
+        ahead: Option<&OpenedAhead>,
     ) -> io::Result<Self> {
         let (ours, theirs) = UnixStream::pair()?;
         let (output, their_output) = io::pipe()?;
@@ -67,7 +70,12 @@ impl RankProcess {
         command.stdin(input);
         command.stdout(OwnedFd::from(their_output)).stderr(OwnedFd::from(their_errors));
         let cores = seating.cores(seat);
-        let child = process::spawn_bound(&mut command, Some(theirs.as_fd()), descriptors, &cores)?;
+        let mut kept: Vec<BorrowedFd<'_>> = vec![theirs.as_fd()];
+        if let Some((text, opened)) = ahead {
+            command.env(DESCRIPTORS, text);
+            kept.extend(opened.iter().map(AsFd::as_fd));
+        }
+        let child = process::spawn_bound(&mut command, &kept, descriptors, &cores)?;
         for descriptor in [output.as_raw_fd(), errors.as_raw_fd(), ours.as_raw_fd()] {
             process::set_nonblocking(descriptor)?;
         }

@@ -12,6 +12,7 @@ const OF_LAUNCHERS: &[&str] = &[
     variables::LOCAL_RANK,
     variables::LOCAL_SIZE,
     variables::CORES,
+    variables::DESCRIPTORS,
     variables::PARTS,
     variables::TOPOLOGY,
     variables::JOB,

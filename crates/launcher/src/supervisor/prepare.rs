@@ -14,7 +14,7 @@ use crate::local::host_name;
 use crate::local_processes::{self, LocalProcesses, StandardInput};
 use crate::placement::HostAssignment;
 use crate::protocol::{ProgramStart, Start};
-use crate::{Application, JobPlan, LaunchError};
+use crate::{Application, JobPlan, LaunchError, open_nothing};
 
 /// A job that can begin.
 pub(super) struct Prepared {
@@ -65,7 +65,9 @@ pub(super) fn prepare(
             }
             None => {
                 let input = typed.take().map_or(StandardInput::Inherited, StandardInput::Typed);
-                JobHost::local(host_name(), LocalProcesses::new(input, descriptors), start)
+                let open_ahead = plan.open_ahead.unwrap_or(open_nothing);
+                let processes = LocalProcesses::new(input, descriptors, open_ahead);
+                JobHost::local(host_name(), processes, start)
             }
         });
     }
