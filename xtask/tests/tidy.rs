@@ -69,15 +69,27 @@ const UNSAFE_ALLOWED: &[&str] =
 
 /// What reaches the system or other processes, and the crates that may depend on it.
 const CONFINED: &[(&str, &[&str])] = &[
-    ("driver", &["driver-shm", "driver-datagram", "driver-tcp", "drivers", "runtime", "sim"]),
+    (
+        "driver",
+        &[
+            "driver-shm",
+            "driver-datagram",
+            "driver-ether",
+            "driver-tcp",
+            "drivers",
+            "runtime",
+            "sim",
+        ],
+    ),
     ("driver-shm", &["drivers", "sim"]),
     ("driver-datagram", &["drivers"]),
+    ("driver-ether", &["drivers"]),
     ("driver-tcp", &["drivers", "cli"]),
     ("drivers", &["runtime"]),
     ("libc", &["sys"]),
-    ("rustix", &["driver-shm", "driver-tcp"]),
+    ("rustix", &["driver-ether", "driver-shm", "driver-tcp"]),
     ("socket2", &["driver-tcp"]),
-    ("if-addrs", &["driver-tcp"]),
+    ("if-addrs", &["driver-ether", "driver-tcp"]),
 ];
 
 /// Crates that know no clock, threads, network or files.

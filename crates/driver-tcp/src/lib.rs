@@ -1,11 +1,11 @@
 //! The driver between machines, over TCP.
 //!
-//! Each usable interface of this machine is a rail ([`driver::NetworkSelection`]). A process listens on
-//! all of them and publishes where ([`AddressCard`]); a connection to a peer is made when something
-//! is first posted to it, one for each pair of interfaces that are in the same network, and stands
-//! after both sides have proven that they know the secret of the job. A connection carries frames:
-//! packets, and parts of large messages, which go straight from the sender's memory to the
-//! receiver's.
+//! Each usable interface of this machine is a rail ([`driver::NetworkSelection`]). A process
+//! listens on all of them and publishes where ([`AddressCard`]); a connection to a peer is made
+//! when something is first posted to it, one for each pair of interfaces that are in the same
+//! network, and stands after both sides have proven that they know the secret of the job. A
+//! connection carries frames: packets, and parts of large messages, which go straight from the
+//! sender's memory to the receiver's.
 //!
 //! Nothing blocks: a rail takes one packet or part per gate between two polls, as long as all
 //! before it is written. What is submitted meanwhile gathers above.

@@ -77,8 +77,8 @@ impl NetworkSelection {
         !self.unwanted && self.choices.iter().any(|choice| choice.names(driver))
     }
 
-    /// Whether something in it is for a driver, or for any, which is so if nothing is said; `is_driver`
-    /// knows the names of drivers.
+    /// Whether something in it is for a driver, or for any, which is so if nothing is said;
+    /// `is_driver` knows the names of drivers.
     pub fn concerns(&self, driver: &str, is_driver: impl Fn(&str) -> bool) -> bool {
         let is_for = |choice: &NetworkChoice| match (&choice.driver, &choice.pattern) {
             (Some(named), _) => named == driver,

@@ -39,13 +39,14 @@ mod tests {
         is("", &["tcp"]);
         is("eth0,10.0.0.0/8", &["tcp"]);
         is("^eth0", &["tcp"]);
-        is("datagram:eth1, tcp:eth0", &["tcp", "datagram"]);
-        is("datagram,eth0", &["tcp", "datagram"]);
+        is("ether", &["ether"]);
+        is("ether:eth1, tcp:eth0", &["tcp", "ether"]);
+        is("ether,eth0", &["tcp", "ether"]);
         is("datagram", &["datagram"]);
-        is("^tcp", &["datagram"]);
+        is("^tcp", &["ether", "datagram"]);
         is("^tcp:eth0", &["tcp"]);
         let error = wanted("ehter:eth0").unwrap_err();
-        assert!(error.contains("\"ehter\"; there are: tcp, datagram"), "{error}");
+        assert!(error.contains("\"ehter\"; there are: tcp, ether, datagram"), "{error}");
         assert!(wanted("10.0.0.0/99").unwrap_err().contains("10.0.0.0/99"));
     }
 }

@@ -8,6 +8,12 @@ use driver::{Directory, Driver, DriverError, PassedDescriptors, Settings};
 pub(crate) const NETWORKS: &[NetworkDriver] = &[
     NetworkDriver { name: "tcp", is_usual: true, open: driver_tcp::open, open_ahead: None },
     NetworkDriver {
+        name: "ether",
+        is_usual: false,
+        open: driver_ether::open,
+        open_ahead: Some(driver_ether::open_ahead),
+    },
+    NetworkDriver {
         name: "datagram",
         is_usual: false,
         open: driver_datagram::open,

@@ -13,6 +13,7 @@ pub mod mapping;
 pub mod membarrier;
 pub mod next_touch;
 pub mod numa;
+pub mod packets;
 pub mod process;
 pub mod random;
 pub mod signals;

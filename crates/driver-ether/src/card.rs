@@ -1,0 +1,152 @@
+//! The card by which peers find a process's interfaces, and who talks over which to which.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use driver::same_network;
+
+use crate::interfaces::{MacAddress, parse_mac};
+
+/// What peers need to know of a process: one entry for each of its rails.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct EtherCard {
+    /// Drawn anew by each process, so that its keys are its own.
+    pub nonce: u64,
+    pub ends: Vec<EtherEnd>,
+}
+
+/// One rail of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct EtherEnd {
+    pub name: String,
+    pub mac: MacAddress,
+    pub mtu: usize,
+    /// Its IP address, and how many bits of it name its network.
+    pub address: Option<(IpAddr, u8)>,
+    /// Where the process listens there.
+    pub endpoint: u32,
+    pub slot: u8,
+    /// Bytes of frames that may wait there.
+    pub room: usize,
+}
+
+const VERSION: &str = "ether1";
+
+impl fmt::Display for EtherCard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{VERSION},{:016x}", self.nonce)?;
+        for end in &self.ends {
+            let EtherEnd { name, mac, mtu, endpoint, slot, room, .. } = end;
+            let mac: Vec<String> = mac.iter().map(|byte| format!("{byte:02x}")).collect();
+            write!(f, ",{name};{};{mtu};{endpoint};{slot};{room};", mac.join(":"))?;
+            if let Some((address, prefix)) = end.address {
+                write!(f, "{address}/{prefix}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for EtherCard {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("\"{text}\" is no card of this version of Combray");
+        let mut words = text.split(',');
+        if words.next() != Some(VERSION) {
+            return Err(wrong());
+        }
+        let nonce = words.next().and_then(|digits| u64::from_str_radix(digits, 16).ok());
+        let ends = words.map(parse_end).collect::<Option<_>>().ok_or_else(wrong)?;
+        Ok(Self { nonce: nonce.ok_or_else(wrong)?, ends })
+    }
+}
+
+fn parse_end(word: &str) -> Option<EtherEnd> {
+    let mut fields = word.split(';');
+    let end = EtherEnd {
+        name: fields.next()?.to_owned(),
+        mac: parse_mac(fields.next()?)?,
+        mtu: fields.next()?.parse().ok().filter(|mtu| (576..=65_536).contains(mtu))?,
+        endpoint: fields.next()?.parse().ok()?,
+        slot: fields.next()?.parse().ok()?,
+        room: fields.next()?.parse().ok()?,
+        address: match fields.next()? {
+            "" => None,
+            text => {
+                let (address, prefix) = text.split_once('/')?;
+                Some((address.parse().ok()?, prefix.parse().ok()?))
+            }
+        },
+    };
+    fields.next().is_none().then_some(end)
+}
+
+/// A pair of rails: the one of the process with the lower rank, and the one of the other.
+pub(crate) type EndPair = (usize, usize);
+
+/// Which rails of two processes are used together: those in the same network, each once; where
+/// interfaces have no addresses, those of the same name.
+pub(crate) fn pairs(lower: &EtherCard, upper: &EtherCard) -> Vec<EndPair> {
+    let mut taken = vec![false; upper.ends.len()];
+    let mut pairs = Vec::new();
+    for (index, end) in lower.ends.iter().enumerate() {
+        let is_near = |other: &usize| !taken[*other] && are_near(end, &upper.ends[*other]);
+        let partner = (0..upper.ends.len()).find(is_near);
+        if let Some(other) = partner {
+            taken[other] = true;
+            pairs.push((index, other));
+        }
+    }
+    pairs
+}
+
+fn are_near(one: &EtherEnd, other: &EtherEnd) -> bool {
+    // No switch gives a frame back to where it came from.
+    one.mac != other.mac
+        && match (one.address, other.address) {
+            (Some((here, bits)), Some((there, others))) => {
+                bits == others && same_network(here, there, bits)
+            }
+            (None, None) => one.name == other.name,
+            _ => false,
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn card(ends: &[&str]) -> EtherCard {
+        let ends: String = ends.iter().map(|end| format!(",{end}")).collect();
+        format!("ether1,00000000000000ff{ends}").parse().unwrap()
+    }
+
+    #[test]
+    fn a_card_survives_its_text() {
+        let card = card(&[
+            "eth0;02:00:00:00:00:01;9000;7;1;65536;10.0.0.1/24",
+            "eth1;02:00:00:00:01:01;1500;8;0;1;",
+        ]);
+        assert_eq!(card.to_string().parse(), Ok(card.clone()));
+        assert_eq!((card.nonce, card.ends[0].mtu, card.ends[1].address), (255, 9000, None));
+        for wrong in ["tcp2,", "ether1", "ether1,x", "ether1,1,eth0", "ether1,1,a;02:0;1;1;1;1;"] {
+            assert!(wrong.parse::<EtherCard>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn interfaces_on_the_same_network_are_used_together() {
+        let one = card(&[
+            "a;02:00:00:00:00:01;1500;7;1;1;10.0.0.1/24",
+            "b;02:00:00:00:00:02;1500;7;1;1;",
+        ]);
+        let other = card(&[
+            "b;02:00:00:00:00:03;1500;7;1;1;",
+            "c;02:00:00:00:00:04;1500;7;1;1;10.0.0.2/24",
+        ]);
+        assert_eq!(pairs(&one, &other), [(0, 1), (1, 0)]);
+        assert_eq!(pairs(&one, &one), [], "the same machine");
+    }
+}

@@ -1,0 +1,669 @@
+//! The driver: rails, peers and what happens to them.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use base::{GateId, RailProfile};
+use driver::{
+    Directory, Driver, DriverError, Fill, NetworkSelection, Part, PeerReach, Secret, Settings, Sink,
+};
+use sys::packets::{ETHERNET_BYTES, FrameBatch};
+
+use crate::ahead::inherited;
+use crate::bell::WakingDescriptor;
+use crate::card::{EtherCard, EtherEnd, pairs};
+use crate::frame::{COVERED_BYTES, FrameKind, HEAD_BYTES, Header};
+use crate::interfaces::{self, EtherInterface, MacAddress};
+use crate::link::{Link, LinkTerms, PACKET_BYTES_MAX};
+use crate::liveness::Liveness;
+use crate::port::{NO_SLOT, Port, PortTransmitter, counted_bytes, open_sockets, random};
+use crate::seal::{Seal, SealEnd, introduction};
+use crate::timing::{MILLISECOND, Time};
+
+/// The rails to processes of other machines.
+pub struct Ether {
+    own: GateId,
+    directory: Box<dyn Directory>,
+    secret: Option<Secret>,
+    card: EtherCard,
+    rails: Vec<RailProfile>,
+    ports: Vec<Port>,
+    /// By gate.
+    peers: Vec<Option<Box<EtherPeer>>>,
+    started: Instant,
+    silence: Time,
+    waking: WakingDescriptor,
+    urgent: FrameBatch,
+    bulk: FrameBatch,
+    scratch: Vec<u8>,
+    /// Links to which something was posted since the last poll.
+    posted: Vec<LinkName>,
+    /// Links on which something came, or for which there was no room.
+    touched: Vec<LinkName>,
+    /// Links on which frames are expected for which nobody is woken.
+    expecting: Vec<LinkName>,
+    /// When some link has something to do at the earliest.
+    look_at: Option<Time>,
+    polls: u32,
+    lost: Vec<(GateId, usize, DriverError)>,
+}
+
+/// A peer and an own rail.
+type LinkName = (GateId, usize);
+
+/// A peer of which something is known.
+struct EtherPeer {
+    /// By own rail.
+    links: Vec<Option<EtherLink>>,
+    /// What became of rails that were lost, for people.
+    failures: Vec<String>,
+    /// Whether it had taken leave on a rail that was lost.
+    departed: bool,
+}
+
+struct EtherLink {
+    link: Link,
+    mac: MacAddress,
+    liveness: Liveness,
+}
+
+/// Which frames are taken of those that have come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    All,
+    AllButPieces,
+    Pieces,
+}
+
+/// Frames taken from a socket at once, and how often in one poll, so that others get their turn.
+const FRAMES_TOGETHER: usize = 32;
+const BATCHES_PER_POLL_MAX: usize = 4;
+
+/// Frames for which nobody is woken are looked for once in so many polls although none is expected.
+const POLLS_PER_LOOK: u32 = 256;
+
+/// What every network carries, behind the Ethernet header.
+const SHORT_FRAME_BYTES: usize = 1500;
+
+/// What is taken for a rail that does not declare its speed, in bytes per microsecond.
+const SPEED_ASSUMED: u64 = 1000;
+
+/// What stands for the backlog of a rail on which the peer has not answered.
+const NOT_YET: u64 = 1 << 40;
+
+/// How long a process that has taken leave waits to hear that its goodbye has come.
+const LINGER: Duration = Duration::from_millis(100);
+
+/// The driver of a process, as the table of drivers wants it; none, if there is no interface that
+/// the settings let in.
+///
+/// # Errors
+/// The settings name networks in a way that makes no sense, or the system refuses sockets.
+pub fn open(
+    own: GateId,
+    settings: &Settings,
+    directory: Box<dyn Directory>,
+) -> Result<Option<Box<dyn Driver>>, DriverError> {
+    let selection = NetworkSelection::parse(&settings.networks);
+    let selection =
+        selection.map_err(|wrong| DriverError { message: format!("COMBRAY_NET: {wrong}") })?;
+    let mut ether = Ether::create(own, settings.silence, directory).map_err(cannot)?;
+    let ports = match settings.descriptors_of(interfaces::DRIVER) {
+        Some(text) => inherited(text, &selection).map_err(cannot)?,
+        None => own_ports(&selection)?,
+    };
+    for port in ports {
+        ether.add_port(port).map_err(cannot)?;
+    }
+    Ok(if ether.ports.is_empty() { None } else { Some(Box::new(ether)) })
+}
+
+/// Sockets that this process opens itself.
+fn own_ports(selection: &NetworkSelection) -> Result<Vec<Port>, DriverError> {
+    let open = |interface: EtherInterface| {
+        let endpoint = random()? as u32;
+        let sockets = open_sockets(interface.index, endpoint)?;
+        Port::new(interface, endpoint, NO_SLOT, sockets)
+    };
+    let of_interface = |interface: EtherInterface| {
+        let name = interface.name.clone();
+        open(interface).map_err(|cause| refused(&name, &cause))
+    };
+    interfaces::usable(selection).into_iter().map(of_interface).collect()
+}
+
+fn cannot(cause: io::Error) -> DriverError {
+    DriverError { message: format!("no frames can be sent to other machines: {cause}") }
+}
+
+fn refused(interface: &str, cause: &io::Error) -> DriverError {
+    let remedy = match cause.kind() {
+        io::ErrorKind::PermissionDenied => {
+            ": processes need the capability CAP_NET_RAW for it. Start the job by a combray run that \
+             has it (as root: setcap cap_net_raw+ep on the program combray), or let COMBRAY_NET name \
+             tcp"
+        }
+        _ => "",
+    };
+    DriverError { message: format!("no frames can be sent over {interface}: {cause}{remedy}") }
+}
+
+impl Ether {
+    fn create(own: GateId, silence: Duration, directory: Box<dyn Directory>) -> io::Result<Self> {
+        Ok(Self {
+            own,
+            directory,
+            secret: None,
+            card: EtherCard { nonce: random()?, ends: Vec::new() },
+            rails: Vec::new(),
+            ports: Vec::new(),
+            peers: Vec::new(),
+            started: Instant::now(),
+            silence: silence.as_nanos() as Time,
+            waking: WakingDescriptor::new()?,
+            urgent: FrameBatch::new(0, 1),
+            bulk: FrameBatch::new(0, 1),
+            scratch: Vec::new(),
+            posted: Vec::new(),
+            touched: Vec::new(),
+            expecting: Vec::new(),
+            look_at: None,
+            polls: 0,
+            lost: Vec::new(),
+        })
+    }
+
+    fn add_port(&mut self, port: Port) -> io::Result<()> {
+        self.waking.watch(port.urgent.as_fd())?;
+        let EtherInterface { name, mac, mtu, address, .. } = port.interface.clone();
+        let room = port.bulk_room;
+        let (endpoint, slot) = (port.endpoint, port.slot);
+        self.card.ends.push(EtherEnd { name, mac, mtu, address, endpoint, slot, room });
+        self.rails.push(profile(&port.interface));
+        self.ports.push(port);
+        let longest = self.ports.iter().map(Port::frame_bytes_max).max().unwrap_or_default();
+        let stride = (ETHERNET_BYTES + longest).next_multiple_of(64);
+        self.urgent = FrameBatch::new(FRAMES_TOGETHER, stride);
+        self.bulk = FrameBatch::new(FRAMES_TOGETHER, stride);
+        Ok(())
+    }
+
+    fn now(&self) -> Time {
+        self.started.elapsed().as_nanos() as Time
+    }
+
+    fn secret(&mut self) -> Result<Secret, DriverError> {
+        if self.secret.is_none() {
+            self.secret = Some(self.directory.secret()?);
+        }
+        Ok(self.secret.unwrap_or_default())
+    }
+
+    fn peer(&self, gate: GateId) -> Option<&EtherPeer> {
+        self.peers.get(gate.0 as usize)?.as_deref()
+    }
+
+    fn link(&self, gate: GateId, rail: usize) -> Option<&Link> {
+        Some(&self.peer(gate)?.links.get(rail)?.as_ref()?.link)
+    }
+
+    fn link_mut(&mut self, gate: GateId, rail: usize) -> Option<&mut EtherLink> {
+        self.peers.get_mut(gate.0 as usize)?.as_mut()?.links.get_mut(rail)?.as_mut()
+    }
+
+    fn names(&self) -> Vec<LinkName> {
+        let all = (0..).zip(&self.peers);
+        let of_peer = |(gate, peer): (u32, &Option<Box<EtherPeer>>)| {
+            let links = peer.iter().flat_map(|peer| peer.links.iter().enumerate());
+            let rails = links.filter(|(_, link)| link.is_some()).map(|(rail, _)| rail);
+            rails.map(move |rail| (GateId(gate), rail)).collect::<Vec<_>>()
+        };
+        all.flat_map(of_peer).collect()
+    }
+
+    /// The peer, whose card is looked up if it is not known.
+    fn meet(&mut self, gate: GateId) -> Result<(), DriverError> {
+        if self.peer(gate).is_some() {
+            return Ok(());
+        }
+        let secret = self.secret()?;
+        let text = self.directory.card(gate)?;
+        let card: EtherCard = text.parse().map_err(|message| DriverError { message })?;
+        let pairs = match self.own < gate {
+            true => pairs(&self.card, &card),
+            false => {
+                pairs(&card, &self.card).into_iter().map(|(one, other)| (other, one)).collect()
+            }
+        };
+        if pairs.is_empty() {
+            return Err(no_way(&self.card, &card));
+        }
+        let mut links: Vec<Option<EtherLink>> = self.ports.iter().map(|_| None).collect();
+        for (rail, other) in pairs {
+            links[rail] = Some(self.new_link(gate, rail, &secret, (&card, other)));
+        }
+        let index = gate.0 as usize;
+        if self.peers.len() <= index {
+            self.peers.resize_with(index + 1, || None);
+        }
+        self.peers[index] =
+            Some(Box::new(EtherPeer { links, failures: Vec::new(), departed: false }));
+        self.share_room();
+        Ok(())
+    }
+
+    fn new_link(
+        &self,
+        gate: GateId,
+        rail: usize,
+        secret: &Secret,
+        (card, other): (&EtherCard, usize),
+    ) -> EtherLink {
+        let end = &card.ends[other];
+        let port = &self.ports[rail];
+        let own = SealEnd { rank: self.own.0, nonce: self.card.nonce, rail: rail as u32 };
+        let peer = SealEnd { rank: gate.0, nonce: card.nonce, rail: other as u32 };
+        let long = port.frame_bytes_max().min(end.mtu);
+        let terms = LinkTerms {
+            own: self.own.0,
+            gate,
+            rail,
+            endpoint: end.endpoint,
+            slot: end.slot,
+            introduction: introduction(secret, self.own.0, end.endpoint),
+            frame_bytes: [long.min(SHORT_FRAME_BYTES), long],
+            room: port.room(1),
+            peer_room: end.room / counted_bytes(long),
+        };
+        let address = |end: Option<(std::net::IpAddr, u8)>| end.map(|(address, _)| address);
+        let addresses = address(port.interface.address).zip(address(end.address));
+        EtherLink {
+            link: Link::new(terms, Seal::new(secret, own, peer)),
+            mac: end.mac,
+            liveness: Liveness::new(addresses),
+        }
+    }
+
+    /// Divides the room of each port among its links.
+    fn share_room(&mut self) {
+        for rail in 0..self.ports.len() {
+            let of_rail: Vec<LinkName> =
+                self.names().into_iter().filter(|name| name.1 == rail).collect();
+            let room = self.ports[rail].room(of_rail.len());
+            for (gate, rail) in of_rail {
+                if let Some(known) = self.link_mut(gate, rail) {
+                    known.link.limit(room);
+                }
+            }
+        }
+    }
+
+    /// Sends what a link has to send.
+    fn transmit(&mut self, name: LinkName, now: Time) {
+        let (gate, rail) = name;
+        let known = self.peers.get_mut(gate.0 as usize).and_then(Option::as_mut);
+        let Some(Some(known)) = known.and_then(|peer| peer.links.get_mut(rail)) else { return };
+        let port = &self.ports[rail];
+        let mut transmitter = PortTransmitter {
+            socket: port.urgent.as_fd(),
+            from: port.interface.mac,
+            to: known.mac,
+            scratch: &mut self.scratch,
+        };
+        let all_sent = known.link.transmit(now, &mut transmitter);
+        let mut deadline = known.link.deadline();
+        if !all_sent {
+            deadline = Some(now + MILLISECOND / 10);
+        }
+        let expects = known.link.expects_bulk();
+        if expects != self.expecting.contains(&name) {
+            match expects {
+                true => self.expecting.push(name),
+                false => self.expecting.retain(|other| *other != name),
+            }
+        }
+        self.look_at = [self.look_at, deadline].into_iter().flatten().min();
+        self.waking.wake_at(deadline, now);
+    }
+
+    /// Takes the frames that have come on a rail; returns whether there were any.
+    fn receive(&mut self, rail: usize, now: Time, sink: &mut dyn Sink) -> bool {
+        let mut found = false;
+        for _ in 0..BATCHES_PER_POLL_MAX {
+            let mut batch = std::mem::replace(&mut self.urgent, FrameBatch::new(0, 1));
+            let count = batch.receive(self.ports[rail].urgent.as_fd()).unwrap_or(0);
+            found |= count > 0;
+            // The last piece of a block is here before those before it, which are in the other
+            // socket.
+            let mut late = false;
+            for index in 0..count {
+                late |= !self.take(rail, batch.frame(index), Turn::AllButPieces, now, sink);
+            }
+            if self.expecting.iter().any(|name| name.1 == rail)
+                || self.polls.is_multiple_of(POLLS_PER_LOOK)
+            {
+                found |= self.receive_bulk(rail, now, sink);
+            }
+            for index in (0..count).filter(|_| late) {
+                self.take(rail, batch.frame(index), Turn::Pieces, now, sink);
+            }
+            self.urgent = batch;
+            if count < FRAMES_TOGETHER {
+                break;
+            }
+        }
+        found
+    }
+
+    fn receive_bulk(&mut self, rail: usize, now: Time, sink: &mut dyn Sink) -> bool {
+        let mut found = false;
+        for _ in 0..BATCHES_PER_POLL_MAX {
+            let mut batch = std::mem::replace(&mut self.bulk, FrameBatch::new(0, 1));
+            let count = batch.receive(self.ports[rail].bulk.as_fd()).unwrap_or(0);
+            for index in 0..count {
+                self.take(rail, batch.frame(index), Turn::All, now, sink);
+            }
+            found |= count > 0;
+            self.bulk = batch;
+            if count < FRAMES_TOGETHER {
+                break;
+            }
+        }
+        found
+    }
+
+    /// Takes a frame; what is no frame of the job is dropped. False: it is a piece, and pieces are
+    /// to be taken later.
+    fn take(
+        &mut self,
+        rail: usize,
+        frame: &[u8],
+        turn: Turn,
+        now: Time,
+        sink: &mut dyn Sink,
+    ) -> bool {
+        let Some((head, rest)) = frame
+            .get(ETHERNET_BYTES..)
+            .and_then(|frame| frame.split_first_chunk::<COVERED_BYTES>())
+        else {
+            return true;
+        };
+        let (Some(header), Some((tag, data))) =
+            (Header::parse(head), rest.split_at_checked(HEAD_BYTES - COVERED_BYTES))
+        else {
+            return true;
+        };
+        let is_piece = header.kind == FrameKind::Piece;
+        match turn {
+            Turn::AllButPieces if is_piece => return false,
+            Turn::Pieces if !is_piece => return true,
+            _ => {}
+        }
+        let gate = GateId(header.source);
+        if self.peer(gate).is_none() && !self.admit(rail, &header, data) {
+            return true;
+        }
+        let Some(known) = self.link_mut(gate, rail) else { return true };
+        if !known.link.seal.accepts(head, data, tag, header.number) {
+            return true;
+        }
+        let result = known.link.receive(&header, data, now, sink);
+        for other in std::mem::take(&mut known.link.superseded) {
+            self.give_up(gate, other);
+            self.lose(gate, other, "what it carried came over another interface");
+        }
+        if let Err(wrong) = result {
+            self.lose(gate, rail, wrong);
+        }
+        if !self.touched.contains(&(gate, rail)) {
+            self.touched.push((gate, rail));
+        }
+        true
+    }
+
+    /// Somebody who is not known sends a frame: is it a process of the job?
+    #[cold]
+    fn admit(&mut self, rail: usize, header: &Header, data: &[u8]) -> bool {
+        let Ok(secret) = self.secret() else { return false };
+        let introduction = introduction(&secret, header.source, self.ports[rail].endpoint);
+        header.kind == FrameKind::Hello
+            && data.starts_with(&introduction)
+            && self.meet(GateId(header.source)).is_ok()
+    }
+
+    /// A rail to a peer is lost.
+    fn lose(&mut self, gate: GateId, rail: usize, why: &str) {
+        let message = format!("over {}: {why}", self.ports[rail].interface.name);
+        let Some(peer) = self.peers.get_mut(gate.0 as usize).and_then(Option::as_mut) else {
+            return;
+        };
+        peer.failures.push(message);
+        if let Some(lost) = peer.links[rail].take() {
+            peer.departed |= lost.link.has_departed;
+        }
+        self.refuse(gate, rail);
+        self.forget((gate, rail));
+    }
+
+    fn forget(&mut self, name: LinkName) {
+        for list in [&mut self.posted, &mut self.touched, &mut self.expecting] {
+            list.retain(|other| *other != name);
+        }
+    }
+
+    /// Somebody wants to post something on a rail that leads nowhere any more.
+    #[cold]
+    fn refuse(&mut self, gate: GateId, rail: usize) {
+        let Some(peer) = self.peer(gate) else { return };
+        let message = peer.failures.join("; ");
+        self.lost.push((gate, rail, DriverError { message }));
+    }
+
+    /// Looks after all links, as the time has come for one of them.
+    fn look(&mut self, now: Time) {
+        self.look_at = None;
+        self.waking.pass(now);
+        for (gate, rail) in self.names() {
+            self.transmit((gate, rail), now);
+            let silence = self.silence;
+            let Some(known) = self.link_mut(gate, rail) else { continue };
+            let silent_for = known.link.silence(now);
+            if silent_for < silence / 4 {
+                continue;
+            }
+            if known.liveness.look(now) {
+                known.link.excuse_silence(now);
+            } else if silent_for >= silence {
+                let seconds = silent_for / (1000 * MILLISECOND);
+                let why = format!(
+                    "rank {}, and the system of its machine, have answered nothing for {seconds} s",
+                    gate.0
+                );
+                self.lose(gate, rail, &why);
+            }
+        }
+    }
+
+    fn all(&self, is_so: impl Fn(&Link) -> bool) -> bool {
+        let links = self.peers.iter().flatten().flat_map(|peer| peer.links.iter().flatten());
+        links.into_iter().all(|known| is_so(&known.link))
+    }
+
+    fn poll_while(
+        &mut self,
+        sink: &mut dyn Sink,
+        deadline: Option<Instant>,
+        goes_on: impl Fn(&Self) -> bool,
+    ) {
+        while goes_on(self) && deadline.is_none_or(|deadline| Instant::now() < deadline) {
+            if !self.poll(sink) {
+                thread::yield_now();
+            }
+        }
+    }
+}
+
+impl Driver for Ether {
+    fn rails(&self) -> &[RailProfile] {
+        &self.rails
+    }
+
+    fn card(&self) -> String {
+        self.card.to_string()
+    }
+
+    fn connect(&mut self, gate: GateId) -> Result<PeerReach, DriverError> {
+        self.meet(gate)?;
+        let now = self.now();
+        let mut rails = Vec::new();
+        for rail in 0..self.ports.len() {
+            if let Some(known) = self.link_mut(gate, rail) {
+                known.link.greet(now);
+                rails.push(rail);
+                self.transmit((gate, rail), now);
+            }
+        }
+        Ok(PeerReach { rails, fetches: false })
+    }
+
+    fn has_room(&self, gate: GateId, rail: usize) -> bool {
+        // Who tries to post something hears that the rail is lost.
+        self.link(gate, rail).is_none_or(Link::has_room)
+    }
+
+    fn post_packet(&mut self, gate: GateId, rail: usize, length: usize, fill: Fill<'_>) -> bool {
+        let now = self.now();
+        let Some(known) = self.link_mut(gate, rail) else {
+            self.refuse(gate, rail);
+            return false;
+        };
+        if !known.link.has_room() {
+            return false;
+        }
+        known.link.post_packet(length, fill);
+        self.posted.push((gate, rail));
+        self.transmit((gate, rail), now);
+        true
+    }
+
+    fn post_part(&mut self, gate: GateId, rail: usize, part: Part) {
+        let now = self.now();
+        let Some(known) = self.link_mut(gate, rail) else { return self.refuse(gate, rail) };
+        known.link.post_part(part, now);
+        self.posted.push((gate, rail));
+        self.transmit((gate, rail), now);
+    }
+
+    fn poll(&mut self, sink: &mut dyn Sink) -> bool {
+        let now = self.now();
+        self.polls = self.polls.wrapping_add(1);
+        while let Some((gate, rail)) = self.posted.pop() {
+            if let Some(known) = self.link_mut(gate, rail) {
+                known.link.is_posted = false;
+            }
+        }
+        let mut active = false;
+        for rail in 0..self.ports.len() {
+            active |= self.receive(rail, now, sink);
+        }
+        while let Some(name) = self.touched.pop() {
+            self.transmit(name, now);
+        }
+        if self.look_at.is_some_and(|at| now >= at) {
+            self.look(now);
+        }
+        for (gate, rail, why) in self.lost.drain(..) {
+            active = true;
+            sink.lost(gate, rail, why);
+        }
+        active
+    }
+
+    fn backlog(&self, gate: GateId, rail: usize) -> u64 {
+        let stands = self.link(gate, rail).filter(|link| link.stands());
+        stands.map_or(NOT_YET, Link::backlog)
+    }
+
+    fn is_flushed(&self) -> bool {
+        self.all(Link::is_flushed)
+    }
+
+    fn give_up(&mut self, gate: GateId, rail: usize) {
+        let Some(peer) = self.peers.get_mut(gate.0 as usize).and_then(Option::as_mut) else {
+            return;
+        };
+        if let Some(lost) = peer.links[rail].take() {
+            peer.departed |= lost.link.has_departed;
+        }
+        self.forget((gate, rail));
+        self.lost.retain(|lost| (lost.0, lost.1) != (gate, rail));
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.waking.descriptor())
+    }
+
+    fn wakes_for_room(&self) -> bool {
+        true
+    }
+
+    fn has_departed(&self, gate: GateId) -> bool {
+        self.peer(gate).is_some_and(|peer| {
+            let mut links = peer.links.iter().flatten().peekable();
+            (peer.departed || links.peek().is_some()) && links.all(|known| known.link.has_departed)
+        })
+    }
+
+    /// Waits until the peers have what was sent and have taken leave, for `limit`; then until they
+    /// have what was sent.
+    fn leave(&mut self, sink: &mut dyn Sink, limit: Duration) {
+        let deadline = Instant::now() + limit;
+        let has_delivered = |link: &Link| link.has_delivered() || link.has_departed;
+        self.poll_while(sink, Some(deadline), |ether| !ether.all(has_delivered));
+        let now = self.now();
+        for (gate, rail) in self.names() {
+            if let Some(known) = self.link_mut(gate, rail).filter(|known| known.link.is_used()) {
+                known.link.say_goodbye();
+                self.transmit((gate, rail), now);
+            }
+        }
+        let has_left = |link: &Link| link.has_departed || !link.is_used();
+        self.poll_while(sink, Some(deadline), |ether| !ether.all(has_left));
+        self.poll_while(sink, None, |ether| {
+            !ether.all(|link| has_left(link) || link.has_delivered())
+        });
+        // Who has gone needs nothing; who still waits shall have heard the goodbye.
+        let linger = Instant::now() + LINGER;
+        self.poll_while(sink, Some(linger), |ether| !ether.all(Link::has_delivered));
+    }
+}
+
+fn profile(interface: &EtherInterface) -> RailProfile {
+    RailProfile {
+        name: format!("{}:{}", interfaces::DRIVER, interface.name),
+        packet_bytes_max: PACKET_BYTES_MAX,
+        eager_bytes_max: 32 << 10,
+        fetch_segment_bytes_min: 0,
+        latency_ns: 4_000,
+        bandwidth_bytes_per_us: interface.speed.unwrap_or(SPEED_ASSUMED),
+        packet_ns: 3_000,
+        bulk: true,
+    }
+}
+
+fn no_way(own: &EtherCard, other: &EtherCard) -> DriverError {
+    let list = |card: &EtherCard| {
+        let names: Vec<&str> = card.ends.iter().map(|end| end.name.as_str()).collect();
+        if names.is_empty() { "no Ethernet interface".to_owned() } else { names.join(", ") }
+    };
+    DriverError {
+        message: format!(
+            "no Ethernet interfaces of both processes are in the same network: this process can use \
+             {}, that one {}. COMBRAY_NET names the drivers, interfaces or networks to use",
+            list(own),
+            list(other)
+        ),
+    }
+}

@@ -1,0 +1,158 @@
+//! The frame: what stands behind the Ethernet header.
+//!
+//! All frames have the same head; docs/ethernet.md has its table. Numbers are little-endian.
+
+use sys::packets::{CLASS_AT, SLOT_AT};
+
+/// Bytes of the head, the tag included.
+pub(crate) const HEAD_BYTES: usize = 72;
+
+/// Bytes of the head that the tag covers; the tag is behind them.
+pub(crate) const COVERED_BYTES: usize = 64;
+
+/// The EtherType, one of those that IEEE 802 leaves to local experiments.
+pub(crate) const ETHER_TYPE: u16 = 0x88b5;
+
+/// The version of frames, which both sides must agree in.
+pub(crate) const VERSION: u8 = 1;
+
+/// What a frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FrameKind {
+    /// Is this heard? The frame is as long as the frames that its sender would like to send.
+    Hello,
+    /// So long a hello was heard.
+    Answer,
+    /// Nothing but what the head says of what has arrived.
+    Acknowledgement,
+    /// Bytes of a packet: of the sequence.
+    Packet,
+    /// A part can be pulled: of the sequence.
+    Announce,
+    /// A part is complete: of the sequence.
+    Done,
+    /// The sender will send no more, on purpose: of the sequence.
+    Goodbye,
+    /// These pieces of a part are wanted.
+    Request,
+    /// A piece of a part.
+    Piece,
+}
+
+const KINDS: [FrameKind; 9] = [
+    FrameKind::Hello,
+    FrameKind::Answer,
+    FrameKind::Acknowledgement,
+    FrameKind::Packet,
+    FrameKind::Announce,
+    FrameKind::Done,
+    FrameKind::Goodbye,
+    FrameKind::Request,
+    FrameKind::Piece,
+];
+
+/// The head of a frame. The fields `first` to `count` mean what the kind says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    /// For whom it is, on its machine.
+    pub endpoint: u32,
+    /// The place of that process among those whose sockets were opened together.
+    pub slot: u8,
+    /// Nobody is woken for it.
+    pub is_bulk: bool,
+    pub kind: FrameKind,
+    /// The last frame of its packet.
+    pub is_last: bool,
+    /// No two frames between two processes over a pair of interfaces have the same.
+    pub number: u64,
+    /// The rank of the sender.
+    pub source: u32,
+    /// All of the sequence before this one have arrived ...
+    pub acknowledged: u32,
+    /// ... and of those behind it the ones whose bit is set.
+    pub early: u64,
+    /// How many frames of the sequence may be underway to the sender.
+    pub room: u32,
+    /// When it was sent, in microseconds.
+    pub time: u32,
+    /// When that was sent which this answers; 0: nothing.
+    pub echo: u32,
+    /// The place in the sequence; or the part.
+    pub first: u32,
+    /// The first piece of a request, or the piece; how long the hello was that is answered.
+    pub index: u32,
+    /// The request that is made, or answered.
+    pub request: u32,
+    /// Which pieces from the first on are wanted.
+    pub mask: u64,
+}
+
+impl Header {
+    /// Writes all but the tag.
+    pub(crate) fn emit(&self, out: &mut [u8; COVERED_BYTES]) {
+        let kind = KINDS.iter().position(|kind| *kind == self.kind).unwrap_or_default() as u8;
+        out[..4].copy_from_slice(&self.endpoint.to_le_bytes());
+        out[SLOT_AT] = self.slot;
+        out[CLASS_AT] = kind | u8::from(self.is_bulk) << 7;
+        out[6] = u8::from(self.is_last);
+        out[7] = VERSION;
+        out[8..16].copy_from_slice(&self.number.to_le_bytes());
+        out[16..20].copy_from_slice(&self.source.to_le_bytes());
+        out[20..24].copy_from_slice(&self.acknowledged.to_le_bytes());
+        out[24..32].copy_from_slice(&self.early.to_le_bytes());
+        out[32..36].copy_from_slice(&self.room.to_le_bytes());
+        out[36..40].copy_from_slice(&self.time.to_le_bytes());
+        out[40..44].copy_from_slice(&self.echo.to_le_bytes());
+        out[44..48].copy_from_slice(&self.first.to_le_bytes());
+        out[48..52].copy_from_slice(&self.index.to_le_bytes());
+        out[52..56].copy_from_slice(&self.request.to_le_bytes());
+        out[56..64].copy_from_slice(&self.mask.to_le_bytes());
+    }
+
+    /// None: it is no head of this version.
+    pub(crate) fn parse(bytes: &[u8; COVERED_BYTES]) -> Option<Self> {
+        let four = |at: usize| {
+            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
+        let eight = |at: usize| u64::from(four(at)) | u64::from(four(at + 4)) << 32;
+        if bytes[7] != VERSION || bytes[6] > 1 {
+            return None;
+        }
+        Some(Self {
+            endpoint: four(0),
+            slot: bytes[SLOT_AT],
+            is_bulk: bytes[CLASS_AT] & 0x80 != 0,
+            kind: *KINDS.get(usize::from(bytes[CLASS_AT] & 0x7f))?,
+            is_last: bytes[6] == 1,
+            number: eight(8),
+            source: four(16),
+            acknowledged: four(20),
+            early: eight(24),
+            room: four(32),
+            time: four(36),
+            echo: four(40),
+            first: four(44),
+            index: four(48),
+            request: four(52),
+            mask: eight(56),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_emitted_is_parsed_and_nothing_else_panics() {
+        for _ in 0..20_000 {
+            let mut bytes = [0; COVERED_BYTES];
+            bytes.fill_with(|| fastrand::u8(..));
+            (bytes[6], bytes[7]) = (fastrand::u8(..3), fastrand::u8(..3));
+            let Some(header) = Header::parse(&bytes) else { continue };
+            let mut again = [0; COVERED_BYTES];
+            header.emit(&mut again);
+            assert_eq!(bytes, again);
+        }
+    }
+}

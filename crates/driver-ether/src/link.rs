@@ -1,0 +1,617 @@
+//! What two processes say to each other over one pair of interfaces: the protocol, without sockets,
+//! threads or clock. Time and frames come as arguments; frames go to a [`Transmitter`].
+//!
+//! After each frame that came and each thing that was posted, [`Link::transmit`] sends what is to
+//! be sent by now; [`Link::deadline`] says when there is something to do although nothing comes.
+
+use base::GateId;
+use driver::{PartPlace, Sink};
+use memory::Buffer;
+use memory::transfer::Part;
+
+use crate::frame::{FrameKind, HEAD_BYTES, Header};
+use crate::pulling::{Announced, Pulls, Wanted};
+use crate::seal::Seal;
+use crate::sequence::{Incoming, Outgoing, Turn};
+use crate::serving::{PieceRun, Services};
+use crate::timing::{ACKNOWLEDGE_AFTER, MICROSECOND, MILLISECOND, RoundTrips, Time};
+
+/// Who takes the frames of a link.
+pub(crate) trait Transmitter {
+    /// Takes frames with their data, and returns how many: fewer if there is no room now.
+    fn frames(&mut self, seal: &Seal, frames: &[(Header, &[u8])]) -> usize;
+
+    /// Takes a frame for each of these pieces, which lie behind each other in the `length` bytes
+    /// from `offset` on in the buffer, and returns how many.
+    fn pieces(&mut self, seal: &Seal, heads: &[Header], run: PieceBytes<'_>) -> usize;
+}
+
+/// Where the bytes of pieces lie.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PieceBytes<'a> {
+    pub buffer: &'a Buffer,
+    pub offset: usize,
+    pub length: usize,
+    /// How many bytes each has; the last may have fewer.
+    pub each: usize,
+}
+
+/// Where frames go, and what is known of the way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LinkTerms {
+    /// The own rank, which frames tell.
+    pub own: u32,
+    /// The peer, and the own rail.
+    pub gate: GateId,
+    pub rail: usize,
+    /// Where the peer listens.
+    pub endpoint: u32,
+    pub slot: u8,
+    /// What a hello begins with, which shows that it comes from the job.
+    pub introduction: [u8; 8],
+    /// What a frame may be long that every network carries, and what both interfaces would carry.
+    pub frame_bytes: [usize; 2],
+    /// Frames of the sequence, and pieces, for which there is room here.
+    pub room: LinkRoom,
+    /// Pieces for which the peer has room, as its card says.
+    pub peer_room: usize,
+}
+
+/// How many frames may wait at the own sockets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LinkRoom {
+    pub urgent: usize,
+    pub bulk: usize,
+}
+
+/// What two processes say to each other over one pair of interfaces.
+#[derive(Debug)]
+pub(crate) struct Link {
+    terms: LinkTerms,
+    pub seal: Seal,
+    greeting: Greeting,
+    /// Bytes of data that a frame may have.
+    data_bytes: usize,
+    /// The number of the next frame.
+    number: u64,
+    trips: RoundTrips,
+    outgoing: Outgoing,
+    incoming: Incoming,
+    /// The first frames of a packet of which more are to come.
+    packet: Vec<u8>,
+    pulls: Pulls,
+    wanted: Option<Wanted>,
+    services: Services,
+    acknowledging: Acknowledging,
+    /// Hellos that were heard, by their length, which are to be answered.
+    to_answer: Vec<u32>,
+    /// When the sender of what came last says that it was sent.
+    echo: u32,
+    /// Since when something was asked and nothing heard.
+    asked_at: Option<Time>,
+    /// The last that the peer said is that it will send no more.
+    pub has_departed: bool,
+    /// Something was posted since the last look.
+    pub is_posted: bool,
+    /// Rails on which a part was arriving that comes over this one now.
+    pub superseded: Vec<usize>,
+}
+
+/// What is to be said of what has arrived.
+#[derive(Debug, Default)]
+struct Acknowledging {
+    /// Frames that have come since it was said last.
+    count: usize,
+    /// When it is to be said at the latest.
+    by: Option<Time>,
+}
+
+/// How the peer is found, and the longest frame that reaches it.
+#[derive(Debug)]
+struct Greeting {
+    is_answered: bool,
+    /// The next hellos go at this time; none: there will be none.
+    at: Option<Time>,
+    tries: u32,
+}
+
+/// Between the first two hellos, and at most.
+const HELLO_AFTER_MIN: Time = 2 * MILLISECOND;
+const HELLO_AFTER_MAX: Time = 250 * MILLISECOND;
+
+/// When long frames were not answered so often, the network does not carry them.
+const LONG_TRIES_MAX: u32 = 10;
+
+/// So many frames are acknowledged at once, as their sender may wait for it.
+const ACKNOWLEDGED_TOGETHER: usize = 16;
+
+/// Frames that are handed to the system at once.
+const TOGETHER_MAX: usize = 64;
+
+/// The longest packet, in bytes.
+pub(crate) const PACKET_BYTES_MAX: usize = 64 << 10;
+
+/// Hellos that wait for an answer at most.
+const ANSWERS_MAX: usize = 4;
+
+impl Link {
+    /// A link on which nothing has been said.
+    pub(crate) fn new(terms: LinkTerms, seal: Seal) -> Self {
+        let mut outgoing = Outgoing::new();
+        outgoing.limit(terms.room.urgent);
+        Self {
+            terms,
+            seal,
+            greeting: Greeting { is_answered: false, at: None, tries: 0 },
+            data_bytes: terms.frame_bytes[0] - HEAD_BYTES,
+            number: 0,
+            trips: RoundTrips::default(),
+            outgoing,
+            incoming: Incoming::default(),
+            packet: Vec::new(),
+            pulls: Pulls::new(terms.room.bulk),
+            wanted: None,
+            services: Services::default(),
+            acknowledging: Acknowledging::default(),
+            to_answer: Vec::new(),
+            echo: 0,
+            asked_at: None,
+            has_departed: false,
+            is_posted: false,
+            superseded: Vec::new(),
+        }
+    }
+
+    /// Begins to look for the peer.
+    pub(crate) fn greet(&mut self, now: Time) {
+        if self.greeting.tries == 0 {
+            self.greeting.at = Some(now);
+        }
+    }
+
+    /// Whether the peer has answered.
+    pub(crate) fn stands(&self) -> bool {
+        self.greeting.is_answered
+    }
+
+    /// The own room is shared by more links, or fewer.
+    pub(crate) fn limit(&mut self, room: LinkRoom) {
+        self.terms.room = room;
+        self.pulls.limit(room.bulk);
+    }
+
+    /// Whether a packet or a part may be posted.
+    pub(crate) fn has_room(&self) -> bool {
+        self.stands() && !self.is_posted && self.outgoing.has_room() && self.services.has_room()
+    }
+
+    /// Posts a packet, which `fill` writes.
+    pub(crate) fn post_packet(&mut self, length: usize, fill: driver::Fill<'_>) {
+        self.is_posted = true;
+        let mut data = self.outgoing.buffer();
+        data.resize(length, 0);
+        fill((&mut data[..]).into());
+        if length <= self.data_bytes {
+            return self.outgoing.push(FrameKind::Packet, true, data);
+        }
+        let mut chunks = data.chunks(self.data_bytes).peekable();
+        while let Some(chunk) = chunks.next() {
+            let mut buffer = self.outgoing.buffer();
+            buffer.extend_from_slice(chunk);
+            self.outgoing.push(FrameKind::Packet, chunks.peek().is_none(), buffer);
+        }
+    }
+
+    /// Posts a part.
+    pub(crate) fn post_part(&mut self, part: Part, now: Time) {
+        self.is_posted = true;
+        let following = self.terms.peer_room / 2;
+        let announced = self.services.post(part, self.data_bytes, following, now);
+        let mut data = self.outgoing.buffer();
+        announced.emit(&mut data);
+        self.outgoing.push(FrameKind::Announce, true, data);
+    }
+
+    /// Says that nothing more will be sent.
+    pub(crate) fn say_goodbye(&mut self) {
+        self.outgoing.push(FrameKind::Goodbye, true, Vec::new());
+    }
+
+    /// Whether all that was posted has left this process.
+    pub(crate) fn is_flushed(&self) -> bool {
+        !self.outgoing.has_unsent() && !self.services.has_requests()
+    }
+
+    /// Whether all that was posted has arrived.
+    pub(crate) fn has_delivered(&self) -> bool {
+        self.outgoing.is_empty() && !self.services.is_active()
+    }
+
+    /// Whether anything was ever heard or posted.
+    pub(crate) fn is_used(&self) -> bool {
+        self.number > 0
+    }
+
+    /// Whether frames are expected for which nobody is woken.
+    pub(crate) fn expects_bulk(&self) -> bool {
+        self.pulls.is_active() || self.incoming.has_gap() || !self.packet.is_empty()
+    }
+
+    /// Bytes of parts that were posted and have not been sent.
+    pub(crate) fn backlog(&self) -> u64 {
+        self.services.backlog()
+    }
+
+    /// For how long something has been asked and nothing heard.
+    pub(crate) fn silence(&self, now: Time) -> Time {
+        self.asked_at.map_or(0, |asked_at| now.saturating_sub(asked_at))
+    }
+
+    /// The machine of the peer lives: who is silent there computes, or is stopped.
+    pub(crate) fn excuse_silence(&mut self, now: Time) {
+        self.asked_at = self.asked_at.map(|_| now);
+    }
+
+    /// Takes a frame that the [`Seal`] has accepted.
+    ///
+    /// # Errors
+    /// What is in it makes no sense.
+    pub(crate) fn receive(
+        &mut self,
+        header: &Header,
+        data: &[u8],
+        now: Time,
+        sink: &mut dyn Sink,
+    ) -> Result<(), &'static str> {
+        self.asked_at = None;
+        self.outgoing.limit(header.room as usize);
+        self.outgoing.acknowledge(header.acknowledged, header.early, now, &self.trips);
+        if header.echo != 0 {
+            let elapsed = (time_field(now)).wrapping_sub(header.echo);
+            self.trips.note(Time::from(elapsed) * MICROSECOND);
+        }
+        match header.kind {
+            FrameKind::Hello => {
+                if self.to_answer.len() < ANSWERS_MAX {
+                    self.to_answer.push((HEAD_BYTES + data.len()) as u32);
+                    self.echo = header.time;
+                }
+            }
+            FrameKind::Answer => self.note_answer(header.index as usize),
+            FrameKind::Acknowledgement => {}
+            FrameKind::Request => {
+                let Header { first, index, mask, request, time, .. } = *header;
+                self.services.request(first, index, mask, request, time);
+            }
+            FrameKind::Piece => {
+                let Header { first, index, request, .. } = *header;
+                if let Some(whole) = self.pulls.take(first, index, request, data) {
+                    self.complete(whole, sink);
+                }
+            }
+            FrameKind::Packet | FrameKind::Announce | FrameKind::Done | FrameKind::Goodbye => {
+                self.take_sequenced(header, data, now, sink)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn note_answer(&mut self, frame_bytes: usize) {
+        let [short, long] = self.terms.frame_bytes;
+        self.greeting.is_answered = true;
+        if frame_bytes == long || frame_bytes == short {
+            self.data_bytes = self.data_bytes.max(frame_bytes - HEAD_BYTES);
+        }
+        if self.data_bytes == long - HEAD_BYTES {
+            self.greeting.at = None;
+        }
+    }
+
+    fn take_sequenced(
+        &mut self,
+        header: &Header,
+        data: &[u8],
+        now: Time,
+        sink: &mut dyn Sink,
+    ) -> Result<(), &'static str> {
+        let Header { kind, is_last, first, .. } = *header;
+        let turn = self.incoming.take(first, kind, is_last, data);
+        if self.acknowledging.count == 0 {
+            self.echo = header.time;
+        }
+        self.acknowledging.count += 1;
+        // Who sends again, or has lost something, shall know it at once.
+        let is_usual = turn == Turn::Now && !self.incoming.has_gap();
+        let by = if is_usual { now + ACKNOWLEDGE_AFTER } else { now };
+        self.acknowledging.by = Some(self.acknowledging.by.map_or(by, |known| known.min(by)));
+        if turn == Turn::Now {
+            self.deliver(kind, is_last, data, now, sink)?;
+            while let Some(early) = self.incoming.next_early() {
+                self.deliver(early.kind, early.is_last, &early.data, now, sink)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the next frame of the sequence.
+    fn deliver(
+        &mut self,
+        kind: FrameKind,
+        is_last: bool,
+        data: &[u8],
+        now: Time,
+        sink: &mut dyn Sink,
+    ) -> Result<(), &'static str> {
+        let LinkTerms { gate, rail, .. } = self.terms;
+        self.has_departed = kind == FrameKind::Goodbye;
+        match kind {
+            FrameKind::Packet if is_last && self.packet.is_empty() => {
+                sink.packet(gate, rail, data.into());
+            }
+            FrameKind::Packet => {
+                if self.packet.len() + data.len() > PACKET_BYTES_MAX {
+                    return Err("a packet is longer than packets may be");
+                }
+                self.packet.extend_from_slice(data);
+                if is_last {
+                    sink.packet(gate, rail, self.packet[..].into());
+                    self.packet.clear();
+                }
+            }
+            FrameKind::Announce => {
+                let announced = Announced::parse(data).ok_or("an announcement makes no sense")?;
+                self.begin_part(announced, now, sink)?;
+            }
+            FrameKind::Done => {
+                let number = data.try_into().map_err(|_| "it ends no part")?;
+                if let Some(served) = self.services.complete(u32::from_le_bytes(number), now) {
+                    sink.sent(gate, rail, served.token);
+                    sink.carried(rail, served.bytes, served.took.max(1));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn begin_part(
+        &mut self,
+        announced: Announced,
+        now: Time,
+        sink: &mut dyn Sink,
+    ) -> Result<(), &'static str> {
+        let LinkTerms { gate, rail, .. } = self.terms;
+        let length = announced.length as usize;
+        match sink.part(gate, rail, &announced.label, length) {
+            PartPlace::Nowhere => self.say_done(announced.number),
+            PartPlace::At { buffer, offset, instead_of } => {
+                self.superseded.extend(instead_of.map(|rail| usize::from(rail.0)));
+                if !self.pulls.begin(announced, buffer, offset, now) {
+                    return Err("more parts were announced than there may be");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn complete(&mut self, whole: Announced, sink: &mut dyn Sink) {
+        let LinkTerms { gate, rail, .. } = self.terms;
+        self.say_done(whole.number);
+        sink.part_arrived(gate, rail, &whole.label, whole.length as usize);
+    }
+
+    fn say_done(&mut self, number: u32) {
+        let mut data = self.outgoing.buffer();
+        data.extend_from_slice(&number.to_le_bytes());
+        self.outgoing.push(FrameKind::Done, true, data);
+    }
+
+    /// When [`transmit`](Self::transmit) has something to do although nothing came or was posted.
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        let times = [
+            self.outgoing.deadline(),
+            self.pulls.deadline(&self.trips),
+            self.acknowledging.by,
+            self.greeting.at,
+        ];
+        times.into_iter().flatten().min()
+    }
+
+    /// Sends what is to be sent by now. False: there was no room for some of it.
+    pub(crate) fn transmit(&mut self, now: Time, to: &mut impl Transmitter) -> bool {
+        self.outgoing.handle_time(now);
+        let sent = self.send_greetings(now, to)
+            && self.send_sequenced(now, to)
+            && self.send_requests(now, to)
+            && self.send_pieces(now, to);
+        if sent && self.acknowledging.count > 0 {
+            let is_due = self.acknowledging.by.is_some_and(|by| now >= by);
+            if is_due || self.acknowledging.count >= ACKNOWLEDGED_TOGETHER {
+                return self.send_control(FrameKind::Acknowledgement, |_| {}, &[], now, to);
+            }
+        }
+        if self.asked_at.is_none() && self.awaits_answer() {
+            self.asked_at = Some(now);
+        }
+        sent
+    }
+
+    fn awaits_answer(&self) -> bool {
+        self.outgoing.deadline().is_some()
+            || self.pulls.is_active()
+            || !self.stands() && self.greeting.tries > 0
+    }
+
+    fn send_greetings(&mut self, now: Time, to: &mut impl Transmitter) -> bool {
+        while let Some(length) = self.to_answer.pop() {
+            let set = |header: &mut Header| header.index = length;
+            if !self.send_control(FrameKind::Answer, set, &[], now, to) {
+                self.to_answer.push(length);
+                return false;
+            }
+        }
+        if self.greeting.at.is_none_or(|at| now < at) {
+            return true;
+        }
+        let [short, long] = self.terms.frame_bytes;
+        let mut padding = self.terms.introduction.to_vec();
+        padding.resize(long - HEAD_BYTES, 0);
+        let mut sent = true;
+        if !self.stands() {
+            sent &= self.send_control(
+                FrameKind::Hello,
+                |_| {},
+                &padding[..short - HEAD_BYTES],
+                now,
+                to,
+            );
+        }
+        if long > short {
+            sent &= self.send_control(FrameKind::Hello, |_| {}, &padding, now, to);
+        }
+        let pause = (HELLO_AFTER_MIN << self.greeting.tries.min(16)).min(HELLO_AFTER_MAX);
+        self.greeting.tries += 1;
+        let is_over = self.stands() && self.greeting.tries >= LONG_TRIES_MAX;
+        self.greeting.at = (!is_over).then_some(now + pause);
+        sent
+    }
+
+    /// Sends a frame that is not of the sequence.
+    fn send_control(
+        &mut self,
+        kind: FrameKind,
+        set: impl FnOnce(&mut Header),
+        data: &[u8],
+        now: Time,
+        to: &mut impl Transmitter,
+    ) -> bool {
+        let mut header = self.header(kind, now);
+        set(&mut header);
+        let sent = to.frames(&self.seal, &[(header, data)]) == 1;
+        self.note_sent(usize::from(sent));
+        sent
+    }
+
+    /// The head of the next frame.
+    fn header(&self, kind: FrameKind, now: Time) -> Header {
+        let (acknowledged, early) = self.incoming.acknowledgement();
+        let LinkTerms { own, endpoint, slot, room, .. } = self.terms;
+        Header {
+            endpoint,
+            slot,
+            is_bulk: false,
+            kind,
+            is_last: true,
+            number: self.number,
+            source: own,
+            acknowledged,
+            early,
+            room: room.urgent as u32,
+            time: time_field(now),
+            echo: self.echo,
+            first: 0,
+            index: 0,
+            request: 0,
+            mask: 0,
+        }
+    }
+
+    /// So many frames went; all told what has arrived, and what it answers.
+    fn note_sent(&mut self, count: usize) {
+        if count > 0 {
+            self.number += count as u64;
+            self.acknowledging = Acknowledging::default();
+            self.echo = 0;
+        }
+    }
+
+    fn send_sequenced(&mut self, now: Time, to: &mut impl Transmitter) -> bool {
+        let header = self.header(FrameKind::Packet, now);
+        let (mut sent, mut wanted) = (0, 0);
+        let seal = &self.seal;
+        self.outgoing.send_ready(now, &self.trips, |ready| {
+            let frames: Vec<(Header, &[u8])> = (0..)
+                .zip(ready)
+                .map(|(behind, frame)| {
+                    let echo = if behind == 0 { header.echo } else { 0 };
+                    let header = Header {
+                        kind: frame.kind,
+                        is_last: frame.is_last,
+                        // What is sent again may be all that its receiver waits for.
+                        is_bulk: !frame.is_last && !frame.is_again,
+                        number: header.number + behind,
+                        first: frame.place,
+                        echo,
+                        ..header
+                    };
+                    (header, frame.data)
+                })
+                .collect();
+            wanted = frames.len();
+            sent = to.frames(seal, &frames);
+            sent
+        });
+        self.note_sent(sent);
+        sent == wanted
+    }
+
+    fn send_requests(&mut self, now: Time, to: &mut impl Transmitter) -> bool {
+        loop {
+            let wanted = self.wanted.take().or_else(|| self.pulls.next_wanted(now, &self.trips));
+            let Some(wanted) = wanted else { return true };
+            let set = |header: &mut Header| {
+                (header.first, header.index) = (wanted.part, wanted.first);
+                (header.mask, header.request) = (wanted.mask, wanted.number);
+            };
+            if !self.send_control(FrameKind::Request, set, &[], now, to) {
+                self.wanted = Some(wanted);
+                return false;
+            }
+        }
+    }
+
+    fn send_pieces(&mut self, now: Time, to: &mut impl Transmitter) -> bool {
+        while self.services.has_requests() {
+            let header = self.header(FrameKind::Piece, now);
+            let seal = &self.seal;
+            let mut sent = 0;
+            let goes_on = self.services.send_next(|run| {
+                sent = send_run(seal, header, &run, to);
+                sent
+            });
+            self.note_sent(sent);
+            if !goes_on {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+fn send_run(seal: &Seal, header: Header, run: &PieceRun<'_>, to: &mut impl Transmitter) -> usize {
+    let each = run.announced.piece_bytes as usize;
+    let heads = (0..run.count).take(TOGETHER_MAX).map(|behind| {
+        let is_last = behind + 1 == run.count && run.ends_block;
+        Header {
+            is_bulk: !is_last,
+            is_last,
+            number: header.number + u64::from(behind),
+            // Those behind waited for their turn.
+            echo: if behind == 0 { run.echo } else { 0 },
+            first: run.announced.number,
+            index: run.first + behind,
+            request: run.request,
+            ..header
+        }
+    });
+    let heads: Vec<Header> = heads.collect();
+    let start = run.first as usize * each;
+    let length = (heads.len() * each).min(run.part.length - start);
+    let (buffer, offset) = (&run.part.buffer, run.part.offset + start);
+    to.pieces(seal, &heads, PieceBytes { buffer, offset, length, each })
+}
+
+/// A time as heads tell it: in microseconds, and never 0.
+fn time_field(now: Time) -> u32 {
+    ((now / MICROSECOND) as u32).max(1)
+}

@@ -1,0 +1,69 @@
+//! Whether the machine of a silent peer lives: its system refuses datagrams that nobody wants.
+//!
+//! A process that computes, or is stopped, answers no frames, and is no reason to give up a rail.
+//! Its system answers all the same, where the interfaces have IP addresses.
+
+use std::io::ErrorKind;
+use std::net::{IpAddr, UdpSocket};
+
+use crate::timing::{MILLISECOND, Time};
+
+/// Systems tell not much more often that nobody is there.
+const ASK_PERIOD: Time = 1000 * MILLISECOND;
+
+/// Nobody listens there: the port of the discard protocol.
+const PORT: u16 = 9;
+
+/// Asks the system of one peer over one pair of interfaces.
+#[derive(Debug)]
+pub(crate) struct Liveness {
+    addresses: Option<(IpAddr, IpAddr)>,
+    socket: Option<UdpSocket>,
+    asked_at: Time,
+}
+
+impl Liveness {
+    pub(crate) fn new(addresses: Option<(IpAddr, IpAddr)>) -> Self {
+        Self { addresses, socket: None, asked_at: 0 }
+    }
+
+    /// Asks now and then; returns whether the system has answered since it was called last.
+    pub(crate) fn look(&mut self, now: Time) -> bool {
+        if self.socket.is_none() {
+            self.socket = self.addresses.and_then(|(own, peer)| {
+                let socket = UdpSocket::bind((own, 0)).ok()?;
+                socket.set_nonblocking(true).ok()?;
+                socket.connect((peer, PORT)).ok()?;
+                Some(socket)
+            });
+        }
+        let Some(socket) = &self.socket else { return false };
+        let is_refusal = |error: std::io::Error| error.kind() == ErrorKind::ConnectionRefused;
+        let mut answered = match socket.recv(&mut [0; 8]) {
+            Ok(_) => true,
+            Err(error) => is_refusal(error),
+        };
+        if now >= self.asked_at + ASK_PERIOD {
+            self.asked_at = now;
+            answered |= socket.send(&[0]).is_err_and(is_refusal);
+        }
+        answered
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn a_system_answers_for_its_machine() {
+        let own = IpAddr::from([127, 0, 0, 1]);
+        let (start, mut liveness) = (Instant::now(), Liveness::new(Some((own, own))));
+        while !liveness.look(start.elapsed().as_nanos() as Time + ASK_PERIOD) {
+            assert!(start.elapsed() < Duration::from_secs(30));
+        }
+        assert!(!Liveness::new(None).look(0));
+    }
+}

@@ -1,0 +1,201 @@
+//! The sockets of one interface, and how frames go through them.
+
+use std::io::{self, ErrorKind, IoSlice};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use sys::forks;
+use sys::packets::{self, ETHERNET_BYTES, FRAMES_AT_ONCE_MAX, FrameFilter};
+
+use crate::frame::{COVERED_BYTES, ETHER_TYPE, HEAD_BYTES, Header};
+use crate::interfaces::{EtherInterface, MacAddress};
+use crate::link::{LinkRoom, PieceBytes, Transmitter};
+use crate::seal::Seal;
+
+/// Where a process listens on an interface.
+#[derive(Debug)]
+pub(crate) struct Port {
+    pub interface: EtherInterface,
+    pub endpoint: u32,
+    pub slot: u8,
+    /// For frames that somebody may sleep for, and for others.
+    pub urgent: OwnedFd,
+    pub bulk: OwnedFd,
+    /// Bytes of frames that may wait at each socket, as the system counts.
+    pub urgent_room: usize,
+    pub bulk_room: usize,
+}
+
+/// What a socket shall hold, in bytes: the pieces that are underway at most, twice, as long as they
+/// may be.
+pub(crate) const BULK_ROOM: usize = 8 << 20;
+pub(crate) const URGENT_ROOM: usize = 2 << 20;
+
+/// Where no slots are given out, as each process opens its own sockets.
+pub(crate) const NO_SLOT: u8 = 0;
+
+/// The sockets for an endpoint of an interface: for urgent frames, and for others.
+///
+/// # Errors
+/// The system's; `PermissionDenied` without the capability CAP_NET_RAW.
+pub(crate) fn open_sockets(interface: u32, endpoint: u32) -> io::Result<[OwnedFd; 2]> {
+    let open = |is_bulk, room| -> io::Result<OwnedFd> {
+        let filter = FrameFilter { endpoint: endpoint.to_le_bytes(), is_bulk };
+        let socket = packets::open(interface, ETHER_TYPE, filter)?;
+        packets::set_room(socket.as_fd(), room)?;
+        Ok(socket)
+    };
+    Ok([open(false, URGENT_ROOM)?, open(true, BULK_ROOM)?])
+}
+
+pub(crate) fn random() -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    sys::random::fill(&mut bytes)?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+impl Port {
+    pub(crate) fn new(
+        interface: EtherInterface,
+        endpoint: u32,
+        slot: u8,
+        sockets: [OwnedFd; 2],
+    ) -> io::Result<Self> {
+        let [urgent, bulk] = sockets;
+        let (urgent_room, bulk_room) =
+            (packets::room(urgent.as_fd())?, packets::room(bulk.as_fd())?);
+        forks::keep_from_children(&urgent);
+        forks::keep_from_children(&bulk);
+        Ok(Self { interface, endpoint, slot, urgent, bulk, urgent_room, bulk_room })
+    }
+
+    /// The longest frame, behind the Ethernet header.
+    pub(crate) fn frame_bytes_max(&self) -> usize {
+        self.interface.mtu
+    }
+
+    /// The room of each link, when there are so many.
+    pub(crate) fn room(&self, links: usize) -> LinkRoom {
+        let each = counted_bytes(self.interface.mtu) * links.max(1);
+        LinkRoom { urgent: (self.urgent_room / each).max(1), bulk: (self.bulk_room / each).max(1) }
+    }
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        forks::release(&self.urgent);
+        forks::release(&self.bulk);
+    }
+}
+
+/// What the system counts for a frame of so many bytes that waits at a socket, at most: its memory
+/// is a power of two, and has a description.
+pub(crate) fn counted_bytes(frame: usize) -> usize {
+    (frame + 512).next_power_of_two() + 1024
+}
+
+/// Sends the frames of a link through a port.
+pub(crate) struct PortTransmitter<'a> {
+    pub socket: BorrowedFd<'a>,
+    pub from: MacAddress,
+    pub to: MacAddress,
+    /// For the data of pieces in short runs.
+    pub scratch: &'a mut Vec<u8>,
+}
+
+/// Ethernet header and head.
+const START_BYTES: usize = ETHERNET_BYTES + HEAD_BYTES;
+
+type FrameStart = [u8; START_BYTES];
+
+impl Transmitter for PortTransmitter<'_> {
+    fn frames(&mut self, seal: &Seal, frames: &[(Header, &[u8])]) -> usize {
+        let mut sent = 0;
+        for frames in frames.chunks(FRAMES_AT_ONCE_MAX) {
+            let mut starts = [[0; START_BYTES]; FRAMES_AT_ONCE_MAX];
+            let mut slices = [[IoSlice::new(&[]); 2]; FRAMES_AT_ONCE_MAX];
+            for (start, (header, data)) in starts.iter_mut().zip(frames) {
+                self.begin(start, header, seal, std::iter::once(*data));
+            }
+            for ((slices, start), (_, data)) in slices.iter_mut().zip(&starts).zip(frames) {
+                *slices = [IoSlice::new(start), IoSlice::new(data)];
+            }
+            let now = send_all(self.socket, &slices[..frames.len()]);
+            sent += now;
+            if now < frames.len() {
+                break;
+            }
+        }
+        sent
+    }
+
+    fn pieces(&mut self, seal: &Seal, heads: &[Header], run: PieceBytes<'_>) -> usize {
+        let PieceBytes { buffer, offset, length, each } = run;
+        if buffer.is_worth_lending() {
+            let lent = buffer.lend(&[], offset, length, |slices| match slices {
+                [data] => Some(self.send_pieces(seal, heads, data, each)),
+                _ => None,
+            });
+            if let Some(sent) = lent {
+                return sent;
+            }
+        }
+        let mut data = std::mem::take(self.scratch);
+        data.resize(length, 0);
+        buffer.read(offset, &mut data);
+        let sent = self.send_pieces(seal, heads, &data, each);
+        *self.scratch = data;
+        sent
+    }
+}
+
+impl PortTransmitter<'_> {
+    fn begin<'a>(
+        &self,
+        start: &mut FrameStart,
+        header: &Header,
+        seal: &Seal,
+        data: impl Iterator<Item = &'a [u8]>,
+    ) {
+        let (ethernet, head) = start.split_at_mut(ETHERNET_BYTES);
+        ethernet[..6].copy_from_slice(&self.to);
+        ethernet[6..12].copy_from_slice(&self.from);
+        ethernet[12..].copy_from_slice(&ETHER_TYPE.to_be_bytes());
+        if let Some((covered, tag)) = head.split_first_chunk_mut::<COVERED_BYTES>() {
+            header.emit(covered);
+            tag.copy_from_slice(&seal.tag(covered, data));
+        }
+    }
+
+    fn send_pieces(&self, seal: &Seal, heads: &[Header], data: &[u8], each: usize) -> usize {
+        let mut starts = [[0; START_BYTES]; FRAMES_AT_ONCE_MAX];
+        let mut slices = [[IoSlice::new(&[]); 2]; FRAMES_AT_ONCE_MAX];
+        let pieces = || data.chunks(each).take(heads.len());
+        for ((start, header), data) in starts.iter_mut().zip(heads).zip(pieces()) {
+            self.begin(start, header, seal, std::iter::once(data));
+        }
+        for ((slices, start), data) in slices.iter_mut().zip(&starts).zip(pieces()) {
+            *slices = [IoSlice::new(start), IoSlice::new(data)];
+        }
+        send_all(self.socket, &slices[..heads.len()])
+    }
+}
+
+/// Hands frames to the system, and returns how many it took. Those that it refuses for another
+/// reason than that there is no room now, such as that the interface is down, count as sent: they
+/// are lost.
+fn send_all(socket: BorrowedFd<'_>, frames: &[[IoSlice<'_>; 2]]) -> usize {
+    let mut sent = 0;
+    while sent < frames.len() {
+        match packets::send(socket, &frames[sent..]) {
+            Ok(count) => sent += count.max(1),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return sent,
+            Err(error) if error.raw_os_error() == Some(ENOBUFS) => return sent,
+            Err(_) => return frames.len(),
+        }
+    }
+    sent
+}
+
+/// The queue of the interface is full.
+const ENOBUFS: i32 = 105;

@@ -1,0 +1,363 @@
+//! The sequence of frames from one process to another: each arrives once, in order, whatever the
+//! network does to single ones.
+
+use std::collections::VecDeque;
+
+use crate::frame::FrameKind;
+use crate::timing::{RoundTrips, Time, Window};
+
+/// How many frames of the sequence are underway at most: as many as one head tells of.
+pub(crate) const WINDOW_MAX: usize = 64;
+
+/// A frame that was sent so many behind another is taken for overtaken by it no more, but for lost.
+const OVERTAKEN_MAX: u64 = 3;
+
+/// Buffers that are kept to be used again.
+const SPARE_MAX: usize = WINDOW_MAX;
+
+/// What goes to the peer.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    /// From the oldest that is not acknowledged.
+    frames: VecDeque<OutgoingFrame>,
+    /// The place of the first of `frames` in the sequence.
+    first: u64,
+    /// How many of `frames` have never been sent: the last ones.
+    unsent: usize,
+    underway: usize,
+    window: Window,
+    /// How many times frames were sent.
+    sendings: u64,
+    /// The latest sending of which it is known that it has arrived.
+    arrived: u64,
+    /// Losses of what was sent before this sending are dealt with.
+    recovered: u64,
+    /// When what is underway is taken for lost.
+    deadline: Option<Time>,
+    failures: u32,
+    spare: Vec<Vec<u8>>,
+}
+
+#[derive(Debug)]
+struct OutgoingFrame {
+    kind: FrameKind,
+    is_last: bool,
+    data: Vec<u8>,
+    state: OutgoingState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OutgoingState {
+    /// It is to be sent, for the first time or again.
+    Waiting,
+    /// It was sent as this sending.
+    Underway(u64),
+    /// It has arrived before others.
+    Arrived,
+}
+
+/// A frame that is to be sent now.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReadyFrame<'a> {
+    pub kind: FrameKind,
+    pub is_last: bool,
+    pub place: u32,
+    /// Whether it was sent before.
+    pub is_again: bool,
+    pub data: &'a [u8],
+}
+
+impl Outgoing {
+    pub(crate) fn new() -> Self {
+        Self {
+            frames: VecDeque::new(),
+            first: 0,
+            unsent: 0,
+            underway: 0,
+            window: Window::new(WINDOW_MAX),
+            sendings: 0,
+            arrived: 0,
+            recovered: 0,
+            deadline: None,
+            failures: 0,
+            spare: Vec::new(),
+        }
+    }
+
+    /// An empty buffer for the data of a frame.
+    pub(crate) fn buffer(&mut self) -> Vec<u8> {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// Appends a frame.
+    pub(crate) fn push(&mut self, kind: FrameKind, is_last: bool, data: Vec<u8>) {
+        let state = OutgoingState::Waiting;
+        self.frames.push_back(OutgoingFrame { kind, is_last, data, state });
+        self.unsent += 1;
+    }
+
+    /// Whether all that was appended has been sent once, and more may be.
+    pub(crate) fn has_room(&self) -> bool {
+        self.unsent == 0 && self.underway < self.window.get()
+    }
+
+    /// Whether all has arrived.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    /// Whether some wait to be sent for the first time.
+    pub(crate) fn has_unsent(&self) -> bool {
+        self.unsent > 0
+    }
+
+    /// The receiver has room for so many frames at once.
+    pub(crate) fn limit(&mut self, room: usize) {
+        self.window.limit(room.clamp(1, WINDOW_MAX));
+    }
+
+    /// The places of the frames that are to be sent now, in the order in which they are; at most as
+    /// many as `out` takes.
+    fn ready_places(&self, out: &mut [usize]) -> usize {
+        let mut room = self.window.get().saturating_sub(self.underway);
+        // What was lost goes also if the window is full: it is not underway.
+        let reach = self.frames.len().min(WINDOW_MAX);
+        let mut count = 0;
+        for (place, frame) in self.frames.iter().take(reach).enumerate() {
+            if count == out.len() || room == 0 {
+                break;
+            }
+            if frame.state == OutgoingState::Waiting {
+                out[count] = place;
+                count += 1;
+                room -= 1;
+            }
+        }
+        count
+    }
+
+    /// Hands the frames that are to be sent now, at most `max`, to `send`, which says how many of
+    /// them went.
+    pub(crate) fn send_ready(
+        &mut self,
+        now: Time,
+        trips: &RoundTrips,
+        send: impl FnOnce(&[ReadyFrame<'_>]) -> usize,
+    ) {
+        if self.unsent == 0 && self.underway == self.frames.len() {
+            return;
+        }
+        let mut places = [0; WINDOW_MAX];
+        let count = self.ready_places(&mut places);
+        if count == 0 {
+            return;
+        }
+        let never_sent_from = self.frames.len() - self.unsent;
+        let ready: Vec<ReadyFrame<'_>> = places[..count]
+            .iter()
+            .map(|&place| {
+                let OutgoingFrame { kind, is_last, data, .. } = &self.frames[place];
+                ReadyFrame {
+                    kind: *kind,
+                    is_last: *is_last,
+                    place: (self.first + place as u64) as u32,
+                    is_again: place < never_sent_from,
+                    data,
+                }
+            })
+            .collect();
+        let sent = send(&ready);
+        for &place in &places[..sent] {
+            self.sendings += 1;
+            self.frames[place].state = OutgoingState::Underway(self.sendings);
+            self.underway += 1;
+            if place >= never_sent_from {
+                self.unsent -= 1;
+            }
+        }
+        if sent > 0 && self.deadline.is_none() {
+            self.deadline = Some(now + trips.resend_after(self.failures));
+        }
+    }
+
+    /// The peer says what has arrived: all before `acknowledged`, and those behind it whose bit is
+    /// set in `early`. Returns whether that was news.
+    pub(crate) fn acknowledge(
+        &mut self,
+        acknowledged: u32,
+        early: u64,
+        now: Time,
+        trips: &RoundTrips,
+    ) -> bool {
+        let acknowledged = near(acknowledged, self.first);
+        let sent_end = self.first + (self.frames.len() - self.unsent) as u64;
+        if acknowledged < self.first || acknowledged > sent_end {
+            return false;
+        }
+        let mut news = 0;
+        while self.first < acknowledged {
+            let Some(frame) = self.frames.pop_front() else { break };
+            news += usize::from(self.note_arrival(frame.state));
+            self.first += 1;
+            if self.spare.len() < SPARE_MAX {
+                let mut data = frame.data;
+                data.clear();
+                self.spare.push(data);
+            }
+        }
+        let sent = (sent_end - self.first) as usize;
+        for bit in (0..64).filter(|bit| early & (1 << bit) != 0) {
+            // The one at `acknowledged` itself is missing.
+            let place = bit + 1;
+            if place >= sent {
+                break;
+            }
+            let state = self.frames[place].state;
+            if state != OutgoingState::Arrived {
+                self.frames[place].state = OutgoingState::Arrived;
+                news += usize::from(self.note_arrival(state));
+            }
+        }
+        if news == 0 {
+            return false;
+        }
+        self.failures = 0;
+        self.window.grow(news);
+        self.find_lost();
+        self.deadline = (self.underway > 0).then(|| now + trips.resend_after(0));
+        true
+    }
+
+    fn note_arrival(&mut self, state: OutgoingState) -> bool {
+        match state {
+            OutgoingState::Underway(sending) => {
+                self.underway -= 1;
+                self.arrived = self.arrived.max(sending);
+                true
+            }
+            // It had been taken for lost.
+            OutgoingState::Waiting => true,
+            OutgoingState::Arrived => false,
+        }
+    }
+
+    /// What was overtaken by too many is lost.
+    fn find_lost(&mut self) {
+        let before = self.arrived.saturating_sub(OVERTAKEN_MAX);
+        self.lose(|sending| sending < before);
+    }
+
+    fn lose(&mut self, is_lost: impl Fn(u64) -> bool) {
+        let mut newest = 0;
+        for frame in self.frames.iter_mut().take(WINDOW_MAX) {
+            if let OutgoingState::Underway(sending) = frame.state
+                && is_lost(sending)
+            {
+                frame.state = OutgoingState::Waiting;
+                self.underway -= 1;
+                newest = newest.max(sending);
+            }
+        }
+        // All that is lost of one window counts as one loss.
+        if newest > self.recovered {
+            self.recovered = self.sendings;
+            self.window.give_way();
+        }
+    }
+
+    /// When [`handle_time`](Self::handle_time) has something to do.
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        self.deadline
+    }
+
+    /// What has been underway for too long is lost.
+    pub(crate) fn handle_time(&mut self, now: Time) {
+        if self.deadline.is_none_or(|deadline| now < deadline) {
+            return;
+        }
+        self.failures += 1;
+        self.deadline = None;
+        self.lose(|_| true);
+    }
+}
+
+/// What has come from the peer.
+#[derive(Debug, Default)]
+pub(crate) struct Incoming {
+    /// The place of the first that has not come.
+    next: u64,
+    /// Those behind it that have, by their distance from it.
+    early: VecDeque<Option<EarlyFrame>>,
+}
+
+/// A frame that came before its turn.
+#[derive(Debug)]
+pub(crate) struct EarlyFrame {
+    pub kind: FrameKind,
+    pub is_last: bool,
+    pub data: Box<[u8]>,
+}
+
+/// What is to be done with a frame of the sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// It is the next.
+    Now,
+    /// It is kept until those before it have come.
+    Later,
+    /// It has come before, or was never meant to come.
+    Never,
+}
+
+impl Incoming {
+    /// Takes a frame. If it is the next, those that follow it and have come before are
+    /// [next](Self::next_early) then.
+    pub(crate) fn take(&mut self, place: u32, kind: FrameKind, is_last: bool, data: &[u8]) -> Turn {
+        let place = near(place, self.next);
+        let Some(distance) = place.checked_sub(self.next) else { return Turn::Never };
+        if distance == 0 {
+            self.next += 1;
+            let known = self.early.pop_front();
+            debug_assert!(known.is_none_or(|frame| frame.is_none()), "the next is never kept");
+            return Turn::Now;
+        }
+        let distance = distance as usize;
+        if distance >= WINDOW_MAX {
+            return Turn::Never;
+        }
+        while self.early.len() <= distance {
+            self.early.push_back(None);
+        }
+        if self.early[distance].is_some() {
+            return Turn::Never;
+        }
+        self.early[distance] = Some(EarlyFrame { kind, is_last, data: data.into() });
+        Turn::Later
+    }
+
+    /// The next frame, if it came before its turn.
+    pub(crate) fn next_early(&mut self) -> Option<EarlyFrame> {
+        let frame = self.early.front_mut()?.take()?;
+        self.early.pop_front();
+        self.next += 1;
+        Some(frame)
+    }
+
+    /// Whether one is missing before others.
+    pub(crate) fn has_gap(&self) -> bool {
+        self.early.iter().any(Option::is_some)
+    }
+
+    /// What the peer is told: the place before which all have come, and what came behind it.
+    pub(crate) fn acknowledgement(&self) -> (u32, u64) {
+        let bits = self.early.iter().skip(1).enumerate().take(64);
+        let early = bits.fold(0, |bits, (bit, frame)| bits | u64::from(frame.is_some()) << bit);
+        (self.next as u32, early)
+    }
+}
+
+/// The number near `known` whose last 32 bits are these.
+fn near(bits: u32, known: u64) -> u64 {
+    let distance = bits.wrapping_sub(known as u32) as i32;
+    known.saturating_add_signed(i64::from(distance))
+}

@@ -1,0 +1,368 @@
+//! Two links and a network between them that does what networks do, in simulated time: frames are
+//! lost, doubled and overtaken, the network pauses, a receiver has little room. Whatever happens,
+//! all arrives once, whole and in order.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use base::GateId;
+use driver::conformance::RecordingSink;
+use memory::Buffer;
+use memory::transfer::Part;
+
+use crate::frame::{COVERED_BYTES, HEAD_BYTES, Header};
+use crate::link::{Link, LinkRoom, LinkTerms, PieceBytes, Transmitter};
+use crate::seal::{Seal, SealEnd, TAG_BYTES};
+use crate::timing::{MICROSECOND, MILLISECOND, Time};
+
+/// What the network does to frames.
+#[derive(Clone, Copy, Debug)]
+struct Weather {
+    /// Of a thousand frames so many are lost, doubled, overtaken.
+    lost: u32,
+    doubled: u32,
+    late: u32,
+    /// From one end to the other.
+    takes: Time,
+    /// For each byte, in picoseconds.
+    byte_takes: Time,
+    /// The longest frame that it carries.
+    frame_bytes_max: usize,
+    /// Nothing is carried from one time to the other.
+    pause: (Time, Time),
+    /// Frames that wait at a receiver at most, and how often it looks.
+    room: usize,
+    looks_every: Time,
+}
+
+const CALM: Weather = Weather {
+    lost: 0,
+    doubled: 0,
+    late: 0,
+    takes: 10 * MICROSECOND,
+    byte_takes: 800,
+    frame_bytes_max: 9000,
+    pause: (0, 0),
+    room: 1000,
+    looks_every: 2 * MICROSECOND,
+};
+
+/// Two links with all that is between them.
+struct Simulation {
+    random: fastrand::Rng,
+    weather: Weather,
+    now: Time,
+    links: [Link; 2],
+    /// What is underway to each, by the time when it comes; and when the wire there is free.
+    underway: [BTreeMap<(Time, u64), Vec<u8>>; 2],
+    free_at: [Time; 2],
+    waiting: [VecDeque<Vec<u8>>; 2],
+    looked_at: [Time; 2],
+    sinks: [RecordingSink; 2],
+    count: u64,
+    /// The frames that were sent, lost on purpose, and dropped for want of room.
+    frames: u64,
+    lost: u64,
+}
+
+struct Collected(Vec<Vec<u8>>);
+
+impl Transmitter for Collected {
+    fn frames(&mut self, seal: &Seal, frames: &[(Header, &[u8])]) -> usize {
+        for (header, data) in frames {
+            let mut head = [0; COVERED_BYTES];
+            header.emit(&mut head);
+            let tag = seal.tag(&head, std::iter::once(*data));
+            self.0.push([&head[..], &tag, data].concat());
+        }
+        frames.len()
+    }
+
+    fn pieces(&mut self, seal: &Seal, heads: &[Header], run: PieceBytes<'_>) -> usize {
+        let mut data = vec![0; run.length];
+        run.buffer.read(run.offset, &mut data);
+        for (header, piece) in heads.iter().zip(data.chunks(run.each)) {
+            self.frames(seal, &[(*header, piece)]);
+        }
+        heads.len()
+    }
+}
+
+impl Simulation {
+    fn new(seed: u64, weather: Weather) -> Self {
+        let link = |own: u32| {
+            let end = |rank| SealEnd { rank, nonce: u64::from(rank), rail: 0 };
+            let terms = LinkTerms {
+                own,
+                gate: GateId(1 - own),
+                rail: 0,
+                endpoint: 0,
+                slot: 0,
+                introduction: [0; 8],
+                frame_bytes: [1500, 9000],
+                room: LinkRoom { urgent: weather.room, bulk: weather.room },
+                peer_room: weather.room,
+            };
+            let mut link = Link::new(terms, Seal::new(&[7; 32], end(own), end(1 - own)));
+            link.greet(0);
+            link
+        };
+        Self {
+            random: fastrand::Rng::with_seed(seed),
+            weather,
+            now: 0,
+            links: [link(0), link(1)],
+            underway: Default::default(),
+            free_at: [0; 2],
+            waiting: Default::default(),
+            looked_at: [0; 2],
+            sinks: Default::default(),
+            count: 0,
+            frames: 0,
+            lost: 0,
+        }
+    }
+
+    fn send(&mut self, from: usize, frame: Vec<u8>) {
+        let Weather { lost, doubled, late, takes, byte_takes, frame_bytes_max, pause, .. } =
+            self.weather;
+        self.frames += 1;
+        let to = 1 - from;
+        let start = self.now.max(self.free_at[to]);
+        self.free_at[to] = start + frame.len() as Time * byte_takes / 1000;
+        let is_paused = (pause.0..pause.1).contains(&self.now);
+        if frame.len() > frame_bytes_max || is_paused || self.random.u32(..1000) < lost {
+            self.lost += 1;
+            return;
+        }
+        let copies = 1 + u32::from(self.random.u32(..1000) < doubled);
+        for _ in 0..copies {
+            let is_late = self.random.u32(..1000) < late;
+            let more = if is_late { self.random.u64(..20 * takes) } else { 0 };
+            self.count += 1;
+            self.underway[to].insert((self.free_at[to] + takes + more, self.count), frame.clone());
+        }
+    }
+
+    fn transmit(&mut self, end: usize) {
+        let mut frames = Collected(Vec::new());
+        assert!(self.links[end].transmit(self.now, &mut frames));
+        frames.0.into_iter().for_each(|frame| self.send(end, frame));
+    }
+
+    /// Goes on to the next time at which something happens.
+    fn step(&mut self) {
+        let times = (0..2).flat_map(|end| {
+            let first = self.underway[end].keys().next().map(|key| key.0);
+            let look = (!self.waiting[end].is_empty())
+                .then_some(self.looked_at[end] + self.weather.looks_every);
+            [first, look, self.links[end].deadline()]
+        });
+        let next = times.flatten().min().expect("something is to come");
+        self.now = next.max(self.now + 1);
+        for end in 0..2 {
+            while let Some(entry) = self.underway[end].first_entry()
+                && entry.key().0 <= self.now
+            {
+                let frame = entry.remove();
+                if self.waiting[end].len() < self.weather.room {
+                    self.waiting[end].push_back(frame);
+                } else {
+                    self.lost += 1;
+                }
+            }
+            if self.now >= self.looked_at[end] + self.weather.looks_every {
+                self.looked_at[end] = self.now;
+                self.look(end);
+            }
+            self.transmit(end);
+        }
+    }
+
+    fn look(&mut self, end: usize) {
+        self.links[end].is_posted = false;
+        while let Some(frame) = self.waiting[end].pop_front() {
+            let (head, rest) = frame.split_first_chunk().unwrap();
+            let (tag, data) = rest.split_at(TAG_BYTES);
+            assert_eq!(frame.len() - data.len(), HEAD_BYTES);
+            let header = Header::parse(head).unwrap();
+            let link = &mut self.links[end];
+            if link.seal.accepts(head, data, tag, header.number) {
+                link.receive(&header, data, self.now, &mut self.sinks[end]).unwrap();
+            }
+        }
+    }
+
+    fn run_until(&mut self, what: &str, limit: Time, is_over: impl Fn(&Self) -> bool) {
+        while !is_over(self) {
+            self.step();
+            assert!(self.now < limit, "{what}: {:?} {:#?}", self.weather, self.links);
+        }
+    }
+
+    fn meet(&mut self) {
+        let limit = self.now + 20_000 * MILLISECOND;
+        self.run_until("meeting", limit, |all| all.links.iter().all(Link::stands));
+    }
+
+    fn post(&mut self, end: usize, data: &[u8]) {
+        self.links[end].post_packet(data.len(), &mut |out| out.copy_from(data));
+        self.transmit(end);
+    }
+}
+
+fn pattern(number: usize, length: usize) -> Vec<u8> {
+    (0..length).map(|at| (number * 31 + at * 7 + at / 251) as u8).collect()
+}
+
+/// Packets in both directions and parts in one, between them, checked byte by byte; returns the
+/// time that it took, after the ends have met.
+fn exchange(seed: u64, weather: Weather, packets: usize, parts: &[usize]) -> Time {
+    let mut all = Simulation::new(seed, weather);
+    all.meet();
+    let start = all.now;
+    let total: usize = parts.iter().sum();
+    let (from, into) = (Buffer::zeroed(total), Buffer::zeroed(total));
+    from.write(0, &pattern(3, total));
+    all.sinks[1].parts_into = Some(into.clone());
+    let mut lengths = fastrand::Rng::with_seed(seed);
+    let lengths: Vec<usize> = (0..packets)
+        .map(|_| [1, 8, 100, 1428, 1429, 9000, 20_000, 65_536][lengths.usize(..8)])
+        .collect();
+    let (mut posted, mut posted_parts, mut offset) = ([0; 2], 0, 0);
+    while all.sinks.iter().any(|sink| sink.packets.len() < packets)
+        || all.sinks[0].sent.len() < parts.len()
+    {
+        for end in 0..2 {
+            if posted[end] < packets && all.links[end].has_room() {
+                let length = lengths[posted[end]];
+                all.post(end, &pattern(posted[end] + end, length));
+                posted[end] += 1;
+            }
+        }
+        if posted_parts < parts.len() && all.links[0].has_room() {
+            let mut label = [0; 24];
+            label[..8].copy_from_slice(&(offset as u64).to_le_bytes());
+            let (buffer, length, token) = (from.clone(), parts[posted_parts], posted_parts as u64);
+            all.links[0].post_part(Part { label, buffer, offset, length, token }, all.now);
+            all.transmit(0);
+            offset += length;
+            posted_parts += 1;
+        }
+        all.step();
+        assert!(all.now < start + 600_000 * MILLISECOND, "seed {seed}: {:#?}", all.links);
+    }
+    let took = all.now - start;
+    for (end, sink) in all.sinks.iter().enumerate() {
+        for (number, (gate, bytes)) in sink.packets.iter().enumerate() {
+            assert_eq!(*gate, GateId(1 - end as u32));
+            let wanted = pattern(number + 1 - end, lengths[number]);
+            assert!(*bytes == wanted, "seed {seed}: packet {number}");
+        }
+        assert_eq!(sink.packets.len(), packets, "seed {seed}");
+    }
+    let mut tokens = all.sinks[0].sent.clone();
+    tokens.sort_unstable();
+    assert!(tokens.into_iter().eq(0..parts.len() as u64), "seed {seed}");
+    assert_eq!(all.sinks[1].parts.len(), parts.len(), "seed {seed}");
+    let mut got = vec![0; total];
+    into.read(0, &mut got);
+    assert!(got == pattern(3, total), "seed {seed}");
+    // Nothing more comes of what was doubled, or sent again.
+    all.run_until("ending", all.now + 60_000 * MILLISECOND, |all| {
+        all.links.iter().all(|link| link.has_delivered() && link.deadline().is_none())
+            && all.underway.iter().all(BTreeMap::is_empty)
+            && all.waiting.iter().all(VecDeque::is_empty)
+    });
+    assert!(all.sinks.iter().all(|sink| sink.packets.len() == packets), "seed {seed}");
+    took
+}
+
+/// A weather of all kinds, by a seed.
+fn weather(seed: u64) -> Weather {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let pause = random.u64(..20) * MILLISECOND;
+    Weather {
+        lost: [0, 1, 10, 50, 200][random.usize(..5)],
+        doubled: [0, 0, 10, 300][random.usize(..4)],
+        late: [0, 0, 10, 300][random.usize(..4)],
+        takes: [2, 10, 100, 3000][random.usize(..4)] * MICROSECOND,
+        byte_takes: [80, 800, 8000][random.usize(..3)],
+        frame_bytes_max: [1500, 9000][random.usize(..2)],
+        pause: if random.u32(..4) == 0 { (pause, pause + 200 * MILLISECOND) } else { (0, 0) },
+        room: [6, 40, 1000][random.usize(..3)],
+        looks_every: [1, 20, 500][random.usize(..3)] * MICROSECOND,
+    }
+}
+
+/// How many seeds each test takes; more with this variable.
+fn seeds(usual: u64) -> u64 {
+    let wanted = std::env::var("ETHER_SEEDS").ok();
+    wanted.and_then(|seeds| seeds.parse().ok()).unwrap_or(usual)
+}
+
+#[test]
+fn whatever_the_network_does_all_arrives_once() {
+    for seed in 0..seeds(400) {
+        let mut random = fastrand::Rng::with_seed(seed + 1_000_000);
+        let parts: Vec<usize> =
+            (0..random.usize(..6)).map(|_| 1 + random.usize(..300_000)).collect();
+        exchange(seed, weather(seed), random.usize(1..40), &parts);
+    }
+}
+
+#[test]
+fn at_one_percent_loss_half_of_the_bandwidth_remains() {
+    const PARTS: [usize; 8] = [1 << 20; 8];
+    for frame_bytes_max in [1500, 9000] {
+        let weather = Weather { frame_bytes_max, ..CALM };
+        let calm = exchange(1, weather, 1, &PARTS);
+        let bytes: usize = PARTS.iter().sum();
+        let wire = bytes as Time * CALM.byte_takes / 1000;
+        assert!(calm < wire * 5 / 4, "{calm} ns without loss, where the wire needs {wire}");
+        for seed in 0..seeds(10) {
+            let rough = exchange(seed, Weather { lost: 10, ..weather }, 1, &PARTS);
+            assert!(rough < 2 * calm, "seed {seed}: {rough} ns at 1 % loss, {calm} without");
+        }
+    }
+}
+
+#[test]
+fn a_lone_loss_costs_a_few_round_trips() {
+    let mut worst = 0;
+    for seed in 0..seeds(100) {
+        let mut all = Simulation::new(seed, CALM);
+        all.meet();
+        for number in 0..20 {
+            let start = all.now;
+            // The first sending of every other message is lost.
+            all.weather.lost = if number % 2 == 0 { 1000 } else { 0 };
+            all.post(0, &pattern(number, 8));
+            all.weather.lost = 0;
+            all.run_until("a lone loss", start + 1000 * MILLISECOND, |all| {
+                all.sinks[1].packets.len() > number
+            });
+            worst = worst.max(all.now - start);
+        }
+    }
+    assert!(worst < 2 * MILLISECOND, "{worst} ns");
+}
+
+#[test]
+fn short_frames_are_used_where_long_ones_do_not_pass() {
+    for (frame_bytes_max, frames) in [(9000, 4..40), (1500, 18..60)] {
+        let mut all = Simulation::new(1, Weather { frame_bytes_max, ..CALM });
+        all.meet();
+        let limit = all.now + 60_000 * MILLISECOND;
+        all.run_until("probing", limit, |all| {
+            all.links.iter().all(|link| link.deadline().is_none())
+        });
+        let before = all.frames;
+        all.sinks[1].parts_into = Some(Buffer::zeroed(25_000));
+        let buffer = Buffer::zeroed(25_000);
+        let part = Part { label: [0; 24], buffer, offset: 0, length: 25_000, token: 0 };
+        all.links[0].post_part(part, all.now);
+        all.transmit(0);
+        all.run_until("a part", limit, |all| all.sinks[0].sent.len() == 1);
+        assert!(frames.contains(&(all.frames - before)), "{}", all.frames - before);
+    }
+}

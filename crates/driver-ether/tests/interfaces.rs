@@ -1,0 +1,177 @@
+//! Drivers of two processes in this one, on the two ends of a virtual cable, in a network namespace
+//! that has nothing else.
+
+use std::os::fd::{IntoRawFd, OwnedFd};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use base::GateId;
+use driver::conformance::{self, RecordingSink};
+use driver::{Directory, Driver, DriverError, Secret, Settings};
+use memory::Buffer;
+use rustix::io::{FdFlags, fcntl_setfd};
+
+/// Cards by gate, and a secret.
+struct Cards(Arc<Mutex<Vec<String>>>, Secret);
+
+impl Directory for Cards {
+    fn card(&mut self, gate: GateId) -> Result<String, DriverError> {
+        Ok(self.0.lock().unwrap()[gate.0 as usize].clone())
+    }
+
+    fn secret(&mut self) -> Result<Secret, DriverError> {
+        Ok(self.1)
+    }
+}
+
+type Pair = [Box<dyn Driver>; 2];
+
+/// A driver on each end of the cable, with these secrets.
+fn pair(secrets: [u8; 2]) -> Pair {
+    let cards: Arc<Mutex<Vec<String>>> = Arc::default();
+    let mut gate = 0;
+    let drivers = secrets.map(|secret| {
+        let directory = Box::new(Cards(Arc::clone(&cards), [secret; 32]));
+        let networks = format!("ether:end{gate}");
+        let silence = Duration::from_secs(10);
+        let settings = Settings { networks, silence, ..Settings::default() };
+        gate += 1;
+        driver_ether::open(GateId(gate - 1), &settings, directory).unwrap().unwrap()
+    });
+    *cards.lock().unwrap() = drivers.iter().map(|driver| driver.card()).collect();
+    drivers
+}
+
+fn connected() -> Pair {
+    let mut drivers = pair([1, 1]);
+    for (gate, driver) in drivers.iter_mut().enumerate() {
+        assert_eq!(driver.connect(GateId(1 - gate as u32)).unwrap().rails, [0]);
+    }
+    poll_until(&mut drivers, |[one, two], _| {
+        one.has_room(GateId(1), 0) && two.has_room(GateId(0), 0)
+    });
+    drivers
+}
+
+fn poll_until(
+    drivers: &mut Pair,
+    is_over: impl Fn(&Pair, &[RecordingSink; 2]) -> bool,
+) -> [RecordingSink; 2] {
+    let mut sinks = <[RecordingSink; 2]>::default();
+    let start = Instant::now();
+    while !is_over(drivers, &sinks) {
+        for (driver, sink) in drivers.iter_mut().zip(&mut sinks) {
+            driver.poll(sink);
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "{sinks:?}");
+    }
+    sinks
+}
+
+#[test]
+#[ignore = "needs the cable, which another test lays"]
+fn packets_and_parts() {
+    let [mut one, mut two] = connected();
+    conformance::packets(&mut *one, Some(&mut *two), GateId(0));
+    conformance::packets(&mut *two, Some(&mut *one), GateId(1));
+    let buffer = Buffer::zeroed(3_000_000);
+    let data: Vec<u8> = (0..3_000_000_u32).map(|i| (i / 7) as u8).collect();
+    buffer.write(0, &data);
+    conformance::parts(&mut *one, &mut *two, GateId(0), &buffer);
+    for block in [8, 4096] {
+        let scattered = conformance::memory(1_000_000 / block * block, block);
+        scattered.write(0, &data[..scattered.len()]);
+        conformance::parts(&mut *two, &mut *one, GateId(1), &scattered);
+    }
+}
+
+/// What a launcher opens works for those that it is handed to, and frames find each of them.
+#[test]
+#[ignore = "needs the cable, which another test lays"]
+fn sockets_of_a_launcher() {
+    const PROCESSES: usize = 3;
+    let own = driver_ether::open_ahead("ether:end0", 1);
+    let others = driver_ether::open_ahead("ether:end1", PROCESSES);
+    let cards: Arc<Mutex<Vec<String>>> = Arc::default();
+    let open = |gate: usize, (text, descriptors): (String, Vec<OwnedFd>)| {
+        // As they are after a process was started with them.
+        for descriptor in descriptors {
+            fcntl_setfd(&descriptor, FdFlags::empty()).unwrap();
+            let _ = descriptor.into_raw_fd();
+        }
+        let settings = Settings {
+            networks: "ether:end0,ether:end1".into(),
+            descriptors: format!("other=x ether={text}"),
+            silence: Duration::from_secs(10),
+            ..Settings::default()
+        };
+        let directory = Box::new(Cards(Arc::clone(&cards), [1; 32]));
+        driver_ether::open(GateId(gate as u32), &settings, directory).unwrap().unwrap()
+    };
+    let mut drivers: Vec<Box<dyn Driver>> =
+        own.into_iter().chain(others).enumerate().map(|(gate, one)| open(gate, one)).collect();
+    assert_eq!(drivers.len(), 1 + PROCESSES);
+    *cards.lock().unwrap() = drivers.iter().map(|driver| driver.card()).collect();
+    let (first, rest) = drivers.split_first_mut().unwrap();
+    for (gate, other) in (1..).zip(rest) {
+        first.connect(GateId(gate)).unwrap();
+        other.connect(GateId(0)).unwrap();
+        let mut record = RecordingSink::default();
+        let start = Instant::now();
+        // Long ones need both sockets.
+        let lengths = [8, 60_000];
+        let mut posted = 0;
+        while record.packets.len() < lengths.len() {
+            if let Some(&length) = lengths.get(posted) {
+                let gate = GateId(gate);
+                posted += usize::from(first.post_packet(gate, 0, length, &mut |out| out.fill(3)));
+            }
+            first.poll(&mut RecordingSink::default());
+            other.poll(&mut record);
+            assert!(start.elapsed() < Duration::from_secs(60));
+        }
+        assert!(record.packets.iter().map(|(_, bytes)| bytes.len()).eq(lengths));
+    }
+}
+
+/// Runs a test of this file in a network namespace with a cable of this MTU; false: this system
+/// makes none.
+fn run_on_cable(test: &str, mtu: u32) -> bool {
+    let own = std::env::current_exe().unwrap();
+    let lay = format!(
+        "mount -t sysfs sysfs /sys && ip link add end0 mtu {mtu} address 02:00:00:00:00:01 type veth \\
+             peer name end1 mtu {mtu} address 02:00:00:00:00:02 && \\
+         ip address add 10.0.0.1/24 dev end0 && ip address add 10.0.0.2/24 dev end1 && \\
+         ip link set end0 up && ip link set end1 up && \\
+         exec \"$0\" --exact {test} --ignored --nocapture"
+    );
+    let able = Command::new("unshare")
+        .args(["-Urnm", "sh", "-c", "mount -t sysfs sysfs /sys && ip link"])
+        .output();
+    if !able.is_ok_and(|output| output.status.success()) {
+        eprintln!("not tried: this system makes no network namespaces, or has no command ip");
+        return false;
+    }
+    let mut command = Command::new("unshare");
+    let output = command.args(["-Urnm", "sh", "-c", &lay]).arg(own).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && text.contains("1 passed"),
+        "{text}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    true
+}
+
+#[test]
+fn it_conforms_with_short_frames_and_long_ones() {
+    for mtu in [1500, 9000] {
+        run_on_cable("packets_and_parts", mtu);
+    }
+}
+
+#[test]
+fn a_launcher_opens_sockets_for_others() {
+    run_on_cable("sockets_of_a_launcher", 1500);
+}
