@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+pub mod agreement;
 mod algorithm;
 pub mod allgather;
 pub mod allreduce;

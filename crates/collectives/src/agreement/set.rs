@@ -1,0 +1,87 @@
+//! Sets of members.
+
+/// A set of the members of a communicator, who are numbered from 0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberSet {
+    size: u32,
+    words: Vec<u64>,
+}
+
+impl MemberSet {
+    /// The empty set where there are `size` members.
+    pub fn none(size: u32) -> Self {
+        Self { size, words: vec![0; words_for(size)] }
+    }
+
+    /// How many members there are, in the set or not.
+    pub fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// Adds a member, which must exist; whether it was not in the set.
+    pub fn insert(&mut self, member: u32) -> bool {
+        assert!(member < self.size, "there is such a member");
+        let (word, bit) = place(member);
+        let fresh = self.words[word] & bit == 0;
+        self.words[word] |= bit;
+        fresh
+    }
+
+    /// Whether a member is in the set.
+    pub fn contains(&self, member: u32) -> bool {
+        let (word, bit) = place(member);
+        self.words.get(word).is_some_and(|found| found & bit != 0)
+    }
+
+    /// Adds all members of another set of as many.
+    pub fn unite(&mut self, other: &Self) {
+        self.words.iter_mut().zip(&other.words).for_each(|(own, other)| *own |= other);
+    }
+
+    /// Takes out all that are not in another set of as many.
+    pub fn keep_only(&mut self, other: &Self) {
+        self.words.iter_mut().zip(&other.words).for_each(|(own, other)| *own &= other);
+    }
+
+    /// Whether all members are in another set of as many.
+    pub fn is_subset_of(&self, other: &Self) -> bool {
+        self.words.iter().zip(&other.words).all(|(own, other)| own & !other == 0)
+    }
+
+    /// The members in the set, in order.
+    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..self.size).filter(|&member| self.contains(member))
+    }
+
+    /// The first member that is not in the set.
+    pub fn first_absent(&self) -> Option<u32> {
+        (0..self.size).find(|&member| !self.contains(member))
+    }
+
+    /// How many bytes such a set takes.
+    pub(super) fn byte_count(size: u32) -> usize {
+        words_for(size) * size_of::<u64>()
+    }
+
+    pub(super) fn write(&self, bytes: &mut Vec<u8>) {
+        self.words.iter().for_each(|word| bytes.extend(word.to_le_bytes()));
+    }
+
+    /// From that many bytes; none if they name members that do not exist.
+    pub(super) fn read(bytes: &[u8], size: u32) -> Option<Self> {
+        let (words, rest) = bytes.as_chunks();
+        let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
+        let last = size % u64::BITS;
+        let strange = last != 0 && words.last().is_some_and(|word| word >> last != 0);
+        (rest.is_empty() && words.len() == words_for(size) && !strange)
+            .then_some(Self { size, words })
+    }
+}
+
+fn words_for(size: u32) -> usize {
+    size.div_ceil(u64::BITS) as usize
+}
+
+fn place(member: u32) -> (usize, u64) {
+    ((member / u64::BITS) as usize, 1 << (member % u64::BITS))
+}
