@@ -73,6 +73,9 @@ module combray_mpi_types
   integer, parameter :: MPI_ERR_SESSION = 60
   integer, parameter :: MPI_ERR_ERRHANDLER = 61
   integer, parameter :: MPI_ERR_ABI = 62
+  integer, parameter :: MPIX_ERR_PROC_FAILED = 101
+  integer, parameter :: MPIX_ERR_PROC_FAILED_PENDING = 102
+  integer, parameter :: MPIX_ERR_REVOKED = 103
   integer, parameter :: MPI_ERR_LASTCODE = 16383
   integer, parameter :: MPI_MAX_DATAREP_STRING = 127
   integer, parameter :: MPI_MAX_ERROR_STRING = 511

@@ -252,6 +252,18 @@ def survivors_of_a_killed_process_are_told(runner):
         assert "expected" not in output and " gave class " not in output, output
 
 
+def those_left_recover(runner):
+    """Processes fail one after the other, and the others agree, shrink and compute until two are left."""
+    needs_combray(runner)
+    for how, count, wanted in (("killed", 4, 137), ("segfault", 3, 139), ("exit", 5, 3), ("stop", 2, 137)):
+        program = str(runner.build / "recovery")
+        command = [*runner.mpiexec, "--keep-going", "-n", str(count), program, how]
+        code, output, _ = run(command)
+        assert code == wanted, f"{how}: exit code {code}\n{output}"
+        assert len(re.findall(r"rank \d+ survives", output)) == min(count - 1, 2), f"{how}\n{output}"
+        assert "expected" not in output and " gave class " not in output, f"{how}\n{output}"
+
+
 def initial_error_handler(runner):
     needs_combray(runner)
     handler = lambda name: ("-initial-errhandler", name)
@@ -278,6 +290,7 @@ SCENARIOS = [
     errors_abort_ends_its_group,
     survivors_of_an_ended_process_are_told,
     survivors_of_a_killed_process_are_told,
+    those_left_recover,
     initial_error_handler,
     calls_at_the_wrong_time_are_told,
     alone_without_launcher,

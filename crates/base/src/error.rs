@@ -36,8 +36,8 @@ impl std::error::Error for Error {}
 
 macro_rules! error_classes {
     ($($(#[$doc:meta])* $variant:ident = $name:literal),* $(,)?) => {
-        /// The error classes of the MPI standard (section 9.4), without their numbers: these are
-        /// known to the C interface only.
+        /// The error classes of the MPI standard (section 9.4), and those for programs that survive
+        /// failures, without their numbers: these are known to the C interface only.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum ErrorClass {
             $($(#[$doc])* $variant,)*
@@ -46,7 +46,7 @@ macro_rules! error_classes {
         }
 
         impl ErrorClass {
-            /// Every class of the standard.
+            /// Every class but those that the program added.
             pub const ALL: &[ErrorClass] = &[$(ErrorClass::$variant),*];
 
             /// The name of the class in the C interface, such as `MPI_ERR_RANK`.
@@ -185,4 +185,10 @@ error_classes! {
     Errhandler = "MPI_ERR_ERRHANDLER",
     /// Invalid use of the binary interface.
     Abi = "MPI_ERR_ABI",
+    /// A process that takes part has failed.
+    ProcFailed = "MPIX_ERR_PROC_FAILED",
+    /// A process has failed that a receive from anybody accepts a message from.
+    ProcFailedPending = "MPIX_ERR_PROC_FAILED_PENDING",
+    /// The communicator was revoked.
+    Revoked = "MPIX_ERR_REVOKED",
 }

@@ -1,5 +1,6 @@
 //! The engine's state and its commands.
 
+use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -20,8 +21,8 @@ use crate::model::{RailFigures, RailModel};
 use crate::numbering::Spares;
 use crate::preferences::Preferences;
 use crate::request::{
-    ANY_SOURCE, ANY_TAG, Cancellation, Completion, Outcome, RequestId, Revoked, SendCompletion,
-    Transition,
+    ANY_SOURCE, ANY_TAG, Cancellation, Completion, Outcome, Request, RequestId, Revoked,
+    SendCompletion, Transition,
 };
 use crate::requests::Requests;
 use crate::slab::Slab;
@@ -114,6 +115,11 @@ pub struct Engine {
     pub(crate) first_sequence: u32,
     /// Gates that have failed.
     pub(crate) failed: Vec<GateId>,
+    /// Contexts that were revoked and are not closed.
+    pub(crate) revoked: Vec<ContextSlot>,
+    /// How often the list of gates with work counts something for which nothing waits: gates that
+    /// have failed, and that there are revoked contexts.
+    pub(crate) listed_idle: usize,
     pub(crate) counters: Arc<Counters>,
     pub(crate) observer: Option<Arc<dyn Observer>>,
 }
@@ -139,6 +145,10 @@ pub(crate) struct Context {
     pub preferences: Preferences,
     /// The number of each flow's first message.
     pub first_sequence: u32,
+    /// How many of the failures that the engine knows do not interrupt receives from anybody.
+    pub acknowledged: usize,
+    /// Raised when a message comes that no receive is posted for.
+    pub watch: Option<Rc<Cell<bool>>>,
 }
 
 impl Engine {
@@ -166,6 +176,8 @@ impl Engine {
             spares: Spares::default(),
             first_sequence: 0,
             failed: Vec::new(),
+            revoked: Vec::new(),
+            listed_idle: 0,
             counters: Arc::default(),
             observer: None,
         }
@@ -285,6 +297,8 @@ impl Engine {
             members: None,
             first_sequence: self.first_sequence,
             preferences: Preferences::default(),
+            acknowledged: 0,
+            watch: None,
         };
         let slot = ContextSlot(self.contexts.insert(context).index);
         self.counters.contexts.rise(1);
@@ -312,6 +326,7 @@ impl Engine {
             }
         }
         self.set_preferences(slot, Preferences::default());
+        self.forget_revoked(slot);
         let context = self.contexts.remove(slot.0);
         self.counters.contexts.fall(1);
         self.contexts_by_id.remove(&context.matching.id);
@@ -415,6 +430,7 @@ impl Engine {
                 self.contexts[context.0].matching.withdraw(&mut self.requests, index);
                 self.note_complete(index);
             }
+            Cancellation::Released => self.note_complete(id.0.index),
             Cancellation::AskReceiver => {
                 // An eager message that does not wait for its match completes soon anyway; the
                 // answer then finds nobody.
@@ -473,6 +489,9 @@ impl Engine {
     /// Gives a request up: it completes as it would have, and is then forgotten.
     pub fn detach(&mut self, id: RequestId) {
         self.requests.detach(id);
+        if self.requests.get(id).is_some_and(Request::is_interrupted) {
+            self.cancel(id);
+        }
     }
 
     /// The data of a message just submitted, if it is to be announced and its receiver may fetch
@@ -535,10 +554,11 @@ impl Engine {
     /// Whether anything waits for a rail: packets or fetches.
     #[inline]
     pub fn has_work(&self) -> bool {
-        self.gates.with_work() > self.failed.len() || !self.fetches.is_empty()
+        self.gates.with_work() > self.listed_idle || !self.fetches.is_empty()
     }
 
-    /// The same, or a gate has failed, so that what is submitted to it must be ended.
+    /// The same, or a gate has failed or a context was revoked, so that what is submitted to it
+    /// must be ended.
     #[inline]
     pub fn has_work_or_failures(&self) -> bool {
         self.gates.with_work() > 0 || !self.fetches.is_empty()

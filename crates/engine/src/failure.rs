@@ -1,8 +1,10 @@
-//! Processes that have failed: what involves them ends.
+//! Processes that have failed: what involves them ends. And message spaces that were revoked: what
+//! is underway in them ends.
 //!
 //! A gate that has failed stays in the list of gates with work, so that what is submitted to it
 //! later is found in the next round, and nobody else has to ask.
 
+use std::cell::Cell;
 use std::fmt::Debug;
 use std::rc::Rc;
 
@@ -10,7 +12,8 @@ use base::GateId;
 
 use crate::engine::Engine;
 use crate::flow::ContextSlot;
-use crate::request::{ANY_SOURCE, Request};
+use crate::matching::Selector;
+use crate::request::{ANY_SOURCE, Outcome, Request, RequestId};
 use crate::unexpected::UnexpectedContent;
 
 /// Who takes part in a message space.
@@ -21,8 +24,9 @@ pub trait Members: Debug {
 
 impl Engine {
     /// Tells who takes part in a message space. Receives in it that only a process which has failed
-    /// could complete, or that accept a message from any process while one has failed, end with
-    /// [`Problem::PeerFailed`](crate::Problem::PeerFailed).
+    /// could complete end with [`Problem::PeerFailed`](crate::Problem::PeerFailed); those that
+    /// accept a message from any process are interrupted while one has failed, until that is
+    /// [acknowledged](Self::acknowledge_failures).
     pub fn set_members(&mut self, context: ContextSlot, members: Rc<dyn Members>) {
         self.contexts[context.0].members = Some(members);
     }
@@ -38,6 +42,7 @@ impl Engine {
         self.gates.make(gate).fail();
         self.gates.list(gate);
         self.failed.push(gate);
+        self.listed_idle += 1;
         self.drop_announced(gate);
         self.end_failed(gate);
     }
@@ -63,19 +68,140 @@ impl Engine {
         self.gates[gate].outbox.clear();
         let mut any = self.end_where(|request| request.gate == gate && request.needs_peer());
         let contexts = self.contexts.iter();
-        let ranks: Vec<(ContextSlot, u32)> = contexts
+        let place = self.failed.iter().position(|&failed| failed == gate);
+        let ranks: Vec<(ContextSlot, u32, bool)> = contexts
             .filter_map(|(slot, context)| {
-                Some((ContextSlot(slot), context.members.as_ref()?.rank_of(gate)?))
+                let rank = context.members.as_ref()?.rank_of(gate)?;
+                Some((ContextSlot(slot), rank, place < Some(context.acknowledged)))
             })
             .collect();
-        any |= self.end_where(|request| {
-            let accepts = |&(context, rank): &(ContextSlot, u32)| {
-                request.context == context
-                    && (request.source == rank || request.source == ANY_SOURCE)
+        let concerned = |request: &Request, accepts: fn(u32, u32, bool) -> bool| {
+            let concerns = |&(context, rank, acknowledged): &(ContextSlot, u32, bool)| {
+                request.context == context && accepts(request.source, rank, acknowledged)
             };
-            request.is_posted() && ranks.iter().any(accepts)
+            request.is_posted() && ranks.iter().any(concerns)
+        };
+        any |= self.end_where(|request| concerned(request, |source, rank, _| source == rank));
+        let interrupted = self.requests.places_where(|request| {
+            concerned(request, |source, _, acknowledged| source == ANY_SOURCE && !acknowledged)
         });
-        any
+        for &index in &interrupted {
+            let context = self.requests[index].context;
+            self.contexts[context.0].matching.withdraw(&mut self.requests, index);
+            self.requests[index].interrupt();
+            if self.requests[index].is_detached() {
+                self.requests[index].fail();
+                self.note_complete(index);
+            }
+        }
+        any || !interrupted.is_empty()
+    }
+
+    /// The first `count` of the failures that [`failed`](Self::failed) tells interrupt receives
+    /// from anybody no more; those that were interrupted by them only go on.
+    pub fn acknowledge_failures(&mut self, context: ContextSlot, count: usize) {
+        let state = &mut self.contexts[context.0];
+        state.acknowledged = state.acknowledged.max(count);
+        let mut interrupted: Vec<u32> = self
+            .requests
+            .places_where(|request| request.context == context && request.is_interrupted());
+        for &index in &interrupted {
+            self.requests[index].resume();
+        }
+        // Where they were in the list of those that are posted.
+        let state = &mut self.contexts[context.0];
+        let later = state.matching.posted_wild(&self.requests);
+        later.iter().for_each(|&index| state.matching.withdraw(&mut self.requests, index));
+        interrupted.extend(later);
+        interrupted.sort_by_key(|&index| self.requests[index].order());
+        for index in interrupted {
+            let (source, tag) = (self.requests[index].source, self.requests[index].tag);
+            let matching = &mut self.contexts[context.0].matching;
+            match matching.find_arrived(&self.unexpected, Selector { source, tag }) {
+                None => matching.post(&mut self.requests, index),
+                Some(message) => {
+                    matching.take_arrived(&mut self.unexpected, message);
+                    self.deliver_unexpected(message, index);
+                }
+            }
+        }
+    }
+
+    /// Ends a receive that is interrupted; its outcome, in which the process that it waited for has
+    /// failed. None if it is not interrupted.
+    pub fn take_interrupted(&mut self, id: RequestId) -> Option<Outcome> {
+        self.requests.get(id).filter(|request| request.is_interrupted())?;
+        self.requests[id.place()].fail();
+        self.note_complete(id.place());
+        self.take(id)
+    }
+
+    /// Nothing can happen in a message space any more: receives that no message was matched with
+    /// end with [`Problem::Revoked`](crate::Problem::Revoked) when
+    /// [`end_revoked`](Self::end_revoked) is called next, and so do sends as soon as their
+    /// receivers say that they have let them go. What was matched is transferred.
+    pub fn revoke_context(&mut self, slot: ContextSlot) {
+        if self.is_revoked(slot) {
+            return;
+        }
+        if self.revoked.is_empty() {
+            self.gates.count_nobody(true);
+            self.listed_idle += 1;
+        }
+        self.revoked.push(slot);
+    }
+
+    /// Whether any open message space was revoked.
+    pub fn has_revoked(&self) -> bool {
+        !self.revoked.is_empty()
+    }
+
+    /// Whether [`revoke_context`](Self::revoke_context) was called for an open message space.
+    pub fn is_revoked(&self, slot: ContextSlot) -> bool {
+        self.revoked.contains(&slot)
+    }
+
+    /// Ends what was submitted in message spaces that were revoked, save for receives that may not
+    /// end yet, as their messages are on their way; whether there was anything.
+    #[cold]
+    pub fn end_revoked(&mut self, may_end: &mut dyn FnMut(RequestId) -> bool) -> bool {
+        let in_revoked = |request: &Request| self.revoked.contains(&request.context);
+        let mut receives = self.requests.places_where(|request| {
+            in_revoked(request) && (request.is_posted() || request.is_interrupted())
+        });
+        receives.retain(|&index| may_end(self.requests.id(index)));
+        let sends = self
+            .requests
+            .places_where(|request| in_revoked(request) && request.is_not_wanted_back());
+        for &index in &receives {
+            if self.requests[index].is_posted() {
+                let context = self.requests[index].context;
+                self.contexts[context.0].matching.withdraw(&mut self.requests, index);
+            }
+            self.requests[index].end_revoked();
+            self.note_complete(index);
+        }
+        for &index in &sends {
+            self.cancel(self.requests.id(index));
+        }
+        !receives.is_empty() || !sends.is_empty()
+    }
+
+    /// A message space is closed.
+    pub(crate) fn forget_revoked(&mut self, slot: ContextSlot) {
+        if self.is_revoked(slot) {
+            self.revoked.retain(|&other| other != slot);
+            if self.revoked.is_empty() {
+                self.gates.count_nobody(false);
+                self.listed_idle -= 1;
+            }
+        }
+    }
+
+    /// Raises `watch` from now on whenever a message comes to this space that no receive is posted
+    /// for.
+    pub fn watch_context(&mut self, context: ContextSlot, watch: Rc<Cell<bool>>) {
+        self.contexts[context.0].watch = Some(watch);
     }
 
     fn end_where(&mut self, ends: impl Fn(&Request) -> bool) -> bool {

@@ -99,6 +99,14 @@ impl Gates {
         Some(GateId(first))
     }
 
+    /// Counts one gate more, for which nothing waits: somebody wants to be asked in each round.
+    pub(crate) fn count_nobody(&mut self, counts: bool) {
+        self.with_work_count = match counts {
+            true => self.with_work_count + 1,
+            false => self.with_work_count - 1,
+        };
+    }
+
     /// For how many gates something waits.
     #[inline]
     pub(crate) fn with_work(&self) -> usize {

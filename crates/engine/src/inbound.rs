@@ -527,7 +527,11 @@ impl Engine {
             observer.message_unexpected(id, &IncomingMessage { source, tag, bytes: length });
         }
         let index = self.unexpected.insert(message).index;
-        self.contexts[context.0].matching.arrive(&mut self.unexpected, index);
+        let state = &mut self.contexts[context.0];
+        state.matching.arrive(&mut self.unexpected, index);
+        if let Some(watch) = &state.watch {
+            watch.set(true);
+        }
     }
 
     /// Takes an unexpected message, which matching has let go of, out of the store.
@@ -613,6 +617,9 @@ impl Engine {
                 let index = self.of_peer(gate, request)?;
                 let region = self.requests[index].withdrawn()?;
                 self.revoke(region);
+                if self.is_revoked(self.requests[index].context) {
+                    self.requests[index].end_revoked();
+                }
                 self.note_complete(index);
             }
             // The message had been matched: the request completes as usual, or has.

@@ -149,6 +149,17 @@ impl Matching {
         }
     }
 
+    /// The posted receives with wildcards, in order.
+    pub(crate) fn posted_wild(&self, requests: &Requests) -> Vec<u32> {
+        let mut all = Vec::new();
+        let mut index = self.posted_wild.first;
+        while index != NONE {
+            all.push(index);
+            index = requests[index].links.next;
+        }
+        all
+    }
+
     /// Whether no other posted receive is to get a message that this one, which has no wildcards,
     /// accepts.
     pub(crate) fn is_first(&self, requests: &Requests, index: u32) -> bool {

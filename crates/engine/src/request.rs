@@ -10,7 +10,9 @@
 //! receive:  Posted ──whole message──────────────────────────▶ Complete
 //!           Posted ──announced──▶ Filling ──fetched, all parts here──▶ Complete
 //!           Posted ──cancelled──────────────────────────────▶ Complete
-//! both:     all but Free and Complete ──peer failed───────▶ Complete
+//!           Posted ──one of those it accepts failed──▶ Interrupted ──acknowledged──▶ Posted
+//!           Interrupted ──cancelled, given up───────────────▶ Complete
+//! both:     all but Free and Complete ──peer failed, space revoked──▶ Complete
 //! both:     Complete ──taken, or nobody will ask────────────▶ Free
 //! ```
 //!
@@ -63,6 +65,8 @@ pub enum Problem {
     },
     /// The process at the other end has failed, or one of those that any message was wanted from.
     PeerFailed,
+    /// Its message space was revoked.
+    Revoked,
 }
 
 /// How a request ended.
@@ -87,6 +91,9 @@ pub enum Completion {
     Unknown,
     /// It is not complete.
     Underway,
+    /// It is a receive from anybody, and waits until it is acknowledged that one of those that it
+    /// accepts a message from has failed.
+    Interrupted,
     /// It was complete, and is forgotten.
     Over(Outcome),
 }
@@ -113,6 +120,11 @@ pub(crate) enum RequestState {
     Filling(AnnouncedReceive),
     /// Nothing more happens to it.
     Complete(RequestEnding),
+    /// Receive: one of those whose message it accepts has failed, and that was not acknowledged.
+    Interrupted {
+        /// When it was posted.
+        order: u64,
+    },
 }
 
 /// A send whose data has not gone, or has not been matched.
@@ -190,6 +202,8 @@ pub(crate) enum RequestEnding {
     Cancelled,
     /// The process at the other end has failed.
     PeerFailed,
+    /// The message space was revoked.
+    Revoked,
 }
 
 /// Where an event leads.
@@ -207,6 +221,8 @@ pub(crate) enum Transition {
 pub(crate) enum Cancellation {
     /// A posted receive has ended.
     Done,
+    /// A receive that was not posted any more has ended.
+    Released,
     /// The receiver must be asked for the message.
     AskReceiver,
     /// It was asked before, or the request completes anyway.
@@ -277,9 +293,14 @@ impl Request {
         matches!(self.state, RequestState::Free)
     }
 
+    /// Whether there is nothing to wait for.
     #[inline(always)]
     pub(crate) fn is_complete(&self) -> bool {
-        matches!(self.state, RequestState::Complete(_))
+        matches!(self.state, RequestState::Complete(_) | RequestState::Interrupted { .. })
+    }
+
+    pub(crate) fn is_interrupted(&self) -> bool {
+        matches!(self.state, RequestState::Interrupted { .. })
     }
 
     /// Whether nobody will ask for it.
@@ -297,7 +318,10 @@ impl Request {
     pub(crate) fn needs_peer(&self) -> bool {
         !matches!(
             self.state,
-            RequestState::Free | RequestState::Posted { .. } | RequestState::Complete(_)
+            RequestState::Free
+                | RequestState::Posted { .. }
+                | RequestState::Complete(_)
+                | RequestState::Interrupted { .. }
         )
     }
 
@@ -322,6 +346,11 @@ impl Request {
             | RequestState::Announced(outgoing) => Some(outgoing),
             _ => None,
         }
+    }
+
+    /// Whether it is such a send, and the program does not want its message back.
+    pub(crate) fn is_not_wanted_back(&self) -> bool {
+        self.outgoing().is_some_and(|outgoing| outgoing.withdrawal == Withdrawal::NotAsked)
     }
 
     /// A send that waits in an outbox.
@@ -361,6 +390,7 @@ impl Request {
             }
             RequestEnding::Cancelled => (0, true, None),
             RequestEnding::PeerFailed => (0, false, Some(Problem::PeerFailed)),
+            RequestEnding::Revoked => (0, false, Some(Problem::Revoked)),
         };
         Some(Outcome { source, tag, bytes, cancelled, problem })
     }
@@ -407,7 +437,7 @@ impl Request {
     /// Its outcome was taken, or nobody asks for it.
     #[inline(always)]
     pub(crate) fn forget(&mut self) {
-        debug_assert!(self.is_complete(), "what is underway is not forgotten");
+        debug_assert!(self.outcome().is_some(), "what is underway is not forgotten");
         self.state = RequestState::Free;
         self.owner = Owner::Program;
         self.generation = self.generation.wrapping_add(1).max(1);
@@ -651,6 +681,10 @@ impl Request {
                 let _ = self.end(RequestEnding::Cancelled);
                 Cancellation::Done
             }
+            RequestState::Interrupted { .. } => {
+                let _ = self.end(RequestEnding::Cancelled);
+                Cancellation::Released
+            }
             RequestState::Queued(outgoing)
             | RequestState::AwaitingMatch(outgoing)
             | RequestState::Announced(outgoing)
@@ -665,10 +699,41 @@ impl Request {
 
     /// The process at the other end has failed.
     pub(crate) fn fail(&mut self) -> Revoked {
-        debug_assert!(!self.is_free() && !self.is_complete(), "it is underway");
+        debug_assert!(!self.is_free() && self.outcome().is_none(), "it is underway");
         let region = self.outgoing().and_then(OutgoingSend::region);
         let _ = self.end(RequestEnding::PeerFailed);
         region
+    }
+
+    /// The message space of a receive that no message was matched with was revoked; or that of a
+    /// send that its receiver has let go.
+    pub(crate) fn end_revoked(&mut self) {
+        debug_assert!(
+            self.is_posted()
+                || matches!(
+                    self.state,
+                    RequestState::Interrupted { .. }
+                        | RequestState::Complete(RequestEnding::Cancelled)
+                ),
+            "nothing is transferred"
+        );
+        let _ = self.end(RequestEnding::Revoked);
+    }
+
+    /// One of those that a posted receive accepts a message from has failed.
+    pub(crate) fn interrupt(&mut self) {
+        let RequestState::Posted { order } = self.state else {
+            unreachable!("only what is posted is interrupted")
+        };
+        self.state = RequestState::Interrupted { order };
+    }
+
+    /// That was acknowledged.
+    pub(crate) fn resume(&mut self) {
+        let RequestState::Interrupted { order } = self.state else {
+            unreachable!("only what was interrupted is resumed")
+        };
+        self.state = RequestState::Posted { order };
     }
 
     #[inline]

@@ -143,6 +143,7 @@ impl Requests {
                 Completion::Over(outcome)
             }
             None if request.owner == Owner::Nobody => Completion::Unknown,
+            None if request.is_interrupted() => Completion::Interrupted,
             None => Completion::Underway,
         }
     }
@@ -178,7 +179,7 @@ impl Requests {
     pub(crate) fn detach(&mut self, id: RequestId) {
         match self.get_mut(id) {
             None => {}
-            Some(request) if request.is_complete() => self.discard(id.0.index),
+            Some(request) if request.outcome().is_some() => self.discard(id.0.index),
             Some(request) => request.owner = Owner::Nobody,
         }
     }

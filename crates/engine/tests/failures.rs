@@ -1,10 +1,13 @@
-//! A process fails at a random moment: what involves it ends, and nothing else changes.
+//! A process fails at a random moment: what involves it ends, and nothing else changes. Or a
+//! message space is revoked: what is underway in it ends.
 
 use std::rc::Rc;
 
 use base::{ContextId, GateId, RailId, RailProfile};
 use engine::strategy::Auto;
-use engine::{ContextSlot, Engine, Members, Outcome, Planned, Problem, Receive, RequestId, Send};
+use engine::{
+    Completion, ContextSlot, Engine, Members, Outcome, Planned, Problem, Receive, RequestId, Send,
+};
 use memory::Buffer;
 use proptest::prelude::*;
 
@@ -95,6 +98,7 @@ impl World {
         for _ in 0..engine.gates_with_work() {
             let Some(gate) = engine.gate_with_work() else { break };
             engine.end_failed(gate);
+            engine.end_revoked(&mut |_| true);
             if engine.rails_of(gate).is_empty() {
                 continue;
             }
@@ -117,6 +121,12 @@ impl World {
             let alive = if self.failed { FAILING } else { PROCESSES };
             (0..alive).for_each(|from| self.carry(from));
         }
+    }
+
+    fn revoke(&mut self, at: u32) {
+        let engine = &mut self.engines[at as usize];
+        engine.revoke_context(self.contexts[at as usize]);
+        engine.end_revoked(&mut |_| true);
     }
 
     fn fail(&mut self) {
@@ -170,11 +180,13 @@ proptest! {
         }
         world.carry_all();
         for Asked { of, request, peer, is_receive } in asked {
+            let is_over = world.engines[of as usize].is_complete(request);
             let outcome = world.engines[of as usize].take(request);
             let problem = outcome.and_then(|Outcome { problem, .. }| problem);
             let may_fail = peer == Some(FAILING) || peer.is_none();
             if world.failed && may_fail {
-                prop_assert!(outcome.is_some(), "{of} waits for {peer:?}, which has failed");
+                prop_assert!(is_over, "{of} waits for {peer:?}, which has failed");
+                prop_assert!(outcome.is_some() || peer.is_none(), "only those are interrupted");
             }
             if problem == Some(Problem::PeerFailed) {
                 prop_assert!(world.failed && may_fail, "{of} is told of {peer:?}: {is_receive}");
@@ -195,6 +207,91 @@ proptest! {
             }
         }
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 5 } else { 2000 }))]
+
+    #[test]
+    fn what_is_underway_in_a_revoked_space_ends(
+        actions in prop::collection::vec(action(), 1..60),
+        revocations in prop::collection::vec((0..60usize, 0..PROCESSES), 1..4),
+    ) {
+        let mut world = World::new();
+        let mut asked = Vec::new();
+        for (place, action) in actions.into_iter().enumerate() {
+            for (_, at) in revocations.iter().filter(|(when, _)| *when == place) {
+                world.revoke(*at);
+            }
+            match action {
+                Action::Send { from, to, bytes, synchronous } if from != to => {
+                    asked.push((from, world.send(from, to, bytes, synchronous)));
+                }
+                Action::Receive { at, source } => asked.push((at, world.receive(at, source))),
+                Action::Carry { from } => world.carry(from),
+                Action::Send { .. } | Action::Fail => {}
+            }
+        }
+        // In the end all know; nobody fails, so what is matched is transferred.
+        (0..PROCESSES).for_each(|at| world.revoke(at));
+        world.carry_all();
+        for (of, request) in asked {
+            let outcome = world.engines[of as usize].take(request);
+            prop_assert!(outcome.is_some(), "{of} waits in a space that was revoked");
+            let problem = outcome.and_then(|outcome| outcome.problem);
+            prop_assert!(matches!(problem, None | Some(Problem::Revoked)), "{of}: {problem:?}");
+        }
+        for at in 0..PROCESSES as usize {
+            let engine = &mut world.engines[at];
+            engine.close_context(world.contexts[at]);
+            prop_assert_eq!(engine.holdings(), (0, 0, 0), "nothing is left");
+            prop_assert!(!engine.has_work() && !engine.has_work_or_failures());
+        }
+    }
+}
+
+#[test]
+fn receives_from_anybody_go_on_in_their_order_when_the_failure_is_acknowledged() {
+    let mut world = World::new();
+    let [first, second] = [0, 1].map(|_| world.receive(0, None));
+    world.fail();
+    world.carry_all();
+    for request in [first, second] {
+        assert!(world.engines[0].is_complete(request), "there is nothing to wait for");
+        assert_eq!(world.engines[0].settle(request), Completion::Interrupted);
+        assert!(world.engines[0].take(request).is_none(), "it is not over");
+    }
+    world.send(1, 0, 10, false);
+    world.carry_all();
+    let later = world.receive(0, None);
+    world.carry_all();
+    assert_eq!(world.engines[0].take(later).expect("its message is here").bytes, 10);
+    let context = world.contexts[0];
+    world.engines[0].acknowledge_failures(context, 1);
+    let third = world.receive(0, None);
+    world.engines[0].cancel(second);
+    for bytes in [20, 30] {
+        world.send(1, 0, bytes, false);
+    }
+    world.carry_all();
+    let outcomes = [first, second, third].map(|request| world.engines[0].take(request).unwrap());
+    assert_eq!(outcomes.map(|outcome| outcome.bytes), [20, 0, 30]);
+    assert_eq!(outcomes.map(|outcome| outcome.problem), [None; 3]);
+    assert_eq!(outcomes.map(|outcome| outcome.cancelled), [false, true, false]);
+}
+
+#[test]
+fn an_interrupted_receive_can_be_given_up() {
+    let mut world = World::new();
+    let [taken, cancelled, detached] = [0, 1, 2].map(|_| world.receive(0, None));
+    world.fail();
+    let engine = &mut world.engines[0];
+    assert_eq!(engine.take_interrupted(taken).unwrap().problem, Some(Problem::PeerFailed));
+    engine.cancel(cancelled);
+    assert!(engine.take(cancelled).unwrap().cancelled);
+    engine.detach(detached);
+    engine.close_context(world.contexts[0]);
+    assert_eq!(engine.holdings(), (0, 0, 0));
 }
 
 #[test]

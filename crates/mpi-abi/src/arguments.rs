@@ -105,21 +105,57 @@ impl Call {
     #[inline(always)]
     pub fn communicator(&self, position: usize, handle: Comm) -> CallOutcome<KnownCommunicator> {
         let object = match handle {
-            MPI_COMM_WORLD => self.world(position)?,
+            MPI_COMM_WORLD => self.usable_world(position)?,
             _ => self.other_communicator(position, handle)?,
         };
         self.set_handler_owner(HandlerOwner::Communicator(handle));
         Ok(NamedObject { handle, object })
     }
 
+    #[inline(always)]
+    fn usable_world(&self, position: usize) -> CallOutcome<Rc<Communicator>> {
+        match self.library.process.world_if_usable() {
+            Some(world) => Ok(Rc::clone(world)),
+            None => {
+                let world = self.world(position)?;
+                Err(self.not_ready(position, MPI_COMM_WORLD, &world))
+            }
+        }
+    }
+
     #[inline(never)]
     fn other_communicator(&self, position: usize, handle: Comm) -> CallOutcome<Rc<Communicator>> {
         let found = self.known_communicator(position, handle)?;
-        if found.is_ready() { Ok(found) } else { Err(not_ready(position)) }
+        if found.is_ready() { Ok(found) } else { Err(self.not_ready(position, handle, &found)) }
+    }
+
+    /// Why a communicator cannot be used for messages; errors go to its error handler.
+    #[cold]
+    fn not_ready(&self, position: usize, handle: Comm, found: &Communicator) -> Failure {
+        if found.is_revoked() {
+            self.set_handler_owner(HandlerOwner::Communicator(handle));
+            return mpi::revoked().into();
+        }
+        let detail = "is still being made; complete the request of MPI_Comm_idup first";
+        Failure::argument(position, ErrorClass::Comm, detail)
+    }
+
+    /// The same where the call needs no messages between all, and so may also name a communicator
+    /// that was revoked.
+    pub fn opened_communicator(
+        &self,
+        position: usize,
+        handle: Comm,
+    ) -> CallOutcome<KnownCommunicator> {
+        let found = self.any_communicator(position, handle)?;
+        match found.is_ready() || found.is_revoked() {
+            true => Ok(found),
+            false => Err(self.not_ready(position, handle, &found)),
+        }
     }
 
     /// The same where the call needs the communicator's properties only, and no messages: it may
-    /// still be in the making (`MPI_Comm_idup`).
+    /// still be in the making (`MPI_Comm_idup`), or revoked.
     #[inline(always)]
     pub fn any_communicator(
         &self,
@@ -302,12 +338,6 @@ pub fn invalid<H: Handle>(position: usize, handle: H) -> Failure {
 #[cold]
 fn no_world(position: usize) -> Failure {
     let detail = "is there between MPI_Init and MPI_Finalize only: sessions have none";
-    Failure::argument(position, ErrorClass::Comm, detail)
-}
-
-#[cold]
-fn not_ready(position: usize) -> Failure {
-    let detail = "is still being made; complete the request of MPI_Comm_idup first";
     Failure::argument(position, ErrorClass::Comm, detail)
 }
 

@@ -19,6 +19,7 @@ pub mod operations;
 pub mod packing;
 pub mod partitioned;
 pub mod point_to_point;
+pub mod recovery;
 pub mod representations;
 pub mod requests;
 pub mod sessions;

@@ -3,6 +3,7 @@
 use std::ffi::c_int;
 use std::rc::Rc;
 
+use base::ErrorClass;
 use mpi::error_handler::ErrorHandler;
 use mpi::group::Group;
 
@@ -147,7 +148,18 @@ fn code_of_reason(call: &Call, reason: Reason) -> c_int {
             (error, text)
         }
     };
-    call.library.messages.keep(error.class, &text)
+    call.library.messages.keep(class_told(call.library, error.class), &text)
+}
+
+/// Where the job does not go on without processes that fail, those that are gone were ended by
+/// `MPI_Abort` or `MPI_ERRORS_ABORT`: for that the standard has a class (section 9.4).
+fn class_told(library: &LibraryState, class: ErrorClass) -> ErrorClass {
+    match class {
+        ErrorClass::ProcFailed if !library.process.configuration().keeps_going() => {
+            ErrorClass::ProcAborted
+        }
+        class => class,
+    }
 }
 
 /// A subject and what is said of it: "is 7, but…" continues the sentence, others stand apart.

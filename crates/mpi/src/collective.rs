@@ -7,7 +7,7 @@
 //!
 //! All processes of the communicator call the same operations in the same order. When the amounts
 //! that two processes name do not fit together the receiver gets an error of the class `Truncate`;
-//! `ProcAborted` tells that a process that takes part has ended.
+//! `ProcFailed` tells that a process that takes part has failed.
 
 pub(crate) mod blocks;
 pub(crate) mod board;

@@ -47,6 +47,9 @@ pub struct Communicator {
     remote: Option<RemoteGroup>,
     /// Missing while a nonblocking duplication is underway.
     spaces: OnceCell<Spaces>,
+    usage: Cell<Usage>,
+    /// How many of the failures that the process knows of the program has acknowledged here.
+    acknowledged: Cell<usize>,
     /// Opened when first used.
     partitioned: OnceCell<PartitionedSpaces>,
     /// Likewise.
@@ -97,6 +100,17 @@ pub enum CommunicatorComparison {
     Unequal,
 }
 
+/// What a communicator can be used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Usage {
+    /// It is still being made.
+    Nothing,
+    /// Messages.
+    Messages,
+    /// It was revoked.
+    Recovery,
+}
+
 /// The message spaces of a communicator.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spaces {
@@ -126,6 +140,8 @@ impl Communicator {
             group: parts.group,
             rank: parts.rank,
             remote: parts.remote,
+            usage: Cell::new(parts.spaces.map_or(Usage::Nothing, |_| Usage::Messages)),
+            acknowledged: Cell::new(0),
             spaces: parts.spaces.map_or_else(OnceCell::new, OnceCell::from),
             partitioned: OnceCell::new(),
             native: OnceCell::new(),
@@ -297,15 +313,40 @@ impl Communicator {
         }
     }
 
-    /// Whether it can be used for messages; not while a nonblocking duplication is underway.
+    /// Whether it can be used for messages; not while a nonblocking duplication is underway, and
+    /// not after it was revoked.
     pub fn is_ready(&self) -> bool {
-        self.spaces.get().is_some()
+        self.usage.get() == Usage::Messages
+    }
+
+    /// Whether it was revoked, as far as this process knows (`MPIX_Comm_is_revoked`).
+    pub fn is_revoked(&self) -> bool {
+        self.usage.get() == Usage::Recovery
+    }
+
+    pub(crate) fn set_revoked(&self) {
+        self.usage.set(Usage::Recovery);
+    }
+
+    /// How many of the failures that the process knows of the program has acknowledged here.
+    pub(crate) fn acknowledged_failures(&self) -> usize {
+        self.acknowledged.get()
+    }
+
+    pub(crate) fn set_acknowledged_failures(&self, count: usize) {
+        self.acknowledged.set(count);
+    }
+
+    /// By what others know it; none while it is being made.
+    pub(crate) fn context_block(&self) -> Option<ContextBlock> {
+        self.spaces.get().map(|spaces| spaces.block)
     }
 
     /// Makes it ready.
     pub(crate) fn open(&self, spaces: Spaces) {
         let fresh = self.spaces.set(spaces).is_ok();
         debug_assert!(fresh, "a duplication ends once");
+        self.usage.set(Usage::Messages);
     }
 
     #[inline]
@@ -326,7 +367,7 @@ impl Communicator {
     }
 
     /// All its spaces that are open.
-    fn open_slots(&self) -> impl Iterator<Item = ContextSlot> {
+    pub(crate) fn open_slots(&self) -> impl Iterator<Item = ContextSlot> {
         let first = self.spaces.get().map(|spaces| [spaces.point_to_point, spaces.collective]);
         let partitioned = self.partitioned.get().map(PartitionedSpaces::slots);
         let native = self.native.get().map(NativeSpaces::slots);

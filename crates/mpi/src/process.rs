@@ -29,6 +29,7 @@ use crate::buffered::BufferPlace;
 use crate::communicator::{Communicator, Contexts};
 use crate::error_handler::ErrorHandler;
 use crate::group::Group;
+use crate::recovery::Recovery;
 use crate::topology::ProcessLocation;
 use helping::Need;
 
@@ -42,7 +43,7 @@ use helping::Need;
 /// call holds [`Process::lock`], which waiting gives up; elsewhere each call passes the door
 /// ([`Process::enter_if`]), behind which the helper may be while the program is outside.
 pub struct Process {
-    room: WaitingThreads,
+    pub(crate) room: WaitingThreads,
     door: Door,
     /// Whether the helper is at work, which must not call functions of the program.
     helped: Cell<bool>,
@@ -63,6 +64,11 @@ pub struct Process {
     asks_next: Cell<Option<Instant>>,
     /// How many failures the communicators know of.
     failures_noted: Cell<usize>,
+    /// Whether the world can be used for messages: since initialization, and until the end or until
+    /// it is revoked.
+    pub(crate) world_usable: Cell<bool>,
+    /// A round of progress has more to do than that of the engine.
+    attention: Rc<Cell<bool>>,
     /// Whether it has taken leave of the launcher.
     left: Cell<bool>,
     pub(crate) buffer: Rc<BufferPlace>,
@@ -94,6 +100,7 @@ struct InitializedProcess {
     /// What the person wants first.
     aim: Aim,
     contexts: Rc<Contexts>,
+    recovery: Recovery,
     world: OnceCell<Rc<Communicator>>,
     alone: OnceCell<Rc<Communicator>>,
     /// All processes, for agreements that no communicator of the program is there for.
@@ -153,6 +160,8 @@ impl Default for Process {
             sessions: Cell::new(0),
             asks_next: Cell::new(None),
             failures_noted: Cell::new(0),
+            world_usable: Cell::new(false),
+            attention: Rc::default(),
             left: Cell::new(false),
             buffer: Rc::default(),
             underway: RefCell::default(),
@@ -265,6 +274,12 @@ impl Process {
         self.started.get()?.world.get().filter(|_| !self.is_finalized())
     }
 
+    /// The same until it is revoked, too.
+    #[inline]
+    pub fn world_if_usable(&self) -> Option<&Rc<Communicator>> {
+        self.started.get()?.world.get().filter(|_| self.world_usable.get())
+    }
+
     /// The communicator of this process alone, likewise.
     #[inline]
     pub fn alone_if_any(&self) -> Option<&Rc<Communicator>> {
@@ -323,6 +338,10 @@ impl Process {
         self.runtime().nearest_rail()
     }
 
+    pub(crate) fn recovery(&self) -> &Recovery {
+        &self.started().recovery
+    }
+
     pub(crate) fn contexts(&self) -> &Rc<Contexts> {
         &self.started().contexts
     }
@@ -352,6 +371,7 @@ impl Process {
     /// Serves this in each round of progress from now on.
     pub fn serve_in_progress(&self, served: Rc<dyn RequestService>) {
         self.served.borrow_mut().push(served);
+        self.attention.set(true);
     }
 
     /// Serves it no longer.
@@ -485,8 +505,20 @@ pub fn error_of(problem: Problem) -> Error {
             ),
         ),
         Problem::PeerFailed => Error::new(
-            ErrorClass::ProcAborted,
-            "a process at the other end, or one of those that any message was wanted from, has ended",
+            ErrorClass::ProcFailed,
+            "a process at the other end, or one of those that any message was wanted from, has \
+             failed",
         ),
+        Problem::Revoked => revoked(),
     }
+}
+
+/// What every operation on a communicator that was revoked says.
+#[cold]
+pub fn revoked() -> Error {
+    Error::new(
+        ErrorClass::Revoked,
+        "the communicator was revoked by one of its processes: only MPIX_Comm_shrink, \
+         MPIX_Comm_agree and what concerns this process alone can be called with it",
+    )
 }

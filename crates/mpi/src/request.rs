@@ -14,7 +14,7 @@ use crate::communicator::Communicator;
 use crate::native::{PackedReceive, PackedSend};
 use crate::partitioned::Partitioned;
 use crate::point_to_point::{Destination, MessageSource, SendMode};
-use crate::process::Process;
+use crate::process::{Process, revoked};
 use crate::status::MessageStatus;
 
 /// An operation of the program.
@@ -28,7 +28,8 @@ pub enum Request {
     OfNull,
     /// A collective operation that was begun.
     Collective(Rc<ActiveCollective>),
-    /// An operation of a crate above: a one-sided one (section 12.3.5), or one on a file (14.4).
+    /// An operation of a crate above: a one-sided one (section 12.3.5), or one on a file (14.4). Or
+    /// an agreement.
     External(Rc<dyn ExternalOperation>),
     /// A partitioned operation that was started.
     Partitioned(Rc<Partitioned>),
@@ -66,6 +67,9 @@ pub enum TransferCompletion {
     Unknown,
     /// It is not complete.
     Underway,
+    /// A process has failed that it may be waiting for; it stays, and goes on when that is
+    /// acknowledged.
+    Interrupted(MessageStatus),
     /// It was complete; it is gone now.
     Over(MessageStatus),
 }
@@ -183,6 +187,7 @@ impl TransferScan<'_> {
         match self.0.settle(transfer.id) {
             engine::Completion::Unknown => TransferCompletion::Unknown,
             engine::Completion::Underway => TransferCompletion::Underway,
+            engine::Completion::Interrupted => TransferCompletion::Interrupted(interrupted()),
             engine::Completion::Over(outcome) => {
                 TransferCompletion::Over(status_of(transfer, outcome))
             }
@@ -262,7 +267,11 @@ impl Request {
     #[inline]
     pub fn take_if_ready(&mut self, process: &Process) -> Option<MessageStatus> {
         if let Request::Transfer(transfer) = self {
-            let outcome = process.runtime().take(transfer.id)?;
+            let outcome = process.runtime().take(transfer.id);
+            if outcome.is_none() && !process.is_complete(transfer.id) {
+                return None;
+            }
+            let outcome = outcome.unwrap_or_else(|| process.give_up_interrupted(transfer.id));
             let status = status_of(*transfer, outcome);
             *self = Request::Done;
             return Some(status);
@@ -278,7 +287,8 @@ impl Request {
     pub fn take_status(&mut self, process: &Process) -> MessageStatus {
         match self {
             Request::Transfer(transfer) => {
-                let outcome = process.runtime().take(transfer.id).expect("the request is complete");
+                let outcome = process.runtime().take(transfer.id);
+                let outcome = outcome.unwrap_or_else(|| process.give_up_interrupted(transfer.id));
                 let status = status_of(*transfer, outcome);
                 *self = Request::Done;
                 status
@@ -327,8 +337,11 @@ impl Request {
     pub fn status(&self, process: &Process) -> Option<MessageStatus> {
         match self {
             Request::Transfer(transfer) => {
-                let outcome = process.runtime().outcome(transfer.id)?;
-                Some(status_of(*transfer, outcome))
+                let outcome = process.runtime().outcome(transfer.id);
+                if outcome.is_none() && process.is_complete(transfer.id) {
+                    return Some(interrupted());
+                }
+                Some(status_of(*transfer, outcome?))
             }
             Request::Done => Some(MessageStatus::EMPTY),
             Request::OfNull => Some(MessageStatus::OF_NULL),
@@ -444,6 +457,9 @@ impl Request {
             return Err(Error::new(ErrorClass::Request, what));
         }
         let communicator = &persistent.communicator;
+        if communicator.is_revoked() {
+            return Err(revoked());
+        }
         let started = match &persistent.operation {
             PersistentOperation::Send { mode, destination, tag, buffer } => {
                 communicator.isend(process, *mode, *destination, *tag, buffer.clone())?
@@ -463,6 +479,17 @@ impl Request {
         persistent.active = Some(started);
         Ok(())
     }
+}
+
+/// What is told of a receive from anybody while the failure of one of them is not acknowledged.
+#[cold]
+fn interrupted() -> MessageStatus {
+    let error = Error::new(
+        ErrorClass::ProcFailedPending,
+        "a process has failed that the message could come from; after MPIX_Comm_failure_ack the \
+         receive goes on without it",
+    );
+    MessageStatus { error: Some(Box::new(error)), ..MessageStatus::EMPTY }
 }
 
 #[inline]

@@ -92,7 +92,7 @@ pub const VARIABLES: &[Variable] = &[
         name: variables::KEEP_GOING,
         values: &["0", "1"],
         help: "whether the job goes on (1) when one of its processes fails: what involves that \
-               process then fails with MPI_ERR_PROC_ABORTED, and nothing else; the launcher must \
+               process then fails with MPIX_ERR_PROC_FAILED, and nothing else; the launcher must \
                let the others go on, too (combray run --keep-going sets this variable)",
         audience: Audience::User,
         changeable: false,

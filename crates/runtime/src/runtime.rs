@@ -1,6 +1,6 @@
 //! The way of a message between the engine and the rails.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -429,7 +429,43 @@ impl Runtime {
         while let Some(fetch) = self.engine.next_fetch() {
             self.begin_fetch(fetch);
         }
-        self.engine.gates_with_work() > 0 && self.flush()
+        self.engine.gates_with_work() > 0 && (self.flush() | self.end_revoked())
+    }
+
+    /// Ends what was submitted in message spaces that were revoked.
+    #[inline]
+    fn end_revoked(&mut self) -> bool {
+        let Self { engine, rails, .. } = self;
+        engine.has_revoked()
+            && engine.end_revoked(&mut |request| rails.stop_expecting(request.to_u64()))
+    }
+
+    /// As [`Engine::revoke_context`].
+    #[cold]
+    pub fn revoke_context(&mut self, slot: ContextSlot) {
+        self.engine.revoke_context(slot);
+        self.end_revoked();
+        self.flush();
+        self.leave_to_others();
+    }
+
+    /// As [`Engine::watch_context`].
+    pub fn watch_context(&mut self, slot: ContextSlot, watch: Rc<Cell<bool>>) {
+        self.engine.watch_context(slot, watch);
+    }
+
+    /// As [`Engine::acknowledge_failures`].
+    #[cold]
+    pub fn acknowledge_failures(&mut self, slot: ContextSlot, count: usize) {
+        self.engine.acknowledge_failures(slot, count);
+        self.follow_up();
+        self.leave_to_others();
+    }
+
+    /// As [`Engine::take_interrupted`].
+    #[cold]
+    pub fn take_interrupted(&mut self, request: RequestId) -> Option<Outcome> {
+        self.engine.take_interrupted(request)
     }
 
     /// Brings the data of an announced message here; in packets, if its rail cannot do it

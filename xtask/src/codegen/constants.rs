@@ -44,7 +44,7 @@ pub fn errors(tables: &Tables) -> String {
         .constants
         .iter()
         .map(|constant| constant.name.as_str())
-        .filter(|name| name.starts_with("MPI_ERR_"))
+        .filter(|name| name.starts_with("MPI_ERR_") || name.starts_with("MPIX_ERR_"))
         .filter(|name| !matches!(*name, "MPI_ERR_LASTCODE" | "MPI_ERRCODES_IGNORE"))
         .map(|name| (name, variant(name)))
         .collect();
@@ -106,6 +106,7 @@ fn kind(constant: &Constant) -> Kind<'_> {
 
 /// `MPI_ERR_NO_MEM` as `NoMem`.
 fn variant(name: &str) -> String {
-    let words = name.trim_start_matches("MPI_ERR_").split('_');
+    let name = name.trim_start_matches("MPIX_ERR_").trim_start_matches("MPI_ERR_");
+    let words = name.split('_');
     words.map(|word| word[..1].to_owned() + &word[1..].to_lowercase()).collect()
 }

@@ -17,7 +17,7 @@ const INSIDE: &str = "        ";
 /// The generated files with entry points: module name and text.
 pub fn entry_files(tables: &Tables) -> Result<Vec<(String, String)>, String> {
     let mut modules: BTreeMap<&str, String> = BTreeMap::new();
-    for function in &tables.functions {
+    for function in tables.functions.iter().chain(&tables.extensions) {
         let (module, item) = match &function.implemented {
             Some(place) => (place.module.as_str(), implemented(function, place)?),
             None => (ABSENT, absent(function)),
@@ -101,7 +101,8 @@ fn check(function: &Function, way: Way, argument: &Argument) -> Result<String, S
 }
 
 /// The kinds of objects to whose error handlers the errors of all other arguments go.
-const OBJECTS: [&str; 5] = ["any_communicator", "communicator", "new_handler", "session", "window"];
+const OBJECTS: [&str; 6] =
+    ["any_communicator", "communicator", "new_handler", "opened_communicator", "session", "window"];
 
 /// The checks in the order of the parameters, except that objects come first of all, and what
 /// others need before them.

@@ -103,6 +103,10 @@ pub fn header(tables: &Tables) -> String {
         for function in &tables.functions {
             text.push_str(&prototype(function, prefix));
         }
+        text.push_str("\n/* Beyond the standard: for programs that survive failed processes. */\n");
+        for function in &tables.extensions {
+            text.push_str(&prototype(function, prefix));
+        }
     }
     text.push_str(BOTTOM);
     text

@@ -7,7 +7,10 @@ use super::parameter::Parameter;
 
 /// Everything that is known about the ABI.
 pub struct Tables {
+    /// Those of the standard.
     pub functions: Vec<Function>,
+    /// Those beyond it, in C only.
+    pub extensions: Vec<Function>,
     pub constants: Vec<Constant>,
     /// C text of the callback types.
     pub callbacks: Vec<String>,
@@ -17,7 +20,7 @@ pub struct Tables {
 
 /// One C function.
 pub struct Function {
-    /// With the prefix `MPI_`.
+    /// With the prefix `MPI_`, or `MPIX_` beyond the standard.
     pub name: String,
     pub returns: String,
     /// The parameters as C text.
@@ -140,19 +143,6 @@ pub struct Constant {
 
 impl Tables {
     pub fn read(folder: &Path) -> Result<Self, String> {
-        let mut functions = Vec::new();
-        for row in rows(folder, "functions.tsv", 4)? {
-            let [name, returns, parameters_text, note] = row.try_into().expect("four columns");
-            let parameters = Parameter::parse_list(&parameters_text)?;
-            functions.push(Function {
-                name,
-                returns,
-                parameters_text,
-                parameters,
-                note,
-                implemented: None,
-            });
-        }
         let constants = rows(folder, "constants.tsv", 3)?.into_iter().map(|row| {
             let [name, kind, value] = row.try_into().expect("three columns");
             Constant { name, kind, value }
@@ -163,7 +153,8 @@ impl Tables {
         });
         let callbacks = text(folder, "callbacks.txt")?;
         let mut tables = Self {
-            functions,
+            functions: functions(folder, "functions.tsv")?,
+            extensions: functions(folder, "extensions.tsv")?,
             constants: constants.collect(),
             callbacks: callbacks.lines().map(str::to_owned).collect(),
             errors: errors.collect(),
@@ -186,7 +177,8 @@ impl Tables {
         let mut marked = 0;
         for suffix in ["", "_c", "_x"] {
             let wanted = format!("{name}{suffix}");
-            let found = self.functions.iter_mut().find(|other| other.name == wanted);
+            let mut all = self.functions.iter_mut().chain(&mut self.extensions);
+            let found = all.find(|other| other.name == wanted);
             let Some(twin) = found.filter(|twin| twin.parameters.len() == arity) else { continue };
             // A twin may have a row of its own.
             if suffix.is_empty() || twin.implemented.is_none() {
@@ -200,6 +192,15 @@ impl Tables {
             Ok(())
         }
     }
+}
+
+fn functions(folder: &Path, name: &str) -> Result<Vec<Function>, String> {
+    let function = |row: Vec<String>| {
+        let [name, returns, parameters_text, note] = row.try_into().expect("four columns");
+        let parameters = Parameter::parse_list(&parameters_text)?;
+        Ok(Function { name, returns, parameters_text, parameters, note, implemented: None })
+    };
+    rows(folder, name, 4)?.into_iter().map(function).collect()
 }
 
 fn text(folder: &Path, name: &str) -> Result<String, String> {

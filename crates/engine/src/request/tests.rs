@@ -121,13 +121,14 @@ fn streaming_sends() -> [(&'static str, Request); 3] {
     ]
 }
 
-fn receives() -> [(&'static str, Request); 4] {
+fn receives() -> [(&'static str, Request); 5] {
     let half_there = |receive: &mut Request| {
         filling(receive, BYTES);
         go(receive.arrived(BYTES / 2).unwrap());
     };
     [
         ("Posted", receiving(|_| {})),
+        ("Interrupted", receiving(Request::interrupt)),
         ("Filling", receiving(|receive| filling(receive, BYTES))),
         ("Filling, half there", receiving(half_there)),
         ("Filling, too long", receiving(|receive| filling(receive, 2 * BYTES))),
@@ -156,13 +157,26 @@ fn regained(region: Revoked) -> String {
 
 /// Every event: first what peers, drivers and programs cause, then what only the engine does, which
 /// it must not do in any other state.
-const EVENTS: [(&str, Event); 18] = [
+const EVENTS: [(&str, Event); 21] = [
     ("cancel", |request| match request.cancel() {
         Cancellation::Done => Ok(" withdraw".into()),
+        Cancellation::Released => Ok(" release".into()),
         Cancellation::AskReceiver => Ok(" ask".into()),
         Cancellation::Nothing => Err(Refused),
     }),
     ("peer failed", |request| Ok(regained(request.fail()))),
+    ("space revoked", |request| {
+        request.end_revoked();
+        Ok(String::new())
+    }),
+    ("one failed", |receive| {
+        receive.interrupt();
+        Ok(String::new())
+    }),
+    ("acknowledged", |receive| {
+        receive.resume();
+        Ok(String::new())
+    }),
     ("finished", |send| send.finished().map(regained)),
     ("withdrawn", |send| send.withdrawn().map(regained)),
     ("granted", |send| send.granted(BYTES).map(regained)),

@@ -1,6 +1,6 @@
 //! The memory of messages.
 
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use datatype::{BorrowedDatatype, Datatype};
 use files::FileData;
 use memory::{Buffer, LentBuffer};
 
-use super::{Integer, NamedObject, UsedDatatype};
+use super::{Integer, NamedObject, UsedDatatype, null};
 use crate::c;
 use crate::entry::Call;
 use crate::failure::{CallOutcome, Failure};
@@ -53,6 +53,18 @@ pub struct TypeArgument {
 }
 
 impl Call {
+    /// An integer that the operation of the call reads and changes until it is complete.
+    ///
+    /// # Safety
+    /// Unless null, an `int` lies there, in memory that the operation may use so long.
+    pub unsafe fn kept_integer(&self, position: usize, place: *mut c_int) -> CallOutcome<Buffer> {
+        if place.is_null() {
+            return Err(null(position));
+        }
+        // SAFETY: not null, so as the caller says.
+        Ok(unsafe { Buffer::contiguous(place.cast(), size_of::<c_int>()) })
+    }
+
     /// A message: address, count and datatype.
     ///
     /// # Safety

@@ -171,7 +171,7 @@ pub fn comm_disconnect(call: &Call, comm: Out<Comm>) -> CallOutcome<()> {
 
 fn free(call: &Call, comm: Out<Comm>) -> CallOutcome<()> {
     let handle = comm.value();
-    let known = call.communicator(1, handle)?;
+    let known = call.opened_communicator(1, handle)?;
     if matches!(handle, MPI_COMM_WORLD | MPI_COMM_SELF) {
         let detail =
             format!("{}, which cannot be freed", describe(handle.0, <Comm as c::Handle>::KIND));

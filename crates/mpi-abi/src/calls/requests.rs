@@ -354,6 +354,10 @@ fn finish(
             let settled = call.library.process.look_at_transfers().settle(transfer);
             match settled {
                 TransferCompletion::Underway => Ok(None),
+                TransferCompletion::Interrupted(status) => {
+                    call.set_handler_owner(call.library.requests.handler_owner(transfer));
+                    Ok(Some((status, handle)))
+                }
                 TransferCompletion::Over(status) => {
                     if status.error.is_some() {
                         call.set_handler_owner(call.library.requests.handler_owner(transfer));

@@ -72,6 +72,9 @@ pub fn code_of_class(class: ErrorClass) -> c_int {
         ErrorClass::Session => MPI_ERR_SESSION,
         ErrorClass::Errhandler => MPI_ERR_ERRHANDLER,
         ErrorClass::Abi => MPI_ERR_ABI,
+        ErrorClass::ProcFailed => MPIX_ERR_PROC_FAILED,
+        ErrorClass::ProcFailedPending => MPIX_ERR_PROC_FAILED_PENDING,
+        ErrorClass::Revoked => MPIX_ERR_REVOKED,
         ErrorClass::Added(code) => code,
     }
 }
@@ -142,6 +145,9 @@ pub fn class_of_code(code: c_int) -> Option<ErrorClass> {
         MPI_ERR_SESSION => ErrorClass::Session,
         MPI_ERR_ERRHANDLER => ErrorClass::Errhandler,
         MPI_ERR_ABI => ErrorClass::Abi,
+        MPIX_ERR_PROC_FAILED => ErrorClass::ProcFailed,
+        MPIX_ERR_PROC_FAILED_PENDING => ErrorClass::ProcFailedPending,
+        MPIX_ERR_REVOKED => ErrorClass::Revoked,
         _ => return None,
     })
 }
@@ -256,6 +262,11 @@ pub fn text_of_class(code: c_int) -> Option<&'static str> {
         MPI_T_ERR_PVAR_NO_ATOMIC => {
             "MPI_T_ERR_PVAR_NO_ATOMIC: the performance variable cannot be read and reset at once"
         }
+        MPIX_ERR_PROC_FAILED => "MPIX_ERR_PROC_FAILED: a process that takes part has failed",
+        MPIX_ERR_PROC_FAILED_PENDING => {
+            "MPIX_ERR_PROC_FAILED_PENDING: a process has failed that the message could come from"
+        }
+        MPIX_ERR_REVOKED => "MPIX_ERR_REVOKED: the communicator was revoked",
         _ => return None,
     })
 }

@@ -22,6 +22,7 @@ mod operations;
 mod packing;
 mod partitioned;
 mod point_to_point;
+mod recovery;
 mod representations;
 mod requests;
 mod sessions;

@@ -27,8 +27,14 @@ pub(crate) trait Channel {
     /// Wants a message back, as far as that is possible; it is complete soon.
     fn cancel(&self, pending: Self::Pending);
 
+    /// Leaves a message to itself.
+    fn detach(&self, pending: Self::Pending);
+
     /// A member that has failed, if one has.
     fn failed_member(&self) -> Option<u32>;
+
+    /// Whether no operation can take place any more, as the communicator was revoked.
+    fn is_revoked(&self) -> bool;
 
     /// Takes leave of a complete message, and hears how it went.
     fn finish(&self, pending: Self::Pending) -> Result<()>;
@@ -115,6 +121,16 @@ impl Channel for MessageChannel<'_> {
     #[cold]
     fn cancel(&self, pending: RequestId) {
         self.process.runtime().cancel(pending);
+    }
+
+    #[cold]
+    fn detach(&self, pending: RequestId) {
+        self.process.runtime().detach(pending);
+    }
+
+    #[cold]
+    fn is_revoked(&self) -> bool {
+        self.communicator.is_revoked()
     }
 
     #[cold]

@@ -15,6 +15,7 @@ use super::blocks::{OperationMemory, PackedRange};
 use super::board::Board;
 use super::channel::Channel;
 use crate::operation::OperationKernel;
+use crate::process::revoked;
 
 /// One collective operation underway on one process.
 ///
@@ -287,9 +288,9 @@ impl<P: Copy> Execution<P> {
             self.completed += 1;
             if let Err(error) = result {
                 let is_first = self.error.is_none();
-                let has_failed = error.class == ErrorClass::ProcAborted;
+                let ends_all = matches!(error.class, ErrorClass::ProcFailed | ErrorClass::Revoked);
                 self.note(Err(error));
-                if is_first && has_failed && self.abandon(channel) {
+                if is_first && ends_all && self.abandon(channel) {
                     return false;
                 }
             }
@@ -297,17 +298,26 @@ impl<P: Copy> Execution<P> {
         true
     }
 
-    /// Gives the operation up if a member has failed, also of one that is started again; whether
-    /// one has. What is left then is to wait for the own messages, which the members that live on
-    /// give back.
+    /// Gives the operation up if the communicator was revoked or a member has failed, also one that
+    /// is started again; whether that is so. Its messages are taken back, and members that live
+    /// on do not wait for them.
     #[cold]
     pub(super) fn abandon<C: Channel<Pending = P>>(&mut self, channel: &C) -> bool {
-        let Some(member) = channel.failed_member() else { return false };
-        for pending in &self.pending[self.completed..] {
-            channel.cancel(*pending);
+        let what_is_left = if channel.is_revoked() {
+            self.note(Err(revoked()));
+            Schedule::default()
+        } else if let Some(member) = channel.failed_member() {
+            Schedule::awaiting(member)
+        } else {
+            return false;
+        };
+        for pending in self.pending.drain(..).skip(self.completed) {
+            channel.cancel(pending);
+            channel.detach(pending);
         }
+        self.completed = 0;
         self.conceal(channel);
-        self.task.schedule = Rc::new(Schedule::awaiting(member));
+        self.task.schedule = Rc::new(what_is_left);
         self.task.repacking = None;
         self.round = 0;
         self.is_posted = false;

@@ -23,7 +23,7 @@ pub struct Contexts {
 }
 
 /// The message spaces of one communicator, the same on all its processes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ContextBlock {
     creator: u32,
     counter: u32,
@@ -147,6 +147,8 @@ pub(crate) enum SpacePurpose {
     NativeSegments = 4,
     PackedOpening = 5,
     PackedData = 6,
+    /// Of all processes of the job together.
+    Recovery = 7,
 }
 
 /// Counters are multiples of the block's size. 0 is the world's, with process 0 as the creator.
@@ -173,6 +175,7 @@ mod tests {
             SpacePurpose::NativeSegments,
             SpacePurpose::PackedOpening,
             SpacePurpose::PackedData,
+            SpacePurpose::Recovery,
         ];
         let ids = blocks.iter().flat_map(|block| purposes.map(|purpose| block.id(purpose)));
         let distinct: std::collections::HashSet<_> = ids.collect();

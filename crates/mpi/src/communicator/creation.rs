@@ -63,7 +63,7 @@ impl Process {
     }
 
     /// Opens the message spaces of a communicator.
-    pub(super) fn open_spaces(&self, communicator: &Communicator, block: ContextBlock) -> Spaces {
+    fn open_spaces(&self, communicator: &Communicator, block: ContextBlock) -> Spaces {
         let rank = communicator.rank();
         let number = rank + communicator.remote().map_or(0, |remote| remote.first_local);
         let open = |purpose, rank| communicator.open_context(self, block.id(purpose), rank);
@@ -75,6 +75,12 @@ impl Process {
         let everyone = Rc::<Group>::clone(communicator.everyone());
         self.runtime().set_members(spaces.collective, everyone);
         spaces
+    }
+
+    /// Makes a communicator ready for messages.
+    pub(super) fn open_communicator(&self, communicator: &Rc<Communicator>, block: ContextBlock) {
+        communicator.open(self.open_spaces(communicator, block));
+        self.note_made(communicator);
     }
 
     /// This process.
@@ -90,7 +96,7 @@ impl Process {
         origin: Origin,
     ) -> Rc<Communicator> {
         let built = self.build_closed(group, remote, origin);
-        built.open(self.open_spaces(&built, block));
+        self.open_communicator(&built, block);
         built
     }
 
@@ -160,7 +166,7 @@ impl Communicator {
         })
     }
 
-    pub(super) fn derive(
+    pub(crate) fn derive(
         &self,
         process: &Process,
         block: ContextBlock,

@@ -56,7 +56,7 @@ impl Communicator {
         agreement.complete(process)?;
         let attributes = self.attributes().copied(object)?;
         let copy = self.copy_of(process, attributes);
-        copy.open(process.open_spaces(&copy, contexts_in(&told)?));
+        process.open_communicator(&copy, contexts_in(&told)?);
         Ok(copy)
     }
 
@@ -96,7 +96,7 @@ impl Communicator {
         let copy = self.copy_of(process, attributes);
         let made = Rc::clone(&copy);
         let agreement = agreement.finally(Box::new(move |process| {
-            made.open(process.open_spaces(&made, contexts_in(&told)?));
+            process.open_communicator(&made, contexts_in(&told)?);
             Ok(())
         }));
         Ok((copy, agreement.into_request(process)))

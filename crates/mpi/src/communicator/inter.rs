@@ -203,7 +203,7 @@ impl Communicator {
 impl RemoteGroup {
     /// The other side of an intercommunicator, which comes after the own one in the numbers if
     /// that `comes_first`.
-    pub(super) fn beside(own: &Rc<Group>, group: Rc<Group>, comes_first: bool) -> Self {
+    pub(crate) fn beside(own: &Rc<Group>, group: Rc<Group>, comes_first: bool) -> Self {
         let (first, second) = if comes_first { (own, &group) } else { (&group, own) };
         let everyone: Vec<GateId> = first.gates().chain(second.gates()).collect();
         let first_local = if comes_first { 0 } else { group.size() };

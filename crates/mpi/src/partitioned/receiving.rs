@@ -122,6 +122,10 @@ impl Receiving {
         let mut introduced = self.introduced.borrow_mut();
         let Introduced::Awaited(id, said) = &*introduced else { return };
         let Some(outcome) = process.runtime().take(*id) else { return };
+        if let Some(problem) = outcome.problem {
+            *introduced = Introduced::Unusable(Some(error_of(problem)));
+            return;
+        }
         *introduced = match PartitionIntroduction::read(said, outcome.bytes) {
             Ok(introduction) => Introduced::Known(introduction),
             Err(error) => Introduced::Unusable(Some(error)),

@@ -1,6 +1,6 @@
 //! Processes of the job that end while the others go on.
 //!
-//! What involves such a process fails with `MPI_ERR_PROC_ABORTED` as soon as this one knows: over a
+//! What involves such a process fails with `MPIX_ERR_PROC_FAILED` as soon as this one knows: over a
 //! network when the connection is lost, else when it has waited for half a second in vain, or
 //! the launcher tells.
 
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use base::{Error, ErrorClass, GateId};
 
-use super::Process;
+use super::{Process, revoked};
 use crate::communicator::Communicator;
 
 impl Process {
@@ -60,7 +60,7 @@ impl Process {
 
     /// No collective operation can take place any more on communicators that processes have failed
     /// of.
-    fn note_failures(&self) {
+    pub(crate) fn note_failures(&self) {
         let failed = self.runtime().failed().to_vec();
         if self.failures_noted.replace(failed.len()) == failed.len() {
             return;
@@ -78,24 +78,29 @@ impl Process {
         !self.runtime().failed().is_empty() || self.started().job.lacks_processes()
     }
 
-    /// `ProcAborted` if the process that a receive or probe would get a message from has failed, or
-    /// if any of the communicator's has and any would do.
+    /// `ProcFailed` if the process that a receive or probe would get a message from has failed, or
+    /// if any of the communicator's has, which was not acknowledged, and any would do; `Revoked` if
+    /// the communicator was revoked.
     pub fn failure_of_source(
         &self,
         communicator: &Communicator,
         source: Option<u32>,
     ) -> Option<Error> {
+        if communicator.is_revoked() {
+            return Some(revoked());
+        }
         let runtime = self.runtime();
-        let peers: &Rc<_> =
-            communicator.remote().map_or(communicator.group(), |remote| &remote.group);
-        let is_source = |&gate: &GateId| {
-            let rank = peers.rank_of(gate);
-            rank.is_some() && (source.is_none() || rank == source)
+        let peers: &Rc<_> = communicator.peers();
+        let acknowledged = communicator.acknowledged_failures();
+        let is_source = |(place, gate): &(usize, GateId)| {
+            let rank = peers.rank_of(*gate);
+            rank.is_some() && (source.is_none() && *place >= acknowledged || rank == source)
         };
-        let failed = runtime.failed().iter().copied().find(is_source)?;
+        let mut failed = runtime.failed().iter().copied().enumerate();
+        let (_, failed) = failed.find(is_source)?;
         Some(Error::new(
-            ErrorClass::ProcAborted,
-            format!("rank {} of the job, which the message may come from, has ended", failed.0),
+            ErrorClass::ProcFailed,
+            format!("rank {} of the job, which the message may come from, has failed", failed.0),
         ))
     }
 }

@@ -14,6 +14,7 @@ use super::{InitializedProcess, Process, ThreadLevel};
 use crate::collective::{self, Invocation};
 use crate::communicator::Contexts;
 use crate::group::Group;
+use crate::recovery::Recovery;
 
 impl Process {
     /// `MPI_Init_thread`: becomes part of the job that the environment tells of, with the world
@@ -32,6 +33,8 @@ impl Process {
         let started = self.started();
         started.world.get_or_init(|| self.create_world(&started.map));
         started.alone.get_or_init(|| self.create_alone());
+        // It may have been revoked as it was made.
+        self.world_usable.set(!self.world().is_revoked());
         Ok(complaints)
     }
 
@@ -45,9 +48,11 @@ impl Process {
         let (configuration, mut complaints) = self.configured(|read| read.clone());
         let aim = configuration.aim();
         let started = runtime::start(configuration, &self.instruments).map_err(other)?;
-        let runtime::JoinedRuntime { runtime, job, map, doorbell, guidance, complaints: more } =
+        let runtime::JoinedRuntime { mut runtime, job, map, doorbell, guidance, complaints: more } =
             started;
         complaints.extend(more);
+        let context = runtime.open_context(Recovery::context_id(), map.rank());
+        runtime.watch_context(context, Rc::clone(&self.attention));
         let started = InitializedProcess {
             doorbell,
             runtime: RefCell::new(runtime),
@@ -57,6 +62,7 @@ impl Process {
             looks: if map.is_crowded_here() || aim == Aim::Compute { 2 } else { LOOKS },
             aim,
             contexts: Rc::new(Contexts::new(map.rank())),
+            recovery: Recovery::new(context),
             map,
             world: OnceCell::new(),
             alone: OnceCell::new(),
@@ -108,17 +114,23 @@ impl Process {
         if self.runtime().records() {
             self.write_record(&mut absence);
         }
-        let barrier = collective::barrier(&Invocation::nonblocking(self.world()))?;
-        let barrier = barrier.into_request(self);
-        // Those that an error has ended will not come; then the launcher's barrier must do.
-        self.wait_until(&mut |process| {
-            barrier.is_ready(process) || absence.is_certain(&started.job)
-        });
+        if !self.world().is_revoked() {
+            let barrier = collective::barrier(&Invocation::nonblocking(self.world()))?;
+            let barrier = barrier.into_request(self);
+            // Those that have failed will not come; then those that are left meet.
+            self.wait_until(&mut |process| {
+                barrier.is_ready(process) || absence.is_certain(&started.job)
+            });
+        }
+        if self.world().is_revoked() || self.has_lost_processes() {
+            self.meet_survivors();
+        }
         // What the barrier itself left behind must get out too, before the memory goes.
         self.wait_until(&mut |process| {
             !process.runtime().has_work() || absence.is_certain(&started.job)
         });
         self.finalized.set(true);
+        self.world_usable.set(false);
         if started.map.size() > 1 && !self.left.get() {
             // It ends with an error where processes have ended, and those that are left have met.
             started.job.barrier().or_else(|error| match self.has_lost_processes() {
@@ -127,6 +139,20 @@ impl Process {
             })?;
         }
         if self.sessions.get() > 0 { Ok(()) } else { self.leave() }
+    }
+
+    /// Waits until all processes that live are here: they may still ask how an agreement ended. Who
+    /// was here before it knew that a process has failed does not come to this; so nobody waits
+    /// for long where nothing happens.
+    fn meet_survivors(&self) {
+        let meeting = self.begin_meeting();
+        let mut last_activity = Instant::now();
+        self.wait_until(&mut |process| {
+            if process.progress() {
+                last_activity = Instant::now();
+            }
+            meeting.has_ended() || last_activity.elapsed() > MEETING_MAX
+        });
     }
 
     /// Takes leave of the peers, each time, and of the launcher, once. What a session needs that
@@ -181,6 +207,10 @@ impl Process {
         self.abort(code)
     }
 }
+
+/// How long without any activity a process waits for the others at its end, where some have failed:
+/// longer than it takes to notice that.
+const MEETING_MAX: Duration = Duration::from_secs(5);
 
 /// How long without any activity a process waits for the last of what it sent before it leaves.
 const SETTLING_MAX: Duration = Duration::from_secs(1);

@@ -19,11 +19,11 @@ impl Process {
     pub(crate) fn keep_advancing(&self, operation: Rc<dyn BackgroundOperation>) {
         let need = if operation.is_awaited() { Need::OfOthers } else { Need::OfProgram };
         self.underway.borrow_mut().push(operation);
+        self.attention.set(true);
         self.call_helper(need);
     }
 
     /// Advances all operations that take steps of their own; whether one of them came to its end.
-    #[cold]
     fn advance_underway(&self) -> bool {
         let mut ended = false;
         let mut index = 0;
@@ -44,18 +44,28 @@ impl Process {
     /// Whether more must be advanced in each round of progress than the engine.
     #[inline]
     pub(super) fn has_more_to_advance(&self) -> bool {
-        !self.underway.borrow().is_empty() || !self.served.borrow().is_empty()
+        self.attention.get()
+    }
+
+    /// Advances that.
+    #[cold]
+    fn advance_more(&self) -> bool {
+        // Whatever is begun or comes from now on raises it again.
+        self.attention.set(false);
+        let active = self.serve_recovery() | self.advance_underway() | self.serve();
+        let is_idle = self.underway.borrow().is_empty() && self.served.borrow().is_empty();
+        if !is_idle || self.has_arriving() {
+            self.attention.set(true);
+        }
+        active
     }
 
     /// Makes one round of progress; returns whether there was anything to do.
     #[inline]
     pub fn progress(&self) -> bool {
         let mut active = self.runtime().progress();
-        if !self.underway.borrow().is_empty() {
-            active |= self.advance_underway();
-        }
-        if !self.served.borrow().is_empty() {
-            active |= self.serve();
+        if self.attention.get() {
+            active |= self.advance_more();
         }
         if active {
             self.wake_other_threads();
@@ -64,7 +74,6 @@ impl Process {
     }
 
     /// Serves what others ask for; whether there was anything to do.
-    #[cold]
     fn serve(&self) -> bool {
         let mut active = false;
         let mut index = 0;
@@ -95,7 +104,14 @@ impl Process {
             }
         }
         waiting::wait(self, Some(id), &mut |process| process.is_complete(id));
-        self.runtime().take(id).expect("the request is complete")
+        let outcome = self.runtime().take(id);
+        outcome.unwrap_or_else(|| self.give_up_interrupted(id))
+    }
+
+    /// The outcome of a receive that was interrupted, and that nobody waits for again.
+    #[cold]
+    pub(crate) fn give_up_interrupted(&self, id: RequestId) -> Outcome {
+        self.runtime().take_interrupted(id).expect("the request is complete")
     }
 
     /// Waits until a request of the engine is complete, or gone.

@@ -198,7 +198,7 @@ impl Communicator {
     /// cannot be used: the others get an error and do not wait.
     ///
     /// # Errors
-    /// `Comm` for an intercommunicator; `ProcAborted` if another process has ended.
+    /// `Comm` for an intercommunicator; `ProcFailed` if another process has failed.
     pub fn refuse_distributed_graph_of_edges(self: &Rc<Self>, process: &Process) -> Result<()> {
         refuse_intercommunicator(self)?;
         let told = vec![EdgeAnnouncement::UNUSABLE; self.size() as usize];

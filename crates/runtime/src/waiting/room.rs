@@ -30,6 +30,11 @@ impl<K> WaitingThreads<K> {
     pub fn vain_sleeps(&self) -> u32 {
         self.vain_sleeps.get()
     }
+
+    /// Lets whoever waits look around as after such a sleep.
+    pub fn count_vain_sleep(&self) {
+        self.vain_sleeps.set(self.vain_sleeps.get().wrapping_add(1));
+    }
 }
 
 /// A process whose threads wait.
@@ -151,7 +156,7 @@ pub(super) fn sleep_until_rung<W: Waiter>(
     waiter.note_sleep(slept);
     if slept >= SLEEP_MAX {
         waiter.note_vain_sleep();
-        room.vain_sleeps.set(room.vain_sleeps.get().wrapping_add(1));
+        room.count_vain_sleep();
     }
     false
 }

@@ -13,20 +13,20 @@ use crate::generated::constants::*;
 
 entry! {
     open MPI_Attr_delete(comm: Comm, keyval: c_int);
-    comm = communicator(1, comm);
+    comm = any_communicator(1, comm);
     => calls::attributes::attr_delete(comm, keyval)
 }
 
 entry! {
     open MPI_Attr_get(comm: Comm, keyval: c_int, attribute_val: *mut c_void, flag: *mut c_int);
-    comm = communicator(1, comm); attribute_val = out_pointer(3, attribute_val);
+    comm = any_communicator(1, comm); attribute_val = out_pointer(3, attribute_val);
     flag = out(4, flag);
     => calls::attributes::attr_get(comm, keyval, attribute_val, flag)
 }
 
 entry! {
     open MPI_Attr_put(comm: Comm, keyval: c_int, attribute_val: *mut c_void);
-    comm = communicator(1, comm); attribute_val = address(3, attribute_val);
+    comm = any_communicator(1, comm); attribute_val = address(3, attribute_val);
     => calls::attributes::attr_put(comm, keyval, attribute_val)
 }
 
@@ -41,7 +41,7 @@ entry! {
 
 entry! {
     open MPI_Comm_delete_attr(comm: Comm, comm_keyval: c_int);
-    comm = communicator(1, comm);
+    comm = any_communicator(1, comm);
     => calls::attributes::comm_delete_attr(comm, comm_keyval)
 }
 

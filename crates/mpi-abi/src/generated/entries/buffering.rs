@@ -48,13 +48,13 @@ entry! {
 
 entry! {
     open MPI_Comm_attach_buffer(comm: Comm, buffer: *mut c_void, size: c_int);
-    comm = communicator(1, comm); buffer = address(2, buffer); size = integer(3, size);
+    comm = any_communicator(1, comm); buffer = address(2, buffer); size = integer(3, size);
     => calls::buffering::comm_attach_buffer(comm, buffer, size)
 }
 
 entry! {
     open MPI_Comm_attach_buffer_c(comm: Comm, buffer: *mut c_void, size: i64);
-    comm = communicator(1, comm); buffer = address(2, buffer); size = integer(3, size);
+    comm = any_communicator(1, comm); buffer = address(2, buffer); size = integer(3, size);
     => calls::buffering::comm_attach_buffer(comm, buffer, size)
 }
 

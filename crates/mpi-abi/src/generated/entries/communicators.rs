@@ -13,7 +13,7 @@ use crate::generated::constants::*;
 
 entry! {
     open MPI_Comm_compare(comm1: Comm, comm2: Comm, result: *mut c_int);
-    comm1 = communicator(1, comm1); comm2 = communicator(2, comm2); result = out(3, result);
+    comm1 = any_communicator(1, comm1); comm2 = any_communicator(2, comm2); result = out(3, result);
     => calls::communicators::comm_compare(comm1, comm2, result)
 }
 
@@ -74,7 +74,7 @@ entry! {
 
 entry! {
     open MPI_Comm_group(comm: Comm, group: *mut Group);
-    comm = communicator(1, comm); group = out(2, group);
+    comm = any_communicator(1, comm); group = out(2, group);
     => calls::communicators::comm_group(comm, group)
 }
 
@@ -99,13 +99,13 @@ entry! {
 
 entry! {
     open MPI_Comm_remote_group(comm: Comm, group: *mut Group);
-    comm = communicator(1, comm); group = out(2, group);
+    comm = any_communicator(1, comm); group = out(2, group);
     => calls::communicators::comm_remote_group(comm, group)
 }
 
 entry! {
     open MPI_Comm_remote_size(comm: Comm, size: *mut c_int);
-    comm = communicator(1, comm); size = out(2, size);
+    comm = any_communicator(1, comm); size = out(2, size);
     => calls::communicators::comm_remote_size(comm, size)
 }
 
@@ -142,7 +142,7 @@ entry! {
 
 entry! {
     open MPI_Comm_test_inter(comm: Comm, flag: *mut c_int);
-    comm = communicator(1, comm); flag = out(2, flag);
+    comm = any_communicator(1, comm); flag = out(2, flag);
     => calls::communicators::comm_test_inter(comm, flag)
 }
 

@@ -13,7 +13,7 @@ use crate::generated::constants::*;
 
 entry! {
     open MPI_Comm_call_errhandler(comm: Comm, errorcode: c_int);
-    comm = communicator(1, comm);
+    comm = any_communicator(1, comm);
     => calls::error_handlers::comm_call_errhandler(comm, errorcode)
 }
 

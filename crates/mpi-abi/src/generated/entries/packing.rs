@@ -14,7 +14,7 @@ use crate::generated::constants::*;
 entry! {
     open MPI_Pack(inbuf: *const c_void, incount: c_int, datatype: Datatype, outbuf: *mut c_void,
         outsize: c_int, position: *mut c_int, comm: Comm);
-    comm = communicator(7, comm); inbuf = elements(1, inbuf, incount, datatype);
+    comm = any_communicator(7, comm); inbuf = elements(1, inbuf, incount, datatype);
     outbuf = packed_mut(4, outbuf, outsize); position = out_integer(6, position);
     => calls::packing::pack(inbuf, outbuf, position, comm)
 }
@@ -22,7 +22,7 @@ entry! {
 entry! {
     open MPI_Pack_c(inbuf: *const c_void, incount: i64, datatype: Datatype, outbuf: *mut c_void,
         outsize: i64, position: *mut i64, comm: Comm);
-    comm = communicator(7, comm); inbuf = elements(1, inbuf, incount, datatype);
+    comm = any_communicator(7, comm); inbuf = elements(1, inbuf, incount, datatype);
     outbuf = packed_mut(4, outbuf, outsize); position = out_integer(6, position);
     => calls::packing::pack(inbuf, outbuf, position, comm)
 }
@@ -61,22 +61,22 @@ entry! {
 
 entry! {
     open MPI_Pack_size(incount: c_int, datatype: Datatype, comm: Comm, size: *mut c_int);
-    comm = communicator(3, comm); incount = count(1, incount); datatype = datatype(2, datatype);
-    size = out_integer(4, size);
+    comm = any_communicator(3, comm); incount = count(1, incount);
+    datatype = datatype(2, datatype); size = out_integer(4, size);
     => calls::packing::pack_size(incount, datatype, comm, size)
 }
 
 entry! {
     open MPI_Pack_size_c(incount: i64, datatype: Datatype, comm: Comm, size: *mut i64);
-    comm = communicator(3, comm); incount = count(1, incount); datatype = datatype(2, datatype);
-    size = out_integer(4, size);
+    comm = any_communicator(3, comm); incount = count(1, incount);
+    datatype = datatype(2, datatype); size = out_integer(4, size);
     => calls::packing::pack_size(incount, datatype, comm, size)
 }
 
 entry! {
     open MPI_Unpack(inbuf: *const c_void, insize: c_int, position: *mut c_int, outbuf: *mut c_void,
         outcount: c_int, datatype: Datatype, comm: Comm);
-    comm = communicator(7, comm); inbuf = packed(1, inbuf, insize);
+    comm = any_communicator(7, comm); inbuf = packed(1, inbuf, insize);
     position = out_integer(3, position); outbuf = elements(4, outbuf, outcount, datatype);
     => calls::packing::unpack(inbuf, position, outbuf, comm)
 }
@@ -84,7 +84,7 @@ entry! {
 entry! {
     open MPI_Unpack_c(inbuf: *const c_void, insize: i64, position: *mut i64, outbuf: *mut c_void,
         outcount: i64, datatype: Datatype, comm: Comm);
-    comm = communicator(7, comm); inbuf = packed(1, inbuf, insize);
+    comm = any_communicator(7, comm); inbuf = packed(1, inbuf, insize);
     position = out_integer(3, position); outbuf = elements(4, outbuf, outcount, datatype);
     => calls::packing::unpack(inbuf, position, outbuf, comm)
 }

@@ -13,7 +13,7 @@ use crate::generated::constants::*;
 
 entry! {
     open MPI_Cart_coords(comm: Comm, rank: c_int, maxdims: c_int, coords: *mut c_int);
-    comm = communicator(1, comm); coords = out_integers(4, coords, maxdims);
+    comm = any_communicator(1, comm); coords = out_integers(4, coords, maxdims);
     => calls::topologies::cart_coords(comm, rank, maxdims, coords)
 }
 
@@ -29,7 +29,7 @@ entry! {
 entry! {
     open MPI_Cart_get(comm: Comm, maxdims: c_int, dims: *mut c_int, periods: *mut c_int,
         coords: *mut c_int);
-    comm = communicator(1, comm); dims = out_integers(3, dims, maxdims);
+    comm = any_communicator(1, comm); dims = out_integers(3, dims, maxdims);
     periods = out_integers(4, periods, maxdims); coords = out_integers(5, coords, maxdims);
     => calls::topologies::cart_get(comm, maxdims, dims, periods, coords)
 }
@@ -44,7 +44,7 @@ entry! {
 
 entry! {
     open MPI_Cart_rank(comm: Comm, coords: *const c_int, rank: *mut c_int);
-    comm = communicator(1, comm);
+    comm = any_communicator(1, comm);
     coords = integers(2, coords, calls::topologies::dimension_count(&comm)); rank = out(3, rank);
     => calls::topologies::cart_rank(comm, coords, rank)
 }
@@ -52,7 +52,8 @@ entry! {
 entry! {
     open MPI_Cart_shift(comm: Comm, direction: c_int, disp: c_int, rank_source: *mut c_int,
         rank_dest: *mut c_int);
-    comm = communicator(1, comm); rank_source = out(4, rank_source); rank_dest = out(5, rank_dest);
+    comm = any_communicator(1, comm); rank_source = out(4, rank_source);
+    rank_dest = out(5, rank_dest);
     => calls::topologies::cart_shift(comm, direction, disp, rank_source, rank_dest)
 }
 
@@ -66,7 +67,7 @@ entry! {
 
 entry! {
     open MPI_Cartdim_get(comm: Comm, ndims: *mut c_int);
-    comm = communicator(1, comm); ndims = out(2, ndims);
+    comm = any_communicator(1, comm); ndims = out(2, ndims);
     => calls::topologies::cartdim_get(comm, ndims)
 }
 
@@ -105,7 +106,7 @@ entry! {
     open MPI_Dist_graph_neighbors(comm: Comm, maxindegree: c_int, sources: *mut c_int,
         sourceweights: *mut c_int, maxoutdegree: c_int, destinations: *mut c_int,
         destweights: *mut c_int);
-    comm = communicator(1, comm); sources = out_integers(3, sources, maxindegree);
+    comm = any_communicator(1, comm); sources = out_integers(3, sources, maxindegree);
     sourceweights = out_integers(4, sourceweights, maxindegree);
     destinations = out_integers(6, destinations, maxoutdegree);
     destweights = out_integers(7, destweights, maxoutdegree);
@@ -116,7 +117,7 @@ entry! {
 entry! {
     open MPI_Dist_graph_neighbors_count(comm: Comm, indegree: *mut c_int, outdegree: *mut c_int,
         weighted: *mut c_int);
-    comm = communicator(1, comm); indegree = out(2, indegree); outdegree = out(3, outdegree);
+    comm = any_communicator(1, comm); indegree = out(2, indegree); outdegree = out(3, outdegree);
     weighted = out(4, weighted);
     => calls::topologies::dist_graph_neighbors_count(comm, indegree, outdegree, weighted)
 }
@@ -132,7 +133,7 @@ entry! {
 entry! {
     open MPI_Graph_get(comm: Comm, maxindex: c_int, maxedges: c_int, indx: *mut c_int,
         edges: *mut c_int);
-    comm = communicator(1, comm); indx = out_integers(4, indx, maxindex);
+    comm = any_communicator(1, comm); indx = out_integers(4, indx, maxindex);
     edges = out_integers(5, edges, maxedges);
     => calls::topologies::graph_get(comm, maxindex, maxedges, indx, edges)
 }
@@ -147,24 +148,24 @@ entry! {
 
 entry! {
     open MPI_Graph_neighbors(comm: Comm, rank: c_int, maxneighbors: c_int, neighbors: *mut c_int);
-    comm = communicator(1, comm); neighbors = out_integers(4, neighbors, maxneighbors);
+    comm = any_communicator(1, comm); neighbors = out_integers(4, neighbors, maxneighbors);
     => calls::topologies::graph_neighbors(comm, rank, maxneighbors, neighbors)
 }
 
 entry! {
     open MPI_Graph_neighbors_count(comm: Comm, rank: c_int, nneighbors: *mut c_int);
-    comm = communicator(1, comm); nneighbors = out(3, nneighbors);
+    comm = any_communicator(1, comm); nneighbors = out(3, nneighbors);
     => calls::topologies::graph_neighbors_count(comm, rank, nneighbors)
 }
 
 entry! {
     open MPI_Graphdims_get(comm: Comm, nnodes: *mut c_int, nedges: *mut c_int);
-    comm = communicator(1, comm); nnodes = out(2, nnodes); nedges = out(3, nedges);
+    comm = any_communicator(1, comm); nnodes = out(2, nnodes); nedges = out(3, nedges);
     => calls::topologies::graphdims_get(comm, nnodes, nedges)
 }
 
 entry! {
     open MPI_Topo_test(comm: Comm, status: *mut c_int);
-    comm = communicator(1, comm); status = out(2, status);
+    comm = any_communicator(1, comm); status = out(2, status);
     => calls::topologies::topo_test(comm, status)
 }

@@ -143,6 +143,14 @@ impl Channel for TestLink<'_> {
         self.world.engines[self.rank].borrow_mut().cancel(pending);
     }
 
+    fn detach(&self, pending: RequestId) {
+        self.world.engines[self.rank].borrow_mut().detach(pending);
+    }
+
+    fn is_revoked(&self) -> bool {
+        self.world.communicators[self.rank].is_revoked()
+    }
+
     fn failed_member(&self) -> Option<u32> {
         self.world.engines[self.rank].borrow().failed().first().map(|gate| gate.0)
     }
@@ -172,7 +180,8 @@ impl Channel for TestLink<'_> {
         match outcome.expect("complete").problem {
             None => Ok(()),
             Some(Problem::Truncated { .. }) => Err(Error::new(ErrorClass::Truncate, "too long")),
-            Some(Problem::PeerFailed) => Err(Error::new(ErrorClass::ProcAborted, "it failed")),
+            Some(Problem::PeerFailed) => Err(Error::new(ErrorClass::ProcFailed, "it failed")),
+            Some(Problem::Revoked) => Err(Error::new(ErrorClass::Revoked, "it was revoked")),
         }
     }
 }

@@ -1,0 +1,222 @@
+//! What programs need to go on after a process has failed: they revoke communicators, agree, and
+//! make smaller ones of those that are left.
+//!
+//! Its messages go through a space of their own, in which every process of the job has the same
+//! rank as in the job, and name the communicator by its message spaces: so they reach also who is
+//! in no call of that communicator, has not made it yet, or has freed it already. The engine raises
+//! [`Process`]'s attention when one comes; until then nobody looks.
+
+mod acknowledgement;
+mod agreement;
+mod shrinking;
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::rc::Rc;
+
+use base::{ContextId, Error, ErrorClass, GateId};
+use engine::{ContextSlot, RequestId};
+use memory::Buffer;
+
+use crate::Process;
+use crate::communicator::{Communicator, ContextBlock, SpacePurpose};
+
+pub use agreement::ActiveAgreement;
+use agreement::MemberAgreements;
+pub use shrinking::NewCommunicator;
+
+/// What one process knows of revoked communicators and of agreements.
+pub(crate) struct Recovery {
+    context: ContextSlot,
+    /// What has come, or is coming, in order.
+    arriving: RefCell<VecDeque<ArrivingMessage>>,
+    /// The communicators that were revoked, also such as are not made here yet, or freed.
+    revoked: RefCell<HashSet<ContextBlock>>,
+    /// Those in which there was an agreement, also such as are freed: others may not know yet how
+    /// their last one ended.
+    agreements: RefCell<HashMap<ContextBlock, Rc<MemberAgreements>>>,
+    /// What came of agreements of communicators that are not made here yet.
+    strays: RefCell<HashMap<ContextBlock, Vec<Stray>>>,
+}
+
+/// A message about an agreement, and who sent it.
+type Stray = (GateId, Vec<u8>);
+
+/// A message that was matched.
+struct ArrivingMessage {
+    from: GateId,
+    tag: i32,
+    request: RequestId,
+    buffer: Buffer,
+}
+
+/// Tags of messages: the communicator was revoked; something about an agreement.
+const REVOKED: i32 = 0;
+const AGREEMENT: i32 = 1;
+
+impl Recovery {
+    /// The name of the space of these messages.
+    pub(crate) fn context_id() -> ContextId {
+        ContextBlock::EVERYBODY.id(SpacePurpose::Recovery)
+    }
+
+    /// Nothing has failed; messages come in this space.
+    pub(crate) fn new(context: ContextSlot) -> Self {
+        Self {
+            context,
+            arriving: RefCell::default(),
+            revoked: RefCell::default(),
+            agreements: RefCell::default(),
+            strays: RefCell::default(),
+        }
+    }
+}
+
+impl Process {
+    /// Takes the messages about revoked communicators and agreements that have come; whether there
+    /// were any.
+    pub(crate) fn serve_recovery(&self) -> bool {
+        let recovery = self.recovery();
+        let mut active = false;
+        loop {
+            let next = self.runtime().matched_probe(recovery.context, None, None);
+            let Some((message, incoming)) = next else { break };
+            let buffer = Buffer::zeroed(incoming.bytes as usize);
+            let request = self.runtime().receive_message(message, buffer.clone());
+            let Some(request) = request else { continue };
+            let (from, tag) = (GateId(incoming.source), incoming.tag);
+            recovery.arriving.borrow_mut().push_back(ArrivingMessage {
+                from,
+                tag,
+                request,
+                buffer,
+            });
+        }
+        while let Some(message) = self.next_arrived() {
+            active = true;
+            let mut bytes = vec![0; message.buffer.len()];
+            message.buffer.read(0, &mut bytes);
+            if self.finish(message.request).is_ok()
+                && let Some((block, rest)) = bytes.split_first_chunk()
+            {
+                self.take_recovery_message(&message, ContextBlock::from_bytes(*block), rest);
+            }
+        }
+        active
+    }
+
+    /// The first of the messages that are coming, if it is here.
+    fn next_arrived(&self) -> Option<ArrivingMessage> {
+        let mut arriving = self.recovery().arriving.borrow_mut();
+        let is_here = arriving.front().is_some_and(|first| self.is_complete(first.request));
+        if is_here { arriving.pop_front() } else { None }
+    }
+
+    /// Whether messages are coming.
+    pub(crate) fn has_arriving(&self) -> bool {
+        !self.recovery().arriving.borrow().is_empty()
+    }
+
+    fn take_recovery_message(&self, message: &ArrivingMessage, block: ContextBlock, rest: &[u8]) {
+        match message.tag {
+            REVOKED => self.note_revoked(block),
+            AGREEMENT => {
+                let known = self.recovery().agreements.borrow().get(&block).cloned();
+                let made = || Some(self.agreements_of(&*self.communicator_of(block)?));
+                match known.or_else(made) {
+                    Some(agreements) => agreements.take(self, message.from, rest),
+                    None => {
+                        let mut strays = self.recovery().strays.borrow_mut();
+                        strays.entry(block).or_default().push((message.from, rest.to_vec()));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn communicator_of(&self, block: ContextBlock) -> Option<Rc<Communicator>> {
+        let communicators = self.contexts().communicators();
+        communicators.into_iter().find(|one| one.context_block() == Some(block))
+    }
+
+    /// A communicator was made: what is known of it already takes place.
+    pub(crate) fn note_made(&self, communicator: &Rc<Communicator>) {
+        let Some(block) = communicator.context_block() else { return };
+        let failed = self.runtime().failed().to_vec();
+        let members = communicator.everyone();
+        if let Some(member) = failed.iter().find_map(|&gate| members.rank_of(gate)) {
+            communicator.cache.note_failure(member);
+        }
+        let recovery = self.recovery();
+        if recovery.revoked.borrow().contains(&block) {
+            self.end_all_of(communicator, block);
+        }
+        if recovery.strays.borrow().contains_key(&block) {
+            self.agreements_of(communicator);
+        }
+    }
+
+    /// Hears that a communicator was revoked. Who hears it first tells all others, so that
+    /// everybody hears it who lives, even if whoever revoked it fails meanwhile.
+    fn note_revoked(&self, block: ContextBlock) {
+        let is_new = self.recovery().revoked.borrow_mut().insert(block);
+        if is_new && let Some(communicator) = self.communicator_of(block) {
+            self.end_all_of(&communicator, block);
+        }
+    }
+
+    fn end_all_of(&self, communicator: &Rc<Communicator>, block: ContextBlock) {
+        communicator.set_revoked();
+        if self.world_if_any().is_some_and(|world| Rc::ptr_eq(world, communicator)) {
+            self.world_usable.set(false);
+        }
+        for gate in communicator.everyone().gates() {
+            self.send_recovery_message(gate, REVOKED, block, &[]);
+        }
+        for slot in communicator.open_slots() {
+            self.runtime().revoke_context(slot);
+        }
+        // Operations that wait for shared memory look around.
+        self.room.count_vain_sleep();
+    }
+
+    /// Sends to another process that has not failed.
+    fn send_recovery_message(&self, to: GateId, tag: i32, block: ContextBlock, rest: &[u8]) {
+        if to == self.myself() || self.runtime().failed().contains(&to) {
+            return;
+        }
+        let buffer = Buffer::zeroed(ContextBlock::BYTES + rest.len());
+        buffer.write(0, &block.to_bytes());
+        buffer.write(ContextBlock::BYTES, rest);
+        if let Some(request) = self.post_send(to, self.recovery().context, to.0, tag, buffer) {
+            self.runtime().detach(request);
+        }
+    }
+
+    /// Learns from others that a process has failed.
+    fn learn_failure(&self, gate: GateId) {
+        let is_new = gate != self.myself() && !self.runtime().failed().contains(&gate);
+        if is_new && self.runtime().goes_on_without(gate) {
+            self.runtime().fail(gate);
+            self.note_failures();
+        }
+    }
+}
+
+impl Communicator {
+    /// `MPIX_Comm_revoke`: operations on the communicator that are underway or begun later end with
+    /// `Revoked`, on all its processes.
+    pub fn revoke(&self, process: &Process) {
+        if let Some(block) = self.context_block() {
+            process.note_revoked(block);
+        }
+    }
+}
+
+/// No operation takes place without the processes that are left.
+#[cold]
+fn nobody_left() -> Error {
+    let what = "all processes of the other side of the intercommunicator have failed";
+    Error::new(ErrorClass::ProcFailed, what)
+}

@@ -1,0 +1,281 @@
+//! Agreements of the processes of a communicator, as messages and requests.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::fmt;
+use std::rc::Rc;
+
+use base::{Error, ErrorClass, GateId, Result};
+use collectives::agreement::{Agreement, Contribution, Decision, MemberSet, Message};
+use memory::Buffer;
+
+use super::AGREEMENT;
+use crate::Process;
+use crate::communicator::{Communicator, ContextBlock};
+use crate::group::Group;
+use crate::process::BackgroundOperation;
+use crate::request::{ExternalOperation, Request};
+use crate::status::MessageStatus;
+
+/// This process's part in the agreements of one communicator.
+pub(super) struct MemberAgreements {
+    block: ContextBlock,
+    everyone: Rc<Group>,
+    agreement: RefCell<Agreement>,
+    /// How many of the failures that the process knows of it was told.
+    failures_noted: Cell<usize>,
+    /// Those that the program has begun and that are not decided; the first one is underway.
+    waiting: RefCell<VecDeque<Rc<ActiveAgreement>>>,
+}
+
+/// An agreement that the program has begun.
+pub struct ActiveAgreement {
+    agreements: Rc<MemberAgreements>,
+    contribution: Contribution,
+    number: Cell<Option<u32>>,
+    conclusion: RefCell<Option<Conclusion>>,
+    complete: Cell<bool>,
+    error: RefCell<Option<Error>>,
+}
+
+/// What follows from a decision.
+pub(super) type Conclusion = Box<dyn FnOnce(&Process, &Decision) -> Result<()>>;
+
+impl MemberAgreements {
+    fn new(process: &Process, block: ContextBlock, everyone: &Rc<Group>) -> Rc<Self> {
+        let own = everyone.rank_of(process.myself()).expect("the process is in it");
+        Rc::new(Self {
+            block,
+            everyone: Rc::clone(everyone),
+            agreement: RefCell::new(Agreement::new(own, everyone.size())),
+            failures_noted: Cell::new(0),
+            waiting: RefCell::default(),
+        })
+    }
+
+    /// Takes a message of another process.
+    pub(super) fn take(&self, process: &Process, from: GateId, bytes: &[u8]) {
+        let message = Message::from_bytes(bytes, self.everyone.size());
+        let (Some(from), Some(message)) = (self.everyone.rank_of(from), message) else { return };
+        self.agreement.borrow_mut().handle_message(from, message);
+        self.tell_process(process);
+        self.hand_out(process);
+    }
+
+    /// The process learns of failures that other members told.
+    fn tell_process(&self, process: &Process) {
+        let failed: Vec<u32> = self.agreement.borrow().failed().iter().collect();
+        failed.into_iter().filter_map(|member| self.everyone.gate(member)).for_each(|gate| {
+            process.learn_failure(gate);
+        });
+    }
+
+    /// Learns of the failures that the process knows of.
+    fn ask_process(&self, process: &Process) {
+        let failed = process.runtime().failed().to_vec();
+        let noted = self.failures_noted.replace(failed.len());
+        for member in failed[noted..].iter().filter_map(|&gate| self.everyone.rank_of(gate)) {
+            self.agreement.borrow_mut().handle_failure(member);
+        }
+    }
+
+    fn hand_out(&self, process: &Process) {
+        loop {
+            let next = self.agreement.borrow_mut().next_message();
+            let Some((to, message)) = next else { break };
+            if let Some(gate) = self.everyone.gate(to) {
+                process.send_recovery_message(gate, AGREEMENT, self.block, &message.to_bytes());
+            }
+        }
+    }
+
+    fn is_first(&self, one: &ActiveAgreement) -> bool {
+        self.waiting.borrow().front().is_some_and(|first| std::ptr::eq(&**first, one))
+    }
+
+    /// Begins an agreement behind those that are not decided.
+    pub(super) fn begin(
+        self: &Rc<Self>,
+        process: &Process,
+        contribution: Contribution,
+        conclusion: Conclusion,
+    ) -> Rc<ActiveAgreement> {
+        let begun = Rc::new(ActiveAgreement {
+            agreements: Rc::clone(self),
+            contribution,
+            number: Cell::new(None),
+            conclusion: RefCell::new(Some(conclusion)),
+            complete: Cell::new(false),
+            error: RefCell::default(),
+        });
+        self.waiting.borrow_mut().push_back(Rc::clone(&begun));
+        if !begun.advance(process) {
+            process.keep_advancing(Rc::clone(&begun) as Rc<dyn BackgroundOperation>);
+        }
+        begun
+    }
+}
+
+impl ExternalOperation for ActiveAgreement {
+    fn is_complete(&self, _: &Process) -> bool {
+        self.has_ended()
+    }
+
+    fn status(&self) -> MessageStatus {
+        let error = self.error.borrow().clone();
+        MessageStatus { error: error.map(Box::new), ..MessageStatus::EMPTY }
+    }
+
+    fn noun(&self) -> &'static str {
+        "an agreement"
+    }
+}
+
+impl ActiveAgreement {
+    pub(crate) fn has_ended(&self) -> bool {
+        self.complete.get()
+    }
+
+    /// Waits until everybody that lives has decided.
+    pub(super) fn wait(&self, process: &Process) -> Result<()> {
+        process.wait_until(&mut |_| self.has_ended());
+        self.error.take().map_or(Ok(()), Err)
+    }
+}
+
+impl BackgroundOperation for ActiveAgreement {
+    fn advance(&self, process: &Process) -> bool {
+        if self.complete.get() {
+            return true;
+        }
+        let agreements = &self.agreements;
+        agreements.ask_process(process);
+        if self.number.get().is_none() && agreements.is_first(self) {
+            let number = agreements.agreement.borrow_mut().begin(self.contribution.clone());
+            self.number.set(Some(number));
+        }
+        agreements.hand_out(process);
+        let Some(number) = self.number.get() else { return false };
+        let decision = agreements.agreement.borrow().decision(number).cloned();
+        let Some(decision) = decision.filter(|_| !process.is_helped()) else { return false };
+        agreements.waiting.borrow_mut().pop_front();
+        for gate in decision.failed.iter().filter_map(|member| agreements.everyone.gate(member)) {
+            process.learn_failure(gate);
+        }
+        let conclusion = self.conclusion.take();
+        let outcome = conclusion.map_or(Ok(()), |conclude| conclude(process, &decision));
+        self.error.replace(outcome.err());
+        self.complete.set(true);
+        true
+    }
+
+    fn must_end(&self) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for ActiveAgreement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = if self.has_ended() { "complete" } else { "underway" };
+        write!(f, "ActiveAgreement({state}, {:?})", self.number.get())
+    }
+}
+
+impl Process {
+    /// The agreements of a communicator that is ready, or was before it was revoked.
+    pub(super) fn agreements_of(&self, communicator: &Communicator) -> Rc<MemberAgreements> {
+        let block = communicator.context_block().expect("the interface refuses others");
+        self.agreements_in(block, communicator.everyone())
+    }
+
+    /// The agreements in which these processes take part; what came of them before is taken.
+    fn agreements_in(&self, block: ContextBlock, everyone: &Rc<Group>) -> Rc<MemberAgreements> {
+        let recovery = self.recovery();
+        if let Some(known) = recovery.agreements.borrow().get(&block) {
+            return Rc::clone(known);
+        }
+        let made = MemberAgreements::new(self, block, everyone);
+        recovery.agreements.borrow_mut().insert(block, Rc::clone(&made));
+        let strays = recovery.strays.borrow_mut().remove(&block);
+        for (from, bytes) in strays.into_iter().flatten() {
+            made.take(self, from, &bytes);
+        }
+        made
+    }
+
+    /// Begins an agreement of all processes of the job that live, about nothing but that they are
+    /// here.
+    pub(crate) fn begin_meeting(&self) -> Rc<ActiveAgreement> {
+        let everyone = Group::world(self.size());
+        let acknowledged = MemberSet::none(everyone.size());
+        let contribution = Contribution { flags: [-1; 2], acknowledged, candidate: 0 };
+        let agreements = self.agreements_in(ContextBlock::EVERYBODY, &everyone);
+        agreements.begin(self, contribution, Box::new(|_, _| Ok(())))
+    }
+}
+
+impl Communicator {
+    /// `MPIX_Comm_agree`: the flags, four bytes at `flag`, of all processes that live are combined
+    /// bit by bit, with "and"; of an intercommunicator those of the other side. Also on a
+    /// communicator that was revoked.
+    ///
+    /// # Errors
+    /// `ProcFailed`, on all that live, if a process failed before it contributed, and not all
+    /// others had acknowledged that. The flags are combined nevertheless.
+    pub fn agree(self: &Rc<Self>, process: &Process, flag: Buffer) -> Result<()> {
+        self.start_agreement(process, flag).wait(process)
+    }
+
+    /// `MPIX_Comm_iagree`: the same as a request.
+    pub fn begin_agree(self: &Rc<Self>, process: &Process, flag: Buffer) -> Request {
+        Request::External(self.start_agreement(process, flag))
+    }
+
+    fn start_agreement(self: &Rc<Self>, process: &Process, flag: Buffer) -> Rc<ActiveAgreement> {
+        // Which of the two flags is that of this side, and which one is told to it.
+        let (own, told) = match self.remote() {
+            None => (0, 0),
+            Some(remote) if remote.first_local == 0 => (0, 1),
+            Some(_) => (1, 0),
+        };
+        let mut bytes = [0; size_of::<i32>()];
+        flag.read(0, &mut bytes);
+        let mut flags = [-1; 2];
+        flags[own] = i32::from_le_bytes(bytes);
+        let contribution = self.contribution(process, flags, ContextBlock::EXHAUSTED);
+        let conclusion = move |_: &Process, decision: &Decision| {
+            flag.write(0, &decision.flags[told].to_le_bytes());
+            if decision.tells_failure() { Err(unacknowledged(decision)) } else { Ok(()) }
+        };
+        process.agreements_of(self).begin(process, contribution, Box::new(conclusion))
+    }
+
+    /// What this process brings into an agreement.
+    pub(super) fn contribution(
+        &self,
+        process: &Process,
+        flags: [i32; 2],
+        candidate: ContextBlock,
+    ) -> Contribution {
+        let members = self.everyone();
+        let mut acknowledged = MemberSet::none(members.size());
+        for gate in self.acknowledged(process).gates() {
+            if let Some(member) = members.rank_of(gate) {
+                acknowledged.insert(member);
+            }
+        }
+        let candidate = u64::from_le_bytes(candidate.to_bytes());
+        Contribution { flags, acknowledged, candidate }
+    }
+}
+
+#[cold]
+fn unacknowledged(decision: &Decision) -> Error {
+    let absent: Vec<String> = decision.absent.iter().map(|member| member.to_string()).collect();
+    let sentence = format!(
+        "of the communicator's processes number {} failed before the agreement, and not all others \
+         had acknowledged that with MPIX_Comm_failure_ack; the flag is that of the others",
+        absent.join(", ")
+    );
+    Error::new(ErrorClass::ProcFailed, sentence)
+}

@@ -1,0 +1,82 @@
+//! Communicators of the processes that are left.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use base::{GateId, Result};
+use collectives::agreement::Decision;
+
+use super::agreement::ActiveAgreement;
+use super::nobody_left;
+use crate::Process;
+use crate::attribute::Attributes;
+use crate::communicator::{Communicator, ContextBlock, RemoteGroup};
+use crate::group::Group;
+use crate::request::Request;
+
+/// What becomes of a communicator as soon as it is made.
+pub type NewCommunicator = Box<dyn FnOnce(Result<Rc<Communicator>>)>;
+
+impl Communicator {
+    /// `MPIX_Comm_shrink`: a communicator of the processes that have not failed, in their order,
+    /// without attributes and topology. All that live agree on who has failed. This one may have
+    /// been revoked.
+    ///
+    /// # Errors
+    /// `ProcFailed` if nobody is left on the other side of an intercommunicator; `NoSpace` when the
+    /// first process that is left has no contexts any more.
+    pub fn shrink(self: &Rc<Self>, process: &Process) -> Result<Rc<Communicator>> {
+        let made = Rc::new(RefCell::new(None));
+        let place = Rc::clone(&made);
+        let keep = move |outcome: Result<Rc<Communicator>>| {
+            place.replace(Some(outcome));
+        };
+        self.start_shrinking(process, Box::new(keep)).wait(process)?;
+        made.take().expect("the agreement has ended")
+    }
+
+    /// `MPIX_Comm_ishrink`: the same as a request; `made` has the outcome when that is complete.
+    pub fn begin_shrink(self: &Rc<Self>, process: &Process, made: NewCommunicator) -> Request {
+        Request::External(self.start_shrinking(process, made))
+    }
+
+    fn start_shrinking(
+        self: &Rc<Self>,
+        process: &Process,
+        made: NewCommunicator,
+    ) -> Rc<ActiveAgreement> {
+        let contribution = self.contribution(process, [-1; 2], process.contexts().take());
+        let communicator = Rc::clone(self);
+        let conclusion = move |process: &Process, decision: &Decision| {
+            let outcome = communicator.shrunk(process, decision);
+            let told = outcome.as_ref().map(|_| ()).map_err(Clone::clone);
+            made(outcome);
+            told
+        };
+        process.agreements_of(self).begin(process, contribution, Box::new(conclusion))
+    }
+
+    fn shrunk(&self, process: &Process, decision: &Decision) -> Result<Rc<Communicator>> {
+        let everyone = self.everyone();
+        let left = |group: &Group| {
+            let lives = |gate: &GateId| {
+                let member = everyone.rank_of(*gate);
+                member.is_some_and(|member| !decision.failed.contains(member))
+            };
+            Group::of(&group.gates().filter(lives).collect::<Vec<_>>())
+        };
+        let group = left(self.group());
+        let remote = match self.remote() {
+            None => None,
+            Some(remote) => {
+                let others = left(&remote.group);
+                if others.size() == 0 {
+                    return Err(nobody_left());
+                }
+                Some(RemoteGroup::beside(&group, others, remote.first_local == 0))
+            }
+        };
+        let block = ContextBlock::from_bytes(decision.candidate.to_le_bytes()).checked()?;
+        Ok(self.derive(process, block, group, remote, Attributes::default()))
+    }
+}
