@@ -1,5 +1,6 @@
 //! Data access: where transfers begin, and what file pointers become (section 14.4).
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Error, ErrorClass, Result};
@@ -7,6 +8,7 @@ use memory::LentBuffer;
 use mpi::{MessageStatus, Process, Request};
 
 use crate::agreement::exchange_numbers;
+use crate::collective::operation::{CollectiveTransfer, Ground};
 use crate::fault::interrupted;
 use crate::operation::{FileOperation, StartedTransfer};
 use crate::preferences;
@@ -46,8 +48,22 @@ impl Prepared {
         self.converted.as_ref().unwrap_or(&self.data.memory)
     }
 
+    /// How many bytes of the file it moves.
+    pub fn bytes(&self) -> u64 {
+        self.memory().len() as u64
+    }
+
+    fn check_end(&self) -> Result<()> {
+        let (bytes, position) = (self.bytes(), self.position);
+        let end = position.checked_add(bytes).filter(|end| *end <= i64::MAX as u64);
+        end.map(|_| ()).ok_or_else(|| {
+            let detail = format!("{bytes} bytes from {position} on in the view exceed 2^63-1");
+            Error::new(ErrorClass::Arg, detail)
+        })
+    }
+
     /// The memory that bytes go from or to, until it is given back.
-    fn take_memory(&mut self) -> LentBuffer {
+    pub fn take_memory(&mut self) -> LentBuffer {
         let memory = self.converted.as_mut().unwrap_or(&mut self.data.memory);
         std::mem::replace(memory, LentBuffer::zeroed(0))
     }
@@ -129,13 +145,22 @@ impl File {
     }
 
     /// Checks the arguments of a transfer, converts what is written, and moves file pointers.
-    pub(crate) fn prepare(
+    fn prepare(
         &self,
         process: &Process,
         direction: Direction,
         place: FilePlace,
         data: FileData,
     ) -> Result<Prepared> {
+        let (mut prepared, etypes) = self.measure(direction, data)?;
+        prepared.position = self.place(process, place, etypes)?;
+        prepared.check_end()?;
+        Ok(prepared)
+    }
+
+    /// Checks what is moved, and converts what is written; the transfer, still without its place,
+    /// and how many etypes it has.
+    fn measure(&self, direction: Direction, data: FileData) -> Result<(Prepared, u64)> {
         match direction {
             Direction::Read => self.check_reads()?,
             Direction::Write => self.check_writes()?,
@@ -147,30 +172,68 @@ impl File {
             Direction::Read => Some(representation.room(&data)?),
             Direction::Write => Some(representation.encoded(&data)?),
         };
-        let bytes = converted.as_ref().unwrap_or(&data.memory).len() as u64;
-        let etypes = etypes_of(&view.bytes, bytes)?;
-        let position = match place {
+        let prepared = Prepared { direction, view, position: 0, data, converted };
+        let etypes = etypes_of(&prepared.view.bytes, prepared.bytes())?;
+        Ok((prepared, etypes))
+    }
+
+    /// Where in the stream a transfer begins; file pointers move.
+    fn place(&self, process: &Process, place: FilePlace, etypes: u64) -> Result<u64> {
+        match place {
             FilePlace::At(etypes) => {
                 self.check_not_sequential()?;
-                self.stream_position(etypes)?
+                self.stream_position(etypes)
             }
             FilePlace::Pointer => {
                 self.check_not_sequential()?;
                 let from = self.position.get();
                 let position = self.stream_position(from as i64)?;
                 self.position.set(from + etypes);
-                position
+                Ok(position)
             }
             FilePlace::SharedPointer => {
-                self.stream_position(self.shared.add(process, etypes as i64)?)?
+                self.stream_position(self.shared.add(process, etypes as i64)?)
             }
-            FilePlace::Ordered => self.stream_position(self.take_turn(process, etypes)?)?,
+            FilePlace::Ordered => self.stream_position(self.take_turn(process, etypes)?),
+        }
+    }
+
+    /// The same for a collective transfer. If the arguments of this process are wrong, it takes
+    /// part without bytes, so that others do not wait for it.
+    fn prepare_all(
+        &self,
+        process: &Process,
+        direction: Direction,
+        place: FilePlace,
+        data: FileData,
+    ) -> Result<(Prepared, Result<()>)> {
+        let measured = self.measure(direction, data);
+        let etypes = measured.as_ref().map_or(0, |(_, etypes)| *etypes);
+        let placed = match measured {
+            Err(error) => {
+                if place == FilePlace::Ordered {
+                    self.take_turn(process, etypes)?;
+                }
+                Err(error)
+            }
+            Ok((mut prepared, _)) => self.place(process, place, etypes).and_then(|position| {
+                prepared.position = position;
+                prepared.check_end()?;
+                Ok(prepared)
+            }),
         };
-        position.checked_add(bytes).filter(|end| *end <= i64::MAX as u64).ok_or_else(|| {
-            let detail = format!("{bytes} bytes from {position} on in the view exceed 2^63-1");
-            Error::new(ErrorClass::Arg, detail)
-        })?;
-        Ok(Prepared { direction, view, position, data, converted })
+        Ok(match placed {
+            Ok(prepared) => (prepared, Ok(())),
+            Err(error) => (self.nothing(direction), Err(error)),
+        })
+    }
+
+    /// A transfer without bytes.
+    fn nothing(&self, direction: Direction) -> Prepared {
+        let view = FileView::of_bytes();
+        let (memory, datatype) = (LentBuffer::zeroed(0), Arc::clone(&view.etype));
+        let data = FileData { memory, address: 0, datatype, count: 0 };
+        Prepared { direction, view, position: 0, data, converted: None }
     }
 
     /// The part of this process behind those of lower ranks, all behind the shared file pointer;
@@ -245,7 +308,14 @@ impl File {
         data: FileData,
     ) -> Result<MessageStatus> {
         self.check_no_split()?;
-        self.transfer(process, direction, place, data)
+        let (prepared, checked) = self.prepare_all(process, direction, place, data)?;
+        if self.moves_alone() {
+            checked?;
+            let progress = self.carry_out(&prepared);
+            return Ok(conclude(&self.shown, &prepared, progress));
+        }
+        let status = CollectiveTransfer::carry_out(process, self.ground(direction), prepared)?;
+        checked.map(|()| status)
     }
 
     /// Begins to read or write, all processes together.
@@ -259,6 +329,37 @@ impl File {
         place: FilePlace,
         data: FileData,
     ) -> Result<Request> {
-        self.begin(process, direction, place, data)
+        let (prepared, checked) = self.prepare_all(process, direction, place, data)?;
+        if self.moves_alone() {
+            checked?;
+            return Ok(self.start(process, prepared).into_request());
+        }
+        let begun = CollectiveTransfer::begin(process, self.ground(direction), prepared)?;
+        checked.map(|()| Request::External(begun))
+    }
+
+    /// Whether in a collective transfer each process moves its own bytes, whatever these are.
+    fn moves_alone(&self) -> bool {
+        self.communicator.size() == 1 || self.atomic.get()
+    }
+
+    /// What a collective transfer needs of this file.
+    fn ground(&self, direction: Direction) -> Ground {
+        let number = self.calls.get();
+        self.calls.set(number.wrapping_add(1));
+        let (nodes, window_bytes, alignment) = preferences::aggregation(&self.hints);
+        Ground {
+            communicator: Rc::clone(&self.communicator),
+            name: self.shown.clone(),
+            storage: Arc::clone(&self.storage),
+            manner: self.manner(),
+            exclusion: Arc::clone(&self.exclusion),
+            pool: self.threads.pool.clone(),
+            choice: preferences::together(&self.hints, direction),
+            nodes,
+            window_bytes,
+            alignment,
+            number,
+        }
     }
 }

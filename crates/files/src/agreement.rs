@@ -39,11 +39,15 @@ pub(crate) fn exchange_numbers<const N: usize>(
     mine: [u64; N],
 ) -> Result<Vec<[u64; N]>> {
     let bytes: Vec<u8> = mine.iter().flat_map(|number| number.to_le_bytes()).collect();
-    let all = exchange(process, communicator, &bytes)?;
-    let mut numbers = all
-        .chunks_exact(8)
-        .map(|bytes| u64::from_le_bytes(bytes.try_into().expect("a number was cut out")));
-    Ok((0..communicator.size()).map(|_| [(); N].map(|()| numbers.next().unwrap_or(0))).collect())
+    Ok(numbers(&exchange(process, communicator, &bytes)?))
+}
+
+/// Numbers, so many at a time, as they were told.
+pub(crate) fn numbers<const N: usize>(bytes: &[u8]) -> Vec<[u64; N]> {
+    let number =
+        |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes were cut out"));
+    let several = |bytes: &[u8]| std::array::from_fn(|at| number(&bytes[8 * at..8 * at + 8]));
+    bytes.chunks_exact(8 * N).map(several).collect()
 }
 
 /// Whether an argument is the same on all processes.

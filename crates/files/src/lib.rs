@@ -8,6 +8,7 @@
 
 mod access;
 mod agreement;
+mod collective;
 mod fault;
 mod mode;
 mod opening;
@@ -18,8 +19,12 @@ mod representation;
 mod shared_pointer;
 mod split;
 mod storage;
+#[cfg(test)]
+mod tests;
 mod transfer;
 mod view;
+#[cfg(test)]
+mod world;
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -66,6 +71,8 @@ pub struct File {
     atomic: Cell<bool>,
     /// The collective operation that was begun and not ended.
     split: RefCell<Option<SplitOperation>>,
+    /// Collective transfers so far: all processes count the same.
+    calls: Cell<u32>,
     /// Locks of ranges keep other open files out, and this other threads that use this one.
     exclusion: Arc<Mutex<()>>,
     error_handler: RefCell<Rc<ErrorHandler>>,

@@ -90,6 +90,7 @@ impl File {
             shared,
             atomic: Cell::new(false),
             split: RefCell::default(),
+            calls: Cell::new(0),
             exclusion: Arc::default(),
             error_handler: RefCell::new(Rc::new(ErrorHandler::Return)),
             hints,

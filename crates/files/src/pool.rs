@@ -109,6 +109,11 @@ fn serve(shared: &PoolShared) {
 }
 
 impl<T> Task<T> {
+    /// One that is over.
+    pub fn over(outcome: T) -> Self {
+        Self { outcome: Arc::new(Mutex::new(Some(outcome))) }
+    }
+
     /// What came out of it, when it is over; later there is nothing.
     pub fn take(&self) -> Option<T> {
         self.outcome.lock().take()

@@ -3,7 +3,7 @@
 use mpi::hints::{self, Hints};
 use mpi::info::Info;
 
-use crate::transfer::Manner;
+use crate::transfer::{Direction, Manner};
 
 /// Whether something is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +13,47 @@ pub(crate) enum Choice {
     /// Where it pays.
     Automatic,
 }
+
+impl Choice {
+    /// The choice with a number, as processes tell it to each other.
+    pub fn numbered(number: u64) -> Self {
+        [Self::Always, Self::Never]
+            .into_iter()
+            .find(|one| *one as u64 == number)
+            .unwrap_or(Self::Automatic)
+    }
+}
+
+/// Whether collective transfers go through aggregators.
+pub(crate) fn together(hints: &Hints, direction: Direction) -> Choice {
+    let key = match direction {
+        Direction::Read => hints::COLLECTIVE_READS,
+        Direction::Write => hints::COLLECTIVE_WRITES,
+    };
+    match (choice(hints, key), choice(hints, "collective_buffering")) {
+        (Choice::Automatic, Choice::Never) => Choice::Never,
+        (given, _) => given,
+    }
+}
+
+/// How many aggregators there are (0: as many as seem right), how many bytes each of them moves at
+/// once, and at multiples of what its part begins.
+pub(crate) fn aggregation(hints: &Hints) -> (u64, u64, u64) {
+    let window = number(hints, hints::COLLECTIVE_BUFFER).unwrap_or(WINDOW_BYTES);
+    let stripe = number(hints, hints::STRIPE).filter(|stripe| *stripe > 0);
+    (
+        number(hints, hints::COLLECTIVE_NODES).unwrap_or(0),
+        window.min(WINDOW_BYTES_MAX),
+        stripe.unwrap_or(PAGE_BYTES),
+    )
+}
+
+/// What an aggregator moves at once if nothing is said, and at most.
+const WINDOW_BYTES: u64 = 4 << 20;
+const WINDOW_BYTES_MAX: u64 = 1 << 30;
+
+/// Parts of a file begin at multiples of this, if nothing is said.
+const PAGE_BYTES: u64 = 4096;
 
 /// Adds hints, as far as they say something.
 pub(crate) fn add(hints: &Hints, info: &Info) {

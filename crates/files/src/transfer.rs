@@ -42,7 +42,7 @@ pub(crate) struct Progress {
 }
 
 /// A hole of more bytes is not worth a call less.
-const HOLE_BYTES_MAX: u64 = 4 << 10;
+pub(crate) const HOLE_BYTES_MAX: u64 = 4 << 10;
 
 /// A run of more bytes is worth a call of its own.
 const TOGETHER_RUN_BYTES_MAX: u64 = 64 << 10;

@@ -62,6 +62,14 @@ impl View {
         self.etype_bytes
     }
 
+    /// The bytes of its runs, on average.
+    pub fn run_bytes(&self) -> u64 {
+        match &self.layout {
+            None => u64::MAX,
+            Some(layout) => self.tile_bytes / (layout.segment_count(1) as u64).max(1),
+        }
+    }
+
     /// Whether it shows no bytes at all.
     pub fn is_empty(&self) -> bool {
         self.tile_bytes == 0

@@ -105,12 +105,12 @@ const OF_FILES: [Reserved; 11] = [
     Reserved { key: COLLECTIVE_READS, default: "automatic", accepts: is_file_choice },
     Reserved { key: COLLECTIVE_WRITES, default: "automatic", accepts: is_file_choice },
     Reserved { key: COLLECTIVE_NODES, default: "0", accepts: is_number },
-    Reserved { key: COLLECTIVE_BUFFER, default: "16777216", accepts: is_amount },
+    Reserved { key: COLLECTIVE_BUFFER, default: "4194304", accepts: is_amount },
     Reserved { key: SIEVE_READS, default: "automatic", accepts: is_file_choice },
     Reserved { key: SIEVE_WRITES, default: "automatic", accepts: is_file_choice },
     Reserved { key: READ_BUFFER, default: "4194304", accepts: is_amount },
     Reserved { key: WRITE_BUFFER, default: "524288", accepts: is_amount },
-    Reserved { key: STRIPE, default: "0", accepts: is_number },
+    Reserved { key: STRIPE, default: "4096", accepts: is_number },
     Reserved { key: FILE_PERMISSIONS, default: "666", accepts: is_octal },
 ];
 

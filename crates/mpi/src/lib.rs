@@ -26,7 +26,7 @@ pub use native::{Delivery, PackedReceive, PackedSend};
 pub use partitioned::{Partitioned, Partitions};
 pub use point_to_point::{Destination, MatchedMessage, MessageSource, SendMode};
 pub use process::helping::{HelperAccess, RestingHelper};
-pub use process::{Process, RequestService, ThreadLevel, error_of, revoked};
+pub use process::{BackgroundOperation, Process, RequestService, ThreadLevel, error_of, revoked};
 pub use recovery::{ActiveAgreement, NewCommunicator};
 pub use request::{EngineTransfer, ExternalOperation, Request, TransferCompletion, TransferScan};
 pub use status::MessageStatus;

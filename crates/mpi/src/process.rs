@@ -115,7 +115,7 @@ pub trait RequestService {
 }
 
 /// An operation that takes steps of its own while the program does something else.
-pub(crate) trait BackgroundOperation {
+pub trait BackgroundOperation {
     /// Goes as far as it can; whether it needs no more steps.
     fn advance(&self, process: &Process) -> bool;
 
@@ -460,7 +460,7 @@ impl Group {
 
     /// The machines of the processes of a group: for each the lowest rank in the job of those on
     /// the same machine.
-    pub(crate) fn nodes(&self, process: &Process) -> Vec<u32> {
+    pub fn nodes(&self, process: &Process) -> Vec<u32> {
         let map = &process.started().map;
         self.gates().map(|gate| map.node(gate.0)).collect()
     }

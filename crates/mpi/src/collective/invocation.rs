@@ -32,7 +32,7 @@ impl<'a> Invocation<'a> {
     }
 
     /// By the library, which waits for it later.
-    pub(crate) fn nonblocking(communicator: &'a Rc<Communicator>) -> Self {
+    pub fn nonblocking(communicator: &'a Rc<Communicator>) -> Self {
         Self { communicator, form: CallForm::Nonblocking, program: None }
     }
 

@@ -16,7 +16,7 @@ use super::{BackgroundOperation, Process, ThreadLevel};
 impl Process {
     /// From now on each round of progress advances an operation, until it says that it needs no
     /// more steps.
-    pub(crate) fn keep_advancing(&self, operation: Rc<dyn BackgroundOperation>) {
+    pub fn keep_advancing(&self, operation: Rc<dyn BackgroundOperation>) {
         let need = if operation.is_awaited() { Need::OfOthers } else { Need::OfProgram };
         self.underway.borrow_mut().push(operation);
         self.attention.set(true);

@@ -1,0 +1,418 @@
+//! A process that reads and writes a domain for all: it hears what each wants, then takes window
+//! after window, two at a time: while one is read or written, bytes of the next one travel.
+
+use std::collections::VecDeque;
+use std::mem;
+use std::ops::Range;
+use std::sync::Arc;
+
+use memory::{Buffer, LentBuffer};
+
+use super::member::{HEAD_BYTES, Member, of_message};
+use super::pieces::{PieceReader, WindowPieces, united};
+use super::{Caller, Link, MessageKind, Shared, Verdict};
+use crate::fault::Fault;
+use crate::pool::Task;
+use crate::storage::{Storage, in_full};
+use crate::transfer::Direction;
+
+/// So many windows are underway at once.
+const WINDOWS_UNDERWAY_MAX: usize = 2;
+
+/// What a process may tell of its runs at most: more is nonsense.
+const TOLD_BYTES_MAX: u64 = 1 << 40;
+
+/// The domain of this process, and who wants what of it.
+pub(crate) struct Aggregator<P> {
+    index: usize,
+    clients: Vec<Client<P>>,
+    next_window: u64,
+    windows: VecDeque<Window<P>>,
+    /// Memory of windows that are over.
+    spare: Vec<Buffer>,
+    fault: Option<Verdict>,
+    verdicts: Vec<Option<P>>,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Hearing,
+    Moving,
+    Closing,
+    Over,
+}
+
+/// A process that wants something of the domain.
+struct Client<P> {
+    rank: u32,
+    hearing: Hearing<P>,
+}
+
+enum Hearing<P> {
+    /// Not yet listened.
+    Nothing,
+    Head(P, Buffer),
+    Rest(P, Buffer, Vec<u8>),
+    All(PieceReader),
+}
+
+/// A window underway.
+struct Window<P> {
+    range: Range<u64>,
+    pieces: Vec<WindowPieces>,
+    /// What is read or written.
+    runs: Vec<(u64, u64)>,
+    state: WindowState<P>,
+}
+
+enum WindowState<P> {
+    /// Messages are underway, before writing or after reading.
+    Messages(Buffer, Vec<Option<P>>),
+    /// The system is called.
+    Calling(Task<(LentBuffer, Option<Fault>)>),
+    Called(Buffer),
+    Over,
+}
+
+impl<P: Copy> Aggregator<P> {
+    pub fn new(shared: &Shared, index: usize) -> Self {
+        let wants =
+            |(_, wish): &(usize, &super::domains::Wish)| shared.domains.involves(index, wish);
+        let client = |(rank, _)| Client { rank: rank as u32, hearing: Hearing::Nothing };
+        Self {
+            index,
+            clients: shared.wishes.iter().enumerate().filter(wants).map(client).collect(),
+            next_window: 0,
+            windows: VecDeque::new(),
+            spare: Vec::new(),
+            fault: None,
+            verdicts: Vec::new(),
+            stage: Stage::Hearing,
+        }
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.stage == Stage::Over
+    }
+
+    pub fn fault(&self) -> Option<&Verdict> {
+        self.fault.as_ref()
+    }
+
+    /// Hears what this process itself wants.
+    pub fn hear(&mut self, rank: u32, told: Vec<u8>) {
+        for client in self.clients.iter_mut().filter(|client| client.rank == rank) {
+            client.hearing = Hearing::All(PieceReader::new(told.clone()));
+        }
+    }
+
+    pub fn advance(&mut self, shared: &Shared, link: &impl Link<Pending = P>, member: &Member<P>) {
+        if self.stage == Stage::Hearing && self.listen(shared, link) {
+            self.stage = Stage::Moving;
+        }
+        if self.stage == Stage::Moving && self.move_windows(shared, link, member) {
+            let verdict = self.fault.as_ref();
+            let others = self.clients.iter().filter(|client| client.rank != shared.rank);
+            let tag = shared.tag(MessageKind::Verdict);
+            self.verdicts =
+                others.map(|one| link.send(one.rank, tag, Verdict::message(verdict))).collect();
+            self.stage = Stage::Closing;
+        }
+        if self.stage == Stage::Closing {
+            // Who does not hear it has failed.
+            self.verdicts.retain(|id| id.is_some_and(|id| link.take(id).is_none()));
+            if self.verdicts.is_empty() {
+                self.stage = Stage::Over;
+            }
+        }
+    }
+
+    /// Hears what processes want; whether all have told it.
+    fn listen(&mut self, shared: &Shared, link: &impl Link<Pending = P>) -> bool {
+        let (head_tag, rest_tag) = (shared.tag(MessageKind::Head), shared.tag(MessageKind::Rest));
+        let mut all = true;
+        for client in &mut self.clients {
+            let rank = client.rank;
+            if matches!(client.hearing, Hearing::Nothing) && rank != shared.rank {
+                let room = Buffer::zeroed(HEAD_BYTES);
+                let id = link.receive(rank, head_tag, room.clone());
+                client.hearing = Hearing::Head(id, room);
+            }
+            if let Hearing::Head(id, room) = &client.hearing
+                && let Some(outcome) = link.take(*id)
+            {
+                client.hearing = match outcome {
+                    Ok(()) => heard(room, |length| {
+                        let room = Buffer::zeroed(length);
+                        (link.receive(rank, rest_tag, room.clone()), room)
+                    }),
+                    Err(error) => {
+                        note(&mut self.fault, of_message(&error));
+                        Hearing::All(PieceReader::default())
+                    }
+                };
+            }
+            if let Hearing::Rest(id, room, told) = &mut client.hearing
+                && let Some(outcome) = link.take(*id)
+            {
+                let mut told = mem::take(told);
+                let begun = told.len();
+                told.resize(begun + room.len(), 0);
+                room.read(0, &mut told[begun..]);
+                if let Err(error) = outcome {
+                    note(&mut self.fault, of_message(&error));
+                }
+                client.hearing = Hearing::All(PieceReader::new(told));
+            }
+            all &= matches!(client.hearing, Hearing::All(_));
+        }
+        all
+    }
+
+    /// Begins and ends windows; whether all are over.
+    fn move_windows(
+        &mut self,
+        shared: &Shared,
+        link: &impl Link<Pending = P>,
+        member: &Member<P>,
+    ) -> bool {
+        loop {
+            let mut has_moved = false;
+            while self.windows.len() < WINDOWS_UNDERWAY_MAX
+                && self.next_window < shared.domains.window_count(self.index)
+            {
+                self.begin_window(shared, link, member);
+                has_moved = true;
+            }
+            for window in &mut self.windows {
+                has_moved |= window.advance(shared, link, member, &self.clients, &mut self.fault);
+            }
+            while let Some(window) = self.windows.front_mut() {
+                let Some(memory) = window.take_memory() else { break };
+                self.spare.push(memory);
+                self.windows.pop_front();
+                has_moved = true;
+            }
+            if !has_moved {
+                let last = shared.domains.window_count(self.index);
+                return self.windows.is_empty() && self.next_window == last;
+            }
+        }
+    }
+
+    fn begin_window(&mut self, shared: &Shared, link: &impl Link<Pending = P>, member: &Member<P>) {
+        let range = shared.domains.window(self.index, self.next_window);
+        self.next_window += 1;
+        let pieces = self.clients.iter_mut().map(|client| match &mut client.hearing {
+            Hearing::All(reader) => reader.take_before(range.start, range.end),
+            _ => WindowPieces::default(),
+        });
+        let pieces: Vec<_> = pieces.collect();
+        let runs = united(pieces.iter().map(|pieces| pieces.runs.clone()).collect());
+        if runs.is_empty() {
+            return;
+        }
+        let memory = self.spare.pop();
+        let memory = memory.unwrap_or_else(|| Buffer::zeroed(shared.domains.room(self.index)));
+        let mut window = Window { range, pieces, runs, state: WindowState::Over };
+        window.state = match shared.direction {
+            Direction::Write => {
+                let messages =
+                    window.messages(shared, link, member, &self.clients, &memory, &mut self.fault);
+                WindowState::Messages(memory, messages)
+            }
+            Direction::Read => window.call(shared, memory),
+        };
+        self.windows.push_back(window);
+    }
+}
+
+/// What the first message of a process leads to.
+fn heard<P>(head: &Buffer, receive: impl FnOnce(usize) -> (P, Buffer)) -> Hearing<P> {
+    let mut bytes = [0; HEAD_BYTES];
+    head.read(0, &mut bytes);
+    let (length, told) = bytes.split_at(8);
+    let length = u64::from_le_bytes(length.try_into().expect("eight bytes were cut out"));
+    let first = (length as usize).min(told.len());
+    let rest = length.min(TOLD_BYTES_MAX) as usize - first;
+    let told = told[..first].to_vec();
+    if rest == 0 {
+        return Hearing::All(PieceReader::new(told));
+    }
+    let (id, room) = receive(rest);
+    Hearing::Rest(id, room, told)
+}
+
+/// Keeps the fault that lies first in the file.
+fn note(known: &mut Option<Verdict>, fault: Verdict) {
+    if known.as_ref().is_none_or(|known| fault.offset < known.offset) {
+        *known = Some(fault);
+    }
+}
+
+impl<P: Copy> Window<P> {
+    /// Begins the messages of the window: from clients to its memory, or the other way. Own bytes
+    /// are copied.
+    fn messages(
+        &self,
+        shared: &Shared,
+        link: &impl Link<Pending = P>,
+        member: &Member<P>,
+        clients: &[Client<P>],
+        memory: &Buffer,
+        fault: &mut Option<Verdict>,
+    ) -> Vec<Option<P>> {
+        let tag = shared.tag(MessageKind::Data);
+        let mut messages = Vec::new();
+        for (client, pieces) in clients.iter().zip(&self.pieces) {
+            if pieces.bytes == 0 {
+                continue;
+            }
+            let place = match pieces.layout(self.range.start) {
+                Ok(Some(layout)) => memory.laid_out_part(0, layout, 1),
+                Ok(None) => memory.contiguous_part(0, pieces.bytes),
+                Err(error) => {
+                    note(fault, of_message(&error));
+                    continue;
+                }
+            };
+            if client.rank == shared.rank {
+                member.copy_own(&self.range, &place, shared.direction);
+                continue;
+            }
+            messages.push(match shared.direction {
+                Direction::Write => Some(link.receive(client.rank, tag, place)),
+                Direction::Read => link.send(client.rank, tag, place),
+            });
+        }
+        messages
+    }
+
+    /// Has the window read or written, once no message has its memory.
+    fn call(&mut self, shared: &Shared, memory: Buffer) -> WindowState<P> {
+        let memory = match LentBuffer::alone(memory) {
+            Ok(memory) => memory,
+            Err(memory) => return WindowState::Messages(memory, Vec::new()),
+        };
+        let (storage, direction) = (Arc::clone(&shared.storage), shared.direction);
+        let (runs, base) = (mem::take(&mut self.runs), self.range.start);
+        let work = move || {
+            let fault = move_runs(&*storage, &memory, base, &runs, direction);
+            (memory, fault)
+        };
+        match &shared.caller {
+            Caller::Here => {
+                let (memory, fault) = work();
+                WindowState::Calling(Task::over((memory, fault)))
+            }
+            Caller::Threads(pool, ring) => {
+                let ring = Arc::clone(ring);
+                WindowState::Calling(pool.begin(work, move || ring()))
+            }
+        }
+    }
+
+    /// Goes on; whether it could.
+    fn advance(
+        &mut self,
+        shared: &Shared,
+        link: &impl Link<Pending = P>,
+        member: &Member<P>,
+        clients: &[Client<P>],
+        fault: &mut Option<Verdict>,
+    ) -> bool {
+        match mem::replace(&mut self.state, WindowState::Over) {
+            WindowState::Messages(memory, mut underway) => {
+                underway.retain(|id| {
+                    let Some(outcome) = id.map_or(Some(Ok(())), |id| link.take(id)) else {
+                        return true;
+                    };
+                    if let Err(error) = outcome {
+                        note(fault, of_message(&error));
+                    }
+                    false
+                });
+                let is_over = underway.is_empty();
+                // What lies before a fault counts as written.
+                let is_sound = fault.as_ref().is_none_or(|one| self.range.start <= one.offset);
+                self.state = match shared.direction {
+                    Direction::Write if is_over && is_sound => self.call(shared, memory),
+                    _ if is_over => WindowState::Called(memory),
+                    _ => WindowState::Messages(memory, underway),
+                };
+                !matches!(self.state, WindowState::Messages(..))
+            }
+            WindowState::Calling(task) => {
+                let Some((memory, found)) = task.take() else {
+                    self.state = WindowState::Calling(task);
+                    return false;
+                };
+                if let Some(found) = found {
+                    note(fault, Verdict::of(&found));
+                }
+                let memory = memory.into_buffer();
+                self.state = match shared.direction {
+                    Direction::Write => WindowState::Called(memory),
+                    Direction::Read => {
+                        let messages = self.messages(shared, link, member, clients, &memory, fault);
+                        WindowState::Messages(memory, messages)
+                    }
+                };
+                true
+            }
+            state => {
+                self.state = state;
+                false
+            }
+        }
+    }
+
+    /// Its memory, if it is over.
+    fn take_memory(&mut self) -> Option<Buffer> {
+        match mem::replace(&mut self.state, WindowState::Over) {
+            WindowState::Called(memory) if memory.is_sole_owner() => Some(memory),
+            state => {
+                self.state = state;
+                None
+            }
+        }
+    }
+}
+
+/// Reads runs with the holes between them where these are small, or writes the runs, between the
+/// file and memory that has the file from `base` on.
+fn move_runs(
+    storage: &dyn Storage,
+    memory: &LentBuffer,
+    base: u64,
+    runs: &[(u64, u64)],
+    direction: Direction,
+) -> Option<Fault> {
+    let mut joined: Vec<(u64, u64)> = Vec::new();
+    for &(offset, length) in runs {
+        match joined.last_mut() {
+            Some((start, before))
+                if direction == Direction::Read
+                    && offset - (*start + *before) <= crate::transfer::HOLE_BYTES_MAX =>
+            {
+                *before = offset + length - *start;
+            }
+            _ => joined.push((offset, length)),
+        }
+    }
+    for (offset, length) in joined {
+        let at = (offset - base) as usize;
+        let (done, error) = in_full(length as usize, |done| {
+            let (at, left, offset) = (at + done, length as usize - done, offset + done as u64);
+            match direction {
+                Direction::Read => storage.read_memory(memory, at, left, offset),
+                Direction::Write => storage.write_memory(memory, at, left, offset),
+            }
+        });
+        if let Some(error) = error {
+            return Some(Fault { offset: offset + done as u64, error });
+        }
+    }
+    None
+}

@@ -1,0 +1,282 @@
+//! A process and its bytes: what it wants of each domain it tells the aggregator, then bytes go to
+//! it or come from it, window by window.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use base::Error;
+use memory::{Buffer, LentBuffer};
+
+use super::aggregator::Aggregator;
+use super::pieces::PieceWriter;
+use super::{Link, MessageKind, Shared, Verdict};
+use crate::transfer::Direction;
+use crate::view::View;
+
+/// The first message about a domain has so many bytes: the length of all that is told, and its
+/// beginning.
+pub(crate) const HEAD_BYTES: usize = 1024;
+
+/// So many windows of a domain are underway at once.
+const WINDOWS_UNDERWAY_MAX: usize = 3;
+
+/// The bytes of this process.
+pub(crate) struct Member<P> {
+    view: Arc<View>,
+    /// The bytes of the stream that memory has.
+    stream: Range<u64>,
+    memory: LentBuffer,
+    parts: Vec<DomainPart<P>>,
+    fault: Option<Verdict>,
+}
+
+/// What this process has in one domain.
+struct DomainPart<P> {
+    /// Of the domain.
+    index: usize,
+    aggregator: u32,
+    /// What was told, until it is sent.
+    telling: Vec<Option<P>>,
+    next_window: u64,
+    windows: u64,
+    /// The stream's bytes before the next window.
+    cursor: u64,
+    underway: VecDeque<DataMessage<P>>,
+    verdict: Option<(P, Buffer)>,
+    is_begun: bool,
+    is_over: bool,
+}
+
+/// Bytes of one window.
+struct DataMessage<P> {
+    id: Option<P>,
+    /// Where bytes go when they are here: from a buffer to the packed bytes from an offset on.
+    unpack: Option<(Buffer, usize)>,
+}
+
+impl<P: Copy> Member<P> {
+    pub fn new(shared: &Shared, view: Arc<View>, stream: Range<u64>, memory: LentBuffer) -> Self {
+        let domains = &shared.domains;
+        let mine = &shared.wishes[shared.rank as usize];
+        let involved =
+            (0..domains.aggregators.len()).filter(|index| domains.involves(*index, mine));
+        let parts = involved.map(|index| DomainPart {
+            index,
+            aggregator: domains.aggregators[index],
+            telling: Vec::new(),
+            next_window: 0,
+            windows: domains.window_count(index),
+            cursor: 0,
+            underway: VecDeque::new(),
+            verdict: None,
+            is_begun: false,
+            is_over: false,
+        });
+        let parts = parts.collect();
+        Self { view, stream, memory, parts, fault: None }
+    }
+
+    /// The packed bytes of memory that lie before an offset in the file.
+    fn before(&self, offset: u64) -> u64 {
+        let position = self.view.position_of(offset).clamp(self.stream.start, self.stream.end);
+        position - self.stream.start
+    }
+
+    /// The runs of this process in a range of the file, as they are told.
+    fn told(&self, range: &Range<u64>) -> Vec<u8> {
+        let (start, end) = (self.before(range.start), self.before(range.end));
+        let mut writer = PieceWriter::default();
+        self.view.runs(self.stream.start + start, end - start, &mut |offset, length| {
+            writer.add(offset, length);
+            true
+        });
+        writer.into_bytes()
+    }
+
+    pub fn advance(
+        &mut self,
+        shared: &Shared,
+        link: &impl Link<Pending = P>,
+        mut own: Option<&mut Aggregator<P>>,
+    ) {
+        let mut parts = std::mem::take(&mut self.parts);
+        for part in &mut parts {
+            if part.is_over {
+                continue;
+            }
+            if part.aggregator == shared.rank {
+                // This process copies its bytes when it has the window; nothing is sent.
+                if let Some(own) = own.as_deref_mut() {
+                    if !part.is_begun {
+                        own.hear(shared.rank, self.told(&shared.domains.domain(part.index)));
+                        part.is_begun = true;
+                    }
+                    part.is_over = own.is_over();
+                    if part.is_over {
+                        self.note(own.fault().cloned());
+                    }
+                }
+                continue;
+            }
+            if !part.is_begun {
+                self.tell(part, shared, link);
+            }
+            self.advance_part(part, shared, link);
+        }
+        self.parts = parts;
+    }
+
+    /// Tells what this process wants of a domain.
+    fn tell(&mut self, part: &mut DomainPart<P>, shared: &Shared, link: &impl Link<Pending = P>) {
+        let domain = shared.domains.domain(part.index);
+        let told = self.told(&domain);
+        let head = Buffer::zeroed(HEAD_BYTES);
+        head.write(0, &(told.len() as u64).to_le_bytes());
+        let (first, rest) = told.split_at(told.len().min(HEAD_BYTES - 8));
+        head.write(8, first);
+        part.telling.push(link.send(part.aggregator, shared.tag(MessageKind::Head), head));
+        if !rest.is_empty() {
+            let message = Buffer::zeroed(rest.len());
+            message.write(0, rest);
+            part.telling.push(link.send(part.aggregator, shared.tag(MessageKind::Rest), message));
+        }
+        let room = Verdict::room();
+        let id = link.receive(part.aggregator, shared.tag(MessageKind::Verdict), room.clone());
+        part.verdict = Some((id, room));
+        part.cursor = self.before(domain.start);
+        part.is_begun = true;
+    }
+
+    fn advance_part(
+        &mut self,
+        part: &mut DomainPart<P>,
+        shared: &Shared,
+        link: &impl Link<Pending = P>,
+    ) {
+        part.telling.retain(|id| id.is_some_and(|id| !self.is_over_now(link, id)));
+        while part.underway.len() < WINDOWS_UNDERWAY_MAX && part.next_window < part.windows {
+            let window = shared.domains.window(part.index, part.next_window);
+            let (start, end) = (part.cursor, self.before(window.end));
+            part.next_window += 1;
+            part.cursor = end;
+            if end > start {
+                let message = self.begin_window(part, shared, link, start as usize, end as usize);
+                part.underway.push_back(message);
+            }
+        }
+        let mut left = VecDeque::new();
+        for message in std::mem::take(&mut part.underway) {
+            if message.id.is_some_and(|id| !self.is_over_now(link, id)) {
+                left.push_back(message);
+            } else if let Some((from, at)) = message.unpack {
+                let mut bytes = vec![0; from.len()];
+                from.read(0, &mut bytes);
+                self.memory.write(at, &bytes);
+            }
+        }
+        part.underway = left;
+        let is_moved = part.next_window == part.windows && part.underway.is_empty();
+        if is_moved
+            && part.telling.is_empty()
+            && let Some((id, room)) = &part.verdict
+            && self.is_over_now(link, *id)
+        {
+            self.note(Verdict::told(room));
+            part.is_over = true;
+        }
+    }
+
+    fn begin_window(
+        &self,
+        part: &DomainPart<P>,
+        shared: &Shared,
+        link: &impl Link<Pending = P>,
+        start: usize,
+        end: usize,
+    ) -> DataMessage<P> {
+        let tag = shared.tag(MessageKind::Data);
+        let direct = self.memory.program_part(start, end - start);
+        match (shared.direction, direct) {
+            (Direction::Write, direct) => {
+                let data = direct.unwrap_or_else(|| self.copied(start, end));
+                DataMessage { id: link.send(part.aggregator, tag, data), unpack: None }
+            }
+            (Direction::Read, Some(direct)) => {
+                let id = Some(link.receive(part.aggregator, tag, direct));
+                DataMessage { id, unpack: None }
+            }
+            (Direction::Read, None) => {
+                let room = Buffer::zeroed(end - start);
+                let id = Some(link.receive(part.aggregator, tag, room.clone()));
+                DataMessage { id, unpack: Some((room, start)) }
+            }
+        }
+    }
+
+    fn copied(&self, start: usize, end: usize) -> Buffer {
+        let mut bytes = vec![0; end - start];
+        self.memory.read(start, &mut bytes);
+        let copy = Buffer::zeroed(bytes.len());
+        copy.write(0, &bytes);
+        copy
+    }
+
+    /// The own bytes in a window of the own domain go to it, or come from it.
+    pub fn copy_own(&self, window: &Range<u64>, place: &Buffer, direction: Direction) {
+        let (start, end) = (self.before(window.start) as usize, self.before(window.end) as usize);
+        match (self.memory.program_part(start, end - start), direction) {
+            (Some(part), Direction::Write) => {
+                part.copy_to(place);
+            }
+            (Some(part), Direction::Read) => {
+                place.copy_to(&part);
+            }
+            (None, Direction::Write) => {
+                self.copied(start, end).copy_to(place);
+            }
+            (None, Direction::Read) => {
+                let mut bytes = vec![0; place.len().min(end - start)];
+                place.read(0, &mut bytes);
+                self.memory.write(start, &bytes);
+            }
+        }
+    }
+
+    /// Whether a message is over; a failed peer is a fault.
+    fn is_over_now(&mut self, link: &impl Link<Pending = P>, id: P) -> bool {
+        match link.take(id) {
+            None => false,
+            Some(Ok(())) => true,
+            Some(Err(error)) => {
+                self.note(Some(of_message(&error)));
+                true
+            }
+        }
+    }
+
+    /// Keeps the fault that lies first in the file.
+    fn note(&mut self, fault: Option<Verdict>) {
+        let Some(fault) = fault else { return };
+        if self.fault.as_ref().is_none_or(|known| fault.offset < known.offset) {
+            self.fault = Some(fault);
+        }
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.parts.iter().all(|part| part.is_over)
+    }
+
+    pub fn into_outcome(self) -> (LentBuffer, u64, Option<Verdict>) {
+        let bytes = match &self.fault {
+            None => self.stream.end - self.stream.start,
+            Some(fault) => self.before(fault.offset),
+        };
+        (self.memory, bytes, self.fault)
+    }
+}
+
+/// A message that did not come or go, as a fault at the beginning of the file.
+pub(crate) fn of_message(error: &Error) -> Verdict {
+    Verdict { class: error.class, offset: 0, reason: error.detail.to_string() }
+}

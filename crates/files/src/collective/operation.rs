@@ -1,0 +1,382 @@
+//! A collective transfer of a file: all processes tell what they want, then either each moves its
+//! bytes by itself, or they go through aggregators.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::Result;
+use engine::RequestId;
+use memory::{Buffer, LentBuffer};
+use mpi::collective::{self, Invocation};
+use mpi::communicator::Communicator;
+use mpi::{BackgroundOperation, ExternalOperation, MessageStatus, Process, Request};
+use parking_lot::Mutex;
+
+use super::domains::{Situation, Wish};
+use super::{Caller, Exchange, Link, Shared, Verdict};
+use crate::access::{Prepared, conclude, verb};
+use crate::agreement::numbers;
+use crate::pool::{Pool, Task};
+use crate::preferences::Choice;
+use crate::storage::{Storage, repeated};
+use crate::transfer::{Direction, Manner, Progress, transfer};
+
+/// What a transfer needs of its file.
+pub(crate) struct Ground {
+    pub communicator: Rc<Communicator>,
+    pub name: String,
+    pub storage: Arc<dyn Storage>,
+    pub manner: Manner,
+    pub exclusion: Arc<Mutex<()>>,
+    pub pool: Pool,
+    pub choice: Choice,
+    /// How many processes read and write for others; 0: some.
+    pub nodes: u64,
+    pub window_bytes: u64,
+    pub alignment: u64,
+    /// Which collective transfer of the file it is.
+    pub number: u32,
+}
+
+/// A collective transfer underway.
+pub(crate) struct CollectiveTransfer {
+    ground: Ground,
+    state: RefCell<State>,
+}
+
+struct State {
+    /// Taken when it is over.
+    prepared: Option<Prepared>,
+    stage: Stage,
+}
+
+enum Stage {
+    /// All tell what they want.
+    Asking(Request, Buffer),
+    Moving(Box<Exchange<RequestId>>),
+    Alone(Task<(LentBuffer, Progress)>),
+    /// The bytes are moved, and not yet converted.
+    Moved(LentBuffer, Progress, Option<Verdict>),
+    Over(MessageStatus),
+    /// For a moment only.
+    Changing,
+}
+
+/// What a process tells: its wish, the size of the file, and its hints. Those of rank 0 count.
+const NUMBERS: usize = 8;
+
+/// So many aggregators on each machine.
+const AGGREGATORS_PER_MACHINE: usize = 2;
+
+/// Messages of a file's own communicator.
+struct FileLink<'a> {
+    process: &'a Process,
+    communicator: &'a Communicator,
+}
+
+impl CollectiveTransfer {
+    /// Begins one, which goes on in rounds of progress.
+    ///
+    /// # Errors
+    /// What collective operations return.
+    pub fn begin(process: &Process, ground: Ground, prepared: Prepared) -> Result<Rc<Self>> {
+        let mine = ground.told(&prepared);
+        let communicator = Rc::clone(&ground.communicator);
+        let all = Buffer::zeroed(mine.len() * communicator.size() as usize);
+        all.write(communicator.rank() as usize * mine.len(), &mine);
+        let invocation = Invocation::nonblocking(&communicator);
+        let asking = collective::allgather_packed(&invocation, all.clone(), mine.len())?
+            .into_request(process);
+        let stage = Stage::Asking(asking, all);
+        let state = RefCell::new(State { prepared: Some(prepared), stage });
+        let transfer = Rc::new(Self { ground, state });
+        if !transfer.advance(process) {
+            process.keep_advancing(Rc::clone(&transfer) as Rc<dyn BackgroundOperation>);
+        }
+        Ok(transfer)
+    }
+
+    /// Carries one out.
+    ///
+    /// # Errors
+    /// What collective operations return.
+    pub fn carry_out(
+        process: &Process,
+        ground: Ground,
+        prepared: Prepared,
+    ) -> Result<MessageStatus> {
+        let mine = ground.told(&prepared);
+        let told = crate::agreement::exchange(process, &ground.communicator, &mine)?;
+        let state = RefCell::new(State { prepared: Some(prepared), stage: Stage::Changing });
+        let transfer = Self { ground, state };
+        let stage = {
+            let mut state = transfer.state.borrow_mut();
+            let prepared = state.prepared.as_mut().expect("it is underway");
+            match transfer.ground.exchange_of(process, &told, prepared, Caller::Here) {
+                Some(exchange) => Stage::Moving(Box::new(exchange)),
+                None => {
+                    let memory = prepared.take_memory();
+                    let (memory, progress) = transfer.ground.alone(prepared, memory)();
+                    Stage::Moved(memory, progress, None)
+                }
+            }
+        };
+        transfer.state.borrow_mut().stage = stage;
+        if !transfer.advance(process) {
+            process.wait_until(&mut |process| transfer.advance(process));
+        }
+        transfer.convert();
+        Ok(transfer.status())
+    }
+
+    /// Converts what was read, where functions of the program may run.
+    fn convert(&self) {
+        let mut state = self.state.borrow_mut();
+        if !matches!(state.stage, Stage::Moved(..)) {
+            return;
+        }
+        let Stage::Moved(memory, progress, fault) =
+            std::mem::replace(&mut state.stage, Stage::Changing)
+        else {
+            return;
+        };
+        let mut prepared = state.prepared.take().expect("it is underway");
+        // Nothing is borrowed while functions of the program run.
+        drop(state);
+        let bytes = progress.bytes;
+        prepared.return_memory(memory);
+        let mut status = conclude(&self.ground.name, &prepared, progress);
+        if let Some(fault) = fault {
+            let verb = verb(prepared.direction);
+            status.error = Some(Box::new(fault.error(verb, &self.ground.name, bytes)));
+        }
+        self.state.borrow_mut().stage = Stage::Over(status);
+    }
+
+    fn step(&self, process: &Process, state: &mut State) -> bool {
+        let State { prepared, stage } = state;
+        match std::mem::replace(stage, Stage::Changing) {
+            Stage::Asking(mut request, all) => {
+                if !request.is_ready(process) {
+                    *stage = Stage::Asking(request, all);
+                    return false;
+                }
+                let prepared = prepared.as_mut().expect("it is underway");
+                if let Some(error) = request.take_status(process).error {
+                    let fault = super::member::of_message(&error);
+                    *stage = Stage::Moved(prepared.take_memory(), Progress::default(), Some(fault));
+                    return true;
+                }
+                let mut told = vec![0; all.len()];
+                all.read(0, &mut told);
+                let ring: Arc<dyn Fn() + Send + Sync> = match process.doorbell() {
+                    Some(bell) => Arc::new(move || bell.ring()),
+                    None => Arc::new(|| {}),
+                };
+                let pool = &self.ground.pool;
+                let caller = Caller::Threads(pool.clone(), Arc::clone(&ring));
+                *stage = match self.ground.exchange_of(process, &told, prepared, caller) {
+                    Some(exchange) => Stage::Moving(Box::new(exchange)),
+                    None => {
+                        let memory = prepared.take_memory();
+                        let work = self.ground.alone(prepared, memory);
+                        Stage::Alone(pool.begin(work, move || ring()))
+                    }
+                };
+                true
+            }
+            Stage::Moving(mut exchange) => {
+                let communicator = &self.ground.communicator;
+                if !exchange.advance(&FileLink { process, communicator }) {
+                    *stage = Stage::Moving(exchange);
+                    return false;
+                }
+                let (memory, bytes, fault) = exchange.into_outcome();
+                *stage = Stage::Moved(memory, Progress { bytes, fault: None }, fault);
+                true
+            }
+            Stage::Alone(task) => {
+                let Some((memory, progress)) = task.take() else {
+                    *stage = Stage::Alone(task);
+                    return false;
+                };
+                *stage = Stage::Moved(memory, progress, None);
+                true
+            }
+            done => {
+                *stage = done;
+                false
+            }
+        }
+    }
+}
+
+impl BackgroundOperation for CollectiveTransfer {
+    fn advance(&self, process: &Process) -> bool {
+        let Ok(mut state) = self.state.try_borrow_mut() else { return false };
+        while self.step(process, &mut state) {}
+        matches!(state.stage, Stage::Moved(..) | Stage::Over(_) | Stage::Changing)
+    }
+
+    fn must_end(&self) -> bool {
+        true
+    }
+}
+
+impl ExternalOperation for CollectiveTransfer {
+    fn is_complete(&self, _process: &Process) -> bool {
+        let is_moved = {
+            let Ok(state) = self.state.try_borrow() else { return false };
+            matches!(state.stage, Stage::Moved(..))
+        };
+        if is_moved {
+            self.convert();
+        }
+        matches!(self.state.borrow().stage, Stage::Over(_))
+    }
+
+    fn status(&self) -> MessageStatus {
+        match &self.state.borrow().stage {
+            Stage::Over(status) => status.clone(),
+            _ => MessageStatus::EMPTY,
+        }
+    }
+
+    fn noun(&self) -> &'static str {
+        "a collective operation on a file"
+    }
+}
+
+impl Ground {
+    /// What this process tells of itself.
+    fn told(&self, prepared: &Prepared) -> Vec<u8> {
+        let length = prepared.bytes();
+        let view = &prepared.view.bytes;
+        let range = view.range(prepared.position, length);
+        let is_asked = self.communicator.rank() == 0 && prepared.direction == Direction::Read;
+        // Who cannot ask for it does not find out more by reading.
+        let size = if is_asked { repeated(|| self.storage.size()).unwrap_or(0) } else { 0 };
+        let numbers: [u64; NUMBERS] = [
+            range.start,
+            range.end,
+            view.run_bytes().min(length),
+            size,
+            self.choice as u64,
+            self.nodes,
+            self.window_bytes,
+            self.alignment,
+        ];
+        numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
+    }
+
+    /// The exchange that all decide for; none: each process moves its own bytes.
+    fn exchange_of(
+        &self,
+        process: &Process,
+        told: &[u8],
+        prepared: &mut Prepared,
+        caller: Caller,
+    ) -> Option<Exchange<RequestId>> {
+        let all = numbers::<NUMBERS>(told);
+        let [_, _, _, size, choice, nodes, window_bytes, alignment] = *all.first()?;
+        let (direction, view) = (prepared.direction, Arc::clone(&prepared.view.bytes));
+        let wish = |[start, end, run_bytes, ..]: &[u64; NUMBERS]| {
+            let wish = Wish { start: *start, end: *end, run_bytes: *run_bytes };
+            if direction == Direction::Read { wish.before(size) } else { wish }
+        };
+        let wishes: Vec<Wish> = all.iter().map(wish).collect();
+        let situation = Situation {
+            choice: Choice::numbered(choice),
+            aggregators: self.aggregators(process, nodes as usize),
+            window_bytes: window_bytes.max(1),
+            alignment: alignment.max(1),
+        };
+        let domains = situation.share(&wishes)?;
+        let there = match direction {
+            Direction::Read => view.position_of(size).saturating_sub(prepared.position),
+            Direction::Write => u64::MAX,
+        };
+        let shared = Shared {
+            domains,
+            wishes,
+            direction,
+            rank: self.communicator.rank(),
+            number: self.number,
+            storage: Arc::clone(&self.storage),
+            caller,
+        };
+        let length = prepared.bytes().min(there);
+        let position = prepared.position;
+        Some(Exchange::new(shared, view, position, length, prepared.take_memory()))
+    }
+
+    /// Some of the processes of each machine.
+    fn aggregators(&self, process: &Process, wanted: usize) -> Vec<u32> {
+        let nodes = self.communicator.group().nodes(process);
+        let mut machines: Vec<(u32, Vec<u32>)> = Vec::new();
+        for (rank, node) in nodes.iter().enumerate() {
+            match machines.iter_mut().find(|(machine, _)| machine == node) {
+                Some((_, ranks)) => ranks.push(rank as u32),
+                None => machines.push((*node, vec![rank as u32])),
+            }
+        }
+        let each = match wanted {
+            0 => AGGREGATORS_PER_MACHINE,
+            _ => wanted.div_ceil(machines.len()),
+        };
+        let chosen = machines.iter().flat_map(|(_, ranks)| {
+            let number = ranks.len().min(each);
+            (0..number).map(move |index| ranks[index * ranks.len() / number])
+        });
+        let most = if wanted == 0 { usize::MAX } else { wanted };
+        let mut chosen: Vec<u32> = chosen.take(most).collect();
+        chosen.sort_unstable();
+        chosen
+    }
+
+    /// The transfer of this process by itself.
+    fn alone(
+        &self,
+        prepared: &Prepared,
+        memory: LentBuffer,
+    ) -> impl FnOnce() -> (LentBuffer, Progress) + Send + use<> {
+        let (storage, view) = (Arc::clone(&self.storage), Arc::clone(&prepared.view.bytes));
+        let (manner, exclusion) = (self.manner, Arc::clone(&self.exclusion));
+        let (position, direction) = (prepared.position, prepared.direction);
+        move || {
+            let _exclusion = manner.atomic.then(|| exclusion.lock());
+            let progress = transfer(&*storage, &view, position, &memory, direction, manner);
+            (memory, progress)
+        }
+    }
+}
+
+impl Link for FileLink<'_> {
+    type Pending = RequestId;
+
+    fn send(&self, peer: u32, tag: i32, buffer: Buffer) -> Option<RequestId> {
+        let gate = self.communicator.gate(peer).expect("peers are in the communicator");
+        let context = self.communicator.point_to_point_context();
+        self.process.post_send(gate, context, peer, tag, buffer)
+    }
+
+    fn receive(&self, peer: u32, tag: i32, buffer: Buffer) -> RequestId {
+        let context = self.communicator.point_to_point_context();
+        self.process.post_receive(context, peer, tag, buffer)
+    }
+
+    fn take(&self, pending: RequestId) -> Option<Result<()>> {
+        if !self.process.is_complete(pending) {
+            return None;
+        }
+        Some(self.process.finish(pending))
+    }
+}
+
+impl fmt::Debug for CollectiveTransfer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CollectiveTransfer({} of \"{}\")", self.ground.number, self.ground.name)
+    }
+}

@@ -1,0 +1,233 @@
+//! Several processes whose messages are lists of bytes, advanced in random order, against a model.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use memory::Buffer;
+use proptest::prelude::*;
+
+use super::domains::{Situation, Wish};
+use super::{Caller, Exchange, Link, Shared};
+use crate::preferences::Choice;
+use crate::tests::{content, lent, offsets, view_of};
+use crate::transfer::Direction;
+use crate::view::View;
+use crate::world::MemoryFile;
+
+/// The messages of all processes.
+#[derive(Default)]
+struct Post {
+    state: RefCell<PostState>,
+}
+
+#[derive(Default)]
+struct PostState {
+    /// What was sent and not received, by sender, receiver and tag.
+    sent: HashMap<(u32, u32, i32), VecDeque<(usize, Buffer)>>,
+    wanted: HashMap<(u32, u32, i32), VecDeque<(usize, Buffer)>>,
+    over: Vec<bool>,
+}
+
+struct PostLink<'a> {
+    post: &'a Post,
+    rank: u32,
+}
+
+impl PostState {
+    fn begin(&mut self) -> usize {
+        self.over.push(false);
+        self.over.len() - 1
+    }
+
+    fn deliver(&mut self, key: (u32, u32, i32)) {
+        let (sent, wanted) =
+            (self.sent.entry(key).or_default(), self.wanted.entry(key).or_default());
+        while let (Some(_), Some(_)) = (sent.front(), wanted.front()) {
+            let ((from_id, from), (into_id, into)) =
+                (sent.pop_front().unwrap(), wanted.pop_front().unwrap());
+            assert!(from.len() <= into.len(), "a message is longer than its buffer");
+            from.copy_to(&into);
+            self.over[from_id] = true;
+            self.over[into_id] = true;
+        }
+    }
+}
+
+impl Link for PostLink<'_> {
+    type Pending = usize;
+
+    fn send(&self, peer: u32, tag: i32, buffer: Buffer) -> Option<usize> {
+        let mut state = self.post.state.borrow_mut();
+        let (id, key) = (state.begin(), (self.rank, peer, tag));
+        state.sent.entry(key).or_default().push_back((id, buffer));
+        state.deliver(key);
+        Some(id)
+    }
+
+    fn receive(&self, peer: u32, tag: i32, buffer: Buffer) -> usize {
+        let mut state = self.post.state.borrow_mut();
+        let (id, key) = (state.begin(), (peer, self.rank, tag));
+        state.wanted.entry(key).or_default().push_back((id, buffer));
+        state.deliver(key);
+        id
+    }
+
+    fn take(&self, pending: usize) -> Option<base::Result<()>> {
+        self.post.state.borrow().over[pending].then_some(Ok(()))
+    }
+}
+
+/// What one process does.
+#[derive(Clone, Debug)]
+struct Part {
+    runs: Vec<(u8, u8)>,
+    position: u64,
+    length: usize,
+}
+
+fn part() -> impl Strategy<Value = Part> {
+    (prop::collection::vec((0_u8..20, 1_u8..9), 1..4), 0_u64..30, 0_usize..80)
+        .prop_map(|(runs, position, length)| Part { runs, position, length })
+}
+
+/// Runs the parts of all; the bytes of memory, how many were moved, and whether something went
+/// wrong.
+fn run(
+    file: &Arc<MemoryFile>,
+    direction: Direction,
+    members: Vec<(View, u64, Vec<u8>)>,
+    (aggregators, window_bytes, alignment): (Vec<u32>, u64, u64),
+    order: u64,
+) -> Option<Vec<(Vec<u8>, u64, bool)>> {
+    let size = file.bytes().len() as u64;
+    let wish = |(view, position, data): &(View, u64, Vec<u8>)| {
+        let range = view.range(*position, data.len() as u64);
+        let wish = Wish { start: range.start, end: range.end, run_bytes: 1 };
+        if direction == Direction::Read { wish.before(size) } else { wish }
+    };
+    let wishes: Vec<_> = members.iter().map(wish).collect();
+    let situation = Situation { choice: Choice::Always, aggregators, window_bytes, alignment };
+    let domains = situation.share(&wishes)?;
+    let exchange = |(rank, (view, position, data)): (usize, (View, u64, Vec<u8>))| {
+        let there = match direction {
+            Direction::Read => view.position_of(size).saturating_sub(position),
+            Direction::Write => u64::MAX,
+        };
+        let shared = Shared {
+            domains: domains.clone(),
+            wishes: wishes.clone(),
+            direction,
+            rank: rank as u32,
+            number: 7,
+            storage: Arc::clone(file) as Arc<dyn crate::storage::Storage>,
+            caller: Caller::Here,
+        };
+        let length = (data.len() as u64).min(there);
+        Exchange::new(shared, Arc::new(view), position, length, lent(&data))
+    };
+    let mut exchanges: Vec<_> = members.into_iter().enumerate().map(exchange).collect();
+    let post = Post::default();
+    let mut over = vec![false; exchanges.len()];
+    for step in 0.. {
+        if over.iter().all(|over| *over) {
+            break;
+        }
+        assert!(step < 100_000, "the processes wait for each other");
+        let rank =
+            (order.wrapping_mul(step + 1).wrapping_add(step >> 2) >> 7) as usize % over.len();
+        let rank = if step % 3 == 0 { step as usize % over.len() } else { rank };
+        if !over[rank] {
+            let link = PostLink { post: &post, rank: rank as u32 };
+            over[rank] = exchanges[rank].advance(&link);
+        }
+    }
+    let outcome = exchanges.into_iter().map(|exchange| {
+        let (memory, bytes, fault) = exchange.into_outcome();
+        (content(&memory), bytes, fault.is_some())
+    });
+    Some(outcome.collect())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    #[test]
+    fn what_all_read_is_in_the_file(
+        (seed, order) in any::<(u64, u64)>(),
+        parts in prop::collection::vec(part(), 2..6),
+        size in 0_usize..400,
+        window in 1_u64..90,
+        aggregators in 1_u32..4,
+    ) {
+        let bytes: Vec<u8> = (0..size).map(|at| (at % 250 + 1) as u8).collect();
+        let file = Arc::new(MemoryFile::new(seed, bytes.clone()));
+        let views: Vec<_> =
+            parts.iter().map(|part| view_of(part.position % 5, &part.runs, 3)).collect();
+        let members = views.iter().zip(&parts)
+            .map(|(view, part)| (view.clone(), part.position, vec![0; part.length])).collect();
+        let aggregators = (0..aggregators.min(parts.len() as u32)).collect();
+        let outcome = run(&file, Direction::Read, members, (aggregators, window, 8), order);
+        for (rank, (seen, moved, failed)) in outcome.into_iter().flatten().enumerate() {
+            let (view, part) = (&views[rank], &parts[rank]);
+            let wanted = offsets(view, part.position, part.length as u64);
+            let there = wanted.iter().take_while(|offset| **offset < size as u64).count();
+            prop_assert!(!failed);
+            prop_assert_eq!(moved as usize, there);
+            for (at, offset) in wanted.iter().enumerate() {
+                let expected = if at < there { bytes[*offset as usize] } else { 0 };
+                prop_assert_eq!(seen[at], expected, "rank {} byte {}", rank, at);
+            }
+        }
+    }
+
+    #[test]
+    fn what_all_write_gets_into_the_file(
+        (seed, order) in any::<(u64, u64)>(),
+        run_bytes in 1_u8..9,
+        hole in 0_u8..3,
+        counts in prop::collection::vec(0_usize..60, 2..6),
+        window in 1_u64..90,
+        aggregators in 1_u32..4,
+        broken in prop::option::of(0_u64..300),
+    ) {
+        // Each has every n-th run, and some have fewer than others.
+        let size = counts.len() as u8;
+        let before: Vec<u8> = vec![7; 100];
+        let file = Arc::new(MemoryFile::new(seed, before.clone()).limited(u64::MAX, broken));
+        let tile = run_bytes + hole;
+        let view = |rank: u8| {
+            view_of(u64::from(rank) * u64::from(tile), &[(0, run_bytes)], tile * size - run_bytes)
+        };
+        let views: Vec<_> = (0..size).map(view).collect();
+        let data = |rank: usize, count: usize| -> Vec<u8> {
+            (0..count).map(|at| (rank * 60 + at % 60 + 10) as u8).collect()
+        };
+        let members: Vec<_> = views.iter().zip(&counts).enumerate()
+            .map(|(rank, (view, count))| (view.clone(), 0, data(rank, *count))).collect();
+        let mut expected = before;
+        for (view, _, data) in &members {
+            for (offset, byte) in offsets(view, 0, data.len() as u64).into_iter().zip(data) {
+                let end = (offset as usize + 1).max(expected.len());
+                expected.resize(end, 0);
+                expected[offset as usize] = *byte;
+            }
+        }
+        let all = members.clone();
+        let aggregators = (0..aggregators.min(u32::from(size))).collect();
+        let outcome = run(&file, Direction::Write, members, (aggregators, window, 8), order);
+        let after = file.bytes();
+        let Some(outcome) = outcome else { return Ok(()) };
+        let has_failed = outcome.iter().any(|(_, _, failed)| *failed);
+        if !has_failed {
+            prop_assert_eq!(&after, &expected);
+        }
+        for ((_, moved, failed), (view, _, data)) in outcome.into_iter().zip(all) {
+            prop_assert!(failed || moved as usize == data.len());
+            for (offset, byte) in offsets(&view, 0, moved).into_iter().zip(&data) {
+                prop_assert_eq!(after[offset as usize], *byte);
+            }
+        }
+    }
+}

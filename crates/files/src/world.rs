@@ -1,0 +1,166 @@
+//! A file in memory whose calls do less than they were asked for, are interrupted, and fail, as a
+//! seed says: what tests run transfers on.
+
+use std::io;
+use std::ops::Range;
+
+use memory::LentBuffer;
+use parking_lot::Mutex;
+use sys::files::RangeLock;
+
+use crate::storage::Storage;
+
+/// A file in memory.
+#[derive(Debug)]
+pub(crate) struct MemoryFile {
+    state: Mutex<MemoryFileState>,
+}
+
+#[derive(Debug)]
+struct MemoryFileState {
+    bytes: Vec<u8>,
+    seed: u64,
+    /// How many bytes it may have.
+    size_max: u64,
+    /// Calls that touch this byte fail.
+    broken: Option<u64>,
+    locked: Vec<Range<u64>>,
+}
+
+impl MemoryFile {
+    pub fn new(seed: u64, bytes: Vec<u8>) -> Self {
+        let locked = Vec::new();
+        let state = MemoryFileState { bytes, seed, size_max: u64::MAX, broken: None, locked };
+        Self { state: Mutex::new(state) }
+    }
+
+    /// With a limit of its size, and a byte that cannot be read or written.
+    pub fn limited(self, size_max: u64, broken: Option<u64>) -> Self {
+        let mut state = self.state.into_inner();
+        (state.size_max, state.broken) = (size_max, broken);
+        Self { state: Mutex::new(state) }
+    }
+
+    pub fn bytes(&self) -> Vec<u8> {
+        self.state.lock().bytes.clone()
+    }
+
+    /// Whether every lock was given back.
+    pub fn is_unlocked(&self) -> bool {
+        self.state.lock().locked.is_empty()
+    }
+
+    fn get(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut state = self.state.lock();
+        let length = state.admit(into.len(), offset)?;
+        let start = (offset as usize).min(state.bytes.len());
+        let length = length.min(state.bytes.len() - start);
+        into[..length].copy_from_slice(&state.bytes[start..start + length]);
+        Ok(length)
+    }
+
+    fn put(&self, from: &[u8], offset: u64) -> io::Result<usize> {
+        let mut state = self.state.lock();
+        let length = state.admit(from.len(), offset)?;
+        let room = state.size_max.saturating_sub(offset) as usize;
+        if room == 0 {
+            return Err(sys::files::no_space());
+        }
+        let (start, length) = (offset as usize, length.min(room));
+        let end = (start + length).max(state.bytes.len());
+        state.bytes.resize(end, 0);
+        state.bytes[start..start + length].copy_from_slice(&from[..length]);
+        Ok(length)
+    }
+}
+
+impl MemoryFileState {
+    fn random(&mut self, below: u64) -> u64 {
+        self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.seed ^ (self.seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        (mixed ^ (mixed >> 29)) % below
+    }
+
+    /// How much of a call is done.
+    fn admit(&mut self, length: usize, offset: u64) -> io::Result<usize> {
+        if self.random(4) == 0 {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let broken = self.broken.filter(|at| (offset..offset + length as u64).contains(at));
+        match broken {
+            Some(at) if at == offset => Err(sys::files::device_error()),
+            Some(at) => Ok((at - offset) as usize),
+            None if length > 1 && self.random(3) == 0 => {
+                Ok(1 + self.random(length as u64 - 1) as usize)
+            }
+            None => Ok(length),
+        }
+    }
+}
+
+impl Storage for MemoryFile {
+    fn read(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.get(into, offset)
+    }
+
+    fn write(&self, from: &[u8], offset: u64) -> io::Result<usize> {
+        self.put(from, offset)
+    }
+
+    fn read_memory(
+        &self,
+        memory: &LentBuffer,
+        at: usize,
+        length: usize,
+        offset: u64,
+    ) -> io::Result<usize> {
+        let mut bytes = vec![0; length];
+        let read = self.get(&mut bytes, offset)?;
+        memory.write(at, &bytes[..read]);
+        Ok(read)
+    }
+
+    fn write_memory(
+        &self,
+        memory: &LentBuffer,
+        at: usize,
+        length: usize,
+        offset: u64,
+    ) -> io::Result<usize> {
+        let mut bytes = vec![0; length];
+        memory.read(at, &mut bytes);
+        self.put(&bytes, offset)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.state.lock().bytes.len() as u64)
+    }
+
+    fn set_size(&self, size: u64) -> io::Result<()> {
+        self.state.lock().bytes.resize(size as usize, 0);
+        Ok(())
+    }
+
+    fn allocate(&self, size: u64) -> io::Result<()> {
+        let mut state = self.state.lock();
+        let size = state.bytes.len().max(size as usize);
+        state.bytes.resize(size, 0);
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn lock(&self, range: Range<u64>, kind: RangeLock) -> io::Result<()> {
+        let mut state = self.state.lock();
+        if state.random(4) == 0 {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        match kind {
+            RangeLock::Released => state.locked.retain(|locked| *locked != range),
+            _ => state.locked.push(range),
+        }
+        Ok(())
+    }
+}
