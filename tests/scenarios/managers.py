@@ -12,7 +12,8 @@ from harness import ROOT, TESTS
 from harness.scenarios import END_SECONDS_MAX, Skip, needs, needs_combray, program, run
 
 # Of its own, as another box may be up.
-OWN_BOX = ["env", f"COMBRAY_BOX={ROOT / 'build' / 'slurm-box'}"]
+OWN_FOLDER = ROOT / "build" / "slurm-box"
+OWN_BOX = ["env", f"COMBRAY_BOX={OWN_FOLDER}"]
 SLURM, BOX = ([*OWN_BOX, str(TESTS / "cluster" / name)] for name in ("slurm", "box"))
 RSH = TESTS / "cluster" / "rsh"
 SLURM_HOSTS = 2
@@ -79,6 +80,10 @@ def slurm_is_up():
         problem = slurm_problem()
     if problem:
         raise Skip(problem)
+
+
+def slurm_configuration():
+    return OWN_FOLDER / "slurm" / "slurm.conf"
 
 
 def programs_find_each_other(runner, manager):

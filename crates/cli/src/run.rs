@@ -11,9 +11,10 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::time::Duration;
 
+use allocation::Allocation;
 use base::variables;
 use launcher::binding::{HostOrder, Oversubscription, PolicyOption, ProcessMapping};
-use launcher::{Application, Host, JobPlan};
+use launcher::{Application, Host, HostAccess, JobPlan, OwnHost};
 use options::{Meaning, OPTIONS, ValueCount};
 use runtime::configuration::{VARIABLES, distance};
 use sys::cores;
@@ -29,7 +30,10 @@ pub fn run(words: &[OsString]) -> Result<i32, String> {
             println!("combray {}", env!("CARGO_PKG_VERSION"));
             Ok(0)
         }
-        Request::Job { plan, ignored, purpose } => {
+        Request::Job { plan, ignored, shown, purpose } => {
+            if let Some(line) = shown {
+                eprintln!("combray: {line}");
+            }
             if !ignored.is_empty() {
                 eprintln!(
                     "combray: ignored, as it has no meaning here yet: {} (docs/launching.md lists \
@@ -54,7 +58,13 @@ pub fn run(words: &[OsString]) -> Result<i32, String> {
 enum Request {
     Help,
     Version,
-    Job { plan: Box<JobPlan>, ignored: Vec<String>, purpose: RunMode },
+    Job {
+        plan: Box<JobPlan>,
+        ignored: Vec<String>,
+        /// What is said of hosts and slots, if asked for.
+        shown: Option<String>,
+        purpose: RunMode,
+    },
 }
 
 /// What a plan is for.
@@ -71,13 +81,14 @@ fn parse(words: &[OsString]) -> Result<Request, String> {
     let mut ignored = Vec::new();
     let mut global = HashMap::new();
     let mut hosts = Vec::new();
-    let (mut is_dry_run, mut machine) = (false, None);
+    let (mut is_dry_run, mut shows_allocation, mut machine) = (false, false, None);
     for part in words.split(|word| word == ":") {
         let mut reader = ProgramReader {
             plan: &mut plan,
             ignored: &mut ignored,
             global: &mut global,
             is_dry_run: &mut is_dry_run,
+            shows_allocation: &mut shows_allocation,
             machine: &mut machine,
             application: Application::default(),
         };
@@ -99,6 +110,7 @@ fn parse(words: &[OsString]) -> Result<Request, String> {
     if !plan.rankfile.is_empty() && plan.applications.iter().any(|app| !app.hosts.is_empty()) {
         return Err("--rankfile names the hosts of all ranks; leave out --hosts".to_owned());
     }
+    let allocation = use_allocation(&mut plan)?;
     for application in &mut plan.applications {
         if application.processes == 0 {
             application.processes = match (&plan.policy.mapping, single) {
@@ -120,22 +132,14 @@ fn parse(words: &[OsString]) -> Result<Request, String> {
             .to_owned());
     }
     follow_environment(&mut plan)?;
-    let has_hosts = plan.applications.iter().any(|application| !application.hosts.is_empty());
-    if !is_dry_run && !has_hosts && plan.rankfile.is_empty() {
-        allocation::check(|name| env::var(name).ok())?;
-    }
+    let shown = shows_allocation.then(|| allocation_line(&plan, allocation.as_ref()));
     let purpose = if is_dry_run { RunMode::Show { machine } } else { RunMode::Start };
-    Ok(Request::Job { plan: Box::new(plan), ignored, purpose })
+    Ok(Request::Job { plan: Box::new(plan), ignored, shown, purpose })
 }
 
 /// Takes from the environment what no option has said, and sets what the processes shall find
 /// there.
 fn follow_environment(plan: &mut JobPlan) -> Result<(), String> {
-    if let Some(command) =
-        env::var_os(variables::LAUNCH_AGENT).filter(|_| plan.launch_agent.is_empty())
-    {
-        plan.launch_agent = command_words(variables::LAUNCH_AGENT, &command)?;
-    }
     if plan.timeout.is_none() {
         let limit = env::var(TIMEOUT_VARIABLE).ok().filter(|text| !text.trim().is_empty());
         plan.timeout = limit.map(|text| seconds(TIMEOUT_VARIABLE, text.trim())).transpose()?;
@@ -149,6 +153,71 @@ fn follow_environment(plan: &mut JobPlan) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Takes hosts from the allocation of a batch system where no option names any, and its way to
+/// start processes for hosts that are in it.
+fn use_allocation(plan: &mut JobPlan) -> Result<Option<Allocation>, String> {
+    if let Some(command) =
+        env::var_os(variables::LAUNCH_AGENT).filter(|_| plan.access == HostAccess::Ssh)
+    {
+        plan.access = HostAccess::Shell(command_words(variables::LAUNCH_AGENT, &command)?);
+    }
+    let has_hosts = plan.applications.iter().any(|application| !application.hosts.is_empty());
+    let is_placed = has_hosts || !plan.rankfile.is_empty();
+    let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
+    let allocation = match allocation::find(variable, is_command) {
+        Err(_) if is_placed => None,
+        found => found?,
+    };
+    let Some(allocation) = allocation else { return Ok(None) };
+    let has_way = plan.access != HostAccess::Ssh;
+    if is_placed {
+        let listed = plan.applications.iter().flat_map(|application| &application.hosts);
+        let ranked = plan.rankfile.iter().map(|place| place.host.as_str());
+        let names: Vec<&str> = listed.map(|host| host.name.as_str()).chain(ranked).collect();
+        if !has_way && allocation.has(&names) {
+            plan.access = match &allocation.access {
+                HostAccess::Srun(_) => HostAccess::Srun(OwnHost::Directly),
+                other => other.clone(),
+            };
+        }
+        return Ok(Some(allocation));
+    }
+    let processes = plan.applications.iter().map(|application| application.processes).sum();
+    let per_host = plan.applications.iter().filter_map(|application| application.per_host).max();
+    let hosts = allocation.hosts(processes, per_host);
+    for application in &mut plan.applications {
+        application.hosts.clone_from(&hosts);
+    }
+    if !has_way {
+        plan.access = allocation.access.clone();
+    }
+    Ok(Some(allocation))
+}
+
+/// Whether a command is on the search path.
+fn is_command(name: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|folder| folder.join(name).is_file())
+}
+
+/// One line about the hosts of a job: where they come from, their slots, how they are reached.
+fn allocation_line(plan: &JobPlan, allocation: Option<&Allocation>) -> String {
+    let source = allocation.map_or("no allocation", |allocation| &allocation.name);
+    let Some(hosts) = plan.applications.iter().map(|app| &app.hosts).find(|all| !all.is_empty())
+    else {
+        return format!("{source}: this machine, {} cores", cores::usable());
+    };
+    let slots = |host: &Host| host.slots.map_or_else(String::new, |slots| format!(":{slots}"));
+    let names: Vec<String> =
+        hosts.iter().map(|host| format!("{}{}", host.name, slots(host))).collect();
+    let access = match &plan.access {
+        HostAccess::Ssh => "ssh".to_owned(),
+        HostAccess::Shell(words) => words.join(OsStr::new(" ")).to_string_lossy().into_owned(),
+        HostAccess::Srun(_) => "srun".to_owned(),
+    };
+    format!("{source}: {} (other hosts are reached by {access})", names.join(","))
 }
 
 /// How many processes a program has that does not say: as many as there is room for.
@@ -186,6 +255,8 @@ struct ProgramReader<'a> {
     ignored: &'a mut Vec<String>,
     global: &'a mut HashMap<OsString, OsString>,
     is_dry_run: &'a mut bool,
+    /// Whether hosts and slots are told.
+    shows_allocation: &'a mut bool,
     /// The machine that a dry run is for.
     machine: &'a mut Option<String>,
     application: Application,
@@ -260,7 +331,9 @@ impl ProgramReader<'_> {
             Meaning::Folder => self.application.folder = Some(raw.into()),
             Meaning::Hosts => self.add_hosts(name, hosts::read_list(name, &value)?)?,
             Meaning::HostFile => self.add_hosts(name, hosts::read_file(name, raw)?)?,
-            Meaning::LaunchAgent => self.plan.launch_agent = command_words(name, raw)?,
+            Meaning::LaunchAgent => {
+                self.plan.access = HostAccess::Shell(command_words(name, raw)?);
+            }
             Meaning::Oversubscribe => {
                 self.plan.oversubscribe = true;
                 self.plan.policy.oversubscription = Oversubscription::Allowed;
@@ -275,6 +348,7 @@ impl ProgramReader<'_> {
             Meaning::Needs => self.set_policy(PolicyOption::Needs, &needs(name, raw)?)?,
             Meaning::ReportBindings => self.plan.reports_bindings = true,
             Meaning::DryRun => *self.is_dry_run = true,
+            Meaning::ShowAllocation => *self.shows_allocation = true,
             Meaning::Machine => *self.machine = Some(value.into_owned()),
             Meaning::AllVariables => self.global.extend(env::vars_os()),
             Meaning::Ignored => self.ignored.push(name.to_owned()),
@@ -481,7 +555,7 @@ mod tests {
         assert_eq!(job.policy.mapping, ProcessMapping::Levels(vec![Kind::Core]));
         let words: Vec<OsString> = ["--launch-agent", "a  b", "p"].map(OsString::from).into();
         let Ok(Request::Job { plan, .. }) = parse(&words) else { panic!() };
-        assert_eq!(plan.launch_agent, ["a", "b"]);
+        assert_eq!(plan.access, HostAccess::Shell(vec!["a".into(), "b".into()]));
     }
 
     #[test]

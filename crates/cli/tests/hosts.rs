@@ -46,6 +46,58 @@ fn too_few_slots_are_told() {
     assert_eq!(sorted(&run_on("a:2,b:1", &words).1), ["a", "a", "a", "b"]);
 }
 
+/// Runs in an allocation that these variables tell of, whose hosts are reached in ssh's place.
+fn in_allocation(variables: &[(&str, &str)], words: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = combray(&["--launch-agent", RSH, "--timeout", "60"]);
+    command.args(words).envs(variables.iter().copied());
+    told(command.output().unwrap())
+}
+
+#[test]
+fn all_that_a_batch_system_gave_is_used() {
+    let nodes = std::env::temp_dir().join(format!("combray-nodefile-{}", std::process::id()));
+    std::fs::write(&nodes, "a\na\nb\n").unwrap();
+    let where_am_i = ["sh", "-c", "echo $PMI_RANK $HOST"];
+    let expected = ["0 a", "1 a", "2 b"];
+    let slurm = [("SLURM_JOB_NODELIST", "a,b"), ("SLURM_TASKS_PER_NODE", "2,1")];
+    let (pbs, lsf) = ([("PBS_NODEFILE", nodes.to_str().unwrap())], [("LSB_MCPU_HOSTS", "a 2 b 1")]);
+    for variables in [&slurm[..], &pbs, &lsf] {
+        let (code, out, err) = in_allocation(variables, &where_am_i);
+        assert_eq!((code, err.as_str()), (Some(0), ""), "{variables:?}");
+        assert_eq!(sorted(&out), expected, "{variables:?}");
+        let words = [&["--hosts", "localhost:1"], &where_am_i[..]].concat();
+        assert_eq!(in_allocation(variables, &words).1, "0\n");
+    }
+    std::fs::remove_file(nodes).unwrap();
+    let told = in_allocation(&lsf, &["--display-allocation", "true"]).2;
+    assert!(told.contains("LSF job: a:2,b:1 (other hosts are reached by"), "{told}");
+}
+
+#[test]
+fn an_allocation_that_cannot_be_used_is_an_error() {
+    let slurm = [("SLURM_JOB_NUM_NODES", "3")];
+    let (code, out, err) = in_allocation(&slurm, &["-n", "2", "echo", "started"]);
+    assert_eq!((code, out.as_str()), (Some(2), ""));
+    assert!(err.contains("3 nodes") && err.contains("--hosts localhost"), "{err}");
+    assert_eq!(in_allocation(&slurm, &["-n", "2", "--hosts", "localhost", "true"]).0, Some(0));
+    assert_eq!(in_allocation(&[("SLURM_JOB_NUM_NODES", "1")], &["-n", "2", "true"]).0, Some(0));
+}
+
+/// LSF's own command is taken where it is there.
+#[test]
+fn blaunch_starts_agents() {
+    let folder = std::env::temp_dir().join(format!("combray-blaunch-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::os::unix::fs::symlink(RSH, folder.join("blaunch")).unwrap();
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+    let mut command = combray(&["--timeout", "60", "sh", "-c", "echo $HOST"]);
+    let (code, out, err) =
+        told(command.env("LSB_HOSTS", "a b").env("PATH", path).output().unwrap());
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    assert_eq!(sorted(&out), ["a", "b"]);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 #[test]
 fn the_environment_is_that_of_the_host_and_what_is_given() {
     let script = "echo $HOME/$KEPT/$LOST/$COMBRAY_STRATEGY/$COMBRAY_NODE/$PATH; pwd";

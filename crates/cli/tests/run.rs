@@ -156,18 +156,6 @@ fn more_processes_than_hardware_threads_can_be_refused() {
 }
 
 #[test]
-fn nodes_of_a_batch_system_are_not_left_idle() {
-    let of = |nodes, words: &[&str]| {
-        told(combray(words).env("SLURM_JOB_NUM_NODES", nodes).output().unwrap())
-    };
-    let (code, out, err) = of("3", &["-n", "2", "echo", "started"]);
-    assert_eq!((code, out.as_str()), (Some(2), ""));
-    assert!(err.contains("3 nodes") && err.contains("srun --mpi=pmix"), "{err}");
-    assert_eq!(of("1", &["-n", "2", "true"]).0, Some(0));
-    assert_eq!(of("3", &["-n", "2", "--hosts", "localhost", "true"]).0, Some(0));
-}
-
-#[test]
 fn what_processes_leave_behind_ends_with_the_job() {
     let mark = "sleep 7654.25";
     let script = format!("setsid {mark} & ({mark} >/dev/null 2>&1 &) ; exit 0");

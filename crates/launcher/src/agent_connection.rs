@@ -5,8 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::process::{ChildStderr, ChildStdout, Command, Stdio};
+use std::process::{ChildStderr, ChildStdout, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -15,6 +14,7 @@ use sys::process::{self, DescriptorLimit, End, Interest, signal};
 use super::heartbeats::{self, SharedOutlet};
 use super::outlets::Outlet;
 use super::{LaunchError, is_no_end};
+use crate::access::HostAccess;
 use crate::protocol::{AgentOrder, AgentReport, ReportParser};
 
 /// A host and the way to it.
@@ -64,41 +64,27 @@ const ERROR_OUTPUT_BYTES_MAX: usize = 4096;
 /// How long a command that has closed its output may take to end and tell why.
 const END_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// What people get who name no command: without questions, without X11, and never as the master
-/// that other connections share, as it is ended with the job.
-const SSH: &[&str] =
-    &["ssh", "-x", "-o", "BatchMode=yes", "-o", "ControlMaster=no", "-o", "ServerAliveInterval=15"];
-
 impl AgentConnection {
     /// Starts the agent on a host where these ranks shall run.
     ///
     /// # Errors
     /// The command that shall reach the host cannot be started.
     pub(super) fn open(
-        launch_agent: &[OsString],
+        access: &HostAccess,
         timeout: Duration,
         host: &str,
         ranks: &[u32],
         descriptors: DescriptorLimit,
     ) -> Result<Self, LaunchError> {
-        let (program, options) = match launch_agent.split_first() {
-            Some((program, options)) => (program.clone(), options.to_vec()),
-            None => (SSH[0].into(), SSH[1..].iter().map(OsString::from).collect()),
-        };
-        let shown = match launch_agent {
-            [] => SSH[0].to_owned(),
-            words => words.join(OsStr::new(" ")).to_string_lossy().into_owned(),
-        };
         let own = std::env::current_exe()?;
-        let mut command = Command::new(&program);
-        command.args(options).arg(host).arg(quoted(own.as_os_str())).arg("agent");
-        command.arg(format!("{}", timeout.as_secs_f64()));
+        let seconds = OsString::from(format!("{}", timeout.as_secs_f64()));
+        let mut command = access.command(host, &[own.as_os_str(), OsStr::new("agent"), &seconds]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child =
             process::spawn_bound(&mut command, &[], descriptors, &[]).map_err(|cause| {
                 LaunchError::new(format!(
                     "{host} cannot be reached, as {} cannot be started: {cause}",
-                    program.display()
+                    command_name(&access.shown())
                 ))
             })?;
         let orders = child.stdin.take().map(OwnedFd::from).map(File::from).map(Outlet::new);
@@ -110,7 +96,7 @@ impl AgentConnection {
             descriptor.map_or(Ok(()), process::set_nonblocking)?;
         }
         Ok(Self {
-            command: shown,
+            command: access.shown(),
             process: child.id() as i32,
             end: None,
             orders,
@@ -309,7 +295,7 @@ impl AgentConnection {
                 "the connection to {host} was lost: nothing was received from it for {silence} s"
             );
         }
-        let command = self.command.split(' ').next().unwrap_or_default();
+        let command = command_name(&self.command);
         let own = std::env::current_exe().unwrap_or_default();
         let own = own.display();
         let how = match self.end {
@@ -370,35 +356,7 @@ impl AgentConnection {
 /// How many lines of a command's messages are shown.
 const LINES_MAX: usize = 10;
 
-/// A word as a shell reads it.
-fn quoted(word: &OsStr) -> OsString {
-    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+,:@%".contains(byte);
-    if !word.is_empty() && word.as_bytes().iter().all(is_plain) {
-        return word.to_owned();
-    }
-    let mut text = vec![b'\''];
-    for &byte in word.as_bytes() {
-        match byte {
-            b'\'' => text.extend_from_slice(b"'\\''"),
-            _ => text.push(byte),
-        }
-    }
-    text.push(b'\'');
-    OsString::from_vec(text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_survive_the_shell() {
-        for word in ["/usr/bin/combray", "/my programs/it's", "", "$HOME;ls"] {
-            let command = OsString::from("printf %s ").into_encoded_bytes();
-            let command = [&command, quoted(OsStr::new(word)).as_bytes()].concat();
-            let mut shell = Command::new("sh");
-            let output = shell.arg("-c").arg(OsStr::from_bytes(&command)).output().unwrap();
-            assert_eq!(String::from_utf8(output.stdout).unwrap(), word);
-        }
-    }
+/// The first word of a command.
+fn command_name(command: &str) -> &str {
+    command.split(' ').next().unwrap_or_default()
 }

@@ -14,6 +14,7 @@
 
 #![forbid(unsafe_code)]
 
+mod access;
 mod agent;
 mod agent_connection;
 pub mod binding;
@@ -42,6 +43,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use access::{HostAccess, OwnHost};
 use binding::Policy;
 use guard::Source;
 pub use local::is_this_machine;
@@ -65,9 +67,8 @@ pub struct JobPlan {
     /// After how long without anything received a host is lost; none: after
     /// [`base::variables::HOST_TIMEOUT_DEFAULT`].
     pub host_timeout: Option<Duration>,
-    /// The command by which other hosts are reached, as ssh takes its words: then come the host
-    /// and what it shall run. Empty: ssh.
-    pub launch_agent: Vec<OsString>,
+    /// How the agents of other hosts are started.
+    pub access: HostAccess,
     /// Whether more processes than slots may be started.
     pub oversubscribe: bool,
     /// Whether processes go to one host after the other in turn, instead of filling each.
@@ -111,11 +112,12 @@ impl JobPlan {
 
     /// The host of each process.
     fn placement(&self) -> Result<HostAssignment, LaunchError> {
+        let is_local = |host: &str| self.access.is_direct(host);
         let placement = if self.rankfile.is_empty() {
-            placement::place(&self.host_requests(), is_this_machine)
+            placement::place(&self.host_requests(), is_local)
         } else {
             let processes = self.applications.iter().map(|app| app.processes as usize).sum();
-            rankfile::placement(&self.rankfile, processes, is_this_machine)
+            rankfile::placement(&self.rankfile, processes, is_local)
         };
         placement.map_err(LaunchError::new)
     }

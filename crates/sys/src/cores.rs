@@ -1,16 +1,12 @@
 //! Which processor cores this process may use, and giving one up for a moment.
 
-use std::mem;
-use std::{fs, io};
+use std::{io, mem};
 
 /// How many cores this process can keep busy at once: those that its affinity mask (which
-/// includes the cpuset) allows, or fewer when a cgroup grants less processor time. At least 1.
+/// includes the cpuset) allows, or fewer when a control group, of either version, grants less
+/// processor time (rounded down). At least 1.
 pub fn usable() -> usize {
-    let allowed = allowed().len().max(1);
-    match quota() {
-        Some(cores) => allowed.min(cores.max(1)),
-        None => allowed,
-    }
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 /// How many cores the machine has, whether this process may use them or not.
@@ -101,44 +97,9 @@ pub fn wake_precisely() {
     }
 }
 
-/// The cores' worth of time that the control groups of this process grant, rounded up, if any of
-/// them sets a limit.
-fn quota() -> Option<usize> {
-    let own = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let path = own.lines().find_map(|line| line.strip_prefix("0::"))?;
-    let mut least = None;
-    let mut path = path.trim_end_matches('/').to_owned();
-    loop {
-        let limit = fs::read_to_string(format!("/sys/fs/cgroup{path}/cpu.max")).ok();
-        if let Some(cores) = limit.as_deref().and_then(cores_of_quota) {
-            least = Some(least.map_or(cores, |l: usize| l.min(cores)));
-        }
-        match path.rfind('/') {
-            Some(cut) => path.truncate(cut),
-            None => return least,
-        }
-    }
-}
-
-/// Reads "quota period" as written in cpu.max; "max" means that there is no limit.
-fn cores_of_quota(text: &str) -> Option<usize> {
-    let mut words = text.split_whitespace();
-    let quota: u64 = words.next()?.parse().ok()?;
-    let period: u64 = words.next()?.parse().ok()?;
-    (period > 0).then(|| quota.div_ceil(period) as usize)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_quota_is_rounded_up_to_cores() {
-        assert_eq!(cores_of_quota("150000 100000\n"), Some(2));
-        assert_eq!(cores_of_quota("50000 100000"), Some(1));
-        assert_eq!(cores_of_quota("max 100000"), None);
-        assert_eq!(cores_of_quota(""), None);
-    }
 
     #[test]
     fn at_least_one_core_is_usable() {

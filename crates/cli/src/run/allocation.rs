@@ -1,75 +1,253 @@
-//! Allocations of batch systems, of which only the first node would be used.
+//! Allocations of batch systems: which hosts a job was given, how many processes are meant for
+//! each, and how they are started there.
 
-use std::collections::HashSet;
+mod slurm;
 
-/// Refuses to start everything on this machine where a batch system gave several; `variable` reads
-/// the environment.
-///
-/// # Errors
-/// A text for people: what the allocation has, and how to use it.
-pub fn check(variable: impl Fn(&str) -> Option<String>) -> Result<(), String> {
-    let Some((system, nodes, remedy)) = allocation(variable).filter(|found| found.1 > 1) else {
-        return Ok(());
-    };
-    Err(format!(
-        "{system} has given this job {nodes} nodes, and without --hosts all processes would start on \
-         this one; {remedy}, or name hosts with --hosts, such as --hosts a:2,b:2 (--hosts localhost \
-         for this node only)"
-    ))
+use std::fs;
+
+use launcher::{Host, HostAccess, is_this_machine};
+
+/// What a batch system gave a job.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Allocation {
+    /// The batch system and the job, for people.
+    pub name: String,
+    hosts: Vec<AllocatedHost>,
+    /// How processes are started on its hosts.
+    pub access: HostAccess,
 }
 
-/// The batch system, how many nodes it gave, and what to do there.
-fn allocation(
+/// One host of an allocation.
+#[derive(Debug, PartialEq, Eq)]
+struct AllocatedHost {
+    name: String,
+    /// How many processes the person asked for there.
+    tasks: u32,
+    /// How many hardware threads were given; at least the number of tasks.
+    cores: u32,
+}
+
+/// Finds the allocation in which this process runs; `variable` reads the environment, `is_there`
+/// tells whether a command is on the search path.
+///
+/// # Errors
+/// A text for people: there is an allocation, but what it has cannot be told or used.
+pub fn find(
     variable: impl Fn(&str) -> Option<String>,
-) -> Option<(&'static str, usize, &'static str)> {
-    let slurm = variable("SLURM_JOB_NUM_NODES").or_else(|| variable("SLURM_NNODES"));
-    if let Some(nodes) = slurm.and_then(|text| text.trim().parse().ok()) {
-        return Some(("Slurm", nodes, "start the program with srun --mpi=pmix"));
+    is_there: impl Fn(&str) -> bool,
+) -> Result<Option<Allocation>, String> {
+    if let Some(allocation) = slurm::find(&variable, &is_there)? {
+        return Ok(Some(allocation));
     }
-    if let Some(file) = variable("PBS_NODEFILE") {
-        let text = std::fs::read_to_string(file).unwrap_or_default();
-        let nodes: HashSet<&str> = text.split_whitespace().collect();
-        return Some(("PBS", nodes.len(), "give its list of hosts: --hostfile $PBS_NODEFILE"));
+    if let Some(hosts) = lsf_hosts(&variable)? {
+        let name = format!("LSF job {}", variable("LSB_JOBID").unwrap_or_default());
+        // LSF's own way, which takes its words as ssh does.
+        let access = match is_there("blaunch") {
+            true => HostAccess::Shell(vec!["blaunch".into()]),
+            false => HostAccess::Ssh,
+        };
+        return Ok(Some(Allocation { name: name.trim_end().to_owned(), hosts, access }));
     }
-    let names: HashSet<String> = match variable("LSB_MCPU_HOSTS") {
+    for (file, system, number) in
+        [("PBS_NODEFILE", "PBS job", "PBS_JOBID"), ("HYDRA_HOST_FILE", "HYDRA_HOST_FILE", "")]
+    {
+        if let Some(path) = variable(file) {
+            let name = format!("{system} {}", variable(number).unwrap_or_default());
+            let hosts = listed(file, &path)?;
+            let name = name.trim_end().to_owned();
+            return Ok(Some(Allocation { name, hosts, access: HostAccess::Ssh }));
+        }
+    }
+    Ok(None)
+}
+
+impl Allocation {
+    /// The hosts with as many slots as processes were asked for there, or as many as there are
+    /// cores where more processes than that are wanted, of all or on one host.
+    pub fn hosts(&self, processes: u32, per_host: Option<u32>) -> Vec<Host> {
+        let tasks: u32 = self.hosts.iter().map(|host| host.tasks).sum();
+        let is_more = processes > tasks
+            || per_host.is_some_and(|each| self.hosts.iter().any(|host| host.tasks < each));
+        let host = |host: &AllocatedHost| Host {
+            name: host.name.clone(),
+            slots: Some(if is_more { host.cores } else { host.tasks }),
+            slots_max: None,
+        };
+        self.hosts.iter().map(host).collect()
+    }
+
+    /// Whether all these hosts belong to it.
+    pub fn has(&self, names: &[&str]) -> bool {
+        let is_known = |name: &&str| {
+            self.hosts.iter().any(|host| host.name == *name)
+                || (is_this_machine(name) && self.hosts.iter().any(|h| is_this_machine(&h.name)))
+        };
+        names.iter().all(is_known)
+    }
+}
+
+/// The hosts of LSF, in the order of what tells most.
+fn lsf_hosts(
+    variable: &impl Fn(&str) -> Option<String>,
+) -> Result<Option<Vec<AllocatedHost>>, String> {
+    if let Some(path) = variable("LSB_DJOB_HOSTFILE") {
+        return listed("LSB_DJOB_HOSTFILE", &path).map(Some);
+    }
+    if let Some(text) = variable("LSB_MCPU_HOSTS") {
         // Names and numbers of processors in turn.
-        Some(text) => text.split_whitespace().step_by(2).map(str::to_owned).collect(),
-        None => variable("LSB_HOSTS")?.split_whitespace().map(str::to_owned).collect(),
-    };
-    Some(("LSF", names.len(), "name the hosts of LSB_MCPU_HOSTS"))
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let pairs = words.chunks(2).map(|pair| match pair {
+            [name, number] => Some((*name, number.parse().ok()?)),
+            _ => None,
+        });
+        let pairs: Option<Vec<(&str, u32)>> = pairs.collect();
+        let pairs = pairs.filter(|pairs| !pairs.is_empty()).ok_or_else(|| {
+            unusable("LSB_MCPU_HOSTS", &format!("it says \"{text}\", not names and numbers"))
+        })?;
+        return counted(pairs.into_iter(), "LSB_MCPU_HOSTS").map(Some);
+    }
+    let names = variable("LSB_HOSTS");
+    names
+        .map(|text| counted(text.split_whitespace().map(|name| (name, 1)), "LSB_HOSTS"))
+        .transpose()
+}
+
+/// The hosts of a file that has a line for each process, or `name:number`.
+fn listed(variable: &str, path: &str) -> Result<Vec<AllocatedHost>, String> {
+    let text = fs::read_to_string(path)
+        .map_err(|cause| unusable(variable, &format!("{path} cannot be read: {cause}")))?;
+    let words = text.lines().filter_map(|line| line.split('#').next()?.split_whitespace().next());
+    let pairs = words.map(|word| match word.split_once(':') {
+        Some((name, number)) => number.parse().ok().map(|number| (name, number)),
+        None => Some((word, 1)),
+    });
+    let pairs: Option<Vec<_>> = pairs.collect();
+    let pairs = pairs.ok_or_else(|| unusable(variable, &format!("{path} is no list of hosts")))?;
+    counted(pairs.into_iter(), variable)
+}
+
+/// Each host once, in the order in which they are first named, with how much it has.
+fn counted<'a>(
+    pairs: impl Iterator<Item = (&'a str, u32)>,
+    variable: &str,
+) -> Result<Vec<AllocatedHost>, String> {
+    let mut hosts: Vec<AllocatedHost> = Vec::new();
+    for (name, number) in pairs {
+        let known = hosts.iter().position(|host| host.name == name).unwrap_or_else(|| {
+            hosts.push(AllocatedHost { name: name.to_owned(), tasks: 0, cores: 0 });
+            hosts.len() - 1
+        });
+        hosts[known].tasks = hosts[known].tasks.saturating_add(number);
+        hosts[known].cores = hosts[known].tasks;
+    }
+    // A name that begins so would be an option of ssh.
+    if hosts.is_empty() || hosts.iter().any(|host| host.name.starts_with('-')) {
+        return Err(unusable(variable, "it names no host"));
+    }
+    Ok(hosts)
+}
+
+/// The message about an allocation of which a variable tells, but not enough.
+fn unusable(variable: &str, why: &str) -> String {
+    format!(
+        "this is an allocation of a batch system, as {variable} is set, but its hosts cannot be \
+         told: {why}; name them with --hosts, such as --hosts a:2,b:2 (--hosts localhost for this \
+         machine only)"
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    use launcher::OwnHost;
+
+    /// The allocation that these variables tell of, where these commands are installed.
+    pub(super) fn found(
+        variables: &[(&str, &str)],
+        commands: &[&str],
+    ) -> Result<Option<Allocation>, String> {
+        let value = |wanted: &str| {
+            let pair = variables.iter().find(|(name, _)| *name == wanted);
+            pair.map(|(_, value)| (*value).to_owned())
+        };
+        find(value, |command| commands.contains(&command))
+    }
+
+    pub(super) fn shown(allocation: &Allocation, processes: u32) -> String {
+        let hosts = allocation.hosts(processes, None);
+        let one = |host: &Host| format!("{}:{}", host.name, host.slots.unwrap_or_default());
+        hosts.iter().map(one).collect::<Vec<_>>().join(" ")
+    }
+
+    fn file(text: &str, name: &str) -> std::path::PathBuf {
+        let path = std::env::temp_dir().join(format!("combray-{name}-{}", std::process::id()));
+        fs::write(&path, text).unwrap();
+        path
+    }
+
     #[test]
-    fn allocations_of_several_nodes_are_not_left_idle() {
-        let file = std::env::temp_dir().join(format!("combray-nodes-{}", std::process::id()));
-        std::fs::write(&file, "a\na\nb\nb\n").unwrap();
-        let file = file.to_str().unwrap();
-        let check =
-            |name: &str, value: &str| check(|wanted| (wanted == name).then(|| value.to_owned()));
-        for (name, value, words) in [
-            ("SLURM_JOB_NUM_NODES", "4", "Slurm has given this job 4 nodes"),
-            ("SLURM_NNODES", "2", "srun --mpi=pmix"),
-            ("PBS_NODEFILE", file, "PBS has given this job 2 nodes"),
-            ("LSB_MCPU_HOSTS", "a 4 b 4 c 2", "LSF has given this job 3 nodes"),
-            ("LSB_HOSTS", "a a b b", "2 nodes"),
+    fn hosts_of_all_systems() {
+        let nodes = file("a\na\nb\n\na\n", "nodes");
+        let hydra = file("# two\na:3\nb\n", "hydra");
+        let (nodes, hydra) = (nodes.to_str().unwrap(), hydra.to_str().unwrap());
+        for (name, value, expected) in [
+            ("PBS_NODEFILE", nodes, "a:3 b:1"),
+            ("LSB_DJOB_HOSTFILE", nodes, "a:3 b:1"),
+            ("HYDRA_HOST_FILE", hydra, "a:3 b:1"),
+            ("LSB_MCPU_HOSTS", "a 4 b 2 ", "a:4 b:2"),
+            ("LSB_HOSTS", "a a b", "a:2 b:1"),
+            ("SLURM_JOB_NODELIST", "n[1-2]", "n1:1 n2:1"),
         ] {
-            let error = check(name, value).unwrap_err();
+            let found = found(&[(name, value)], &[]).unwrap().unwrap();
+            assert_eq!(shown(&found, 0), expected, "{name}");
+            assert_eq!(found.access, HostAccess::Ssh);
+        }
+        assert_eq!(found(&[("HOME", "/")], &["srun", "blaunch"]), Ok(None));
+        for path in [nodes, hydra] {
+            fs::remove_file(path).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_an_error() {
+        for (name, value, words) in [
+            ("PBS_NODEFILE", "/nonexistent", "/nonexistent cannot be read"),
+            ("PBS_NODEFILE", "/dev/null", "names no host"),
+            ("LSB_MCPU_HOSTS", "a 4 b", "not names and numbers"),
+            ("LSB_HOSTS", " ", "names no host"),
+            ("LSB_HOSTS", "-oProxyCommand=x", "names no host"),
+            ("SLURM_JOB_NODELIST", "n[1-", "not understood"),
+            ("SLURM_JOB_NUM_NODES", "4", "4 nodes"),
+        ] {
+            let error = found(&[(name, value)], &[]).unwrap_err();
             assert!(error.contains(words) && error.contains("--hosts"), "{error}");
         }
-        for (name, value) in [
-            ("SLURM_JOB_NUM_NODES", "1"),
-            ("SLURM_JOB_NUM_NODES", "many"),
-            ("PBS_NODEFILE", "/nonexistent"),
-            ("LSB_MCPU_HOSTS", "a 8"),
-            ("LSB_HOSTS", "a a"),
-            ("HOME", "/"),
-        ] {
-            assert_eq!(check(name, value), Ok(()), "{name}={value}");
-        }
-        std::fs::remove_file(file).unwrap();
+    }
+
+    #[test]
+    fn each_system_has_its_own_way() {
+        let lsf = |commands| found(&[("LSB_HOSTS", "a b"), ("LSB_JOBID", "7")], commands);
+        let lsf = lsf(&["blaunch"]).unwrap().unwrap();
+        assert_eq!(lsf.name, "LSF job 7");
+        assert_eq!(lsf.access, HostAccess::Shell(vec!["blaunch".into()]));
+        let slurm = |variables: &[(&str, &str)]| {
+            let list = [&[("SLURM_JOB_NODELIST", "a,b"), ("SLURM_JOB_ID", "7")], variables];
+            found(&list.concat(), &["srun"]).unwrap().unwrap()
+        };
+        assert_eq!(slurm(&[]).access, HostAccess::Srun(OwnHost::ByAgent));
+        assert_eq!(slurm(&[]).name, "Slurm job 7");
+        let batch = ("SLURMD_NODENAME", "a");
+        assert_eq!(slurm(&[batch]).access, HostAccess::Srun(OwnHost::Directly));
+        let step = [batch, ("SLURM_STEP_ID", "0")];
+        assert_eq!(slurm(&step).access, HostAccess::Srun(OwnHost::ByAgent));
+        let interactive = [batch, ("SLURM_STEP_ID", "4294967290")];
+        assert_eq!(slurm(&interactive).access, HostAccess::Srun(OwnHost::Directly));
+    }
+
+    #[test]
+    fn hosts_are_known() {
+        let found = found(&[("LSB_HOSTS", "a b localhost")], &[]).unwrap().unwrap();
+        assert!(found.has(&["a"]) && found.has(&["b", "127.0.0.1"]) && !found.has(&["a", "c"]));
     }
 }

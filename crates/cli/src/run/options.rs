@@ -55,6 +55,8 @@ pub enum Meaning {
     ReportBindings,
     /// Nothing is started.
     DryRun,
+    /// Hosts and slots are told in one line.
+    ShowAllocation,
     /// The machine of a dry run.
     Machine,
     /// Each host in turn.
@@ -228,6 +230,12 @@ pub const OPTIONS: &[RunOption] = &[
         "     start nothing, and print what would run where",
     ),
     option(
+        &["--display-allocation", "-display-allocation"],
+        ValueCount::Nothing,
+        Meaning::ShowAllocation,
+        "     tell in one line which hosts and slots are used, and how they are reached",
+    ),
+    option(
         &["--topology"],
         ValueCount::One,
         Meaning::Machine,
@@ -294,7 +302,6 @@ pub const OPTIONS: &[RunOption] = &[
             "-v",
             "--verbose",
             "-verbose",
-            "--display-allocation",
             "--get-stack-traces",
             "--report-state-on-timeout",
             "-genvnone",

@@ -14,7 +14,7 @@ use crate::local::host_name;
 use crate::local_processes::{self, LocalProcesses, StandardInput};
 use crate::placement::HostAssignment;
 use crate::protocol::{ProgramStart, Start};
-use crate::{Application, JobPlan, LaunchError, open_nothing};
+use crate::{Application, HostAccess, JobPlan, LaunchError, open_nothing};
 
 /// A job that can begin.
 pub(super) struct Prepared {
@@ -60,7 +60,7 @@ pub(super) fn prepare(
             Some(name) => {
                 let ranks: Vec<u32> = start.ranks.iter().map(|pair| pair.0).collect();
                 let remote =
-                    AgentConnection::open(&plan.launch_agent, timeout, name, &ranks, descriptors)?;
+                    AgentConnection::open(&plan.access, timeout, name, &ranks, descriptors)?;
                 JobHost::remote(name.clone(), remote, start)
             }
             None => {
@@ -93,7 +93,10 @@ fn starts(
         let programs = plan.applications.iter().map(here);
         let programs = match name {
             None => programs.collect(),
-            Some(_) => programs.map(for_elsewhere).collect::<io::Result<_>>()?,
+            Some(_) => {
+                let sent = programs.map(|program| for_elsewhere(program, &plan.access));
+                sent.collect::<io::Result<_>>()?
+            }
         };
         let pairs = (0..).zip(applications.iter().copied());
         let on_host = pairs.zip(&placement.ranks).filter(|(_, host)| **host == number);
@@ -128,10 +131,11 @@ fn drop_unused(start: &mut Start) {
 }
 
 /// The program with what another machine cannot know: the folder, and variables of this one.
-fn for_elsewhere(mut program: ProgramStart) -> io::Result<ProgramStart> {
+fn for_elsewhere(mut program: ProgramStart, access: &HostAccess) -> io::Result<ProgramStart> {
     let own = std::env::current_dir()?;
     program.folder = Some(program.folder.map_or_else(|| own.clone(), |folder| own.join(folder)));
-    for (name, value) in std::env::vars_os().filter(|(name, _)| is_passed_on(name)) {
+    let is_sent = |name: &OsStr| is_passed_on(name) || access.withholds(name);
+    for (name, value) in std::env::vars_os().filter(|(name, _)| is_sent(name)) {
         if program.variables.iter().all(|known| known.0 != name) {
             program.variables.push((name, value));
         }
@@ -189,7 +193,7 @@ mod tests {
     fn folders_are_whole_elsewhere() {
         let program = |folder: Option<&str>| {
             let folder = folder.map(PathBuf::from);
-            for_elsewhere(ProgramStart { folder, ..ProgramStart::default() })
+            for_elsewhere(ProgramStart { folder, ..ProgramStart::default() }, &HostAccess::Ssh)
                 .unwrap()
                 .folder
                 .unwrap()
@@ -199,7 +203,9 @@ mod tests {
         assert_eq!(program(Some("x")), own.join("x"));
         assert_eq!(program(Some("/x")), Path::new("/x"));
         let variables = vec![(OsString::from("PATH"), OsString::from("/x"))];
-        let kept = for_elsewhere(ProgramStart { variables, ..ProgramStart::default() }).unwrap();
+        let kept =
+            for_elsewhere(ProgramStart { variables, ..ProgramStart::default() }, &HostAccess::Ssh)
+                .unwrap();
         assert_eq!(kept.variables.iter().filter(|pair| pair.0 == "PATH").count(), 1);
     }
 }
