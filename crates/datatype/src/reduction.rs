@@ -211,6 +211,10 @@ fn combination(operator: Operator, element: Predefined) -> Option<Combine> {
             Precision::Quadruple => arithmetic::<Complex<Quadruple>>(operator),
         },
         (_, ValueKind::Pair(..)) => pair(operator, element),
+        // The standard has no operations for it, but programs rely on what all libraries do.
+        (_, ValueKind::Character) if element == Predefined::Char => {
+            integer::<i8>(operator, element)
+        }
         (_, ValueKind::Packed | ValueKind::Character | ValueKind::WideCharacter) => None,
     }
 }
@@ -237,21 +241,11 @@ fn integer<T: Arithmetic + Ordered + Bits + Truth>(
     real::<T>(operator).or_else(|| bits::<T>(operator)).or(logical)
 }
 
-/// The logical operations are for the integers of C, and not for those of Fortran or of both.
+/// The logical operations are for the integers of C, and not for those of Fortran. Those of both
+/// have them as well, though the standard does not say so: programs rely on it.
 fn is_c_integer(element: Predefined) -> bool {
-    use Predefined::{Aint, Count, Offset};
     use Predefined::{FortranInteger, Integer1, Integer2, Integer4, Integer8, Integer16};
-    !matches!(
-        element,
-        Aint | Count
-            | Offset
-            | FortranInteger
-            | Integer1
-            | Integer2
-            | Integer4
-            | Integer8
-            | Integer16
-    )
+    !matches!(element, FortranInteger | Integer1 | Integer2 | Integer4 | Integer8 | Integer16)
 }
 
 fn real<T: Arithmetic + Ordered>(operator: Operator) -> Option<Combine> {

@@ -4,6 +4,7 @@ use std::ffi::c_int;
 use std::rc::Rc;
 
 use base::ErrorClass;
+use mpi::communicator::Communicator;
 use mpi::error_handler::ErrorHandler;
 use mpi::group::Group;
 
@@ -22,7 +23,8 @@ use crate::library::LibraryState;
 /// Whose error handler hears of the errors of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HandlerOwner {
-    /// Nobody was named: that of `MPI_COMM_SELF` does.
+    /// Nobody was named: that of `MPI_COMM_SELF` does, or that of `MPI_COMM_WORLD` where the
+    /// program has set only the latter, as programs did before MPI 4.
     Unnamed,
     /// A communicator.
     Communicator(Comm),
@@ -91,6 +93,19 @@ impl HandlerOwner {
 }
 
 impl HandlerOwner {
+    /// Itself, or who hears of what names nobody.
+    fn if_named(self, library: &LibraryState) -> Self {
+        let is_set = |communicator: Option<&Rc<Communicator>>| {
+            communicator.is_some_and(|found| found.is_error_handler_set())
+        };
+        let process = &library.process;
+        let unnamed = self == HandlerOwner::Unnamed && !is_finalized();
+        if unnamed && !is_set(process.alone_if_any()) && is_set(process.world_if_any()) {
+            return HandlerOwner::Communicator(MPI_COMM_WORLD);
+        }
+        self
+    }
+
     /// The processes that take part in it; none: this one alone.
     fn group(self, library: &LibraryState) -> Option<Rc<Group>> {
         match self {
@@ -171,10 +186,12 @@ fn said_of(subject: &str, detail: &str) -> String {
 /// Lets an error handler have an error; one that ends the job tells the message of the code `told`.
 pub fn raise(call: &Call, handler_owner: HandlerOwner, code: c_int, told: c_int) {
     let library = call.library;
-    let found = handler_owner.handler(library).map(|handler| (handler_owner, handler));
-    let nobodys =
-        || HandlerOwner::Unnamed.handler(library).map(|handler| (HandlerOwner::Unnamed, handler));
-    let Some((handler_owner, handler)) = found.or_else(nobodys) else {
+    let found = |owner: HandlerOwner| {
+        let owner = owner.if_named(library);
+        owner.handler(library).map(|handler| (owner, handler))
+    };
+    let found = found(handler_owner).or_else(|| found(HandlerOwner::Unnamed));
+    let Some((handler_owner, handler)) = found else {
         return raise_initially(call, told);
     };
     match &*handler {

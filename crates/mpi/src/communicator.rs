@@ -63,6 +63,8 @@ pub struct Communicator {
     contexts: Rc<Contexts>,
     name: RefCell<Box<[u8]>>,
     error_handler: RefCell<Rc<ErrorHandler>>,
+    /// The program has set the error handler.
+    is_handler_set: Cell<bool>,
     hints: Hints,
     /// The session that it comes from, and where a buffer of its own is attached.
     session: Option<Rc<Session>>,
@@ -152,6 +154,7 @@ impl Communicator {
             contexts: parts.contexts,
             name: RefCell::default(),
             error_handler: RefCell::new(parts.error_handler),
+            is_handler_set: Cell::new(false),
             hints: Hints::of_communicator(),
             session: parts.session,
             buffer: OnceCell::new(),
@@ -267,6 +270,12 @@ impl Communicator {
         // The old handler goes after the borrow has ended: its closure is the program's.
         let old = self.error_handler.replace(handler);
         drop(old);
+        self.is_handler_set.set(true);
+    }
+
+    /// Whether the program has ever [set the error handler](Self::set_error_handler).
+    pub fn is_error_handler_set(&self) -> bool {
+        self.is_handler_set.get()
     }
 
     /// The session that it comes from, if it does.

@@ -41,12 +41,13 @@ impl ProcessSet {
         }
     }
 
-    /// The set with a name.
+    /// The set with a name, in any case of letters, as in a URI.
     ///
     /// # Errors
     /// `Arg` if there is none.
     pub fn named(name: &[u8]) -> Result<Self> {
-        let found = Self::ALL.into_iter().find(|set| set.name().as_bytes() == name);
+        let found =
+            Self::ALL.into_iter().find(|set| set.name().as_bytes().eq_ignore_ascii_case(name));
         found.ok_or_else(|| {
             let given = String::from_utf8_lossy(name);
             let sentence = format!("is \"{given}\", but the sets are mpi://WORLD and mpi://SELF");

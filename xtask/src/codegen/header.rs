@@ -63,6 +63,40 @@ typedef struct MPI_Status {
 
 ";
 
+/// Names of old versions of the standard that programs still use. What else was removed has no
+/// meaning in this binary interface (docs/old-names.md).
+const OLD_NAMES: &str = "
+/* Names that the standard has deprecated or removed and that programs still use: docs/old-names.md. */
+typedef MPI_Comm_errhandler_function MPI_Comm_errhandler_fn;
+typedef MPI_File_errhandler_function MPI_File_errhandler_fn;
+typedef MPI_Win_errhandler_function MPI_Win_errhandler_fn;
+typedef MPI_Comm_errhandler_function MPI_Handler_function;
+#define MPI_Address MPI_Get_address
+#define MPI_Errhandler_create MPI_Comm_create_errhandler
+#define MPI_Errhandler_get MPI_Comm_get_errhandler
+#define MPI_Errhandler_set MPI_Comm_set_errhandler
+#define MPI_Type_hindexed MPI_Type_create_hindexed
+#define MPI_Type_hvector MPI_Type_create_hvector
+#define MPI_Type_struct MPI_Type_create_struct
+static __inline int MPI_Type_extent(MPI_Datatype datatype, MPI_Aint *extent)
+{
+    MPI_Aint lb;
+    return MPI_Type_get_extent(datatype, &lb, extent);
+}
+static __inline int MPI_Type_lb(MPI_Datatype datatype, MPI_Aint *displacement)
+{
+    MPI_Aint extent;
+    return MPI_Type_get_extent(datatype, displacement, &extent);
+}
+static __inline int MPI_Type_ub(MPI_Datatype datatype, MPI_Aint *displacement)
+{
+    MPI_Aint lb, extent;
+    int code = MPI_Type_get_extent(datatype, &lb, &extent);
+    *displacement = lb + extent;
+    return code;
+}
+";
+
 const BOTTOM: &str = "
 #undef MPI_DEPRECATED_
 
@@ -108,6 +142,7 @@ pub fn header(tables: &Tables) -> String {
             text.push_str(&prototype(function, prefix));
         }
     }
+    text.push_str(OLD_NAMES);
     text.push_str(BOTTOM);
     text
 }

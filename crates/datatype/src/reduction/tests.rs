@@ -11,14 +11,14 @@ const EXTREME: [Operator; 2] = [Operator::Minimum, Operator::Maximum];
 const LOCATION: [Operator; 2] = [Operator::MinimumLocation, Operator::MaximumLocation];
 const ONE_SIDED: [Operator; 2] = [Operator::Replace, Operator::NoOperation];
 
-/// The table of section 6.9.2, read once more.
+/// The table of section 6.9.2, read once more, and what other libraries allow besides: MPI_CHAR as a
+/// signed number, and logical operations on addresses, offsets and counts.
 fn allowed(element: Predefined) -> Vec<Operator> {
     let families: &[&[Operator]] = match element.kind() {
         ValueKind::Signed | ValueKind::Unsigned => {
             let name = element.name();
             let fortran = name.starts_with("MPI_INTEGER");
-            let shared = ["MPI_AINT", "MPI_COUNT", "MPI_OFFSET"].contains(&name);
-            if fortran || shared {
+            if fortran {
                 &[&ARITHMETIC, &EXTREME, &BITWISE]
             } else {
                 &[&ARITHMETIC, &EXTREME, &BITWISE, &LOGICAL]
@@ -29,6 +29,9 @@ fn allowed(element: Predefined) -> Vec<Operator> {
         ValueKind::Logical => &[&LOGICAL],
         ValueKind::Byte => &[&BITWISE],
         ValueKind::Pair(..) => &[&LOCATION],
+        ValueKind::Character if element == Predefined::Char => {
+            &[&ARITHMETIC, &EXTREME, &BITWISE, &LOGICAL]
+        }
         ValueKind::Packed | ValueKind::Character | ValueKind::WideCharacter => &[],
     };
     families.iter().flat_map(|family| family.iter()).chain(&ONE_SIDED).copied().collect()
@@ -66,8 +69,15 @@ fn reference(
     Some(match (operator, element.kind()) {
         (Operator::Replace, _) => left.to_vec(),
         (Operator::NoOperation, _) => right.to_vec(),
-        (_, ValueKind::Byte | ValueKind::Signed | ValueKind::Unsigned | ValueKind::Logical) => {
-            let signed = element.kind() == ValueKind::Signed;
+        (
+            _,
+            ValueKind::Byte
+            | ValueKind::Signed
+            | ValueKind::Unsigned
+            | ValueKind::Logical
+            | ValueKind::Character,
+        ) => {
+            let signed = matches!(element.kind(), ValueKind::Signed | ValueKind::Character);
             integers(operator, whole(left, signed), whole(right, signed), signed)[..left.len()]
                 .to_vec()
         }

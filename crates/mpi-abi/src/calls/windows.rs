@@ -319,13 +319,13 @@ pub fn win_lock(
             return Err(Failure::argument(1, ErrorClass::Locktype, detail));
         }
     };
-    let target = process_of(call, 2, rank, &win)?;
     check_assertions(3, assert)?;
+    let Destination::Rank(target) = call.target(2, rank, &win)? else { return Ok(()) };
     Ok(win.window.lock(&call.library.process, target, kind)?)
 }
 
 pub fn win_unlock(call: &Call, rank: c_int, win: KnownWindow) -> CallOutcome<()> {
-    let target = process_of(call, 1, rank, &win)?;
+    let Destination::Rank(target) = call.target(1, rank, &win)? else { return Ok(()) };
     Ok(win.window.unlock(&call.library.process, target)?)
 }
 
@@ -339,7 +339,7 @@ pub fn win_unlock_all(call: &Call, win: KnownWindow) -> CallOutcome<()> {
 }
 
 pub fn win_flush(call: &Call, rank: c_int, win: KnownWindow) -> CallOutcome<()> {
-    let target = process_of(call, 1, rank, &win)?;
+    let Destination::Rank(target) = call.target(1, rank, &win)? else { return Ok(()) };
     Ok(win.window.flush(&call.library.process, Some(target))?)
 }
 
@@ -348,7 +348,7 @@ pub fn win_flush_all(call: &Call, win: KnownWindow) -> CallOutcome<()> {
 }
 
 pub fn win_flush_local(call: &Call, rank: c_int, win: KnownWindow) -> CallOutcome<()> {
-    let target = process_of(call, 1, rank, &win)?;
+    let Destination::Rank(target) = call.target(1, rank, &win)? else { return Ok(()) };
     Ok(win.window.flush_local(&call.library.process, Some(target))?)
 }
 
@@ -359,17 +359,6 @@ pub fn win_flush_local_all(call: &Call, win: KnownWindow) -> CallOutcome<()> {
 pub fn win_sync(call: &Call, win: KnownWindow) -> CallOutcome<()> {
     win.window.sync(&call.library.process);
     Ok(())
-}
-
-/// A process of a window, where the standard does not allow `MPI_PROC_NULL`.
-fn process_of(call: &Call, position: usize, rank: c_int, win: &KnownWindow) -> CallOutcome<u32> {
-    match call.target(position, rank, win)? {
-        Destination::Rank(rank) => Ok(rank),
-        Destination::Null => {
-            let detail = "is MPI_PROC_NULL, which has no part of the window";
-            Err(Failure::argument(position, ErrorClass::Rank, detail))
-        }
-    }
 }
 
 /// Assertions only promise something that we do not rely on.
