@@ -73,7 +73,7 @@ impl Shm {
             name_node(node);
         }
         let segment = OwnSegment::create().map_err(|cause| DriverError {
-            message: format!("no shared segment can be created (memfd_create): {cause}"),
+            message: format!("no shared segment can be created: {cause}"),
         })?;
         let profile = RailProfile {
             name: "shm".into(),

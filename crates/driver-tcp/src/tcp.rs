@@ -126,7 +126,7 @@ impl Tcp {
         let error = |cause: io::Error| DriverError {
             message: format!("no connection to other machines can be made ready: {cause}"),
         };
-        let poller = Poller::new().map_err(error)?;
+        let poller = Poller::new().map_err(|cause| error(sys::refused("epoll_create1", &cause)))?;
         let mut tcp = Self {
             own,
             directory,

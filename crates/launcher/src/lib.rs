@@ -154,7 +154,8 @@ impl LaunchError {
     }
 
     fn of_program(program: &OsStr, cause: &io::Error) -> Self {
-        Self::new(format!("{} cannot be started: {cause}", program.display()))
+        let advice = advice_on(cause);
+        Self::new(format!("{} cannot be started: {cause}{advice}", program.display()))
     }
 }
 
@@ -164,11 +165,16 @@ impl fmt::Display for LaunchError {
     }
 }
 
+/// What to do where the system refuses more of something.
+fn advice_on(cause: &io::Error) -> &'static str {
+    if sys::lacks_descriptors(cause) { "; raise the limit of open files (ulimit -n)" } else { "" }
+}
+
 impl std::error::Error for LaunchError {}
 
 impl From<io::Error> for LaunchError {
     fn from(cause: io::Error) -> Self {
-        Self::new(format!("the job cannot go on: {cause}"))
+        Self::new(format!("the job cannot go on: {cause}{}", advice_on(&cause)))
     }
 }
 

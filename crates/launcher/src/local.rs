@@ -4,8 +4,7 @@ use std::net::{IpAddr, UdpSocket};
 
 /// The name of this machine.
 pub(super) fn host_name() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    name.trim().to_owned()
+    sys::process::host_name()
 }
 
 /// Whether a host's name or address means this machine: `localhost`, the machine's own name with or

@@ -4,13 +4,14 @@ mod items;
 
 use std::cell::Cell;
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
 use base::ErrorClass;
 use mpi::ThreadLevel;
 use runtime::door::ProgramInside;
 
+use crate::calls;
 use crate::calls::tools::{self, ToolOutcome, Tools};
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::{MPI_SUCCESS, MPI_T_ERR_NOT_INITIALIZED};
@@ -186,11 +187,26 @@ pub fn set_watched(watched: bool) {
     }
 }
 
+/// Tells the person once that something is not done: programs may ignore errors. Where a function
+/// is for all processes of a communicator, the first one says it for all.
+fn tell_unsupported(call: &Call) {
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    if !call.is_for_others_to_tell() && !TOLD.swap(true, Ordering::Relaxed) {
+        calls::environment::say(&format!(
+            "{} is not implemented in this version of Combray ({}) and does nothing; `combray info \
+             --unsupported` lists all such functions",
+            call.entry.name,
+            env!("CARGO_PKG_VERSION")
+        ));
+    }
+}
+
 /// A call of a function that this version does not have.
 #[cold]
 pub fn unsupported(entry: &'static EntryPoint, handler_owner: HandlerOwner) -> c_int {
     enter_any_time(entry, |call| {
         call.set_handler_owner(handler_owner);
+        tell_unsupported(call);
         let detail = concat!(
             "is not implemented in this version of Combray (",
             env!("CARGO_PKG_VERSION"),
@@ -277,6 +293,12 @@ impl Call {
         if self.handler_owner.get() == HandlerOwner::Unnamed {
             self.handler_owner.set(object);
         }
+    }
+
+    /// Whether the call is for all processes of a communicator, and this is not the first of them.
+    fn is_for_others_to_tell(&self) -> bool {
+        let HandlerOwner::Communicator(handle) = self.handler_owner.get() else { return false };
+        self.any_communicator(1, handle).is_ok_and(|found| found.rank() != 0)
     }
 
     /// Whose error handler hears of an error.

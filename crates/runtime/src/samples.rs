@@ -93,9 +93,8 @@ pub fn folder() -> Option<PathBuf> {
 
 /// The name of this machine.
 pub fn host() -> String {
-    let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let name = name.trim();
-    if name.is_empty() { "localhost".to_owned() } else { name.to_owned() }
+    let name = sys::process::host_name();
+    if name.is_empty() { "localhost".to_owned() } else { name }
 }
 
 fn file_in(folder: &Path, host: &str) -> PathBuf {

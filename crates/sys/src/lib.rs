@@ -21,6 +21,24 @@ pub mod socket;
 
 use std::io;
 
+/// An error of a system call that systems are set up to refuse, in words for people.
+pub fn refused(call: &str, cause: &io::Error) -> io::Error {
+    let advice = match cause.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES | libc::ENOSYS) => {
+            "; this system, or the container (its filter of system calls), does not allow it, and \
+             has to"
+        }
+        _ if lacks_descriptors(cause) => "; raise the limit of open files (ulimit -n)",
+        _ => "",
+    };
+    io::Error::new(cause.kind(), format!("{call}: {cause}{advice}"))
+}
+
+/// Whether there are no descriptors left, of this process or of the machine.
+pub fn lacks_descriptors(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+}
+
 /// Turns the result of a libc call, where a negative value means "see errno", into `io::Result`.
 pub(crate) fn check(result: libc::c_long) -> io::Result<libc::c_long> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }

@@ -11,10 +11,11 @@ use std::ptr::{self, NonNull};
 ///
 /// The file cannot shrink afterwards, so that a mapping of it never faults.
 pub fn create_memory_file(label: &CStr, length: usize) -> io::Result<File> {
+    check_file_size(length)?;
     // SAFETY: `label` is a valid C string for the whole call.
     let fd =
         unsafe { libc::memfd_create(label.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
-    crate::check(libc::c_long::from(fd))?;
+    crate::check(libc::c_long::from(fd)).map_err(|cause| crate::refused("memfd_create", &cause))?;
     // SAFETY: the descriptor was just created and nobody else owns it.
     let file = unsafe { File::from_raw_fd(fd) };
     file.set_len(length as u64)?;
@@ -23,6 +24,24 @@ pub fn create_memory_file(label: &CStr, length: usize) -> io::Result<File> {
         unsafe { libc::fcntl(fd, libc::F_ADD_SEALS, libc::F_SEAL_SHRINK | libc::F_SEAL_SEAL) };
     crate::check(libc::c_long::from(sealed))?;
     Ok(file)
+}
+
+/// Whether a file may have so many bytes. Who makes a larger one is killed by SIGXFSZ.
+fn check_file_size(length: usize) -> io::Result<()> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the place is ours.
+    crate::check(libc::c_long::from(unsafe {
+        libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit)
+    }))?;
+    if limit.rlim_cur == libc::RLIM_INFINITY || length as u64 <= limit.rlim_cur {
+        return Ok(());
+    }
+    let most = limit.rlim_cur;
+    let message = format!(
+        "memory that processes share is a file of {length} bytes, but this process may not make \
+         files of more than {most}; raise the limit of the size of files (ulimit -f)"
+    );
+    Err(io::Error::new(io::ErrorKind::FileTooLarge, message))
 }
 
 /// Whether `file` is an anonymous memory file that can never shrink below its present length.

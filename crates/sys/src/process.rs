@@ -215,12 +215,23 @@ pub fn fork() -> io::Result<i32> {
 pub fn follow_parent(signal: i32) -> io::Result<()> {
     // SAFETY: takes plain numbers.
     call(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal) })
+        .map_err(|cause| crate::refused("prctl", &cause))
 }
 
 /// Makes this process the parent of all descendants whose own parent ends.
 pub fn adopt_orphans() -> io::Result<()> {
     // SAFETY: takes plain numbers.
     call(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) })
+        .map_err(|cause| crate::refused("prctl", &cause))
+}
+
+/// The name of this machine; empty if the system does not tell it.
+pub fn host_name() -> String {
+    let mut name = [0_u8; 256];
+    // SAFETY: the place has room for so many bytes; the last one stays zero.
+    let told = unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
+    let length = name.iter().position(|byte| *byte == 0).unwrap_or(0);
+    if told == 0 { String::from_utf8_lossy(&name[..length]).into_owned() } else { String::new() }
 }
 
 /// Sends a signal to a process, or with a negative number to a process group.
@@ -296,7 +307,8 @@ impl Signals {
             call(libc::sigprocmask(libc::SIG_BLOCK, &set, ptr::null_mut()))?;
             libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)
         };
-        crate::check(libc::c_long::from(descriptor))?;
+        crate::check(libc::c_long::from(descriptor))
+            .map_err(|cause| crate::refused("signalfd", &cause))?;
         // SAFETY: the descriptor was just created and nobody else owns it.
         Ok(Self { descriptor: unsafe { OwnedFd::from_raw_fd(descriptor) } })
     }

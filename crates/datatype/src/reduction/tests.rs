@@ -11,8 +11,8 @@ const EXTREME: [Operator; 2] = [Operator::Minimum, Operator::Maximum];
 const LOCATION: [Operator; 2] = [Operator::MinimumLocation, Operator::MaximumLocation];
 const ONE_SIDED: [Operator; 2] = [Operator::Replace, Operator::NoOperation];
 
-/// The table of section 6.9.2, read once more, and what other libraries allow besides: MPI_CHAR as a
-/// signed number, and logical operations on addresses, offsets and counts.
+/// The table of section 6.9.2, read once more, and what other libraries allow besides: MPI_CHAR as
+/// a signed number, and logical operations on addresses, offsets and counts.
 fn allowed(element: Predefined) -> Vec<Operator> {
     let families: &[&[Operator]] = match element.kind() {
         ValueKind::Signed | ValueKind::Unsigned => {

@@ -50,7 +50,9 @@ fn meaning(number: i32) -> &'static str {
             ": an instruction that this processor does not have, as when the program was compiled \
              for another"
         }
-        signal::SIGKILL => "; if nobody sent it, the machine was perhaps out of memory",
+        signal::SIGKILL => {
+            "; if nobody sent it, the machine or its container was perhaps out of memory"
+        }
         signal::SIGPIPE => ": it wrote to a pipe or socket whose reader has ended",
         signal::SIGSEGV => ": it used memory that it does not have, or its stack is full",
         signal::SIGSYS => ": a system call that is forbidden here, as by the filter of a container",

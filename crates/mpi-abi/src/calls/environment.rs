@@ -1,7 +1,6 @@
 //! Start, end and surroundings of the process (chapters 9 and 11 of the standard).
 
 use std::ffi::{c_double, c_int};
-use std::fs;
 use std::thread;
 
 use base::ErrorClass;
@@ -162,8 +161,8 @@ pub fn get_processor_name(_call: &Call, name: OutText, resultlen: Out<c_int>) ->
 
 /// The name of this machine.
 pub fn host_name() -> String {
-    let name = fs::read_to_string("/proc/sys/kernel/hostname");
-    name.map_or_else(|_| "localhost".to_owned(), |name| name.trim().to_owned())
+    let name = sys::process::host_name();
+    if name.is_empty() { "localhost".to_owned() } else { name }
 }
 
 pub fn pcontrol(_call: &Call, _level: c_int) -> CallOutcome<()> {
