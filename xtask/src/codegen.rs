@@ -5,6 +5,7 @@ mod entries;
 mod fortran;
 mod header;
 mod parameter;
+mod reliability;
 mod rust_text;
 mod tables;
 
@@ -71,6 +72,8 @@ fn outputs(folder: &Path) -> Result<Vec<Output>, String> {
         in_crate("src/generated/constants.rs", constants::constants(&tables)),
         in_crate("src/generated/classes.rs", constants::errors(&tables)),
     ];
+    let page = reliability::page(folder)?;
+    outputs.push(Output { path: "docs/reliability.md".into(), text: page });
     let files = entries::entry_files(&tables)?;
     outputs.push(in_crate("src/generated/entries.rs", entries::list(&files)));
     let entries = files.into_iter();

@@ -233,6 +233,27 @@ fn every_crate_says_what_it_is() {
     report(faults);
 }
 
+/// Each test that docs/reliability.md names is a file, or a function of Rust or of scenarios.
+#[test]
+fn tests_of_reliability_exist() {
+    let root = workspace();
+    let mut functions = String::new();
+    for folder in ["crates", "tests/scenarios", "tests/cluster"] {
+        files_with(&root.join(folder), &["rs", "py"])
+            .iter()
+            .for_each(|path| functions += &read(path));
+    }
+    let faults = read(&root.join("tests/faults.txt"));
+    let named = faults.lines().filter_map(|line| line.strip_prefix("shown:"));
+    let named: Vec<&str> = named.flat_map(|list| list.trim().split(", ")).collect();
+    let exists = |name: &str| match name.contains('/') {
+        true => root.join(name).exists(),
+        false => ["fn", "def"].iter().any(|word| functions.contains(&format!("{word} {name}("))),
+    };
+    let missing = named.iter().filter(|name| !name.is_empty() && !exists(name));
+    report(missing.map(|name| format!("tests/faults.txt: there is no test {name}")).collect());
+}
+
 #[test]
 fn generated_files_are_current() {
     let check = std::process::Command::new(env!("CARGO_BIN_EXE_xtask"))

@@ -1,0 +1,69 @@
+//! docs/reliability.md: what happens when something fails, and the tests that have shown it.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+/// Between these lines of the page stands what is generated.
+const BEGIN: &str =
+    "<!-- `cargo xtask codegen`, from tests/faults.txt and tests/faults-shown.txt: -->\n";
+const END: &str = "<!-- end of what is generated -->\n";
+
+const COLUMNS: [(&str, &str); 4] = [
+    ("fault", "fault"),
+    ("happens", "what happens"),
+    ("within", "within"),
+    ("told", "what is told"),
+];
+
+/// The text of docs/reliability.md.
+pub fn page(root: &Path) -> Result<String, String> {
+    let read = |name: &str| {
+        fs::read_to_string(root.join(name)).map_err(|error| format!("{name}: {error}"))
+    };
+    let page = read("docs/reliability.md")?;
+    let parts = page.split_once(BEGIN).and_then(|(before, rest)| {
+        let (_, after) = rest.split_once(END)?;
+        Some((before, after))
+    });
+    let (before, after) = parts.ok_or("docs/reliability.md has no place for the faults")?;
+    let tables = tables(&read("tests/faults.txt")?, &read("tests/faults-shown.txt")?)?;
+    Ok(format!("{before}{BEGIN}{tables}\n{END}{after}"))
+}
+
+fn tables(faults: &str, shown: &str) -> Result<String, String> {
+    let shown: Vec<&str> = shown.lines().collect();
+    let mut text = String::new();
+    for block in faults.split("\n\n").map(str::trim).filter(|block| !block.is_empty()) {
+        if let Some(title) = block.strip_prefix("# ") {
+            let heads: Vec<&str> = COLUMNS.iter().map(|(_, head)| *head).collect();
+            _ = write!(
+                text,
+                "\n## {title}\n\n| {} | test |\n|{}\n",
+                heads.join(" | "),
+                "---|".repeat(5)
+            );
+            continue;
+        }
+        text += "|";
+        for (key, _) in COLUMNS {
+            _ = write!(text, " {} |", field(block, key)?);
+        }
+        let tests = field(block, "shown")?;
+        let told: Vec<String> = tests
+            .split(", ")
+            .filter(|test| !test.is_empty())
+            .map(|test| match shown.contains(&test) {
+                true => format!("`{test}`"),
+                false => format!("`{test}` (has not passed yet)"),
+            })
+            .collect();
+        _ = writeln!(text, " {} |", told.join(", "));
+    }
+    Ok(text)
+}
+
+fn field<'a>(block: &'a str, key: &str) -> Result<&'a str, String> {
+    let found = block.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+    found.map(str::trim).ok_or_else(|| format!("tests/faults.txt: no \"{key}:\" in\n{block}"))
+}
