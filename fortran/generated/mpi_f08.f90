@@ -251,7 +251,7 @@ module mpi_f08
         target_disp, target_count, target_datatype, op, win, ierror &
         ) bind(C, name="mpi_accumulate_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: origin_addr
+      type(*), dimension(..), intent(in), asynchronous, target :: origin_addr
       integer, intent(in) :: origin_count
       type(MPI_Datatype), intent(in) :: origin_datatype
       integer, intent(in) :: target_rank
@@ -269,7 +269,7 @@ module mpi_f08
         target_disp, target_count, target_datatype, op, win, ierror &
         ) bind(C, name="mpi_accumulate_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: origin_addr
+      type(*), dimension(..), intent(in), asynchronous, target :: origin_addr
       integer(MPI_COUNT_KIND), intent(in) :: origin_count
       type(MPI_Datatype), intent(in) :: origin_datatype
       integer, intent(in) :: target_rank
@@ -291,7 +291,7 @@ module mpi_f08
         target_disp, target_count, target_datatype, op, win, ierror &
         ) bind(C, name="pmpi_accumulate_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: origin_addr
+      type(*), dimension(..), intent(in), asynchronous, target :: origin_addr
       integer, intent(in) :: origin_count
       type(MPI_Datatype), intent(in) :: origin_datatype
       integer, intent(in) :: target_rank
@@ -309,7 +309,7 @@ module mpi_f08
         target_disp, target_count, target_datatype, op, win, ierror &
         ) bind(C, name="pmpi_accumulate_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: origin_addr
+      type(*), dimension(..), intent(in), asynchronous, target :: origin_addr
       integer(MPI_COUNT_KIND), intent(in) :: origin_count
       type(MPI_Datatype), intent(in) :: origin_datatype
       integer, intent(in) :: target_rank
@@ -450,10 +450,10 @@ module mpi_f08
     subroutine MPI_Allgather_init_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcount, &
         recvtype, comm, info, request, ierror) bind(C, name="mpi_allgather_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       type(MPI_Comm), intent(in) :: comm
@@ -467,10 +467,10 @@ module mpi_f08
     subroutine MPI_Allgather_init_c_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcount, &
         recvtype, comm, info, request, ierror) bind(C, name="mpi_allgather_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       type(MPI_Comm), intent(in) :: comm
@@ -488,10 +488,10 @@ module mpi_f08
     subroutine PMPI_Allgather_init_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcount, &
         recvtype, comm, info, request, ierror) bind(C, name="pmpi_allgather_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       type(MPI_Comm), intent(in) :: comm
@@ -505,10 +505,10 @@ module mpi_f08
     subroutine PMPI_Allgather_init_c_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcount, &
         recvtype, comm, info, request, ierror) bind(C, name="pmpi_allgather_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       type(MPI_Comm), intent(in) :: comm
@@ -599,10 +599,10 @@ module mpi_f08
         displs, recvtype, comm, info, request, ierror &
         ) bind(C, name="mpi_allgatherv_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in), asynchronous :: recvcounts(*)
       integer, intent(in), asynchronous :: displs(*)
       type(MPI_Datatype), intent(in) :: recvtype
@@ -618,10 +618,10 @@ module mpi_f08
         displs, recvtype, comm, info, request, ierror &
         ) bind(C, name="mpi_allgatherv_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: recvcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: displs(*)
       type(MPI_Datatype), intent(in) :: recvtype
@@ -641,10 +641,10 @@ module mpi_f08
         displs, recvtype, comm, info, request, ierror &
         ) bind(C, name="pmpi_allgatherv_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in), asynchronous :: recvcounts(*)
       integer, intent(in), asynchronous :: displs(*)
       type(MPI_Datatype), intent(in) :: recvtype
@@ -660,10 +660,10 @@ module mpi_f08
         displs, recvtype, comm, info, request, ierror &
         ) bind(C, name="pmpi_allgatherv_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: recvcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: displs(*)
       type(MPI_Datatype), intent(in) :: recvtype
@@ -766,8 +766,8 @@ module mpi_f08
     subroutine MPI_Allreduce_init_f08ts(sendbuf, recvbuf, count, datatype, op, comm, info, &
         request, ierror) bind(C, name="mpi_allreduce_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -782,8 +782,8 @@ module mpi_f08
     subroutine MPI_Allreduce_init_c_f08ts(sendbuf, recvbuf, count, datatype, op, comm, info, &
         request, ierror) bind(C, name="mpi_allreduce_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -802,8 +802,8 @@ module mpi_f08
     subroutine PMPI_Allreduce_init_f08ts(sendbuf, recvbuf, count, datatype, op, comm, info, &
         request, ierror) bind(C, name="pmpi_allreduce_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -818,8 +818,8 @@ module mpi_f08
     subroutine PMPI_Allreduce_init_c_f08ts(sendbuf, recvbuf, count, datatype, op, comm, info, &
         request, ierror) bind(C, name="pmpi_allreduce_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -906,10 +906,10 @@ module mpi_f08
     subroutine MPI_Alltoall_init_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcount, &
         recvtype, comm, info, request, ierror) bind(C, name="mpi_alltoall_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       type(MPI_Comm), intent(in) :: comm
@@ -923,10 +923,10 @@ module mpi_f08
     subroutine MPI_Alltoall_init_c_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcount, &
         recvtype, comm, info, request, ierror) bind(C, name="mpi_alltoall_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       type(MPI_Comm), intent(in) :: comm
@@ -944,10 +944,10 @@ module mpi_f08
     subroutine PMPI_Alltoall_init_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcount, &
         recvtype, comm, info, request, ierror) bind(C, name="pmpi_alltoall_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       type(MPI_Comm), intent(in) :: comm
@@ -961,10 +961,10 @@ module mpi_f08
     subroutine PMPI_Alltoall_init_c_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcount, &
         recvtype, comm, info, request, ierror) bind(C, name="pmpi_alltoall_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       type(MPI_Comm), intent(in) :: comm
@@ -1059,11 +1059,11 @@ module mpi_f08
         recvcounts, rdispls, recvtype, comm, info, request, ierror &
         ) bind(C, name="mpi_alltoallv_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in), asynchronous :: sendcounts(*)
       integer, intent(in), asynchronous :: sdispls(*)
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in), asynchronous :: recvcounts(*)
       integer, intent(in), asynchronous :: rdispls(*)
       type(MPI_Datatype), intent(in) :: recvtype
@@ -1079,11 +1079,11 @@ module mpi_f08
         recvcounts, rdispls, recvtype, comm, info, request, ierror &
         ) bind(C, name="mpi_alltoallv_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: sendcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: sdispls(*)
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: recvcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: rdispls(*)
       type(MPI_Datatype), intent(in) :: recvtype
@@ -1103,11 +1103,11 @@ module mpi_f08
         recvcounts, rdispls, recvtype, comm, info, request, ierror &
         ) bind(C, name="pmpi_alltoallv_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in), asynchronous :: sendcounts(*)
       integer, intent(in), asynchronous :: sdispls(*)
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in), asynchronous :: recvcounts(*)
       integer, intent(in), asynchronous :: rdispls(*)
       type(MPI_Datatype), intent(in) :: recvtype
@@ -1123,11 +1123,11 @@ module mpi_f08
         recvcounts, rdispls, recvtype, comm, info, request, ierror &
         ) bind(C, name="pmpi_alltoallv_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: sendcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: sdispls(*)
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: recvcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: rdispls(*)
       type(MPI_Datatype), intent(in) :: recvtype
@@ -1223,11 +1223,11 @@ module mpi_f08
         recvcounts, rdispls, recvtypes, comm, info, request, ierror &
         ) bind(C, name="mpi_alltoallw_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in), asynchronous :: sendcounts(*)
       integer, intent(in), asynchronous :: sdispls(*)
       type(MPI_Datatype), intent(in), asynchronous :: sendtypes(*)
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in), asynchronous :: recvcounts(*)
       integer, intent(in), asynchronous :: rdispls(*)
       type(MPI_Datatype), intent(in), asynchronous :: recvtypes(*)
@@ -1243,11 +1243,11 @@ module mpi_f08
         recvcounts, rdispls, recvtypes, comm, info, request, ierror &
         ) bind(C, name="mpi_alltoallw_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: sendcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: sdispls(*)
       type(MPI_Datatype), intent(in), asynchronous :: sendtypes(*)
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: recvcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: rdispls(*)
       type(MPI_Datatype), intent(in), asynchronous :: recvtypes(*)
@@ -1267,11 +1267,11 @@ module mpi_f08
         recvcounts, rdispls, recvtypes, comm, info, request, ierror &
         ) bind(C, name="pmpi_alltoallw_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in), asynchronous :: sendcounts(*)
       integer, intent(in), asynchronous :: sdispls(*)
       type(MPI_Datatype), intent(in), asynchronous :: sendtypes(*)
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in), asynchronous :: recvcounts(*)
       integer, intent(in), asynchronous :: rdispls(*)
       type(MPI_Datatype), intent(in), asynchronous :: recvtypes(*)
@@ -1287,11 +1287,11 @@ module mpi_f08
         recvcounts, rdispls, recvtypes, comm, info, request, ierror &
         ) bind(C, name="pmpi_alltoallw_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: sendcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: sdispls(*)
       type(MPI_Datatype), intent(in), asynchronous :: sendtypes(*)
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: recvcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: rdispls(*)
       type(MPI_Datatype), intent(in), asynchronous :: recvtypes(*)
@@ -1406,7 +1406,7 @@ module mpi_f08
     subroutine MPI_Bcast_init_f08ts(buffer, count, datatype, root, comm, info, request, ierror &
         ) bind(C, name="mpi_bcast_init_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: buffer
+      type(*), dimension(..), asynchronous, target :: buffer
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: root
@@ -1421,7 +1421,7 @@ module mpi_f08
     subroutine MPI_Bcast_init_c_f08ts(buffer, count, datatype, root, comm, info, request, ierror &
         ) bind(C, name="mpi_bcast_init_c_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: buffer
+      type(*), dimension(..), asynchronous, target :: buffer
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: root
@@ -1440,7 +1440,7 @@ module mpi_f08
     subroutine PMPI_Bcast_init_f08ts(buffer, count, datatype, root, comm, info, request, ierror &
         ) bind(C, name="pmpi_bcast_init_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: buffer
+      type(*), dimension(..), asynchronous, target :: buffer
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: root
@@ -1455,7 +1455,7 @@ module mpi_f08
     subroutine PMPI_Bcast_init_c_f08ts(buffer, count, datatype, root, comm, info, request, &
         ierror) bind(C, name="pmpi_bcast_init_c_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: buffer
+      type(*), dimension(..), asynchronous, target :: buffer
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: root
@@ -1538,7 +1538,7 @@ module mpi_f08
     subroutine MPI_Bsend_init_f08ts(buf, count, datatype, dest, tag, comm, request, ierror &
         ) bind(C, name="mpi_bsend_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: dest
@@ -1553,7 +1553,7 @@ module mpi_f08
     subroutine MPI_Bsend_init_c_f08ts(buf, count, datatype, dest, tag, comm, request, ierror &
         ) bind(C, name="mpi_bsend_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: dest
@@ -1572,7 +1572,7 @@ module mpi_f08
     subroutine PMPI_Bsend_init_f08ts(buf, count, datatype, dest, tag, comm, request, ierror &
         ) bind(C, name="pmpi_bsend_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: dest
@@ -1587,7 +1587,7 @@ module mpi_f08
     subroutine PMPI_Bsend_init_c_f08ts(buf, count, datatype, dest, tag, comm, request, ierror &
         ) bind(C, name="pmpi_bsend_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: dest
@@ -1606,7 +1606,7 @@ module mpi_f08
     subroutine MPI_Buffer_attach_f08ts(buffer, size, ierror &
         ) bind(C, name="mpi_buffer_attach_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: buffer
+      type(*), dimension(..), asynchronous, target :: buffer
       integer, intent(in) :: size
       integer, optional, intent(out) :: ierror
     end subroutine MPI_Buffer_attach_f08ts
@@ -1616,7 +1616,7 @@ module mpi_f08
     subroutine MPI_Buffer_attach_c_f08ts(buffer, size, ierror &
         ) bind(C, name="mpi_buffer_attach_c_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: buffer
+      type(*), dimension(..), asynchronous, target :: buffer
       integer(MPI_COUNT_KIND), intent(in) :: size
       integer, optional, intent(out) :: ierror
     end subroutine MPI_Buffer_attach_c_f08ts
@@ -1630,7 +1630,7 @@ module mpi_f08
     subroutine PMPI_Buffer_attach_f08ts(buffer, size, ierror &
         ) bind(C, name="pmpi_buffer_attach_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: buffer
+      type(*), dimension(..), asynchronous, target :: buffer
       integer, intent(in) :: size
       integer, optional, intent(out) :: ierror
     end subroutine PMPI_Buffer_attach_f08ts
@@ -1640,7 +1640,7 @@ module mpi_f08
     subroutine PMPI_Buffer_attach_c_f08ts(buffer, size, ierror &
         ) bind(C, name="pmpi_buffer_attach_c_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: buffer
+      type(*), dimension(..), asynchronous, target :: buffer
       integer(MPI_COUNT_KIND), intent(in) :: size
       integer, optional, intent(out) :: ierror
     end subroutine PMPI_Buffer_attach_c_f08ts
@@ -1963,7 +1963,7 @@ module mpi_f08
         ) bind(C, name="mpi_comm_attach_buffer_f08ts_")
       import
       type(MPI_Comm), intent(in) :: comm
-      type(*), dimension(..), asynchronous :: buffer
+      type(*), dimension(..), asynchronous, target :: buffer
       integer, intent(in) :: size
       integer, optional, intent(out) :: ierror
     end subroutine MPI_Comm_attach_buffer_f08ts
@@ -1974,7 +1974,7 @@ module mpi_f08
         ) bind(C, name="mpi_comm_attach_buffer_c_f08ts_")
       import
       type(MPI_Comm), intent(in) :: comm
-      type(*), dimension(..), asynchronous :: buffer
+      type(*), dimension(..), asynchronous, target :: buffer
       integer(MPI_COUNT_KIND), intent(in) :: size
       integer, optional, intent(out) :: ierror
     end subroutine MPI_Comm_attach_buffer_c_f08ts
@@ -1989,7 +1989,7 @@ module mpi_f08
         ) bind(C, name="pmpi_comm_attach_buffer_f08ts_")
       import
       type(MPI_Comm), intent(in) :: comm
-      type(*), dimension(..), asynchronous :: buffer
+      type(*), dimension(..), asynchronous, target :: buffer
       integer, intent(in) :: size
       integer, optional, intent(out) :: ierror
     end subroutine PMPI_Comm_attach_buffer_f08ts
@@ -2000,7 +2000,7 @@ module mpi_f08
         ) bind(C, name="pmpi_comm_attach_buffer_c_f08ts_")
       import
       type(MPI_Comm), intent(in) :: comm
-      type(*), dimension(..), asynchronous :: buffer
+      type(*), dimension(..), asynchronous, target :: buffer
       integer(MPI_COUNT_KIND), intent(in) :: size
       integer, optional, intent(out) :: ierror
     end subroutine PMPI_Comm_attach_buffer_c_f08ts
@@ -2820,9 +2820,9 @@ module mpi_f08
     subroutine MPI_Compare_and_swap_f08ts(origin_addr, compare_addr, result_addr, datatype, &
         target_rank, target_disp, win, ierror) bind(C, name="mpi_compare_and_swap_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: origin_addr
-      type(*), dimension(..), intent(in), asynchronous :: compare_addr
-      type(*), dimension(..), asynchronous :: result_addr
+      type(*), dimension(..), intent(in), asynchronous, target :: origin_addr
+      type(*), dimension(..), intent(in), asynchronous, target :: compare_addr
+      type(*), dimension(..), asynchronous, target :: result_addr
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: target_rank
       integer(MPI_ADDRESS_KIND), intent(in) :: target_disp
@@ -2835,9 +2835,9 @@ module mpi_f08
     subroutine PMPI_Compare_and_swap_f08ts(origin_addr, compare_addr, result_addr, datatype, &
         target_rank, target_disp, win, ierror) bind(C, name="pmpi_compare_and_swap_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: origin_addr
-      type(*), dimension(..), intent(in), asynchronous :: compare_addr
-      type(*), dimension(..), asynchronous :: result_addr
+      type(*), dimension(..), intent(in), asynchronous, target :: origin_addr
+      type(*), dimension(..), intent(in), asynchronous, target :: compare_addr
+      type(*), dimension(..), asynchronous, target :: result_addr
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: target_rank
       integer(MPI_ADDRESS_KIND), intent(in) :: target_disp
@@ -3110,8 +3110,8 @@ module mpi_f08
     subroutine MPI_Exscan_init_f08ts(sendbuf, recvbuf, count, datatype, op, comm, info, &
         request, ierror) bind(C, name="mpi_exscan_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -3126,8 +3126,8 @@ module mpi_f08
     subroutine MPI_Exscan_init_c_f08ts(sendbuf, recvbuf, count, datatype, op, comm, info, &
         request, ierror) bind(C, name="mpi_exscan_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -3146,8 +3146,8 @@ module mpi_f08
     subroutine PMPI_Exscan_init_f08ts(sendbuf, recvbuf, count, datatype, op, comm, info, &
         request, ierror) bind(C, name="pmpi_exscan_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -3162,8 +3162,8 @@ module mpi_f08
     subroutine PMPI_Exscan_init_c_f08ts(sendbuf, recvbuf, count, datatype, op, comm, info, &
         request, ierror) bind(C, name="pmpi_exscan_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -3182,8 +3182,8 @@ module mpi_f08
     subroutine MPI_Fetch_and_op_f08ts(origin_addr, result_addr, datatype, target_rank, &
         target_disp, op, win, ierror) bind(C, name="mpi_fetch_and_op_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: origin_addr
-      type(*), dimension(..), asynchronous :: result_addr
+      type(*), dimension(..), intent(in), asynchronous, target :: origin_addr
+      type(*), dimension(..), asynchronous, target :: result_addr
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: target_rank
       integer(MPI_ADDRESS_KIND), intent(in) :: target_disp
@@ -3197,8 +3197,8 @@ module mpi_f08
     subroutine PMPI_Fetch_and_op_f08ts(origin_addr, result_addr, datatype, target_rank, &
         target_disp, op, win, ierror) bind(C, name="pmpi_fetch_and_op_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: origin_addr
-      type(*), dimension(..), asynchronous :: result_addr
+      type(*), dimension(..), intent(in), asynchronous, target :: origin_addr
+      type(*), dimension(..), asynchronous, target :: result_addr
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: target_rank
       integer(MPI_ADDRESS_KIND), intent(in) :: target_disp
@@ -3511,7 +3511,7 @@ module mpi_f08
         ) bind(C, name="mpi_file_iread_f08ts_")
       import
       type(MPI_File), intent(in) :: fh
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Request), intent(out) :: request
@@ -3524,7 +3524,7 @@ module mpi_f08
         ) bind(C, name="mpi_file_iread_c_f08ts_")
       import
       type(MPI_File), intent(in) :: fh
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Request), intent(out) :: request
@@ -3541,7 +3541,7 @@ module mpi_f08
         ) bind(C, name="pmpi_file_iread_f08ts_")
       import
       type(MPI_File), intent(in) :: fh
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Request), intent(out) :: request
@@ -3554,7 +3554,7 @@ module mpi_f08
         ) bind(C, name="pmpi_file_iread_c_f08ts_")
       import
       type(MPI_File), intent(in) :: fh
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Request), intent(out) :: request
@@ -3571,7 +3571,7 @@ module mpi_f08
         ) bind(C, name="mpi_file_iread_all_f08ts_")
       import
       type(MPI_File), intent(in) :: fh
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Request), intent(out) :: request
@@ -3584,7 +3584,7 @@ module mpi_f08
         ) bind(C, name="mpi_file_iread_all_c_f08ts_")
       import
       type(MPI_File), intent(in) :: fh
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Request), intent(out) :: request
@@ -3601,7 +3601,7 @@ module mpi_f08
         ) bind(C, name="pmpi_file_iread_all_f08ts_")
       import
       type(MPI_File), intent(in) :: fh
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Request), intent(out) :: request
@@ -3614,7 +3614,7 @@ module mpi_f08
         ) bind(C, name="pmpi_file_iread_all_c_f08ts_")
       import
       type(MPI_File), intent(in) :: fh
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Request), intent(out) :: request
@@ -3632,7 +3632,7 @@ module mpi_f08
       import
       type(MPI_File), intent(in) :: fh
       integer(MPI_OFFSET_KIND), intent(in) :: offset
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Request), intent(out) :: request
@@ -3646,7 +3646,7 @@ module mpi_f08
       import
       type(MPI_File), intent(in) :: fh
       integer(MPI_OFFSET_KIND), intent(in) :: offset
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Request), intent(out) :: request
@@ -3664,7 +3664,7 @@ module mpi_f08
       import
       type(MPI_File), intent(in) :: fh
       integer(MPI_OFFSET_KIND), intent(in) :: offset
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Request), intent(out) :: request
@@ -3678,7 +3678,7 @@ module mpi_f08
       import
       type(MPI_File), intent(in) :: fh
       integer(MPI_OFFSET_KIND), intent(in) :: offset
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Request), intent(out) :: request
@@ -3696,7 +3696,7 @@ module mpi_f08
       import
       type(MPI_File), intent(in) :: fh
       integer(MPI_OFFSET_KIND), intent(in) :: offset
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Request), intent(out) :: request
@@ -3710,7 +3710,7 @@ module mpi_f08
       import
       type(MPI_File), intent(in) :: fh
       integer(MPI_OFFSET_KIND), intent(in) :: offset
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Request), intent(out) :: request
@@ -3728,7 +3728,7 @@ module mpi_f08
       import
       type(MPI_File), intent(in) :: fh
       integer(MPI_OFFSET_KIND), intent(in) :: offset
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Request), intent(out) :: request
@@ -3742,7 +3742,7 @@ module mpi_f08
       import
       type(MPI_File), intent(in) :: fh
       integer(MPI_OFFSET_KIND), intent(in) :: offset
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Request), intent(out) :: request
@@ -3759,7 +3759,7 @@ module mpi_f08
         ) bind(C, name="mpi_file_iread_shared_f08ts_")
       import
       type(MPI_File), intent(in) :: fh
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Request), intent(out) :: request
@@ -3772,7 +3772,7 @@ module mpi_f08
         ) bind(C, name="mpi_file_iread_shared_c_f08ts_")
       import
       type(MPI_File), intent(in) :: fh
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Request), intent(out) :: request
@@ -3789,7 +3789,7 @@ module mpi_f08
         ) bind(C, name="pmpi_file_iread_shared_f08ts_")
       import
       type(MPI_File), intent(in) :: fh
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Request), intent(out) :: request
@@ -3802,7 +3802,7 @@ module mpi_f08
         ) bind(C, name="pmpi_file_iread_shared_c_f08ts_")
       import
       type(MPI_File), intent(in) :: fh
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Request), intent(out) :: request
@@ -3819,7 +3819,7 @@ module mpi_f08
         ) bind(C, name="mpi_file_iwrite_f08ts_")
       import
       type(MPI_File), intent(in) :: fh
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Request), intent(out) :: request
@@ -3832,7 +3832,7 @@ module mpi_f08
         ) bind(C, name="mpi_file_iwrite_c_f08ts_")
       import
       type(MPI_File), intent(in) :: fh
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Request), intent(out) :: request
@@ -3849,7 +3849,7 @@ module mpi_f08
         ) bind(C, name="pmpi_file_iwrite_f08ts_")
       import
       type(MPI_File), intent(in) :: fh
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Request), intent(out) :: request
@@ -3862,7 +3862,7 @@ module mpi_f08
         ) bind(C, name="pmpi_file_iwrite_c_f08ts_")
       import
       type(MPI_File), intent(in) :: fh
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Request), intent(out) :: request
@@ -3879,7 +3879,7 @@ module mpi_f08
         ) bind(C, name="mpi_file_iwrite_all_f08ts_")
       import
       type(MPI_File), intent(in) :: fh
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Request), intent(out) :: request
@@ -3892,7 +3892,7 @@ module mpi_f08
         ) bind(C, name="mpi_file_iwrite_all_c_f08ts_")
       import
       type(MPI_File), intent(in) :: fh
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Request), intent(out) :: request
@@ -3909,7 +3909,7 @@ module mpi_f08
         ) bind(C, name="pmpi_file_iwrite_all_f08ts_")
       import
       type(MPI_File), intent(in) :: fh
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Request), intent(out) :: request
@@ -3922,7 +3922,7 @@ module mpi_f08
         ) bind(C, name="pmpi_file_iwrite_all_c_f08ts_")
       import
       type(MPI_File), intent(in) :: fh
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Request), intent(out) :: request
@@ -3940,7 +3940,7 @@ module mpi_f08
       import
       type(MPI_File), intent(in) :: fh
       integer(MPI_OFFSET_KIND), intent(in) :: offset
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Request), intent(out) :: request
@@ -3954,7 +3954,7 @@ module mpi_f08
       import
       type(MPI_File), intent(in) :: fh
       integer(MPI_OFFSET_KIND), intent(in) :: offset
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Request), intent(out) :: request
@@ -3972,7 +3972,7 @@ module mpi_f08
       import
       type(MPI_File), intent(in) :: fh
       integer(MPI_OFFSET_KIND), intent(in) :: offset
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Request), intent(out) :: request
@@ -3986,7 +3986,7 @@ module mpi_f08
       import
       type(MPI_File), intent(in) :: fh
       integer(MPI_OFFSET_KIND), intent(in) :: offset
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Request), intent(out) :: request
@@ -4004,7 +4004,7 @@ module mpi_f08
       import
       type(MPI_File), intent(in) :: fh
       integer(MPI_OFFSET_KIND), intent(in) :: offset
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Request), intent(out) :: request
@@ -4018,7 +4018,7 @@ module mpi_f08
       import
       type(MPI_File), intent(in) :: fh
       integer(MPI_OFFSET_KIND), intent(in) :: offset
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Request), intent(out) :: request
@@ -4036,7 +4036,7 @@ module mpi_f08
       import
       type(MPI_File), intent(in) :: fh
       integer(MPI_OFFSET_KIND), intent(in) :: offset
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Request), intent(out) :: request
@@ -4050,7 +4050,7 @@ module mpi_f08
       import
       type(MPI_File), intent(in) :: fh
       integer(MPI_OFFSET_KIND), intent(in) :: offset
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Request), intent(out) :: request
@@ -4067,7 +4067,7 @@ module mpi_f08
         ) bind(C, name="mpi_file_iwrite_shared_f08ts_")
       import
       type(MPI_File), intent(in) :: fh
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Request), intent(out) :: request
@@ -4080,7 +4080,7 @@ module mpi_f08
         ) bind(C, name="mpi_file_iwrite_shared_c_f08ts_")
       import
       type(MPI_File), intent(in) :: fh
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Request), intent(out) :: request
@@ -4097,7 +4097,7 @@ module mpi_f08
         ) bind(C, name="pmpi_file_iwrite_shared_f08ts_")
       import
       type(MPI_File), intent(in) :: fh
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Request), intent(out) :: request
@@ -4110,7 +4110,7 @@ module mpi_f08
         ) bind(C, name="pmpi_file_iwrite_shared_c_f08ts_")
       import
       type(MPI_File), intent(in) :: fh
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Request), intent(out) :: request
@@ -4289,7 +4289,7 @@ module mpi_f08
         ) bind(C, name="mpi_file_read_all_begin_f08ts_")
       import
       type(MPI_File), intent(in) :: fh
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, optional, intent(out) :: ierror
@@ -4301,7 +4301,7 @@ module mpi_f08
         ) bind(C, name="mpi_file_read_all_begin_c_f08ts_")
       import
       type(MPI_File), intent(in) :: fh
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, optional, intent(out) :: ierror
@@ -4317,7 +4317,7 @@ module mpi_f08
         ) bind(C, name="pmpi_file_read_all_begin_f08ts_")
       import
       type(MPI_File), intent(in) :: fh
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, optional, intent(out) :: ierror
@@ -4329,7 +4329,7 @@ module mpi_f08
         ) bind(C, name="pmpi_file_read_all_begin_c_f08ts_")
       import
       type(MPI_File), intent(in) :: fh
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, optional, intent(out) :: ierror
@@ -4496,7 +4496,7 @@ module mpi_f08
       import
       type(MPI_File), intent(in) :: fh
       integer(MPI_OFFSET_KIND), intent(in) :: offset
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, optional, intent(out) :: ierror
@@ -4509,7 +4509,7 @@ module mpi_f08
       import
       type(MPI_File), intent(in) :: fh
       integer(MPI_OFFSET_KIND), intent(in) :: offset
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, optional, intent(out) :: ierror
@@ -4526,7 +4526,7 @@ module mpi_f08
       import
       type(MPI_File), intent(in) :: fh
       integer(MPI_OFFSET_KIND), intent(in) :: offset
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, optional, intent(out) :: ierror
@@ -4539,7 +4539,7 @@ module mpi_f08
       import
       type(MPI_File), intent(in) :: fh
       integer(MPI_OFFSET_KIND), intent(in) :: offset
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, optional, intent(out) :: ierror
@@ -4637,7 +4637,7 @@ module mpi_f08
         ) bind(C, name="mpi_file_read_ordered_begin_f08ts_")
       import
       type(MPI_File), intent(in) :: fh
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, optional, intent(out) :: ierror
@@ -4649,7 +4649,7 @@ module mpi_f08
         ) bind(C, name="mpi_file_read_ordered_begin_c_f08ts_")
       import
       type(MPI_File), intent(in) :: fh
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, optional, intent(out) :: ierror
@@ -4665,7 +4665,7 @@ module mpi_f08
         ) bind(C, name="pmpi_file_read_ordered_begin_f08ts_")
       import
       type(MPI_File), intent(in) :: fh
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, optional, intent(out) :: ierror
@@ -4677,7 +4677,7 @@ module mpi_f08
         ) bind(C, name="pmpi_file_read_ordered_begin_c_f08ts_")
       import
       type(MPI_File), intent(in) :: fh
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, optional, intent(out) :: ierror
@@ -5049,7 +5049,7 @@ module mpi_f08
         ) bind(C, name="mpi_file_write_all_begin_f08ts_")
       import
       type(MPI_File), intent(in) :: fh
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, optional, intent(out) :: ierror
@@ -5061,7 +5061,7 @@ module mpi_f08
         ) bind(C, name="mpi_file_write_all_begin_c_f08ts_")
       import
       type(MPI_File), intent(in) :: fh
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, optional, intent(out) :: ierror
@@ -5077,7 +5077,7 @@ module mpi_f08
         ) bind(C, name="pmpi_file_write_all_begin_f08ts_")
       import
       type(MPI_File), intent(in) :: fh
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, optional, intent(out) :: ierror
@@ -5089,7 +5089,7 @@ module mpi_f08
         ) bind(C, name="pmpi_file_write_all_begin_c_f08ts_")
       import
       type(MPI_File), intent(in) :: fh
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, optional, intent(out) :: ierror
@@ -5256,7 +5256,7 @@ module mpi_f08
       import
       type(MPI_File), intent(in) :: fh
       integer(MPI_OFFSET_KIND), intent(in) :: offset
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, optional, intent(out) :: ierror
@@ -5269,7 +5269,7 @@ module mpi_f08
       import
       type(MPI_File), intent(in) :: fh
       integer(MPI_OFFSET_KIND), intent(in) :: offset
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, optional, intent(out) :: ierror
@@ -5286,7 +5286,7 @@ module mpi_f08
       import
       type(MPI_File), intent(in) :: fh
       integer(MPI_OFFSET_KIND), intent(in) :: offset
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, optional, intent(out) :: ierror
@@ -5299,7 +5299,7 @@ module mpi_f08
       import
       type(MPI_File), intent(in) :: fh
       integer(MPI_OFFSET_KIND), intent(in) :: offset
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, optional, intent(out) :: ierror
@@ -5397,7 +5397,7 @@ module mpi_f08
         ) bind(C, name="mpi_file_write_ordered_begin_f08ts_")
       import
       type(MPI_File), intent(in) :: fh
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, optional, intent(out) :: ierror
@@ -5409,7 +5409,7 @@ module mpi_f08
         ) bind(C, name="mpi_file_write_ordered_begin_c_f08ts_")
       import
       type(MPI_File), intent(in) :: fh
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, optional, intent(out) :: ierror
@@ -5425,7 +5425,7 @@ module mpi_f08
         ) bind(C, name="pmpi_file_write_ordered_begin_f08ts_")
       import
       type(MPI_File), intent(in) :: fh
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, optional, intent(out) :: ierror
@@ -5437,7 +5437,7 @@ module mpi_f08
         ) bind(C, name="pmpi_file_write_ordered_begin_c_f08ts_")
       import
       type(MPI_File), intent(in) :: fh
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, optional, intent(out) :: ierror
@@ -5652,10 +5652,10 @@ module mpi_f08
     subroutine MPI_Gather_init_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcount, &
         recvtype, root, comm, info, request, ierror) bind(C, name="mpi_gather_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       integer, intent(in) :: root
@@ -5670,10 +5670,10 @@ module mpi_f08
     subroutine MPI_Gather_init_c_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcount, &
         recvtype, root, comm, info, request, ierror) bind(C, name="mpi_gather_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       integer, intent(in) :: root
@@ -5692,10 +5692,10 @@ module mpi_f08
     subroutine PMPI_Gather_init_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcount, &
         recvtype, root, comm, info, request, ierror) bind(C, name="pmpi_gather_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       integer, intent(in) :: root
@@ -5710,10 +5710,10 @@ module mpi_f08
     subroutine PMPI_Gather_init_c_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcount, &
         recvtype, root, comm, info, request, ierror) bind(C, name="pmpi_gather_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       integer, intent(in) :: root
@@ -5809,10 +5809,10 @@ module mpi_f08
         displs, recvtype, root, comm, info, request, ierror &
         ) bind(C, name="mpi_gatherv_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in), asynchronous :: recvcounts(*)
       integer, intent(in), asynchronous :: displs(*)
       type(MPI_Datatype), intent(in) :: recvtype
@@ -5829,10 +5829,10 @@ module mpi_f08
         displs, recvtype, root, comm, info, request, ierror &
         ) bind(C, name="mpi_gatherv_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: recvcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: displs(*)
       type(MPI_Datatype), intent(in) :: recvtype
@@ -5853,10 +5853,10 @@ module mpi_f08
         displs, recvtype, root, comm, info, request, ierror &
         ) bind(C, name="pmpi_gatherv_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in), asynchronous :: recvcounts(*)
       integer, intent(in), asynchronous :: displs(*)
       type(MPI_Datatype), intent(in) :: recvtype
@@ -5873,10 +5873,10 @@ module mpi_f08
         displs, recvtype, root, comm, info, request, ierror &
         ) bind(C, name="pmpi_gatherv_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: recvcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: displs(*)
       type(MPI_Datatype), intent(in) :: recvtype
@@ -5896,7 +5896,7 @@ module mpi_f08
     subroutine MPI_Get_f08ts(origin_addr, origin_count, origin_datatype, target_rank, &
         target_disp, target_count, target_datatype, win, ierror) bind(C, name="mpi_get_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: origin_addr
+      type(*), dimension(..), asynchronous, target :: origin_addr
       integer, intent(in) :: origin_count
       type(MPI_Datatype), intent(in) :: origin_datatype
       integer, intent(in) :: target_rank
@@ -5913,7 +5913,7 @@ module mpi_f08
         target_disp, target_count, target_datatype, win, ierror &
         ) bind(C, name="mpi_get_c_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: origin_addr
+      type(*), dimension(..), asynchronous, target :: origin_addr
       integer(MPI_COUNT_KIND), intent(in) :: origin_count
       type(MPI_Datatype), intent(in) :: origin_datatype
       integer, intent(in) :: target_rank
@@ -5933,7 +5933,7 @@ module mpi_f08
     subroutine PMPI_Get_f08ts(origin_addr, origin_count, origin_datatype, target_rank, &
         target_disp, target_count, target_datatype, win, ierror) bind(C, name="pmpi_get_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: origin_addr
+      type(*), dimension(..), asynchronous, target :: origin_addr
       integer, intent(in) :: origin_count
       type(MPI_Datatype), intent(in) :: origin_datatype
       integer, intent(in) :: target_rank
@@ -5950,7 +5950,7 @@ module mpi_f08
         target_disp, target_count, target_datatype, win, ierror &
         ) bind(C, name="pmpi_get_c_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: origin_addr
+      type(*), dimension(..), asynchronous, target :: origin_addr
       integer(MPI_COUNT_KIND), intent(in) :: origin_count
       type(MPI_Datatype), intent(in) :: origin_datatype
       integer, intent(in) :: target_rank
@@ -5971,10 +5971,10 @@ module mpi_f08
         result_addr, result_count, result_datatype, target_rank, target_disp, target_count, &
         target_datatype, op, win, ierror) bind(C, name="mpi_get_accumulate_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: origin_addr
+      type(*), dimension(..), intent(in), asynchronous, target :: origin_addr
       integer, intent(in) :: origin_count
       type(MPI_Datatype), intent(in) :: origin_datatype
-      type(*), dimension(..), asynchronous :: result_addr
+      type(*), dimension(..), asynchronous, target :: result_addr
       integer, intent(in) :: result_count
       type(MPI_Datatype), intent(in) :: result_datatype
       integer, intent(in) :: target_rank
@@ -5992,10 +5992,10 @@ module mpi_f08
         result_addr, result_count, result_datatype, target_rank, target_disp, target_count, &
         target_datatype, op, win, ierror) bind(C, name="mpi_get_accumulate_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: origin_addr
+      type(*), dimension(..), intent(in), asynchronous, target :: origin_addr
       integer(MPI_COUNT_KIND), intent(in) :: origin_count
       type(MPI_Datatype), intent(in) :: origin_datatype
-      type(*), dimension(..), asynchronous :: result_addr
+      type(*), dimension(..), asynchronous, target :: result_addr
       integer(MPI_COUNT_KIND), intent(in) :: result_count
       type(MPI_Datatype), intent(in) :: result_datatype
       integer, intent(in) :: target_rank
@@ -6017,10 +6017,10 @@ module mpi_f08
         result_addr, result_count, result_datatype, target_rank, target_disp, target_count, &
         target_datatype, op, win, ierror) bind(C, name="pmpi_get_accumulate_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: origin_addr
+      type(*), dimension(..), intent(in), asynchronous, target :: origin_addr
       integer, intent(in) :: origin_count
       type(MPI_Datatype), intent(in) :: origin_datatype
-      type(*), dimension(..), asynchronous :: result_addr
+      type(*), dimension(..), asynchronous, target :: result_addr
       integer, intent(in) :: result_count
       type(MPI_Datatype), intent(in) :: result_datatype
       integer, intent(in) :: target_rank
@@ -6038,10 +6038,10 @@ module mpi_f08
         result_addr, result_count, result_datatype, target_rank, target_disp, target_count, &
         target_datatype, op, win, ierror) bind(C, name="pmpi_get_accumulate_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: origin_addr
+      type(*), dimension(..), intent(in), asynchronous, target :: origin_addr
       integer(MPI_COUNT_KIND), intent(in) :: origin_count
       type(MPI_Datatype), intent(in) :: origin_datatype
-      type(*), dimension(..), asynchronous :: result_addr
+      type(*), dimension(..), asynchronous, target :: result_addr
       integer(MPI_COUNT_KIND), intent(in) :: result_count
       type(MPI_Datatype), intent(in) :: result_datatype
       integer, intent(in) :: target_rank
@@ -6062,7 +6062,7 @@ module mpi_f08
     subroutine MPI_Get_address_f08ts(location, address, ierror &
         ) bind(C, name="mpi_get_address_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: location
+      type(*), dimension(..), intent(in), asynchronous, target :: location
       integer(MPI_ADDRESS_KIND), intent(out) :: address
       integer, optional, intent(out) :: ierror
     end subroutine MPI_Get_address_f08ts
@@ -6072,7 +6072,7 @@ module mpi_f08
     subroutine PMPI_Get_address_f08ts(location, address, ierror &
         ) bind(C, name="pmpi_get_address_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: location
+      type(*), dimension(..), intent(in), asynchronous, target :: location
       integer(MPI_ADDRESS_KIND), intent(out) :: address
       integer, optional, intent(out) :: ierror
     end subroutine PMPI_Get_address_f08ts
@@ -6711,10 +6711,10 @@ module mpi_f08
     subroutine MPI_Iallgather_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         comm, request, ierror) bind(C, name="mpi_iallgather_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       type(MPI_Comm), intent(in) :: comm
@@ -6727,10 +6727,10 @@ module mpi_f08
     subroutine MPI_Iallgather_c_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcount, &
         recvtype, comm, request, ierror) bind(C, name="mpi_iallgather_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       type(MPI_Comm), intent(in) :: comm
@@ -6747,10 +6747,10 @@ module mpi_f08
     subroutine PMPI_Iallgather_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcount, &
         recvtype, comm, request, ierror) bind(C, name="pmpi_iallgather_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       type(MPI_Comm), intent(in) :: comm
@@ -6763,10 +6763,10 @@ module mpi_f08
     subroutine PMPI_Iallgather_c_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcount, &
         recvtype, comm, request, ierror) bind(C, name="pmpi_iallgather_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       type(MPI_Comm), intent(in) :: comm
@@ -6783,10 +6783,10 @@ module mpi_f08
     subroutine MPI_Iallgatherv_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, &
         recvtype, comm, request, ierror) bind(C, name="mpi_iallgatherv_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in), asynchronous :: recvcounts(*)
       integer, intent(in), asynchronous :: displs(*)
       type(MPI_Datatype), intent(in) :: recvtype
@@ -6800,10 +6800,10 @@ module mpi_f08
     subroutine MPI_Iallgatherv_c_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcounts, &
         displs, recvtype, comm, request, ierror) bind(C, name="mpi_iallgatherv_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: recvcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: displs(*)
       type(MPI_Datatype), intent(in) :: recvtype
@@ -6821,10 +6821,10 @@ module mpi_f08
     subroutine PMPI_Iallgatherv_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcounts, &
         displs, recvtype, comm, request, ierror) bind(C, name="pmpi_iallgatherv_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in), asynchronous :: recvcounts(*)
       integer, intent(in), asynchronous :: displs(*)
       type(MPI_Datatype), intent(in) :: recvtype
@@ -6838,10 +6838,10 @@ module mpi_f08
     subroutine PMPI_Iallgatherv_c_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcounts, &
         displs, recvtype, comm, request, ierror) bind(C, name="pmpi_iallgatherv_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: recvcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: displs(*)
       type(MPI_Datatype), intent(in) :: recvtype
@@ -6859,8 +6859,8 @@ module mpi_f08
     subroutine MPI_Iallreduce_f08ts(sendbuf, recvbuf, count, datatype, op, comm, request, ierror &
         ) bind(C, name="mpi_iallreduce_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -6874,8 +6874,8 @@ module mpi_f08
     subroutine MPI_Iallreduce_c_f08ts(sendbuf, recvbuf, count, datatype, op, comm, request, &
         ierror) bind(C, name="mpi_iallreduce_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -6893,8 +6893,8 @@ module mpi_f08
     subroutine PMPI_Iallreduce_f08ts(sendbuf, recvbuf, count, datatype, op, comm, request, &
         ierror) bind(C, name="pmpi_iallreduce_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -6908,8 +6908,8 @@ module mpi_f08
     subroutine PMPI_Iallreduce_c_f08ts(sendbuf, recvbuf, count, datatype, op, comm, request, &
         ierror) bind(C, name="pmpi_iallreduce_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -6927,10 +6927,10 @@ module mpi_f08
     subroutine MPI_Ialltoall_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         comm, request, ierror) bind(C, name="mpi_ialltoall_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       type(MPI_Comm), intent(in) :: comm
@@ -6943,10 +6943,10 @@ module mpi_f08
     subroutine MPI_Ialltoall_c_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcount, &
         recvtype, comm, request, ierror) bind(C, name="mpi_ialltoall_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       type(MPI_Comm), intent(in) :: comm
@@ -6963,10 +6963,10 @@ module mpi_f08
     subroutine PMPI_Ialltoall_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         comm, request, ierror) bind(C, name="pmpi_ialltoall_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       type(MPI_Comm), intent(in) :: comm
@@ -6979,10 +6979,10 @@ module mpi_f08
     subroutine PMPI_Ialltoall_c_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcount, &
         recvtype, comm, request, ierror) bind(C, name="pmpi_ialltoall_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       type(MPI_Comm), intent(in) :: comm
@@ -7000,11 +7000,11 @@ module mpi_f08
         recvcounts, rdispls, recvtype, comm, request, ierror &
         ) bind(C, name="mpi_ialltoallv_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in), asynchronous :: sendcounts(*)
       integer, intent(in), asynchronous :: sdispls(*)
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in), asynchronous :: recvcounts(*)
       integer, intent(in), asynchronous :: rdispls(*)
       type(MPI_Datatype), intent(in) :: recvtype
@@ -7019,11 +7019,11 @@ module mpi_f08
         recvcounts, rdispls, recvtype, comm, request, ierror &
         ) bind(C, name="mpi_ialltoallv_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: sendcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: sdispls(*)
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: recvcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: rdispls(*)
       type(MPI_Datatype), intent(in) :: recvtype
@@ -7042,11 +7042,11 @@ module mpi_f08
         recvcounts, rdispls, recvtype, comm, request, ierror &
         ) bind(C, name="pmpi_ialltoallv_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in), asynchronous :: sendcounts(*)
       integer, intent(in), asynchronous :: sdispls(*)
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in), asynchronous :: recvcounts(*)
       integer, intent(in), asynchronous :: rdispls(*)
       type(MPI_Datatype), intent(in) :: recvtype
@@ -7061,11 +7061,11 @@ module mpi_f08
         recvcounts, rdispls, recvtype, comm, request, ierror &
         ) bind(C, name="pmpi_ialltoallv_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: sendcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: sdispls(*)
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: recvcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: rdispls(*)
       type(MPI_Datatype), intent(in) :: recvtype
@@ -7084,11 +7084,11 @@ module mpi_f08
         recvcounts, rdispls, recvtypes, comm, request, ierror &
         ) bind(C, name="mpi_ialltoallw_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in), asynchronous :: sendcounts(*)
       integer, intent(in), asynchronous :: sdispls(*)
       type(MPI_Datatype), intent(in), asynchronous :: sendtypes(*)
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in), asynchronous :: recvcounts(*)
       integer, intent(in), asynchronous :: rdispls(*)
       type(MPI_Datatype), intent(in), asynchronous :: recvtypes(*)
@@ -7103,11 +7103,11 @@ module mpi_f08
         recvcounts, rdispls, recvtypes, comm, request, ierror &
         ) bind(C, name="mpi_ialltoallw_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: sendcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: sdispls(*)
       type(MPI_Datatype), intent(in), asynchronous :: sendtypes(*)
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: recvcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: rdispls(*)
       type(MPI_Datatype), intent(in), asynchronous :: recvtypes(*)
@@ -7126,11 +7126,11 @@ module mpi_f08
         recvcounts, rdispls, recvtypes, comm, request, ierror &
         ) bind(C, name="pmpi_ialltoallw_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in), asynchronous :: sendcounts(*)
       integer, intent(in), asynchronous :: sdispls(*)
       type(MPI_Datatype), intent(in), asynchronous :: sendtypes(*)
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in), asynchronous :: recvcounts(*)
       integer, intent(in), asynchronous :: rdispls(*)
       type(MPI_Datatype), intent(in), asynchronous :: recvtypes(*)
@@ -7145,11 +7145,11 @@ module mpi_f08
         recvcounts, rdispls, recvtypes, comm, request, ierror &
         ) bind(C, name="pmpi_ialltoallw_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: sendcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: sdispls(*)
       type(MPI_Datatype), intent(in), asynchronous :: sendtypes(*)
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: recvcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: rdispls(*)
       type(MPI_Datatype), intent(in), asynchronous :: recvtypes(*)
@@ -7185,7 +7185,7 @@ module mpi_f08
     subroutine MPI_Ibcast_f08ts(buffer, count, datatype, root, comm, request, ierror &
         ) bind(C, name="mpi_ibcast_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: buffer
+      type(*), dimension(..), asynchronous, target :: buffer
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: root
@@ -7199,7 +7199,7 @@ module mpi_f08
     subroutine MPI_Ibcast_c_f08ts(buffer, count, datatype, root, comm, request, ierror &
         ) bind(C, name="mpi_ibcast_c_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: buffer
+      type(*), dimension(..), asynchronous, target :: buffer
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: root
@@ -7217,7 +7217,7 @@ module mpi_f08
     subroutine PMPI_Ibcast_f08ts(buffer, count, datatype, root, comm, request, ierror &
         ) bind(C, name="pmpi_ibcast_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: buffer
+      type(*), dimension(..), asynchronous, target :: buffer
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: root
@@ -7231,7 +7231,7 @@ module mpi_f08
     subroutine PMPI_Ibcast_c_f08ts(buffer, count, datatype, root, comm, request, ierror &
         ) bind(C, name="pmpi_ibcast_c_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: buffer
+      type(*), dimension(..), asynchronous, target :: buffer
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: root
@@ -7249,7 +7249,7 @@ module mpi_f08
     subroutine MPI_Ibsend_f08ts(buf, count, datatype, dest, tag, comm, request, ierror &
         ) bind(C, name="mpi_ibsend_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: dest
@@ -7264,7 +7264,7 @@ module mpi_f08
     subroutine MPI_Ibsend_c_f08ts(buf, count, datatype, dest, tag, comm, request, ierror &
         ) bind(C, name="mpi_ibsend_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: dest
@@ -7283,7 +7283,7 @@ module mpi_f08
     subroutine PMPI_Ibsend_f08ts(buf, count, datatype, dest, tag, comm, request, ierror &
         ) bind(C, name="pmpi_ibsend_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: dest
@@ -7298,7 +7298,7 @@ module mpi_f08
     subroutine PMPI_Ibsend_c_f08ts(buf, count, datatype, dest, tag, comm, request, ierror &
         ) bind(C, name="pmpi_ibsend_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: dest
@@ -7317,8 +7317,8 @@ module mpi_f08
     subroutine MPI_Iexscan_f08ts(sendbuf, recvbuf, count, datatype, op, comm, request, ierror &
         ) bind(C, name="mpi_iexscan_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -7332,8 +7332,8 @@ module mpi_f08
     subroutine MPI_Iexscan_c_f08ts(sendbuf, recvbuf, count, datatype, op, comm, request, ierror &
         ) bind(C, name="mpi_iexscan_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -7351,8 +7351,8 @@ module mpi_f08
     subroutine PMPI_Iexscan_f08ts(sendbuf, recvbuf, count, datatype, op, comm, request, ierror &
         ) bind(C, name="pmpi_iexscan_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -7366,8 +7366,8 @@ module mpi_f08
     subroutine PMPI_Iexscan_c_f08ts(sendbuf, recvbuf, count, datatype, op, comm, request, ierror &
         ) bind(C, name="pmpi_iexscan_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -7385,10 +7385,10 @@ module mpi_f08
     subroutine MPI_Igather_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         root, comm, request, ierror) bind(C, name="mpi_igather_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       integer, intent(in) :: root
@@ -7402,10 +7402,10 @@ module mpi_f08
     subroutine MPI_Igather_c_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         root, comm, request, ierror) bind(C, name="mpi_igather_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       integer, intent(in) :: root
@@ -7423,10 +7423,10 @@ module mpi_f08
     subroutine PMPI_Igather_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         root, comm, request, ierror) bind(C, name="pmpi_igather_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       integer, intent(in) :: root
@@ -7440,10 +7440,10 @@ module mpi_f08
     subroutine PMPI_Igather_c_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         root, comm, request, ierror) bind(C, name="pmpi_igather_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       integer, intent(in) :: root
@@ -7461,10 +7461,10 @@ module mpi_f08
     subroutine MPI_Igatherv_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, &
         recvtype, root, comm, request, ierror) bind(C, name="mpi_igatherv_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in), asynchronous :: recvcounts(*)
       integer, intent(in), asynchronous :: displs(*)
       type(MPI_Datatype), intent(in) :: recvtype
@@ -7479,10 +7479,10 @@ module mpi_f08
     subroutine MPI_Igatherv_c_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, &
         recvtype, root, comm, request, ierror) bind(C, name="mpi_igatherv_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: recvcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: displs(*)
       type(MPI_Datatype), intent(in) :: recvtype
@@ -7501,10 +7501,10 @@ module mpi_f08
     subroutine PMPI_Igatherv_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, &
         recvtype, root, comm, request, ierror) bind(C, name="pmpi_igatherv_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in), asynchronous :: recvcounts(*)
       integer, intent(in), asynchronous :: displs(*)
       type(MPI_Datatype), intent(in) :: recvtype
@@ -7519,10 +7519,10 @@ module mpi_f08
     subroutine PMPI_Igatherv_c_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, &
         recvtype, root, comm, request, ierror) bind(C, name="pmpi_igatherv_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: recvcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: displs(*)
       type(MPI_Datatype), intent(in) :: recvtype
@@ -7567,7 +7567,7 @@ module mpi_f08
     subroutine MPI_Imrecv_f08ts(buf, count, datatype, message, request, ierror &
         ) bind(C, name="mpi_imrecv_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Message), intent(inout) :: message
@@ -7580,7 +7580,7 @@ module mpi_f08
     subroutine MPI_Imrecv_c_f08ts(buf, count, datatype, message, request, ierror &
         ) bind(C, name="mpi_imrecv_c_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Message), intent(inout) :: message
@@ -7597,7 +7597,7 @@ module mpi_f08
     subroutine PMPI_Imrecv_f08ts(buf, count, datatype, message, request, ierror &
         ) bind(C, name="pmpi_imrecv_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Message), intent(inout) :: message
@@ -7610,7 +7610,7 @@ module mpi_f08
     subroutine PMPI_Imrecv_c_f08ts(buf, count, datatype, message, request, ierror &
         ) bind(C, name="pmpi_imrecv_c_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Message), intent(inout) :: message
@@ -7627,10 +7627,10 @@ module mpi_f08
     subroutine MPI_Ineighbor_allgather_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcount, &
         recvtype, comm, request, ierror) bind(C, name="mpi_ineighbor_allgather_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       type(MPI_Comm), intent(in) :: comm
@@ -7644,10 +7644,10 @@ module mpi_f08
         recvcount, recvtype, comm, request, ierror &
         ) bind(C, name="mpi_ineighbor_allgather_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       type(MPI_Comm), intent(in) :: comm
@@ -7664,10 +7664,10 @@ module mpi_f08
     subroutine PMPI_Ineighbor_allgather_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcount, &
         recvtype, comm, request, ierror) bind(C, name="pmpi_ineighbor_allgather_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       type(MPI_Comm), intent(in) :: comm
@@ -7681,10 +7681,10 @@ module mpi_f08
         recvcount, recvtype, comm, request, ierror &
         ) bind(C, name="pmpi_ineighbor_allgather_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       type(MPI_Comm), intent(in) :: comm
@@ -7702,10 +7702,10 @@ module mpi_f08
         recvcounts, displs, recvtype, comm, request, ierror &
         ) bind(C, name="mpi_ineighbor_allgatherv_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in), asynchronous :: recvcounts(*)
       integer, intent(in), asynchronous :: displs(*)
       type(MPI_Datatype), intent(in) :: recvtype
@@ -7720,10 +7720,10 @@ module mpi_f08
         recvcounts, displs, recvtype, comm, request, ierror &
         ) bind(C, name="mpi_ineighbor_allgatherv_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: recvcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: displs(*)
       type(MPI_Datatype), intent(in) :: recvtype
@@ -7742,10 +7742,10 @@ module mpi_f08
         recvcounts, displs, recvtype, comm, request, ierror &
         ) bind(C, name="pmpi_ineighbor_allgatherv_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in), asynchronous :: recvcounts(*)
       integer, intent(in), asynchronous :: displs(*)
       type(MPI_Datatype), intent(in) :: recvtype
@@ -7760,10 +7760,10 @@ module mpi_f08
         recvcounts, displs, recvtype, comm, request, ierror &
         ) bind(C, name="pmpi_ineighbor_allgatherv_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: recvcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: displs(*)
       type(MPI_Datatype), intent(in) :: recvtype
@@ -7781,10 +7781,10 @@ module mpi_f08
     subroutine MPI_Ineighbor_alltoall_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcount, &
         recvtype, comm, request, ierror) bind(C, name="mpi_ineighbor_alltoall_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       type(MPI_Comm), intent(in) :: comm
@@ -7797,10 +7797,10 @@ module mpi_f08
     subroutine MPI_Ineighbor_alltoall_c_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcount, &
         recvtype, comm, request, ierror) bind(C, name="mpi_ineighbor_alltoall_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       type(MPI_Comm), intent(in) :: comm
@@ -7817,10 +7817,10 @@ module mpi_f08
     subroutine PMPI_Ineighbor_alltoall_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcount, &
         recvtype, comm, request, ierror) bind(C, name="pmpi_ineighbor_alltoall_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       type(MPI_Comm), intent(in) :: comm
@@ -7834,10 +7834,10 @@ module mpi_f08
         recvcount, recvtype, comm, request, ierror &
         ) bind(C, name="pmpi_ineighbor_alltoall_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       type(MPI_Comm), intent(in) :: comm
@@ -7855,11 +7855,11 @@ module mpi_f08
         recvcounts, rdispls, recvtype, comm, request, ierror &
         ) bind(C, name="mpi_ineighbor_alltoallv_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in), asynchronous :: sendcounts(*)
       integer, intent(in), asynchronous :: sdispls(*)
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in), asynchronous :: recvcounts(*)
       integer, intent(in), asynchronous :: rdispls(*)
       type(MPI_Datatype), intent(in) :: recvtype
@@ -7874,11 +7874,11 @@ module mpi_f08
         recvcounts, rdispls, recvtype, comm, request, ierror &
         ) bind(C, name="mpi_ineighbor_alltoallv_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: sendcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: sdispls(*)
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: recvcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: rdispls(*)
       type(MPI_Datatype), intent(in) :: recvtype
@@ -7897,11 +7897,11 @@ module mpi_f08
         recvcounts, rdispls, recvtype, comm, request, ierror &
         ) bind(C, name="pmpi_ineighbor_alltoallv_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in), asynchronous :: sendcounts(*)
       integer, intent(in), asynchronous :: sdispls(*)
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in), asynchronous :: recvcounts(*)
       integer, intent(in), asynchronous :: rdispls(*)
       type(MPI_Datatype), intent(in) :: recvtype
@@ -7916,11 +7916,11 @@ module mpi_f08
         recvbuf, recvcounts, rdispls, recvtype, comm, request, ierror &
         ) bind(C, name="pmpi_ineighbor_alltoallv_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: sendcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: sdispls(*)
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: recvcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: rdispls(*)
       type(MPI_Datatype), intent(in) :: recvtype
@@ -7939,11 +7939,11 @@ module mpi_f08
         recvcounts, rdispls, recvtypes, comm, request, ierror &
         ) bind(C, name="mpi_ineighbor_alltoallw_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in), asynchronous :: sendcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: sdispls(*)
       type(MPI_Datatype), intent(in), asynchronous :: sendtypes(*)
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in), asynchronous :: recvcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: rdispls(*)
       type(MPI_Datatype), intent(in), asynchronous :: recvtypes(*)
@@ -7958,11 +7958,11 @@ module mpi_f08
         recvbuf, recvcounts, rdispls, recvtypes, comm, request, ierror &
         ) bind(C, name="mpi_ineighbor_alltoallw_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: sendcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: sdispls(*)
       type(MPI_Datatype), intent(in), asynchronous :: sendtypes(*)
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: recvcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: rdispls(*)
       type(MPI_Datatype), intent(in), asynchronous :: recvtypes(*)
@@ -7981,11 +7981,11 @@ module mpi_f08
         recvcounts, rdispls, recvtypes, comm, request, ierror &
         ) bind(C, name="pmpi_ineighbor_alltoallw_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in), asynchronous :: sendcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: sdispls(*)
       type(MPI_Datatype), intent(in), asynchronous :: sendtypes(*)
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in), asynchronous :: recvcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: rdispls(*)
       type(MPI_Datatype), intent(in), asynchronous :: recvtypes(*)
@@ -8000,11 +8000,11 @@ module mpi_f08
         recvbuf, recvcounts, rdispls, recvtypes, comm, request, ierror &
         ) bind(C, name="pmpi_ineighbor_alltoallw_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: sendcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: sdispls(*)
       type(MPI_Datatype), intent(in), asynchronous :: sendtypes(*)
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: recvcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: rdispls(*)
       type(MPI_Datatype), intent(in), asynchronous :: recvtypes(*)
@@ -8386,7 +8386,7 @@ module mpi_f08
     subroutine MPI_Irecv_f08ts(buf, count, datatype, source, tag, comm, request, ierror &
         ) bind(C, name="mpi_irecv_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: source
@@ -8401,7 +8401,7 @@ module mpi_f08
     subroutine MPI_Irecv_c_f08ts(buf, count, datatype, source, tag, comm, request, ierror &
         ) bind(C, name="mpi_irecv_c_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: source
@@ -8420,7 +8420,7 @@ module mpi_f08
     subroutine PMPI_Irecv_f08ts(buf, count, datatype, source, tag, comm, request, ierror &
         ) bind(C, name="pmpi_irecv_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: source
@@ -8435,7 +8435,7 @@ module mpi_f08
     subroutine PMPI_Irecv_c_f08ts(buf, count, datatype, source, tag, comm, request, ierror &
         ) bind(C, name="pmpi_irecv_c_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: source
@@ -8454,8 +8454,8 @@ module mpi_f08
     subroutine MPI_Ireduce_f08ts(sendbuf, recvbuf, count, datatype, op, root, comm, request, &
         ierror) bind(C, name="mpi_ireduce_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -8470,8 +8470,8 @@ module mpi_f08
     subroutine MPI_Ireduce_c_f08ts(sendbuf, recvbuf, count, datatype, op, root, comm, request, &
         ierror) bind(C, name="mpi_ireduce_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -8490,8 +8490,8 @@ module mpi_f08
     subroutine PMPI_Ireduce_f08ts(sendbuf, recvbuf, count, datatype, op, root, comm, request, &
         ierror) bind(C, name="pmpi_ireduce_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -8506,8 +8506,8 @@ module mpi_f08
     subroutine PMPI_Ireduce_c_f08ts(sendbuf, recvbuf, count, datatype, op, root, comm, request, &
         ierror) bind(C, name="pmpi_ireduce_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -8526,8 +8526,8 @@ module mpi_f08
     subroutine MPI_Ireduce_scatter_f08ts(sendbuf, recvbuf, recvcounts, datatype, op, comm, &
         request, ierror) bind(C, name="mpi_ireduce_scatter_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in), asynchronous :: recvcounts(*)
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -8541,8 +8541,8 @@ module mpi_f08
     subroutine MPI_Ireduce_scatter_c_f08ts(sendbuf, recvbuf, recvcounts, datatype, op, comm, &
         request, ierror) bind(C, name="mpi_ireduce_scatter_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: recvcounts(*)
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -8560,8 +8560,8 @@ module mpi_f08
     subroutine PMPI_Ireduce_scatter_f08ts(sendbuf, recvbuf, recvcounts, datatype, op, comm, &
         request, ierror) bind(C, name="pmpi_ireduce_scatter_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in), asynchronous :: recvcounts(*)
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -8575,8 +8575,8 @@ module mpi_f08
     subroutine PMPI_Ireduce_scatter_c_f08ts(sendbuf, recvbuf, recvcounts, datatype, op, comm, &
         request, ierror) bind(C, name="pmpi_ireduce_scatter_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: recvcounts(*)
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -8594,8 +8594,8 @@ module mpi_f08
     subroutine MPI_Ireduce_scatter_block_f08ts(sendbuf, recvbuf, recvcount, datatype, op, comm, &
         request, ierror) bind(C, name="mpi_ireduce_scatter_block_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -8609,8 +8609,8 @@ module mpi_f08
     subroutine MPI_Ireduce_scatter_block_c_f08ts(sendbuf, recvbuf, recvcount, datatype, op, &
         comm, request, ierror) bind(C, name="mpi_ireduce_scatter_block_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -8628,8 +8628,8 @@ module mpi_f08
     subroutine PMPI_Ireduce_scatter_block_f08ts(sendbuf, recvbuf, recvcount, datatype, op, &
         comm, request, ierror) bind(C, name="pmpi_ireduce_scatter_block_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -8643,8 +8643,8 @@ module mpi_f08
     subroutine PMPI_Ireduce_scatter_block_c_f08ts(sendbuf, recvbuf, recvcount, datatype, op, &
         comm, request, ierror) bind(C, name="pmpi_ireduce_scatter_block_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -8662,7 +8662,7 @@ module mpi_f08
     subroutine MPI_Irsend_f08ts(buf, count, datatype, dest, tag, comm, request, ierror &
         ) bind(C, name="mpi_irsend_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: dest
@@ -8677,7 +8677,7 @@ module mpi_f08
     subroutine MPI_Irsend_c_f08ts(buf, count, datatype, dest, tag, comm, request, ierror &
         ) bind(C, name="mpi_irsend_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: dest
@@ -8696,7 +8696,7 @@ module mpi_f08
     subroutine PMPI_Irsend_f08ts(buf, count, datatype, dest, tag, comm, request, ierror &
         ) bind(C, name="pmpi_irsend_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: dest
@@ -8711,7 +8711,7 @@ module mpi_f08
     subroutine PMPI_Irsend_c_f08ts(buf, count, datatype, dest, tag, comm, request, ierror &
         ) bind(C, name="pmpi_irsend_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: dest
@@ -8746,8 +8746,8 @@ module mpi_f08
     subroutine MPI_Iscan_f08ts(sendbuf, recvbuf, count, datatype, op, comm, request, ierror &
         ) bind(C, name="mpi_iscan_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -8761,8 +8761,8 @@ module mpi_f08
     subroutine MPI_Iscan_c_f08ts(sendbuf, recvbuf, count, datatype, op, comm, request, ierror &
         ) bind(C, name="mpi_iscan_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -8780,8 +8780,8 @@ module mpi_f08
     subroutine PMPI_Iscan_f08ts(sendbuf, recvbuf, count, datatype, op, comm, request, ierror &
         ) bind(C, name="pmpi_iscan_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -8795,8 +8795,8 @@ module mpi_f08
     subroutine PMPI_Iscan_c_f08ts(sendbuf, recvbuf, count, datatype, op, comm, request, ierror &
         ) bind(C, name="pmpi_iscan_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -8814,10 +8814,10 @@ module mpi_f08
     subroutine MPI_Iscatter_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         root, comm, request, ierror) bind(C, name="mpi_iscatter_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       integer, intent(in) :: root
@@ -8831,10 +8831,10 @@ module mpi_f08
     subroutine MPI_Iscatter_c_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         root, comm, request, ierror) bind(C, name="mpi_iscatter_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       integer, intent(in) :: root
@@ -8852,10 +8852,10 @@ module mpi_f08
     subroutine PMPI_Iscatter_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &
         root, comm, request, ierror) bind(C, name="pmpi_iscatter_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       integer, intent(in) :: root
@@ -8869,10 +8869,10 @@ module mpi_f08
     subroutine PMPI_Iscatter_c_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcount, &
         recvtype, root, comm, request, ierror) bind(C, name="pmpi_iscatter_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       integer, intent(in) :: root
@@ -8890,11 +8890,11 @@ module mpi_f08
     subroutine MPI_Iscatterv_f08ts(sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, &
         recvtype, root, comm, request, ierror) bind(C, name="mpi_iscatterv_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in), asynchronous :: sendcounts(*)
       integer, intent(in), asynchronous :: displs(*)
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       integer, intent(in) :: root
@@ -8908,11 +8908,11 @@ module mpi_f08
     subroutine MPI_Iscatterv_c_f08ts(sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, &
         recvtype, root, comm, request, ierror) bind(C, name="mpi_iscatterv_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: sendcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: displs(*)
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       integer, intent(in) :: root
@@ -8930,11 +8930,11 @@ module mpi_f08
     subroutine PMPI_Iscatterv_f08ts(sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, &
         recvtype, root, comm, request, ierror) bind(C, name="pmpi_iscatterv_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in), asynchronous :: sendcounts(*)
       integer, intent(in), asynchronous :: displs(*)
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       integer, intent(in) :: root
@@ -8949,11 +8949,11 @@ module mpi_f08
         recvcount, recvtype, root, comm, request, ierror &
         ) bind(C, name="pmpi_iscatterv_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: sendcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: displs(*)
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       integer, intent(in) :: root
@@ -8971,7 +8971,7 @@ module mpi_f08
     subroutine MPI_Isend_f08ts(buf, count, datatype, dest, tag, comm, request, ierror &
         ) bind(C, name="mpi_isend_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: dest
@@ -8986,7 +8986,7 @@ module mpi_f08
     subroutine MPI_Isend_c_f08ts(buf, count, datatype, dest, tag, comm, request, ierror &
         ) bind(C, name="mpi_isend_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: dest
@@ -9005,7 +9005,7 @@ module mpi_f08
     subroutine PMPI_Isend_f08ts(buf, count, datatype, dest, tag, comm, request, ierror &
         ) bind(C, name="pmpi_isend_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: dest
@@ -9020,7 +9020,7 @@ module mpi_f08
     subroutine PMPI_Isend_c_f08ts(buf, count, datatype, dest, tag, comm, request, ierror &
         ) bind(C, name="pmpi_isend_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: dest
@@ -9040,12 +9040,12 @@ module mpi_f08
         recvcount, recvtype, source, recvtag, comm, request, ierror &
         ) bind(C, name="mpi_isendrecv_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
       integer, intent(in) :: dest
       integer, intent(in) :: sendtag
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       integer, intent(in) :: source
@@ -9061,12 +9061,12 @@ module mpi_f08
         recvcount, recvtype, source, recvtag, comm, request, ierror &
         ) bind(C, name="mpi_isendrecv_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
       integer, intent(in) :: dest
       integer, intent(in) :: sendtag
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       integer, intent(in) :: source
@@ -9086,12 +9086,12 @@ module mpi_f08
         recvcount, recvtype, source, recvtag, comm, request, ierror &
         ) bind(C, name="pmpi_isendrecv_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
       integer, intent(in) :: dest
       integer, intent(in) :: sendtag
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       integer, intent(in) :: source
@@ -9107,12 +9107,12 @@ module mpi_f08
         recvcount, recvtype, source, recvtag, comm, request, ierror &
         ) bind(C, name="pmpi_isendrecv_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
       integer, intent(in) :: dest
       integer, intent(in) :: sendtag
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       integer, intent(in) :: source
@@ -9131,7 +9131,7 @@ module mpi_f08
     subroutine MPI_Isendrecv_replace_f08ts(buf, count, datatype, dest, sendtag, source, &
         recvtag, comm, request, ierror) bind(C, name="mpi_isendrecv_replace_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: dest
@@ -9148,7 +9148,7 @@ module mpi_f08
     subroutine MPI_Isendrecv_replace_c_f08ts(buf, count, datatype, dest, sendtag, source, &
         recvtag, comm, request, ierror) bind(C, name="mpi_isendrecv_replace_c_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: dest
@@ -9169,7 +9169,7 @@ module mpi_f08
     subroutine PMPI_Isendrecv_replace_f08ts(buf, count, datatype, dest, sendtag, source, &
         recvtag, comm, request, ierror) bind(C, name="pmpi_isendrecv_replace_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: dest
@@ -9186,7 +9186,7 @@ module mpi_f08
     subroutine PMPI_Isendrecv_replace_c_f08ts(buf, count, datatype, dest, sendtag, source, &
         recvtag, comm, request, ierror) bind(C, name="pmpi_isendrecv_replace_c_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: dest
@@ -9207,7 +9207,7 @@ module mpi_f08
     subroutine MPI_Issend_f08ts(buf, count, datatype, dest, tag, comm, request, ierror &
         ) bind(C, name="mpi_issend_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: dest
@@ -9222,7 +9222,7 @@ module mpi_f08
     subroutine MPI_Issend_c_f08ts(buf, count, datatype, dest, tag, comm, request, ierror &
         ) bind(C, name="mpi_issend_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: dest
@@ -9241,7 +9241,7 @@ module mpi_f08
     subroutine PMPI_Issend_f08ts(buf, count, datatype, dest, tag, comm, request, ierror &
         ) bind(C, name="pmpi_issend_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: dest
@@ -9256,7 +9256,7 @@ module mpi_f08
     subroutine PMPI_Issend_c_f08ts(buf, count, datatype, dest, tag, comm, request, ierror &
         ) bind(C, name="pmpi_issend_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: dest
@@ -9448,10 +9448,10 @@ module mpi_f08
         recvcount, recvtype, comm, info, request, ierror &
         ) bind(C, name="mpi_neighbor_allgather_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       type(MPI_Comm), intent(in) :: comm
@@ -9466,10 +9466,10 @@ module mpi_f08
         recvcount, recvtype, comm, info, request, ierror &
         ) bind(C, name="mpi_neighbor_allgather_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       type(MPI_Comm), intent(in) :: comm
@@ -9488,10 +9488,10 @@ module mpi_f08
         recvcount, recvtype, comm, info, request, ierror &
         ) bind(C, name="pmpi_neighbor_allgather_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       type(MPI_Comm), intent(in) :: comm
@@ -9506,10 +9506,10 @@ module mpi_f08
         recvcount, recvtype, comm, info, request, ierror &
         ) bind(C, name="pmpi_neighbor_allgather_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       type(MPI_Comm), intent(in) :: comm
@@ -9603,10 +9603,10 @@ module mpi_f08
         recvcounts, displs, recvtype, comm, info, request, ierror &
         ) bind(C, name="mpi_neighbor_allgatherv_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in), asynchronous :: recvcounts(*)
       integer, intent(in), asynchronous :: displs(*)
       type(MPI_Datatype), intent(in) :: recvtype
@@ -9622,10 +9622,10 @@ module mpi_f08
         recvcounts, displs, recvtype, comm, info, request, ierror &
         ) bind(C, name="mpi_neighbor_allgatherv_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: recvcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: displs(*)
       type(MPI_Datatype), intent(in) :: recvtype
@@ -9645,10 +9645,10 @@ module mpi_f08
         recvcounts, displs, recvtype, comm, info, request, ierror &
         ) bind(C, name="pmpi_neighbor_allgatherv_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in), asynchronous :: recvcounts(*)
       integer, intent(in), asynchronous :: displs(*)
       type(MPI_Datatype), intent(in) :: recvtype
@@ -9664,10 +9664,10 @@ module mpi_f08
         recvcounts, displs, recvtype, comm, info, request, ierror &
         ) bind(C, name="pmpi_neighbor_allgatherv_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: recvcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: displs(*)
       type(MPI_Datatype), intent(in) :: recvtype
@@ -9755,10 +9755,10 @@ module mpi_f08
         recvcount, recvtype, comm, info, request, ierror &
         ) bind(C, name="mpi_neighbor_alltoall_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       type(MPI_Comm), intent(in) :: comm
@@ -9773,10 +9773,10 @@ module mpi_f08
         recvcount, recvtype, comm, info, request, ierror &
         ) bind(C, name="mpi_neighbor_alltoall_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       type(MPI_Comm), intent(in) :: comm
@@ -9795,10 +9795,10 @@ module mpi_f08
         recvcount, recvtype, comm, info, request, ierror &
         ) bind(C, name="pmpi_neighbor_alltoall_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       type(MPI_Comm), intent(in) :: comm
@@ -9813,10 +9813,10 @@ module mpi_f08
         recvcount, recvtype, comm, info, request, ierror &
         ) bind(C, name="pmpi_neighbor_alltoall_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       type(MPI_Comm), intent(in) :: comm
@@ -9915,11 +9915,11 @@ module mpi_f08
         recvbuf, recvcounts, rdispls, recvtype, comm, info, request, ierror &
         ) bind(C, name="mpi_neighbor_alltoallv_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in), asynchronous :: sendcounts(*)
       integer, intent(in), asynchronous :: sdispls(*)
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in), asynchronous :: recvcounts(*)
       integer, intent(in), asynchronous :: rdispls(*)
       type(MPI_Datatype), intent(in) :: recvtype
@@ -9935,11 +9935,11 @@ module mpi_f08
         recvbuf, recvcounts, rdispls, recvtype, comm, info, request, ierror &
         ) bind(C, name="mpi_neighbor_alltoallv_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: sendcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: sdispls(*)
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: recvcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: rdispls(*)
       type(MPI_Datatype), intent(in) :: recvtype
@@ -9959,11 +9959,11 @@ module mpi_f08
         recvbuf, recvcounts, rdispls, recvtype, comm, info, request, ierror &
         ) bind(C, name="pmpi_neighbor_alltoallv_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in), asynchronous :: sendcounts(*)
       integer, intent(in), asynchronous :: sdispls(*)
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in), asynchronous :: recvcounts(*)
       integer, intent(in), asynchronous :: rdispls(*)
       type(MPI_Datatype), intent(in) :: recvtype
@@ -9979,11 +9979,11 @@ module mpi_f08
         recvbuf, recvcounts, rdispls, recvtype, comm, info, request, ierror &
         ) bind(C, name="pmpi_neighbor_alltoallv_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: sendcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: sdispls(*)
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: recvcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: rdispls(*)
       type(MPI_Datatype), intent(in) :: recvtype
@@ -10083,11 +10083,11 @@ module mpi_f08
         recvbuf, recvcounts, rdispls, recvtypes, comm, info, request, ierror &
         ) bind(C, name="mpi_neighbor_alltoallw_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in), asynchronous :: sendcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: sdispls(*)
       type(MPI_Datatype), intent(in), asynchronous :: sendtypes(*)
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in), asynchronous :: recvcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: rdispls(*)
       type(MPI_Datatype), intent(in), asynchronous :: recvtypes(*)
@@ -10103,11 +10103,11 @@ module mpi_f08
         recvbuf, recvcounts, rdispls, recvtypes, comm, info, request, ierror &
         ) bind(C, name="mpi_neighbor_alltoallw_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: sendcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: sdispls(*)
       type(MPI_Datatype), intent(in), asynchronous :: sendtypes(*)
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: recvcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: rdispls(*)
       type(MPI_Datatype), intent(in), asynchronous :: recvtypes(*)
@@ -10127,11 +10127,11 @@ module mpi_f08
         recvbuf, recvcounts, rdispls, recvtypes, comm, info, request, ierror &
         ) bind(C, name="pmpi_neighbor_alltoallw_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in), asynchronous :: sendcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: sdispls(*)
       type(MPI_Datatype), intent(in), asynchronous :: sendtypes(*)
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in), asynchronous :: recvcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: rdispls(*)
       type(MPI_Datatype), intent(in), asynchronous :: recvtypes(*)
@@ -10147,11 +10147,11 @@ module mpi_f08
         recvbuf, recvcounts, rdispls, recvtypes, comm, info, request, ierror &
         ) bind(C, name="pmpi_neighbor_alltoallw_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: sendcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: sdispls(*)
       type(MPI_Datatype), intent(in), asynchronous :: sendtypes(*)
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: recvcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: rdispls(*)
       type(MPI_Datatype), intent(in), asynchronous :: recvtypes(*)
@@ -10594,7 +10594,7 @@ module mpi_f08
     subroutine MPI_Precv_init_f08ts(buf, partitions, count, datatype, dest, tag, comm, info, &
         request, ierror) bind(C, name="mpi_precv_init_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer, intent(in) :: partitions
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
@@ -10611,7 +10611,7 @@ module mpi_f08
     subroutine MPI_Precv_init_c_f08ts(buf, partitions, count, datatype, dest, tag, comm, info, &
         request, ierror) bind(C, name="mpi_precv_init_c_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer, intent(in) :: partitions
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
@@ -10632,7 +10632,7 @@ module mpi_f08
     subroutine PMPI_Precv_init_f08ts(buf, partitions, count, datatype, dest, tag, comm, info, &
         request, ierror) bind(C, name="pmpi_precv_init_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer, intent(in) :: partitions
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
@@ -10649,7 +10649,7 @@ module mpi_f08
     subroutine PMPI_Precv_init_c_f08ts(buf, partitions, count, datatype, dest, tag, comm, info, &
         request, ierror) bind(C, name="pmpi_precv_init_c_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer, intent(in) :: partitions
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
@@ -10692,7 +10692,7 @@ module mpi_f08
     subroutine MPI_Psend_init_f08ts(buf, partitions, count, datatype, dest, tag, comm, info, &
         request, ierror) bind(C, name="mpi_psend_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer, intent(in) :: partitions
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
@@ -10709,7 +10709,7 @@ module mpi_f08
     subroutine MPI_Psend_init_c_f08ts(buf, partitions, count, datatype, dest, tag, comm, info, &
         request, ierror) bind(C, name="mpi_psend_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer, intent(in) :: partitions
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
@@ -10730,7 +10730,7 @@ module mpi_f08
     subroutine PMPI_Psend_init_f08ts(buf, partitions, count, datatype, dest, tag, comm, info, &
         request, ierror) bind(C, name="pmpi_psend_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer, intent(in) :: partitions
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
@@ -10747,7 +10747,7 @@ module mpi_f08
     subroutine PMPI_Psend_init_c_f08ts(buf, partitions, count, datatype, dest, tag, comm, info, &
         request, ierror) bind(C, name="pmpi_psend_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer, intent(in) :: partitions
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
@@ -10788,7 +10788,7 @@ module mpi_f08
     subroutine MPI_Put_f08ts(origin_addr, origin_count, origin_datatype, target_rank, &
         target_disp, target_count, target_datatype, win, ierror) bind(C, name="mpi_put_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: origin_addr
+      type(*), dimension(..), intent(in), asynchronous, target :: origin_addr
       integer, intent(in) :: origin_count
       type(MPI_Datatype), intent(in) :: origin_datatype
       integer, intent(in) :: target_rank
@@ -10805,7 +10805,7 @@ module mpi_f08
         target_disp, target_count, target_datatype, win, ierror &
         ) bind(C, name="mpi_put_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: origin_addr
+      type(*), dimension(..), intent(in), asynchronous, target :: origin_addr
       integer(MPI_COUNT_KIND), intent(in) :: origin_count
       type(MPI_Datatype), intent(in) :: origin_datatype
       integer, intent(in) :: target_rank
@@ -10825,7 +10825,7 @@ module mpi_f08
     subroutine PMPI_Put_f08ts(origin_addr, origin_count, origin_datatype, target_rank, &
         target_disp, target_count, target_datatype, win, ierror) bind(C, name="pmpi_put_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: origin_addr
+      type(*), dimension(..), intent(in), asynchronous, target :: origin_addr
       integer, intent(in) :: origin_count
       type(MPI_Datatype), intent(in) :: origin_datatype
       integer, intent(in) :: target_rank
@@ -10842,7 +10842,7 @@ module mpi_f08
         target_disp, target_count, target_datatype, win, ierror &
         ) bind(C, name="pmpi_put_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: origin_addr
+      type(*), dimension(..), intent(in), asynchronous, target :: origin_addr
       integer(MPI_COUNT_KIND), intent(in) :: origin_count
       type(MPI_Datatype), intent(in) :: origin_datatype
       integer, intent(in) :: target_rank
@@ -10879,7 +10879,7 @@ module mpi_f08
         target_disp, target_count, target_datatype, op, win, request, ierror &
         ) bind(C, name="mpi_raccumulate_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: origin_addr
+      type(*), dimension(..), intent(in), asynchronous, target :: origin_addr
       integer, intent(in) :: origin_count
       type(MPI_Datatype), intent(in) :: origin_datatype
       integer, intent(in) :: target_rank
@@ -10898,7 +10898,7 @@ module mpi_f08
         target_disp, target_count, target_datatype, op, win, request, ierror &
         ) bind(C, name="mpi_raccumulate_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: origin_addr
+      type(*), dimension(..), intent(in), asynchronous, target :: origin_addr
       integer(MPI_COUNT_KIND), intent(in) :: origin_count
       type(MPI_Datatype), intent(in) :: origin_datatype
       integer, intent(in) :: target_rank
@@ -10921,7 +10921,7 @@ module mpi_f08
         target_disp, target_count, target_datatype, op, win, request, ierror &
         ) bind(C, name="pmpi_raccumulate_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: origin_addr
+      type(*), dimension(..), intent(in), asynchronous, target :: origin_addr
       integer, intent(in) :: origin_count
       type(MPI_Datatype), intent(in) :: origin_datatype
       integer, intent(in) :: target_rank
@@ -10940,7 +10940,7 @@ module mpi_f08
         target_rank, target_disp, target_count, target_datatype, op, win, request, ierror &
         ) bind(C, name="pmpi_raccumulate_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: origin_addr
+      type(*), dimension(..), intent(in), asynchronous, target :: origin_addr
       integer(MPI_COUNT_KIND), intent(in) :: origin_count
       type(MPI_Datatype), intent(in) :: origin_datatype
       integer, intent(in) :: target_rank
@@ -11030,7 +11030,7 @@ module mpi_f08
     subroutine MPI_Recv_init_f08ts(buf, count, datatype, source, tag, comm, request, ierror &
         ) bind(C, name="mpi_recv_init_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: source
@@ -11045,7 +11045,7 @@ module mpi_f08
     subroutine MPI_Recv_init_c_f08ts(buf, count, datatype, source, tag, comm, request, ierror &
         ) bind(C, name="mpi_recv_init_c_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: source
@@ -11064,7 +11064,7 @@ module mpi_f08
     subroutine PMPI_Recv_init_f08ts(buf, count, datatype, source, tag, comm, request, ierror &
         ) bind(C, name="pmpi_recv_init_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: source
@@ -11079,7 +11079,7 @@ module mpi_f08
     subroutine PMPI_Recv_init_c_f08ts(buf, count, datatype, source, tag, comm, request, ierror &
         ) bind(C, name="pmpi_recv_init_c_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: source
@@ -11166,8 +11166,8 @@ module mpi_f08
     subroutine MPI_Reduce_init_f08ts(sendbuf, recvbuf, count, datatype, op, root, comm, info, &
         request, ierror) bind(C, name="mpi_reduce_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -11183,8 +11183,8 @@ module mpi_f08
     subroutine MPI_Reduce_init_c_f08ts(sendbuf, recvbuf, count, datatype, op, root, comm, info, &
         request, ierror) bind(C, name="mpi_reduce_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -11204,8 +11204,8 @@ module mpi_f08
     subroutine PMPI_Reduce_init_f08ts(sendbuf, recvbuf, count, datatype, op, root, comm, info, &
         request, ierror) bind(C, name="pmpi_reduce_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -11221,8 +11221,8 @@ module mpi_f08
     subroutine PMPI_Reduce_init_c_f08ts(sendbuf, recvbuf, count, datatype, op, root, comm, &
         info, request, ierror) bind(C, name="pmpi_reduce_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -11430,8 +11430,8 @@ module mpi_f08
     subroutine MPI_Reduce_scatter_block_init_f08ts(sendbuf, recvbuf, recvcount, datatype, op, &
         comm, info, request, ierror) bind(C, name="mpi_reduce_scatter_block_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -11446,8 +11446,8 @@ module mpi_f08
     subroutine MPI_Reduce_scatter_block_init_c_f08ts(sendbuf, recvbuf, recvcount, datatype, op, &
         comm, info, request, ierror) bind(C, name="mpi_reduce_scatter_block_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -11466,8 +11466,8 @@ module mpi_f08
     subroutine PMPI_Reduce_scatter_block_init_f08ts(sendbuf, recvbuf, recvcount, datatype, op, &
         comm, info, request, ierror) bind(C, name="pmpi_reduce_scatter_block_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -11482,8 +11482,8 @@ module mpi_f08
     subroutine PMPI_Reduce_scatter_block_init_c_f08ts(sendbuf, recvbuf, recvcount, datatype, &
         op, comm, info, request, ierror) bind(C, name="pmpi_reduce_scatter_block_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -11502,8 +11502,8 @@ module mpi_f08
     subroutine MPI_Reduce_scatter_init_f08ts(sendbuf, recvbuf, recvcounts, datatype, op, comm, &
         info, request, ierror) bind(C, name="mpi_reduce_scatter_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in), asynchronous :: recvcounts(*)
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -11518,8 +11518,8 @@ module mpi_f08
     subroutine MPI_Reduce_scatter_init_c_f08ts(sendbuf, recvbuf, recvcounts, datatype, op, &
         comm, info, request, ierror) bind(C, name="mpi_reduce_scatter_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: recvcounts(*)
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -11538,8 +11538,8 @@ module mpi_f08
     subroutine PMPI_Reduce_scatter_init_f08ts(sendbuf, recvbuf, recvcounts, datatype, op, comm, &
         info, request, ierror) bind(C, name="pmpi_reduce_scatter_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in), asynchronous :: recvcounts(*)
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -11554,8 +11554,8 @@ module mpi_f08
     subroutine PMPI_Reduce_scatter_init_c_f08ts(sendbuf, recvbuf, recvcounts, datatype, op, &
         comm, info, request, ierror) bind(C, name="pmpi_reduce_scatter_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: recvcounts(*)
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -11787,7 +11787,7 @@ module mpi_f08
         target_disp, target_count, target_datatype, win, request, ierror &
         ) bind(C, name="mpi_rget_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: origin_addr
+      type(*), dimension(..), asynchronous, target :: origin_addr
       integer, intent(in) :: origin_count
       type(MPI_Datatype), intent(in) :: origin_datatype
       integer, intent(in) :: target_rank
@@ -11805,7 +11805,7 @@ module mpi_f08
         target_disp, target_count, target_datatype, win, request, ierror &
         ) bind(C, name="mpi_rget_c_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: origin_addr
+      type(*), dimension(..), asynchronous, target :: origin_addr
       integer(MPI_COUNT_KIND), intent(in) :: origin_count
       type(MPI_Datatype), intent(in) :: origin_datatype
       integer, intent(in) :: target_rank
@@ -11827,7 +11827,7 @@ module mpi_f08
         target_disp, target_count, target_datatype, win, request, ierror &
         ) bind(C, name="pmpi_rget_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: origin_addr
+      type(*), dimension(..), asynchronous, target :: origin_addr
       integer, intent(in) :: origin_count
       type(MPI_Datatype), intent(in) :: origin_datatype
       integer, intent(in) :: target_rank
@@ -11845,7 +11845,7 @@ module mpi_f08
         target_disp, target_count, target_datatype, win, request, ierror &
         ) bind(C, name="pmpi_rget_c_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: origin_addr
+      type(*), dimension(..), asynchronous, target :: origin_addr
       integer(MPI_COUNT_KIND), intent(in) :: origin_count
       type(MPI_Datatype), intent(in) :: origin_datatype
       integer, intent(in) :: target_rank
@@ -11867,10 +11867,10 @@ module mpi_f08
         result_addr, result_count, result_datatype, target_rank, target_disp, target_count, &
         target_datatype, op, win, request, ierror) bind(C, name="mpi_rget_accumulate_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: origin_addr
+      type(*), dimension(..), intent(in), asynchronous, target :: origin_addr
       integer, intent(in) :: origin_count
       type(MPI_Datatype), intent(in) :: origin_datatype
-      type(*), dimension(..), asynchronous :: result_addr
+      type(*), dimension(..), asynchronous, target :: result_addr
       integer, intent(in) :: result_count
       type(MPI_Datatype), intent(in) :: result_datatype
       integer, intent(in) :: target_rank
@@ -11889,10 +11889,10 @@ module mpi_f08
         result_addr, result_count, result_datatype, target_rank, target_disp, target_count, &
         target_datatype, op, win, request, ierror) bind(C, name="mpi_rget_accumulate_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: origin_addr
+      type(*), dimension(..), intent(in), asynchronous, target :: origin_addr
       integer(MPI_COUNT_KIND), intent(in) :: origin_count
       type(MPI_Datatype), intent(in) :: origin_datatype
-      type(*), dimension(..), asynchronous :: result_addr
+      type(*), dimension(..), asynchronous, target :: result_addr
       integer(MPI_COUNT_KIND), intent(in) :: result_count
       type(MPI_Datatype), intent(in) :: result_datatype
       integer, intent(in) :: target_rank
@@ -11915,10 +11915,10 @@ module mpi_f08
         result_addr, result_count, result_datatype, target_rank, target_disp, target_count, &
         target_datatype, op, win, request, ierror) bind(C, name="pmpi_rget_accumulate_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: origin_addr
+      type(*), dimension(..), intent(in), asynchronous, target :: origin_addr
       integer, intent(in) :: origin_count
       type(MPI_Datatype), intent(in) :: origin_datatype
-      type(*), dimension(..), asynchronous :: result_addr
+      type(*), dimension(..), asynchronous, target :: result_addr
       integer, intent(in) :: result_count
       type(MPI_Datatype), intent(in) :: result_datatype
       integer, intent(in) :: target_rank
@@ -11937,10 +11937,10 @@ module mpi_f08
         result_addr, result_count, result_datatype, target_rank, target_disp, target_count, &
         target_datatype, op, win, request, ierror) bind(C, name="pmpi_rget_accumulate_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: origin_addr
+      type(*), dimension(..), intent(in), asynchronous, target :: origin_addr
       integer(MPI_COUNT_KIND), intent(in) :: origin_count
       type(MPI_Datatype), intent(in) :: origin_datatype
-      type(*), dimension(..), asynchronous :: result_addr
+      type(*), dimension(..), asynchronous, target :: result_addr
       integer(MPI_COUNT_KIND), intent(in) :: result_count
       type(MPI_Datatype), intent(in) :: result_datatype
       integer, intent(in) :: target_rank
@@ -11963,7 +11963,7 @@ module mpi_f08
         target_disp, target_count, target_datatype, win, request, ierror &
         ) bind(C, name="mpi_rput_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: origin_addr
+      type(*), dimension(..), intent(in), asynchronous, target :: origin_addr
       integer, intent(in) :: origin_count
       type(MPI_Datatype), intent(in) :: origin_datatype
       integer, intent(in) :: target_rank
@@ -11981,7 +11981,7 @@ module mpi_f08
         target_disp, target_count, target_datatype, win, request, ierror &
         ) bind(C, name="mpi_rput_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: origin_addr
+      type(*), dimension(..), intent(in), asynchronous, target :: origin_addr
       integer(MPI_COUNT_KIND), intent(in) :: origin_count
       type(MPI_Datatype), intent(in) :: origin_datatype
       integer, intent(in) :: target_rank
@@ -12003,7 +12003,7 @@ module mpi_f08
         target_disp, target_count, target_datatype, win, request, ierror &
         ) bind(C, name="pmpi_rput_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: origin_addr
+      type(*), dimension(..), intent(in), asynchronous, target :: origin_addr
       integer, intent(in) :: origin_count
       type(MPI_Datatype), intent(in) :: origin_datatype
       integer, intent(in) :: target_rank
@@ -12021,7 +12021,7 @@ module mpi_f08
         target_disp, target_count, target_datatype, win, request, ierror &
         ) bind(C, name="pmpi_rput_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: origin_addr
+      type(*), dimension(..), intent(in), asynchronous, target :: origin_addr
       integer(MPI_COUNT_KIND), intent(in) :: origin_count
       type(MPI_Datatype), intent(in) :: origin_datatype
       integer, intent(in) :: target_rank
@@ -12106,7 +12106,7 @@ module mpi_f08
     subroutine MPI_Rsend_init_f08ts(buf, count, datatype, dest, tag, comm, request, ierror &
         ) bind(C, name="mpi_rsend_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: dest
@@ -12121,7 +12121,7 @@ module mpi_f08
     subroutine MPI_Rsend_init_c_f08ts(buf, count, datatype, dest, tag, comm, request, ierror &
         ) bind(C, name="mpi_rsend_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: dest
@@ -12140,7 +12140,7 @@ module mpi_f08
     subroutine PMPI_Rsend_init_f08ts(buf, count, datatype, dest, tag, comm, request, ierror &
         ) bind(C, name="pmpi_rsend_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: dest
@@ -12155,7 +12155,7 @@ module mpi_f08
     subroutine PMPI_Rsend_init_c_f08ts(buf, count, datatype, dest, tag, comm, request, ierror &
         ) bind(C, name="pmpi_rsend_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: dest
@@ -12238,8 +12238,8 @@ module mpi_f08
     subroutine MPI_Scan_init_f08ts(sendbuf, recvbuf, count, datatype, op, comm, info, request, &
         ierror) bind(C, name="mpi_scan_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -12254,8 +12254,8 @@ module mpi_f08
     subroutine MPI_Scan_init_c_f08ts(sendbuf, recvbuf, count, datatype, op, comm, info, &
         request, ierror) bind(C, name="mpi_scan_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -12274,8 +12274,8 @@ module mpi_f08
     subroutine PMPI_Scan_init_f08ts(sendbuf, recvbuf, count, datatype, op, comm, info, request, &
         ierror) bind(C, name="pmpi_scan_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -12290,8 +12290,8 @@ module mpi_f08
     subroutine PMPI_Scan_init_c_f08ts(sendbuf, recvbuf, count, datatype, op, comm, info, &
         request, ierror) bind(C, name="pmpi_scan_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       type(MPI_Op), intent(in) :: op
@@ -12382,10 +12382,10 @@ module mpi_f08
     subroutine MPI_Scatter_init_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcount, &
         recvtype, root, comm, info, request, ierror) bind(C, name="mpi_scatter_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       integer, intent(in) :: root
@@ -12400,10 +12400,10 @@ module mpi_f08
     subroutine MPI_Scatter_init_c_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcount, &
         recvtype, root, comm, info, request, ierror) bind(C, name="mpi_scatter_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       integer, intent(in) :: root
@@ -12422,10 +12422,10 @@ module mpi_f08
     subroutine PMPI_Scatter_init_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcount, &
         recvtype, root, comm, info, request, ierror) bind(C, name="pmpi_scatter_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       integer, intent(in) :: root
@@ -12440,10 +12440,10 @@ module mpi_f08
     subroutine PMPI_Scatter_init_c_f08ts(sendbuf, sendcount, sendtype, recvbuf, recvcount, &
         recvtype, root, comm, info, request, ierror) bind(C, name="pmpi_scatter_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in) :: sendcount
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       integer, intent(in) :: root
@@ -12539,11 +12539,11 @@ module mpi_f08
         recvcount, recvtype, root, comm, info, request, ierror &
         ) bind(C, name="mpi_scatterv_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in), asynchronous :: sendcounts(*)
       integer, intent(in), asynchronous :: displs(*)
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       integer, intent(in) :: root
@@ -12559,11 +12559,11 @@ module mpi_f08
         recvcount, recvtype, root, comm, info, request, ierror &
         ) bind(C, name="mpi_scatterv_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: sendcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: displs(*)
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       integer, intent(in) :: root
@@ -12583,11 +12583,11 @@ module mpi_f08
         recvcount, recvtype, root, comm, info, request, ierror &
         ) bind(C, name="pmpi_scatterv_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer, intent(in), asynchronous :: sendcounts(*)
       integer, intent(in), asynchronous :: displs(*)
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer, intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       integer, intent(in) :: root
@@ -12603,11 +12603,11 @@ module mpi_f08
         recvcount, recvtype, root, comm, info, request, ierror &
         ) bind(C, name="pmpi_scatterv_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: sendbuf
+      type(*), dimension(..), intent(in), asynchronous, target :: sendbuf
       integer(MPI_COUNT_KIND), intent(in), asynchronous :: sendcounts(*)
       integer(MPI_ADDRESS_KIND), intent(in), asynchronous :: displs(*)
       type(MPI_Datatype), intent(in) :: sendtype
-      type(*), dimension(..), asynchronous :: recvbuf
+      type(*), dimension(..), asynchronous, target :: recvbuf
       integer(MPI_COUNT_KIND), intent(in) :: recvcount
       type(MPI_Datatype), intent(in) :: recvtype
       integer, intent(in) :: root
@@ -12690,7 +12690,7 @@ module mpi_f08
     subroutine MPI_Send_init_f08ts(buf, count, datatype, dest, tag, comm, request, ierror &
         ) bind(C, name="mpi_send_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: dest
@@ -12705,7 +12705,7 @@ module mpi_f08
     subroutine MPI_Send_init_c_f08ts(buf, count, datatype, dest, tag, comm, request, ierror &
         ) bind(C, name="mpi_send_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: dest
@@ -12724,7 +12724,7 @@ module mpi_f08
     subroutine PMPI_Send_init_f08ts(buf, count, datatype, dest, tag, comm, request, ierror &
         ) bind(C, name="pmpi_send_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: dest
@@ -12739,7 +12739,7 @@ module mpi_f08
     subroutine PMPI_Send_init_c_f08ts(buf, count, datatype, dest, tag, comm, request, ierror &
         ) bind(C, name="pmpi_send_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: dest
@@ -12927,7 +12927,7 @@ module mpi_f08
         ) bind(C, name="mpi_session_attach_buffer_f08ts_")
       import
       type(MPI_Session), intent(in) :: session
-      type(*), dimension(..), asynchronous :: buffer
+      type(*), dimension(..), asynchronous, target :: buffer
       integer, intent(in) :: size
       integer, optional, intent(out) :: ierror
     end subroutine MPI_Session_attach_buffer_f08ts
@@ -12938,7 +12938,7 @@ module mpi_f08
         ) bind(C, name="mpi_session_attach_buffer_c_f08ts_")
       import
       type(MPI_Session), intent(in) :: session
-      type(*), dimension(..), asynchronous :: buffer
+      type(*), dimension(..), asynchronous, target :: buffer
       integer(MPI_COUNT_KIND), intent(in) :: size
       integer, optional, intent(out) :: ierror
     end subroutine MPI_Session_attach_buffer_c_f08ts
@@ -12953,7 +12953,7 @@ module mpi_f08
         ) bind(C, name="pmpi_session_attach_buffer_f08ts_")
       import
       type(MPI_Session), intent(in) :: session
-      type(*), dimension(..), asynchronous :: buffer
+      type(*), dimension(..), asynchronous, target :: buffer
       integer, intent(in) :: size
       integer, optional, intent(out) :: ierror
     end subroutine PMPI_Session_attach_buffer_f08ts
@@ -12964,7 +12964,7 @@ module mpi_f08
         ) bind(C, name="pmpi_session_attach_buffer_c_f08ts_")
       import
       type(MPI_Session), intent(in) :: session
-      type(*), dimension(..), asynchronous :: buffer
+      type(*), dimension(..), asynchronous, target :: buffer
       integer(MPI_COUNT_KIND), intent(in) :: size
       integer, optional, intent(out) :: ierror
     end subroutine PMPI_Session_attach_buffer_c_f08ts
@@ -13314,7 +13314,7 @@ module mpi_f08
     subroutine MPI_Ssend_init_f08ts(buf, count, datatype, dest, tag, comm, request, ierror &
         ) bind(C, name="mpi_ssend_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: dest
@@ -13329,7 +13329,7 @@ module mpi_f08
     subroutine MPI_Ssend_init_c_f08ts(buf, count, datatype, dest, tag, comm, request, ierror &
         ) bind(C, name="mpi_ssend_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: dest
@@ -13348,7 +13348,7 @@ module mpi_f08
     subroutine PMPI_Ssend_init_f08ts(buf, count, datatype, dest, tag, comm, request, ierror &
         ) bind(C, name="pmpi_ssend_init_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer, intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: dest
@@ -13363,7 +13363,7 @@ module mpi_f08
     subroutine PMPI_Ssend_init_c_f08ts(buf, count, datatype, dest, tag, comm, request, ierror &
         ) bind(C, name="pmpi_ssend_init_c_f08ts_")
       import
-      type(*), dimension(..), intent(in), asynchronous :: buf
+      type(*), dimension(..), intent(in), asynchronous, target :: buf
       integer(MPI_COUNT_KIND), intent(in) :: count
       type(MPI_Datatype), intent(in) :: datatype
       integer, intent(in) :: dest
@@ -15360,7 +15360,7 @@ module mpi_f08
         ) bind(C, name="mpi_win_attach_f08ts_")
       import
       type(MPI_Win), intent(in) :: win
-      type(*), dimension(..), asynchronous :: base
+      type(*), dimension(..), asynchronous, target :: base
       integer(MPI_ADDRESS_KIND), intent(in) :: size
       integer, optional, intent(out) :: ierror
     end subroutine MPI_Win_attach_f08ts
@@ -15371,7 +15371,7 @@ module mpi_f08
         ) bind(C, name="pmpi_win_attach_f08ts_")
       import
       type(MPI_Win), intent(in) :: win
-      type(*), dimension(..), asynchronous :: base
+      type(*), dimension(..), asynchronous, target :: base
       integer(MPI_ADDRESS_KIND), intent(in) :: size
       integer, optional, intent(out) :: ierror
     end subroutine PMPI_Win_attach_f08ts
@@ -15415,7 +15415,7 @@ module mpi_f08
     subroutine MPI_Win_create_f08ts(base, size, disp_unit, info, comm, win, ierror &
         ) bind(C, name="mpi_win_create_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: base
+      type(*), dimension(..), asynchronous, target :: base
       integer(MPI_ADDRESS_KIND), intent(in) :: size
       integer, intent(in) :: disp_unit
       type(MPI_Info), intent(in) :: info
@@ -15429,7 +15429,7 @@ module mpi_f08
     subroutine MPI_Win_create_c_f08ts(base, size, disp_unit, info, comm, win, ierror &
         ) bind(C, name="mpi_win_create_c_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: base
+      type(*), dimension(..), asynchronous, target :: base
       integer(MPI_ADDRESS_KIND), intent(in) :: size
       integer(MPI_ADDRESS_KIND), intent(in) :: disp_unit
       type(MPI_Info), intent(in) :: info
@@ -15447,7 +15447,7 @@ module mpi_f08
     subroutine PMPI_Win_create_f08ts(base, size, disp_unit, info, comm, win, ierror &
         ) bind(C, name="pmpi_win_create_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: base
+      type(*), dimension(..), asynchronous, target :: base
       integer(MPI_ADDRESS_KIND), intent(in) :: size
       integer, intent(in) :: disp_unit
       type(MPI_Info), intent(in) :: info
@@ -15461,7 +15461,7 @@ module mpi_f08
     subroutine PMPI_Win_create_c_f08ts(base, size, disp_unit, info, comm, win, ierror &
         ) bind(C, name="pmpi_win_create_c_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: base
+      type(*), dimension(..), asynchronous, target :: base
       integer(MPI_ADDRESS_KIND), intent(in) :: size
       integer(MPI_ADDRESS_KIND), intent(in) :: disp_unit
       type(MPI_Info), intent(in) :: info
@@ -15559,7 +15559,7 @@ module mpi_f08
     subroutine MPI_Win_detach_f08ts(win, base, ierror) bind(C, name="mpi_win_detach_f08ts_")
       import
       type(MPI_Win), intent(in) :: win
-      type(*), dimension(..), intent(in), asynchronous :: base
+      type(*), dimension(..), intent(in), asynchronous, target :: base
       integer, optional, intent(out) :: ierror
     end subroutine MPI_Win_detach_f08ts
   end interface MPI_Win_detach
@@ -15568,7 +15568,7 @@ module mpi_f08
     subroutine PMPI_Win_detach_f08ts(win, base, ierror) bind(C, name="pmpi_win_detach_f08ts_")
       import
       type(MPI_Win), intent(in) :: win
-      type(*), dimension(..), intent(in), asynchronous :: base
+      type(*), dimension(..), intent(in), asynchronous, target :: base
       integer, optional, intent(out) :: ierror
     end subroutine PMPI_Win_detach_f08ts
   end interface PMPI_Win_detach
@@ -16148,14 +16148,14 @@ module mpi_f08
   interface MPI_F_sync_reg
     subroutine MPI_F_sync_reg_f08ts(buf) bind(C, name="mpi_f_sync_reg_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
     end subroutine MPI_F_sync_reg_f08ts
   end interface MPI_F_sync_reg
 
   interface PMPI_F_sync_reg
     subroutine PMPI_F_sync_reg_f08ts(buf) bind(C, name="pmpi_f_sync_reg_f08ts_")
       import
-      type(*), dimension(..), asynchronous :: buf
+      type(*), dimension(..), asynchronous, target :: buf
     end subroutine PMPI_F_sync_reg_f08ts
   end interface PMPI_F_sync_reg
 

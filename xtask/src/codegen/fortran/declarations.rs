@@ -53,6 +53,11 @@ pub fn declaration(argument: &Argument, interface: FortranInterface) -> Vec<Stri
     }
     if argument.is_kept && interface == FortranInterface::Mpi08 {
         words.push("asynchronous".to_owned());
+        // Compilers take for granted that nothing keeps the address of an argument that is not a
+        // target, and many programs do not say that their buffers are asynchronous.
+        if argument.kind == ArgumentKind::Choice {
+            words.push("target".to_owned());
+        }
     }
     vec![format!("{} :: {name}", words.join(", "))]
 }
