@@ -64,6 +64,13 @@ void F(f_sync_reg_f08ts_)(const CFI_cdesc_t *buf)
     (void)buf;
 }
 
+/* The size of an element is in the descriptor of a scalar, too. */
+void F(sizeof_f08ts_)(const CFI_cdesc_t *x, MPI_Fint *size, MPI_Fint *ierror)
+{
+    *size = (MPI_Fint)x->elem_len;
+    set_code(ierror, MPI_SUCCESS);
+}
+
 /* Conversions of statuses: the same integers in all three languages. */
 #define STATUS(name, From, To)                  \
     int CALL(Status_##name)(const From *from, To *to) \

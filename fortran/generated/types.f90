@@ -2,8 +2,6 @@
 ! What modules mpi and mpi_f08 have in common.
 module combray_mpi_types
   use, intrinsic :: iso_c_binding, only: c_ptr
-  use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64, &
-      real_kinds, logical_kinds
   implicit none
 
   integer, parameter :: MPI_VERSION = 5
@@ -272,42 +270,20 @@ module combray_mpi_types
     module procedure win_unequal
   end interface operator(/=)
 
-  integer, parameter, private :: longest_real = real_kinds(size(real_kinds))
-
   interface MPI_Sizeof
-    module procedure size_of_int8
-    module procedure size_of_int16
-    module procedure size_of_int32
-    module procedure size_of_int64
-    module procedure size_of_real32
-    module procedure size_of_real64
-    module procedure size_of_real_long
-    module procedure size_of_complex32
-    module procedure size_of_complex64
-    module procedure size_of_complex_long
-    module procedure size_of_logical_1
-    module procedure size_of_logical_2
-    module procedure size_of_logical_3
-    module procedure size_of_logical_4
-    module procedure size_of_text
+    subroutine MPI_Sizeof_f08ts(x, size, ierror) bind(C, name="mpi_sizeof_f08ts_")
+      type(*), dimension(..), intent(in) :: x
+      integer, intent(out) :: size
+      integer, optional, intent(out) :: ierror
+    end subroutine MPI_Sizeof_f08ts
   end interface MPI_Sizeof
 
   interface PMPI_Sizeof
-    module procedure size_of_int8
-    module procedure size_of_int16
-    module procedure size_of_int32
-    module procedure size_of_int64
-    module procedure size_of_real32
-    module procedure size_of_real64
-    module procedure size_of_real_long
-    module procedure size_of_complex32
-    module procedure size_of_complex64
-    module procedure size_of_complex_long
-    module procedure size_of_logical_1
-    module procedure size_of_logical_2
-    module procedure size_of_logical_3
-    module procedure size_of_logical_4
-    module procedure size_of_text
+    subroutine PMPI_Sizeof_f08ts(x, size, ierror) bind(C, name="pmpi_sizeof_f08ts_")
+      type(*), dimension(..), intent(in) :: x
+      integer, intent(out) :: size
+      integer, optional, intent(out) :: ierror
+    end subroutine PMPI_Sizeof_f08ts
   end interface PMPI_Sizeof
 
 contains
@@ -421,124 +397,4 @@ contains
     type(MPI_Win), intent(in) :: left, right
     win_unequal = left%MPI_VAL /= right%MPI_VAL
   end function win_unequal
-
-  subroutine size_of_int8(x, size, ierror)
-    integer(int8), dimension(..), intent(in) :: x
-    integer, intent(out) :: size
-    integer, optional, intent(out) :: ierror
-    size = storage_size(x) / 8
-    if (present(ierror)) ierror = MPI_SUCCESS
-  end subroutine size_of_int8
-
-  subroutine size_of_int16(x, size, ierror)
-    integer(int16), dimension(..), intent(in) :: x
-    integer, intent(out) :: size
-    integer, optional, intent(out) :: ierror
-    size = storage_size(x) / 8
-    if (present(ierror)) ierror = MPI_SUCCESS
-  end subroutine size_of_int16
-
-  subroutine size_of_int32(x, size, ierror)
-    integer(int32), dimension(..), intent(in) :: x
-    integer, intent(out) :: size
-    integer, optional, intent(out) :: ierror
-    size = storage_size(x) / 8
-    if (present(ierror)) ierror = MPI_SUCCESS
-  end subroutine size_of_int32
-
-  subroutine size_of_int64(x, size, ierror)
-    integer(int64), dimension(..), intent(in) :: x
-    integer, intent(out) :: size
-    integer, optional, intent(out) :: ierror
-    size = storage_size(x) / 8
-    if (present(ierror)) ierror = MPI_SUCCESS
-  end subroutine size_of_int64
-
-  subroutine size_of_real32(x, size, ierror)
-    real(real32), dimension(..), intent(in) :: x
-    integer, intent(out) :: size
-    integer, optional, intent(out) :: ierror
-    size = storage_size(x) / 8
-    if (present(ierror)) ierror = MPI_SUCCESS
-  end subroutine size_of_real32
-
-  subroutine size_of_real64(x, size, ierror)
-    real(real64), dimension(..), intent(in) :: x
-    integer, intent(out) :: size
-    integer, optional, intent(out) :: ierror
-    size = storage_size(x) / 8
-    if (present(ierror)) ierror = MPI_SUCCESS
-  end subroutine size_of_real64
-
-  subroutine size_of_real_long(x, size, ierror)
-    real(longest_real), dimension(..), intent(in) :: x
-    integer, intent(out) :: size
-    integer, optional, intent(out) :: ierror
-    size = storage_size(x) / 8
-    if (present(ierror)) ierror = MPI_SUCCESS
-  end subroutine size_of_real_long
-
-  subroutine size_of_complex32(x, size, ierror)
-    complex(real32), dimension(..), intent(in) :: x
-    integer, intent(out) :: size
-    integer, optional, intent(out) :: ierror
-    size = storage_size(x) / 8
-    if (present(ierror)) ierror = MPI_SUCCESS
-  end subroutine size_of_complex32
-
-  subroutine size_of_complex64(x, size, ierror)
-    complex(real64), dimension(..), intent(in) :: x
-    integer, intent(out) :: size
-    integer, optional, intent(out) :: ierror
-    size = storage_size(x) / 8
-    if (present(ierror)) ierror = MPI_SUCCESS
-  end subroutine size_of_complex64
-
-  subroutine size_of_complex_long(x, size, ierror)
-    complex(longest_real), dimension(..), intent(in) :: x
-    integer, intent(out) :: size
-    integer, optional, intent(out) :: ierror
-    size = storage_size(x) / 8
-    if (present(ierror)) ierror = MPI_SUCCESS
-  end subroutine size_of_complex_long
-
-  subroutine size_of_logical_1(x, size, ierror)
-    logical(logical_kinds(1)), dimension(..), intent(in) :: x
-    integer, intent(out) :: size
-    integer, optional, intent(out) :: ierror
-    size = storage_size(x) / 8
-    if (present(ierror)) ierror = MPI_SUCCESS
-  end subroutine size_of_logical_1
-
-  subroutine size_of_logical_2(x, size, ierror)
-    logical(logical_kinds(2)), dimension(..), intent(in) :: x
-    integer, intent(out) :: size
-    integer, optional, intent(out) :: ierror
-    size = storage_size(x) / 8
-    if (present(ierror)) ierror = MPI_SUCCESS
-  end subroutine size_of_logical_2
-
-  subroutine size_of_logical_3(x, size, ierror)
-    logical(logical_kinds(3)), dimension(..), intent(in) :: x
-    integer, intent(out) :: size
-    integer, optional, intent(out) :: ierror
-    size = storage_size(x) / 8
-    if (present(ierror)) ierror = MPI_SUCCESS
-  end subroutine size_of_logical_3
-
-  subroutine size_of_logical_4(x, size, ierror)
-    logical(logical_kinds(4)), dimension(..), intent(in) :: x
-    integer, intent(out) :: size
-    integer, optional, intent(out) :: ierror
-    size = storage_size(x) / 8
-    if (present(ierror)) ierror = MPI_SUCCESS
-  end subroutine size_of_logical_4
-
-  subroutine size_of_text(x, size, ierror)
-    character(len=*), dimension(..), intent(in) :: x
-    integer, intent(out) :: size
-    integer, optional, intent(out) :: ierror
-    size = storage_size(x) / 8
-    if (present(ierror)) ierror = MPI_SUCCESS
-  end subroutine size_of_text
 end module combray_mpi_types

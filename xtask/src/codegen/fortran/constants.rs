@@ -85,9 +85,7 @@ fn number(tables: &Tables, constant: &Constant) -> i64 {
 pub fn types(tables: &Tables) -> String {
     let mut text = format!(
         "{HEAD}! What modules mpi and mpi_f08 have in common.\nmodule combray_mpi_types\n  \
-         use, intrinsic :: iso_c_binding, only: c_ptr\n  use, intrinsic :: iso_fortran_env, only: \
-         int8, int16, int32, int64, real32, real64, &\n      real_kinds, logical_kinds\n  \
-         implicit none\n\n"
+         use, intrinsic :: iso_c_binding, only: c_ptr\n  implicit none\n\n"
     );
     for constant in named(tables).iter().filter(|constant| constant.handle.is_none()) {
         writeln!(text, "  integer, parameter :: {} = {}", constant.name, constant.value).unwrap();
@@ -119,11 +117,18 @@ pub fn types(tables: &Tables) -> String {
         }
         writeln!(text, "  end interface operator({operator})").unwrap();
     }
-    text + &sizes()
-        + "\ncontains\n"
-        + &comparisons()
-        + &size_procedures()
-        + "end module combray_mpi_types\n"
+    for prefix in ["", "P"] {
+        let symbol = format!("{}mpi_sizeof_f08ts_", prefix.to_lowercase());
+        write!(
+            text,
+            "\n  interface {prefix}MPI_Sizeof\n    subroutine {prefix}MPI_Sizeof_f08ts(x, size, ierror) \
+             bind(C, name=\"{symbol}\")\n      type(*), dimension(..), intent(in) :: x\n      integer, \
+             intent(out) :: size\n      integer, optional, intent(out) :: ierror\n    end subroutine \
+             {prefix}MPI_Sizeof_f08ts\n  end interface {prefix}MPI_Sizeof\n"
+        )
+        .unwrap();
+    }
+    text + "\ncontains\n" + &comparisons() + "end module combray_mpi_types\n"
 }
 
 /// The variables whose addresses mean something, and how they are declared.
@@ -153,54 +158,6 @@ fn comparisons() -> String {
             )
             .unwrap();
         }
-    }
-    text
-}
-
-/// The types of which `MPI_Sizeof` tells the size, by the names of its specific routines.
-const SIZED: [(&str, &str); 15] = [
-    ("int8", "integer(int8)"),
-    ("int16", "integer(int16)"),
-    ("int32", "integer(int32)"),
-    ("int64", "integer(int64)"),
-    ("real32", "real(real32)"),
-    ("real64", "real(real64)"),
-    ("real_long", "real(longest_real)"),
-    ("complex32", "complex(real32)"),
-    ("complex64", "complex(real64)"),
-    ("complex_long", "complex(longest_real)"),
-    ("logical_1", "logical(logical_kinds(1))"),
-    ("logical_2", "logical(logical_kinds(2))"),
-    ("logical_3", "logical(logical_kinds(3))"),
-    ("logical_4", "logical(logical_kinds(4))"),
-    ("text", "character(len=*)"),
-];
-
-fn sizes() -> String {
-    let mut text =
-        "\n  integer, parameter, private :: longest_real = real_kinds(size(real_kinds))\n"
-            .to_owned();
-    for prefix in ["", "P"] {
-        write!(text, "\n  interface {prefix}MPI_Sizeof\n").unwrap();
-        for (name, _) in SIZED {
-            writeln!(text, "    module procedure size_of_{name}").unwrap();
-        }
-        writeln!(text, "  end interface {prefix}MPI_Sizeof").unwrap();
-    }
-    text
-}
-
-fn size_procedures() -> String {
-    let mut text = String::new();
-    for (name, kind) in SIZED {
-        write!(
-            text,
-            "\n  subroutine size_of_{name}(x, size, ierror)\n    {kind}, dimension(..), intent(in) \
-             :: x\n    integer, intent(out) :: size\n    integer, optional, intent(out) :: ierror\n    \
-             size = storage_size(x) / 8\n    if (present(ierror)) ierror = MPI_SUCCESS\n  end \
-             subroutine size_of_{name}\n"
-        )
-        .unwrap();
     }
     text
 }
