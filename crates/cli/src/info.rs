@@ -6,6 +6,7 @@ mod machine;
 use std::io::{self, Write};
 use std::path::Path;
 
+use runtime::FoundRail;
 use runtime::configuration::{self, TEXTS, VARIABLES};
 use runtime::instruments::Category;
 use runtime::instruments::journal::EVENTS;
@@ -74,13 +75,19 @@ Variables (combray info --variables lists all that tools can see):
     text + &settings()
 }
 
-/// The network interfaces that jobs on several machines use here, with their places.
+/// The rails that jobs on several machines use here, with their places, and those that they do not
+/// use, with the reason.
 fn rails_between_machines() -> String {
-    let selection =
-        driver_tcp::NetworkSelection::parse(&configuration::networks()).unwrap_or_default();
+    let rails = match runtime::found_rails(&configuration::networks()) {
+        Ok(rails) => rails,
+        Err(error) => return format!(",\n              none between machines: {error}"),
+    };
     let tree = runtime::machine::tree_with_devices();
-    let line = |interface: driver_tcp::Interface| {
-        let locality = tree.and_then(|tree| tree.locality(tree.interface(&interface.name)?));
+    let line = |rail: FoundRail| {
+        if let Some(obstacle) = rail.obstacle {
+            return format!("\n              {} is not used: {obstacle}", rail.name);
+        }
+        let locality = tree.and_then(|tree| tree.locality(tree.interface(&rail.interface)?));
         let place = match locality {
             Some(Locality { node: Some(node), threads }) => {
                 format!("near NUMA node {node}, hardware threads {threads}")
@@ -88,9 +95,9 @@ fn rails_between_machines() -> String {
             Some(Locality { node: None, threads }) => format!("near hardware threads {threads}"),
             None => "its place is not known".to_owned(),
         };
-        format!(",\n              tcp:{} (between machines; {place})", interface.name)
+        format!(",\n              {} (between machines; {place})", rail.name)
     };
-    driver_tcp::usable(&selection).into_iter().map(line).collect()
+    rails.into_iter().map(line).collect()
 }
 
 /// What a person may set.

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use base::{GateId, RailProfile};
 use driver::{
-    Directory, Driver, DriverError, Fill, NetworkSelection, Part, PeerReach, Secret, Settings, Sink,
+    Directory, Driver, DriverError, Fill, FoundRail, NetworkSelection, Part, PeerReach, Secret,
+    Settings, Sink,
 };
 use sys::packets::{ETHERNET_BYTES, FrameBatch};
 
@@ -120,6 +121,16 @@ pub fn open(
     Ok(if ether.ports.is_empty() { None } else { Some(Box::new(ether)) })
 }
 
+/// The rails that a process here would have, if this process or the launcher may open sockets.
+pub fn survey(selection: &NetworkSelection) -> Vec<FoundRail> {
+    let rail = |interface: EtherInterface| FoundRail {
+        name: format!("{}:{}", interfaces::DRIVER, interface.name),
+        obstacle: open_sockets(interface.index, 0).err().map(|cause| obstacle(&cause)),
+        interface: interface.name,
+    };
+    interfaces::usable(selection).into_iter().map(rail).collect()
+}
+
 /// Sockets that this process opens itself.
 fn own_ports(selection: &NetworkSelection) -> Result<Vec<Port>, DriverError> {
     let open = |interface: EtherInterface| {
@@ -139,15 +150,20 @@ fn cannot(cause: io::Error) -> DriverError {
 }
 
 fn refused(interface: &str, cause: &io::Error) -> DriverError {
-    let remedy = match cause.kind() {
+    let obstacle = obstacle(cause);
+    DriverError { message: format!("no frames can be sent over {interface}: {obstacle}") }
+}
+
+/// Why sockets cannot be had, and what to do.
+fn obstacle(cause: &io::Error) -> String {
+    match cause.kind() {
         io::ErrorKind::PermissionDenied => {
-            ": processes need the capability CAP_NET_RAW for it. Start the job by a combray run that \
-             has it (as root: setcap cap_net_raw+ep on the program combray), or let COMBRAY_NET name \
-             tcp"
+            "it needs the capability CAP_NET_RAW, which root gives to the launcher by setcap \
+             cap_net_raw+ep and the path of the program combray; tcp needs none"
+                .to_owned()
         }
-        _ => "",
-    };
-    DriverError { message: format!("no frames can be sent over {interface}: {cause}{remedy}") }
+        _ => cause.to_string(),
+    }
 }
 
 impl Ether {
@@ -313,7 +329,7 @@ impl Ether {
             scratch: &mut self.scratch,
         };
         let all_sent = known.link.transmit(now, &mut transmitter);
-        let mut deadline = known.link.deadline();
+        let mut deadline = known.link.deadline(now);
         if !all_sent {
             deadline = Some(now + MILLISECOND / 10);
         }

@@ -63,6 +63,8 @@ pub(crate) struct Header {
     pub kind: FrameKind,
     /// The last frame of its packet.
     pub is_last: bool,
+    /// The sender waits to be told what has arrived.
+    pub asks: bool,
     /// No two frames between two processes over a pair of interfaces have the same.
     pub number: u64,
     /// The rank of the sender.
@@ -94,7 +96,7 @@ impl Header {
         out[..4].copy_from_slice(&self.endpoint.to_le_bytes());
         out[SLOT_AT] = self.slot;
         out[CLASS_AT] = kind | u8::from(self.is_bulk) << 7;
-        out[6] = u8::from(self.is_last);
+        out[6] = u8::from(self.is_last) | u8::from(self.asks) << 1;
         out[7] = VERSION;
         out[8..16].copy_from_slice(&self.number.to_le_bytes());
         out[16..20].copy_from_slice(&self.source.to_le_bytes());
@@ -115,7 +117,7 @@ impl Header {
             u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
         };
         let eight = |at: usize| u64::from(four(at)) | u64::from(four(at + 4)) << 32;
-        if bytes[7] != VERSION || bytes[6] > 1 {
+        if bytes[7] != VERSION || bytes[6] > 3 {
             return None;
         }
         Some(Self {
@@ -123,7 +125,8 @@ impl Header {
             slot: bytes[SLOT_AT],
             is_bulk: bytes[CLASS_AT] & 0x80 != 0,
             kind: *KINDS.get(usize::from(bytes[CLASS_AT] & 0x7f))?,
-            is_last: bytes[6] == 1,
+            is_last: bytes[6] & 1 != 0,
+            asks: bytes[6] & 2 != 0,
             number: eight(8),
             source: four(16),
             acknowledged: four(20),
@@ -148,7 +151,7 @@ mod tests {
         for _ in 0..20_000 {
             let mut bytes = [0; COVERED_BYTES];
             bytes.fill_with(|| fastrand::u8(..));
-            (bytes[6], bytes[7]) = (fastrand::u8(..3), fastrand::u8(..3));
+            (bytes[6], bytes[7]) = (fastrand::u8(..5), fastrand::u8(..3));
             let Some(header) = Header::parse(&bytes) else { continue };
             let mut again = [0; COVERED_BYTES];
             header.emit(&mut again);

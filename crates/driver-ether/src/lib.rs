@@ -27,4 +27,4 @@ mod simulation;
 mod timing;
 
 pub use ahead::open_ahead;
-pub use ether::{Ether, open};
+pub use ether::{Ether, open, survey};

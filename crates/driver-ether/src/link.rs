@@ -131,6 +131,9 @@ const TOGETHER_MAX: usize = 64;
 /// The longest packet, in bytes.
 pub(crate) const PACKET_BYTES_MAX: usize = 64 << 10;
 
+/// While something is asked, it is looked after so often.
+const SILENCE_LOOK_PERIOD: Time = 250 * MILLISECOND;
+
 /// Hellos that wait for an answer at most.
 const ANSWERS_MAX: usize = 4;
 
@@ -320,8 +323,8 @@ impl Link {
             self.echo = header.time;
         }
         self.acknowledging.count += 1;
-        // Who sends again, or has lost something, shall know it at once.
-        let is_usual = turn == Turn::Now && !self.incoming.has_gap();
+        // Who waits for it, sends again, or has lost something, shall know it at once.
+        let is_usual = turn == Turn::Now && !header.asks && !self.incoming.has_gap();
         let by = if is_usual { now + ACKNOWLEDGE_AFTER } else { now };
         self.acknowledging.by = Some(self.acknowledging.by.map_or(by, |known| known.min(by)));
         if turn == Turn::Now {
@@ -407,12 +410,13 @@ impl Link {
     }
 
     /// When [`transmit`](Self::transmit) has something to do although nothing came or was posted.
-    pub(crate) fn deadline(&self) -> Option<Time> {
+    pub(crate) fn deadline(&self, now: Time) -> Option<Time> {
         let times = [
             self.outgoing.deadline(),
             self.pulls.deadline(&self.trips),
             self.acknowledging.by,
             self.greeting.at,
+            self.asked_at.map(|_| now + SILENCE_LOOK_PERIOD),
         ];
         times.into_iter().flatten().min()
     }
@@ -439,6 +443,7 @@ impl Link {
     fn awaits_answer(&self) -> bool {
         self.outgoing.deadline().is_some()
             || self.pulls.is_active()
+            || self.services.is_active()
             || !self.stands() && self.greeting.tries > 0
     }
 
@@ -502,6 +507,7 @@ impl Link {
             is_bulk: false,
             kind,
             is_last: true,
+            asks: false,
             number: self.number,
             source: own,
             acknowledged,
@@ -529,7 +535,7 @@ impl Link {
         let header = self.header(FrameKind::Packet, now);
         let (mut sent, mut wanted) = (0, 0);
         let seal = &self.seal;
-        self.outgoing.send_ready(now, &self.trips, |ready| {
+        self.outgoing.send_ready(now, &self.trips, |ready, is_window_full| {
             let frames: Vec<(Header, &[u8])> = (0..)
                 .zip(ready)
                 .map(|(behind, frame)| {
@@ -537,6 +543,7 @@ impl Link {
                     let header = Header {
                         kind: frame.kind,
                         is_last: frame.is_last,
+                        asks: is_window_full && behind + 1 == ready.len() as u64,
                         // What is sent again may be all that its receiver waits for.
                         is_bulk: !frame.is_last && !frame.is_again,
                         number: header.number + behind,

@@ -272,11 +272,11 @@ impl Pulls {
         let place = self.requests.iter().position(lost)?;
         let request = self.requests.remove(place)?;
         self.underway -= request.missing.count_ones() as usize;
-        if is_late(&request) {
-            self.failures += 1;
-        }
-        // All that is lost of what was asked for together counts as one loss.
-        if request.number >= self.recovered {
+        self.failures += u32::from(is_late(&request));
+        // All that is lost of what was asked for together counts as one loss; the first that is
+        // late may come from a sender that was busy with something else.
+        let is_loss = !is_late(&request) || self.failures > 1;
+        if is_loss && request.number >= self.recovered {
             self.recovered = self.last + 1;
             self.window.give_way();
         }

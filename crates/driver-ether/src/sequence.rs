@@ -30,7 +30,8 @@ pub(crate) struct Outgoing {
     sendings: u64,
     /// The latest sending of which it is known that it has arrived.
     arrived: u64,
-    /// Losses of what was sent before this sending are dealt with.
+    /// The latest sending that was lost, and the one before which losses are dealt with.
+    lost: u64,
     recovered: u64,
     /// When what is underway is taken for lost.
     deadline: Option<Time>,
@@ -77,6 +78,7 @@ impl Outgoing {
             window: Window::new(WINDOW_MAX),
             sendings: 0,
             arrived: 0,
+            lost: 0,
             recovered: 0,
             deadline: None,
             failures: 0,
@@ -136,13 +138,13 @@ impl Outgoing {
         count
     }
 
-    /// Hands the frames that are to be sent now, at most `max`, to `send`, which says how many of
-    /// them went.
+    /// Hands the frames that are to be sent now to `send`, with whether the window is full with
+    /// them; it says how many of them went.
     pub(crate) fn send_ready(
         &mut self,
         now: Time,
         trips: &RoundTrips,
-        send: impl FnOnce(&[ReadyFrame<'_>]) -> usize,
+        send: impl FnOnce(&[ReadyFrame<'_>], bool) -> usize,
     ) {
         if self.unsent == 0 && self.underway == self.frames.len() {
             return;
@@ -166,7 +168,7 @@ impl Outgoing {
                 }
             })
             .collect();
-        let sent = send(&ready);
+        let sent = send(&ready, self.underway + count >= self.window.get());
         for &place in &places[..sent] {
             self.sendings += 1;
             self.frames[place].state = OutgoingState::Underway(self.sendings);
@@ -245,21 +247,24 @@ impl Outgoing {
     fn find_lost(&mut self) {
         let before = self.arrived.saturating_sub(OVERTAKEN_MAX);
         self.lose(|sending| sending < before);
+        self.give_way();
     }
 
     fn lose(&mut self, is_lost: impl Fn(u64) -> bool) {
-        let mut newest = 0;
         for frame in self.frames.iter_mut().take(WINDOW_MAX) {
             if let OutgoingState::Underway(sending) = frame.state
                 && is_lost(sending)
             {
                 frame.state = OutgoingState::Waiting;
                 self.underway -= 1;
-                newest = newest.max(sending);
+                self.lost = self.lost.max(sending);
             }
         }
-        // All that is lost of one window counts as one loss.
-        if newest > self.recovered {
+    }
+
+    /// All that is lost of one window counts as one loss.
+    fn give_way(&mut self) {
+        if self.lost > self.recovered {
             self.recovered = self.sendings;
             self.window.give_way();
         }
@@ -278,6 +283,10 @@ impl Outgoing {
         self.failures += 1;
         self.deadline = None;
         self.lose(|_| true);
+        // The first time its receiver may have been busy with something else.
+        if self.failures > 1 {
+            self.give_way();
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::net::IpAddr;
 
-use driver::NetworkSelection;
+use driver::{FoundRail, NetworkSelection};
 use if_addrs::IfAddr;
 
 /// A network interface that can be used.
@@ -20,7 +20,7 @@ pub struct Interface {
 }
 
 /// The name of the driver.
-const DRIVER: &str = "tcp";
+pub(crate) const DRIVER: &str = "tcp";
 
 /// The interfaces that are up and that `selection` lets in, by name; of several addresses of one,
 /// the first, those of version 4 before those of version 6.
@@ -43,6 +43,16 @@ pub fn usable(selection: &NetworkSelection) -> Vec<Interface> {
     }
     found.truncate(INTERFACES_MAX);
     found
+}
+
+/// The rails that a process here has.
+pub fn survey(selection: &NetworkSelection) -> Vec<FoundRail> {
+    let rail = |interface: Interface| FoundRail {
+        name: format!("{DRIVER}:{}", interface.name),
+        interface: interface.name,
+        obstacle: None,
+    };
+    usable(selection).into_iter().map(rail).collect()
 }
 
 /// More interfaces than these are not used.

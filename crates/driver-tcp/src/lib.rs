@@ -29,5 +29,5 @@ mod tcp;
 
 pub use card::{AddressCard, Endpoint};
 pub use driver::NetworkSelection;
-pub use interfaces::{Interface, usable};
+pub use interfaces::{Interface, survey, usable};
 pub use tcp::{Options, Tcp, open};

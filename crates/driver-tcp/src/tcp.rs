@@ -610,7 +610,7 @@ impl Drop for Tcp {
 
 fn profile(interface: &Interface) -> RailProfile {
     RailProfile {
-        name: format!("tcp:{}", interface.name),
+        name: format!("{}:{}", interfaces::DRIVER, interface.name),
         packet_bytes_max: PACKET_BYTES_MAX,
         eager_bytes_max: 32 << 10,
         fetch_segment_bytes_min: 0,

@@ -20,7 +20,7 @@ pub use inline::InlineDriver;
 pub use loopback::Loopback;
 pub use memory::transfer::{Fetch, FetchEnd, Label, Part, PartPlace};
 pub use memory::{SharedBytes, SharedBytesMut};
-pub use networks::{NetworkSelection, same_network};
+pub use networks::{FoundRail, NetworkSelection, same_network};
 pub use regions::{RegionAccess, RegionError, Regions};
 pub use rendezvous::{Announcement, Copying, Exposure, ProgramState, Rendezvous, When};
 pub use sink::{ReceiveState, Sink};

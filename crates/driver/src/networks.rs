@@ -9,6 +9,17 @@ pub struct NetworkSelection {
     unwanted: bool,
 }
 
+/// A rail to other machines that a process here could have, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundRail {
+    /// As its profile calls it.
+    pub name: String,
+    /// The network interface.
+    pub interface: String,
+    /// Why it cannot be used, and what a person can do; none: it can.
+    pub obstacle: Option<String>,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct NetworkChoice {
     /// The driver for which it is said; none: for all.

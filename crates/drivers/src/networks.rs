@@ -1,6 +1,6 @@
 //! Which networks are used, by what a person says in `COMBRAY_NET`.
 
-use driver::{DriverError, NetworkSelection};
+use driver::{DriverError, FoundRail, NetworkSelection};
 
 use crate::table::{NETWORKS, NetworkDriver};
 
@@ -23,6 +23,30 @@ pub(crate) fn wanted_networks(text: &str) -> Result<Vec<&'static NetworkDriver>,
         false => selection.names_driver(network.name) || !has_usual,
     };
     Ok(NETWORKS.iter().filter(is_left).filter(is_wanted).collect())
+}
+
+/// All rails to other machines that a process here could have, with why some of them are not used.
+///
+/// # Errors
+/// What the person says makes no sense.
+pub fn found_rails(text: &str) -> Result<Vec<FoundRail>, DriverError> {
+    let wanted = wanted_networks(text)?;
+    let message = |wrong| DriverError { message: wrong };
+    let selection = NetworkSelection::parse(text).map_err(message)?;
+    let mut all = Vec::new();
+    for network in NETWORKS {
+        if wanted.iter().any(|one| one.name == network.name) {
+            all.extend((network.survey)(&selection));
+            continue;
+        }
+        for mut rail in (network.survey)(&NetworkSelection::default()) {
+            let unnamed = format!("COMBRAY_NET does not name it (COMBRAY_NET={} would)", rail.name);
+            let obstacle = rail.obstacle.map(|obstacle| format!(", and {obstacle}"));
+            rail.obstacle = Some(unnamed + &obstacle.unwrap_or_default());
+            all.push(rail);
+        }
+    }
+    Ok(all)
 }
 
 #[cfg(test)]

@@ -1,22 +1,32 @@
 //! The table of drivers: the only place that names technologies.
 
 use base::GateId;
-use driver::{Directory, Driver, DriverError, PassedDescriptors, Settings};
+use driver::{
+    Directory, Driver, DriverError, FoundRail, NetworkSelection, PassedDescriptors, Settings,
+};
 
 /// The networks between machines. All that are used by themselves, or that a person names, and that
 /// can be had, are used.
 pub(crate) const NETWORKS: &[NetworkDriver] = &[
-    NetworkDriver { name: "tcp", is_usual: true, open: driver_tcp::open, open_ahead: None },
+    NetworkDriver {
+        name: "tcp",
+        is_usual: true,
+        open: driver_tcp::open,
+        survey: driver_tcp::survey,
+        open_ahead: None,
+    },
     NetworkDriver {
         name: "ether",
         is_usual: false,
         open: driver_ether::open,
+        survey: driver_ether::survey,
         open_ahead: Some(driver_ether::open_ahead),
     },
     NetworkDriver {
         name: "datagram",
         is_usual: false,
         open: driver_datagram::open,
+        survey: |_| Vec::new(),
         open_ahead: None,
     },
 ];
@@ -46,6 +56,8 @@ pub(crate) struct NetworkDriver {
     pub is_usual: bool,
     /// Makes it ready for a process; none: the settings do not want it, or it has no rails here.
     pub open: fn(GateId, &Settings, Box<dyn Directory>) -> Opened,
+    /// The rails that it would have here, by what the person says about networks.
+    pub survey: fn(&NetworkSelection) -> Vec<FoundRail>,
     /// Opens, before there are processes, what they may not: for so many of them, by what the
     /// person says about networks.
     pub open_ahead: Option<fn(&str, usize) -> Vec<PassedDescriptors>>,

@@ -20,7 +20,9 @@ pub mod waiting;
 mod wire_up;
 
 pub use driver::{Doorbell, ProgramState, RegionAccess, RegionError, Regions};
-pub use drivers::{Invitation, PeerBell, open_ahead, open_memory, share_memory};
+pub use drivers::{
+    FoundRail, Invitation, PeerBell, found_rails, open_ahead, open_memory, share_memory,
+};
 pub use gathering::Aim;
 pub use guidance::{JobSettings, preferences};
 pub use launch::Job;
