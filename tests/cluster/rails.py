@@ -27,7 +27,10 @@ class Transfer:
     def __init__(self, runner, folder):
         self.environment = ["env", f"COMBRAY_BOX={folder}"]
         self.mpiexec, self.program = runner.mpiexec, str(runner.build / "transfer")
-        self.rates = list(RATES.values())
+        self.rates, self.hosts = list(RATES.values()), 2
+        # What the program is started by.
+        self.wrapper = []
+        self.folder = pathlib.Path(folder)
 
     def living(self):
         """The processes of the job, and whether they are on box2."""
@@ -52,8 +55,9 @@ class Transfer:
     def disturbed(self, disturb, seconds=TRANSFER_SECONDS, pause=0, is_awaited=True):
         """Run a transfer, disturb it under way; gives its exit code and output. If its end is not
         awaited, it is ended afterwards, and its code is None if it had not ended before."""
-        self.box("up", "2", *self.rates)
-        process = jobs.start([*self.environment, *self.mpiexec, "-n", "2", self.program, seconds, pause])
+        self.box("up", str(self.hosts), *self.rates)
+        process = jobs.start([*self.environment, *self.mpiexec, "-n", "2", *self.wrapper, self.program,
+                              seconds, pause])
         try:
             time.sleep(UNDERWAY_SECONDS)
             assert process.poll() is None, f"ended too early:\n{process.communicate()[0]}"

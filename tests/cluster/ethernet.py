@@ -1,0 +1,109 @@
+"""Jobs on hosts that talk over plain Ethernet, while interfaces are cut, processes stopped, and strangers listen."""
+
+import os
+import re
+import signal
+import subprocess
+import time
+
+from harness import TESTS
+
+from cluster.rails import BOX, RATES, SILENCE_S, TRIAL_SECONDS, went_on, transfer
+
+STRANGER = str(TESTS / "cluster" / "stranger")
+# How long an interface is down, and how long a stranger is at work.
+DOWN_SECONDS, STRANGER_SECONDS = 2, 4
+
+
+def over(networks, rates=None, silence=None):
+    """Gives the scenario hosts with these interfaces, and the choice of networks."""
+    def mark(function):
+        def scenario(transfer):
+            transfer.rates = rates or [RATES["eth0"]]
+            transfer.environment.append(f"COMBRAY_NET={networks}")
+            if silence:
+                transfer.environment.append(f"COMBRAY_HOST_TIMEOUT={silence}")
+            function(transfer)
+
+        scenario.__name__ = function.__name__
+        return scenario
+    return mark
+
+
+@transfer
+@over("ether")
+def interface_down_and_up(transfer):
+    """Nothing is lost, and nobody is warned of what passed."""
+    def cut_and_heal():
+        transfer.box("cut", "box2", "eth0")
+        time.sleep(DOWN_SECONDS)
+        transfer.box("heal")
+
+    code, output = transfer.disturbed(cut_and_heal, seconds=TRIAL_SECONDS)
+    went_on(code, output)
+    assert "eth0" not in output, output
+
+
+@transfer
+@over("ether", silence=SILENCE_S)
+def only_ethernet_cut(transfer):
+    code, output = transfer.disturbed(lambda: transfer.box("cut", "box2", "eth0"), seconds=60)
+    assert code != 0, f"exit code 0\n{output}"
+    assert re.search(r"over eth0: rank [01], and the system of its machine, have answered nothing for", output), output
+
+
+@transfer
+@over("ether", silence=SILENCE_S)
+def stopped_process_answers_by_its_system(transfer):
+    def stop_and_continue():
+        there = [pid for pid, is_there in transfer.living().items() if is_there]
+        for number in (signal.SIGSTOP, signal.SIGCONT):
+            for pid in there:
+                os.kill(pid, number)
+            time.sleep(TRIAL_SECONDS if number == signal.SIGSTOP else 0)
+
+    code, output = transfer.disturbed(stop_and_continue)
+    went_on(code, output)
+
+
+@transfer
+@over("ether:eth0,tcp:eth1", rates=list(RATES.values()))
+def ethernet_lost_beside_tcp(transfer):
+    transfer.environment.append(f"COMBRAY_HOST_TIMEOUT={SILENCE_S}")
+    code, output = transfer.disturbed(lambda: transfer.box("cut", "box2", "eth0"), seconds=TRIAL_SECONDS)
+    went_on(code, output)
+    assert "eth0" in output, output
+
+
+@transfer
+@over("ether")
+def processes_without_privilege(transfer):
+    """Their launchers have the sockets opened."""
+    transfer.wrapper = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+    code, output = transfer.disturbed(lambda: None, seconds=1)
+    went_on(code, output)
+
+
+@transfer
+@over("ether", rates=["0"])
+def strangers_put_nothing_in(transfer):
+    """A third host hears everything, as the bridge is a hub, and sends it again, changed and as it was."""
+    strangers = []
+    transfer.hosts = 3
+
+    def disturb():
+        keeper = (transfer.folder / "switch.pid").read_text().strip()
+        subprocess.run(["nsenter", "-t", keeper, "-n", "ip", "link", "set", "bridge0", "type", "bridge",
+                        "ageing_time", "0"], check=True)
+        strangers.append(subprocess.run(
+            [*transfer.environment, BOX, "on", "box3", STRANGER, "eth0", str(STRANGER_SECONDS)],
+            check=True, capture_output=True, text=True).stdout)
+
+    code, output = transfer.disturbed(disturb, seconds=STRANGER_SECONDS + 3)
+    went_on(code, output)
+    found = re.search(r"stranger: (\d+) heard, (\d+) sent", strangers[0])
+    assert int(found[1]) > 1000 and int(found[2]) > 1000, strangers
+
+
+SCENARIOS = [interface_down_and_up, only_ethernet_cut, stopped_process_answers_by_its_system,
+             ethernet_lost_beside_tcp, processes_without_privilege, strangers_put_nothing_in]
