@@ -1,6 +1,7 @@
 /* Array sections that are not contiguous: what module mpi_f08 hands over as a descriptor becomes a
  * datatype, so that the data goes from where it lies. What no datatype can say is copied if the
  * call is over when it returns, and refused if it is not. */
+#include <pthread.h>
 #include <stdio.h>
 
 #include "layer.h"
@@ -229,19 +230,26 @@ int combray_fortran_neighbours(MPI_Comm comm, bool sends)
 /* Texts of errors that were given a code; more of them have only their class. */
 #define CODES_MAX 64
 
-int combray_fortran_code(int class, const char *text)
+static int known_code(int class, const char *text)
 {
     static struct { char *text; int code; } known[CODES_MAX];
-    for (int i = 0; i < CODES_MAX; i++) {
-        if (known[i].text && strcmp(known[i].text, text) == 0) return known[i].code;
-        if (known[i].text) continue;
-        int code;
-        if (PMPI_Add_error_code(class, &code) != MPI_SUCCESS ||
-            PMPI_Add_error_string(code, text) != MPI_SUCCESS)
-            return class;
-        known[i].text = strdup(text);
-        known[i].code = code;
-        return code;
-    }
-    return class;
+    int i = 0, code;
+    while (i < CODES_MAX && known[i].text && strcmp(known[i].text, text) != 0) i++;
+    if (i == CODES_MAX) return class;
+    if (known[i].text) return known[i].code;
+    if (PMPI_Add_error_code(class, &code) != MPI_SUCCESS ||
+        PMPI_Add_error_string(code, text) != MPI_SUCCESS)
+        return class;
+    known[i].text = strdup(text);
+    known[i].code = code;
+    return code;
+}
+
+int combray_fortran_code(int class, const char *text)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    int code = known_code(class, text);
+    pthread_mutex_unlock(&lock);
+    return code;
 }

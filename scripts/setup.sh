@@ -89,6 +89,14 @@ if [ "$task" = test ] && [ "$(id -u)" -eq 0 ]; then
     fi
 fi
 
+# Another Fortran compiler, where there is one: the tests with it are skipped elsewhere.
+if [ -n "$everything" ] && [ "$(id -u)" -eq 0 ] && ! has flang-new-19; then
+    echo "Installing Debian packages: flang-19 libomp-19-dev"
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+        --no-install-recommends flang-19 libomp-19-dev >/dev/null; } ||
+        echo "No flang could be installed: the tests with it will be skipped" >&2
+fi
+
 # An emulated machine with four NUMA nodes (tests/numa/vm), for whoever may show it all files; its
 # kernel is fetched with the test.
 if [ "$task" = test ] && [ "$(id -u)" -eq 0 ] && [ "$(uname -m)" = x86_64 ]; then
