@@ -33,6 +33,7 @@ const TIERS: &[(&str, u32)] = &[
     ("driver", 3),
     ("drivers", 3),
     ("launch", 3),
+    ("threads", 3),
     ("launcher", 4),
     ("runtime", 4),
     ("mpi", 4),
@@ -65,7 +66,7 @@ const SAME_TIER: &[(&str, &str)] = &[
 
 /// Crates that may hold `unsafe`; all others forbid it.
 const UNSAFE_ALLOWED: &[&str] =
-    &["sys", "memory", "queues", "topology", "boards", "driver-shm", "pmix", "mpi-abi"];
+    &["sys", "memory", "queues", "topology", "boards", "driver-shm", "pmix", "threads", "mpi-abi"];
 
 /// What reaches the system or other processes, and the crates that may depend on it.
 const CONFINED: &[(&str, &[&str])] = &[

@@ -182,6 +182,7 @@ impl MachineTree {
     }
 
     /// The vertex of a processor.
+    #[inline]
     pub fn leaf(&self, processor: u32) -> VertexId {
         self.leaves[processor as usize]
     }

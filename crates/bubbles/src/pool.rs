@@ -268,6 +268,25 @@ impl Pool {
         plan.moves()
     }
 
+    /// Says where an entity stands already, to a pool that is told of what there is. Its thread, if
+    /// it is one, is ready.
+    pub fn stand(&mut self, id: EntityId, place: Place) {
+        self.entities[id.0 as usize].submitted = true;
+        if self.entity(id).state() == Some(State::Created) {
+            self.make_ready(id);
+        }
+        self.place(id, place);
+    }
+
+    /// Says that a thread runs already.
+    pub fn mark_running(&mut self, id: EntityId, processor: u32) {
+        if self.entity(id).state() == Some(State::Ready) {
+            self.count_ready(id, false);
+        }
+        self.set_state(id, State::Running(processor));
+        self.mark_last(id, processor);
+    }
+
     /// Makes the threads of an entity ready, which stands by itself, and has a scheduler place it;
     /// `by` is the processor whose thread did so.
     pub fn submit(&mut self, id: EntityId, by: u32, scheduler: &mut dyn Scheduler) -> Vec<Move> {

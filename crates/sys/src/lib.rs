@@ -5,6 +5,8 @@
 pub mod cores;
 pub mod cross_memory;
 pub mod descriptor;
+pub mod errno;
+pub mod faults;
 pub mod files;
 pub mod forks;
 pub mod futex;
@@ -18,6 +20,7 @@ pub mod process;
 pub mod random;
 pub mod signals;
 pub mod socket;
+pub mod stacks;
 
 use std::io;
 

@@ -1,0 +1,114 @@
+//! Memory for the stacks of threads that the kernel does not know, each with a guard below it.
+
+use std::io;
+use std::ptr::{self, NonNull};
+
+/// One mapping with room for several stacks of one size. Below each lies a page that nobody may
+/// touch: a stack that grows too far ends the program instead of other data. Unmapped when dropped.
+#[derive(Debug)]
+pub struct StackSlab {
+    base: NonNull<u8>,
+    count: usize,
+    stride: usize,
+}
+
+// SAFETY: a slab is a range of addresses valid in every thread; who uses which stack is the duty of
+// whoever hands them out.
+unsafe impl Send for StackSlab {}
+// SAFETY: as above; the methods only read the fields.
+unsafe impl Sync for StackSlab {}
+
+/// Marks pages as a guard, without a mapping of their own (Linux 6.13 and later).
+const MADV_GUARD_INSTALL: libc::c_int = 102;
+
+/// The size of a page, and of the guard below a stack.
+pub const PAGE: usize = 4096;
+
+impl StackSlab {
+    /// Room for `count` stacks of `bytes` each, a multiple of [`PAGE`], that use memory only when
+    /// they are touched.
+    ///
+    /// # Errors
+    /// The system's. Before Linux 6.13 each guard takes two of the mappings that a process may have
+    /// (`vm.max_map_count`): then `ENOMEM` comes after some thirty thousand stacks.
+    pub fn new(count: usize, bytes: usize) -> io::Result<Self> {
+        assert!(bytes.is_multiple_of(PAGE) && bytes > 0 && count > 0, "{count} of {bytes} bytes");
+        let stride = bytes + PAGE;
+        let length = stride.checked_mul(count).ok_or(io::ErrorKind::InvalidInput)?;
+        // SAFETY: asks for fresh addresses; nothing that exists is touched.
+        let base = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                length,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_STACK,
+                -1,
+                0,
+            )
+        };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let base = NonNull::new(base.cast::<u8>());
+        let base = base.ok_or_else(|| io::Error::other("mmap gave address zero"))?;
+        let slab = Self { base, count, stride };
+        // SAFETY: the range is this mapping. A huge page would make one touched stack cost many.
+        unsafe { libc::madvise(slab.base.as_ptr().cast(), length, libc::MADV_NOHUGEPAGE) };
+        (0..count).try_for_each(|index| slab.guard(index))?;
+        Ok(slab)
+    }
+
+    /// Makes the lowest page of a stack's room one that nobody may touch.
+    fn guard(&self, index: usize) -> io::Result<()> {
+        // SAFETY: the page lies inside the mapping, which is new: nobody uses it.
+        let done = unsafe {
+            let page = self.base.as_ptr().add(index * self.stride).cast();
+            match libc::madvise(page, PAGE, MADV_GUARD_INSTALL) {
+                0 => 0,
+                _ => libc::mprotect(page, PAGE, libc::PROT_NONE),
+            }
+        };
+        crate::check(libc::c_long::from(done)).map(drop)
+    }
+
+    /// How many stacks there are.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The lowest address of a stack, which is its guard's, and the address above its highest byte.
+    pub fn bounds(&self, index: usize) -> (usize, usize) {
+        assert!(index < self.count, "stack {index} of {}", self.count);
+        let low = self.base.as_ptr().addr() + index * self.stride;
+        (low, low + self.stride)
+    }
+}
+
+impl Drop for StackSlab {
+    fn drop(&mut self) {
+        // SAFETY: the range was mapped by `new`, and nobody may use it after the slab's end.
+        unsafe {
+            libc::munmap(self.base.as_ptr().cast(), self.count * self.stride);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stacks_lie_apart_and_can_be_written_above_their_guards() {
+        let slab = StackSlab::new(3, 4 * PAGE).unwrap();
+        for index in 0..3 {
+            let (low, high) = slab.bounds(index);
+            assert_eq!(high - low, 5 * PAGE);
+            // SAFETY: the lowest byte above the guard and the highest one, which only this test
+            // uses.
+            unsafe {
+                ptr::with_exposed_provenance_mut::<u8>(low + PAGE).write_volatile(1);
+                ptr::with_exposed_provenance_mut::<u8>(high - 1).write_volatile(1);
+            }
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Values of which each thread has its own.
+
+use std::any::Any;
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::worker;
+
+/// A key under which each thread of [`Workers`](crate::Workers) has a value of its own, wherever it
+/// runs. The variables of `thread_local!` belong to the worker instead.
+pub struct Key<T> {
+    number: AtomicUsize,
+    make: fn() -> T,
+    _value: PhantomData<fn() -> T>,
+}
+
+impl<T: 'static> Key<T> {
+    /// A key; the value of a thread is made when it first asks, and dropped when it ends.
+    pub const fn new(make: fn() -> T) -> Self {
+        Self { number: AtomicUsize::new(0), make, _value: PhantomData }
+    }
+
+    fn number(&self) -> usize {
+        let number = self.number.load(Ordering::Relaxed);
+        if number != 0 {
+            return number;
+        }
+        let new = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        match self.number.compare_exchange(0, new, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => new,
+            Err(other) => other,
+        }
+    }
+
+    /// Looks at the value of the thread that the caller is. While it looks, the thread has no other
+    /// access to this value, which is then made anew.
+    ///
+    /// # Panics
+    /// The caller is not a thread of [`Workers`](crate::Workers).
+    pub fn with<R>(&self, look: impl FnOnce(&mut T) -> R) -> R {
+        let number = self.number();
+        let thread = worker::current_shared().expect("only threads of Workers have keys");
+        // SAFETY: the caller is this thread; the value is taken out while the program looks at it.
+        let value: Option<Box<dyn Any>> = unsafe { thread.key(number).take() };
+        let mut value = match value.map(|value| value.downcast::<T>()) {
+            Some(Ok(value)) => value,
+            _ => Box::new((self.make)()),
+        };
+        let result = look(&mut value);
+        // SAFETY: as above.
+        unsafe { *thread.key(number) = Some(value) };
+        result
+    }
+}
+
+/// 0 is the number of a key that has none yet.
+static NUMBERS: AtomicUsize = AtomicUsize::new(1);

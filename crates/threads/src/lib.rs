@@ -1,0 +1,42 @@
+#![doc = include_str!("../README.md")]
+
+#[cfg(not(loom))]
+mod bubble;
+#[cfg(not(loom))]
+mod key;
+#[cfg(not(loom))]
+mod parking;
+#[cfg(not(loom))]
+mod placing;
+mod primitive;
+#[cfg_attr(loom, allow(dead_code, reason = "models use a part of it"))]
+mod queue;
+#[cfg(not(loom))]
+mod shared;
+mod sleepers;
+#[cfg(not(loom))]
+mod spawn;
+#[cfg(not(loom))]
+mod stack;
+#[cfg(not(loom))]
+pub mod sync;
+#[cfg(not(loom))]
+mod thread;
+mod token;
+#[cfg(not(loom))]
+mod watchdog;
+#[cfg(not(loom))]
+mod worker;
+#[cfg(not(loom))]
+mod workers;
+
+#[cfg(not(loom))]
+pub use bubble::Bubble;
+#[cfg(not(loom))]
+pub use key::Key;
+#[cfg(not(loom))]
+pub use parking::{name, sleep, yield_now};
+#[cfg(not(loom))]
+pub use spawn::{Join, SeedJoin, ThreadBuilder, seed, spawn};
+#[cfg(not(loom))]
+pub use workers::{Workers, WorkersBuilder};

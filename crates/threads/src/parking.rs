@@ -1,0 +1,98 @@
+//! How a thread waits: on a worker by giving it back, elsewhere as kernel threads do.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::shared::Shared;
+use crate::thread::{Pause, Thread};
+use crate::worker;
+
+/// One wait of one thread, for those who will end it. Tokens alone do not tell which wait they were
+/// for.
+pub(crate) struct Wait {
+    is_over: AtomicBool,
+    who: Who,
+}
+
+enum Who {
+    Thread(Arc<Thread>, Arc<Shared>),
+    Kernel(std::thread::Thread),
+}
+
+impl Wait {
+    /// A wait of the caller.
+    pub fn new() -> Arc<Self> {
+        let who = match worker::current_shared() {
+            Some(thread) => Who::Thread(thread, worker::with(|local| local.shared.clone())),
+            None => Who::Kernel(std::thread::current()),
+        };
+        Arc::new(Self { is_over: AtomicBool::new(false), who })
+    }
+
+    /// Waits until somebody has ended it.
+    pub fn wait(&self) {
+        while !self.is_over.load(Ordering::Acquire) {
+            park();
+        }
+    }
+
+    /// Ends it.
+    pub fn end(&self) {
+        self.is_over.store(true, Ordering::Release);
+        match &self.who {
+            Who::Thread(thread, shared) => {
+                if !thread.token.give() {
+                    return;
+                }
+                let own = |local: &&worker::Local| Arc::ptr_eq(&local.shared, shared);
+                match worker::local().filter(own) {
+                    Some(local) => shared.make_ready(thread.clone(), local.slot()),
+                    None => {
+                        shared.make_ready(thread.clone(), 0);
+                        shared.wake(1);
+                    }
+                }
+            }
+            Who::Kernel(thread) => thread.unpark(),
+        }
+    }
+}
+
+/// Waits for the token of the caller. It may return without one, so callers look at what they wait
+/// for again.
+fn park() {
+    let Some(thread) = worker::current() else { return std::thread::park() };
+    if !thread.token.take() {
+        worker::pause(Pause::Park);
+        if let Some(thread) = worker::current() {
+            thread.token.take();
+        }
+    }
+}
+
+/// Lets other threads run; on a kernel thread that is no worker, others of the system.
+#[inline]
+pub fn yield_now() {
+    match worker::current() {
+        // SAFETY: the caller is this thread.
+        Some(thread) => unsafe { thread.pause(Pause::Yield) },
+        None => std::thread::yield_now(),
+    }
+}
+
+/// Waits for a time, at least. The worker runs others meanwhile.
+pub fn sleep(time: Duration) {
+    let Some(shared) = worker::local().map(|local| local.shared.clone()) else {
+        return std::thread::sleep(time);
+    };
+    let wait = Wait::new();
+    shared.timers.add(Instant::now() + time, wait.clone());
+    wait.wait();
+}
+
+/// The name of the thread that the caller is, if it is one of [`Workers`](crate::Workers) and has
+/// one.
+pub fn name() -> Option<String> {
+    worker::current()?.name.as_deref().map(str::to_owned)
+}

@@ -1,0 +1,212 @@
+//! Where the schedulers of `bubbles` decide: what they see is a snapshot of the queues, and their
+//! moves are carried out on these.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bubbles::{EntityId, Event, Move, Place, Pool, Relation, VertexId};
+
+use crate::bubble::Bubble;
+use crate::shared::Shared;
+use crate::thread::{ANYWHERE, ASIDE, Ready, Thread};
+
+/// What a scheduler sees, and what its entities are.
+struct Snapshot {
+    pool: Pool,
+    bubbles: HashMap<usize, (EntityId, Bubble)>,
+    /// Each ready thread: its entity, its address, and where it was found.
+    found: Vec<(EntityId, usize, Place)>,
+    /// What is submitted, and stands nowhere yet.
+    new: HashMap<EntityId, Arc<Thread>>,
+}
+
+impl Shared {
+    /// What a worker runs next that has nothing in its own queue, if the scheduler finds anything.
+    pub fn find(&self, slot: usize) -> Option<Ready> {
+        let mut scheduler = self.scheduler.lock();
+        let mut snapshot = self.snapshot();
+        let before = snapshot.pool.clone();
+        let chosen = snapshot.pool.next(slot as u32, &mut **scheduler)?;
+        let moves = differences(&before, &snapshot.pool);
+        let (_, address, place) = *snapshot.found.iter().find(|found| found.0 == chosen)?;
+        // It is taken first, from where it was; it may be gone meanwhile.
+        let taken = self.queue_at(place)?.take(|ready| ready.address() == address).pop();
+        if let Some(Ready::Thread(thread)) = &taken {
+            set_home(thread, snapshot.pool.entity(chosen).place());
+        }
+        self.carry_out(&snapshot, &moves);
+        taken
+    }
+
+    /// A slice of time is over.
+    pub fn end_slice(&self, now: u64) {
+        let mut scheduler = self.scheduler.lock();
+        let mut snapshot = self.snapshot();
+        let moves = snapshot.pool.end_slice(now, &mut **scheduler);
+        self.carry_out(&snapshot, &moves);
+    }
+
+    /// Makes all threads of a bubble ready, where the scheduler puts them.
+    pub fn submit(&self, bubble: &Bubble, slot: usize) {
+        let mut scheduler = self.scheduler.lock();
+        let mut snapshot = self.snapshot();
+        let top = snapshot.bubble(bubble);
+        let mut rest = vec![bubble.clone()];
+        while let Some(next) = rest.pop() {
+            let (threads, bubbles) = next.open();
+            let entity = snapshot.bubble(&next);
+            for thread in threads {
+                let id = snapshot.pool.add_thread(Some(entity), LOAD);
+                snapshot.new.insert(id, thread);
+            }
+            rest.extend(bubbles);
+        }
+        let moves = snapshot.pool.submit(top, slot as u32, &mut **scheduler);
+        self.carry_out(&snapshot, &moves);
+        let mut new: Vec<_> = snapshot.new.drain().collect();
+        new.sort_unstable_by_key(|(id, _)| *id);
+        for (id, thread) in new {
+            let place = snapshot.pool.whereabouts(id);
+            if let Some(queue) = self.queue_at(place) {
+                queue.push(Ready::Thread(thread));
+            }
+        }
+        drop(scheduler);
+        self.wake(usize::MAX);
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let pool = Pool::new(self.machine.clone());
+        let mut snapshot =
+            Snapshot { pool, bubbles: HashMap::new(), found: Vec::new(), new: HashMap::new() };
+        for (vertex, _) in self.machine.vertices() {
+            for place in [Place::Queue(vertex), Place::Aside(vertex)] {
+                let queue = self.queue_at(place).expect("each vertex has both");
+                if queue.len() > 0 {
+                    queue.look(LOOK_MAX, |ready| snapshot.add(ready, place));
+                }
+            }
+        }
+        for (processor, slot) in self.slots.iter().enumerate() {
+            let running = slot.running.load(Ordering::Relaxed);
+            if let Some(&(bubble, _)) = snapshot.bubbles.get(&running) {
+                let thread = snapshot.pool.add_thread(Some(bubble), LOAD);
+                snapshot.pool.mark_running(thread, processor as u32);
+            }
+        }
+        snapshot
+    }
+
+    /// Moves what a scheduler has moved.
+    fn carry_out(&self, snapshot: &Snapshot, moves: &[Move]) {
+        let pool = &snapshot.pool;
+        for (id, bubble) in snapshot.bubbles.values() {
+            if moves.iter().any(|one| matches!(one, Move::Put(moved, _) if moved == id)) {
+                bubble.set_home(number(pool.entity(*id).place()));
+            }
+        }
+        for (id, thread) in &snapshot.new {
+            set_home(thread, pool.entity(*id).place());
+        }
+        for &(id, address, place) in &snapshot.found {
+            let target = pool.whereabouts(id);
+            if target == place {
+                continue;
+            }
+            let (Some(from), Some(to)) = (self.queue_at(place), self.queue_at(target)) else {
+                continue;
+            };
+            for ready in from.take(|ready| ready.address() == address) {
+                if let Ready::Thread(thread) = &ready {
+                    set_home(thread, pool.entity(id).place());
+                }
+                to.push(ready);
+            }
+        }
+    }
+}
+
+impl Snapshot {
+    fn add(&mut self, ready: &Ready, place: Place) {
+        let own_home = match ready {
+            Ready::Thread(thread) => thread.home.load(Ordering::Relaxed),
+            Ready::Seed(_) => ANYWHERE,
+        };
+        let bubble = ready.bubble().map(|bubble| (self.bubble(bubble), bubble.home()));
+        let id = self.pool.add_thread(bubble.map(|(id, _)| id), LOAD);
+        // Inside its bubble if that stands here and nobody has taken it out.
+        let is_inside = own_home == ANYWHERE
+            && bubble.is_some_and(|(_, home)| home == number(place) && home != ANYWHERE);
+        self.pool.stand(id, if is_inside { Place::Inside } else { place });
+        self.found.push((id, ready.address(), place));
+    }
+
+    /// The entity of a bubble, which stands where it was put.
+    fn bubble(&mut self, bubble: &Bubble) -> EntityId {
+        if let Some((id, _)) = self.bubbles.get(&bubble.address()) {
+            return *id;
+        }
+        let above = bubble.bubble().map(|above| self.bubble(above));
+        let id = self.pool.add_bubble(above, bubble.relation());
+        self.pool.stand(id, place(bubble.own_home()));
+        self.bubbles.insert(bubble.address(), (id, bubble.clone()));
+        id
+    }
+}
+
+/// What was moved between two states of a pool with the same entities.
+fn differences(before: &Pool, after: &Pool) -> Vec<Move> {
+    let moved = before.entities().zip(after.entities());
+    let moved = moved.filter(|((_, before), (_, after))| before.place() != after.place());
+    moved.map(|(_, (id, after))| Move::Put(id, after.place())).collect()
+}
+
+/// A thread in no bubble is at home with whoever makes it ready.
+fn set_home(thread: &Thread, place: Place) {
+    if thread.bubble.is_some() {
+        thread.home.store(number(place), Ordering::Relaxed);
+    }
+}
+
+fn number(place: Place) -> u32 {
+    match place {
+        Place::Inside => ANYWHERE,
+        Place::Queue(vertex) => vertex.0,
+        Place::Aside(vertex) => vertex.0 | ASIDE,
+    }
+}
+
+pub(crate) fn place(number: u32) -> Place {
+    match number {
+        ANYWHERE => Place::Inside,
+        number if number & ASIDE != 0 => Place::Aside(VertexId(number & !ASIDE)),
+        number => Place::Queue(VertexId(number)),
+    }
+}
+
+/// The vertex where a scheduler leaves a thread that stands by itself and is submitted by each
+/// processor, if that is not the processor's own.
+pub(crate) fn homes_of_loose(
+    machine: &Arc<bubbles::MachineTree>,
+    scheduler: &mut dyn bubbles::Scheduler,
+) -> Vec<Option<VertexId>> {
+    let home = |processor| {
+        let mut pool = Pool::new(machine.clone());
+        let bubble = pool.add_bubble(None, Relation::Unrelated);
+        let thread = pool.add_thread(Some(bubble), LOAD);
+        pool.submit(bubble, processor, scheduler);
+        pool.decide(Event::Idle { processor }, scheduler);
+        match pool.whereabouts(thread) {
+            Place::Queue(vertex) if !machine[vertex].children.is_empty() => Some(vertex),
+            _ => None,
+        }
+    };
+    (0..machine.processor_count()).map(home).collect()
+}
+
+/// What a thread has to do is not known.
+const LOAD: u64 = 1;
+
+/// So many entries of each queue are shown to the scheduler.
+const LOOK_MAX: usize = 32;

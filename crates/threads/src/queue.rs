@@ -1,0 +1,82 @@
+//! The queue of a processor, or of a part of the machine: what is ready there, the oldest first.
+//!
+//! A lock around a ring, and its length beside it, written under the lock, which others read
+//! without: as a hint, or after the fences of `sleepers.rs`.
+
+use std::collections::VecDeque;
+
+use crate::primitive::{AtomicUsize, Lock, Ordering};
+
+pub(crate) struct ReadyQueue<T> {
+    entries: Lock<VecDeque<T>>,
+    length: AtomicUsize,
+}
+
+impl<T> ReadyQueue<T> {
+    pub fn new() -> Self {
+        Self { entries: Lock::new(VecDeque::new()), length: AtomicUsize::new(0) }
+    }
+
+    /// How many there are, or were just now.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.length.load(Ordering::Relaxed)
+    }
+
+    /// Adds one behind all others; returns how many there are then.
+    #[inline]
+    pub fn push(&self, entry: T) -> usize {
+        let mut entries = self.entries.lock();
+        entries.push_back(entry);
+        self.length.store(entries.len(), Ordering::Relaxed);
+        entries.len()
+    }
+
+    /// Takes the oldest.
+    #[inline]
+    pub fn pop(&self) -> Option<T> {
+        if self.len() == 0 {
+            return None;
+        }
+        let mut entries = self.entries.lock();
+        let entry = entries.pop_front();
+        self.length.store(entries.len(), Ordering::Relaxed);
+        entry
+    }
+
+    /// Adds one behind all others, and takes the oldest.
+    #[inline]
+    pub fn exchange(&self, entry: T) -> T {
+        if self.length.load(Ordering::Relaxed) == 0 {
+            return entry;
+        }
+        let mut entries = self.entries.lock();
+        entries.push_back(entry);
+        entries.pop_front().expect("one was just added")
+    }
+
+    /// Takes the youngest, if it is the one that is meant.
+    pub fn pop_youngest(&self, is_meant: impl Fn(&T) -> bool) -> Option<T> {
+        let mut entries = self.entries.lock();
+        if !entries.back().is_some_and(is_meant) {
+            return None;
+        }
+        let entry = entries.pop_back();
+        self.length.store(entries.len(), Ordering::Relaxed);
+        entry
+    }
+
+    /// Takes those that are meant out of the queue.
+    pub fn take(&self, is_meant: impl Fn(&T) -> bool) -> Vec<T> {
+        let mut entries = self.entries.lock();
+        let (taken, left) = entries.drain(..).partition::<Vec<T>, _>(is_meant);
+        entries.extend(left);
+        self.length.store(entries.len(), Ordering::Relaxed);
+        taken
+    }
+
+    /// Looks at the oldest ones.
+    pub fn look(&self, count: usize, mut look: impl FnMut(&T)) {
+        self.entries.lock().iter().take(count).for_each(&mut look);
+    }
+}

@@ -1,0 +1,136 @@
+//! What all workers of a machine share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use bubbles::{MachineTree, Place, Scheduler, VertexId};
+use parking_lot::Mutex;
+
+use crate::queue::ReadyQueue;
+use crate::sleepers::Sleepers;
+use crate::stack::StackPool;
+use crate::thread::{ANYWHERE, Ready, Thread};
+use crate::watchdog::Timers;
+
+pub(crate) struct Shared {
+    pub machine: Arc<MachineTree>,
+    /// The queue of each vertex; those of leaves are the queues of workers.
+    queues: Vec<ReadyQueue<Ready>>,
+    asides: Vec<ReadyQueue<Ready>>,
+    pub slots: Vec<Slot>,
+    pub scheduler: Mutex<Box<dyn Scheduler>>,
+    /// Where threads in no bubble stand, if not with the worker that makes them ready.
+    loose: Vec<Option<VertexId>>,
+    pub sleepers: Sleepers,
+    /// What sleepers sleep on.
+    pub bell: AtomicU32,
+    pub stacks: StackPool,
+    pub timers: Timers,
+    pub stop: AtomicBool,
+}
+
+/// A processor, and what its worker tells the others.
+#[derive(Default)]
+pub(crate) struct Slot {
+    /// The number of the kernel thread that is its worker.
+    pub owner: AtomicU32,
+    /// How often its worker has come to a scheduling point. Written by the worker only.
+    pub steps: AtomicU64,
+    /// Whether it runs a thread.
+    pub is_busy: AtomicBool,
+    /// The address of the bubble whose thread it runs, or 0.
+    pub running: AtomicUsize,
+}
+
+impl Shared {
+    pub fn new(
+        machine: MachineTree,
+        mut scheduler: Box<dyn Scheduler>,
+        stack_bytes: usize,
+    ) -> Arc<Self> {
+        let machine = Arc::new(machine);
+        let loose = crate::placing::homes_of_loose(&machine, &mut *scheduler);
+        Arc::new(Self {
+            queues: machine.vertices().map(|_| ReadyQueue::new()).collect(),
+            asides: machine.vertices().map(|_| ReadyQueue::new()).collect(),
+            slots: (0..machine.processor_count()).map(|_| Slot::default()).collect(),
+            loose,
+            machine,
+            scheduler: Mutex::new(scheduler),
+            sleepers: Sleepers::new(),
+            bell: AtomicU32::new(0),
+            stacks: StackPool::new(stack_bytes),
+            timers: Timers::new(),
+            stop: AtomicBool::new(false),
+        })
+    }
+
+    /// The queue of a processor.
+    #[inline]
+    pub fn queue(&self, slot: usize) -> &ReadyQueue<Ready> {
+        &self.queues[self.machine.leaf(slot as u32).0 as usize]
+    }
+
+    /// The queue that a place is.
+    pub fn queue_at(&self, place: Place) -> Option<&ReadyQueue<Ready>> {
+        match place {
+            Place::Inside => None,
+            Place::Queue(vertex) => Some(&self.queues[vertex.0 as usize]),
+            Place::Aside(vertex) => Some(&self.asides[vertex.0 as usize]),
+        }
+    }
+
+    /// The queue where a thread stands that a worker makes ready, if it is not the worker's own.
+    #[inline]
+    pub fn elsewhere(&self, thread: &Thread, slot: usize) -> Option<&ReadyQueue<Ready>> {
+        let home = thread.home();
+        if home == ANYWHERE {
+            return self.loose[slot].and_then(|vertex| self.queue_at(Place::Queue(vertex)));
+        }
+        if home == self.machine.leaf(slot as u32).0 {
+            return None;
+        }
+        self.queue_at(crate::placing::place(home))
+    }
+
+    /// Makes a thread ready, from a worker or from outside.
+    pub fn make_ready(&self, thread: Arc<Thread>, slot: usize) {
+        match self.elsewhere(&thread, slot) {
+            Some(queue) => {
+                queue.push(Ready::Thread(thread));
+                self.wake(1);
+            }
+            None => {
+                // The worker comes to a lone one itself, soon; if not, the watchdog wakes another.
+                if self.queue(slot).push(Ready::Thread(thread)) > 1 {
+                    self.wake(1);
+                }
+            }
+        }
+    }
+
+    /// Wakes sleeping workers, at most so many.
+    #[inline]
+    pub fn wake(&self, count: usize) {
+        if self.sleepers.any() {
+            self.ring(count);
+        }
+    }
+
+    #[cold]
+    pub fn ring(&self, count: usize) {
+        self.bell.fetch_add(1, Ordering::SeqCst);
+        // Waking fails for no valid word.
+        let _ = sys::futex::wake(&self.bell, i32::try_from(count).unwrap_or(i32::MAX));
+    }
+
+    /// Whether anything is ready anywhere.
+    pub fn is_anything_ready(&self) -> bool {
+        self.queues.iter().any(|queue| queue.len() > 0) || self.is_anything_aside()
+    }
+
+    /// Whether a scheduler keeps anything aside.
+    pub fn is_anything_aside(&self) -> bool {
+        self.asides.iter().any(|queue| queue.len() > 0)
+    }
+}

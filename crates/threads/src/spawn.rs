@@ -1,0 +1,222 @@
+//! Threads and seeds are made, and their results awaited.
+
+use std::cell::UnsafeCell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::bubble::Bubble;
+use crate::parking::Wait;
+use crate::thread::{Body, Ready, Thread};
+use crate::worker;
+
+/// Makes a thread.
+///
+/// # Panics
+/// The caller is not a thread of [`Workers`](crate::Workers).
+pub fn spawn<F, T>(body: F) -> Join<T>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    ThreadBuilder::new().spawn(body)
+}
+
+/// What a thread is given before it begins.
+#[derive(Default)]
+pub struct ThreadBuilder {
+    name: Option<Box<str>>,
+    bubble: Option<Bubble>,
+}
+
+impl ThreadBuilder {
+    /// No name, no bubble.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The name that messages call it by.
+    pub fn name(mut self, name: &str) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// The bubble in which it is.
+    pub fn bubble(mut self, bubble: &Bubble) -> Self {
+        self.bubble = Some(bubble.clone());
+        self
+    }
+
+    /// Makes the thread. In a bubble that was not submitted it waits until that is.
+    ///
+    /// # Panics
+    /// The caller is not a thread of [`Workers`](crate::Workers).
+    pub fn spawn<F, T>(self, body: F) -> Join<T>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let (thread, join) = self.made(body);
+        if !thread.bubble.as_ref().is_some_and(|bubble| bubble.keep(&thread)) {
+            worker::with(|local| {
+                let shared = &local.shared;
+                let own = shared.queue(local.slot());
+                let queue = shared.elsewhere(&thread, local.slot()).unwrap_or(own);
+                queue.push(Ready::Thread(thread));
+                shared.wake(1);
+            });
+        }
+        join
+    }
+
+    /// The thread, which is not ready yet.
+    pub(crate) fn made<F, T>(self, body: F) -> (Arc<Thread>, Join<T>)
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let cell = Cell::new(body);
+        (Thread::new(cell.clone(), self.name, self.bubble), Join { cell })
+    }
+}
+
+/// Makes a seed: a closure that another worker runs on a thread of its own if it comes to it before
+/// its joiner does, which runs it itself.
+///
+/// # Panics
+/// The caller is not a thread of [`Workers`](crate::Workers).
+#[inline]
+pub fn seed<F, T>(body: F) -> SeedJoin<F, T>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    let cell = Cell::new(body);
+    worker::with(|local| {
+        local.shared.queue(local.slot()).push(Ready::Seed(cell.clone()));
+        local.shared.wake(1);
+    });
+    SeedJoin { cell }
+}
+
+/// The end of a thread can be awaited with it.
+pub struct Join<T> {
+    cell: Arc<dyn Outcome<T>>,
+}
+
+impl<T> Join<T> {
+    /// Waits until the thread ends; its result, or what it panicked with.
+    ///
+    /// # Errors
+    /// The thread panicked.
+    pub fn join(self) -> std::thread::Result<T> {
+        self.cell.wait()
+    }
+}
+
+/// The result of a seed can be had with it.
+pub struct SeedJoin<F, T> {
+    cell: Arc<Cell<F, T>>,
+}
+
+impl<F: FnOnce() -> T + Send + 'static, T: Send + 'static> SeedJoin<F, T> {
+    /// The result: computed here and now if nobody has begun to, else awaited.
+    ///
+    /// # Panics
+    /// The seed panicked.
+    #[inline]
+    pub fn join(self) -> T {
+        let Some(body) = self.cell.claim() else {
+            return self.cell.wait().unwrap_or_else(|panic| resume_unwind(panic));
+        };
+        // It is mostly the youngest of this worker.
+        let address = Arc::as_ptr(&self.cell).cast::<()>().addr();
+        worker::with(|local| {
+            local.shared.queue(local.slot()).pop_youngest(|ready| ready.address() == address);
+        });
+        body()
+    }
+}
+
+/// A closure, and what comes of it.
+struct Cell<F, T> {
+    state: AtomicU8,
+    body: UnsafeCell<Option<F>>,
+    result: UnsafeCell<Option<std::thread::Result<T>>>,
+    waiter: Mutex<Option<Arc<Wait>>>,
+}
+
+const WAITING: u8 = 0;
+const CLAIMED: u8 = 1;
+const DONE: u8 = 2;
+
+// SAFETY: `body` is taken by the one who changed the state from WAITING, `result` is written by
+// that one before the state is DONE and taken once afterwards by the joiner, of whom there is one.
+// Both are Send.
+unsafe impl<F: Send, T: Send> Sync for Cell<F, T> {}
+// SAFETY: as above.
+unsafe impl<F: Send, T: Send> Send for Cell<F, T> {}
+
+impl<F, T> Cell<F, T> {
+    #[inline]
+    fn new(body: F) -> Arc<Self> {
+        Arc::new(Self {
+            state: AtomicU8::new(WAITING),
+            body: UnsafeCell::new(Some(body)),
+            result: UnsafeCell::new(None),
+            waiter: Mutex::new(None),
+        })
+    }
+
+    /// The closure, for the one who comes first.
+    #[inline]
+    fn claim(&self) -> Option<F> {
+        let claimed =
+            self.state.compare_exchange(WAITING, CLAIMED, Ordering::AcqRel, Ordering::Relaxed);
+        claimed.ok()?;
+        // SAFETY: only one changes the state from WAITING.
+        unsafe { (*self.body.get()).take() }
+    }
+}
+
+impl<F: FnOnce() -> T + Send, T: Send> Body for Cell<F, T> {
+    fn run(&self) {
+        let Some(body) = self.claim() else { return };
+        let result = catch_unwind(AssertUnwindSafe(body));
+        // SAFETY: the state is CLAIMED by this caller, so nobody reads the result.
+        unsafe { *self.result.get() = Some(result) };
+        self.state.store(DONE, Ordering::Release);
+        let waiter = self.waiter.lock().take();
+        if let Some(waiter) = waiter {
+            waiter.end();
+        }
+    }
+
+    fn is_claimed(&self) -> bool {
+        self.state.load(Ordering::Relaxed) != WAITING
+    }
+}
+
+trait Outcome<T>: Send + Sync {
+    fn wait(&self) -> std::thread::Result<T>;
+}
+
+impl<F: Send, T: Send> Outcome<T> for Cell<F, T> {
+    fn wait(&self) -> std::thread::Result<T> {
+        if self.state.load(Ordering::Acquire) != DONE {
+            let wait = Wait::new();
+            let mut waiter = self.waiter.lock();
+            // Whoever completes it locks this afterwards.
+            if self.state.load(Ordering::Acquire) != DONE {
+                *waiter = Some(wait.clone());
+                drop(waiter);
+                wait.wait();
+            }
+        }
+        // SAFETY: the state is DONE, and the one joiner is here.
+        let result = unsafe { (*self.result.get()).take() };
+        result.expect("what is done has a result")
+    }
+}

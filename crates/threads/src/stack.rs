@@ -1,0 +1,93 @@
+//! Stacks: made in slabs, used again near the worker that used them last.
+
+use std::sync::Arc;
+
+use corosensei::stack::{Stack, StackPointer};
+use parking_lot::Mutex;
+use sys::stacks::StackSlab;
+
+/// One stack of a slab.
+pub(crate) struct GuardedStack {
+    slab: Arc<StackSlab>,
+    index: usize,
+}
+
+impl GuardedStack {
+    /// Its lowest address, where the guard begins, and the address above its highest byte.
+    pub fn bounds(&self) -> (usize, usize) {
+        self.slab.bounds(self.index)
+    }
+}
+
+// SAFETY:
+// - There is a guard page at the low end of each stack (`StackSlab::new`), which `limit` includes.
+// - The pool makes them of at least `STACK_BYTES_MIN`, more than corosensei's minimum; both ends
+//   are multiples of a page, so they are aligned.
+// - The memory stays mapped as long as this holds the slab, and no other has this index.
+unsafe impl Stack for GuardedStack {
+    #[inline]
+    fn base(&self) -> StackPointer {
+        StackPointer::new(self.bounds().1).expect("no mapping ends at address zero")
+    }
+
+    #[inline]
+    fn limit(&self) -> StackPointer {
+        StackPointer::new(self.bounds().0).expect("no mapping begins at address zero")
+    }
+}
+
+/// The stacks that no worker has.
+pub(crate) struct StackPool {
+    free: Mutex<Vec<GuardedStack>>,
+    bytes: usize,
+}
+
+impl StackPool {
+    pub fn new(bytes: usize) -> Self {
+        let pages = bytes.max(STACK_BYTES_MIN).div_ceil(sys::stacks::PAGE);
+        Self { free: Mutex::new(Vec::new()), bytes: pages * sys::stacks::PAGE }
+    }
+
+    /// A stack, and more of them for `near`, whence the next ones come.
+    #[cold]
+    pub fn fill(&self, near: &mut Vec<GuardedStack>) -> GuardedStack {
+        let mut free = self.free.lock();
+        let count = free.len().min(BATCH);
+        let first = free.len() - count;
+        near.extend(free.drain(first..));
+        drop(free);
+        if let Some(stack) = near.pop() {
+            return stack;
+        }
+        let slab = StackSlab::new(BATCH, self.bytes).unwrap_or_else(|error| {
+            panic!(
+                "no memory for the stack of another thread ({} KiB): {error}; before Linux 6.13 \
+                 each takes two mappings, of which vm.max_map_count allows a number",
+                self.bytes >> 10
+            )
+        });
+        let slab = Arc::new(slab);
+        near.extend((0..slab.count()).map(|index| GuardedStack { slab: slab.clone(), index }));
+        near.pop().expect("a slab has stacks")
+    }
+
+    /// Takes a stack back from a worker that ends.
+    pub fn keep(&self, stack: GuardedStack) {
+        self.free.lock().push(stack);
+    }
+
+    /// Takes a stack back: near the worker that used it, as long as that has not too many.
+    #[inline]
+    pub fn give_back(&self, stack: GuardedStack, near: &mut Vec<GuardedStack>) {
+        near.push(stack);
+        if near.len() > 2 * BATCH {
+            self.free.lock().extend(near.drain(..BATCH));
+        }
+    }
+}
+
+/// How many stacks are made or handed on together.
+const BATCH: usize = 64;
+
+/// No stack is smaller.
+pub(crate) const STACK_BYTES_MIN: usize = 16 << 10;

@@ -1,0 +1,42 @@
+//! Threads wait until all of them are there.
+
+use parking_lot::Mutex as Lock;
+
+use super::Line;
+use crate::parking::Wait;
+
+/// A barrier for a number of threads, as often as they like.
+pub struct Barrier {
+    parties: usize,
+    state: Lock<State>,
+}
+
+struct State {
+    here: usize,
+    line: Line,
+}
+
+impl Barrier {
+    /// For so many.
+    pub const fn new(parties: usize) -> Self {
+        Self { parties, state: Lock::new(State { here: 0, line: Line::new() }) }
+    }
+
+    /// Waits until all are here; whether the caller came last.
+    pub fn wait(&self) -> bool {
+        let mut state = self.state.lock();
+        state.here += 1;
+        if state.here >= self.parties {
+            state.here = 0;
+            let all = std::mem::take(&mut state.line);
+            drop(state);
+            all.iter().for_each(|wait| wait.end());
+            return true;
+        }
+        let wait = Wait::new();
+        state.line.push_back(wait.clone());
+        drop(state);
+        wait.wait();
+        false
+    }
+}

@@ -1,0 +1,159 @@
+//! A kernel thread that runs no threads: it keeps timers, ends slices of time, and notices workers
+//! that do not come by.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::parking::Wait;
+use crate::shared::Shared;
+use crate::worker;
+
+/// When sleeping threads want to be woken.
+pub(crate) struct Timers {
+    waiting: Mutex<Waiting>,
+    earlier: Condvar,
+}
+
+struct Waiting {
+    timers: BinaryHeap<Reverse<(Instant, u64)>>,
+    waits: std::collections::HashMap<u64, Arc<Wait>>,
+    next: u64,
+}
+
+impl Timers {
+    pub fn new() -> Self {
+        let waiting = Waiting { timers: BinaryHeap::new(), waits: Default::default(), next: 0 };
+        Self { waiting: Mutex::new(waiting), earlier: Condvar::new() }
+    }
+
+    /// The wait ends at this time.
+    pub fn add(&self, until: Instant, wait: Arc<Wait>) {
+        let mut waiting = self.waiting.lock();
+        let number = waiting.next;
+        waiting.next += 1;
+        waiting.timers.push(Reverse((until, number)));
+        waiting.waits.insert(number, wait);
+        if waiting.timers.peek() == Some(&Reverse((until, number))) {
+            self.earlier.notify_one();
+        }
+    }
+
+    /// Wakes the watchdog.
+    pub fn notify(&self) {
+        self.earlier.notify_one();
+    }
+
+    /// Waits for the next timer or the limit; those whose time has come.
+    fn due(&self, limit: Instant) -> Vec<Arc<Wait>> {
+        let mut waiting = self.waiting.lock();
+        let next = waiting.timers.peek().map_or(limit, |Reverse((until, _))| limit.min(*until));
+        if next > Instant::now() {
+            self.earlier.wait_until(&mut waiting, next);
+        }
+        let now = Instant::now();
+        let mut due = Vec::new();
+        while let Some(Reverse((until, number))) = waiting.timers.peek().copied()
+            && until <= now
+        {
+            waiting.timers.pop();
+            due.extend(waiting.waits.remove(&number));
+        }
+        due
+    }
+}
+
+/// Watches until all stop.
+pub(crate) fn run(shared: &Arc<Shared>, spares: &Arc<Spares>) {
+    let begun = Instant::now();
+    let mut steps = vec![0; shared.slots.len()];
+    let mut tick = begun;
+    while !shared.stop.load(Ordering::SeqCst) {
+        for wait in shared.timers.due(tick + WATCHDOG_PERIOD) {
+            wait.end();
+        }
+        if tick.elapsed() < WATCHDOG_PERIOD {
+            continue;
+        }
+        tick = Instant::now();
+        if shared.is_anything_aside() {
+            shared.end_slice(tick.duration_since(begun).as_nanos() as u64);
+            shared.wake(usize::MAX);
+        }
+        for (number, slot) in shared.slots.iter().enumerate() {
+            let before = std::mem::replace(&mut steps[number], slot.steps.load(Ordering::Relaxed));
+            let is_stuck = before == steps[number] && slot.is_busy.load(Ordering::Relaxed);
+            if is_stuck && shared.is_anything_ready() {
+                if shared.sleepers.any() {
+                    shared.ring(1);
+                } else {
+                    spares.lend(shared, number);
+                }
+            }
+        }
+    }
+}
+
+/// Kernel threads that may become workers.
+pub(crate) struct Spares {
+    /// The number of the kernel thread that was made last.
+    numbers: AtomicU32,
+    alive: AtomicU32,
+    kernel_threads: Mutex<Vec<std::thread::JoinHandle<()>>>,
+}
+
+impl Spares {
+    pub fn new() -> Arc<Self> {
+        Arc::new(Self {
+            numbers: AtomicU32::new(0),
+            alive: AtomicU32::new(0),
+            kernel_threads: Mutex::new(Vec::new()),
+        })
+    }
+
+    /// Lets a new kernel thread be the worker of a slot. The one that was ends when its thread
+    /// comes to a scheduling point.
+    pub fn lend(self: &Arc<Self>, shared: &Arc<Shared>, slot: usize) {
+        if self.alive.load(Ordering::Relaxed) >= KERNEL_THREADS_MAX {
+            return;
+        }
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed) + 1;
+        let owner = shared.slots[slot].owner.swap(number, Ordering::Relaxed);
+        let (own, spares) = (shared.clone(), self.clone());
+        let core = shared.machine.system_number(slot as u32) as usize;
+        let work = move || {
+            spares.alive.fetch_add(1, Ordering::Relaxed);
+            // Where the system does not allow it, the worker runs wherever it may.
+            let _ = sys::cores::bind(core);
+            let stack = sys::faults::AlternateStack::new();
+            worker::run(&own, slot, number);
+            drop(stack);
+            spares.alive.fetch_sub(1, Ordering::Relaxed);
+        };
+        let name = format!("worker {slot}");
+        match sys::signals::without_signals(|| std::thread::Builder::new().name(name).spawn(work)) {
+            Ok(kernel_thread) => self.kernel_threads.lock().push(kernel_thread),
+            // The one that does not come by stays the worker.
+            Err(_) => shared.slots[slot].owner.store(owner, Ordering::Relaxed),
+        }
+    }
+
+    /// Waits until all have ended.
+    pub fn join(&self) {
+        for kernel_thread in std::mem::take(&mut *self.kernel_threads.lock()) {
+            // Workers catch the panics of threads; one of their own is told already.
+            let _ = kernel_thread.join();
+        }
+    }
+}
+
+/// How often the watchdog looks, and how long a slice of time is. A worker that has not come by
+/// between two looks lends its core.
+const WATCHDOG_PERIOD: Duration = Duration::from_millis(10);
+
+/// No more kernel threads are made for one set of workers at a time.
+const KERNEL_THREADS_MAX: u32 = 1024;

@@ -1,0 +1,279 @@
+//! A worker: a kernel thread that runs one thread after the other.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bubbles::VertexId;
+
+use crate::shared::{Shared, Slot};
+use crate::stack::GuardedStack;
+use crate::thread::{Pause, Ready, Thread};
+
+/// What a kernel thread has as a worker.
+pub(crate) struct Local {
+    pub shared: Arc<Shared>,
+    slot: usize,
+    /// Its number as a kernel thread of the workers.
+    number: u32,
+    /// The thread that it runs.
+    current: Cell<*const Thread>,
+    /// The stacks near it.
+    stacks: RefCell<Vec<GuardedStack>>,
+    /// The vertices above its own.
+    above: Vec<VertexId>,
+}
+
+thread_local! {
+    static LOCAL: Cell<*const Local> = const { Cell::new(std::ptr::null()) };
+}
+
+/// Lets `look` look at the worker on which the caller runs.
+///
+/// # Panics
+/// The caller does not run on a worker.
+pub(crate) fn with<R>(look: impl FnOnce(&Local) -> R) -> R {
+    let local = local().expect("this is to be called on a thread of Workers");
+    look(local)
+}
+
+/// The worker on which the caller runs. A thread may find itself on another one after each
+/// scheduling point, so this is never inlined (the address of the variable must not be kept), and
+/// the reference is for the moment.
+#[inline(never)]
+pub(crate) fn local<'a>() -> Option<&'a Local> {
+    let local = LOCAL.get();
+    // SAFETY: set by `run` of this kernel thread to what lives as long as that runs, and a thread
+    // only runs inside of it.
+    unsafe { local.as_ref() }
+}
+
+/// The thread that the caller is.
+#[inline]
+pub(crate) fn current<'a>() -> Option<&'a Thread> {
+    // SAFETY: the worker holds the thread while it runs it.
+    local().and_then(|local| unsafe { local.current.get().as_ref() })
+}
+
+/// The same, to keep.
+pub(crate) fn current_shared() -> Option<Arc<Thread>> {
+    let thread = std::ptr::from_ref(current()?);
+    // SAFETY: threads live in an Arc only (`Thread::new`), and this one is held meanwhile.
+    unsafe {
+        Arc::increment_strong_count(thread);
+        Some(Arc::from_raw(thread))
+    }
+}
+
+/// Gives the worker to others.
+#[inline]
+pub(crate) fn pause(why: Pause) {
+    if let Some(thread) = current() {
+        // SAFETY: the caller is that thread.
+        unsafe { thread.pause(why) };
+    }
+}
+
+/// Is the worker of a slot, until another kernel thread is, or all stop.
+pub(crate) fn run(shared: &Arc<Shared>, slot: usize, number: u32) {
+    let above = shared.machine.way_up(shared.machine.leaf(slot as u32)).skip(1).collect();
+    let local = Local {
+        shared: shared.clone(),
+        slot,
+        number,
+        current: Cell::new(std::ptr::null()),
+        stacks: RefCell::new(Vec::new()),
+        above,
+    };
+    LOCAL.set(&raw const local);
+    local.work();
+    LOCAL.set(std::ptr::null());
+    let mut stacks = local.stacks.take();
+    while let Some(stack) = stacks.pop() {
+        shared.stacks.keep(stack);
+    }
+}
+
+impl Local {
+    /// The processor whose worker it is.
+    pub fn slot(&self) -> usize {
+        self.slot
+    }
+
+    fn own(&self) -> &Slot {
+        &self.shared.slots[self.slot]
+    }
+
+    fn work(&self) {
+        let mut again: Option<Arc<Thread>> = None;
+        let mut steps = self.own().steps.load(Ordering::Relaxed);
+        loop {
+            steps += 1;
+            self.own().steps.store(steps, Ordering::Relaxed);
+            if self.own().owner.load(Ordering::Relaxed) != self.number {
+                // Another took over while the thread did not come by; that one has its queue.
+                if let Some(thread) = again {
+                    self.shared.make_ready(thread, self.slot);
+                }
+                return;
+            }
+            let ready = match again.take() {
+                Some(thread) => self.after(thread, steps),
+                None => match self.next(steps) {
+                    Some(ready) => ready,
+                    None => return,
+                },
+            };
+            match ready {
+                Ready::Thread(thread) => again = self.run_thread(thread),
+                Ready::Seed(body) if body.is_claimed() => {}
+                Ready::Seed(body) => again = self.run_thread(Thread::new(body, None, None)),
+            }
+        }
+    }
+
+    /// What runs next, when a thread lets others.
+    #[inline]
+    fn after(&self, thread: Arc<Thread>, steps: u64) -> Ready {
+        if let Some(queue) = self.shared.elsewhere(&thread, self.slot) {
+            queue.push(Ready::Thread(thread));
+            self.shared.wake(1);
+            return match self.next(steps) {
+                Some(ready) => ready,
+                None => Ready::Seed(Arc::new(Nothing)),
+            };
+        }
+        if steps.is_multiple_of(LOOK_ABOVE)
+            && let Some(ready) = self.look_above()
+        {
+            self.shared.queue(self.slot).push(Ready::Thread(thread));
+            return ready;
+        }
+        self.shared.queue(self.slot).exchange(Ready::Thread(thread))
+    }
+
+    /// What runs next; none when all stop, or another has become the worker.
+    fn next(&self, steps: u64) -> Option<Ready> {
+        let own = self.shared.queue(self.slot);
+        if steps.is_multiple_of(LOOK_ABOVE)
+            && let Some(ready) = self.look_above()
+        {
+            return Some(ready);
+        }
+        loop {
+            if let Some(ready) = own.pop() {
+                match &ready {
+                    Ready::Thread(thread) if thread.bubble.is_some() => {
+                        // It may have been moved since it was made ready.
+                        if let Some(queue) = self.shared.elsewhere(thread, self.slot) {
+                            queue.push(ready);
+                            self.shared.wake(1);
+                            continue;
+                        }
+                    }
+                    _ => {}
+                }
+                return Some(ready);
+            }
+            if let Some(ready) = self.look_above() {
+                return Some(ready);
+            }
+            let mut in_vain = false;
+            for look in 1..=LOOKS {
+                if own.len() > 0 {
+                    break;
+                }
+                if look % LOOKS_EACH == 0 && self.shared.is_anything_ready() {
+                    if let Some(ready) = self.shared.find(self.slot) {
+                        return Some(ready);
+                    }
+                    in_vain = true;
+                }
+                std::hint::spin_loop();
+            }
+            if own.len() > 0 {
+                continue;
+            }
+            if self.shared.stop.load(Ordering::SeqCst) {
+                return None;
+            }
+            self.sleep(in_vain);
+        }
+    }
+
+    /// The next of the queues above, which others share.
+    fn look_above(&self) -> Option<Ready> {
+        let ready = |&&vertex: &&VertexId| {
+            self.shared.queue_at(bubbles::Place::Queue(vertex)).is_some_and(|queue| queue.len() > 0)
+        };
+        let vertex = self.above.iter().find(ready)?;
+        let queue = self.shared.queue_at(bubbles::Place::Queue(*vertex))?;
+        let mut in_bubble = false;
+        queue.look(1, |ready| in_bubble = ready.bubble().is_some());
+        // A scheduler may have a say when a bubble is met.
+        if in_bubble { self.shared.find(self.slot) } else { queue.pop() }
+    }
+
+    /// Sleeps until something is added to a queue. If the scheduler has nothing for this worker of
+    /// what is ready, it is asked again after a while.
+    fn sleep(&self, in_vain: bool) {
+        let shared = &self.shared;
+        let bell = shared.bell.load(Ordering::SeqCst);
+        let may_sleep = || {
+            !shared.stop.load(Ordering::SeqCst)
+                && shared.queue(self.slot).len() == 0
+                && (in_vain || !shared.is_anything_ready())
+        };
+        let limit = in_vain.then_some(ASK_AGAIN);
+        shared.sleepers.sleep(may_sleep, || sys::futex::wait(&shared.bell, bell, limit));
+    }
+
+    /// Runs a thread until it pauses; returns it if it is ready still.
+    #[inline]
+    fn run_thread(&self, thread: Arc<Thread>) -> Option<Arc<Thread>> {
+        let bubble = thread.bubble.as_ref().map_or(0, |bubble| bubble.address());
+        self.own().running.store(bubble, Ordering::Relaxed);
+        self.own().is_busy.store(true, Ordering::Relaxed);
+        self.current.set(Arc::as_ptr(&thread));
+        let stack = || {
+            let near = &mut *self.stacks.borrow_mut();
+            near.pop().unwrap_or_else(|| self.shared.stacks.fill(near))
+        };
+        // SAFETY: it was taken out of a queue, where each thread stands once at most; this is the
+        // loop of a worker, on the stack of a kernel thread.
+        let paused = unsafe { thread.resume(stack) };
+        self.current.set(std::ptr::null());
+        self.own().is_busy.store(false, Ordering::Relaxed);
+        match paused {
+            Ok(Pause::Yield) => Some(thread),
+            Ok(Pause::Park) => (!thread.token.park()).then_some(thread),
+            Err(stack) => {
+                self.shared.stacks.give_back(stack, &mut self.stacks.borrow_mut());
+                None
+            }
+        }
+    }
+}
+
+/// What stands for no thread when a worker ends.
+struct Nothing;
+
+impl crate::thread::Body for Nothing {
+    fn run(&self) {}
+
+    fn is_claimed(&self) -> bool {
+        true
+    }
+}
+
+/// Each so manyth time a worker looks into the queues that it shares first.
+const LOOK_ABOVE: u64 = 61;
+
+/// After this time a scheduler is asked again that had nothing for a worker.
+const ASK_AGAIN: Duration = Duration::from_millis(1);
+
+/// How often an idle worker looks for something to run before it sleeps, and every how manyth time
+/// it asks the scheduler.
+const LOOKS: u32 = 400;
+const LOOKS_EACH: u32 = 50;

@@ -1,0 +1,146 @@
+//! The workers of a program, and how they are started.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bubbles::{MachineTree, Scheduler, schedulers};
+use topology::{Scope, Topology};
+
+use crate::shared::Shared;
+use crate::spawn::ThreadBuilder;
+use crate::watchdog::{self, Spares};
+use crate::worker;
+
+/// Kernel threads, one on each processor that the process may use, which run the threads of a
+/// program. They end when this is dropped.
+pub struct Workers {
+    shared: Arc<Shared>,
+    spares: Arc<Spares>,
+    watchdog: Option<std::thread::JoinHandle<()>>,
+}
+
+/// How workers are started.
+pub struct WorkersBuilder {
+    scheduler: Box<dyn Scheduler>,
+    machine: Option<MachineTree>,
+    stack_bytes: usize,
+}
+
+impl Workers {
+    /// On each processor that the process may use, with the scheduler `steal`.
+    ///
+    /// # Errors
+    /// Kernel threads cannot be made.
+    pub fn start() -> io::Result<Self> {
+        Self::builder().start()
+    }
+
+    /// What else can be chosen.
+    pub fn builder() -> WorkersBuilder {
+        WorkersBuilder {
+            scheduler: Box::new(schedulers::Steal),
+            machine: None,
+            stack_bytes: 64 << 10,
+        }
+    }
+
+    /// Runs a closure as a thread, named `main`, and waits until it ends.
+    ///
+    /// # Panics
+    /// The closure panicked.
+    pub fn run<F, T>(&self, body: F) -> T
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let (thread, join) = ThreadBuilder::new().name("main").made(body);
+        self.shared.make_ready(thread, 0);
+        self.shared.wake(1);
+        join.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+
+    /// How many processors there are.
+    pub fn count(&self) -> usize {
+        self.shared.slots.len()
+    }
+}
+
+impl WorkersBuilder {
+    /// Who decides where threads run.
+    pub fn scheduler(mut self, scheduler: Box<dyn Scheduler>) -> Self {
+        self.scheduler = scheduler;
+        self
+    }
+
+    /// The processors, instead of all that the process may use.
+    pub fn machine(mut self, machine: MachineTree) -> Self {
+        self.machine = Some(machine);
+        self
+    }
+
+    /// How large stacks are, of which memory is used only as far as they were touched.
+    pub fn stack_bytes(mut self, bytes: usize) -> Self {
+        self.stack_bytes = bytes;
+        self
+    }
+
+    /// Starts them.
+    ///
+    /// # Errors
+    /// Kernel threads cannot be made.
+    pub fn start(self) -> io::Result<Workers> {
+        let machine = self.machine.unwrap_or_else(this_machine);
+        sys::faults::explain_faults(explain)?;
+        let shared = Shared::new(machine, self.scheduler, self.stack_bytes);
+        let spares = Spares::new();
+        (0..shared.slots.len()).for_each(|slot| spares.lend(&shared, slot));
+        let (own, own_spares) = (shared.clone(), spares.clone());
+        let watchdog = sys::signals::without_signals(|| {
+            let watchdog = std::thread::Builder::new().name("watchdog".to_owned());
+            watchdog.spawn(move || watchdog::run(&own, &own_spares))
+        });
+        let mut workers = Workers { shared, spares, watchdog: None };
+        workers.watchdog = Some(watchdog?);
+        Ok(workers)
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::SeqCst);
+        self.shared.ring(usize::MAX);
+        self.shared.timers.notify();
+        if let Some(watchdog) = self.watchdog.take() {
+            // It ends at once; if it has panicked, that was told.
+            let _ = watchdog.join();
+        }
+        self.shared.ring(usize::MAX);
+        self.spares.join();
+    }
+}
+
+/// The processors that the process may use, as a tree if hwloc tells.
+fn this_machine() -> MachineTree {
+    let allowed: Vec<u32> = sys::cores::allowed().into_iter().map(|core| core as u32).collect();
+    match Topology::this_machine(Scope::Cores) {
+        Ok(topology) => MachineTree::of(&topology),
+        Err(_) => MachineTree::flat(if allowed.is_empty() { &[0] } else { &allowed }),
+    }
+}
+
+/// Tells of a stack that has overflowed, from a signal handler.
+fn explain(address: usize) -> bool {
+    let Some(thread) = worker::current() else { return false };
+    // SAFETY: the caller interrupts the thread itself.
+    let guard = unsafe { thread.guard() };
+    if !(guard..guard + sys::stacks::PAGE).contains(&address) {
+        return false;
+    }
+    sys::faults::write_error(b"combray: the stack of thread '");
+    sys::faults::write_error(thread.name.as_deref().unwrap_or("(without a name)").as_bytes());
+    sys::faults::write_error(
+        b"' has overflowed; start the workers with larger stacks (WorkersBuilder::stack_bytes)\n",
+    );
+    true
+}

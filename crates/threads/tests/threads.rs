@@ -1,0 +1,336 @@
+//! What threads, seeds and what they wait on must do, on real workers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use bubbles::{MachineTree, Relation, schedulers};
+use threads::sync::{Barrier, Condition, Mutex, Once, Semaphore};
+use threads::{Bubble, Key, ThreadBuilder, Workers, seed, sleep, spawn, yield_now};
+
+/// Workers on two processors, or on one that carries several.
+fn workers(count: u32) -> Workers {
+    Workers::builder().machine(machine(count)).start().unwrap()
+}
+
+fn machine(count: u32) -> MachineTree {
+    let allowed = sys::cores::allowed();
+    let system = (0..count as usize).map(|index| allowed[index % allowed.len()] as u32);
+    MachineTree::flat(&system.collect::<Vec<_>>())
+}
+
+#[test]
+fn threads_return_what_they_computed() {
+    for count in [1, 2, 5] {
+        let sum: u64 = workers(count).run(|| {
+            let threads: Vec<_> = (0..1000_u64).map(|number| spawn(move || number)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+        });
+        assert_eq!(sum, 499_500);
+    }
+}
+
+fn fibonacci(number: u64) -> u64 {
+    if number < 2 {
+        return number;
+    }
+    let one = seed(move || fibonacci(number - 1));
+    let other = fibonacci(number - 2);
+    one.join() + other
+}
+
+#[test]
+fn seeds_compute_what_a_sequential_program_does() {
+    for count in [1, 2, 4] {
+        assert_eq!(workers(count).run(|| fibonacci(18)), 2584);
+    }
+}
+
+#[test]
+fn a_panic_goes_to_the_joiner() {
+    let told = workers(2).run(|| spawn(|| panic!("of a thread")).join().unwrap_err());
+    assert_eq!(told.downcast_ref::<&str>(), Some(&"of a thread"));
+}
+
+#[test]
+fn a_mutex_is_held_by_one_thread() {
+    let total = workers(3).run(|| {
+        let value = Arc::new(Mutex::new((0, 0)));
+        let threads: Vec<_> = (0..50)
+            .map(|_| {
+                let value = value.clone();
+                spawn(move || {
+                    for _ in 0..200 {
+                        let mut value = value.lock();
+                        value.0 += 1;
+                        // Others come meanwhile, and must wait.
+                        yield_now();
+                        value.1 += 1;
+                        assert_eq!(value.0, value.1);
+                    }
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        value.lock().0
+    });
+    assert_eq!(total, 10_000);
+}
+
+#[test]
+fn a_barrier_lets_all_go_on_together() {
+    workers(2).run(|| {
+        let barrier = Arc::new(Barrier::new(100));
+        let arrived = Arc::new(AtomicUsize::new(0));
+        let threads: Vec<_> = (0..100)
+            .map(|_| {
+                let (barrier, arrived) = (barrier.clone(), arrived.clone());
+                spawn(move || {
+                    let mut last = 0;
+                    for round in 1..=20 {
+                        arrived.fetch_add(1, Ordering::Relaxed);
+                        last += usize::from(barrier.wait());
+                        assert!(arrived.load(Ordering::Relaxed) >= 100 * round);
+                    }
+                    last
+                })
+            })
+            .collect();
+        let last: usize = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
+        assert_eq!(last, 20, "one comes last each time");
+    });
+}
+
+#[test]
+fn a_queue_of_condition_and_mutex_loses_nothing() {
+    let sum = workers(2).run(|| {
+        let queue = Arc::new((Mutex::new(Vec::new()), Condition::new()));
+        let taker = {
+            let queue = queue.clone();
+            spawn(move || {
+                let mut sum = 0;
+                for _ in 0..2000 {
+                    let mut entries = queue.0.lock();
+                    while entries.is_empty() {
+                        entries = queue.1.wait(entries);
+                    }
+                    sum += entries.pop().unwrap();
+                }
+                sum
+            })
+        };
+        for giver in 0..4 {
+            let queue = queue.clone();
+            drop(spawn(move || {
+                for number in 0..500 {
+                    queue.0.lock().push(giver * 500 + number);
+                    queue.1.notify_one();
+                }
+            }));
+        }
+        taker.join().unwrap()
+    });
+    assert_eq!(sum, (0..2000).sum::<usize>());
+}
+
+#[test]
+fn a_semaphore_works_between_threads_and_kernel_threads() {
+    let workers = workers(2);
+    let (there, back) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    let echo = {
+        let (there, back) = (there.clone(), back.clone());
+        std::thread::spawn(move || {
+            for _ in 0..500 {
+                there.acquire();
+                back.release();
+            }
+        })
+    };
+    workers.run(move || {
+        for _ in 0..500 {
+            there.release();
+            back.acquire();
+        }
+        assert!(!back.try_acquire());
+    });
+    echo.join().unwrap();
+}
+
+#[test]
+fn something_is_done_once() {
+    static ONCE: Once = Once::new();
+    static DONE: AtomicUsize = AtomicUsize::new(0);
+    workers(3).run(|| {
+        let threads: Vec<_> = (0..30)
+            .map(|_| {
+                spawn(|| {
+                    ONCE.call_once(|| {
+                        yield_now();
+                        DONE.fetch_add(1, Ordering::Relaxed);
+                    });
+                    assert_eq!(DONE.load(Ordering::Relaxed), 1);
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+}
+
+#[test]
+fn each_thread_has_its_own_value_of_a_key_wherever_it_runs() {
+    static KEY: Key<usize> = Key::new(|| 0);
+    workers(4).run(|| {
+        let threads: Vec<_> = (1..50)
+            .map(|step| {
+                spawn(move || {
+                    for round in 0..50 {
+                        assert_eq!(KEY.with(|value| *value), round * step);
+                        KEY.with(|value| *value += step);
+                        yield_now();
+                    }
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+}
+
+#[test]
+fn ten_thousand_timers_end_after_their_time() {
+    workers(2).run(|| {
+        let threads: Vec<_> = (0..10_000_u64)
+            .map(|number| {
+                spawn(move || {
+                    let (begun, time) =
+                        (Instant::now(), Duration::from_micros(number * 7 % 50_000));
+                    sleep(time);
+                    assert!(begun.elapsed() >= time);
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+}
+
+/// A thread that blocks its worker in a system call, or spins, lends the core to others.
+#[test]
+fn others_run_while_a_thread_does_not_come_by() {
+    let workers = workers(1);
+    workers.run(|| {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let other = spawn(move || sender.send(7).unwrap());
+        // Only the other thread can end this, and the one worker is blocked.
+        assert_eq!(receiver.recv(), Ok(7));
+        other.join().unwrap();
+        let flag = Arc::new(AtomicUsize::new(0));
+        let raise = flag.clone();
+        let other = spawn(move || raise.store(1, Ordering::Release));
+        while flag.load(Ordering::Acquire) == 0 {
+            std::hint::spin_loop();
+        }
+        other.join().unwrap();
+    });
+}
+
+/// All schedulers run a program of nested bubbles to its end, also one that is submitted while
+/// others run.
+#[test]
+fn every_scheduler_runs_bubbles() {
+    for scheduler in schedulers::all() {
+        let name = scheduler.name();
+        let machine = MachineTree::regular(&[2, 2], 1);
+        let workers = Workers::builder().machine(machine).scheduler(scheduler).start().unwrap();
+        let done = workers.run(|| {
+            let done = Arc::new(AtomicUsize::new(0));
+            let mut threads = Vec::new();
+            for _ in 0..3 {
+                let all = Bubble::new(Relation::Unrelated);
+                for relation in [Relation::SharesMemory, Relation::WaitsTogether] {
+                    let team = all.inside(relation);
+                    let barrier = Arc::new(Barrier::new(4));
+                    for _ in 0..4 {
+                        let (done, barrier) = (done.clone(), barrier.clone());
+                        threads.push(ThreadBuilder::new().bubble(&team).spawn(move || {
+                            for _ in 0..5 {
+                                barrier.wait();
+                                yield_now();
+                            }
+                            done.fetch_add(1, Ordering::Relaxed);
+                        }));
+                    }
+                }
+                all.submit();
+            }
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+            done.load(Ordering::Relaxed)
+        });
+        assert_eq!(done, 24, "{name}");
+    }
+}
+
+/// The number of the last error stays with the thread that made it.
+#[test]
+fn errno_belongs_to_the_thread() {
+    workers(1).run(|| {
+        let threads: Vec<_> = (1..20)
+            .map(|number| {
+                spawn(move || {
+                    for _ in 0..20 {
+                        sys::errno::set_last(number);
+                        yield_now();
+                        assert_eq!(sys::errno::last(), number);
+                    }
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+}
+
+#[test]
+fn many_threads_are_alive_at_once() {
+    workers(2).run(|| {
+        let gate = Arc::new(Semaphore::new(0));
+        let threads: Vec<_> = (0..20_000)
+            .map(|number: usize| {
+                let gate = gate.clone();
+                spawn(move || {
+                    gate.acquire();
+                    gate.release();
+                    number
+                })
+            })
+            .collect();
+        gate.release();
+        for (number, thread) in threads.into_iter().enumerate() {
+            assert_eq!(thread.join().unwrap(), number);
+        }
+    });
+}
+
+/// The guard below its stack ends a program whose thread goes too deep, with a message that names
+/// it.
+#[test]
+fn a_stack_that_overflows_is_told_with_the_name_of_its_thread() {
+    const ASKED: &str = "THREADS_OVERFLOW";
+    if std::env::var_os(ASKED).is_some() {
+        workers(1)
+            .run(|| ThreadBuilder::new().name("deep one").spawn(|| deeper(0)).join().unwrap());
+        unreachable!("the stack is not endless");
+    }
+    let this = std::env::current_exe().unwrap();
+    let found = std::process::Command::new(this)
+        .args(["--exact", "a_stack_that_overflows_is_told_with_the_name_of_its_thread"])
+        .env(ASKED, "1")
+        .output()
+        .unwrap();
+    assert!(!found.status.success());
+    let told = String::from_utf8_lossy(&found.stderr);
+    assert!(told.contains("the stack of thread 'deep one' has overflowed"), "{told}");
+}
+
+#[expect(unconditional_recursion, reason = "it is to overflow")]
+fn deeper(depth: u64) -> u64 {
+    let here = std::hint::black_box([depth; 32]);
+    deeper(depth + 1) + here[7]
+}
