@@ -182,6 +182,10 @@ void bench_collectives(struct job *job);
 void bench_guidelines(struct job *job);
 void bench_threads(struct job *job);
 void bench_saturation(struct job *job);
+void bench_file_blocks(struct job *job);
+void bench_file_array(struct job *job);
+void bench_file_records(struct job *job);
+void bench_file_checkpoint(struct job *job);
 /* Shows over what two processes speak: loopback traffic and shared mappings. */
 void show_transport(struct job *job);
 

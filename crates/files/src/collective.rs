@@ -119,12 +119,17 @@ impl<P: Copy> Exchange<P> {
     /// Goes as far as it can; whether it is over.
     pub fn advance(&mut self, link: &impl Link<Pending = P>) -> bool {
         let Self { shared, member, aggregator } = self;
-        member.advance(shared, link, aggregator.as_mut());
-        if let Some(aggregator) = aggregator {
-            aggregator.advance(shared, link, member);
+        // One waits for the other: who calls this may sleep until a message comes.
+        loop {
+            let mut has_moved = member.advance(shared, link, aggregator.as_mut());
+            if let Some(aggregator) = aggregator {
+                has_moved |= aggregator.advance(shared, link, member);
+            }
+            let is_over = aggregator.as_ref().is_none_or(Aggregator::is_over) && member.is_over();
+            if is_over || !has_moved {
+                return is_over;
+            }
         }
-        let is_over = aggregator.as_ref().is_none_or(Aggregator::is_over);
-        is_over && member.is_over()
     }
 
     /// The memory, how many bytes of the stream were moved, and what went wrong.

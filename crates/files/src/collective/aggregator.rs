@@ -107,7 +107,14 @@ impl<P: Copy> Aggregator<P> {
         }
     }
 
-    pub fn advance(&mut self, shared: &Shared, link: &impl Link<Pending = P>, member: &Member<P>) {
+    /// Goes as far as it can in one round; whether it came to another stage.
+    pub fn advance(
+        &mut self,
+        shared: &Shared,
+        link: &impl Link<Pending = P>,
+        member: &Member<P>,
+    ) -> bool {
+        let before = self.stage;
         if self.stage == Stage::Hearing && self.listen(shared, link) {
             self.stage = Stage::Moving;
         }
@@ -126,6 +133,7 @@ impl<P: Copy> Aggregator<P> {
                 self.stage = Stage::Over;
             }
         }
+        self.stage != before
     }
 
     /// Hears what processes want; whether all have told it.
@@ -209,7 +217,7 @@ impl<P: Copy> Aggregator<P> {
             _ => WindowPieces::default(),
         });
         let pieces: Vec<_> = pieces.collect();
-        let runs = united(pieces.iter().map(|pieces| pieces.runs.clone()).collect());
+        let runs = united(pieces.iter().map(WindowPieces::runs));
         if runs.is_empty() {
             return;
         }

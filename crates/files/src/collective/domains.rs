@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::preferences::Choice;
+use crate::transfer::Direction;
 
 /// What a process wants of a collective transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,11 +13,16 @@ pub(crate) struct Wish {
     pub end: u64,
     /// The bytes of its runs, on average.
     pub run_bytes: u64,
+    /// The bytes of all its runs.
+    pub bytes: u64,
 }
 
 /// What decides, the same on all processes.
 #[derive(Clone, Debug)]
 pub(crate) struct Situation {
+    pub direction: Direction,
+    /// Whether all processes are on one machine, which keeps for all what one has read.
+    pub near: bool,
     /// Whether bytes go by messages.
     pub choice: Choice,
     /// The processes that read and write for others, if bytes do.
@@ -36,8 +42,16 @@ pub(crate) struct Domains {
     window_bytes: u64,
 }
 
-/// Processes with runs of so many bytes do better alone, also where their runs alternate.
+/// Processes of several machines with runs of so many bytes do better alone, also where their runs
+/// alternate.
 const ALONE_RUN_BYTES_MIN: u64 = 32 << 10;
+
+/// The same for those of one machine, where a call costs less.
+const ALONE_NEAR_RUN_BYTES_MIN: u64 = 4 << 10;
+
+/// Processes of one machine read alone, with the holes between their runs, if all together read not
+/// more than so many times what they want: that costs less than messages.
+const READ_TIMES_MAX: u64 = 4;
 
 impl Wish {
     pub fn is_empty(&self) -> bool {
@@ -61,7 +75,13 @@ impl Situation {
         wanted.sort_by_key(|wish| wish.start);
         let pays = || {
             let alternate = wanted.windows(2).any(|pair| pair[1].start < pair[0].end);
-            alternate && wanted.iter().any(|wish| wish.run_bytes < ALONE_RUN_BYTES_MIN)
+            let alone_min = if self.near { ALONE_NEAR_RUN_BYTES_MIN } else { ALONE_RUN_BYTES_MIN };
+            let spans: u64 = wanted.iter().map(|wish| wish.end - wish.start).sum();
+            let bytes: u64 = wanted.iter().map(|wish| wish.bytes).sum();
+            let is_read_alone = self.direction == Direction::Read
+                && self.near
+                && spans <= bytes.saturating_mul(READ_TIMES_MAX);
+            alternate && !is_read_alone && wanted.iter().any(|wish| wish.run_bytes < alone_min)
         };
         match self.choice {
             Choice::Never => return None,
@@ -121,12 +141,13 @@ mod tests {
     use super::*;
 
     fn situation(choice: Choice) -> Situation {
-        Situation { choice, aggregators: vec![0, 2], window_bytes: 1000, alignment: 4096 }
+        let (direction, near, aggregators) = (Direction::Write, false, vec![0, 2]);
+        Situation { direction, near, choice, aggregators, window_bytes: 1000, alignment: 4096 }
     }
 
     #[test]
     fn what_alternates_in_small_runs_is_shared() {
-        let wish = |start, end, run_bytes| Wish { start, end, run_bytes };
+        let wish = |start, end, run_bytes| Wish { start, end, run_bytes, bytes: 4500 };
         let alternating = [wish(0, 9000, 8), wish(8, 9008, 8), wish(5, 5, 8)];
         let domains = situation(Choice::Automatic).share(&alternating).unwrap();
         assert_eq!((domains.domain(0), domains.domain(1)), (0..8192, 8192..9008));
@@ -138,5 +159,8 @@ mod tests {
         assert_eq!(situation(Choice::Never).share(&alternating), None);
         let large = [wish(0, 9_000_000, 1 << 20), wish(1 << 20, 9_000_000, 1 << 20)];
         assert_eq!(situation(Choice::Automatic).share(&large), None);
+        let near = |direction| Situation { direction, near: true, ..situation(Choice::Automatic) };
+        assert_eq!(near(Direction::Read).share(&alternating), None);
+        assert!(near(Direction::Write).share(&alternating).is_some());
     }
 }

@@ -94,37 +94,37 @@ impl<P: Copy> Member<P> {
         writer.into_bytes()
     }
 
+    /// Goes as far as it can in one round; whether it could.
     pub fn advance(
         &mut self,
         shared: &Shared,
         link: &impl Link<Pending = P>,
         mut own: Option<&mut Aggregator<P>>,
-    ) {
+    ) -> bool {
+        let mut has_moved = false;
         let mut parts = std::mem::take(&mut self.parts);
-        for part in &mut parts {
-            if part.is_over {
-                continue;
-            }
+        for part in parts.iter_mut().filter(|part| !part.is_over) {
             if part.aggregator == shared.rank {
                 // This process copies its bytes when it has the window; nothing is sent.
-                if let Some(own) = own.as_deref_mut() {
-                    if !part.is_begun {
-                        own.hear(shared.rank, self.told(&shared.domains.domain(part.index)));
-                        part.is_begun = true;
-                    }
-                    part.is_over = own.is_over();
-                    if part.is_over {
-                        self.note(own.fault().cloned());
-                    }
+                let Some(own) = own.as_deref_mut() else { continue };
+                if !part.is_begun {
+                    own.hear(shared.rank, self.told(&shared.domains.domain(part.index)));
+                    (part.is_begun, has_moved) = (true, true);
+                }
+                if own.is_over() {
+                    self.note(own.fault().cloned());
+                    (part.is_over, has_moved) = (true, true);
                 }
                 continue;
             }
             if !part.is_begun {
                 self.tell(part, shared, link);
+                has_moved = true;
             }
-            self.advance_part(part, shared, link);
+            has_moved |= self.advance_part(part, shared, link);
         }
         self.parts = parts;
+        has_moved
     }
 
     /// Tells what this process wants of a domain.
@@ -153,7 +153,8 @@ impl<P: Copy> Member<P> {
         part: &mut DomainPart<P>,
         shared: &Shared,
         link: &impl Link<Pending = P>,
-    ) {
+    ) -> bool {
+        let before = (part.telling.len(), part.next_window, part.underway.len());
         part.telling.retain(|id| id.is_some_and(|id| !self.is_over_now(link, id)));
         while part.underway.len() < WINDOWS_UNDERWAY_MAX && part.next_window < part.windows {
             let window = shared.domains.window(part.index, part.next_window);
@@ -185,6 +186,7 @@ impl<P: Copy> Member<P> {
             self.note(Verdict::told(room));
             part.is_over = true;
         }
+        part.is_over || before != (part.telling.len(), part.next_window, part.underway.len())
     }
 
     fn begin_window(

@@ -2,6 +2,7 @@
 //! bytes by itself, or they go through aggregators.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -65,7 +66,7 @@ enum Stage {
 }
 
 /// What a process tells: its wish, the size of the file, and its hints. Those of rank 0 count.
-const NUMBERS: usize = 8;
+const NUMBERS: usize = 9;
 
 /// So many aggregators on each machine.
 const AGGREGATORS_PER_MACHINE: usize = 2;
@@ -262,6 +263,7 @@ impl Ground {
             range.start,
             range.end,
             view.run_bytes().min(length),
+            length,
             size,
             self.choice as u64,
             self.nodes,
@@ -280,16 +282,20 @@ impl Ground {
         caller: Caller,
     ) -> Option<Exchange<RequestId>> {
         let all = numbers::<NUMBERS>(told);
-        let [_, _, _, size, choice, nodes, window_bytes, alignment] = *all.first()?;
+        let [_, _, _, _, size, choice, nodes, window_bytes, alignment] = *all.first()?;
         let (direction, view) = (prepared.direction, Arc::clone(&prepared.view.bytes));
-        let wish = |[start, end, run_bytes, ..]: &[u64; NUMBERS]| {
-            let wish = Wish { start: *start, end: *end, run_bytes: *run_bytes };
+        let wish = |[start, end, run_bytes, bytes, ..]: &[u64; NUMBERS]| {
+            let (start, end) = (*start, *end);
+            let wish = Wish { start, end, run_bytes: *run_bytes, bytes: *bytes };
             if direction == Direction::Read { wish.before(size) } else { wish }
         };
         let wishes: Vec<Wish> = all.iter().map(wish).collect();
+        let machines = self.machines(process);
         let situation = Situation {
+            direction,
+            near: machines.len() == 1,
             choice: Choice::numbered(choice),
-            aggregators: self.aggregators(process, nodes as usize),
+            aggregators: aggregators(&machines, nodes as usize),
             window_bytes: window_bytes.max(1),
             alignment: alignment.max(1),
         };
@@ -312,28 +318,14 @@ impl Ground {
         Some(Exchange::new(shared, view, position, length, prepared.take_memory()))
     }
 
-    /// Some of the processes of each machine.
-    fn aggregators(&self, process: &Process, wanted: usize) -> Vec<u32> {
+    /// The processes of each machine.
+    fn machines(&self, process: &Process) -> Vec<Vec<u32>> {
         let nodes = self.communicator.group().nodes(process);
-        let mut machines: Vec<(u32, Vec<u32>)> = Vec::new();
-        for (rank, node) in nodes.iter().enumerate() {
-            match machines.iter_mut().find(|(machine, _)| machine == node) {
-                Some((_, ranks)) => ranks.push(rank as u32),
-                None => machines.push((*node, vec![rank as u32])),
-            }
+        let mut machines: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for (rank, node) in (0..).zip(nodes) {
+            machines.entry(node).or_default().push(rank);
         }
-        let each = match wanted {
-            0 => AGGREGATORS_PER_MACHINE,
-            _ => wanted.div_ceil(machines.len()),
-        };
-        let chosen = machines.iter().flat_map(|(_, ranks)| {
-            let number = ranks.len().min(each);
-            (0..number).map(move |index| ranks[index * ranks.len() / number])
-        });
-        let most = if wanted == 0 { usize::MAX } else { wanted };
-        let mut chosen: Vec<u32> = chosen.take(most).collect();
-        chosen.sort_unstable();
-        chosen
+        machines.into_values().collect()
     }
 
     /// The transfer of this process by itself.
@@ -351,6 +343,22 @@ impl Ground {
             (memory, progress)
         }
     }
+}
+
+/// Some of the processes of each machine; `wanted`: so many in all, or 0.
+fn aggregators(machines: &[Vec<u32>], wanted: usize) -> Vec<u32> {
+    let each = match wanted {
+        0 => AGGREGATORS_PER_MACHINE,
+        _ => wanted.div_ceil(machines.len()),
+    };
+    let chosen = machines.iter().flat_map(|ranks| {
+        let number = ranks.len().min(each);
+        (0..number).map(move |index| ranks[index * ranks.len() / number])
+    });
+    let most = if wanted == 0 { usize::MAX } else { wanted };
+    let mut chosen: Vec<u32> = chosen.take(most).collect();
+    chosen.sort_unstable();
+    chosen
 }
 
 impl Link for FileLink<'_> {

@@ -1,10 +1,13 @@
 //! Which bytes of a domain a process wants, as it tells the aggregator: runs in their order, equal
 //! ones at equal distances as one group.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 use std::sync::Arc;
 
 use base::Result;
-use datatype::{ArgumentForm, Construction, Datatype, Predefined};
+use datatype::{ArgumentForm, Construction, Datatype, Predefined, StructBlock};
 use memory::Layout;
 
 /// `count` runs of `length` bytes, `gap` bytes apart, the first of them `skip` bytes behind the end
@@ -77,18 +80,29 @@ pub(crate) struct PieceReader {
 /// Runs of one process in a window.
 #[derive(Debug, Default)]
 pub(crate) struct WindowPieces {
-    /// Offset in the file and length.
-    pub runs: Vec<(u64, u64)>,
+    groups: Vec<WindowGroup>,
     pub bytes: usize,
 }
+
+/// `count` runs of `length` bytes, `stride` bytes from one to the next.
+#[derive(Clone, Copy, Debug)]
+struct WindowGroup {
+    offset: u64,
+    length: u64,
+    count: u64,
+    stride: u64,
+}
+
+/// More groups are a list of runs.
+const GROUPS_MAX: usize = 16;
 
 impl PieceReader {
     pub fn new(bytes: Vec<u8>) -> Self {
         Self { bytes, ..Self::default() }
     }
 
-    /// The next run, and where it begins.
-    fn peek(&mut self) -> Option<(u64, u64)> {
+    /// The group that is taken from.
+    fn peek(&mut self) -> Option<&mut (u64, RunGroup, u64)> {
         if self.open.is_none() {
             let mut rest = self.bytes.get(self.next..)?;
             let before = rest.len();
@@ -99,92 +113,118 @@ impl PieceReader {
             start.checked_add(length).filter(|_| length > 0 && count > 0)?;
             self.open = Some((start, RunGroup { skip, length, count, gap }, 0));
         }
-        let (start, group, taken) = self.open.as_ref()?;
-        Some((start + taken, group.length - taken))
+        self.open.as_mut()
     }
 
-    fn take(&mut self, bytes: u64) {
+    /// Goes on behind `count` runs of the group, or behind a part of the first one.
+    fn take(&mut self, count: u64, part: u64) {
         let Some((start, group, taken)) = &mut self.open else { return };
-        *taken += bytes;
-        if *taken < group.length {
+        if part > 0 && *taken + part < group.length {
+            *taken += part;
             return;
         }
-        let end = *start + group.length;
-        if group.count <= 1 {
-            self.end = end;
+        let (count, stride) = (count.max(1), group.length.saturating_add(group.gap));
+        let last = start.saturating_add(stride.saturating_mul(count - 1));
+        if count >= group.count {
+            self.end = last.saturating_add(group.length);
             self.open = None;
-        } else {
-            // Behind all windows, if it is nonsense.
-            (*start, *taken) = (end.saturating_add(group.gap).min(u64::MAX - group.length), 0);
-            group.count -= 1;
+            return;
         }
+        // Behind all windows, if it is nonsense.
+        *start = last.saturating_add(stride).min(u64::MAX - group.length);
+        *taken = 0;
+        group.count -= count;
     }
 
     /// The runs before an offset, as far as they were not taken; none of them lies before `start`,
     /// if the process keeps to what it said.
     pub fn take_before(&mut self, start: u64, end: u64) -> WindowPieces {
         let mut pieces = WindowPieces::default();
-        while let Some((offset, length)) = self.peek().filter(|(offset, _)| *offset < end) {
-            let length = length.min(end - offset);
-            if offset >= start {
-                pieces.runs.push((offset, length));
-                pieces.bytes += length as usize;
+        while let Some(&mut (first, group, taken)) = self.peek() {
+            let offset = first + taken;
+            if offset >= end {
+                break;
             }
-            self.take(length);
+            let stride = group.length.saturating_add(group.gap);
+            let is_whole = taken == 0 && group.length <= end - offset;
+            let (count, length) = if is_whole {
+                (group.count.min((end - offset - group.length) / stride + 1), group.length)
+            } else {
+                (1, (group.length - taken).min(end - offset))
+            };
+            if offset >= start {
+                pieces.groups.push(WindowGroup { offset, length, count, stride });
+                pieces.bytes += (count * length) as usize;
+            }
+            self.take(count, if is_whole { 0 } else { length });
         }
         pieces
     }
 }
 
 impl WindowPieces {
-    /// Where the runs lie in memory that has the file from offset `base` on.
+    /// Offset in the file and length of each run.
+    pub fn runs(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.groups.iter().flat_map(|group| {
+            let WindowGroup { offset, length, count, stride } = *group;
+            (0..count).map(move |index| (offset + index * stride, length))
+        })
+    }
+
+    /// Where the runs lie in memory that has the file from offset `base` on; none: in one run from
+    /// there on.
     ///
     /// # Errors
     /// `Arg` if they exceed the address space.
     pub fn layout(&self, base: u64) -> Result<Option<Arc<dyn Layout>>> {
-        let of = Arc::clone(Datatype::named(Predefined::Byte));
-        let displacements: Vec<i64> =
-            self.runs.iter().map(|(offset, _)| (offset - base) as i64).collect();
-        let block_lengths: Vec<i64> = self.runs.iter().map(|(_, length)| *length as i64).collect();
-        let construction = Construction::Hindexed { block_lengths, displacements, of };
+        let byte = Arc::clone(Datatype::named(Predefined::Byte));
+        let construction = if self.groups.len() <= GROUPS_MAX {
+            let block = |group: &WindowGroup| {
+                let WindowGroup { offset, length, count, stride } = *group;
+                let (count, block_length, stride) = (count as i64, length as i64, stride as i64);
+                let of = Arc::clone(&byte);
+                let vector = Construction::Hvector { count, block_length, stride, of };
+                let of = Datatype::create(vector, ArgumentForm::Large)?;
+                Ok(StructBlock { length: 1, displacement: (offset - base) as i64, of })
+            };
+            Construction::Struct(self.groups.iter().map(block).collect::<Result<_>>()?)
+        } else {
+            let displacements = self.runs().map(|(offset, _)| (offset - base) as i64).collect();
+            let block_lengths = self.runs().map(|(_, length)| length as i64).collect();
+            Construction::Hindexed { block_lengths, displacements, of: byte }
+        };
         Ok(Datatype::create(construction, ArgumentForm::Large)?.layout(1))
     }
 }
 
 /// The bytes that any of several lists has, each in the order of offsets, as runs that do not
 /// touch.
-pub(crate) fn united(mut lists: Vec<Vec<(u64, u64)>>) -> Vec<(u64, u64)> {
-    while lists.len() > 1 {
-        let mut rest = lists.into_iter();
-        let mut halved = Vec::new();
-        while let Some(one) = rest.next() {
-            halved.push(match rest.next() {
-                Some(other) => merged(&one, &other),
-                None => one,
-            });
-        }
-        lists = halved;
+pub(crate) fn united<I: Iterator<Item = (u64, u64)>>(
+    lists: impl Iterator<Item = I>,
+) -> Vec<(u64, u64)> {
+    let mut lists: Vec<I> = lists.collect();
+    // The next run of each list, the lowest first.
+    let mut next: BinaryHeap<Reverse<(u64, u64, usize)>> = BinaryHeap::new();
+    for (index, list) in lists.iter_mut().enumerate() {
+        next.extend(list.next().map(|(offset, length)| Reverse((offset, length, index))));
     }
-    lists.pop().map_or_else(Vec::new, |only| merged(&only, &[]))
-}
-
-fn merged(one: &[(u64, u64)], other: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let mut all: Vec<(u64, u64)> = Vec::new();
-    let (mut left, mut right) = (one.iter().peekable(), other.iter().peekable());
-    loop {
-        let next = match (left.peek(), right.peek()) {
-            (Some(from_left), Some(from_right)) if from_right.0 < from_left.0 => right.next(),
-            (Some(_), _) => left.next(),
-            (None, _) => right.next(),
-        };
-        let Some(&(offset, length)) = next else { return all };
+    while let Some(mut lowest) = next.peek_mut() {
+        let Reverse((offset, length, index)) = *lowest;
         match all.last_mut() {
             Some((start, before)) if offset <= *start + *before => {
                 *before = (*before).max(offset + length - *start);
             }
             _ => all.push((offset, length)),
         }
+        match lists[index].next() {
+            Some((offset, length)) => *lowest = Reverse((offset, length, index)),
+            None => {
+                PeekMut::pop(lowest);
+            }
+        }
     }
+    all
 }
 
 /// Seven bits per byte, the lowest first; the highest bit tells that more follow.
@@ -232,8 +272,8 @@ mod tests {
             let (mut bytes, mut start) = (Vec::new(), 0);
             while start <= end {
                 let pieces = reader.take_before(start, start + window);
-                prop_assert!(pieces.runs.iter().all(|run| run.0 + run.1 <= start + window));
-                let there = pieces.runs.iter().flat_map(|run| run.0..run.0 + run.1);
+                prop_assert!(pieces.runs().all(|run| run.0 + run.1 <= start + window));
+                let there = pieces.runs().flat_map(|run| run.0..run.0 + run.1);
                 bytes.extend(there);
                 start += window;
             }
@@ -258,7 +298,7 @@ mod tests {
             }).collect();
             let mut last = None;
             let mut found = [false; 200];
-            for (offset, length) in united(lists) {
+            for (offset, length) in united(lists.into_iter().map(Vec::into_iter)) {
                 prop_assert!(last.is_none_or(|last| last < offset));
                 last = Some(offset + length);
                 found[offset as usize..(offset + length) as usize].fill(true);
@@ -273,6 +313,6 @@ mod tests {
         (0..100_000).for_each(|run| writer.add(run * 32, 8));
         assert!(writer.into_bytes().len() < 20);
         let mut nonsense = PieceReader::new(vec![0xff; 7]);
-        assert!(nonsense.take_before(0, u64::MAX).runs.is_empty());
+        assert_eq!(nonsense.take_before(0, u64::MAX).bytes, 0);
     }
 }

@@ -104,11 +104,19 @@ fn run(
     let size = file.bytes().len() as u64;
     let wish = |(view, position, data): &(View, u64, Vec<u8>)| {
         let range = view.range(*position, data.len() as u64);
-        let wish = Wish { start: range.start, end: range.end, run_bytes: 1 };
+        let bytes = data.len() as u64;
+        let wish = Wish { start: range.start, end: range.end, run_bytes: 1, bytes };
         if direction == Direction::Read { wish.before(size) } else { wish }
     };
     let wishes: Vec<_> = members.iter().map(wish).collect();
-    let situation = Situation { choice: Choice::Always, aggregators, window_bytes, alignment };
+    let situation = Situation {
+        direction,
+        near: true,
+        choice: Choice::Always,
+        aggregators,
+        window_bytes,
+        alignment,
+    };
     let domains = situation.share(&wishes)?;
     let exchange = |(rank, (view, position, data)): (usize, (View, u64, Vec<u8>))| {
         let there = match direction {
@@ -141,6 +149,12 @@ fn run(
         if !over[rank] {
             let link = PostLink { post: &post, rank: rank as u32 };
             over[rank] = exchanges[rank].advance(&link);
+            // A process that goes on later without a message would sleep until then.
+            if !over[rank] {
+                let begun = post.state.borrow().over.len();
+                assert!(!exchanges[rank].advance(&link), "it was over already");
+                assert_eq!(post.state.borrow().over.len(), begun, "it could have gone on");
+            }
         }
     }
     let outcome = exchanges.into_iter().map(|exchange| {

@@ -1,0 +1,188 @@
+/* Files: blocks, a distributed array, interleaved records, checkpoints, through the page cache. */
+#include "bench.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/*
+ * What one benchmark writes and reads.  Every process has `bytes` of it; `filetype` says where they
+ * are, from `displacement` on.
+ */
+struct file_case {
+    const struct job *job;
+    const char *name;
+    char path[256];
+    MPI_File file;
+    MPI_Datatype filetype;
+    MPI_Offset displacement;
+    char *data, *back;
+    size_t bytes;
+    bool reopens;                   /* each iteration opens and closes the file */
+};
+
+static void expect_success(const struct file_case *one, int code)
+{
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length;
+    if (code == MPI_SUCCESS)
+        return;
+    MPI_Error_string(code, text, &length);
+    job_fail(one->job, "%s: %s", one->name, text);
+}
+
+static void case_open(struct file_case *one)
+{
+    expect_success(one, MPI_File_open(MPI_COMM_WORLD, one->path, MPI_MODE_RDWR | MPI_MODE_CREATE,
+                                      MPI_INFO_NULL, &one->file));
+    expect_success(one, MPI_File_set_view(one->file, one->displacement, MPI_BYTE, one->filetype,
+                                          "native", MPI_INFO_NULL));
+}
+
+static void case_close(struct file_case *one)
+{
+    expect_success(one, MPI_File_close(&one->file));
+}
+
+static void run_write(void *state, long iterations)
+{
+    struct file_case *one = state;
+    for (long i = 0; i < iterations; i++) {
+        if (one->reopens)
+            case_open(one);
+        expect_success(one, MPI_File_write_at_all(one->file, 0, one->data, (int)one->bytes,
+                                                  MPI_BYTE, MPI_STATUS_IGNORE));
+        if (one->reopens)
+            case_close(one);
+    }
+}
+
+static void run_read(void *state, long iterations)
+{
+    struct file_case *one = state;
+    for (long i = 0; i < iterations; i++) {
+        if (one->reopens)
+            case_open(one);
+        expect_success(one, MPI_File_read_at_all(one->file, 0, one->back, (int)one->bytes,
+                                                 MPI_BYTE, MPI_STATUS_IGNORE));
+        if (one->reopens)
+            case_close(one);
+    }
+}
+
+static void check_both(void *state)
+{
+    struct file_case *one = state;
+    memset(one->back, 0x5A, one->bytes);
+    run_write(one, 1);
+    MPI_Barrier(MPI_COMM_WORLD);
+    run_read(one, 1);
+    pattern_expect(one->job, one->back, one->bytes, (unsigned)one->job->rank + 1);
+}
+
+static void measure_case(struct job *job, struct file_case *one, size_t size)
+{
+    const char *folder = getenv("TMPDIR");
+    snprintf(one->path, sizeof one->path, "%s/combray-bench-%d", folder ? folder : "/tmp",
+             (int)getpid());
+    MPI_Bcast(one->path, sizeof one->path, MPI_CHAR, 0, MPI_COMM_WORLD);
+    one->job = job;
+    one->data = buffer_new(job, one->bytes);
+    one->back = buffer_new(job, one->bytes);
+    pattern_fill(one->data, one->bytes, (unsigned)job->rank + 1);
+    job_describe(job, one->name, "", size);
+    if (!one->reopens)
+        case_open(one);
+    struct operation operations[] = {
+        {.run = run_write, .check = check_both, .state = one, .comm = MPI_COMM_WORLD,
+         .clock = CLOCK_SLOWEST, .share = 1.0},
+        {.run = run_read, .check = check_both, .state = one, .comm = MPI_COMM_WORLD,
+         .clock = CLOCK_SLOWEST, .share = 1.0}};
+    struct timing timings[2];
+    if (measure(job, operations, 2, timings)) {
+        for (int direction = 0; direction < 2; direction++) {
+            struct row row = {.benchmark = one->name, .processes = job->size, .bytes = size,
+                              .bytes_total = one->bytes * (size_t)job->size,
+                              .timing = timings[direction]};
+            strcpy(row.variant, direction ? "read" : "write");
+            report_row(job, &row);
+        }
+    } else {
+        report_note(job, "a file benchmark is left out: one call takes too long");
+    }
+    if (!one->reopens)
+        case_close(one);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (job->rank == 0)
+        unlink(one->path);
+    free(one->data);
+    free(one->back);
+}
+
+void bench_file_blocks(struct job *job)
+{
+    struct list sizes = list_or_powers(&job->options.sizes, 4 << 10, 16, 16 << 20);
+    report_section(job, "file_blocks", "a contiguous block of each process, collectively", true);
+    for (int i = 0; i < sizes.length; i++) {
+        size_t bytes = (size_t)sizes.values[i];
+        struct file_case one = {.name = "file_blocks", .filetype = MPI_BYTE, .bytes = bytes,
+                                .displacement = (MPI_Offset)bytes * job->rank};
+        measure_case(job, &one, bytes);
+    }
+}
+
+/* A cube of doubles, a block of which each process has. */
+void bench_file_array(struct job *job)
+{
+    report_section(job, "file_array", "a cube of doubles in blocks, collectively", true);
+    for (int edge = 32; edge <= 128; edge *= 2) {
+        int grid[3] = {0, 0, 0}, global[3] = {edge, edge, edge};
+        int kinds[3] = {MPI_DISTRIBUTE_BLOCK, MPI_DISTRIBUTE_BLOCK, MPI_DISTRIBUTE_BLOCK};
+        int arguments[3] = {MPI_DISTRIBUTE_DFLT_DARG, MPI_DISTRIBUTE_DFLT_DARG,
+                            MPI_DISTRIBUTE_DFLT_DARG};
+        int bytes;
+        struct file_case one = {.name = "file_array"};
+        /* The last dimension, whose elements are neighbors, is divided first. */
+        MPI_Dims_create(job->size, 3, grid);
+        int last = grid[0];
+        grid[0] = grid[2];
+        grid[2] = last;
+        MPI_Type_create_darray(job->size, job->rank, 3, global, kinds, arguments, grid,
+                               MPI_ORDER_C, MPI_DOUBLE, &one.filetype);
+        MPI_Type_commit(&one.filetype);
+        MPI_Type_size(one.filetype, &bytes);
+        one.bytes = (size_t)bytes;
+        measure_case(job, &one, (size_t)edge * edge * edge * sizeof(double));
+        MPI_Type_free(&one.filetype);
+    }
+}
+
+/* Records of all processes in turn: 4 MiB of each process. */
+void bench_file_records(struct job *job)
+{
+    struct list sizes = list_or_powers(&job->options.segments, 8, 8, 64 << 10);
+    report_section(job, "file_records", "records of all processes in turn, collectively", true);
+    for (int i = 0; i < sizes.length; i++) {
+        int record = (int)sizes.values[i];
+        struct file_case one = {.name = "file_records", .bytes = 4 << 20,
+                                .displacement = (MPI_Offset)record * job->rank};
+        MPI_Datatype block;
+        MPI_Type_contiguous(record, MPI_BYTE, &block);
+        MPI_Type_create_resized(block, 0, (MPI_Aint)record * job->size, &one.filetype);
+        MPI_Type_commit(&one.filetype);
+        measure_case(job, &one, (size_t)record);
+        MPI_Type_free(&one.filetype);
+        MPI_Type_free(&block);
+    }
+}
+
+/* A file that is opened, written or read, and closed. */
+void bench_file_checkpoint(struct job *job)
+{
+    report_section(job, "file_checkpoint", "open, a block of each process, close", true);
+    for (size_t bytes = 4 << 10; bytes <= 4 << 20; bytes <<= 10) {
+        struct file_case one = {.name = "file_checkpoint", .filetype = MPI_BYTE, .bytes = bytes,
+                                .displacement = (MPI_Offset)bytes * job->rank, .reopens = true};
+        measure_case(job, &one, bytes);
+    }
+}
