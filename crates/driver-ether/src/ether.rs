@@ -365,8 +365,9 @@ impl Ether {
             for index in (0..count).filter(|_| late) {
                 self.take(rail, batch.frame(index), Turn::Pieces, now, sink);
             }
+            let is_full = count == batch.looked_for();
             self.urgent = batch;
-            if count < FRAMES_TOGETHER {
+            if !is_full {
                 break;
             }
         }
@@ -382,8 +383,9 @@ impl Ether {
                 self.take(rail, batch.frame(index), Turn::All, now, sink);
             }
             found |= count > 0;
+            let is_full = count == batch.looked_for();
             self.bulk = batch;
-            if count < FRAMES_TOGETHER {
+            if !is_full {
                 break;
             }
         }

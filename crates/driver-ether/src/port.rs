@@ -109,6 +109,11 @@ type FrameStart = [u8; START_BYTES];
 
 impl Transmitter for PortTransmitter<'_> {
     fn frames(&mut self, seal: &Seal, frames: &[(Header, &[u8])]) -> usize {
+        if let [(header, data)] = frames {
+            let mut start = [0; START_BYTES];
+            self.begin(&mut start, header, seal, std::iter::once(*data));
+            return send_all(self.socket, &[[IoSlice::new(&start), IoSlice::new(data)]]);
+        }
         let mut sent = 0;
         for frames in frames.chunks(FRAMES_AT_ONCE_MAX) {
             let mut starts = [[0; START_BYTES]; FRAMES_AT_ONCE_MAX];

@@ -144,6 +144,9 @@ fn run_on_cable(test: &str, mtu: u32) -> bool {
              peer name end1 mtu {mtu} address 02:00:00:00:00:02 && \\
          ip address add 10.0.0.1/24 dev end0 && ip address add 10.0.0.2/24 dev end1 && \\
          ip link set end0 up && ip link set end1 up && \\
+         for end in end0 end1; do \\
+             until grep -q up /sys/class/net/$end/operstate; do sleep 0.01; done; \\
+         done && \\
          exec \"$0\" --exact {test} --ignored --nocapture"
     );
     let able = Command::new("unshare")

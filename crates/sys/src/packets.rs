@@ -117,9 +117,20 @@ pub const FRAMES_AT_ONCE_MAX: usize = 64;
 /// # Errors
 /// The system's, if it took none.
 pub fn send(socket: BorrowedFd<'_>, frames: &[[IoSlice<'_>; 2]]) -> io::Result<usize> {
+    // A lone frame, as most are, needs no large array to be cleared.
+    match frames.len() {
+        0 | 1 => send_up_to::<1>(socket, frames),
+        _ => send_up_to::<FRAMES_AT_ONCE_MAX>(socket, frames),
+    }
+}
+
+fn send_up_to<const COUNT: usize>(
+    socket: BorrowedFd<'_>,
+    frames: &[[IoSlice<'_>; 2]],
+) -> io::Result<usize> {
     // SAFETY: all fields of the structure are integers and pointers, for which zero is a value.
-    let mut messages: [libc::mmsghdr; FRAMES_AT_ONCE_MAX] = unsafe { std::mem::zeroed() };
-    let frames = &frames[..frames.len().min(FRAMES_AT_ONCE_MAX)];
+    let mut messages: [libc::mmsghdr; COUNT] = unsafe { std::mem::zeroed() };
+    let frames = &frames[..frames.len().min(COUNT)];
     for (message, frame) in messages.iter_mut().zip(frames) {
         message.msg_hdr.msg_iov = frame.as_ptr().cast::<libc::iovec>().cast_mut();
         message.msg_hdr.msg_iovlen = frame.len() as _;
@@ -133,6 +144,9 @@ pub fn send(socket: BorrowedFd<'_>, frames: &[[IoSlice<'_>; 2]]) -> io::Result<u
     check(sent.into()).map(|sent| sent as usize)
 }
 
+/// So many frames are looked for where none, or hardly any, came before.
+const FEW: usize = 4;
+
 /// Room for frames that are received together.
 #[derive(Debug)]
 pub struct FrameBatch {
@@ -140,34 +154,43 @@ pub struct FrameBatch {
     /// Bytes for each frame.
     stride: usize,
     lengths: Vec<usize>,
+    looked_for: usize,
 }
 
 impl FrameBatch {
     /// Room for `count` frames of `stride` bytes; what is longer is cut off.
     pub fn new(count: usize, stride: usize) -> Self {
         let bytes = vec![0; count.min(FRAMES_AT_ONCE_MAX) * stride].into();
-        Self { bytes, stride, lengths: Vec::with_capacity(count) }
+        Self { bytes, stride, lengths: Vec::with_capacity(count), looked_for: 0 }
     }
 
     /// Takes frames that have come with one call of the system, instead of those that are here, and
-    /// returns how many.
+    /// returns how many. After a call that found few, it looks for few.
     ///
     /// # Errors
     /// The system's, if there are none: `WouldBlock` when none has come.
     pub fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
+        match self.lengths.len() < FEW {
+            true => self.receive_up_to::<FEW>(socket),
+            false => self.receive_up_to::<FRAMES_AT_ONCE_MAX>(socket),
+        }
+    }
+
+    fn receive_up_to<const COUNT: usize>(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
         self.lengths.clear();
         const NONE: libc::iovec = libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 };
-        let mut slices = [NONE; FRAMES_AT_ONCE_MAX];
+        let mut slices = [NONE; COUNT];
         // SAFETY: all fields of the structure are integers and pointers, for which zero is a value.
-        let mut messages: [libc::mmsghdr; FRAMES_AT_ONCE_MAX] = unsafe { std::mem::zeroed() };
+        let mut messages: [libc::mmsghdr; COUNT] = unsafe { std::mem::zeroed() };
         let mut count = 0;
-        for place in self.bytes.chunks_exact_mut(self.stride) {
+        for place in self.bytes.chunks_exact_mut(self.stride).take(COUNT) {
             slices[count] =
                 libc::iovec { iov_base: place.as_mut_ptr().cast(), iov_len: place.len() };
             messages[count].msg_hdr.msg_iov = &raw mut slices[count];
             messages[count].msg_hdr.msg_iovlen = 1;
             count += 1;
         }
+        self.looked_for = count;
         // SAFETY: each of the `count` structures describes a part of `bytes` of its own, which may
         // be written.
         let received = unsafe {
@@ -182,6 +205,11 @@ impl FrameBatch {
         let received = check(received.into())? as usize;
         self.lengths.extend(messages[..received].iter().map(|message| message.msg_len as usize));
         Ok(received)
+    }
+
+    /// How many frames the last look could have found.
+    pub fn looked_for(&self) -> usize {
+        self.looked_for
     }
 
     /// How many frames are here.
