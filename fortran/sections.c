@@ -146,7 +146,7 @@ static bool single(struct view *view, const struct shape *shape, MPI_Count count
 static bool blocks(struct view *view, const struct shape *shape, MPI_Datatype type)
 {
     MPI_Count size = dense_size(type), element = (MPI_Count)shape->element;
-    if (shape->rank != 1 || size == 0 || size % element != 0 || shape->stride[0] < 0) return false;
+    if (shape->rank != 1 || size == 0 || size % element != 0) return false;
     MPI_Datatype unit, made;
     element_type(type, size, element, &unit);
     if (size > element) {

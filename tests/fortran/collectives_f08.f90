@@ -38,11 +38,16 @@ program collectives_f08
   call MPI_Iallgather(spread(1::2), 3, MPI_INTEGER, long, 3, MPI_INTEGER, MPI_COMM_WORLD, request)
   call MPI_Wait(request, MPI_STATUS_IGNORE)
   call check(all(long == wide(1, :)), "nonblocking allgather")
-  ! Backwards, which only a copy can do; and in two dimensions.
+  ! Backwards, also nonblocking; and in two dimensions, which only a copy can do.
   other = 0
   call MPI_Scatter(long(3 * processes:1:-1), 3, MPI_INTEGER, mine, 3, MPI_INTEGER, 0, MPI_COMM_WORLD)
   call check(all(mine == [3, 2, 1] + 10 * (processes - 1 - rank)), "scattered backwards")
   mine = [1, 2, 3] + 10 * rank
+  other = 0
+  call MPI_Iallgather(mine, 3, MPI_INTEGER, other(3 * processes:1:-1), 3, MPI_INTEGER, &
+    MPI_COMM_WORLD, request)
+  call MPI_Wait(request, MPI_STATUS_IGNORE)
+  call check(all(other(3 * processes:1:-1) == long), "gathered backwards")
   if (processes <= 2) then
     tall = -1
     call MPI_Allgather(mine, 3, MPI_INTEGER, tall(1:4:2, 1:processes + 1), 3, MPI_INTEGER, &

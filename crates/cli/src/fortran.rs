@@ -21,6 +21,9 @@ pub struct FortranOptions {
 /// What `mpifort` calls if no other is named.
 pub const DEFAULT_COMPILER: &str = "gfortran";
 
+/// The first gfortran that hands over texts as descriptors.
+const GFORTRAN_MIN: u32 = 12;
+
 /// The name of the library that is made.
 pub const LIBRARY: &str = "combray_fortran";
 
@@ -89,6 +92,13 @@ impl FortranCompiler {
                  gfortran and flang"
             )
         })?;
+        let version = name.rsplit('-').next().and_then(|version| version.parse().ok());
+        if kind == CompilerKind::Gfortran && version.is_some_and(|v: u32| v < GFORTRAN_MIN) {
+            return Err(format!(
+                "{command} is {name}, but module mpi_f08 needs gfortran {GFORTRAN_MIN} or newer, \
+                 which passes texts and array sections to C as descriptors"
+            ));
+        }
         Ok(Self { words: words.to_vec(), kind, name })
     }
 
