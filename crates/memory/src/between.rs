@@ -120,21 +120,11 @@ impl Buffer {
             };
             combine(given, into);
         } else if length <= SMALL_PIECE_BYTES {
-            self.combine_by_pieces::<SMALL_PIECE_BYTES>(
-                offset,
-                (from, from_offset),
-                length,
-                grain,
-                combine,
-            );
+            let read = |done, given: &mut [u8]| from.read(from_offset + done, given);
+            self.combine_by_pieces::<SMALL_PIECE_BYTES>(offset, length, grain, read, combine);
         } else {
-            self.combine_by_pieces::<PIECE_BYTES>(
-                offset,
-                (from, from_offset),
-                length,
-                grain,
-                combine,
-            );
+            let read = |done, given: &mut [u8]| from.read(from_offset + done, given);
+            self.combine_by_pieces::<PIECE_BYTES>(offset, length, grain, read, combine);
         }
     }
 
@@ -171,28 +161,18 @@ impl Buffer {
             };
             return combine(given, into);
         }
-        let whole = PIECE_BYTES - PIECE_BYTES % grain;
-        assert!(whole > 0, "{grain} bytes do not fit in a piece of {PIECE_BYTES}");
-        let (mut given, mut changed) = ([0; PIECE_BYTES], [0; PIECE_BYTES]);
-        let mut done = 0;
-        while done < from.len() {
-            let piece = whole.min(from.len() - done);
-            let (given, changed) = (&mut given[..piece], &mut changed[..piece]);
-            from.part(done, piece).copy_to(given);
-            self.read(offset + done, changed);
-            combine(given, changed);
-            self.write(offset + done, changed);
-            done += piece;
-        }
+        let read = |done, given: &mut [u8]| from.part(done, given.len()).copy_to(given);
+        self.combine_by_pieces::<PIECE_BYTES>(offset, from.len(), grain, read, combine);
     }
 
+    /// Combines what `read` gives from an offset on, piece by piece.
     #[inline(never)]
     fn combine_by_pieces<const BYTES: usize>(
         &self,
         offset: usize,
-        (from, from_offset): (&Buffer, usize),
         length: usize,
         grain: usize,
+        read: impl Fn(usize, &mut [u8]),
         mut combine: impl FnMut(&[u8], &mut [u8]) + Send,
     ) {
         let whole = BYTES - BYTES % grain;
@@ -202,7 +182,7 @@ impl Buffer {
         while done < length {
             let piece = whole.min(length - done);
             let (given, changed) = (&mut given[..piece], &mut changed[..piece]);
-            from.read(from_offset + done, given);
+            read(done, given);
             self.read(offset + done, changed);
             combine(given, changed);
             self.write(offset + done, changed);
