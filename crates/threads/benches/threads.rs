@@ -98,7 +98,7 @@ fn switch_by_corosensei() -> f64 {
 }
 
 fn switch(threads: u64) -> f64 {
-    let each = 100_000 / threads;
+    let each = 20_000 / threads;
     let gate = Arc::new(Semaphore::new(0));
     let yielding: Vec<_> = (0..threads)
         .map(|_| {
@@ -131,7 +131,7 @@ fn switch_of_system() -> f64 {
 }
 
 fn create() -> f64 {
-    let count = 2_000;
+    let count = 300;
     per(count, || (0..count).for_each(|number| drop(spawn(move || black_box(number)).join())))
 }
 
@@ -143,12 +143,12 @@ fn create_of_system() -> f64 {
 }
 
 fn seeds() -> f64 {
-    let count = 10_000_u64;
+    let count = 2_000_u64;
     per(count, || (0..count).for_each(|number| assert_eq!(seed(move || number).join(), number)))
 }
 
 fn joins_of_rayon() -> f64 {
-    let count = 10_000_u64;
+    let count = 2_000_u64;
     per(count, || {
         (0..count).for_each(|number| assert_eq!(rayon::join(move || number, || 1).0, number));
     })
@@ -258,4 +258,4 @@ fn resident() -> (u64, usize) {
     (pages * 4096, read("/proc/self/maps").lines().count())
 }
 
-const ROUNDS: usize = 30;
+const ROUNDS: usize = 100;

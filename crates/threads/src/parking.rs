@@ -47,11 +47,11 @@ impl Wait {
                 }
                 let own = |local: &&worker::Local| Arc::ptr_eq(&local.shared, shared);
                 match worker::local().filter(own) {
-                    Some(local) => shared.make_ready(thread.clone(), local.slot()),
-                    None => {
-                        shared.make_ready(thread.clone(), 0);
-                        shared.wake(1);
+                    Some(local) if local.is_owner() => {
+                        shared.make_ready_here(thread.clone(), local.slot());
                     }
+                    Some(local) => shared.make_ready(thread.clone(), local.slot()),
+                    None => shared.make_ready(thread.clone(), 0),
                 }
             }
             Who::Kernel(thread) => thread.unpark(),

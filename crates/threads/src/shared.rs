@@ -93,20 +93,34 @@ impl Shared {
         self.queue_at(crate::placing::place(home))
     }
 
-    /// Makes a thread ready, from a worker or from outside.
+    /// Makes a thread ready in the queue of a slot, or where it is at home.
     pub fn make_ready(&self, thread: Arc<Thread>, slot: usize) {
         match self.elsewhere(&thread, slot) {
-            Some(queue) => {
-                queue.push(Ready::Thread(thread));
+            Some(queue) => self.add(queue, thread),
+            None => {
+                self.queue(slot).push(Ready::Thread(thread));
                 self.wake(1);
             }
+        }
+    }
+
+    /// The same, for the worker of the slot itself: it comes to a lone one soon, so that no other
+    /// is woken; if it does not, the watchdog wakes another.
+    pub fn make_ready_here(&self, thread: Arc<Thread>, slot: usize) {
+        match self.elsewhere(&thread, slot) {
+            Some(queue) => self.add(queue, thread),
             None => {
-                // The worker comes to a lone one itself, soon; if not, the watchdog wakes another.
                 if self.queue(slot).push(Ready::Thread(thread)) > 1 {
                     self.wake(1);
                 }
             }
         }
+    }
+
+    /// Adds to a queue that perhaps not all workers may take from.
+    pub fn add(&self, queue: &ReadyQueue<Ready>, thread: Arc<Thread>) {
+        queue.push(Ready::Thread(thread));
+        self.wake(usize::MAX);
     }
 
     /// Wakes sleeping workers, at most so many.

@@ -61,11 +61,7 @@ impl ThreadBuilder {
         let (thread, join) = self.made(body);
         if !thread.bubble.as_ref().is_some_and(|bubble| bubble.keep(&thread)) {
             worker::with(|local| {
-                let shared = &local.shared;
-                let own = shared.queue(local.slot());
-                let queue = shared.elsewhere(&thread, local.slot()).unwrap_or(own);
-                queue.push(Ready::Thread(thread));
-                shared.wake(1);
+                local.shared.make_ready(thread, local.slot());
             });
         }
         join

@@ -101,6 +101,11 @@ impl Local {
         self.slot
     }
 
+    /// Whether it is the worker of its slot still.
+    pub fn is_owner(&self) -> bool {
+        self.own().owner.load(Ordering::Relaxed) == self.number
+    }
+
     fn own(&self) -> &Slot {
         &self.shared.slots[self.slot]
     }
@@ -111,7 +116,7 @@ impl Local {
         loop {
             steps += 1;
             self.own().steps.store(steps, Ordering::Relaxed);
-            if self.own().owner.load(Ordering::Relaxed) != self.number {
+            if !self.is_owner() {
                 // Another took over while the thread did not come by; that one has its queue.
                 if let Some(thread) = again {
                     self.shared.make_ready(thread, self.slot);
@@ -137,8 +142,7 @@ impl Local {
     #[inline]
     fn after(&self, thread: Arc<Thread>, steps: u64) -> Ready {
         if let Some(queue) = self.shared.elsewhere(&thread, self.slot) {
-            queue.push(Ready::Thread(thread));
-            self.shared.wake(1);
+            self.shared.add(queue, thread);
             return match self.next(steps) {
                 Some(ready) => ready,
                 None => Ready::Seed(Arc::new(Nothing)),
@@ -168,7 +172,7 @@ impl Local {
                         // It may have been moved since it was made ready.
                         if let Some(queue) = self.shared.elsewhere(thread, self.slot) {
                             queue.push(ready);
-                            self.shared.wake(1);
+                            self.shared.wake(usize::MAX);
                             continue;
                         }
                     }

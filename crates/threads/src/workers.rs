@@ -56,7 +56,6 @@ impl Workers {
     {
         let (thread, join) = ThreadBuilder::new().name("main").made(body);
         self.shared.make_ready(thread, 0);
-        self.shared.wake(1);
         join.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 

@@ -232,6 +232,23 @@ fn others_run_while_a_thread_does_not_come_by() {
     });
 }
 
+/// A thread whose core was lent goes on when it comes to a scheduling point, also when the worker
+/// that was made meanwhile sleeps.
+#[test]
+fn a_thread_goes_on_whose_core_was_lent() {
+    workers(1).run(|| {
+        for _ in 0..3 {
+            let (sender, receiver) = std::sync::mpsc::channel();
+            let other = spawn(move || sender.send(7).unwrap());
+            assert_eq!(receiver.recv(), Ok(7));
+            // The other worker has nothing to do now and falls asleep.
+            std::thread::sleep(Duration::from_millis(20));
+            yield_now();
+            other.join().unwrap();
+        }
+    });
+}
+
 /// All schedulers run a program of nested bubbles to its end, also one that is submitted while
 /// others run.
 #[test]
@@ -333,4 +350,52 @@ fn a_stack_that_overflows_is_told_with_the_name_of_its_thread() {
 fn deeper(depth: u64) -> u64 {
     let here = std::hint::black_box([depth; 32]);
     deeper(depth + 1) + here[7]
+}
+
+/// Workers end also while threads wait that nobody will ever wake, and others can be started then.
+#[test]
+fn workers_end_while_threads_wait() {
+    for _ in 0..10 {
+        workers(2).run(|| {
+            drop(spawn(|| sleep(Duration::from_secs(3600))));
+            drop(spawn(|| Semaphore::new(0).acquire()));
+            yield_now();
+        });
+    }
+}
+
+/// A bubble that is submitted while threads of others run, again and again, from several threads.
+#[test]
+fn bubbles_are_submitted_from_many_threads() {
+    for name in ["cache", "steal", "gang"] {
+        let workers = Workers::builder()
+            .machine(MachineTree::regular(&[2, 2], 1))
+            .scheduler(schedulers::named(name).unwrap())
+            .start()
+            .unwrap();
+        let done = workers.run(|| {
+            let submitting: Vec<_> = (0..8)
+                .map(|_| {
+                    spawn(|| {
+                        let mut done = 0;
+                        for _ in 0..10 {
+                            let bubble = Bubble::new(Relation::SharesMemory);
+                            let make = || ThreadBuilder::new().bubble(&bubble).spawn(yield_now);
+                            let threads: Vec<_> = (0..3).map(|_| make()).collect();
+                            bubble.submit();
+                            // One more, in a bubble that is submitted already.
+                            let late = make();
+                            for thread in threads.into_iter().chain([late]) {
+                                thread.join().unwrap();
+                                done += 1;
+                            }
+                        }
+                        done
+                    })
+                })
+                .collect();
+            submitting.into_iter().map(|thread| thread.join().unwrap()).sum::<usize>()
+        });
+        assert_eq!(done, 320, "{name}");
+    }
 }
