@@ -4,6 +4,10 @@ mod allocation;
 mod dry_run;
 pub mod hosts;
 mod options;
+#[cfg(test)]
+mod others;
+mod output;
+mod refused;
 
 use std::collections::HashMap;
 use std::env;
@@ -14,7 +18,7 @@ use std::time::Duration;
 use allocation::Allocation;
 use base::variables;
 use launcher::binding::{HostOrder, Oversubscription, PolicyOption, ProcessMapping};
-use launcher::{Application, Host, HostAccess, JobPlan, OwnHost};
+use launcher::{Application, Host, HostAccess, JobPlan, LineTag, OwnHost};
 use options::{Meaning, OPTIONS, ValueCount};
 use runtime::configuration::{VARIABLES, distance};
 use sys::cores;
@@ -36,8 +40,7 @@ pub fn run(words: &[OsString]) -> Result<i32, String> {
             }
             if !ignored.is_empty() {
                 eprintln!(
-                    "combray: ignored, as it has no meaning here yet: {} (docs/launching.md lists \
-                     all options)",
+                    "combray: without effect here: {} (combray info lists what can be set)",
                     ignored.join(", ")
                 );
             }
@@ -265,6 +268,7 @@ struct ProgramReader<'a> {
 impl ProgramReader<'_> {
     fn read(&mut self, words: &[OsString]) -> Result<Option<Request>, String> {
         let mut rest = words;
+        let mut last = String::new();
         while let Some((word, after)) = rest.split_first() {
             let is_mark = word == "--";
             if is_mark || !word.as_bytes().starts_with(b"-") || word == "-" {
@@ -288,13 +292,16 @@ impl ProgramReader<'_> {
                 values.push(value.clone());
                 rest = after;
             }
+            if let Some(value) = values.last() {
+                last = format!(" ({} is the value of {name})", value.display());
+            }
             match option.meaning {
                 Meaning::Help => return Ok(Some(Request::Help)),
                 Meaning::Version => return Ok(Some(Request::Version)),
                 meaning => self.apply(meaning, &name, &values)?,
             }
         }
-        Err("no program to run is named; combray run --help tells more".to_owned())
+        Err(format!("no program to run is named{last}; combray run --help tells more"))
     }
 
     fn apply(&mut self, meaning: Meaning, name: &str, values: &[OsString]) -> Result<(), String> {
@@ -305,11 +312,16 @@ impl ProgramReader<'_> {
             Meaning::ProcessesPerMachine => {
                 self.application.per_host = Some(count(name, &value)?);
             }
-            Meaning::TagOutput => self.plan.tag_output = true,
             Meaning::Timeout => {
                 self.plan.timeout = Some(seconds(name, &value)?);
             }
-            Meaning::Variable => self.application.variables.extend(variable(name, values)?),
+            Meaning::Variable => {
+                let found = variable(name, values)?;
+                if found.is_none() {
+                    self.ignored.push(format!("{name} {value} (there is no such variable here)"));
+                }
+                self.application.variables.extend(found);
+            }
             Meaning::GlobalVariable => self.global.extend(variable(name, values)?),
             Meaning::VariableList => {
                 for one in value.split(',').filter(|one| !one.is_empty()) {
@@ -351,10 +363,133 @@ impl ProgramReader<'_> {
             Meaning::ShowAllocation => *self.shows_allocation = true,
             Meaning::Machine => *self.machine = Some(value.into_owned()),
             Meaning::AllVariables => self.global.extend(env::vars_os()),
-            Meaning::Ignored => self.ignored.push(name.to_owned()),
             Meaning::Accepted | Meaning::Help | Meaning::Version => {}
+            meaning if self.apply_output(meaning, name, &value)? => {}
+            meaning => self.apply_foreign(meaning, name, values)?,
         }
         Ok(())
+    }
+
+    /// What becomes of output; false if the option is about something else.
+    fn apply_output(&mut self, meaning: Meaning, name: &str, value: &str) -> Result<bool, String> {
+        let form = &mut self.plan.output;
+        match meaning {
+            Meaning::TagOutput => form.tag = LineTag::RankAndStream,
+            Meaning::TagRank => form.tag = LineTag::Rank,
+            Meaning::TimeOutput => form.is_timed = true,
+            Meaning::MergeOutput => form.is_merged = true,
+            Meaning::OutputFolder => output::set_folder(form, name, value)?,
+            Meaning::FilePattern(kind) => {
+                form.files[kind as usize] = Some(value.to_owned());
+                form.is_copied = false;
+            }
+            Meaning::Output => output::set(form, name, value)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// What other launchers' options say in their own way.
+    fn apply_foreign(
+        &mut self,
+        meaning: Meaning,
+        name: &str,
+        values: &[OsString],
+    ) -> Result<(), String> {
+        let value = values.first().map_or_else(String::new, |raw| raw.to_string_lossy().into());
+        match meaning {
+            Meaning::CoresEach => {
+                let each = count(name, &value)?;
+                self.set_policy(PolicyOption::MapBy, &format!("slot:PE={each}"))
+            }
+            Meaning::EachPackage => {
+                let each = count(name, &value)?;
+                self.set_policy(PolicyOption::MapBy, &format!("ppr:{each}:package"))
+            }
+            Meaning::OnePerMachine => {
+                self.application.per_host = Some(1);
+                Ok(())
+            }
+            Meaning::Launcher => {
+                self.plan.access = named_launcher(name, &value)?;
+                Ok(())
+            }
+            Meaning::Interface => {
+                self.global.insert(variables::NET.into(), value.into());
+                Ok(())
+            }
+            Meaning::FaultTolerance => match value.as_str() {
+                "ulfm" | "mpi" | "true" | "1" => {
+                    self.plan.keep_going = true;
+                    Ok(())
+                }
+                "none" | "no" | "false" | "0" => Ok(()),
+                _ => Err(format!("{name} wants ulfm or none, and got \"{value}\"")),
+            },
+            Meaning::StandardInput if value == "0" => Ok(()),
+            Meaning::StandardInput => Err(format!(
+                "{name} {value}: standard input goes to rank 0; write < /dev/null after the \
+                 command for none, and let rank 0 pass it on for all"
+            )),
+            Meaning::Display => self.display(name, &value),
+            _ => {
+                self.parameter(name, values);
+                Ok(())
+            }
+        }
+    }
+
+    /// What is told before the job begins.
+    fn display(&mut self, name: &str, words: &str) -> Result<(), String> {
+        for word in words.split(',').filter(|word| !word.is_empty()) {
+            match word {
+                "map" | "map-devel" | "bind" | "bindings" => self.plan.reports_bindings = true,
+                "allocation" => *self.shows_allocation = true,
+                "topo" => return Err(format!("{name} topo: write combray topo instead")),
+                _ => {
+                    return Err(format!(
+                        "{name} wants map, bind or allocation, and got \"{word}\""
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A parameter of Open MPI's: the few that have an equivalent are obeyed, others are told.
+    fn parameter(&mut self, name: &str, values: &[OsString]) {
+        let words = values.join(OsStr::new("=")).to_string_lossy().into_owned();
+        let (key, value) = words.split_once('=').unwrap_or((&words, ""));
+        match key {
+            "btl_tcp_if_include" => {
+                self.global.insert(variables::NET.into(), value.into());
+            }
+            "btl_tcp_if_exclude" => {
+                self.global.insert(variables::NET.into(), format!("^{value}").into());
+            }
+            "orte_tag_output" if value != "0" => self.plan.output.tag = LineTag::RankAndStream,
+            "rmaps_base_oversubscribe" if value != "0" => self.plan.oversubscribe = true,
+            "plm_rsh_agent" | "plm_ssh_agent" => {
+                let words = value.split_whitespace().map(OsString::from).collect();
+                self.plan.access = HostAccess::Shell(words);
+            }
+            _ => self.ignored.push(format!("{name} {key}")),
+        }
+    }
+}
+
+/// The command of a launcher that MPICH's option names.
+fn named_launcher(option: &str, name: &str) -> Result<HostAccess, String> {
+    let shell = |words: &[&str]| HostAccess::Shell(words.iter().map(OsString::from).collect());
+    match name {
+        "ssh" => Ok(shell(&["ssh", "-x", "-o", "BatchMode=yes"])),
+        "rsh" => Ok(shell(&["rsh"])),
+        "slurm" => Ok(HostAccess::Srun(OwnHost::Directly)),
+        "lsf" => Ok(shell(&["blaunch"])),
+        _ => Err(format!(
+            "{option} wants ssh, rsh, slurm or lsf, and got \"{name}\"; --launch-agent names any \
+             command that takes its words as ssh does"
+        )),
     }
 }
 
@@ -470,14 +605,22 @@ fn error_handler(option: &str, value: &str) -> Result<&'static str, String> {
 }
 
 fn unknown(name: &str) -> String {
+    if let Some(instead) = refused::instead_of(name) {
+        return format!("combray run has no {name}: {instead}");
+    }
+    let joined = name.find(|letter: char| letter.is_ascii_digit()).map(|at| name.split_at(at));
+    if let Some((option, number)) = joined.filter(|(option, _)| options::find(option).is_some()) {
+        return format!("combray run has no option {name}; write {option} {number}");
+    }
     let names = OPTIONS.iter().flat_map(|option| option.names);
-    let nearest =
-        names.min_by_key(|known| distance(known.trim_matches('-'), name.trim_matches('-')));
-    format!(
-        "combray run has no option {name}; did you mean {}? (combray run --help lists all)",
-        nearest.unwrap_or(&"--help")
-    )
+    let far = |known: &&&str| distance(known.trim_matches('-'), name.trim_matches('-'));
+    let nearest = names.min_by_key(far).filter(|known| far(known) <= TYPING_ERRORS_MAX);
+    let hint = nearest.map_or_else(String::new, |known| format!("; did you mean {known}?"));
+    format!("combray run has no option {name}{hint} (combray run --help lists all)")
 }
+
+/// What differs by more letters is another word.
+const TYPING_ERRORS_MAX: usize = 2;
 
 #[cfg(test)]
 mod tests {
@@ -519,10 +662,10 @@ mod tests {
         assert_eq!(job.applications[0].processes, 4);
         assert_eq!(job.applications[0].variables[OsStr::new("B")], "2");
         assert_eq!(job.applications[0].variables[OsStr::new("C")], "3");
-        assert!(job.tag_output);
+        assert_eq!(job.output.tag, LineTag::Rank);
         assert_eq!(job.timeout, Some(Duration::from_secs(5)));
         assert_eq!(job.policy.bind, Bind::To(Kind::Core));
-        assert_eq!(ignored, ["--mca"]);
+        assert_eq!(ignored, ["--mca btl"]);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! The real command on shell commands.
 
 mod common;
+#[path = "run/output.rs"]
+mod output;
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -21,7 +23,7 @@ fn ranks_know_themselves() {
 #[test]
 fn lines_stay_whole() {
     let script = "for i in 1 2 3 4 5 6 7 8; do printf 'aaaaaaaa'; sleep 0.01; echo bbbbbbbb; done";
-    let (_, out, _) = run(&["-n", "4", "--tag-output", "sh", "-c", script]);
+    let (_, out, _) = run(&["-n", "4", "-l", "sh", "-c", script]);
     assert_eq!(out.lines().count(), 32);
     for line in out.lines() {
         let (tag, rest) = line.split_at(4);

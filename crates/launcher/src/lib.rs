@@ -26,6 +26,7 @@ mod lines;
 mod local;
 mod local_processes;
 mod outlets;
+mod output;
 mod placement;
 mod pmi_server;
 mod preview;
@@ -47,6 +48,7 @@ pub use access::{HostAccess, OwnHost};
 use binding::Policy;
 use guard::Source;
 pub use local::is_this_machine;
+pub use output::{LineTag, OutputForm};
 pub use placement::{Host, slots};
 use placement::{HostAssignment, HostRequest};
 pub use preview::{Preview, preview};
@@ -60,8 +62,8 @@ pub struct JobPlan {
     pub applications: Vec<Application>,
     /// Whether the other processes go on when one has failed.
     pub keep_going: bool,
-    /// Whether each line of output begins with the rank.
-    pub tag_output: bool,
+    /// What becomes of what processes write.
+    pub output: OutputForm,
     /// After how long the job is ended.
     pub timeout: Option<Duration>,
     /// After how long without anything received a host is lost; none: after

@@ -2,10 +2,14 @@
 
 use std::collections::VecDeque;
 
+use crate::output::time_now;
+
 /// Collects what a process writes and passes it on line by line.
 #[derive(Debug)]
 pub(crate) struct Lines {
     tag: String,
+    /// Whether the time stands before the tag.
+    is_timed: bool,
     mode: LineMode,
     /// The beginning of a line that is not whole yet.
     partial: Vec<u8>,
@@ -34,7 +38,12 @@ impl Lines {
     /// Each line will begin with `tag`.
     pub(crate) fn new(tag: String, form: LineMode) -> Self {
         let (partial, recent) = (Vec::new(), VecDeque::new());
-        Self { tag, mode: form, partial, is_inside_line: false, recent }
+        Self { tag, is_timed: false, mode: form, partial, is_inside_line: false, recent }
+    }
+
+    /// The same; the time stands before each line.
+    pub(crate) fn timed(self, is_timed: bool) -> Self {
+        Self { is_timed, ..self }
     }
 
     /// Takes bytes, and appends the lines that are whole now to `out`.
@@ -84,6 +93,9 @@ impl Lines {
     fn pass_on(&mut self, text: &[u8], out: &mut Vec<u8>) {
         for line in text.split_inclusive(|byte| *byte == b'\n') {
             if !self.is_inside_line {
+                if self.is_timed {
+                    out.extend_from_slice(time_now().as_bytes());
+                }
                 out.extend_from_slice(self.tag.as_bytes());
             }
             out.extend_from_slice(line);

@@ -174,7 +174,14 @@ impl LocalProcesses {
                 RankIdentity { rank, size: start.size, local_rank, local_size, job: &start.job };
             let started = self.input_of(rank).and_then(|input| {
                 let ahead = self.opened.get(local_rank as usize);
-                RankProcess::start(&place, program, input, self.descriptors, &seating, ahead)
+                RankProcess::start(
+                    &place,
+                    program,
+                    (input, start.has_terminal),
+                    self.descriptors,
+                    &seating,
+                    ahead,
+                )
             });
             let rank = started.map_err(|cause| LaunchError::of_program(&program.path, &cause))?;
             self.positions.insert(rank.process, self.ranks.len());

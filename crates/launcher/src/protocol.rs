@@ -69,6 +69,8 @@ pub(crate) struct Start {
     pub policy: Policy,
     /// Whether each reports where it is bound.
     pub reports_bindings: bool,
+    /// Whether the launcher's output is a terminal, so that each shall find one.
+    pub has_terminal: bool,
     /// For each process the hardware threads on which the user wants it, if that was said.
     pub seats: Vec<Seat>,
 }
@@ -137,6 +139,7 @@ impl AgentOrder {
                 });
                 policy::emit(frame, &start.policy);
                 frame.push(u8::from(start.reports_bindings));
+                frame.push(u8::from(start.has_terminal));
                 frame.list(&start.seats, |frame, seat| {
                     frame.list(seat.as_slice(), Emit::threads);
                 });
@@ -178,6 +181,7 @@ impl AgentOrder {
                 ranks: fields.list(|fields| Some((fields.number()?, fields.number()?)))?,
                 policy: policy::parse(fields)?,
                 reports_bindings: fields.byte()? != 0,
+                has_terminal: fields.byte()? != 0,
                 seats: fields.list(|fields| fields.option(Parse::threads))?,
             }),
             2 => Self::Input(fields.text()?.to_vec()),

@@ -151,18 +151,20 @@ impl<'a> Supervisor<'a> {
         let terminal = typed.is_some().then(Terminal::default);
         let prepared = prepare::prepare(plan, typed)?;
         let size = prepared.places.len() as u32;
-        let is_alone = size == 1 && !plan.tag_output;
-        let form = if is_alone { LineMode::Bytes } else { LineMode::WholeLines };
-        let rank_state = |(number, &host): (u32, &usize)| {
-            let tag = if plan.tag_output { format!("[{number}] ") } else { String::new() };
-            RankState::new(host, &tag, form)
-        };
+        let is_alone = size == 1 && plan.output.is_plain();
+        let mode = if is_alone { LineMode::Bytes } else { LineMode::WholeLines };
+        let mut ranks = Vec::new();
+        for (number, &host) in prepared.places.iter().enumerate() {
+            let name = prepared.hosts[host].name.as_str();
+            let files = plan.output.open(number, prepared.places.len(), (host, name))?;
+            ranks.push(RankState::new(host, number, mode, &plan.output, files));
+        }
         let server = PmiServer::new(&prepared.applications, size);
         let on_missing = if plan.keep_going { OnMissing::FailBarrier } else { OnMissing::EndJob };
         let mut supervisor = Self {
             plan,
             hosts: prepared.hosts,
-            ranks: (0..).zip(&prepared.places).map(rank_state).collect(),
+            ranks,
             server: server
                 .with_mapping(launch::mapping::text(&prepared.places))
                 .with_missing(on_missing),
@@ -307,10 +309,13 @@ impl<'a> Supervisor<'a> {
             AgentReport::Output(rank, target, bytes) => {
                 self.hosts[host].note_output(target, bytes.len());
                 let rank_state = &mut self.ranks[rank as usize];
-                rank_state.handle_output(target, &bytes, &mut self.outlets);
+                let told = rank_state.handle_output(target, &bytes, &mut self.outlets);
                 if let Some(terminal) = self.terminal.as_mut().filter(|_| rank == 0) {
                     terminal.prompt_deadline =
                         rank_state.has_partial_line().then(|| Instant::now() + PROMPT_DELAY);
+                }
+                if let Err(message) = told {
+                    self.fail(1, Some(message));
                 }
             }
             AgentReport::OutputClosed(rank, target) => {
@@ -439,6 +444,12 @@ impl<'a> Supervisor<'a> {
                     self.interrupts.push(number);
                     self.code = if self.code == 0 { 128 + number } else { self.code };
                     let is_first = self.interrupts.len() == 1;
+                    if is_first && self.starting.is_none() {
+                        let running = self.running();
+                        if !running.is_empty() {
+                            self.print_message(&messages::interrupted(number, &running));
+                        }
+                    }
                     self.end_all(
                         if is_first { number } else { signal::SIGKILL },
                         KILL_DELAY_AFTER_SIGNAL,

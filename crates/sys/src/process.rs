@@ -45,6 +45,45 @@ pub mod signal {
     }
 }
 
+/// A terminal of its own for the output of a process, as large as the one of standard output: where
+/// it is read, and where the process writes. What is written is not changed on the way.
+///
+/// # Errors
+/// The system's.
+pub fn open_terminal() -> io::Result<(OwnedFd, OwnedFd)> {
+    let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
+    // SAFETY: takes plain integers.
+    let reader = unsafe { libc::posix_openpt(flags) };
+    call(reader)?;
+    // SAFETY: the descriptor is open, and nobody else has it.
+    let reader = unsafe { OwnedFd::from_raw_fd(reader) };
+    let number = reader.as_raw_fd();
+    // SAFETY: these take the descriptor, which is open.
+    call(unsafe { libc::grantpt(number) })?;
+    // SAFETY: as above.
+    call(unsafe { libc::unlockpt(number) })?;
+    // SAFETY: takes the descriptor, which is open, and flags; gives a new descriptor.
+    let writer = unsafe { libc::ioctl(number, libc::TIOCGPTPEER, flags) };
+    call(writer)?;
+    // SAFETY: the descriptor is open, and nobody else has it.
+    let writer = unsafe { OwnedFd::from_raw_fd(writer) };
+    let mut form = mem::MaybeUninit::<libc::termios>::uninit();
+    // SAFETY: `form` may be written.
+    call(unsafe { libc::tcgetattr(writer.as_raw_fd(), form.as_mut_ptr()) })?;
+    // SAFETY: the call has filled it.
+    let mut form = unsafe { form.assume_init() };
+    form.c_oflag &= !libc::OPOST;
+    // SAFETY: `form` is initialized.
+    call(unsafe { libc::tcsetattr(writer.as_raw_fd(), libc::TCSANOW, &form) })?;
+    let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: `size` may be written.
+    if unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &mut size) } == 0 {
+        // SAFETY: `size` is initialized.
+        call(unsafe { libc::ioctl(number, libc::TIOCSWINSZ, &size) })?;
+    }
+    Ok((reader, writer))
+}
+
 /// How many descriptors a process may have open: now, and after it asked for more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DescriptorLimit {

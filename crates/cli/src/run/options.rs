@@ -73,8 +73,43 @@ pub enum Meaning {
     Version,
     /// What it asks for is so anyway.
     Accepted,
-    /// It has no effect yet, which is said once.
-    Ignored,
+    /// The rank before each line, without the stream.
+    TagRank,
+    /// The time before each line.
+    TimeOutput,
+    /// Errors where the output goes.
+    MergeOutput,
+    /// Files for each rank below a folder.
+    OutputFolder,
+    /// A file for each rank, by a pattern.
+    FilePattern(OutputKind),
+    /// Several of these in one word.
+    Output,
+    /// What is told, in one word.
+    Display,
+    /// So many cores for each process.
+    CoresEach,
+    /// So many processes on each package.
+    EachPackage,
+    /// One process on each host.
+    OnePerMachine,
+    /// The kind of command that reaches other hosts.
+    Launcher,
+    /// The network interface to use.
+    Interface,
+    /// Whether the job goes on when a process has failed.
+    FaultTolerance,
+    /// Who reads standard input.
+    StandardInput,
+    /// A parameter of Open MPI's, of which few have an equivalent.
+    Parameter,
+}
+
+/// One of the two outputs of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputKind {
+    Output,
+    Errors,
 }
 
 const fn option(
@@ -101,10 +136,10 @@ pub const OPTIONS: &[RunOption] = &[
         "N    how many processes on each host",
     ),
     option(
-        &["--tag-output", "-l", "-prepend-rank", "--prepend-rank", "-tag-output"],
+        &["--tag-output", "-tag-output"],
         ValueCount::Nothing,
         Meaning::TagOutput,
-        "     begin each line of output with the rank, as [3]",
+        "     begin each line of output with rank and stream, as [3]<stderr>: ; -l: with [3]",
     ),
     option(
         &["--timeout", "-timeout"],
@@ -139,13 +174,27 @@ pub const OPTIONS: &[RunOption] = &[
         "NAMES    hosts to run on, as a:2,b:2 with the number of slots",
     ),
     option(
-        &["--hostfile", "-f", "-hostfile", "--machinefile", "-machinefile"],
+        &[
+            "--hostfile",
+            "-f",
+            "-hostfile",
+            "--machinefile",
+            "-machinefile",
+            "--default-hostfile",
+            "-default-hostfile",
+        ],
         ValueCount::One,
         Meaning::HostFile,
         "FILE    a file that names hosts, one a line: a:2, or a slots=2",
     ),
     option(
-        &["--launch-agent", "-launch-agent", "-launcher-exec"],
+        &[
+            "--launch-agent",
+            "-launch-agent",
+            "-launcher-exec",
+            "-bootstrap-exec",
+            "--bootstrap-exec",
+        ],
         ValueCount::One,
         Meaning::LaunchAgent,
         "COMMAND    reaches other hosts, in place of ssh",
@@ -217,6 +266,8 @@ pub const OPTIONS: &[RunOption] = &[
             "-report-bindings",
             "--display-map",
             "-display-map",
+            "--display-devel-map",
+            "-display-devel-map",
             "-print-rank-map",
         ],
         ValueCount::Nothing,
@@ -265,7 +316,7 @@ pub const OPTIONS: &[RunOption] = &[
         Meaning::SeatingAs(PolicyOption::MapBy, "core"),
         "",
     ),
-    option(&["--bynode", "-bynode"], ValueCount::Nothing, Meaning::InTurn, ""),
+    option(&["--bynode", "-bynode", "-rr"], ValueCount::Nothing, Meaning::InTurn, ""),
     option(&["-genvall", "-envall"], ValueCount::Nothing, Meaning::AllVariables, ""),
     option(
         &["-initial-errhandler", "--initial-errhandler"],
@@ -298,57 +349,83 @@ pub const OPTIONS: &[RunOption] = &[
         "",
     ),
     option(
-        &[
-            "-v",
-            "--verbose",
-            "-verbose",
-            "--get-stack-traces",
-            "--report-state-on-timeout",
-            "-genvnone",
-            "-envnone",
-            "-print-all-exitcodes",
-            "-disable-hostname-propagation",
-        ],
+        &["--output-filename", "-output-filename"],
+        ValueCount::One,
+        Meaning::OutputFolder,
+        "FOLDER    write what each rank prints to FOLDER/1/rank.N/stdout and stderr, too",
+    ),
+    option(
+        &["-outfile-pattern", "--outfile-pattern"],
+        ValueCount::One,
+        Meaning::FilePattern(OutputKind::Output),
+        "NAME    write standard output to files only: %r is the rank, %h the host",
+    ),
+    option(
+        &["-errfile-pattern", "--errfile-pattern"],
+        ValueCount::One,
+        Meaning::FilePattern(OutputKind::Errors),
+        "NAME    the same for standard error",
+    ),
+    option(
+        &["--timestamp-output", "-timestamp-output"],
         ValueCount::Nothing,
-        Meaning::Ignored,
+        Meaning::TimeOutput,
+        "     begin each line of output with the time (UTC)",
+    ),
+    option(
+        &["--merge-stderr-to-stdout", "-merge-stderr-to-stdout"],
+        ValueCount::Nothing,
+        Meaning::MergeOutput,
+        "     pass standard error on with standard output",
+    ),
+    option(
+        &["--output", "-output"],
+        ValueCount::One,
+        Meaning::Output,
+        "WORDS    tag, timestamp, merge, dir=FOLDER, file=NAME; with commas between them",
+    ),
+    option(
+        &["--display", "-display"],
+        ValueCount::One,
+        Meaning::Display,
+        "WORDS    map, bind: as --report-bindings; allocation: as --display-allocation",
+    ),
+    option(&["-l", "-prepend-rank", "--prepend-rank"], ValueCount::Nothing, Meaning::TagRank, ""),
+    option(&["-v", "--verbose", "-verbose"], ValueCount::Nothing, Meaning::ShowAllocation, ""),
+    option(
+        &["--cpus-per-proc", "-cpus-per-proc", "--cpus-per-rank", "-cpus-per-rank"],
+        ValueCount::One,
+        Meaning::CoresEach,
+        "",
+    ),
+    option(&["--npersocket", "-npersocket"], ValueCount::One, Meaning::EachPackage, ""),
+    option(&["--pernode", "-pernode"], ValueCount::Nothing, Meaning::OnePerMachine, ""),
+    option(
+        &["--bysocket", "-bysocket"],
+        ValueCount::Nothing,
+        Meaning::SeatingAs(PolicyOption::MapBy, "package"),
         "",
     ),
     option(
-        &[
-            "--cpu-set",
-            "-cpu-set",
-            "--cpu-list",
-            "-cpu-list",
-            "--cpus-per-proc",
-            "-cpus-per-proc",
-            "--cpus-per-rank",
-            "-cpus-per-rank",
-            "-membind",
-            "-launcher",
-            "--launcher",
-            "-bootstrap",
-            "-rmk",
-            "-iface",
-            "-topolib",
-            "-usize",
-            "-localhost",
-            "-s",
-            "--stdin",
-            "-stdin",
-            "--prefix",
-            "--personality",
-            "--tmpdir",
-            "--output",
-            "--display",
-        ],
+        &["-launcher", "--launcher", "-bootstrap", "--bootstrap"],
         ValueCount::One,
-        Meaning::Ignored,
+        Meaning::Launcher,
+        "",
+    ),
+    option(&["-iface", "--iface"], ValueCount::One, Meaning::Interface, ""),
+    option(&["--with-ft", "-with-ft"], ValueCount::One, Meaning::FaultTolerance, ""),
+    option(&["-s", "--stdin", "-stdin"], ValueCount::One, Meaning::StandardInput, ""),
+    option(&["-rmk", "--rmk"], ValueCount::One, Meaning::Accepted, ""),
+    option(
+        &["--report-state-on-timeout", "-disable-hostname-propagation"],
+        ValueCount::Nothing,
+        Meaning::Accepted,
         "",
     ),
     option(
         &["--mca", "-mca", "--gmca", "-gmca", "--omca", "--prtemca", "-prtemca", "--pmixmca"],
         ValueCount::Two,
-        Meaning::Ignored,
+        Meaning::Parameter,
         "",
     ),
 ];

@@ -1,6 +1,7 @@
 //! One process of the job, with the ends of its pipes.
 
-use std::io::{self, PipeReader, Read, Write};
+use std::fs::File;
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
@@ -18,8 +19,8 @@ pub(super) struct RankProcess {
     pub number: u32,
     pub process: i32,
     pub has_ended: bool,
-    output: Option<PipeReader>,
-    errors: Option<PipeReader>,
+    output: Option<File>,
+    errors: Option<File>,
     pmi: Option<UnixStream>,
     /// Answers that the process has not taken yet; nothing more is read from it until it has.
     answers: Vec<u8>,
@@ -40,19 +41,22 @@ const READ_BYTES_MAX: usize = 64 << 10;
 const LEFT_BYTES_MAX: usize = 1 << 20;
 
 impl RankProcess {
-    /// Starts the process; `descriptors` is the limit that it shall have, `ahead` what was opened
-    /// for it.
+    /// Starts the process, which reads `input` and writes to a terminal or a pipe; `descriptors`
+    /// is the limit that it shall have, `ahead` what was opened for it.
     pub(super) fn start(
         place: &RankIdentity<'_>,
         program: &ProgramStart,
-        input: Stdio,
+        (input, has_terminal): (Stdio, bool),
         descriptors: DescriptorLimit,
         seating: &Seating,
         ahead: Option<&OpenedAhead>,
     ) -> io::Result<Self> {
         let (ours, theirs) = UnixStream::pair()?;
-        let (output, their_output) = io::pipe()?;
-        let (errors, their_errors) = io::pipe()?;
+        let (output, their_output) = match has_terminal {
+            true => process::open_terminal()?,
+            false => pipe()?,
+        };
+        let (errors, their_errors) = pipe()?;
         let mut command = Command::new(&program.path);
         command.args(&program.arguments);
         if let Some(folder) = &program.folder {
@@ -68,7 +72,7 @@ impl RankProcess {
         command.envs(seating.variables(seat, &program.variables));
         command.env("PMI_FD", theirs.as_raw_fd().to_string());
         command.stdin(input);
-        command.stdout(OwnedFd::from(their_output)).stderr(OwnedFd::from(their_errors));
+        command.stdout(their_output).stderr(their_errors);
         let cores = seating.cores(seat);
         let mut kept: Vec<BorrowedFd<'_>> = vec![theirs.as_fd()];
         if let Some((text, opened)) = ahead {
@@ -83,8 +87,8 @@ impl RankProcess {
             number: place.rank,
             process: child.id() as i32,
             has_ended: false,
-            output: Some(output),
-            errors: Some(errors),
+            output: Some(output.into()),
+            errors: Some(errors.into()),
             pmi: Some(ours),
             answers: Vec::new(),
         })
@@ -96,7 +100,7 @@ impl RankProcess {
         has_room: impl Fn(OutputStream) -> bool,
         may_speak: bool,
     ) -> impl Iterator<Item = (RawFd, Interest, RankDescriptor)> {
-        let of = |pipe: &Option<PipeReader>, target| {
+        let of = |pipe: &Option<File>, target| {
             let pipe = pipe.as_ref().filter(|_| has_room(target))?;
             Some((pipe.as_raw_fd(), Interest::Read, RankDescriptor::Output(target)))
         };
@@ -196,4 +200,10 @@ impl RankProcess {
             let _ = process::kill(-self.process, number);
         }
     }
+}
+
+/// The ends for reading and for writing.
+fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (reader, writer) = io::pipe()?;
+    Ok((reader.into(), writer.into()))
 }

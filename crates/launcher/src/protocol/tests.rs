@@ -21,6 +21,7 @@ fn start() -> Start {
         ranks: vec![(0, 0), (3, 1)],
         policy: Policy { bind: Bind::To(Kind::Core), ..Policy::default() },
         reports_bindings: true,
+        has_terminal: true,
         seats: vec![CpuSet::from_list("0-3"), None],
     }
 }

@@ -94,6 +94,8 @@ pub(super) fn death(
     let mut message = format!("rank {rank} (process {process} on {host}) {what}");
     match consequence {
         _ if others == 0 => {}
+        Consequence::JobEnds if others == 1 => message += "; the one that still ran is ended",
+        Consequence::JobGoesOn if others == 1 => message += "; the one that still runs goes on",
         Consequence::JobEnds => message += &format!("; the {others} that still ran are ended"),
         Consequence::JobGoesOn => message += &format!("; the {others} that still run go on"),
     }
@@ -135,6 +137,11 @@ pub(super) fn missing_process(waiting: u32, gone: u32, state: MpiState) -> Strin
 pub(super) fn timeout(limit: Duration, running: &[RunningRank]) -> String {
     let limit = limit.as_secs_f64();
     format!("the time limit of {limit} s has passed; still running: {}", list(running))
+}
+
+/// The user or a batch system ends the job.
+pub(super) fn interrupted(number: i32, running: &[RunningRank]) -> String {
+    format!("ended by {}; still running: {}", signal::name(number), list(running))
 }
 
 /// Processes did not end by themselves when asked to.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::io::{self, PipeReader};
+use std::io::{self, IsTerminal, PipeReader};
 
 use base::variables;
 use sys::process::DescriptorLimit;
@@ -52,6 +52,9 @@ pub(super) fn prepare(
         programs.iter_mut().try_for_each(local_processes::prepare)?;
         connections += starts[here].ranks.len();
     }
+    if plan.output.files.iter().any(Option::is_some) {
+        connections += applications.len();
+    }
     local_processes::make_room(connections as u32)?;
     let timeout = plan.host_timeout.unwrap_or(variables::HOST_TIMEOUT_DEFAULT);
     let mut hosts = Vec::new();
@@ -82,6 +85,7 @@ fn starts(
 ) -> Result<Vec<Start>, LaunchError> {
     let job = random_name()?;
     let size = applications.len() as u32;
+    let has_terminal = io::stdout().is_terminal();
     let here = |app: &Application| ProgramStart {
         path: app.program.clone(),
         arguments: app.arguments.clone(),
@@ -110,6 +114,7 @@ fn starts(
             ranks,
             policy: plan.policy.clone(),
             reports_bindings: plan.reports_bindings,
+            has_terminal,
             seats,
         });
     }

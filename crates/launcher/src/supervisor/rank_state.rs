@@ -1,11 +1,13 @@
 //! What the supervisor knows of one rank, wherever it runs.
 
+use std::io::Write;
 use std::time::Instant;
 
 use sys::process::End;
 
 use crate::lines::{LineMode, Lines};
 use crate::outlets::Outlets;
+use crate::output::{OutputFile, OutputForm};
 use crate::protocol::OutputStream;
 
 /// A rank of the job.
@@ -21,44 +23,87 @@ pub(super) struct RankState {
     /// Whether it can still speak to the PMI server.
     pub is_connected: bool,
     lines: [Lines; 2],
+    /// Where what it writes goes, too, or only.
+    files: [Option<OutputFile>; 2],
+    /// Whether it goes there only.
+    is_hidden: [bool; 2],
+    /// Whether its errors go where its output goes.
+    is_merged: bool,
     is_output_closed: [bool; 2],
 }
 
 impl RankState {
-    /// Each line of what it writes begins with `tag`.
-    pub(super) fn new(host: usize, tag: &str, form: LineMode) -> Self {
+    pub(super) fn new(
+        host: usize,
+        number: usize,
+        mode: LineMode,
+        form: &OutputForm,
+        files: [Option<OutputFile>; 2],
+    ) -> Self {
+        let lines = |tag| Lines::new(tag, mode).timed(form.is_timed);
         Self {
             host,
             process: 0,
             end: None,
             kill_deadline: None,
             is_connected: true,
-            lines: [Lines::new(tag.to_owned(), form), Lines::new(tag.to_owned(), form)],
+            lines: form.tags(number).map(lines),
+            is_hidden: files.each_ref().map(|file| file.is_some() && !form.is_copied),
+            files,
+            is_merged: form.is_merged,
             is_output_closed: [false; 2],
         }
     }
 
     /// Passes on what it wrote.
+    ///
+    /// # Errors
+    /// A text for people: it cannot be written to its file, and will not be from now on.
     pub(super) fn handle_output(
         &mut self,
         target: OutputStream,
         bytes: &[u8],
         outlets: &mut Outlets,
+    ) -> Result<(), String> {
+        self.pass_on(target, outlets, |lines, out| lines.take(bytes, out));
+        let Some(OutputFile { path, file }) = &mut self.files[target as usize] else {
+            return Ok(());
+        };
+        let written = file.write_all(bytes);
+        let told =
+            written.map_err(|cause| format!("{} cannot be written: {cause}", path.display()));
+        if told.is_err() {
+            self.files[target as usize] = None;
+        }
+        told
+    }
+
+    /// Lets lines go where they shall be seen; those that go to a file only are remembered.
+    fn pass_on(
+        &mut self,
+        target: OutputStream,
+        outlets: &mut Outlets,
+        write: impl FnOnce(&mut Lines, &mut Vec<u8>),
     ) {
-        self.lines[target as usize].take(bytes, outlets.queue(target));
+        let place = if self.is_merged { OutputStream::Output } else { target };
+        let lines = &mut self.lines[target as usize];
+        match self.is_hidden[target as usize] {
+            true => write(lines, &mut Vec::new()),
+            false => write(lines, outlets.queue(place)),
+        }
     }
 
     /// Passes on what is left, as it has ended.
     pub(super) fn finish_lines(&mut self, outlets: &mut Outlets) {
         for target in [OutputStream::Output, OutputStream::Errors] {
-            self.lines[target as usize].finish(outlets.queue(target));
+            self.pass_on(target, outlets, Lines::finish);
         }
     }
 
     /// It has closed one of its outputs.
     pub(super) fn close_output(&mut self, target: OutputStream, outlets: &mut Outlets) {
         self.is_output_closed[target as usize] = true;
-        self.lines[target as usize].finish(outlets.queue(target));
+        self.pass_on(target, outlets, Lines::finish);
     }
 
     /// Nothing more is received from it.
@@ -76,7 +121,7 @@ impl RankState {
 
     /// Passes on what it wrote to its output, though it is no whole line.
     pub(super) fn show_partial_line(&mut self, outlets: &mut Outlets) {
-        self.lines[OutputStream::Output as usize].show_partial(outlets.queue(OutputStream::Output));
+        self.pass_on(OutputStream::Output, outlets, Lines::show_partial);
     }
 
     /// Whether it will write nothing more.

@@ -1,0 +1,274 @@
+//! The options of Open MPI's and MPICH's launchers, each with what it does here. The pages for
+//! people who come from there have these tables.
+
+use super::options::{self, Meaning};
+use super::refused;
+
+/// What Open MPI's `mpirun` understands (versions 4 and 5).
+pub const OPEN_MPI: &[&str] = &[
+    "-n",
+    "-np",
+    "-c",
+    "-N",
+    "--npernode",
+    "--npersocket",
+    "--pernode",
+    "--host",
+    "-H",
+    "--hostfile",
+    "--machinefile",
+    "--default-hostfile",
+    "--add-host",
+    "--nolocal",
+    "--rankfile",
+    "-rf",
+    "--map-by",
+    "--rank-by",
+    "--bind-to",
+    "--bynode",
+    "--byslot",
+    "--bycore",
+    "--bysocket",
+    "--cpus-per-proc",
+    "--cpus-per-rank",
+    "--cpu-set",
+    "--cpu-list",
+    "--use-hwthread-cpus",
+    "--oversubscribe",
+    "--nooversubscribe",
+    "--report-bindings",
+    "--display",
+    "--display-map",
+    "--display-devel-map",
+    "--display-allocation",
+    "--display-topo",
+    "--do-not-launch",
+    "-x",
+    "--wdir",
+    "--wd",
+    "--path",
+    "--preload-binary",
+    "--preload-files",
+    "--app",
+    "--output",
+    "--output-filename",
+    "--tag-output",
+    "--timestamp-output",
+    "--merge-stderr-to-stdout",
+    "--xml",
+    "--xterm",
+    "--stdin",
+    "--timeout",
+    "--report-state-on-timeout",
+    "--get-stack-traces",
+    "--spawn-timeout",
+    "--enable-recovery",
+    "--continuous",
+    "--with-ft",
+    "--max-restarts",
+    "--forward-signals",
+    "--initial-errhandler",
+    "--mca",
+    "--gmca",
+    "--omca",
+    "--prtemca",
+    "--pmixmca",
+    "--tune",
+    "--am",
+    "--prefix",
+    "--noprefix",
+    "--personality",
+    "--tmpdir",
+    "--launch-agent",
+    "--report-pid",
+    "--report-uri",
+    "--dvm",
+    "--dvm-uri",
+    "--debug",
+    "--tv",
+    "--stop-on-exec",
+    "--stop-in-init",
+    "--debug-daemons",
+    "--leave-session-attached",
+    "--novm",
+    "--hetero-nodes",
+    "--memory-alloc-kinds",
+    "--allow-run-as-root",
+    "--verbose",
+    "-v",
+    "--quiet",
+    "-q",
+    "--version",
+    "-V",
+    "--help",
+    "-h",
+];
+
+/// What MPICH's `mpiexec`, Hydra, understands, and Intel MPI's.
+pub const MPICH: &[&str] = &[
+    "-n",
+    "-np",
+    "-ppn",
+    "-perhost",
+    "-hosts",
+    "-host",
+    "-f",
+    "-machinefile",
+    "-genv",
+    "-genvlist",
+    "-genvnone",
+    "-genvall",
+    "-env",
+    "-envlist",
+    "-envnone",
+    "-envall",
+    "-wdir",
+    "-wd",
+    "-configfile",
+    "-launcher",
+    "-launcher-exec",
+    "-bootstrap",
+    "-bootstrap-exec",
+    "-rmk",
+    "-bind-to",
+    "-map-by",
+    "-membind",
+    "-topolib",
+    "-prepend-rank",
+    "-l",
+    "-prepend-pattern",
+    "-outfile-pattern",
+    "-errfile-pattern",
+    "-ordered-output",
+    "-s",
+    "-timeout",
+    "-print-all-exitcodes",
+    "-print-rank-map",
+    "-disable-auto-cleanup",
+    "-disable-hostname-propagation",
+    "-iface",
+    "-localhost",
+    "-usize",
+    "-nolocal",
+    "-order-nodes",
+    "-ranks-per-proc",
+    "-skip-launch-node",
+    "-gpus-per-proc",
+    "-demux",
+    "-pmi-port",
+    "-pmi-args",
+    "-initial-errhandler",
+    "-profile",
+    "-gdb",
+    "-dbg",
+    "-tv",
+    "-ckpointlib",
+    "-ckpoint-interval",
+    "-ckpoint-prefix",
+    "-soft",
+    "-arch",
+    "-path",
+    "-file",
+    "-rr",
+    "-verbose",
+    "-info",
+    "-version",
+    "-help",
+];
+
+/// A table of Markdown: each option, and what it does here.
+pub fn table(names: &[&str]) -> String {
+    let mut text = String::from("| option | here |\n|---|---|\n");
+    for name in names {
+        text += &format!("| `{name}` | {} |\n", effect(name).unwrap_or_default());
+    }
+    text
+}
+
+/// What a spelling does here; none: it is not known at all.
+fn effect(name: &str) -> Option<String> {
+    if let Some(instead) = refused::instead_of(name) {
+        return Some(format!("an error: {instead}"));
+    }
+    let option = options::find(name)?;
+    let first = option.names[0];
+    let (values, effect) = option.help.split_once("    ").unwrap_or(("", option.help));
+    let words = match option.meaning {
+        Meaning::Accepted => return Some("accepted, as it is so anyway".to_owned()),
+        Meaning::SeatingAs(option, words) => {
+            return Some(format!("`{} {words}`", option_name(option)));
+        }
+        Meaning::InTurn => "`--map-by node`",
+        Meaning::CoresEach => "`--map-by slot:PE=N`",
+        Meaning::EachPackage => "`--map-by ppr:N:package`",
+        Meaning::OnePerMachine => "`-N 1`",
+        Meaning::AllVariables => "all variables go to other hosts, too",
+        Meaning::VariableList => "`-x` for each of them",
+        Meaning::Variable if option.help.is_empty() => "`-x NAME=VALUE`",
+        Meaning::TagRank => "each line begins with the rank, as `[3] `",
+        Meaning::ShowAllocation if option.help.is_empty() => "`--display-allocation`",
+        Meaning::Launcher => {
+            "`ssh`, `rsh`, `slurm` and `lsf`; others are errors that name `--launch-agent`"
+        }
+        Meaning::Interface => "`-x COMBRAY_NET=NAME` for all programs",
+        Meaning::FaultTolerance => "`ulfm`: `--keep-going`; `none`: nothing",
+        Meaning::StandardInput => "`0` is so anyway; others are errors that say what to do",
+        Meaning::Parameter => {
+            "`btl_tcp_if_include` and `btl_tcp_if_exclude` set `COMBRAY_NET`; `plm_ssh_agent`, \
+             `orte_tag_output` and `rmaps_base_oversubscribe` hold; others are named as without effect"
+        }
+        _ if first == name => return Some(effect.trim().to_owned()),
+        _ => return Some(format!("`{}`: {}", format!("{first} {values}").trim(), effect.trim())),
+    };
+    Some(words.to_owned())
+}
+
+fn option_name(option: launcher::binding::PolicyOption) -> &'static str {
+    match option {
+        launcher::binding::PolicyOption::MapBy => "--map-by",
+        launcher::binding::PolicyOption::BindTo => "--bind-to",
+        launcher::binding::PolicyOption::RankBy => "--rank-by",
+        launcher::binding::PolicyOption::Needs => "--needs",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGES: [(&str, &[&str]); 2] = [("from-open-mpi.md", OPEN_MPI), ("from-mpich.md", MPICH)];
+
+    #[test]
+    fn every_option_of_others_has_an_effect_or_a_remedy() {
+        for name in OPEN_MPI.iter().chain(MPICH) {
+            let effect = effect(name).unwrap_or_default();
+            assert!(!effect.is_empty(), "nothing is said of {name}");
+        }
+    }
+
+    #[test]
+    fn no_spelling_is_both_known_and_refused() {
+        for name in refused::REFUSED.iter().flat_map(|option| option.names) {
+            assert!(options::find(name).is_none(), "{name}");
+            assert!(!refused::instead_of(name).unwrap().ends_with('.'), "{name}");
+        }
+    }
+
+    /// With the variable BLESS the pages are written instead.
+    #[test]
+    fn the_pages_have_these_tables() {
+        for (name, names) in PAGES {
+            let path = format!("{}/../../docs/{name}", env!("CARGO_MANIFEST_DIR"));
+            let page = std::fs::read_to_string(&path).unwrap();
+            let (before, rest) = page.split_once("<!-- options -->\n").unwrap();
+            let (old, after) = rest.split_once("<!-- end of options -->").unwrap();
+            let new = table(names);
+            if std::env::var_os("BLESS").is_some() {
+                let text = format!("{before}<!-- options -->\n{new}<!-- end of options -->{after}");
+                std::fs::write(&path, text).unwrap();
+            } else {
+                assert_eq!(old, new, "write docs/{name} anew: BLESS=1 cargo test -p cli pages");
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What options say of the output of processes.
+
+use launcher::{LineTag, OutputForm};
+
+/// Sets where what goes to standard output and standard error of each rank is kept, in the folders
+/// that Open MPI makes: below `folder`, `1/rank.0/stdout` and `1/rank.0/stderr`. After `folder` may
+/// follow `:nocopy`.
+///
+/// # Errors
+/// A text for people.
+pub fn set_folder(form: &mut OutputForm, option: &str, text: &str) -> Result<(), String> {
+    let folder = copied(form, option, text)?.replace('%', "%%");
+    form.files = ["stdout", "stderr"].map(|name| Some(format!("{folder}/1/rank.%0r/{name}")));
+    Ok(())
+}
+
+/// Sets what `--output` says: `tag`, `timestamp`, `merge`, `dir=FOLDER` and `file=NAME`, with
+/// commas between them.
+///
+/// # Errors
+/// A text for people.
+pub fn set(form: &mut OutputForm, option: &str, text: &str) -> Result<(), String> {
+    for word in text.split(',').filter(|word| !word.is_empty()) {
+        match word.split_once('=').unwrap_or((word, "")) {
+            ("tag" | "rank", "") => form.tag = LineTag::RankAndStream,
+            ("timestamp", "") => form.is_timed = true,
+            ("merge" | "merge-stderr-to-stdout", "") => form.is_merged = true,
+            ("dir" | "directory", folder) if !folder.is_empty() => {
+                set_folder(form, option, folder)?;
+            }
+            ("file" | "filename", name) if !name.is_empty() => {
+                let name = copied(form, option, name)?.replace('%', "%%");
+                form.files = ["out", "err"].map(|end| Some(format!("{name}.%0r.{end}")));
+            }
+            _ => {
+                return Err(format!(
+                    "{option} wants tag, timestamp, merge, dir=FOLDER or file=NAME, and got \
+                     \"{word}\""
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The name of a folder or file without `:nocopy`, which is noted.
+fn copied<'a>(form: &mut OutputForm, option: &str, text: &'a str) -> Result<&'a str, String> {
+    let (name, is_copied) = match text.strip_suffix(":nocopy") {
+        Some(name) => (name, false),
+        None => (text, true),
+    };
+    form.is_copied = is_copied;
+    match name {
+        "" => Err(format!("{option} wants the name of a folder or file, and got none")),
+        name => Ok(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_read() {
+        let mut form = OutputForm::default();
+        set(&mut form, "--output", "tag,timestamp,merge,dir=a%b:nocopy").unwrap();
+        assert_eq!(form.tag, LineTag::RankAndStream);
+        assert!(form.is_timed && form.is_merged && !form.is_copied);
+        assert_eq!(form.files[1].as_deref(), Some("a%%b/1/rank.%0r/stderr"));
+        set(&mut form, "--output", "file=x").unwrap();
+        assert_eq!(form.files[0].as_deref(), Some("x.%0r.out"));
+        assert!(form.is_copied);
+        for wrong in ["xml", "dir=", "tag=1", "file=:nocopy"] {
+            let error = set(&mut form, "--output", wrong).unwrap_err();
+            assert!(error.contains("--output wants"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Options of Open MPI's and MPICH's launchers that mean nothing here, and what to write instead.
+
+/// Spellings that are refused, with what to write instead.
+pub struct RefusedOption {
+    /// Its spellings.
+    pub names: &'static [&'static str],
+    /// What to do instead, as a sentence without its end.
+    pub instead: &'static str,
+}
+
+const fn refused(names: &'static [&'static str], instead: &'static str) -> RefusedOption {
+    RefusedOption { names, instead }
+}
+
+const TRANSFER: &str = "programs and files must be on all hosts: put them into a folder that hosts \
+                        share, or copy them before (sbcast, scp)";
+const DEBUGGER: &str = "start a debugger for each process, as in combray run -n 2 xterm -e gdb \
+                        ./program, or attach one with gdb -p to the process that --report-bindings \
+                        or the message of --timeout names";
+const VARIABLES: &str = "Combray is set by variables of the environment: combray info lists them, \
+                         -x NAME=VALUE sets one";
+const HERE: &str = "it concerns daemons that Combray does not have; leave it out";
+const SPAWN: &str = "processes cannot be started later; leave it out";
+const ENVIRONMENT: &str = "processes get the launcher's environment: start the launcher with less, \
+                           as in env -i PATH=$PATH combray run ./program";
+
+/// All of them.
+pub const REFUSED: &[RefusedOption] = &[
+    refused(
+        &["--app", "-app", "-configfile", "--configfile", "-file", "--file"],
+        "write the programs into the command line, with : between them",
+    ),
+    refused(
+        &["--tune", "-tune", "--am", "-am", "-profile", "-tuning", "--runtime-options"],
+        VARIABLES,
+    ),
+    refused(&["--path", "-path"], "write -x PATH=FOLDER:$PATH, or the program with its folder"),
+    refused(
+        &["--preload-binary", "--preload-files", "-preload-binary", "-preload-files"],
+        TRANSFER,
+    ),
+    refused(&["--nolocal", "-nolocal"], "name the other hosts with --hosts"),
+    refused(&["--add-host", "--add-hostfile", "-soft", "-arch"], "name all hosts with --hosts"),
+    refused(&["--display-topo", "-display-topo"], "write combray topo, without a program"),
+    refused(
+        &["--forward-signals", "-forward-signals"],
+        "INT, TERM, HUP, QUIT, USR1, USR2, TSTP and CONT are passed on; leave it out",
+    ),
+    refused(
+        &["--report-pid", "-report-pid"],
+        "a shell knows the launcher's process as $!: combray run ... & echo $! > file",
+    ),
+    refused(&["--report-uri", "-report-uri", "--dvm", "--dvm-uri", "--system-server-first"], HERE),
+    refused(
+        &["--tv", "-tv", "--debug", "-debug", "-gdb", "-gdba", "-dbg", "-debugger", "--xterm"],
+        DEBUGGER,
+    ),
+    refused(&["--stop-on-exec", "--stop-in-init", "--stop-in-app"], DEBUGGER),
+    refused(&["-ranks-per-proc", "-order-nodes", "-hosts-group"], "write --map-by or --rankfile"),
+    refused(&["-info", "--info"], "write combray info, without a program"),
+    refused(&["--get-stack-traces", "-get-stack-traces"], DEBUGGER),
+    refused(&["-genvnone", "-envnone", "--genvnone"], ENVIRONMENT),
+    refused(
+        &["-print-all-exitcodes"],
+        "let a shell print it: combray run sh -c './program; echo $PMI_RANK $?'",
+    ),
+    refused(
+        &["--cpu-set", "-cpu-set", "--cpu-list", "-cpu-list", "-slot-list", "--slot-list"],
+        "restrict the launcher, and with it the processes here: taskset -c 0-3 combray run ..., or \
+         write --rankfile",
+    ),
+    refused(&["-membind", "--membind"], "write numactl --membind=NODE before the program"),
+    refused(&["-topolib"], "machines are read by hwloc; leave it out"),
+    refused(&["-usize", "--usize", "--max-restarts"], SPAWN),
+    refused(&["-localhost"], "COMBRAY_NODE gives this machine a name"),
+    refused(
+        &["--prefix", "-prefix", "--noprefix"],
+        "Combray must be at the same path on all hosts; the path of this launcher is used",
+    ),
+    refused(&["--personality", "-personality"], "leave it out: all spellings are understood"),
+    refused(
+        &["--tmpdir", "-tmpdir", "--set-cwd-to-session-dir"],
+        "a job keeps no files; programs find TMPDIR as it is set",
+    ),
+    refused(
+        &["-demux", "-pmi-port", "-pmi-args", "-skip-launch-node", "-gpus-per-proc"],
+        "leave it out",
+    ),
+    refused(
+        &[
+            "--debug-daemons",
+            "--debug-daemons-file",
+            "--debug-devel",
+            "--debug-verbose",
+            "--leave-session-attached",
+            "--daemonize",
+            "--exec-agent",
+            "--fwd-mpirun-port",
+            "--hetero-nodes",
+            "--no-ready-msg",
+            "--novm",
+            "--set-sid",
+            "--show-progress",
+        ],
+        HERE,
+    ),
+    refused(&["--do-not-launch"], "write --dry-run"),
+    refused(&["--do-not-resolve"], "names are looked up by ssh; leave it out"),
+    refused(&["--spawn-timeout"], "hosts have 60 s to start; --timeout limits the whole job"),
+    refused(&["--memory-alloc-kinds"], "there is system memory only; leave it out"),
+    refused(&["--report-child-jobs-separately", "--index-argv-by-rank"], SPAWN),
+    refused(&["--parsable", "--parseable", "--xml", "-xml"], "the output has one form only"),
+    refused(&["-prepend-pattern"], "write --tag-output or --timestamp-output"),
+    refused(
+        &["-ckpointlib", "-ckpoint-interval", "-ckpoint-prefix", "-ckpoint-num"],
+        "programs save their state themselves; leave it out",
+    ),
+];
+
+/// What to write instead of a spelling that is refused.
+pub fn instead_of(name: &str) -> Option<&'static str> {
+    REFUSED.iter().find(|option| option.names.contains(&name)).map(|option| option.instead)
+}
