@@ -16,7 +16,7 @@ version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 
 cargo build --profile "$profile" --package mpi-abi --package cli
 
-mkdir -p "$prefix"/{bin,include,lib/pkgconfig,lib/cmake/combray,lib/combray,share/doc/combray}
+mkdir -p "$prefix"/{bin,include,lib/pkgconfig,lib/cmake/combray,lib/combray,share/doc/combray/docs}
 # A new file in place of the old: a program that runs keeps the library that it has mapped.
 install_new() { install -m "$1" "$2" "$3.new" && mv -f "$3.new" "$3"; }
 install_new 755 "$target/$profile/libmpi_abi.so" "$prefix/lib/libmpi_abi.so.1"
@@ -24,7 +24,7 @@ ln -sfn libmpi_abi.so.1 "$prefix/lib/libmpi_abi.so"
 # Early programs of the standard ABI were linked with this name.
 ln -sfn libmpi_abi.so.1 "$prefix/lib/libmpi_abi.so.0"
 install_new 755 "$target/$profile/combray" "$prefix/bin/combray"
-for name in mpicc mpicxx mpifort mpif77 mpif90 mpirun mpiexec; do
+for name in mpicc mpicxx mpic++ mpiCC mpifort mpif77 mpif90 mpirun mpiexec; do
     ln -sfn combray "$prefix/bin/$name"
 done
 install -m 644 crates/mpi-abi/include/{mpi.h,mpi_fortran.h,combray.h} fortran/generated/mpif.h "$prefix/include/"
@@ -37,7 +37,8 @@ fill packaging/mpi.pc.in "$prefix/lib/pkgconfig/mpi.pc"
 fill packaging/combray.pc.in "$prefix/lib/pkgconfig/combray.pc"
 fill packaging/combray-config.cmake.in "$prefix/lib/cmake/combray/combray-config.cmake"
 fill packaging/combray-config-version.cmake.in "$prefix/lib/cmake/combray/combray-config-version.cmake"
-install -m 644 docs/packed-messages.md README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT "$prefix/share/doc/combray/"
+install -m 644 docs/*.md "$prefix/share/doc/combray/docs/"
+install -m 644 README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT "$prefix/share/doc/combray/"
 make --no-print-directory -s -B -C bench/programs MPICC="$prefix/bin/mpicc" OUT="$prefix/lib/combray/combray-bench"
 if command -v gfortran >/dev/null; then
     "$prefix/bin/combray" fortran --compiler gfortran

@@ -85,7 +85,9 @@ fn main() -> ExitCode {
     let outcome = match called.as_str() {
         "mpirun" | "mpiexec" => run::run(&words.collect::<Vec<_>>()),
         "mpicc" => wrapper::run(wrapper::Language::C, &words.collect::<Vec<_>>()),
-        "mpicxx" | "mpic++" => wrapper::run(wrapper::Language::Cxx, &words.collect::<Vec<_>>()),
+        "mpicxx" | "mpic++" | "mpiCC" => {
+            wrapper::run(wrapper::Language::Cxx, &words.collect::<Vec<_>>())
+        }
         "mpifort" | "mpif77" | "mpif90" => {
             wrapper::run(wrapper::Language::Fortran, &words.collect::<Vec<_>>())
         }

@@ -446,9 +446,22 @@ pub fn help() -> String {
         let (values, effect) = option.help.split_once("    ").unwrap_or(("", option.help));
         text += &format!("  {:<32} {}\n", format!("{names} {values}"), effect.trim());
     }
-    text + "\nA process that fails ends the job; the exit code is its own, or 128 and the number of the\n\
-            signal that killed it. Other spellings of Open MPI's and MPICH's launchers are accepted;\n\
-            docs/launching.md lists them.\n"
+    text + &format!(
+        "\nA process that fails ends the job; the exit code is its own, or 128 and the number of the\n\
+         signal that killed it. Other spellings of Open MPI's and MPICH's launchers are accepted;\n\
+         {} lists them.\n",
+        page("launching.md")
+    )
+}
+
+/// Where a page of the documentation lies: in the prefix, if this command is installed in one.
+fn page(name: &str) -> String {
+    let installed =
+        crate::prefix::find().map(|prefix| prefix.join("share/doc/combray/docs").join(name));
+    match installed {
+        Ok(path) if path.exists() => path.display().to_string(),
+        _ => format!("docs/{name}"),
+    }
 }
 
 #[cfg(test)]
