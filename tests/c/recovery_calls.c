@@ -85,7 +85,12 @@ static void all_calls(MPI_Comm comm) {
     CHECK_EQ(MPIX_Comm_shrink(comm, &made), MPI_SUCCESS);
     is_as_good(comm, made);
     CHECK_EQ(MPIX_Comm_ishrink(comm, &made, &request), MPI_SUCCESS);
+    // What it will be is known of it already.
+    MPI_Errhandler handler;
+    CHECK_EQ(MPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN), MPI_SUCCESS);
     CHECK_EQ(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_SUCCESS);
+    MPI_Comm_get_errhandler(made, &handler);
+    CHECK(handler == MPI_ERRORS_RETURN, "the error handler is lost");
     is_as_good(comm, made);
 }
 

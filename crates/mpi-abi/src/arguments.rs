@@ -136,7 +136,8 @@ impl Call {
             self.set_handler_owner(HandlerOwner::Communicator(handle));
             return mpi::revoked().into();
         }
-        let detail = "is still being made; complete the request of MPI_Comm_idup first";
+        let detail =
+            "is still being made; complete the request of MPI_Comm_idup or MPIX_Comm_ishrink first";
         Failure::argument(position, ErrorClass::Comm, detail)
     }
 

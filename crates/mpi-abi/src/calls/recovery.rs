@@ -2,6 +2,7 @@
 //! user-level failure mitigation (ULFM), which is not part of the standard.
 
 use std::ffi::c_int;
+use std::rc::Rc;
 
 use mpi::Communicator;
 
@@ -38,7 +39,7 @@ pub fn mpix_comm_shrink(
     hand_out(call, Some(made), newcomm)
 }
 
-/// The handle is there at once, and names nothing until the request is complete.
+/// The handle is there at once; what it names is not ready until the request is complete.
 pub fn mpix_comm_ishrink(
     call: &Call,
     comm: KnownCommunicator,
@@ -46,13 +47,14 @@ pub fn mpix_comm_ishrink(
     request: Out<Request>,
 ) -> CallOutcome<()> {
     let library = call.library;
-    let handle = library.communicators.insert(comm.object.clone());
-    drop(library.communicators.borrow_out(handle));
-    let made = move |outcome: base::Result<std::rc::Rc<Communicator>>| match outcome {
-        Ok(made) => library.communicators.put_back(handle, made),
-        Err(_) => drop(library.communicators.forget(handle)),
+    let place = comm.placeholder(&library.process);
+    let handle = library.communicators.insert(Rc::clone(&place));
+    let made = move |outcome: base::Result<Rc<Communicator>>| {
+        if let Ok(made) = outcome {
+            library.communicators.with(handle, |named| *named = made);
+        }
     };
-    let begun = comm.begin_shrink(&library.process, Box::new(made));
+    let begun = comm.begin_shrink(&library.process, &place, Box::new(made));
     newcomm.set(handle);
     requests::hand_out(call, comm.handle, begun, request);
     Ok(())

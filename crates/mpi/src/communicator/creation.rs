@@ -166,6 +166,13 @@ impl Communicator {
         })
     }
 
+    /// What stands in the place of a communicator whose members are not known yet, and is never
+    /// ready.
+    pub fn placeholder(&self, process: &Process) -> Rc<Communicator> {
+        let origin = Origin::of(self, Attributes::default());
+        process.build_closed(Rc::clone(self.group()), self.remote().cloned(), origin)
+    }
+
     pub(crate) fn derive(
         &self,
         process: &Process,

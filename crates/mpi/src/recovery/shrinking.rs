@@ -35,9 +35,24 @@ impl Communicator {
         made.take().expect("the agreement has ended")
     }
 
-    /// `MPIX_Comm_ishrink`: the same as a request; `made` has the outcome when that is complete.
-    pub fn begin_shrink(self: &Rc<Self>, process: &Process, made: NewCommunicator) -> Request {
-        Request::External(self.start_shrinking(process, made))
+    /// `MPIX_Comm_ishrink`: the same as a request. Until that is complete, when `made` has the
+    /// outcome, another communicator stands in its place, whose error handler and name it takes
+    /// over.
+    pub fn begin_shrink(
+        self: &Rc<Self>,
+        process: &Process,
+        place: &Rc<Communicator>,
+        made: NewCommunicator,
+    ) -> Request {
+        let place = Rc::clone(place);
+        let take_over = move |outcome: Result<Rc<Communicator>>| {
+            if let Ok(made) = &outcome {
+                made.set_error_handler(place.error_handler());
+                made.set_name(&place.name());
+            }
+            made(outcome);
+        };
+        Request::External(self.start_shrinking(process, Box::new(take_over)))
     }
 
     fn start_shrinking(
