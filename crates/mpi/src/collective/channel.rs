@@ -36,6 +36,9 @@ pub(crate) trait Channel {
     /// Whether no operation can take place any more, as the communicator was revoked.
     fn is_revoked(&self) -> bool;
 
+    /// Whether members may fail, and the others go on.
+    fn may_lose_members(&self) -> bool;
+
     /// Takes leave of a complete message, and hears how it went.
     fn finish(&self, pending: Self::Pending) -> Result<()>;
 
@@ -131,6 +134,11 @@ impl Channel for MessageChannel<'_> {
     #[cold]
     fn is_revoked(&self) -> bool {
         self.communicator.is_revoked()
+    }
+
+    #[cold]
+    fn may_lose_members(&self) -> bool {
+        self.process.configuration().keeps_going()
     }
 
     #[cold]

@@ -128,7 +128,7 @@ impl<P: Copy> Execution<P> {
         let read = channel.with_regions(|regions| {
             regions.read_region(gate, exposed.token, start, fitting, buffer, offset)
         });
-        read.map_err(|error| cannot_be_used(member, &error))?;
+        read.map_err(|error| cannot_be_used(channel, member, &error))?;
         if there > length { Err(truncated(there, length)) } else { Ok(()) }
     }
 
@@ -147,13 +147,21 @@ impl<P: Copy> Execution<P> {
         let written = channel.with_regions(|regions| {
             regions.write_region(gate, exposed.token, start, length.min(there), buffer, offset)
         });
-        written.map_err(|error| cannot_be_used(member, &error))?;
+        written.map_err(|error| cannot_be_used(channel, member, &error))?;
         if length > there { Err(truncated(length, there)) } else { Ok(()) }
     }
 }
 
 #[cold]
-fn cannot_be_used(member: u32, error: &RegionError) -> Error {
+fn cannot_be_used<C: Channel>(channel: &C, member: u32, error: &RegionError) -> Error {
+    let is_gone = matches!(error, RegionError::Unknown | RegionError::Unreachable(_));
+    if is_gone && channel.may_lose_members() {
+        let sentence = format!(
+            "the process with rank {member} has failed, or has given the operation up as another one \
+             has failed"
+        );
+        return Error::new(ErrorClass::ProcFailed, sentence);
+    }
     let sentence = format!(
         "the buffer of the process with rank {member} cannot be used: {error}. This also happens where \
          processes call with sizes that do not agree"

@@ -151,6 +151,10 @@ impl Channel for TestLink<'_> {
         self.world.communicators[self.rank].is_revoked()
     }
 
+    fn may_lose_members(&self) -> bool {
+        false
+    }
+
     fn failed_member(&self) -> Option<u32> {
         self.world.engines[self.rank].borrow().failed().first().map(|gate| gate.0)
     }

@@ -1,0 +1,202 @@
+// A random program that survives: rounds of random operations, in which processes die at random
+// moments; those that are left revoke, shrink, agree on the round to go on with, and finish.
+//
+//   survivor SEED ROUNDS        under a launcher that keeps the job going
+//
+// All processes draw the same plan from the seed: operations, sizes, who dies, when and how. A
+// result that a process was told is right is checked. Whoever comes to the end says so.
+#include "../c/check.h"
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+
+enum { LARGE = 1 << 18, AGREED_EVERY = 5 };
+
+static int number, rounds;
+static uint64_t seed;
+static long *in, *out;
+
+static int class_of(int code) {
+    int class = MPI_SUCCESS;
+    if (code != MPI_SUCCESS) MPI_Error_class(code, &class);
+    return class;
+}
+
+static int is_expected(int code) {
+    int class = class_of(code);
+    return class == MPIX_ERR_PROC_FAILED || class == MPIX_ERR_PROC_FAILED_PENDING || class == MPIX_ERR_REVOKED ||
+           class == MPI_ERR_IN_STATUS;
+}
+
+static void leave(int signal_number) {
+    (void)signal_number;
+    _exit(3);
+}
+
+// A child that ends its parent at a moment of the plan, after the byte that says that the job runs.
+static int executioner(int delay_us, int how) {
+    int ends[2];
+    if (pipe(ends)) exit(1);
+    pid_t parent = getpid();
+    if (!fork()) {
+        char byte;
+        close(ends[1]);
+        if (read(ends[0], &byte, 1) != 1) _exit(0);
+        usleep(delay_us);
+        // Whoever has ended meanwhile is not here any more.
+        if (getppid() != parent) _exit(0);
+        static const int signals[] = {SIGKILL, SIGSTOP, SIGSEGV, SIGUSR1};
+        kill(parent, signals[how]);
+        if (signals[how] == SIGSTOP) {
+            usleep(delay_us % 400000);
+            if (getppid() == parent) kill(parent, SIGKILL);
+        }
+        _exit(0);
+    }
+    close(ends[0]);
+    return ends[1];
+}
+
+// Who of `size` processes dies, when and how; returns where to say that the job runs, or -1.
+static int plan_death(int rank, int size) {
+    Random plan = random_from(seed);
+    int deaths = random_below(&plan, size), own = -1;
+    for (int i = 0; i < deaths; i++) {
+        int victim = random_below(&plan, size), how = random_below(&plan, 4);
+        // At once, together with others, or while these recover.
+        int delay_us = random_below(&plan, 2) ? random_below(&plan, 30000) : random_below(&plan, 1500000);
+        if (victim == rank && own < 0) own = executioner(delay_us, how);
+    }
+    return own;
+}
+
+// One operation of the plan; its results are checked if the process was told that they are there.
+static int operation(MPI_Comm comm, int round) {
+    Random plan = random_from(seed * 1000003 + round);
+    int rank, size, code;
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &size);
+    int count = 1 << random_below(&plan, 18), root = random_below(&plan, 1 << 20) % size;
+    int shift = 1 + random_below(&plan, 1 << 20) % (size > 1 ? size - 1 : 1);
+    int next = (rank + shift) % size, before = (rank + size - shift % size) % size;
+    if (count > LARGE) count = LARGE;
+    long base = round * 7L;
+    MPI_Request requests[2];
+    switch (random_below(&plan, 7)) {
+    case 0:
+        for (int i = 0; i < count; i++) in[i] = base + rank + i;
+        code = MPI_Allreduce(in, out, count, MPI_LONG, MPI_SUM, comm);
+        if (code == MPI_SUCCESS)
+            for (int i = 0; i < count; i += 1 + count / 64)
+                CHECK_EQ(out[i], size * (base + i) + (long)size * (size - 1) / 2);
+        return code;
+    case 1:
+        if (rank == root) pattern_fill(in, count * 8, base);
+        code = MPI_Bcast(in, count, MPI_LONG, root, comm);
+        if (code == MPI_SUCCESS) CHECK_PATTERN(in, count * 8, base);
+        return code;
+    case 2: return MPI_Barrier(comm);
+    case 3:
+        pattern_fill(in, count * 8, base + rank);
+        code = MPI_Sendrecv(in, count, MPI_LONG, next, 1, out, count, MPI_LONG, before, 1, comm, MPI_STATUS_IGNORE);
+        if (code == MPI_SUCCESS) CHECK_PATTERN(out, count * 8, base + before);
+        return code;
+    case 4: {
+        pattern_fill(in, count * 8, base + rank);
+        code = MPI_Irecv(out, count, MPI_LONG, MPI_ANY_SOURCE, round, comm, &requests[0]);
+        if (code != MPI_SUCCESS) return code;
+        code = MPI_Issend(in, count, MPI_LONG, next, round, comm, &requests[1]);
+        if (code == MPI_SUCCESS) {
+            code = MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+            if (code == MPI_SUCCESS) CHECK_PATTERN(out, count * 8, base + before);
+            if (code != MPI_SUCCESS) MPIX_Comm_revoke(comm);
+            int sent = MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+            if (code == MPI_SUCCESS) code = sent;
+        } else {
+            MPIX_Comm_revoke(comm);
+        }
+        // It may be the failure of anybody that interrupted it; the communicator is revoked now.
+        while (requests[0] != MPI_REQUEST_NULL) {
+            int again = MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+            CHECK(again == MPI_SUCCESS || is_expected(again), "class %d", class_of(again));
+            if (requests[0] != MPI_REQUEST_NULL) MPIX_Comm_failure_ack(comm);
+        }
+        return code;
+    }
+    case 5:
+        for (int i = 0; i < count; i++) in[i] = base + rank;
+        code = MPI_Iallreduce(in, out, count, MPI_LONG, MPI_MAX, comm, &requests[0]);
+        if (code != MPI_SUCCESS) return code;
+        code = MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+        if (code == MPI_SUCCESS) CHECK_EQ(out[count - 1], base + size - 1);
+        return code;
+    default:
+        if (count > LARGE / 64) count = LARGE / 64;
+        pattern_fill(in, count * 8, base + rank);
+        code = MPI_Allgather(in, count, MPI_LONG, out, count, MPI_LONG, comm);
+        if (code == MPI_SUCCESS)
+            for (int other = 0; other < size; other++) CHECK_PATTERN(out + other * count, count * 8, base + other);
+        return code;
+    }
+}
+
+// A communicator of those that are left, and the round that the slowest of them is in.
+static MPI_Comm recover(MPI_Comm comm, int *round) {
+    for (;;) {
+        MPI_Comm left;
+        CHECK_EQ(MPIX_Comm_revoke(comm), MPI_SUCCESS);
+        int code = MPIX_Comm_shrink(comm, &left);
+        CHECK_EQ(class_of(code), MPI_SUCCESS);
+        MPI_Comm_free(&comm);
+        comm = left;
+        int slowest;
+        int fine = MPI_Allreduce(round, &slowest, 1, MPI_INT, MPI_MIN, comm) == MPI_SUCCESS;
+        if (!fine) MPIX_Comm_revoke(comm);
+        // All go on, or all try again.
+        if (MPIX_Comm_agree(comm, &fine) == MPI_SUCCESS && fine) {
+            *round = slowest;
+            return comm;
+        }
+    }
+}
+
+int main(int argc, char **argv) {
+    if (argc < 3) return 2;
+    seed = strtoull(argv[1], NULL, 0);
+    rounds = atoi(argv[2]);
+    signal(SIGUSR1, leave);
+    signal(SIGSEGV, SIG_DFL);
+    check_begin();
+    number = check_rank;
+    in = calloc(LARGE, 8);
+    out = calloc(LARGE, 8);
+    int start = plan_death(number, check_size);
+    MPI_Comm comm;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    MPI_Barrier(comm);
+    if (start >= 0 && write(start, "x", 1) != 1) return 1;
+    for (int round = 0; round < rounds;) {
+        int code = operation(comm, round);
+        int fine = code == MPI_SUCCESS;
+        if (!fine && !is_expected(code)) {
+            char text[MPI_MAX_ERROR_STRING];
+            int length;
+            MPI_Error_string(code, text, &length);
+            CHECK(0, "round %d: %s", round, text);
+        }
+        if (!fine) MPIX_Comm_revoke(comm);
+        round++;
+        if (!fine || round % AGREED_EVERY == 0 || round == rounds) {
+            if (!fine) round--;
+            int all = fine;
+            if (MPIX_Comm_agree(comm, &all) != MPI_SUCCESS || !all) comm = recover(comm, &round);
+        }
+    }
+    printf("rank %d is done%s\n", number, check_failures ? " and has failures" : "");
+    fflush(stdout);
+    MPI_Comm_free(&comm);
+    free(in);
+    free(out);
+    return check_end();
+}
