@@ -340,7 +340,7 @@ impl File {
 
     /// Whether in a collective transfer each process moves its own bytes, whatever these are.
     fn moves_alone(&self) -> bool {
-        self.communicator.size() == 1 || self.atomic.get()
+        self.communicator.size() == 1 || self.atomic.get() || self.apart.get()
     }
 
     /// What a collective transfer needs of this file.

@@ -41,7 +41,7 @@ use mpi::hints::Hints;
 use mpi::info::Info;
 use parking_lot::Mutex;
 
-use agreement::{all_succeed, check_same};
+use agreement::{all_succeed, check_same, exchange_numbers};
 use fault::refused;
 use shared_pointer::SharedPointer;
 use split::SplitOperation;
@@ -71,6 +71,9 @@ pub struct File {
     atomic: Cell<bool>,
     /// The collective operation that was begun and not ended.
     split: RefCell<Option<SplitOperation>>,
+    /// Whether all processes have views without holes and hints that leave it at that: then each
+    /// moves its own bytes, and nobody has to ask.
+    apart: Cell<bool>,
     /// Collective transfers so far: all processes count the same.
     calls: Cell<u32>,
     /// Locks of ranges keep other open files out, and this other threads that use this one.
@@ -155,8 +158,21 @@ impl File {
     }
 
     /// Adds hints, or changes them; collective.
-    pub fn set_info(&self, info: &Info) {
+    ///
+    /// # Errors
+    /// What collective operations return.
+    pub fn set_info(&self, process: &Process, info: &Info) -> Result<()> {
         preferences::add(&self.hints, info);
+        self.agree(process)
+    }
+
+    /// All find out whether each moves its own bytes in collective transfers.
+    fn agree(&self, process: &Process) -> Result<()> {
+        let is_whole = self.view.borrow().bytes.run_bytes() == u64::MAX;
+        let mine = is_whole && !preferences::wants_together(&self.hints);
+        let all = exchange_numbers(process, &self.communicator, [mine.into()])?;
+        self.apart.set(all.iter().all(|[one]| *one == 1));
+        Ok(())
     }
 
     /// How many bytes it has.
@@ -262,14 +278,15 @@ impl File {
         let name = name.fold(0_u64, |sum, byte| sum.wrapping_mul(257).wrapping_add((*byte).into()));
         check_same(process, &self.communicator, "the representation", name)?;
         if let Some(info) = info {
-            self.set_info(info);
+            preferences::add(&self.hints, info);
         }
         self.view.replace(view);
         self.position.set(0);
         if self.communicator.rank() == 0 {
             self.shared.set(process, 0)?;
         }
-        self.barrier(process)
+        // Nobody goes on before the pointers are there.
+        self.agree(process)
     }
 
     fn make_view(

@@ -90,6 +90,7 @@ impl File {
             shared,
             atomic: Cell::new(false),
             split: RefCell::default(),
+            apart: Cell::new(false),
             calls: Cell::new(0),
             exclusion: Arc::default(),
             error_handler: RefCell::new(Rc::new(ErrorHandler::Return)),
@@ -98,6 +99,7 @@ impl File {
         if mode.append {
             file.move_to_end(process)?;
         }
+        file.agree(process)?;
         Ok(file)
     }
 

@@ -36,6 +36,11 @@ pub(crate) fn together(hints: &Hints, direction: Direction) -> Choice {
     }
 }
 
+/// Whether collective transfers go through aggregators whatever is moved.
+pub(crate) fn wants_together(hints: &Hints) -> bool {
+    [Direction::Read, Direction::Write].iter().any(|one| together(hints, *one) == Choice::Always)
+}
+
 /// How many aggregators there are (0: as many as seem right), how many bytes each of them moves at
 /// once, and at multiples of what its part begins.
 pub(crate) fn aggregation(hints: &Hints) -> (u64, u64, u64) {

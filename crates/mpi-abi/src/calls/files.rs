@@ -183,9 +183,8 @@ pub fn file_get_amode(_call: &Call, fh: KnownFile, amode: Out<c_int>) -> CallOut
     Ok(())
 }
 
-pub fn file_set_info(_call: &Call, fh: KnownFile, info: Option<Rc<Info>>) -> CallOutcome<()> {
-    fh.set_info(&info.unwrap_or_default());
-    Ok(())
+pub fn file_set_info(call: &Call, fh: KnownFile, info: Option<Rc<Info>>) -> CallOutcome<()> {
+    Ok(fh.set_info(&call.library.process, &info.unwrap_or_default())?)
 }
 
 pub fn file_get_info(call: &Call, fh: KnownFile, info_used: Out<c::Info>) -> CallOutcome<()> {
