@@ -334,6 +334,11 @@ impl Schedule {
         schedule
     }
 
+    /// Of an operation that is given up: ends as soon as the messages that are underway have.
+    pub fn of_nothing_new() -> Self {
+        Self { hands: true, ..Self::default() }
+    }
+
     pub(crate) fn for_slots(self, slots: SlotSize) -> Self {
         Self { slots, ..self }
     }

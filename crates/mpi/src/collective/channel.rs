@@ -27,9 +27,6 @@ pub(crate) trait Channel {
     /// Wants a message back, as far as that is possible; it is complete soon.
     fn cancel(&self, pending: Self::Pending);
 
-    /// Leaves a message to itself.
-    fn detach(&self, pending: Self::Pending);
-
     /// A member that has failed, if one has.
     fn failed_member(&self) -> Option<u32>;
 
@@ -124,11 +121,6 @@ impl Channel for MessageChannel<'_> {
     #[cold]
     fn cancel(&self, pending: RequestId) {
         self.process.runtime().cancel(pending);
-    }
-
-    #[cold]
-    fn detach(&self, pending: RequestId) {
-        self.process.runtime().detach(pending);
     }
 
     #[cold]

@@ -299,25 +299,27 @@ impl<P: Copy> Execution<P> {
     }
 
     /// Gives the operation up if the communicator was revoked or a member has failed, also one that
-    /// is started again; whether that is so. Its messages are taken back, and members that live
-    /// on do not wait for them.
+    /// is started again; whether that is so. Members that live on do not wait for its messages,
+    /// which are taken back. It ends when none of them reads or writes the program's memory any
+    /// more: what was matched is transferred.
     #[cold]
     pub(super) fn abandon<C: Channel<Pending = P>>(&mut self, channel: &C) -> bool {
-        let what_is_left = if channel.is_revoked() {
-            self.note(Err(revoked()));
-            Schedule::default()
-        } else if let Some(member) = channel.failed_member() {
-            Schedule::awaiting(member)
-        } else {
+        let failed = channel.failed_member();
+        if !channel.is_revoked() && failed.is_none() {
             return false;
-        };
-        for pending in self.pending.drain(..).skip(self.completed) {
-            channel.cancel(pending);
-            channel.detach(pending);
         }
+        self.pending.drain(..self.completed);
         self.completed = 0;
+        for pending in &self.pending {
+            channel.cancel(*pending);
+        }
+        if channel.is_revoked() {
+            self.note(Err(revoked()));
+        } else if let Some(member) = failed {
+            self.pending.push(channel.receive(member, self.tag, Buffer::empty()));
+        }
         self.conceal(channel);
-        self.task.schedule = Rc::new(what_is_left);
+        self.task.schedule = Rc::new(Schedule::of_nothing_new());
         self.task.repacking = None;
         self.round = 0;
         self.is_posted = false;

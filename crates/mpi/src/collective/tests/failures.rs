@@ -91,3 +91,31 @@ fn operations_are_refused_for_datatypes_they_are_not_defined_for() {
         assert!(error.detail.contains(word), "{error}");
     }
 }
+
+#[test]
+fn nothing_comes_into_memory_of_an_operation_that_was_given_up() {
+    const LENGTH: usize = 6000;
+    let text = |buffer: &Buffer| {
+        let mut bytes = vec![0; LENGTH];
+        buffer.read(0, &mut bytes);
+        bytes
+    };
+    let mut were_underway = 0;
+    for packets in 0..20 {
+        let world = World::new(3, false);
+        let buffers: Vec<Buffer> = (0..2).map(|_| bytes(LENGTH)).collect();
+        buffers[1].write(0, &[7; LENGTH]);
+        let mut kept = vec![None; 2];
+        let outcomes = world.run_while_the_last_fails(
+            packets,
+            |rank, communicator| {
+                movement::bcast(communicator, Root::Rank(1), buffers[rank].clone()).unwrap()
+            },
+            |rank| kept[rank] = Some(text(&buffers[rank])),
+        );
+        assert_eq!(class(&outcomes[1]), Some(ErrorClass::ProcFailed), "after {packets} packets");
+        assert_eq!(kept[0].as_ref(), Some(&text(&buffers[0])), "after {packets} packets");
+        were_underway += u32::from(outcomes[0].is_err() && text(&buffers[0]).contains(&7));
+    }
+    assert!(were_underway > 0, "no message was underway when the process failed");
+}

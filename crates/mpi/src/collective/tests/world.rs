@@ -84,6 +84,54 @@ impl World {
         panic!("the processes {waiting:?} wait for ever");
     }
 
+    /// Begins an operation on all processes but the last, hands over so many packets of each, and
+    /// lets the last one fail. Gives for each of the others how it went for it, when it knows that
+    /// the operation is over; `is_over` is told of that at once.
+    pub(super) fn run_while_the_last_fails(
+        &self,
+        packets: usize,
+        prepare: impl Fn(usize, &Invocation<'_>) -> Collective,
+        mut is_over: impl FnMut(usize),
+    ) -> Vec<Result<()>> {
+        let left = self.size() - 1;
+        let mut executions: Vec<_> = (0..left)
+            .map(|rank| {
+                let invocation = Invocation::blocking(&self.communicators[rank]);
+                Execution::new(prepare(rank, &invocation).task, CallForm::Blocking, Vec::new())
+            })
+            .collect();
+        let mut waiting: Vec<usize> = (0..left).collect();
+        for (rank, execution) in executions.iter_mut().enumerate() {
+            execution.start(&self.link(rank), 0);
+        }
+        for round in 0..packets + ROUNDS_MAX {
+            if round == packets {
+                for (rank, execution) in executions.iter_mut().enumerate() {
+                    self.engines[rank].borrow_mut().fail_gate(GateId(left as u32));
+                    execution.abandon(&self.link(rank));
+                }
+            }
+            waiting.retain(|&rank| {
+                let over = executions[rank].advance(&self.link(rank));
+                if over {
+                    is_over(rank);
+                }
+                !over
+            });
+            if waiting.is_empty() && round >= packets {
+                self.carry_packets(usize::MAX);
+                return executions.iter_mut().map(Execution::outcome).collect();
+            }
+            self.carry_packets(1);
+            if round >= packets {
+                for engine in &self.engines[..left] {
+                    engine.borrow_mut().end_failed(GateId(left as u32));
+                }
+            }
+        }
+        panic!("the processes {waiting:?} wait for ever");
+    }
+
     fn link(&self, rank: usize) -> TestLink<'_> {
         TestLink { world: self, rank }
     }
@@ -141,10 +189,6 @@ impl Channel for TestLink<'_> {
 
     fn cancel(&self, pending: RequestId) {
         self.world.engines[self.rank].borrow_mut().cancel(pending);
-    }
-
-    fn detach(&self, pending: RequestId) {
-        self.world.engines[self.rank].borrow_mut().detach(pending);
     }
 
     fn is_revoked(&self) -> bool {
@@ -222,6 +266,8 @@ fn process(rank: u32, size: u32, crowded: bool) -> (RefCell<Engine>, Rc<Communic
         session: None,
         attributes: Attributes::default(),
     });
+    let everyone = Rc::clone(communicator.everyone());
+    engine.set_members(communicator.collective_context(), everyone);
     (RefCell::new(engine), communicator)
 }
 
