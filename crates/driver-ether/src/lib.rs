@@ -3,8 +3,8 @@
 //!
 //! Each usable Ethernet interface is a rail. Two processes find each other by their cards, which
 //! tell MAC addresses and endpoints, and talk over each pair of interfaces in the same network by a
-//! [`Link`](link::Link): the protocol, which knows neither sockets nor clock, and is simulated with
-//! all that networks do. What goes through sockets is in [`port`]; the driver is in [`ether`].
+//! `link::Link`: the protocol, which knows neither sockets nor clock, and is simulated with
+//! all that networks do. What goes through sockets is in `port`; the driver is in `ether`.
 //! docs/ethernet.md tells the protocol.
 
 #![forbid(unsafe_code)]
