@@ -195,6 +195,13 @@ impl<P: Copy> Aggregator<P> {
             }
             for window in &mut self.windows {
                 has_moved |= window.advance(shared, link, member, &self.clients, &mut self.fault);
+                // Its messages come before those of the windows behind it, with the same tag.
+                if matches!(
+                    (shared.direction, &window.state),
+                    (Direction::Read, WindowState::Calling(_))
+                ) {
+                    break;
+                }
             }
             while let Some(window) = self.windows.front_mut() {
                 let Some(memory) = window.take_memory() else { break };
