@@ -3,31 +3,9 @@
 use std::rc::Rc;
 
 use base::{Error, ErrorClass, Result};
-use memory::Buffer;
 use mpi::Process;
-use mpi::collective::{self, Invocation};
+use mpi::collective;
 use mpi::communicator::Communicator;
-
-/// What all processes say, by rank, each with the same number of bytes.
-///
-/// # Errors
-/// What collective operations return.
-pub(crate) fn exchange(
-    process: &Process,
-    communicator: &Rc<Communicator>,
-    mine: &[u8],
-) -> Result<Vec<u8>> {
-    if communicator.size() == 1 {
-        return Ok(mine.to_vec());
-    }
-    let all = Buffer::zeroed(mine.len() * communicator.size() as usize);
-    all.write(communicator.rank() as usize * mine.len(), mine);
-    let invocation = Invocation::blocking(communicator);
-    collective::allgather_packed(&invocation, all.clone(), mine.len())?.complete(process)?;
-    let mut bytes = vec![0; all.len()];
-    all.read(0, &mut bytes);
-    Ok(bytes)
-}
 
 /// Numbers that all processes say, by rank.
 ///
@@ -39,7 +17,7 @@ pub(crate) fn exchange_numbers<const N: usize>(
     mine: [u64; N],
 ) -> Result<Vec<[u64; N]>> {
     let bytes: Vec<u8> = mine.iter().flat_map(|number| number.to_le_bytes()).collect();
-    Ok(numbers(&exchange(process, communicator, &bytes)?))
+    Ok(numbers(&collective::allgather_bytes(process, communicator, &bytes)?))
 }
 
 /// Numbers, so many at a time, as they were told.

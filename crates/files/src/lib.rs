@@ -35,7 +35,7 @@ use base::{Error, ErrorClass, Result};
 use datatype::{Datatype, Predefined};
 use mpi::Process;
 use mpi::communicator::Communicator;
-use mpi::error_handler::ErrorHandler;
+use mpi::error_handler::{ErrorHandler, InstalledHandler};
 use mpi::group::Group;
 use mpi::hints::Hints;
 use mpi::info::Info;
@@ -78,7 +78,7 @@ pub struct File {
     calls: Cell<u32>,
     /// Locks of ranges keep other open files out, and this other threads that use this one.
     exclusion: Arc<Mutex<()>>,
-    error_handler: RefCell<Rc<ErrorHandler>>,
+    error_handler: InstalledHandler,
     hints: Hints,
 }
 
@@ -142,14 +142,12 @@ impl File {
 
     /// What happens when an operation on it fails.
     pub fn error_handler(&self) -> Rc<ErrorHandler> {
-        Rc::clone(&self.error_handler.borrow())
+        self.error_handler.get()
     }
 
     /// Changes what happens when an operation on it fails.
     pub fn set_error_handler(&self, handler: Rc<ErrorHandler>) {
-        // The old handler goes after the borrow has ended: its closure is the program's.
-        let old = self.error_handler.replace(handler);
-        drop(old);
+        self.error_handler.set(handler);
     }
 
     /// The hints that hold.

@@ -14,11 +14,11 @@ use base::{Error, ErrorClass, Result};
 use mpi::Process;
 use mpi::collective::{self, Invocation};
 use mpi::communicator::Communicator;
-use mpi::error_handler::ErrorHandler;
+use mpi::error_handler::{ErrorHandler, InstalledHandler};
 use mpi::hints::Hints;
 use mpi::info::Info;
 
-use crate::agreement::{all_succeed, check_same, exchange};
+use crate::agreement::{all_succeed, check_same};
 use crate::fault::{class_of, refused};
 use crate::mode::{AccessMode, AccessRights};
 use crate::pool::Pool;
@@ -93,7 +93,7 @@ impl File {
             apart: Cell::new(false),
             calls: Cell::new(0),
             exclusion: Arc::default(),
-            error_handler: RefCell::new(Rc::new(ErrorHandler::Return)),
+            error_handler: InstalledHandler::new(Rc::new(ErrorHandler::Return)),
             hints,
         });
         if mode.append {
@@ -207,7 +207,7 @@ fn check_same_file(
     }
     let asked = Identity::of(file).map_err(|error| refused("look at", shown, &error));
     let mine = all_succeed(process, communicator, asked)?;
-    let all = exchange(process, communicator, &mine.encoded())?;
+    let all = collective::allgather_bytes(process, communicator, &mine.encoded())?;
     let all: Vec<_> = all.chunks_exact(Identity::BYTES).map(Identity::decoded).collect();
     let Some(other) = all.iter().position(|other| !all[0].is_same(other)) else { return Ok(()) };
     let host = |rank: usize| String::from_utf8_lossy(&all[rank].host).into_owned();

@@ -46,8 +46,8 @@ pub(crate) use inter::{across_packed, leaders_tell_all};
 pub use invocation::Invocation;
 pub(crate) use movement::alltoall_packed;
 pub use movement::{
-    EqualBlocks, allgather, allgather_packed, allgatherv, alltoall, alltoallv, barrier, bcast,
-    gather, gatherv, scatter, scatterv,
+    EqualBlocks, allgather, allgather_bytes, allgather_packed, allgatherv, alltoall, alltoallv,
+    barrier, bcast, gather, gatherv, scatter, scatterv,
 };
 pub use neighborhood::{
     neighbor_allgather, neighbor_allgatherv, neighbor_alltoall, neighbor_alltoallv,

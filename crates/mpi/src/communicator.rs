@@ -22,7 +22,7 @@ use crate::buffered::BufferPlace;
 use crate::collective::board::{Board, BoardPlace};
 use crate::collective::cache::CollectiveCache;
 use crate::collective::inquiry::Inquiries;
-use crate::error_handler::ErrorHandler;
+use crate::error_handler::{ErrorHandler, InstalledHandler};
 use crate::group::{Group, GroupComparison};
 use crate::hints::Hints;
 use crate::native::NativeSpaces;
@@ -62,7 +62,7 @@ pub struct Communicator {
     situation: Situation,
     contexts: Rc<Contexts>,
     name: RefCell<Box<[u8]>>,
-    error_handler: RefCell<Rc<ErrorHandler>>,
+    error_handler: InstalledHandler,
     /// The program has set the error handler.
     is_handler_set: Cell<bool>,
     hints: Hints,
@@ -153,7 +153,7 @@ impl Communicator {
             situation: parts.situation,
             contexts: parts.contexts,
             name: RefCell::default(),
-            error_handler: RefCell::new(parts.error_handler),
+            error_handler: InstalledHandler::new(parts.error_handler),
             is_handler_set: Cell::new(false),
             hints: Hints::of_communicator(),
             session: parts.session,
@@ -262,14 +262,12 @@ impl Communicator {
 
     /// What happens when an operation on it fails.
     pub fn error_handler(&self) -> Rc<ErrorHandler> {
-        Rc::clone(&self.error_handler.borrow())
+        self.error_handler.get()
     }
 
     /// Changes what happens when an operation on it fails.
     pub fn set_error_handler(&self, handler: Rc<ErrorHandler>) {
-        // The old handler goes after the borrow has ended: its closure is the program's.
-        let old = self.error_handler.replace(handler);
-        drop(old);
+        self.error_handler.set(handler);
         self.is_handler_set.set(true);
     }
 

@@ -28,6 +28,29 @@ pub enum ErrorHandler {
     },
 }
 
+/// The error handler that an object has, which the program can change.
+#[derive(Debug)]
+pub struct InstalledHandler(RefCell<Rc<ErrorHandler>>);
+
+impl InstalledHandler {
+    /// That one, at first.
+    pub fn new(handler: Rc<ErrorHandler>) -> Self {
+        Self(RefCell::new(handler))
+    }
+
+    /// The one that it has now.
+    pub fn get(&self) -> Rc<ErrorHandler> {
+        Rc::clone(&self.0.borrow())
+    }
+
+    /// Changes it.
+    pub fn set(&self, handler: Rc<ErrorHandler>) {
+        // The old handler goes after the borrow has ended: its closure is the program's.
+        let old = self.0.replace(handler);
+        drop(old);
+    }
+}
+
 /// A function of the program that handles errors: it is given the interface's name of the object
 /// (its handle) and the error code.
 pub type HandlerFunction = Rc<dyn Fn(u64, i32)>;

@@ -1,13 +1,13 @@
 //! Sessions: the way to MPI without the world (section 11.3 of the MPI standard).
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::fmt;
 use std::rc::Rc;
 
 use base::{Error, ErrorClass, GateId, Result};
 
 use crate::buffered::BufferPlace;
-use crate::error_handler::ErrorHandler;
+use crate::error_handler::{ErrorHandler, InstalledHandler};
 use crate::group::Group;
 use crate::process::{Process, ThreadLevel};
 
@@ -15,7 +15,7 @@ use crate::process::{Process, ThreadLevel};
 /// from it remember it for its buffer only.
 pub struct Session {
     level: ThreadLevel,
-    error_handler: RefCell<Rc<ErrorHandler>>,
+    error_handler: InstalledHandler,
     buffer: Rc<BufferPlace>,
     open: Cell<bool>,
 }
@@ -64,14 +64,12 @@ impl Session {
 
     /// What happens when an operation on it fails.
     pub fn error_handler(&self) -> Rc<ErrorHandler> {
-        Rc::clone(&self.error_handler.borrow())
+        self.error_handler.get()
     }
 
     /// Changes what happens when an operation on it fails.
     pub fn set_error_handler(&self, handler: Rc<ErrorHandler>) {
-        // The old handler goes after the borrow has ended: its closure is the program's.
-        let old = self.error_handler.replace(handler);
-        drop(old);
+        self.error_handler.set(handler);
     }
 
     /// Where its buffer for buffered sends is attached.
@@ -102,7 +100,7 @@ impl Process {
         self.sessions.set(self.sessions.get() + 1);
         let session = Session {
             level,
-            error_handler: RefCell::new(error_handler),
+            error_handler: InstalledHandler::new(error_handler),
             buffer: Rc::default(),
             open: Cell::new(true),
         };

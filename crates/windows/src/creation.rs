@@ -14,7 +14,6 @@ use mpi::{Process, RequestService};
 
 use super::exposed::ExposedParts;
 use super::locks::WORDS;
-use super::message::room;
 use super::{Flavor, Share, Window};
 
 /// Parts that need not follow each other without a gap begin at multiples of this.
@@ -136,7 +135,7 @@ fn exchange_shares(
     mine: Share,
 ) -> Result<Vec<Share>> {
     let bytes = [mine.size.to_le_bytes(), mine.unit.to_le_bytes()].concat();
-    let all = exchange(process, communicator, &bytes)?;
+    let all = collective::allgather_bytes(process, communicator, &bytes)?;
     let number =
         |bytes: &[u8]| usize::from_le_bytes(bytes.try_into().expect("a number was cut out"));
     let share = |bytes: &[u8]| Share { size: number(&bytes[..8]), unit: number(&bytes[8..]) };
@@ -145,18 +144,8 @@ fn exchange_shares(
 
 /// Whether all processes say yes.
 fn all_agree(process: &Process, communicator: &Rc<Communicator>, yes: bool) -> Result<bool> {
-    Ok(exchange(process, communicator, &[yes.into()])?.iter().all(|answer| *answer != 0))
-}
-
-/// What all processes say, by rank, each with the same number of bytes.
-fn exchange(process: &Process, communicator: &Rc<Communicator>, mine: &[u8]) -> Result<Vec<u8>> {
-    let all = room(mine.len() * communicator.size() as usize);
-    all.write(communicator.rank() as usize * mine.len(), mine);
-    let invocation = Invocation::blocking(communicator);
-    collective::allgather_packed(&invocation, all.clone(), mine.len())?.complete(process)?;
-    let mut bytes = vec![0; all.len()];
-    all.read(0, &mut bytes);
-    Ok(bytes)
+    let answers = collective::allgather_bytes(process, communicator, &[yes.into()])?;
+    Ok(answers.iter().all(|answer| *answer != 0))
 }
 
 /// Memory for all parts that all processes map.

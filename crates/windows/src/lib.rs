@@ -35,7 +35,7 @@ use base::{Error, ErrorClass, Result};
 use memory::Buffer;
 use mpi::attribute::Attributes;
 use mpi::communicator::Communicator;
-use mpi::error_handler::ErrorHandler;
+use mpi::error_handler::{ErrorHandler, InstalledHandler};
 use mpi::group::Group;
 use mpi::hints::{self, Hints};
 use mpi::info::Info;
@@ -66,7 +66,7 @@ pub struct Window {
     /// Whether all others have, or had their time.
     started: Cell<bool>,
     name: RefCell<Box<[u8]>>,
-    error_handler: RefCell<Rc<ErrorHandler>>,
+    error_handler: InstalledHandler,
     hints: Hints,
     attributes: Attributes,
 }
@@ -111,7 +111,7 @@ impl Window {
             opened: Cell::new(false),
             started: Cell::new(false),
             name: RefCell::default(),
-            error_handler: RefCell::new(Rc::new(ErrorHandler::Fatal)),
+            error_handler: InstalledHandler::new(Rc::new(ErrorHandler::Fatal)),
             hints: Hints::of_window(),
             attributes: Attributes::default(),
         }
@@ -229,14 +229,12 @@ impl Window {
 
     /// What happens when an operation on it fails.
     pub fn error_handler(&self) -> Rc<ErrorHandler> {
-        Rc::clone(&self.error_handler.borrow())
+        self.error_handler.get()
     }
 
     /// Changes what happens when an operation on it fails.
     pub fn set_error_handler(&self, handler: Rc<ErrorHandler>) {
-        // The old handler goes after the borrow has ended: its closure is the program's.
-        let old = self.error_handler.replace(handler);
-        drop(old);
+        self.error_handler.set(handler);
     }
 
     /// All hints that hold, given or by default.

@@ -53,8 +53,8 @@ impl ByteRuns {
         let mut end = 0_isize;
         for run in runs {
             let gap = run.displacement.wrapping_sub(end) as i64;
-            push_number(((gap << 1) ^ (gap >> 63)) as u64, message);
-            push_number(run.length as u64, message);
+            wire::push_number(((gap << 1) ^ (gap >> 63)) as u64, message);
+            wire::push_number(run.length as u64, message);
             end = run.displacement.wrapping_add(run.length as isize);
         }
     }
@@ -64,37 +64,15 @@ impl ByteRuns {
         let mut runs = Vec::new();
         let mut end = 0_isize;
         while !bytes.is_empty() {
-            let zigzag = take_number(&mut bytes)?;
+            let zigzag = wire::take_number(&mut bytes)?;
             let gap = (zigzag >> 1) as i64 ^ -((zigzag & 1) as i64);
-            let length = usize::try_from(take_number(&mut bytes)?).ok()?;
+            let length = usize::try_from(wire::take_number(&mut bytes)?).ok()?;
             let displacement = end.wrapping_add(gap as isize);
             end = displacement.wrapping_add(isize::try_from(length).ok()?);
             runs.push(Segment { displacement, length });
         }
         Some(runs)
     }
-}
-
-/// Seven bits per byte, the lowest first; the highest bit tells that more follow.
-fn push_number(mut number: u64, message: &mut Vec<u8>) {
-    while number >= 0x80 {
-        message.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    message.push(number as u8);
-}
-
-fn take_number(bytes: &mut &[u8]) -> Option<u64> {
-    let mut number = 0;
-    for shift in (0..64).step_by(7) {
-        let (&byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        number |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Some(number);
-        }
-    }
-    None
 }
 
 impl Layout for ByteRuns {

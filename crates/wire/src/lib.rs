@@ -5,9 +5,11 @@
 pub mod fuzzing;
 mod label;
 mod layout;
+mod number;
 mod record;
 
 pub use label::PartLabel;
+pub use number::{push_number, take_number};
 pub use record::{
     Envelope, FlowLabel, LoneMessage, Malformed, NO_REQUEST, Record, Records, message_header,
 };

@@ -109,7 +109,7 @@ impl CollectiveTransfer {
         prepared: Prepared,
     ) -> Result<MessageStatus> {
         let mine = ground.told(&prepared);
-        let told = crate::agreement::exchange(process, &ground.communicator, &mine)?;
+        let told = collective::allgather_bytes(process, &ground.communicator, &mine)?;
         let state = RefCell::new(State { prepared: Some(prepared), stage: Stage::Changing });
         let transfer = Self { ground, state };
         let stage = {

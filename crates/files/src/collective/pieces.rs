@@ -52,7 +52,7 @@ impl PieceWriter {
     fn close(&mut self) {
         if let Some(RunGroup { skip, length, count, gap }) = self.open.take() {
             for number in [skip, length, count, gap] {
-                push_number(number, &mut self.bytes);
+                wire::push_number(number, &mut self.bytes);
             }
             self.end = self.open_end;
         }
@@ -106,7 +106,7 @@ impl PieceReader {
         if self.open.is_none() {
             let mut rest = self.bytes.get(self.next..)?;
             let before = rest.len();
-            let mut number = || take_number(&mut rest);
+            let mut number = || wire::take_number(&mut rest);
             let (skip, length, count, gap) = (number()?, number()?, number()?, number()?);
             self.next += before - rest.len();
             let start = self.end.checked_add(skip)?;
@@ -225,28 +225,6 @@ pub(crate) fn united<I: Iterator<Item = (u64, u64)>>(
         }
     }
     all
-}
-
-/// Seven bits per byte, the lowest first; the highest bit tells that more follow.
-fn push_number(mut number: u64, bytes: &mut Vec<u8>) {
-    while number >= 0x80 {
-        bytes.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    bytes.push(number as u8);
-}
-
-fn take_number(bytes: &mut &[u8]) -> Option<u64> {
-    let mut number = 0;
-    for shift in (0..64).step_by(7) {
-        let (&byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        number |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Some(number);
-        }
-    }
-    None
 }
 
 #[cfg(test)]

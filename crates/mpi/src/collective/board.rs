@@ -7,10 +7,8 @@ use std::rc::Rc;
 
 use base::Result;
 use collectives::board::{RegionUse, SIZE_MAX, SlotCapacities};
-use memory::Buffer;
 use runtime::PeerBell;
 
-use super::Invocation;
 use super::movement;
 use crate::Process;
 use crate::communicator::Communicator;
@@ -152,13 +150,7 @@ impl Communicator {
     fn all_are_ready(self: &Rc<Self>, process: &Process, ready: Readiness) -> Result<Readiness> {
         let begun = self.begun().to_le_bytes();
         let own = [u64::from(ready.to_bits()).to_le_bytes(), begun].concat();
-        let all = Buffer::zeroed(ANSWER_BYTES * self.size() as usize);
-        all.write(self.rank() as usize * ANSWER_BYTES, &own);
-        let exchange =
-            movement::allgather_packed(&Invocation::blocking(self), all.clone(), ANSWER_BYTES)?;
-        exchange.complete(process)?;
-        let mut answers = vec![0; all.len()];
-        all.read(0, &mut answers);
+        let answers = movement::allgather_bytes(process, self, &own)?;
         let answers = answers.chunks_exact(ANSWER_BYTES);
         let alike = answers.clone().all(|answer| answer[8..] == begun);
         let common = answers.fold(u8::MAX, |common, answer| common & answer[0]);

@@ -11,6 +11,7 @@ use super::blocks::{BufferBlocks, OperationMemory};
 use super::execution::{ExecutionEnd, Repacking, Task};
 use super::inter::{self, Root};
 use super::{Collective, Invocation};
+use crate::Process;
 use crate::communicator::Communicator;
 
 /// Equal blocks, one for each process of a communicator.
@@ -304,6 +305,27 @@ pub fn allgather_packed(
     let unit = if schedule.counts_bytes() { 1 } else { block_bytes };
     let receive = BufferBlocks::Bytes { buffer, unit };
     Ok(in_blocks(invocation, schedule, block_bytes, BufferBlocks::Absent, receive))
+}
+
+/// What all processes say, by rank, each with the same number of bytes; for purposes of our own.
+///
+/// # Errors
+/// What collective operations return.
+pub fn allgather_bytes(
+    process: &Process,
+    communicator: &Rc<Communicator>,
+    mine: &[u8],
+) -> Result<Vec<u8>> {
+    if communicator.size() == 1 {
+        return Ok(mine.to_vec());
+    }
+    let all = Buffer::zeroed(mine.len() * communicator.size() as usize);
+    all.write(communicator.rank() as usize * mine.len(), mine);
+    let invocation = Invocation::blocking(communicator);
+    allgather_packed(&invocation, all.clone(), mine.len())?.complete(process)?;
+    let mut bytes = vec![0; all.len()];
+    all.read(0, &mut bytes);
+    Ok(bytes)
 }
 
 /// An alltoall over packed blocks, for purposes of our own.
