@@ -1,8 +1,6 @@
 """Jobs on hosts that talk over plain Ethernet, while interfaces are cut, processes stopped, and strangers listen."""
 
-import os
 import re
-import signal
 import subprocess
 import time
 
@@ -55,14 +53,7 @@ def only_ethernet_cut(transfer):
 @transfer
 @over("ether", silence=SILENCE_S)
 def stopped_process_answers_by_its_system(transfer):
-    def stop_and_continue():
-        there = [pid for pid, is_there in transfer.living().items() if is_there]
-        for number in (signal.SIGSTOP, signal.SIGCONT):
-            for pid in there:
-                os.kill(pid, number)
-            time.sleep(TRIAL_SECONDS if number == signal.SIGSTOP else 0)
-
-    code, output = transfer.disturbed(stop_and_continue)
+    code, output = transfer.disturbed(transfer.stop_there_for_a_while)
     went_on(code, output)
 
 

@@ -45,6 +45,14 @@ class Transfer:
                 continue
         return found
 
+    def stop_there_for_a_while(self):
+        """Longer than silence is borne, the processes on box2."""
+        there = [pid for pid, is_there in self.living().items() if is_there]
+        for number in (signal.SIGSTOP, signal.SIGCONT):
+            for pid in there:
+                os.kill(pid, number)
+            time.sleep(TRIAL_SECONDS if number == signal.SIGSTOP else 0)
+
     def box(self, *words):
         subprocess.run([*self.environment, BOX, *words], check=True)
 
@@ -164,14 +172,7 @@ def only_path_cut(transfer):
 @transfer
 @with_short_silence
 def stopped_process_is_no_dead_machine(transfer):
-    def stop_and_continue():
-        there = [pid for pid, is_there in transfer.living().items() if is_there]
-        for number in (signal.SIGSTOP, signal.SIGCONT):
-            for pid in there:
-                os.kill(pid, number)
-            time.sleep(TRIAL_SECONDS if number == signal.SIGSTOP else 0)
-
-    code, output = transfer.disturbed(stop_and_continue)
+    code, output = transfer.disturbed(transfer.stop_there_for_a_while)
     went_on(code, output)
 
 

@@ -250,12 +250,6 @@ program callbacks_f08
 
 contains
 
-  subroutine check(right, what)
-    logical, intent(in) :: right
-    character(len=*), intent(in) :: what
-    if (right) return
-    print '(2a, i0)', what, ": wrong in process ", rank
-    error stop 1
-  end subroutine check
+  include 'check.inc'
 
 end program callbacks_f08

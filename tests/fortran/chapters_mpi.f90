@@ -160,12 +160,6 @@ program chapters_mpi
 
 contains
 
-  subroutine check(right, what)
-    logical, intent(in) :: right
-    character(len=*), intent(in) :: what
-    if (right) return
-    print '(2a, i0)', what, ": wrong in process ", rank
-    error stop 1
-  end subroutine check
+  include 'check.inc'
 
 end program chapters_mpi

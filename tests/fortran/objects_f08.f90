@@ -19,13 +19,7 @@ program objects_f08
 
 contains
 
-  subroutine check(right, what)
-    logical, intent(in) :: right
-    character(len=*), intent(in) :: what
-    if (right) return
-    print '(2a, i0)', what, ": wrong in process ", rank
-    error stop 1
-  end subroutine check
+  include 'check.inc'
 
   subroutine compiler()
     type(MPI_Info) :: info

@@ -116,13 +116,7 @@ program point_to_point_f08
 
 contains
 
-  subroutine check(right, what)
-    logical, intent(in) :: right
-    character(len=*), intent(in) :: what
-    if (right) return
-    print '(2a, i0)', what, ": wrong in process ", rank
-    error stop 1
-  end subroutine check
+  include 'check.inc'
 
   subroutine same_place(place, array, bytes, expected)
     use, intrinsic :: iso_c_binding, only: c_associated, c_loc

@@ -5,21 +5,8 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::sync::{Arc, Mutex};
 
 use base::GateId;
-use driver::conformance::{self, RecordingSink};
-use driver::{Directory, Driver, DriverError, Secret, Settings};
-
-/// Cards by gate, and a secret.
-struct Cards(Arc<Mutex<Vec<String>>>, Secret);
-
-impl Directory for Cards {
-    fn card(&mut self, gate: GateId) -> Result<String, DriverError> {
-        Ok(self.0.lock().unwrap()[gate.0 as usize].clone())
-    }
-
-    fn secret(&mut self) -> Result<Secret, DriverError> {
-        Ok(self.1)
-    }
-}
+use driver::conformance::{self, RecordingSink, SharedCards};
+use driver::{Driver, Settings};
 
 /// Two drivers that are connected, with these secrets.
 fn pair(secrets: [u8; 2]) -> [Box<dyn Driver>; 2] {
@@ -27,7 +14,7 @@ fn pair(secrets: [u8; 2]) -> [Box<dyn Driver>; 2] {
     let settings = Settings { networks: "eth9, datagram".into(), ..Settings::default() };
     let mut gate = 0;
     let mut drivers = secrets.map(|secret| {
-        let directory = Box::new(Cards(Arc::clone(&cards), [secret; 32]));
+        let directory = Box::new(SharedCards(Arc::clone(&cards), [secret; 32]));
         gate += 1;
         driver_datagram::open(GateId(gate - 1), &settings, directory).unwrap().unwrap()
     });
@@ -49,7 +36,7 @@ fn conforms() {
 fn it_is_used_only_if_it_is_named() {
     for networks in ["", "eth0", "datagrams"] {
         let settings = Settings { networks: networks.into(), ..Settings::default() };
-        let directory = Box::new(Cards(Arc::default(), [0; 32]));
+        let directory = Box::new(SharedCards::default());
         assert!(driver_datagram::open(GateId(0), &settings, directory).unwrap().is_none());
     }
 }

@@ -7,23 +7,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use base::GateId;
-use driver::conformance::{self, RecordingSink};
-use driver::{Directory, Driver, DriverError, Secret, Settings};
+use driver::conformance::{self, RecordingSink, SharedCards};
+use driver::{Driver, Settings};
 use memory::Buffer;
 use rustix::io::{FdFlags, fcntl_setfd};
-
-/// Cards by gate, and a secret.
-struct Cards(Arc<Mutex<Vec<String>>>, Secret);
-
-impl Directory for Cards {
-    fn card(&mut self, gate: GateId) -> Result<String, DriverError> {
-        Ok(self.0.lock().unwrap()[gate.0 as usize].clone())
-    }
-
-    fn secret(&mut self) -> Result<Secret, DriverError> {
-        Ok(self.1)
-    }
-}
 
 type Pair = [Box<dyn Driver>; 2];
 
@@ -32,7 +19,7 @@ fn pair(secrets: [u8; 2]) -> Pair {
     let cards: Arc<Mutex<Vec<String>>> = Arc::default();
     let mut gate = 0;
     let drivers = secrets.map(|secret| {
-        let directory = Box::new(Cards(Arc::clone(&cards), [secret; 32]));
+        let directory = Box::new(SharedCards(Arc::clone(&cards), [secret; 32]));
         let networks = format!("ether:end{gate}");
         let silence = Duration::from_secs(10);
         let settings = Settings { networks, silence, ..Settings::default() };
@@ -106,7 +93,7 @@ fn sockets_of_a_launcher() {
             silence: Duration::from_secs(10),
             ..Settings::default()
         };
-        let directory = Box::new(Cards(Arc::clone(&cards), [1; 32]));
+        let directory = Box::new(SharedCards(Arc::clone(&cards), [1; 32]));
         driver_ether::open(GateId(gate as u32), &settings, directory).unwrap().unwrap()
     };
     let mut drivers: Vec<Box<dyn Driver>> =

@@ -6,23 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use base::GateId;
-use driver::conformance::{self, RecordingSink};
-use driver::{Directory, Driver, DriverError, Part, Secret};
+use driver::conformance::{self, RecordingSink, SharedCards};
+use driver::{Driver, Part};
 use driver_tcp::{AddressCard, NetworkSelection, Options, Tcp};
 use memory::Buffer;
-
-#[derive(Clone, Default)]
-struct Cards(Arc<Mutex<Vec<String>>>, Secret);
-
-impl Directory for Cards {
-    fn card(&mut self, gate: GateId) -> Result<String, DriverError> {
-        Ok(self.0.lock().unwrap()[gate.0 as usize].clone())
-    }
-
-    fn secret(&mut self) -> Result<Secret, DriverError> {
-        Ok(self.1)
-    }
-}
 
 fn options() -> Options {
     Options {
@@ -36,7 +23,7 @@ fn options() -> Options {
 fn drivers(secrets: &[u8]) -> Vec<Tcp> {
     let cards: Arc<Mutex<Vec<String>>> = Arc::default();
     let make = |(own, secret): (u32, &u8)| {
-        let directory = Cards(Arc::clone(&cards), [*secret; 32]);
+        let directory = SharedCards(Arc::clone(&cards), [*secret; 32]);
         Tcp::create(GateId(own), options(), Box::new(directory)).unwrap()
     };
     let all: Vec<Tcp> = (0..).zip(secrets).map(make).collect();
@@ -145,7 +132,7 @@ fn who_does_not_know_the_secret_gets_nowhere() {
 fn who_means_another_process_of_the_job_is_refused() {
     let cards: Arc<Mutex<Vec<String>>> = Arc::default();
     let make = |own| {
-        let directory = Cards(Arc::clone(&cards), [1; 32]);
+        let directory = SharedCards(Arc::clone(&cards), [1; 32]);
         Tcp::create(GateId(own), options(), Box::new(directory)).unwrap()
     };
     let (mut one, mut third) = (make(0), make(2));
@@ -210,7 +197,7 @@ fn an_end_without_leave_is_told_and_one_with_leave_is_not() {
 fn who_takes_leave_waits_until_the_others_have_what_was_sent() {
     let cards = Arc::new(Mutex::new(vec![String::new(); 2]));
     let create = |own: u32, cards: &Arc<Mutex<Vec<String>>>| {
-        let directory = Cards(Arc::clone(cards), [1; 32]);
+        let directory = SharedCards(Arc::clone(cards), [1; 32]);
         let tcp = Tcp::create(GateId(own), options(), Box::new(directory)).unwrap();
         cards.lock().unwrap()[own as usize] = tcp.card();
         tcp

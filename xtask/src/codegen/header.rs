@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use super::tables::{Constant, Function, Tables};
 
-/// Handle types of the API, and of the tools interface, in the order of the header.
-const HANDLES: [&str; 11] = [
+/// Handle types of the API, without `MPI_`, in the order of the header.
+pub const HANDLES: [&str; 11] = [
     "Comm",
     "Datatype",
     "Errhandler",
@@ -18,6 +18,7 @@ const HANDLES: [&str; 11] = [
     "Session",
     "Win",
 ];
+/// The same of the tools interface.
 const TOOL_HANDLES: [&str; 6] = [
     "T_enum",
     "T_cvar_handle",

@@ -2,22 +2,8 @@
 
 use std::fmt::Write;
 
+use super::super::header::HANDLES;
 use super::super::tables::{Constant, Tables};
-
-/// The types of handles, without `MPI_`.
-pub const HANDLES: [&str; 11] = [
-    "Comm",
-    "Datatype",
-    "Errhandler",
-    "File",
-    "Group",
-    "Info",
-    "Message",
-    "Op",
-    "Request",
-    "Session",
-    "Win",
-];
 
 /// What stands at the head of generated Fortran.
 pub const HEAD: &str =
