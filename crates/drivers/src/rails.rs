@@ -277,8 +277,9 @@ impl Rails {
             let mut numbered = NumberedSink::new(sink, *first, driver.rails().len());
             found |= driver.poll(&mut numbered);
             for (gate, rail) in numbered.superseded {
+                let name = self.describe(gate, rail);
                 self.give_up(gate, rail);
-                let message = "what it carried came over another network".to_owned();
+                let message = format!("over {name}: what it carried came over another network");
                 sink.lost(gate, usize::from(rail.0), DriverError { message });
             }
         }

@@ -158,4 +158,5 @@ fn a_part_that_comes_over_another_network_ends_the_rail_on_which_it_was_arriving
     assert_eq!(logs[1].lock().unwrap().given_up, [GateId(1)]);
     assert_eq!(sink.0.lost.len(), 1);
     assert_eq!((sink.0.lost[0].0, sink.0.lost[0].1), (GateId(1), 3));
+    assert!(sink.0.lost[0].2.starts_with("over fake:1: "), "{}", sink.0.lost[0].2);
 }
