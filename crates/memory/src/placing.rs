@@ -143,7 +143,11 @@ impl Placing {
                     next_touch::begin(addresses)?;
                 }
             }
-            Self::Node(node) => numa::place(addresses, PagePolicy::On(&[*node]))?,
+            Self::Node(node) => {
+                numa::place(addresses.clone(), PagePolicy::On(&[*node]))?;
+                // The system leaves pages where they are that it holds at the moment.
+                numa::migrate(addresses, &[*node])?;
+            }
             Self::Interleaved(wanted) => {
                 let all = if wanted.is_empty() { numa::nodes()? } else { Vec::new() };
                 let nodes = if wanted.is_empty() { &all } else { wanted };

@@ -3,6 +3,8 @@
 use std::io;
 use std::ops::Range;
 use std::ptr;
+use std::thread;
+use std::time::Duration;
 
 /// How many bytes a page has, at least: what the kernel counts in on all machines that we know.
 pub const PAGE_BYTES: usize = 4096;
@@ -19,6 +21,9 @@ const BIND: libc::c_int = 2;
 const INTERLEAVE: libc::c_int = 3;
 /// `MPOL_MF_MOVE`.
 const MOVE: libc::c_uint = 1 << 1;
+/// Before each attempt to move pages: those that the system holds are free after moments.
+const MIGRATION_PAUSES: [Duration; 4] =
+    [Duration::ZERO, Duration::from_millis(1), Duration::from_millis(5), Duration::from_millis(20)];
 /// `MPOL_F_MEMS_ALLOWED`.
 const ALLOWED: libc::c_ulong = 1 << 2;
 
@@ -122,13 +127,13 @@ pub fn locate(addresses: Range<usize>) -> io::Result<Vec<Option<u32>>> {
 }
 
 /// Moves the pages that overlap with `addresses` and that somebody has touched to these nodes in
-/// turn. What is said for pages touched later does not change. Returns how many are there now.
+/// turn. What is said for pages touched later does not change. A page that the system holds at the
+/// moment is tried again, a few times. Returns how many are there now.
 ///
 /// # Errors
 /// The system's: it may have no memory on such a node; there is none among `nodes`.
 pub fn migrate(addresses: Range<usize>, nodes: &[u32]) -> io::Result<usize> {
     let pages = pages(addresses);
-    let mut statuses = vec![0; pages.len()];
     let mut targets = Vec::with_capacity(pages.len());
     for node in nodes.iter().cycle().take(pages.len()) {
         targets.push(libc::c_int::try_from(*node).map_err(|_| io::ErrorKind::InvalidInput)?);
@@ -136,8 +141,22 @@ pub fn migrate(addresses: Range<usize>, nodes: &[u32]) -> io::Result<usize> {
     if targets.len() < pages.len() {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    move_or_ask(&pages, Some(&targets), &mut statuses)?;
+    let mut statuses = vec![0; pages.len()];
+    for pause in MIGRATION_PAUSES {
+        thread::sleep(pause);
+        // The kernel says nothing of pages that it did not get to.
+        statuses.fill(-libc::EBUSY);
+        move_or_ask(&pages, Some(&targets), &mut statuses)?;
+        if !statuses.iter().zip(&targets).any(|(status, target)| is_held(*status, *target)) {
+            break;
+        }
+    }
     Ok(statuses.iter().zip(&targets).filter(|(status, target)| status == target).count())
+}
+
+/// Whether a page that was to be moved is elsewhere only because the system held it.
+fn is_held(status: libc::c_int, target: libc::c_int) -> bool {
+    status != target && (status >= 0 || status == -libc::EBUSY || status == -libc::EAGAIN)
 }
 
 fn pages(addresses: Range<usize>) -> Vec<usize> {
