@@ -1,4 +1,4 @@
-"""The collective operations: every operation, size and number of processes is a cell."""
+"""Where every operation, size and number of processes is a cell: collectives, and single calls."""
 
 import math
 
@@ -21,9 +21,18 @@ SATURATION_WINDOW = 4
 
 CELL_LIMIT, MEAN_LIMIT = 1.2, 0.8
 
+# Calls that programs have in their loops (see bench/programs/sweep.h), and with how many
+# processes at most.
+CALLS, CALLS_PROCESSES_MAX = ("calls", "rma"), 4
+CALL_LIMIT, CALLS_MEAN_LIMIT = 1.1, 0.7
+
 
 def is_cell(key: Key) -> bool:
     return key.benchmark in COLLECTIVES and not key.place
+
+
+def is_call(key: Key) -> bool:
+    return key.benchmark in CALLS and not key.place
 
 
 def geometric_mean(values: list) -> float:

@@ -81,6 +81,8 @@ def goal_on_one_machine(key: Key):
         return Goal("usual time", 1.0)
     if cells.is_cell(key):
         return Goal("usual time", cells.CELL_LIMIT)
+    if cells.is_call(key):
+        return Goal("usual time", cells.CALL_LIMIT)
     return None
 
 

@@ -38,6 +38,8 @@ LINES = (
     Line(4, "indexed type", lambda key: key.benchmark == "indexed"),
     Line(4, "vectors", lambda key: key.benchmark == "vector"),
     Line(6, "collectives, each cell", cells.is_cell),
+    Line(0, "calls", lambda key: cells.is_call(key) and key.benchmark == "calls"),
+    Line(0, "one-sided calls", lambda key: cells.is_call(key) and key.benchmark == "rma"),
     Line(6, "overlap with computing", lambda key: key.benchmark == "overlap"),
     Line(7, "communication of examples", lambda key: key.benchmark in goals.APPLICATIONS),
     Line(0, "message to oneself", lambda key: key.benchmark == "self"),
@@ -69,14 +71,21 @@ def row(number: int, title: str, goal: str, verdict: str, found: str) -> str:
     return f"{number or '':>2}  {title:<26} {goal:<24} {verdict:<12} {found}"
 
 
-def mean_of_cells(measurements: Measurements) -> str:
-    ratios = list(cell_ratios(measurements).values())
-    if not ratios:
-        return ""
-    mean = cells.geometric_mean(ratios)
-    return row(6, "collectives, all cells", f"≤ {cells.MEAN_LIMIT}",
-               "reached" if mean <= cells.MEAN_LIMIT else "not reached",
-               f"geometric mean {mean:.2f} of {len(ratios)} cells")
+# Of which cells the geometric mean has a goal: number, title, those cells, limit.
+MEANS = ((6, "collectives, all cells", cells.is_cell, cells.MEAN_LIMIT),
+         (0, "calls, all of both", cells.is_call, cells.CALLS_MEAN_LIMIT))
+
+
+def means_of_cells(measurements: Measurements) -> list:
+    texts = []
+    for number, title, is_about, limit in MEANS:
+        ratios = list(cell_ratios(measurements, is_about).values())
+        if ratios:
+            mean = cells.geometric_mean(ratios)
+            texts.append(row(number, title, f"≤ {limit}",
+                             "reached" if mean <= limit else "not reached",
+                             f"geometric mean {mean:.2f} of {len(ratios)} cells"))
+    return texts
 
 
 def speed(size: int, microseconds) -> str:
@@ -154,7 +163,7 @@ def print_phases(measurements: Measurements) -> None:
         print_before(phase, title)
     for title, phase in measurements.phases():
         texts = [text for text in (*(text_of(line, phase) for line in LINES),
-                                   mean_of_cells(phase)) if text]
+                                   *means_of_cells(phase)) if text]
         if not texts:
             continue
         print_limits(phase)

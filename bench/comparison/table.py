@@ -97,17 +97,17 @@ def print_table(measurements: Measurements, libraries: list, place: str) -> None
             print("-" * (sum(widths) + 2 * (len(widths) - 1)))
 
 
-def cell_ratios(measurements: Measurements) -> dict:
-    """Key -> ratio of the medians to the best peer, of all collectives that have one."""
+def cell_ratios(measurements: Measurements, is_about) -> dict:
+    """Key -> ratio of the medians to the best peer, of all such cells that have one."""
     ratios = {key: goals.judged_value(measurements, key)
-              for key in measurements.samples if cells.is_cell(key)}
+              for key in measurements.samples if is_about(key)}
     return {key: ratio for key, ratio in ratios.items() if ratio is not None}
 
 
 def print_cells(measurements: Measurements) -> None:
     """Ratios of the collectives, a line for each operation and a column for each number of
     processes and size; then what the goals say of all of them."""
-    ratios = cell_ratios(measurements)
+    ratios = cell_ratios(measurements, cells.is_cell)
     if not ratios:
         return
     columns = sorted({(key.processes, key.size) for key in ratios if key.benchmark != "barrier"})

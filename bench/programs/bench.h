@@ -182,6 +182,8 @@ void bench_collectives(struct job *job);
 void bench_guidelines(struct job *job);
 void bench_threads(struct job *job);
 void bench_saturation(struct job *job);
+void bench_calls(struct job *job);
+void bench_rma(struct job *job);
 void bench_file_blocks(struct job *job);
 void bench_file_array(struct job *job);
 void bench_file_records(struct job *job);

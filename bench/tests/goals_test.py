@@ -35,3 +35,16 @@ class Before(unittest.TestCase):
     def test_a_figure_that_one_state_lacks_has_no_ratio(self):
         self.assertIsNone(goals.ratio_to_before(measured([(1.0, 1.0)], []), KEY))
         self.assertIsNone(goals.ratio_to_before(measured([], [(1.0, 1.0)]), KEY))
+
+
+class Calls(unittest.TestCase):
+    def test_each_call_has_a_goal_and_all_of_them_a_mean(self):
+        found = Measurements()
+        for name, mine, other in (("Sendrecv", 2.0, 1.0), ("Wtime", 0.5, 1.0)):
+            found.samples[Key("calls", name, 2, 8, None, "")] = {
+                goals.SUBJECT: [Sample(mine, mine, None, ())],
+                "mpich": [Sample(other, other, None, ())]}
+        verdicts = [goals.verdict(found, key) for key in found.samples]
+        self.assertEqual(verdicts, ["not reached", "reached"])
+        [text] = summary.means_of_cells(found)
+        self.assertIn("not reached  geometric mean 1.00 of 2 cells", text)
