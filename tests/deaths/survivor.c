@@ -98,7 +98,9 @@ static int operation(MPI_Comm comm, int round) {
     case 2: return MPI_Barrier(comm);
     case 3:
         pattern_fill(in, count * 8, base + rank);
-        code = MPI_Sendrecv(in, count, MPI_LONG, next, 1, out, count, MPI_LONG, before, 1, comm, MPI_STATUS_IGNORE);
+        // The round is the tag, as whoever receives from anybody may be in an earlier round.
+        code = MPI_Sendrecv(in, count, MPI_LONG, next, round, out, count, MPI_LONG, before, round, comm,
+                            MPI_STATUS_IGNORE);
         if (code == MPI_SUCCESS) CHECK_PATTERN(out, count * 8, base + before);
         return code;
     case 4: {
@@ -107,8 +109,12 @@ static int operation(MPI_Comm comm, int round) {
         if (code != MPI_SUCCESS) return code;
         code = MPI_Issend(in, count, MPI_LONG, next, round, comm, &requests[1]);
         if (code == MPI_SUCCESS) {
-            code = MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
-            if (code == MPI_SUCCESS) CHECK_PATTERN(out, count * 8, base + before);
+            MPI_Status status;
+            code = MPI_Wait(&requests[0], &status);
+            if (code == MPI_SUCCESS) {
+                CHECK_EQ(status.MPI_SOURCE, before);
+                CHECK_PATTERN(out, count * 8, base + before);
+            }
             if (code != MPI_SUCCESS) MPIX_Comm_revoke(comm);
             int sent = MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
             if (code == MPI_SUCCESS) code = sent;
