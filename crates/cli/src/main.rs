@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod doctor;
 mod fortran;
 mod info;
 mod place;
@@ -52,6 +53,9 @@ enum CombrayCommand {
         #[command(flatten)]
         communicator: info::choices::ShownCommunicator,
     },
+    /// Tells whether this machine, its allocation and its network are fit for jobs, and what to do
+    /// where they are not
+    Doctor(doctor::DoctorOptions),
     /// Makes the Fortran interfaces for a compiler: combray fortran --compiler gfortran
     Fortran(fortran::FortranOptions),
     /// Serves a launcher on another machine, which starts it there
@@ -99,6 +103,7 @@ fn main() -> ExitCode {
                 info::run(info::Topic::Collectives(&communicator))
             }
             CombrayCommand::Info { .. } => info::run(info::Topic::Summary),
+            CombrayCommand::Doctor(options) => doctor::run(&options),
             CombrayCommand::Fortran(options) => fortran::run(&options),
             CombrayCommand::Agent { timeout } => std::time::Duration::try_from_secs_f64(timeout)
                 .map_err(|error| error.to_string())

@@ -1,6 +1,6 @@
 //! `combray run`: from words to a plan.
 
-mod allocation;
+pub mod allocation;
 mod dry_run;
 pub mod hosts;
 mod options;
@@ -168,8 +168,7 @@ fn use_allocation(plan: &mut JobPlan) -> Result<Option<Allocation>, String> {
     }
     let has_hosts = plan.applications.iter().any(|application| !application.hosts.is_empty());
     let is_placed = has_hosts || !plan.rankfile.is_empty();
-    let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
-    let allocation = match allocation::find(variable, is_command) {
+    let allocation = match allocation::here() {
         Err(_) if is_placed => None,
         found => found?,
     };
@@ -197,12 +196,6 @@ fn use_allocation(plan: &mut JobPlan) -> Result<Option<Allocation>, String> {
         plan.access = allocation.access.clone();
     }
     Ok(Some(allocation))
-}
-
-/// Whether a command is on the search path.
-fn is_command(name: &str) -> bool {
-    let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path).any(|folder| folder.join(name).is_file())
 }
 
 /// One line about the hosts of a job: where they come from, their slots, how they are reached.

@@ -1,5 +1,6 @@
 //! The network interfaces of this machine, and which of them jobs may use.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::IpAddr;
 
@@ -45,14 +46,56 @@ pub fn usable(selection: &NetworkSelection) -> Vec<Interface> {
     found
 }
 
-/// The rails that a process here has.
+/// The rails that a process here has, and the interfaces that it does not use.
 pub fn survey(selection: &NetworkSelection) -> Vec<FoundRail> {
-    let rail = |interface: Interface| FoundRail {
-        name: format!("{DRIVER}:{}", interface.name),
-        interface: interface.name,
-        obstacle: None,
+    let rail = |interface: String, obstacle| FoundRail {
+        name: format!("{DRIVER}:{interface}"),
+        interface,
+        obstacle,
     };
-    usable(selection).into_iter().map(rail).collect()
+    let mut rails: Vec<FoundRail> =
+        usable(selection).into_iter().map(|one| rail(one.name, None)).collect();
+    let all = if_addrs::get_if_addrs().unwrap_or_default();
+    let listed = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
+    let listed = listed.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let names: BTreeSet<String> = all.iter().map(|one| one.name.clone()).chain(listed).collect();
+    for name in names {
+        if rails.iter().all(|rail| rail.interface != name) {
+            let own = all.iter().filter(|one| one.name == name);
+            let addresses = own.filter(|one| !one.is_link_local()).map(if_addrs::Interface::ip);
+            let why = obstacle(selection, &name, is_down(&name), &addresses.collect::<Vec<_>>());
+            rails.push(rail(name, Some(why)));
+        }
+    }
+    rails
+}
+
+/// Why an interface is not used; the addresses are those that are not of the link alone.
+fn obstacle(
+    selection: &NetworkSelection,
+    name: &str,
+    is_down: bool,
+    addresses: &[IpAddr],
+) -> String {
+    let is_accepted = |selection: &NetworkSelection| {
+        addresses.iter().any(|address| selection.accepts(DRIVER, name, Some(*address)))
+    };
+    if is_down {
+        format!("it is down, or nothing is at its other end (ip link set {name} up)")
+    } else if addresses.is_empty() {
+        "it has no address but for its own link (ip address add)".to_owned()
+    } else if is_accepted(selection) {
+        format!("{INTERFACES_MAX} others are used, which are as many as there may be")
+    } else if is_accepted(&NetworkSelection::default()) {
+        "COMBRAY_NET leaves it out".to_owned()
+    } else if addresses.iter().all(IpAddr::is_loopback) {
+        "it leads to this machine only".to_owned()
+    } else {
+        format!(
+            "by its name it leads to containers, virtual machines or a private network \
+             (COMBRAY_NET={name} uses it)"
+        )
+    }
 }
 
 /// More interfaces than these are not used.
@@ -68,4 +111,37 @@ fn declared_speed(name: &str) -> Option<u64> {
     let text = fs::read_to_string(format!("/sys/class/net/{name}/speed")).ok()?;
     let megabits: i64 = text.trim().parse().ok()?;
     u64::try_from(megabits / 8).ok().filter(|speed| *speed > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_used_has_a_reason() {
+        let address: IpAddr = "10.0.0.1".parse().unwrap();
+        let loopback: IpAddr = "127.0.0.1".parse().unwrap();
+        let all = NetworkSelection::default();
+        let other = NetworkSelection::parse("eth1").unwrap();
+        for (selection, name, is_down, addresses, word) in [
+            (&all, "eth0", true, vec![address], "ip link set eth0 up"),
+            (&all, "eth0", false, vec![], "no address"),
+            (&all, "lo", false, vec![loopback], "this machine only"),
+            (&all, "docker0", false, vec![address], "COMBRAY_NET=docker0"),
+            (&other, "eth0", false, vec![address], "leaves it out"),
+            (&all, "eth9", false, vec![address], "8 others"),
+        ] {
+            let why = obstacle(selection, name, is_down, &addresses);
+            assert!(why.contains(word), "{name}: {why}");
+        }
+    }
+
+    #[test]
+    fn each_interface_is_told_once() {
+        let rails = survey(&NetworkSelection::default());
+        let names: BTreeSet<_> = rails.iter().map(|rail| &rail.interface).collect();
+        assert_eq!(names.len(), rails.len(), "{rails:?}");
+        let used = rails.iter().filter(|rail| rail.obstacle.is_none()).count();
+        assert_eq!(used, usable(&NetworkSelection::default()).len());
+    }
 }

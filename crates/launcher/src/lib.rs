@@ -48,6 +48,7 @@ pub use access::{HostAccess, OwnHost};
 use binding::Policy;
 use guard::Source;
 pub use local::is_this_machine;
+pub use local_processes::ranks_within;
 pub use output::{LineTag, OutputForm};
 pub use placement::{Host, slots};
 use placement::{HostAssignment, HostRequest};

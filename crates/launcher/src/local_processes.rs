@@ -310,6 +310,11 @@ pub(super) fn prepare(program: &mut ProgramStart) -> Result<(), LaunchError> {
     Ok(())
 }
 
+/// How many ranks of one machine a limit of open files allows.
+pub fn ranks_within(limit: u64) -> u64 {
+    limit.saturating_sub(DESCRIPTORS_AT_START) / DESCRIPTORS
+}
+
 /// Makes room for the descriptors of so many ranks or connections.
 pub(super) fn make_room(count: u32) -> io::Result<()> {
     let descriptors = DescriptorLimit::read()?;

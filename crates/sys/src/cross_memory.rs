@@ -29,6 +29,21 @@ pub unsafe fn read(pid: i32, local: &[Run], remote: &[Run]) -> io::Result<usize>
     unsafe { copy(libc::process_vm_readv, pid, local, remote) }
 }
 
+/// A word of process `pid`, which begins at this address there.
+///
+/// # Errors
+/// As of [`read`]; also that only a part of it could be read.
+pub fn word_of(pid: i32, address: usize) -> io::Result<u32> {
+    let mut word = [0; size_of::<u32>()];
+    let local = Run { address: word.as_mut_ptr() as usize, length: word.len() };
+    // SAFETY: `word` is ours alone and has the length of the run.
+    let copied = unsafe { read(pid, &[local], &[Run { address, length: word.len() }]) }?;
+    match copied == word.len() {
+        true => Ok(u32::from_ne_bytes(word)),
+        false => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
 /// Copies bytes from the `local` runs of this process to the `remote` runs of process `pid`, in
 /// order, until either list is used up; returns how many bytes were copied, which may be fewer.
 ///
@@ -86,6 +101,16 @@ mod tests {
             Ok(n) => assert_eq!((n, &target), (6, b"abefgh")),
             Err(error) => assert!(matches!(error.raw_os_error(), Some(1 | 38))),
         }
+    }
+
+    #[test]
+    fn reads_a_word() {
+        let word = 0x0102_0304_u32;
+        match word_of(std::process::id() as i32, (&raw const word).addr()) {
+            Ok(found) => assert_eq!(found, word),
+            Err(error) => assert!(matches!(error.raw_os_error(), Some(1 | 38))),
+        }
+        assert!(word_of(std::process::id() as i32, 8).is_err());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 mod slurm;
 
+use std::env;
 use std::fs;
 
 use launcher::{Host, HostAccess, is_this_machine};
@@ -27,12 +28,26 @@ struct AllocatedHost {
     cores: u32,
 }
 
+/// The allocation in which this process runs.
+///
+/// # Errors
+/// A text for people: there is an allocation, but what it has cannot be told or used.
+pub fn here() -> Result<Option<Allocation>, String> {
+    find(|name| env::var(name).ok().filter(|value| !value.is_empty()), is_command)
+}
+
+/// Whether a command is on the search path.
+fn is_command(name: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|folder| folder.join(name).is_file())
+}
+
 /// Finds the allocation in which this process runs; `variable` reads the environment, `is_there`
 /// tells whether a command is on the search path.
 ///
 /// # Errors
 /// A text for people: there is an allocation, but what it has cannot be told or used.
-pub fn find(
+fn find(
     variable: impl Fn(&str) -> Option<String>,
     is_there: impl Fn(&str) -> bool,
 ) -> Result<Option<Allocation>, String> {

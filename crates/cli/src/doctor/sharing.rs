@@ -1,0 +1,136 @@
+//! Whether processes of this machine can share memory, and read each other's: a second process
+//! tries both, by the same calls as those of a job.
+
+use std::sync::atomic::Ordering;
+use std::{fs, process};
+
+use runtime::configuration::Configuration;
+use serde::{Deserialize, Serialize};
+use sys::cross_memory;
+
+use super::finding::Finding;
+use super::{output_of, own_command};
+
+/// What the second process found.
+#[derive(Serialize, Deserialize)]
+struct Probe {
+    /// Why it could not open what is shared.
+    shared: Option<String>,
+    /// Why it could not read the memory of the first.
+    read: Option<String>,
+}
+
+/// About as much as a process of a job shares, in bytes; the system gives pages when they are used.
+const SHARED_BYTES: usize = 64 << 20;
+
+/// What the second process writes into the shared word, and reads from the first.
+const MARK: u32 = 0x0c0b_7a11;
+
+static READ_BY_THE_OTHER: u32 = MARK;
+
+const SHARED: &str = "shared memory";
+const SINGLE_COPY: &str = "single copy";
+
+pub fn findings() -> Vec<Finding> {
+    let (memory, invitation) = match runtime::share_memory(1, SHARED_BYTES) {
+        Ok(shared) => shared,
+        Err(cause) => {
+            let found = format!("it cannot be created: {cause}");
+            return vec![Finding::fault(SHARED, found, REMEDY)];
+        }
+    };
+    let process = process::id().to_string();
+    let address = (&raw const READ_BY_THE_OTHER).addr().to_string();
+    let words = ["doctor", "--probe", &invitation.card, &process, &address];
+    let answer = own_command(&words).and_then(|mut command| output_of(&mut command));
+    let probe = answer.and_then(|text| {
+        serde_json::from_str::<Probe>(&text).map_err(|_| format!("it answers \"{text}\""))
+    });
+    let probe = match probe {
+        Ok(probe) => probe,
+        Err(cause) => {
+            let found = format!("a second process could not try it: {cause}");
+            return vec![Finding::fault(SHARED, found, REMEDY)];
+        }
+    };
+    let shared = match probe.shared {
+        None if memory.word(0).load(Ordering::Acquire) == MARK => {
+            Finding::fit(SHARED, "two processes share memory (memfd_create, /proc)")
+        }
+        None => Finding::fault(SHARED, "what one process writes the other does not see", REMEDY),
+        Some(cause) => Finding::fault(SHARED, cause, REMEDY),
+    };
+    vec![shared, single_copy(probe.read)]
+}
+
+/// How large messages are copied.
+fn single_copy(refusal: Option<String>) -> Finding {
+    match refusal {
+        None if !Configuration::read().0.single_copy() => Finding::note(
+            SINGLE_COPY,
+            "allowed, but COMBRAY_SINGLE_COPY=never keeps it off",
+            "unset COMBRAY_SINGLE_COPY",
+        ),
+        None => Finding::fit(SINGLE_COPY, "a process may read another's memory (process_vm_readv)"),
+        Some(cause) => Finding::slow(
+            SINGLE_COPY,
+            format!("{cause}: large messages inside the machine are copied twice"),
+            remedy(&fs::read_to_string(PTRACE_SCOPE).unwrap_or_default()),
+        ),
+    }
+}
+
+const PTRACE_SCOPE: &str = "/proc/sys/kernel/yama/ptrace_scope";
+
+/// Who has to allow reading; the scope is empty where the system has none.
+fn remedy(scope: &str) -> String {
+    match scope.trim() {
+        "" | "0" => "in a container: --cap-add=SYS_PTRACE for docker and podman, or a filter of \
+                     system calls (seccomp) that lets process_vm_readv and process_vm_writev through"
+            .to_owned(),
+        scope => format!(
+            "kernel.yama.ptrace_scope is {scope}; as root: sysctl kernel.yama.ptrace_scope=0, and a \
+             file in /etc/sysctl.d to keep it. Processes of one user may then read each other"
+        ),
+    }
+}
+
+const REMEDY: &str = "processes of one machine cannot communicate without it. /proc must be mounted, \
+                      ulimit -f and ulimit -v must not be too low, and the container (its filter of \
+                      system calls) must allow memfd_create";
+
+/// The second process: opens what the card names, writes there, and reads the other's memory.
+///
+/// # Errors
+/// The words make no sense.
+pub fn serve_probe(words: &[String]) -> Result<(), String> {
+    let [card, process, address] = words else { return Err("--probe wants three words".into()) };
+    let number = |text: &str| text.parse::<usize>().map_err(|_| format!("{text} is no number"));
+    let (process, address) = (number(process)? as i32, number(address)?);
+    let shared = match runtime::open_memory(card, 1, SHARED_BYTES) {
+        Ok(memory) => {
+            memory.word(0).store(MARK, Ordering::Release);
+            None
+        }
+        Err(error) => Some(error.to_string()),
+    };
+    let read = match cross_memory::word_of(process, address) {
+        Ok(MARK) => None,
+        Ok(_) => Some("process_vm_readv reads something else than what is there".to_owned()),
+        Err(cause) => Some(format!("process_vm_readv: {cause}")),
+    };
+    let probe = Probe { shared, read };
+    println!("{}", serde_json::to_string(&probe).map_err(|cause| cause.to_string())?);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_remedy_names_who_refuses() {
+        assert!(remedy("1\n").contains("sysctl kernel.yama.ptrace_scope=0"));
+        assert!(remedy("").contains("SYS_PTRACE") && remedy("0").contains("SYS_PTRACE"));
+    }
+}
