@@ -68,6 +68,10 @@ def no_getrandom(runner):
 
 def no_affinity(runner):
     works_without(runner, "sched_getaffinity", "sched_setaffinity")
+    # Two have cores enough to be bound.
+    for options in ((), ("--bind-to", "core")):
+        code, output = refused(runner, "sched_getaffinity=EPERM", count=2, options=options)
+        assert code == 0 or options and "sched_getaffinity" in output, f"exit code {code}\n{output}"
 
 
 def no_memfd_create(runner):

@@ -82,6 +82,16 @@ impl Hwloc {
     /// The library's.
     pub fn this_machine(&self, scope: Scope) -> Result<String, TopologyError> {
         let task = "look at this machine";
+        // Where the system does not tell, hwloc asks without end.
+        if sys::cores::allowed().is_empty() {
+            return Err(TopologyError::Refused {
+                task,
+                cause:
+                    "sched_getaffinity is refused; this system, or the container (its filter of \
+                        system calls), has to allow it"
+                        .to_owned(),
+            });
+        }
         let session = self.session(task)?;
         for name in LEFT_OUT {
             // SAFETY: the handle is open and not yet loaded; the name ends with a zero byte. That

@@ -63,7 +63,8 @@ pub fn reports(options: &DoctorOptions, hosts: &[String]) -> Vec<Answer> {
         let asked: Vec<_> =
             others.iter().map(|host| scope.spawn(move || report_of(options, host))).collect();
         let answers = asked.into_iter().map(|one| one.join());
-        let answers = answers.map(|one| one.unwrap_or_else(|_| Err("asking was broken off".into())));
+        let answers =
+            answers.map(|one| one.unwrap_or_else(|_| Err("asking was broken off".into())));
         others.iter().map(|host| (*host).clone()).zip(answers).collect()
     })
 }
@@ -110,10 +111,10 @@ pub fn between(
     let mut findings = vec![versions(own, &reached)];
     findings.extend(networks(&reached));
     let is_reached = |host: &&String| {
-        is_this_machine(host)
-            || others.iter().any(|(name, report)| name == *host && report.is_ok())
+        is_this_machine(host) || others.iter().any(|(name, report)| name == *host && report.is_ok())
     };
-    let names: Vec<String> = hosts.iter().filter(is_reached).map(|host| format!("{host}:1")).collect();
+    let names: Vec<String> =
+        hosts.iter().filter(is_reached).map(|host| format!("{host}:1")).collect();
     if names.len() > 1 {
         findings.push(trial(options, own, &names));
     }
@@ -162,7 +163,7 @@ fn networks(reached: &[&HostReport]) -> Vec<Finding> {
                 findings.push(Finding::fault(
                     subject,
                     format!("{}; {}", shown(one), shown(other)),
-                    "combray doctor on that host tells why",
+                    "why stands above, with that host's network",
                 ));
             } else if !share_a_network(one, other) {
                 findings.push(Finding::note(
@@ -184,9 +185,10 @@ fn networks(reached: &[&HostReport]) -> Vec<Finding> {
 fn share_a_network(one: &HostReport, other: &HostReport) -> bool {
     one.interfaces.iter().any(|(_, address, bits)| {
         NetworkSelection::parse(&format!("{address}/{bits}")).is_ok_and(|inside| {
-            other.interfaces.iter().any(|(name, address, _)| {
-                inside.accepts("tcp", name, Some(*address))
-            })
+            other
+                .interfaces
+                .iter()
+                .any(|(name, address, _)| inside.accepts("tcp", name, Some(*address)))
         })
     })
 }
@@ -211,7 +213,8 @@ mod tests {
 
     #[test]
     fn hosts_without_a_common_network_are_named() {
-        let (one, two) = (host("one", "1", &["10.0.0.1"]), host("two", "1", &["10.0.0.2", "10.2.0.1"]));
+        let (one, two) =
+            (host("one", "1", &["10.0.0.1"]), host("two", "1", &["10.0.0.2", "10.2.0.1"]));
         let (far, dark) = (host("far", "2", &["10.9.0.1"]), host("dark", "1", &[]));
         assert_eq!(networks(&[&one, &two])[0].verdict, Verdict::Fit);
         let found = networks(&[&one, &two, &far]);

@@ -28,7 +28,8 @@ fn commands(prefix: &Path, path: &[PathBuf]) -> Finding {
     let subject = "commands";
     let remedy = format!("export PATH={}:$PATH", prefix.join("bin").display());
     let own = prefix.join("bin/combray").canonicalize().ok();
-    let found = |name: &&str| path.iter().map(|folder| folder.join(name)).find(|file| file.is_file());
+    let found =
+        |name: &&str| path.iter().map(|folder| folder.join(name)).find(|file| file.is_file());
     let foreign = NAMES.iter().filter_map(found).find(|file| file.canonicalize().ok() != own);
     match foreign {
         Some(file) => {
@@ -131,7 +132,8 @@ mod tests {
             fs::write(&path, "").unwrap();
         };
         ["own/bin/combray", "other/mpiexec", "own/lib/libmpi_abi.so.1", "other/libmpi_abi.so.1"]
-            .map(file);
+            .iter()
+            .for_each(|path| file(path));
         std::os::unix::fs::symlink("combray", root.join("own/bin/mpirun")).unwrap();
         let (own, bin, other) = (root.join("own"), root.join("own/bin"), root.join("other"));
         assert_eq!(commands(&own, std::slice::from_ref(&bin)).verdict, Verdict::Fit);

@@ -35,7 +35,7 @@ fn cores(configured: usize, allowed: &[usize], usable: usize) -> Finding {
         return Finding::slow(
             subject,
             "the system does not tell on which cores processes may run (sched_getaffinity)",
-            "processes are not bound then; in a container, its filter of system calls has to allow it",
+            "in a container, its filter of system calls (seccomp) has to allow it",
         );
     }
     let count = allowed.len();

@@ -13,6 +13,9 @@ pub fn findings() -> Vec<Finding> {
         }
     };
     let mut findings = vec![summary(&rails)];
+    if rails.iter().all(|rail| rail.obstacle.is_some()) {
+        return findings;
+    }
     findings.extend(rails.into_iter().filter_map(|rail| {
         let found = format!("not used: {}", rail.obstacle?);
         Some(Finding::fit(&format!("  {}", rail.name), found))
@@ -31,10 +34,14 @@ fn summary(rails: &[FoundRail]) -> Finding {
         return Finding::fit("network", format!("to other machines by {}", used.join(", ")));
     }
     let chosen = configuration::networks();
-    let remedy = match chosen.is_empty() {
-        true => "the reason of each interface stands below; COMBRAY_NET names one to use all the same",
-        false => "the reason of each interface stands below; unset COMBRAY_NET to use all that can be",
-    };
+    let mut remedy = match chosen.is_empty() {
+        true => "COMBRAY_NET names one to use all the same. Why each is not used:",
+        false => "unset COMBRAY_NET to use all that can be. Why each is not used:",
+    }
+    .to_owned();
+    for rail in rails {
+        remedy += &format!("\n{}: {}", rail.name, rail.obstacle.as_deref().unwrap_or_default());
+    }
     let found = "no interface leads to other machines; jobs on this one need none";
     match chosen.is_empty() {
         true => Finding::note("network", found, remedy),
@@ -54,7 +61,8 @@ mod tests {
             interface: name.to_owned(),
             obstacle: obstacle.map(str::to_owned),
         };
-        assert_eq!(summary(&[rail("lo", Some("loop"))]).verdict, Verdict::Note);
+        let none = summary(&[rail("lo", Some("loop"))]);
+        assert!(none.verdict == Verdict::Note && none.remedy.contains("tcp:lo: loop"), "{none}");
         let both = summary(&[rail("lo", Some("loop")), rail("eth0", None)]);
         assert!(both.verdict == Verdict::Fit && both.found.contains("by tcp:eth0"));
     }
