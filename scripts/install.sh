@@ -39,6 +39,7 @@ fill packaging/combray-config.cmake.in "$prefix/lib/cmake/combray/combray-config
 fill packaging/combray-config-version.cmake.in "$prefix/lib/cmake/combray/combray-config-version.cmake"
 install -m 644 docs/*.md "$prefix/share/doc/combray/docs/"
 install -m 644 README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT "$prefix/share/doc/combray/"
+"$prefix/bin/combray" manual "$prefix/share"
 make --no-print-directory -s -B -C bench/programs MPICC="$prefix/bin/mpicc" OUT="$prefix/lib/combray/combray-bench"
 if command -v gfortran >/dev/null; then
     "$prefix/bin/combray" fortran --compiler gfortran

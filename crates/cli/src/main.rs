@@ -5,8 +5,10 @@
 
 mod bench;
 mod doctor;
+mod examples;
 mod fortran;
 mod info;
+mod manual;
 mod place;
 mod prefix;
 mod run;
@@ -19,7 +21,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// Combray: message passing for clusters of hierarchical machines.
 #[derive(Parser)]
@@ -80,6 +82,27 @@ enum CombrayCommand {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<OsString>,
     },
+    /// Writes man pages and completions into the folders that they have below this one
+    #[command(hide = true)]
+    Manual {
+        /// The folder `share` of an installation
+        folder: std::path::PathBuf,
+    },
+}
+
+/// The command line with the examples of each subcommand.
+fn command_line() -> clap::Command {
+    let names: Vec<String> =
+        Command::command().get_subcommands().map(|one| one.get_name().to_owned()).collect();
+    names.into_iter().fold(Command::command(), |command, name| {
+        let text = examples::text(&name);
+        command.mut_subcommand(name, |one| one.after_help(text))
+    })
+}
+
+/// What a person asks for; where that is not understood, the process ends with a message.
+fn parse() -> Command {
+    Command::from_arg_matches(&command_line().get_matches()).unwrap_or_else(|error| error.exit())
 }
 
 fn main() -> ExitCode {
@@ -95,7 +118,7 @@ fn main() -> ExitCode {
         "mpifort" | "mpif77" | "mpif90" => {
             wrapper::run(wrapper::Language::Fortran, &words.collect::<Vec<_>>())
         }
-        _ => match Command::parse().action {
+        _ => match parse().action {
             CombrayCommand::Run { words } => run::run(&words),
             CombrayCommand::Info { unsupported: true, .. } => info::run(info::Topic::Unsupported),
             CombrayCommand::Info { variables: true, .. } => info::run(info::Topic::Variables),
@@ -115,6 +138,7 @@ fn main() -> ExitCode {
             CombrayCommand::Place(options) => place::run(&options),
             CombrayCommand::Topo(options) => topo::run(&options),
             CombrayCommand::Bench { words } => bench::run(&words),
+            CombrayCommand::Manual { folder } => manual::write(command_line(), &folder).map(|()| 0),
         },
     };
     match outcome {

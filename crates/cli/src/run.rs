@@ -2,8 +2,9 @@
 
 pub mod allocation;
 mod dry_run;
+pub mod help;
 pub mod hosts;
-mod options;
+pub mod options;
 #[cfg(test)]
 mod others;
 mod output;
@@ -27,7 +28,7 @@ use sys::cores;
 pub fn run(words: &[OsString]) -> Result<i32, String> {
     match parse(words)? {
         Request::Help => {
-            print!("{}", options::help());
+            print!("{}", help::text());
             Ok(0)
         }
         Request::Version => {
@@ -77,6 +78,15 @@ enum RunMode {
     Start,
     /// It is shown, as for this machine or for a described one.
     Show { machine: Option<String> },
+}
+
+/// Whether the words are understood.
+///
+/// # Errors
+/// What is wrong with them.
+#[cfg(test)]
+pub fn check(words: &[OsString]) -> Result<(), String> {
+    parse(words).map(|_| ())
 }
 
 fn parse(words: &[OsString]) -> Result<Request, String> {

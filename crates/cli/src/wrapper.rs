@@ -26,7 +26,7 @@ pub enum Language {
 impl Language {
     /// Variables that name the real compiler: ours first, then those that users of MPICH and Open
     /// MPI know.
-    fn variables(self) -> [&'static str; 3] {
+    pub fn variables(self) -> [&'static str; 3] {
         match self {
             Self::C => [variables::CC, "MPICH_CC", "OMPI_CC"],
             Self::Cxx => [variables::CXX, "MPICH_CXX", "OMPI_CXX"],
@@ -43,13 +43,41 @@ impl Language {
         }
     }
 
-    fn default_compiler(self) -> &'static str {
+    /// The compiler if none is named.
+    pub fn default_compiler(self) -> &'static str {
         match self {
             Self::C => "cc",
             Self::Cxx => "c++",
             Self::Fortran => fortran::DEFAULT_COMPILER,
         }
     }
+}
+
+/// What the wrappers themselves understand, with what it does.
+pub const OWN_OPTIONS: &[(&str, &str)] = &[
+    ("-show, -showme", "show the compiler's command line, and compile nothing"),
+    ("-showme:compile, -showme:link", "show only what is added to compile, or to link"),
+    ("-showme:command", "show the compiler"),
+    (
+        "-showme:incdirs, -showme:libdirs, -showme:libs",
+        "show folders and libraries, without options",
+    ),
+    ("-compile_info, -link_info", "the same as MPICH writes it"),
+    ("-showme:version", "show the version of Combray"),
+    ("-cc=COMPILER, -cxx=COMPILER, -fc=COMPILER", "use this compiler"),
+    ("--help", "this text, then the compiler's"),
+];
+
+/// What `--help` says before the compiler speaks.
+fn help(language: Language) -> String {
+    let mut text = format!(
+        "Calls the compiler with what Combray needs; {} names another one.\n\n",
+        language.variables()[0]
+    );
+    for (words, effect) in OWN_OPTIONS {
+        text += &format!("  {words:<48} {effect}\n");
+    }
+    text + "\nAll other words are for the compiler, which says:\n"
 }
 
 /// Compiles, or tells how it would.
@@ -64,6 +92,9 @@ pub fn run(language: Language, words: &[OsString]) -> Result<i32, String> {
     if let Some(question) = question.first() {
         println!("{}", flags.answer(&question.to_string_lossy(), &chosen, &words));
         return Ok(0);
+    }
+    if words.len() == 1 && words[0] == "--help" {
+        println!("{}", help(language));
     }
     let (compiler, own) = chosen.split_first().ok_or("no compiler is named")?;
     // Comes back only when it fails.
@@ -107,8 +138,8 @@ fn is_question(word: &OsStr) -> bool {
 const WITHOUT_LINKING: [&str; 6] = ["-c", "-E", "-S", "-M", "-MM", "-fsyntax-only"];
 
 /// Questions to the compiler.
-const QUESTIONS: [&str; 6] =
-    ["-v", "-V", "--version", "-dumpversion", "-dumpfullversion", "-dumpmachine"];
+const QUESTIONS: [&str; 7] =
+    ["-v", "-V", "--help", "--version", "-dumpversion", "-dumpfullversion", "-dumpmachine"];
 
 /// What is added to the compiler's arguments.
 struct Flags {

@@ -435,35 +435,6 @@ pub fn find(name: &str) -> Option<&'static RunOption> {
     OPTIONS.iter().find(|option| option.names.contains(&name))
 }
 
-/// The text of `--help`.
-pub fn help() -> String {
-    let mut text = String::from(
-        "Starts the processes of a program, on this machine or on several.\n\n\
-         combray run [OPTIONS] PROGRAM [ARGUMENTS] [: [OPTIONS] PROGRAM [ARGUMENTS] ...]\n\n",
-    );
-    for option in OPTIONS.iter().filter(|option| !option.help.is_empty()) {
-        let names = option.names[..option.names.len().min(2)].join(", ");
-        let (values, effect) = option.help.split_once("    ").unwrap_or(("", option.help));
-        text += &format!("  {:<32} {}\n", format!("{names} {values}"), effect.trim());
-    }
-    text + &format!(
-        "\nA process that fails ends the job; the exit code is its own, or 128 and the number of the\n\
-         signal that killed it. Other spellings of Open MPI's and MPICH's launchers are accepted;\n\
-         {} lists them.\n",
-        page("launching.md")
-    )
-}
-
-/// Where a page of the documentation lies: in the prefix, if this command is installed in one.
-fn page(name: &str) -> String {
-    let installed =
-        crate::prefix::find().map(|prefix| prefix.join("share/doc/combray/docs").join(name));
-    match installed {
-        Ok(path) if path.exists() => path.display().to_string(),
-        _ => format!("docs/{name}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

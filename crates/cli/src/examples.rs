@@ -1,0 +1,122 @@
+//! Examples of each subcommand, for `--help` and the man pages.
+
+/// By subcommand: command lines, each with what it does.
+pub const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
+    (
+        "run",
+        &[
+            ("combray run -n 4 ./program", "four processes here"),
+            ("combray run --hosts a:2,b:2 ./program", "two on each of two hosts"),
+            ("combray run ./program", "all cores here, or all that a batch system allocated"),
+            (
+                "combray run -n 4 --tag-output --timeout 60 ./program",
+                "with ranks, a minute at most",
+            ),
+            ("combray run -n 8 --bind-to core --report-bindings ./program", "one core each, told"),
+            ("combray run -n 1 ./master : -n 3 ./worker", "two programs in one job"),
+        ],
+    ),
+    (
+        "info",
+        &[
+            ("combray info", "version, folders, variables"),
+            (
+                "combray info --collectives --processes 64 --nodes 4",
+                "which algorithm from which size on",
+            ),
+        ],
+    ),
+    (
+        "doctor",
+        &[
+            ("combray doctor", "this machine"),
+            ("combray doctor --hosts a,b", "two hosts, and the network between them"),
+        ],
+    ),
+    (
+        "fortran",
+        &[(
+            "combray fortran --compiler flang-new",
+            "interfaces for another compiler than gfortran",
+        )],
+    ),
+    (
+        "sample",
+        &[
+            ("combray sample", "shared memory of this machine"),
+            ("combray sample --hosts a,b", "the networks between two hosts"),
+        ],
+    ),
+    (
+        "place",
+        &[
+            (
+                "combray run -n 16 --record bytes.txt ./program",
+                "records who sends how much to whom",
+            ),
+            (
+                "combray place --matrix bytes.txt --rankfile ranks.txt",
+                "works out a better placement",
+            ),
+            ("combray run --rankfile ranks.txt ./program", "uses it"),
+        ],
+    ),
+    (
+        "topo",
+        &[
+            ("combray topo", "this machine as a text"),
+            ("combray topo --output machine.svg", "as a picture"),
+            ("combray topo --hosts a,b", "the machines of two hosts"),
+        ],
+    ),
+    (
+        "bench",
+        &[
+            ("combray bench pingpong", "one message there and back, between two processes"),
+            ("combray bench -n 4 --sizes 8,1M allreduce", "one collective operation of four"),
+            ("combray bench --hosts a,b pingpong", "between two hosts"),
+            ("combray bench --help", "all benchmarks and options"),
+        ],
+    ),
+];
+
+/// The examples of a subcommand.
+pub fn of(subcommand: &str) -> &'static [(&'static str, &'static str)] {
+    EXAMPLES.iter().find(|(name, _)| *name == subcommand).map_or(&[], |(_, examples)| examples)
+}
+
+/// They, for `--help`; empty if there are none.
+pub fn text(subcommand: &str) -> String {
+    let examples = of(subcommand);
+    let width = examples.iter().map(|(command, _)| command.len()).max().unwrap_or_default();
+    let lines = examples.iter().map(|(command, effect)| format!("\n  {command:<width$}  {effect}"));
+    let lines: String = lines.collect();
+    if lines.is_empty() { lines } else { format!("Examples{lines}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_example_is_understood() {
+        for (command, _) in EXAMPLES.iter().flat_map(|(_, examples)| *examples) {
+            let words: Vec<_> = command.split_whitespace().collect();
+            crate::command_line().try_get_matches_from(&words).unwrap();
+            if words[1] == "run" {
+                let own: Vec<_> = words[2..].iter().map(Into::into).collect();
+                let missing = "ranks.txt, which cannot be read";
+                crate::run::check(&own)
+                    .or_else(|text| text.contains(missing).then_some(()).ok_or(text))
+                    .unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn every_subcommand_has_examples() {
+        for one in crate::command_line().get_subcommands().filter(|one| !one.is_hide_set()) {
+            assert!(!of(one.get_name()).is_empty(), "{}", one.get_name());
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Completions for bash, zsh and fish.
+
+use clap::{Arg, ArgAction, Command, ValueHint};
+use clap_complete::{Shell, generate};
+
+use crate::run::options::{OPTIONS, RunOption, ValueCount};
+
+/// The launcher under its other names.
+const LAUNCHERS: [&str; 2] = ["mpirun", "mpiexec"];
+
+/// By path below `share`: the text.
+pub fn all(command: Command) -> Vec<(String, Vec<u8>)> {
+    let combray = command.mut_subcommand("run", |_| with_options(Command::new("run")));
+    let launchers = LAUNCHERS.map(|name| (name, with_options(Command::new(name))));
+    let mut files = Vec::new();
+    for (name, mut command) in [("combray", combray)].into_iter().chain(launchers) {
+        for (shell, path) in [
+            (Shell::Bash, format!("bash-completion/completions/{name}")),
+            (Shell::Zsh, format!("zsh/site-functions/_{name}")),
+            (Shell::Fish, format!("fish/vendor_completions.d/{name}.fish")),
+        ] {
+            let mut text = Vec::new();
+            generate(shell, &mut command, name, &mut text);
+            files.push((path, text));
+        }
+    }
+    files
+}
+
+/// The launcher's command line, as far as shells can complete it: options with two dashes, or with
+/// one letter, that have a text; then a program.
+fn with_options(command: Command) -> Command {
+    let shown = |option: &&'static RunOption| !option.help.is_empty();
+    let command = OPTIONS.iter().filter(shown).filter_map(argument).fold(command, Command::arg);
+    let program = Arg::new("program").value_hint(ValueHint::CommandName);
+    let words = Arg::new("arguments").value_hint(ValueHint::FilePath).num_args(0..);
+    command
+        .about("Starts the processes of a program")
+        .disable_help_flag(true)
+        .arg(program)
+        .arg(words)
+}
+
+fn argument(option: &'static RunOption) -> Option<Arg> {
+    let long = option.names.iter().find_map(|name| name.strip_prefix("--"));
+    let letter = |name: &&str| {
+        let mut letters = name.strip_prefix('-')?.chars();
+        letters.next().filter(|letter| *letter != '-' && letters.next().is_none())
+    };
+    let short = option.names.iter().find_map(letter);
+    let (values, effect) = option.help.split_once("    ").unwrap_or(("", option.help));
+    let mut argument = Arg::new(option.names[0]).help(effect.trim().to_owned());
+    argument = match option.takes {
+        ValueCount::Nothing => argument.action(ArgAction::SetTrue),
+        ValueCount::One => argument.num_args(1).value_hint(hint(values.trim())),
+        ValueCount::Two => argument.num_args(2),
+    };
+    match (long, short) {
+        (None, None) => None,
+        (Some(long), None) => Some(argument.long(long)),
+        (None, Some(short)) => Some(argument.short(short)),
+        (Some(long), Some(short)) => Some(argument.long(long).short(short)),
+    }
+}
+
+/// What a value is, by its name in the help.
+fn hint(value: &str) -> ValueHint {
+    match value {
+        "FILE" | "NAME" | "MACHINE" => ValueHint::FilePath,
+        "FOLDER" => ValueHint::DirPath,
+        "NAMES" => ValueHint::Hostname,
+        "COMMAND" => ValueHint::CommandName,
+        _ => ValueHint::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::help::Section;
+
+    #[test]
+    fn shells_know_subcommands_and_options() {
+        let files = all(crate::command_line());
+        assert_eq!(files.len(), 9);
+        for (path, text) in files {
+            let text = String::from_utf8(text).unwrap();
+            for section in Section::ALL {
+                for option in section.options() {
+                    let Some(name) = option.names.iter().find(|name| name.starts_with("--")) else {
+                        continue;
+                    };
+                    let name = name.trim_start_matches('-');
+                    assert!(text.contains(name), "{path} lacks {name}");
+                }
+            }
+            let has_subcommands = text.contains("doctor");
+            assert_eq!(has_subcommands, path.contains("combray"), "{path}");
+        }
+    }
+}

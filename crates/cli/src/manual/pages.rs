@@ -1,0 +1,187 @@
+//! Man pages in troff.
+
+use clap::Command;
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, italic, roman};
+
+use crate::examples;
+use crate::run::help::{EXIT_CODE, Section, USAGE};
+use crate::wrapper::{Language, OWN_OPTIONS};
+
+/// By path below `share`: the text.
+pub fn all(command: &Command) -> Vec<(String, Vec<u8>)> {
+    let mut command = command.clone().disable_help_subcommand(true);
+    command.build();
+    let mut pages = vec![page("combray", &overview(&command))];
+    let shown = command.get_subcommands().filter(|one| !one.is_hide_set());
+    for one in shown {
+        let name = format!("combray-{}", one.get_name());
+        let text = match one.get_name() {
+            "run" => launcher(),
+            _ => subcommand(one, &name),
+        };
+        pages.push(page(&name, &text));
+    }
+    for name in ["mpirun", "mpiexec"] {
+        pages.push(page(name, ".so man1/combray-run.1\n"));
+    }
+    pages.push(page("mpicc", &wrappers()));
+    for name in ["mpicxx", "mpic++", "mpiCC", "mpifort", "mpif90", "mpif77"] {
+        pages.push(page(name, ".so man1/mpicc.1\n"));
+    }
+    pages
+}
+
+fn page(name: &str, text: &str) -> (String, Vec<u8>) {
+    (format!("man/man1/{name}.1"), text.into())
+}
+
+/// The head of a page: what it is about, in a line.
+fn head(name: &str, about: &str) -> Roff {
+    let mut roff = Roff::new();
+    let version = format!("Combray {}", env!("CARGO_PKG_VERSION"));
+    roff.control("TH", [name, "1", "", version.as_str(), "Combray"]);
+    roff.control("SH", ["NAME"]);
+    roff.text([roman(format!("{name} - {about}"))]);
+    roff
+}
+
+/// An option or a variable, and what it does.
+fn item(roff: &mut Roff, words: &str, value: &str, effect: &str) {
+    roff.control("TP", []);
+    let value = if value.is_empty() { Vec::new() } else { vec![roman(" "), italic(value)] };
+    roff.text([vec![bold(words)], value].concat());
+    roff.text([roman(effect)]);
+}
+
+/// What was written by others of the same page.
+fn rendered(render: impl Fn(&mut Vec<u8>) -> std::io::Result<()>) -> String {
+    let mut bytes = Vec::new();
+    render(&mut bytes).expect("memory can be written");
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn overview(command: &Command) -> String {
+    let mut roff = head("combray", "message passing for clusters of hierarchical machines");
+    roff.control("SH", ["SYNOPSIS"]);
+    roff.text([bold("combray"), roman(" "), italic("SUBCOMMAND"), roman(" [OPTIONS]")]);
+    roff.control("SH", ["SUBCOMMANDS"]);
+    for one in command.get_subcommands().filter(|one| !one.is_hide_set()) {
+        let about = one.get_about().map(ToString::to_string).unwrap_or_default();
+        item(&mut roff, &format!("combray-{}(1)", one.get_name()), "", &about);
+    }
+    roff.control("SH", ["VARIABLES"]);
+    for variable in runtime::configuration::VARIABLES {
+        item(&mut roff, variable.name, &variable.values.join("|"), variable.help);
+    }
+    for (name, help) in runtime::configuration::TEXTS {
+        item(&mut roff, name, "", help);
+    }
+    roff.control("SH", ["SEE ALSO"]);
+    roff.text([bold("mpirun"), roman("(1), "), bold("mpicc"), roman("(1)")]);
+    roff.render()
+}
+
+/// A page of what clap knows, with examples.
+fn subcommand(command: &Command, name: &str) -> String {
+    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    let command = command.clone().display_name(name).after_help("");
+    let command = command.bin_name(name.replacen('-', " ", 1));
+    let man = Man::new(command.clone());
+    let mut text = head(name, &about).render();
+    text += &rendered(|into| man.render_synopsis_section(into));
+    if command.get_arguments().any(|argument| !argument.is_hide_set()) {
+        text += &rendered(|into| man.render_options_section(into));
+    }
+    let mut end = Roff::new();
+    shown_examples(&mut end, name.trim_start_matches("combray-"));
+    end.control("SH", ["SEE ALSO"]);
+    end.text([bold("combray"), roman("(1)")]);
+    text + &end.to_roff()
+}
+
+fn shown_examples(roff: &mut Roff, subcommand: &str) {
+    roff.control("SH", ["EXAMPLES"]);
+    for (line, effect) in examples::of(subcommand) {
+        item(roff, line, "", effect);
+    }
+}
+
+/// The page of `combray run`, of its own table.
+fn launcher() -> String {
+    let about = "starts the processes of a program, on this machine or on several";
+    let mut roff = head("combray-run", about);
+    roff.control("SH", ["SYNOPSIS"]);
+    roff.text([roman(USAGE)]);
+    roff.control("PP", []);
+    roff.text([bold("mpirun"), roman(" and "), bold("mpiexec"), roman(" are combray run.")]);
+    shown_examples(&mut roff, "run");
+    roff.control("SH", ["OPTIONS"]);
+    for section in Section::ALL {
+        roff.control("SS", [section.title()]);
+        for option in section.options() {
+            item(&mut roff, &option.names.join(", "), option.values, option.effect);
+        }
+    }
+    roff.control("SH", ["EXIT STATUS"]);
+    roff.text([roman(EXIT_CODE)]);
+    roff.control("SH", ["SEE ALSO"]);
+    roff.text([bold("combray"), roman("(1), "), bold("combray-doctor"), roman("(1)")]);
+    roff.render()
+}
+
+/// The page of the compiler wrappers.
+fn wrappers() -> String {
+    let mut roff = head("mpicc", "compiles and links programs that use MPI");
+    roff.control("SH", ["SYNOPSIS"]);
+    roff.text([bold("mpicc"), roman(" [OPTIONS OF THE COMPILER] "), italic("FILES")]);
+    roff.control("PP", []);
+    roff.text([roman(
+        "mpicc calls the C compiler with what Combray needs; mpicxx (mpic++, mpiCC) the C++ compiler, \
+         mpifort (mpif90, mpif77) the Fortran compiler. All other words are the compiler's.",
+    )]);
+    roff.control("SH", ["OPTIONS"]);
+    for (words, effect) in OWN_OPTIONS {
+        item(&mut roff, words, "", effect);
+    }
+    roff.control("SH", ["VARIABLES"]);
+    for language in [Language::C, Language::Cxx, Language::Fortran] {
+        let names = language.variables().join(", ");
+        let default = language.default_compiler();
+        item(&mut roff, &names, "", &format!("names the compiler ({default}); the first counts"));
+    }
+    roff.control("SH", ["EXAMPLES"]);
+    item(&mut roff, "mpicc -O2 hello.c -o hello", "", "compiles and links");
+    item(&mut roff, "COMBRAY_CC=clang mpicc -c hello.c", "", "with another compiler");
+    roff.render()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_has_a_page() {
+        let pages = all(&crate::command_line());
+        let text = |name: &str| {
+            let page = pages.iter().find(|(path, _)| *path == format!("man/man1/{name}.1"));
+            String::from_utf8(page.unwrap_or_else(|| panic!("{name}")).1.clone()).unwrap()
+        };
+        for one in crate::command_line().get_subcommands().filter(|one| !one.is_hide_set()) {
+            let page = text(&format!("combray-{}", one.get_name()));
+            assert!(page.contains("EXAMPLES") && page.contains(".TH combray"), "{page}");
+            for argument in one.get_arguments().filter(|argument| !argument.is_hide_set()) {
+                let Some(name) = argument.get_long() else { continue };
+                assert!(page.contains(&name.replace('-', "\\-")), "{name} in\n{page}");
+            }
+        }
+        let run = text("combray-run");
+        for section in Section::ALL {
+            for option in section.options() {
+                let name = option.names[0].replace('-', "\\-");
+                assert!(run.contains(&name), "{name} in\n{run}");
+            }
+        }
+        assert!(text("mpicc").contains("COMBRAY_CC") && text("mpiexec").starts_with(".so"));
+    }
+}
