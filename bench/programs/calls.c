@@ -70,10 +70,164 @@ static void reduce_scatter(void)
     MPI_Reduce_scatter(sent, received, counts, MPI_INT64_T, MPI_SUM, comm);
 }
 
-static const struct {
+/* ---- what is prepared once and used often ---- */
+
+static MPI_Win window;
+static MPI_Request persistent[2], persistent_allreduce;
+static MPI_Datatype spaced;
+static int keyval;
+static char attached[1 << 14];
+
+static void open_window(void)
+{
+    void *memory;
+    MPI_Win_allocate(4096, 1, MPI_INFO_NULL, comm, &memory, &window);
+    MPI_Win_lock_all(0, window);
+}
+
+static void close_window(void)
+{
+    MPI_Win_unlock_all(window);
+    MPI_Win_free(&window);
+}
+
+static void prepare(void)
+{
+    MPI_Recv_init(received, 8, MPI_BYTE, self, TAG, comm, &persistent[0]);
+    MPI_Send_init(sent, 8, MPI_BYTE, self, TAG, comm, &persistent[1]);
+    MPI_Allreduce_init(sent, received, 1, MPI_INT64_T, MPI_SUM, comm, MPI_INFO_NULL,
+                       &persistent_allreduce);
+    MPI_Type_vector(64, 8, 16, MPI_BYTE, &spaced);
+    MPI_Type_commit(&spaced);
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &keyval, NULL);
+    MPI_Comm_set_attr(comm, keyval, &keyval);
+    MPI_Buffer_attach(attached, sizeof attached);
+}
+
+static void clear_away(void)
+{
+    void *memory;
+    int bytes;
+    MPI_Buffer_detach(&memory, &bytes);
+    MPI_Comm_delete_attr(comm, keyval);
+    MPI_Comm_free_keyval(&keyval);
+    MPI_Type_free(&spaced);
+    MPI_Request_free(&persistent[0]);
+    MPI_Request_free(&persistent[1]);
+    MPI_Request_free(&persistent_allreduce);
+}
+
+static void put(void) { MPI_Put(sent, 8, MPI_BYTE, self, 0, 8, MPI_BYTE, window); }
+static void flush(void) { MPI_Win_flush(self, window); }
+static void rget_wait(void)
+{
+    MPI_Request request;
+    MPI_Rget(received, 8, MPI_BYTE, self, 0, 8, MPI_BYTE, window, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void fetch_and_op(void)
+{
+    MPI_Fetch_and_op(sent, received, MPI_INT64_T, self, 64, MPI_SUM, window);
+}
+
+static void accumulate(void)
+{
+    MPI_Accumulate(sent, 1, MPI_INT64_T, self, 64, 1, MPI_INT64_T, MPI_SUM, window);
+}
+
+static void compare_and_swap(void)
+{
+    MPI_Compare_and_swap(sent, sent, received, MPI_INT64_T, self, 64, window);
+}
+
+static void start_wait(void)
+{
+    MPI_Startall(2, persistent);
+    MPI_Waitall(2, persistent, MPI_STATUSES_IGNORE);
+}
+
+static void start_allreduce(void)
+{
+    MPI_Start(&persistent_allreduce);
+    MPI_Wait(&persistent_allreduce, MPI_STATUS_IGNORE);
+}
+
+static void sendrecv(void)
+{
+    MPI_Sendrecv(sent, 8, MPI_BYTE, self, TAG, received, 8, MPI_BYTE, self, TAG, comm,
+                 MPI_STATUS_IGNORE);
+}
+
+static void bsend_recv(void)
+{
+    MPI_Bsend(sent, 8, MPI_BYTE, self, TAG, comm);
+    MPI_Recv(received, 8, MPI_BYTE, self, TAG, comm, MPI_STATUS_IGNORE);
+}
+
+static void isend_mprobe_mrecv(void)
+{
+    MPI_Request request;
+    MPI_Message message;
+    MPI_Isend(sent, 8, MPI_BYTE, self, TAG, comm, &request);
+    MPI_Mprobe(self, TAG, comm, &message, MPI_STATUS_IGNORE);
+    MPI_Mrecv(received, 8, MPI_BYTE, &message, MPI_STATUS_IGNORE);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void type_vector(void)
+{
+    MPI_Datatype type;
+    MPI_Type_vector(64, 8, 16, MPI_BYTE, &type);
+    MPI_Type_commit(&type);
+    MPI_Type_free(&type);
+}
+
+static void type_struct(void)
+{
+    static const int lengths[] = {1, 3, 2};
+    static const MPI_Aint places[] = {0, 8, 32};
+    const MPI_Datatype types[] = {MPI_INT, MPI_DOUBLE, MPI_CHAR};
+    MPI_Datatype type;
+    MPI_Type_create_struct(3, lengths, places, types, &type);
+    MPI_Type_commit(&type);
+    MPI_Type_free(&type);
+}
+
+static char from[1024], into[1024];
+
+static void pack(void)
+{
+    int position = 0;
+    MPI_Pack(from, 1, spaced, into, 512, &position, comm);
+}
+
+static void unpack(void)
+{
+    int position = 0;
+    MPI_Unpack(from, 512, &position, into, 1, spaced, comm);
+}
+
+static void get_attribute(void)
+{
+    void *value;
+    int found;
+    MPI_Comm_get_attr(comm, keyval, &value, &found);
+}
+
+static void comm_rank(void)
+{
+    int rank;
+    MPI_Comm_rank(comm, &rank);
+}
+
+/* A list ends without a name. */
+struct counted {
     const char *name;
     void (*run)(void);
-} alone[] = {
+};
+
+static const struct counted alone[] = {
     {"nothing", nothing},
     {"isend_recv_wait", isend_recv_wait},
     {"32_irecv_32_isend_waitall", many_waitall},
@@ -82,7 +236,46 @@ static const struct {
     {"allreduce", allreduce},
     {"reduce", reduce},
     {"reduce_scatter", reduce_scatter},
+    {0},
 };
+
+static const struct counted prepared[] = {
+    {"startall_waitall", start_wait},
+    {"allreduce_start_wait", start_allreduce},
+    {"sendrecv", sendrecv},
+    {"bsend_recv", bsend_recv},
+    {"isend_mprobe_mrecv", isend_mprobe_mrecv},
+    {"type_vector_commit_free", type_vector},
+    {"type_struct_commit_free", type_struct},
+    {"pack", pack},
+    {"unpack", unpack},
+    {"comm_get_attr", get_attribute},
+    {"comm_rank", comm_rank},
+    {0},
+};
+
+/* Each time that the process makes progress it looks whether somebody wants something of a window,
+ * so these come last. */
+static const struct counted one_sided[] = {
+    {"put", put},
+    {"flush", flush},
+    {"rget_wait", rget_wait},
+    {"fetch_and_op", fetch_and_op},
+    {"accumulate", accumulate},
+    {"compare_and_swap", compare_and_swap},
+    {0},
+};
+
+static const struct {
+    void (*open)(void), (*close)(void);
+    const struct counted *cases;
+} lists[] = {
+    {nothing, nothing, alone},
+    {prepare, clear_away, prepared},
+    {open_window, close_window, one_sided},
+};
+
+enum { LISTS = sizeof lists / sizeof lists[0] };
 
 /* In each turn one process goes first, and the other after it. What the first does is counted only
  * if it does not wait for the other. Messages go there and back, as only a process that receives
@@ -102,21 +295,30 @@ static const struct {
     {NULL, "reduce_scatter", reduce_scatter, reduce_scatter, 0, false},
 };
 
-enum { ALONE = sizeof alone / sizeof alone[0], CASES = sizeof turns / sizeof turns[0] };
+enum { CASES = sizeof turns / sizeof turns[0] };
+
+static void count_alone(const struct counted *counted)
+{
+    for (int times = TIMES; times <= 2 * TIMES; times += TIMES) {
+        for (int k = 0; k < WARM_UP; k++)
+            counted->run();
+        char name[NAME_MAX_BYTES];
+        snprintf(name, sizeof name, "%s %d", counted->name, times);
+        CALLGRIND_ZERO_STATS;
+        for (int k = 0; k < times; k++)
+            counted->run();
+        CALLGRIND_DUMP_STATS_AT(name);
+    }
+}
 
 static void run_alone(void)
 {
-    for (int i = 0; i < ALONE; i++)
-        for (int times = TIMES; times <= 2 * TIMES; times += TIMES) {
-            for (int k = 0; k < WARM_UP; k++)
-                alone[i].run();
-            char name[NAME_MAX_BYTES];
-            snprintf(name, sizeof name, "%s %d", alone[i].name, times);
-            CALLGRIND_ZERO_STATS;
-            for (int k = 0; k < times; k++)
-                alone[i].run();
-            CALLGRIND_DUMP_STATS_AT(name);
-        }
+    for (int i = 0; i < LISTS; i++) {
+        lists[i].open();
+        for (const struct counted *counted = lists[i].cases; counted->name; counted++)
+            count_alone(counted);
+        lists[i].close();
+    }
 }
 
 /* How far each process is, in FILE. */

@@ -1,6 +1,7 @@
 // Random one-sided operations against a sequential model, on windows of all flavors: puts, gets,
 // accumulates and their fetching and request forms, with derived datatypes on both sides, small
-// and large, in epochs of all kinds.
+// and large, in epochs of all kinds; many at one target, apart from each other or after a flush;
+// and counters that all processes add to at the same time. A second argument is a seed.
 // each: auto never
 // run: 1 2 3 5
 // timeout: 60
@@ -8,7 +9,9 @@
 // checkers: address
 #include "windows.h"
 
-enum { SLOT = 100000, ROUNDS = CHECK_ROUNDS(40), OPERATIONS = 6 };
+enum { SLOT = 100000, ROUNDS = CHECK_ROUNDS(40), OPERATIONS = 8, LANE = SLOT / OPERATIONS };
+// Each part ends with counters, to which everybody adds.
+enum { COUNTERS = 4, ADDITIONS = 6 };
 
 // The part of each process has a slot for each origin, so that their writes do not meet.
 static int *model;
@@ -24,6 +27,8 @@ typedef struct {
 
 typedef struct {
     int kind, target, begin, requests;
+    // It begins where the one before does, after a flush.
+    int follows;
     Shape shape, local;
     MPI_Op op;
 } Operation;
@@ -47,12 +52,22 @@ static Shape reshaped(Random *random, Shape shape) {
     return (Shape){total / length, length, length + 1};
 }
 
-static Operation operation_of(Random *random) {
+// Operation `number` of a process in an epoch: in a lane of its own, or, after a flush, where the
+// one `before` was.
+static Operation operation_of(Random *random, int number, const Operation *before) {
     MPI_Op ops[] = {MPI_SUM, MPI_MAX, MPI_BXOR, MPI_REPLACE, MPI_NO_OP};
     Operation made = {.kind = random_below(random, KINDS)};
     made.target = random_below(random, check_size);
-    made.begin = random_below(random, SLOT / 2);
-    made.shape = shape_of(random, SLOT - made.begin);
+    int place = random_below(random, LANE / 2);
+    made.begin = number * LANE + place;
+    int room = random_below(random, 2) ? LANE - place : 1 + random_below(random, 4);
+    made.follows = before && random_below(random, 3) == 0;
+    if (made.follows) {
+        made.target = before->target;
+        made.begin = before->begin;
+        room = LANE / 2;
+    }
+    made.shape = shape_of(random, room);
     made.local = reshaped(random, made.shape);
     made.requests = random_below(random, 2);
     made.op = ops[random_below(random, 5)];
@@ -176,19 +191,60 @@ static void close_epoch(const Window *window, int epoch, int target) {
     }
 }
 
-// Each process has some operations in one epoch, whose places at a target do not overlap: one per
-// target at most.
+// Each process adds to a counter of each target, with all others: nothing is lost, and who fetches
+// sees its own additions in their order.
+static void add_together(const Window *window, Random *random, int *counters) {
+    int additions[64][ADDITIONS], places[64][ADDITIONS];
+    for (int origin = 0; origin < check_size; origin++)
+        for (int i = 0; i < ADDITIONS; i++) {
+            int target = random_below(random, check_size), counter = random_below(random, COUNTERS);
+            additions[origin][i] = 1 + random_below(random, 1000);
+            places[origin][i] = target * COUNTERS + counter;
+            counters[places[origin][i]] += additions[origin][i];
+        }
+    OK(MPI_Win_lock_all(0, window->win));
+    int last[64 * COUNTERS];
+    for (int i = 0; i < check_size * COUNTERS; i++) last[i] = -1;
+    for (int i = 0; i < ADDITIONS; i++) {
+        int place = places[check_rank][i], target = place / COUNTERS, before = -1;
+        MPI_Aint at = window_at(window, target, (MPI_Aint)sizeof(int) *
+                                                    (ints_per_part - COUNTERS + place % COUNTERS));
+        int *add = &additions[check_rank][i];
+        if (i % 3 == 0) {
+            OK(MPI_Accumulate(add, 1, MPI_INT, target, at, 1, MPI_INT, MPI_SUM, window->win));
+            continue;
+        }
+        if (i % 3 == 1)
+            OK(MPI_Fetch_and_op(add, &before, MPI_INT, target, at, MPI_SUM, window->win));
+        else
+            OK(MPI_Get_accumulate(add, 1, MPI_INT, &before, 1, MPI_INT, target, at, 1, MPI_INT,
+                                  MPI_SUM, window->win));
+        OK(MPI_Win_flush(target, window->win));
+        CHECK(before >= 0 && before >= last[place] && before <= counters[place] - *add,
+              "%s: counter %d was %d", FLAVOR_NAMES[window->flavor], place, before);
+        last[place] = before + *add;
+    }
+    OK(MPI_Win_unlock_all(window->win));
+    for (int target = 0; target < check_size; target++)
+        for (int i = 0; i < COUNTERS; i++)
+            model[(size_t)(target + 1) * (size_t)ints_per_part - COUNTERS + (size_t)i] =
+                counters[target * COUNTERS + i];
+}
+
+// Each process has some operations in one epoch, whose places at a target do not overlap, unless
+// there is a flush between them.
 static void one_round(const Window *window, Random *random, int round, MPI_Group all) {
     int epoch = random_below(random, EPOCHS), mine = 0;
     Operation own[OPERATIONS];
     Buffers buffers[OPERATIONS];
     int numbers[OPERATIONS];
     for (int origin = 0; origin < check_size; origin++) {
-        int used = 0;
+        Operation before;
+        int flushes = epoch == LOCK || epoch == LOCK_ALL;
         for (int number = 0; number < OPERATIONS; number++) {
-            Operation one = operation_of(random);
-            if (used >> one.target & 1 || (epoch == LOCK && used)) continue;
-            used |= 1 << one.target;
+            Operation one = operation_of(random, number, number && flushes ? &before : NULL);
+            if (epoch == LOCK && number) one.target = before.target;
+            before = one;
             if (origin == check_rank) {
                 numbers[mine] = number;
                 own[mine++] = one;
@@ -199,6 +255,7 @@ static void one_round(const Window *window, Random *random, int round, MPI_Group
     }
     open_epoch(window, epoch, own[0].target, all);
     for (int i = 0; i < mine; i++) {
+        if (own[i].follows) OK(MPI_Win_flush(own[i].target, window->win));
         begin(window, &own[i], epoch, &buffers[i], round, numbers[i]);
         simulate(&own[i], round, check_rank, numbers[i], buffers[i].expected);
     }
@@ -219,16 +276,21 @@ static void one_round(const Window *window, Random *random, int round, MPI_Group
 int main(int argc, char **argv) {
     window_sharing(argc, argv);
     check_begin();
-    ints_per_part = check_size * SLOT;
+    uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 0;
+    ints_per_part = check_size * SLOT + COUNTERS;
     model = malloc(sizeof(int) * (size_t)ints_per_part * (size_t)check_size);
     MPI_Group all;
     OK(MPI_Comm_group(MPI_COMM_WORLD, &all));
     for (int flavor = 0; flavor < FLAVORS; flavor++) {
         if (!window_exists(flavor)) continue;
-        Random random = random_from(40 + (uint64_t)flavor);
+        Random random = random_from(40 + (uint64_t)flavor + 100 * seed);
+        int counters[64 * COUNTERS] = {0};
         memset(model, 0, sizeof(int) * (size_t)ints_per_part * (size_t)check_size);
         Window window = window_open(flavor, (MPI_Aint)sizeof(int) * ints_per_part);
-        for (int round = 0; round < ROUNDS; round++) one_round(&window, &random, round, all);
+        for (int round = 0; round < ROUNDS; round++) {
+            if (round % 4 == 0) add_together(&window, &random, counters);
+            one_round(&window, &random, round, all);
+        }
         window_close(&window);
     }
     OK(MPI_Group_free(&all));

@@ -4,7 +4,7 @@
 //! hand; nothing is borrowed while one runs.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::{Rc, Weak};
 
@@ -68,9 +68,9 @@ pub struct Keyvals {
 #[derive(Debug)]
 struct KeyvalState {
     next: i32,
-    live: HashMap<i32, Rc<Keyval>>,
+    live: BTreeMap<i32, Rc<Keyval>>,
     /// Freed, but perhaps still used by attributes, which the program may get and delete.
-    freed: HashMap<i32, Weak<Keyval>>,
+    freed: BTreeMap<i32, Weak<Keyval>>,
 }
 
 /// The attributes of one object, in the order in which they were set.
@@ -101,7 +101,7 @@ impl fmt::Debug for Keyval {
 impl Keyvals {
     /// None yet; the first one created will have the number `first`.
     pub fn starting_at(first: i32) -> Self {
-        let state = KeyvalState { next: first, live: HashMap::new(), freed: HashMap::new() };
+        let state = KeyvalState { next: first, live: BTreeMap::new(), freed: BTreeMap::new() };
         Self { state: RefCell::new(state) }
     }
 

@@ -29,4 +29,5 @@ pub use process::helping::{HelperAccess, RestingHelper};
 pub use process::{BackgroundOperation, Process, RequestService, ThreadLevel, error_of, revoked};
 pub use recovery::{ActiveAgreement, NewCommunicator};
 pub use request::{EngineTransfer, ExternalOperation, Request, TransferCompletion, TransferScan};
+pub use runtime::RegionAccess;
 pub use status::MessageStatus;

@@ -232,8 +232,18 @@ impl Window {
                 }
                 Ok(None)
             }
-            ExposedParts::Own(part) if target == self.rank() => {
+            ExposedParts::Own { part, .. } if target == self.rank() => {
                 direct::apply(access, part);
+                Ok(None)
+            }
+            ExposedParts::Own { reach, .. }
+                if reach.apply(
+                    process,
+                    &self.communicator,
+                    (target, self.flushes.get()),
+                    access,
+                ) =>
+            {
                 Ok(None)
             }
             _ => Ok(self.ask_for(process, target, access, completed_by)),
@@ -276,7 +286,10 @@ impl Window {
             }
             offset += length;
         }
-        self.note_asked(target);
+        // An answer tells also that the operation is done at the target.
+        if !pieces.fetches {
+            self.note_asked(target);
+        }
         if operation.is_complete(process) {
             return None;
         }

@@ -14,6 +14,7 @@ use mpi::{Process, RequestService};
 
 use super::exposed::ExposedParts;
 use super::locks::WORDS;
+use super::reach::Reach;
 use super::{Flavor, Share, Window};
 
 /// Parts that need not follow each other without a gap begin at multiples of this.
@@ -34,7 +35,15 @@ impl Window {
     ) -> Result<Rc<Window>> {
         let own = duplicate(process, communicator)?;
         let shares = exchange_shares(process, &own, Share { size: part.len(), unit })?;
-        Ok(Self::open(process, own, Flavor::Created, shares, ExposedParts::Own(part), info))
+        let reach = Reach::among(process, &own, &part)?;
+        Ok(Self::open(
+            process,
+            own,
+            Flavor::Created,
+            shares,
+            ExposedParts::Own { part, reach },
+            info,
+        ))
     }
 
     /// `MPI_Win_allocate`: a window on memory that comes with it.
@@ -108,6 +117,9 @@ impl Window {
         self.attributes().delete_all(object)?;
         collective::barrier(&Invocation::blocking(&self.communicator))?.complete(process)?;
         process.serve_no_longer(&**self);
+        if let ExposedParts::Own { reach, .. } = &self.memory {
+            reach.end(process);
+        }
         Ok(())
     }
 
@@ -191,7 +203,11 @@ fn allocate_alone(
         return Err(no_memory(&[share]));
     }
     match created {
-        Ok((memory, _)) => Ok(ExposedParts::Own(memory.buffer(0, share.size))),
+        Ok((memory, _)) => {
+            let part = memory.buffer(0, share.size);
+            let reach = Reach::among(process, communicator, &part)?;
+            Ok(ExposedParts::Own { part, reach })
+        }
         Err(_) => Err(no_memory(&[share])),
     }
 }

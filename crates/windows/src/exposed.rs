@@ -8,6 +8,7 @@ use base::{Error, ErrorClass, Result};
 use memory::{Buffer, Segment, SharedMemory};
 
 use super::message::{Refusal, room};
+use super::reach::Reach;
 use super::runs::ByteRuns;
 
 /// Where the parts of a window are.
@@ -18,8 +19,8 @@ pub(super) enum ExposedParts {
         /// By rank: the part.
         parts: Vec<Buffer>,
     },
-    /// The own part; those of others are reached by messages.
-    Own(Buffer),
+    /// The own part; those of others are reached as regions, or by messages.
+    Own { part: Buffer, reach: Reach },
     /// What is attached to a dynamic window; the parts of others are reached by messages.
     Attached(RefCell<Vec<Buffer>>),
 }
@@ -75,7 +76,7 @@ impl ExposedParts {
             ExposedParts::Shared { parts, .. } => {
                 part_of(&parts[rank as usize], runs).map(TargetMemory::One)
             }
-            ExposedParts::Own(part) => part_of(part, runs).map(TargetMemory::One),
+            ExposedParts::Own { part, .. } => part_of(part, runs).map(TargetMemory::One),
             ExposedParts::Attached(regions) => {
                 let (low, high) = runs.range();
                 let regions = regions.borrow();
@@ -177,7 +178,7 @@ mod tests {
 
     #[test]
     fn runs_outside_are_refused() {
-        let exposed = ExposedParts::Own(room(100));
+        let exposed = ExposedParts::Own { part: room(100), reach: Reach::default() };
         assert_eq!(exposed.resolve(0, runs(&[(0, 10), (90, 10)])).unwrap().data().len(), 20);
         for outside in [[(0, 1), (91, 10)], [(-1, 1), (50, 1)], [(5, 5), (isize::MAX - 9, 9)]] {
             assert!(exposed.resolve(0, runs(&outside)).is_err());

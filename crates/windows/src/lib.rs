@@ -2,7 +2,8 @@
 //!
 //! A process reaches the part of another in one of two ways, decided when the window is made.
 //! Where both have mapped the memory, the origin works on it itself, and locks are words beside
-//! it. Else the origin sends requests, which the target serves whenever it makes progress.
+//! it. Else the origin sends requests, which the target serves whenever it makes progress; puts and
+//! gets on the same machine need no request where the system copies.
 //!
 //! Of the process this crate uses what `mpi` offers: messages on a communicator of the window's
 //! own, waiting, and rounds of progress.
@@ -20,6 +21,8 @@ mod locks;
 mod message;
 mod operation;
 mod place;
+mod plain;
+mod reach;
 mod runs;
 mod service;
 mod synchronization;
@@ -49,6 +52,7 @@ pub use access::{AccessKind, OldData, WindowAccess};
 pub use epoch::LockKind;
 pub use operation::{CompletedBy, WindowOperation};
 pub use place::TargetPlace;
+pub use plain::PlainPlace;
 
 /// A window, as one of its processes sees it.
 pub struct Window {
@@ -65,6 +69,8 @@ pub struct Window {
     opened: Cell<bool>,
     /// Whether all others have, or had their time.
     started: Cell<bool>,
+    /// How many flushes there were, of all targets.
+    flushes: Cell<u64>,
     name: RefCell<Box<[u8]>>,
     error_handler: InstalledHandler,
     hints: Hints,
@@ -110,6 +116,7 @@ impl Window {
             service: Service::default(),
             opened: Cell::new(false),
             started: Cell::new(false),
+            flushes: Cell::new(0),
             name: RefCell::default(),
             error_handler: InstalledHandler::new(Rc::new(ErrorHandler::Fatal)),
             hints: Hints::of_window(),
@@ -180,8 +187,8 @@ impl Window {
     fn address_of(&self, rank: u32) -> Option<usize> {
         match &self.memory {
             ExposedParts::Shared { parts, .. } => Some(parts[rank as usize].base_address()),
-            ExposedParts::Own(part) if rank == self.rank() => Some(part.base_address()),
-            ExposedParts::Own(_) | ExposedParts::Attached(_) => None,
+            ExposedParts::Own { part, .. } if rank == self.rank() => Some(part.base_address()),
+            ExposedParts::Own { .. } | ExposedParts::Attached(_) => None,
         }
     }
 
@@ -251,7 +258,7 @@ impl Window {
     fn place_own_part(&self) {
         let part = match &self.memory {
             ExposedParts::Shared { parts, .. } => &parts[self.rank() as usize],
-            ExposedParts::Own(part) if self.flavor == Flavor::Allocated => part,
+            ExposedParts::Own { part, .. } if self.flavor == Flavor::Allocated => part,
             _ => return,
         };
         let wanted = self.hints.given(hints::MEMORY);

@@ -188,7 +188,10 @@ impl Window {
                         Ok(change) if apart => return self.receive_data(process, origin, change),
                         Ok(change) => self.change(process, origin, &change, &data),
                         Err((refusal, reply)) => {
-                            state.refuse(origin, refusal);
+                            // Where an answer is expected, that it is empty tells the origin.
+                            if reply < FIRST_REPLY_TAG {
+                                state.refuse(origin, refusal);
+                            }
                             self.answer(process, origin, reply, Buffer::empty());
                             if apart {
                                 return self.drop_data(process, origin);

@@ -49,6 +49,17 @@ impl Window {
         self.traffic.targets.borrow_mut().entry(target).or_default().sent += 1;
     }
 
+    /// Whether nothing that a target, or any, was asked for may still be underway.
+    pub(super) fn is_idle(&self, target: Option<u32>) -> bool {
+        let is_done = |asked: &OperationNumbers| asked.done == asked.sent;
+        let targets = self.traffic.targets.borrow();
+        let all_done = match target {
+            Some(target) => targets.get(&target).is_none_or(is_done),
+            None => targets.values().all(is_done),
+        };
+        all_done && self.outstanding(target).is_none()
+    }
+
     /// Those of the targets that may not have done all that they were asked for, and how much that
     /// is.
     ///

@@ -195,6 +195,12 @@ impl<'a> ElementsArgument<'a> {
         is_in_place(self.address)
     }
 
+    /// Whether the elements are of the datatype with this handle.
+    #[inline]
+    pub fn is_of(&self, datatype: c::Datatype) -> bool {
+        self.datatype == datatype
+    }
+
     /// The count, checked.
     ///
     /// # Errors

@@ -3,11 +3,14 @@
 use std::rc::Rc;
 
 use base::ErrorClass;
+use datatype::Predefined;
 use datatype::reduction::Operator;
 use memory::Buffer;
 use mpi::Destination;
 use mpi::operation::Operation as Reduction;
-use windows::{AccessKind, CompletedBy, OldData, TargetPlace, WindowAccess, WindowOperation};
+use windows::{
+    AccessKind, CompletedBy, OldData, PlainPlace, TargetPlace, WindowAccess, WindowOperation,
+};
 
 use crate::arguments::{
     ElementsArgument, KnownOperation, KnownWindow, Out, TypeArgument, UsedDatatype,
@@ -38,6 +41,32 @@ impl TargetElements {
         let count = call.count(self.position, self.count)?;
         let datatype = self.datatype.committed(call)?;
         Ok(win.window.place(self.rank, self.displacement, &datatype, count)?)
+    }
+}
+
+impl TargetElements {
+    /// The elements, if they are of a predefined datatype without gaps and there are some.
+    #[inline]
+    fn plain(&self, call: &Call) -> Option<PlainPlace> {
+        let size = call.library.predefined.contiguous_size(self.datatype.handle);
+        let length = usize::try_from(self.count).ok()?.checked_mul(size)?;
+        let (target, displacement) = (self.rank, self.displacement);
+        (length > 0).then_some(PlainPlace { target, displacement, length })
+    }
+
+    /// The predefined datatype of the elements.
+    #[inline]
+    fn element(&self, call: &Call) -> Option<Predefined> {
+        call.library.predefined.named(self.datatype.handle)
+    }
+}
+
+/// The buffer of what was there before, if there is one; `None`: it is not plain.
+#[inline]
+fn plain_result(call: &Call, result: Option<&ElementsArgument>) -> Option<Option<Buffer>> {
+    match result {
+        None => Some(None),
+        Some(result) => result.plain_buffer(call).map(Some),
     }
 }
 
@@ -78,6 +107,11 @@ fn begin_put(
     win: &KnownWindow,
     completed_by: CompletedBy,
 ) -> CallOutcome<StartedOperation> {
+    if let (Some(place), Some(origin)) = (target.plain(call), origin.plain_buffer(call))
+        && win.window.put_plain(place, &origin, completed_by)
+    {
+        return Ok(None);
+    }
     let place = target.place(call, win)?;
     let origin = origin.buffer(call)?;
     let access =
@@ -92,6 +126,11 @@ fn begin_get(
     win: &KnownWindow,
     completed_by: CompletedBy,
 ) -> CallOutcome<StartedOperation> {
+    if let (Some(place), Some(result)) = (target.plain(call), origin.plain_buffer(call))
+        && win.window.get_plain(place, &result, completed_by)
+    {
+        return Ok(None);
+    }
     let place = target.place(call, win)?;
     let result = origin.buffer(call)?;
     let access =
@@ -119,6 +158,20 @@ fn begin_accumulate(
     win: &KnownWindow,
     completed_by: CompletedBy,
 ) -> CallOutcome<StartedOperation> {
+    if let (Some(place), Some(element)) = (target.plain(call), target.element(call))
+        && origin.is_of(target.datatype.handle)
+        && let Some(given) = origin.plain_buffer(call)
+        && let Some(result) = plain_result(call, result.as_ref())
+        && win.window.accumulate_plain(
+            place,
+            (operator, element),
+            &given,
+            result.as_ref(),
+            completed_by,
+        )
+    {
+        return Ok(None);
+    }
     let place = target.place(call, win)?;
     let leaves = operator == Operator::NoOperation;
     let given = if leaves { None } else { Some(origin.checked_type(call)?) };
@@ -281,6 +334,19 @@ pub fn fetch_and_op(
 ) -> CallOutcome<()> {
     let operator = operator_of(6, &op)?;
     let Destination::Rank(rank) = rank else { return Ok(()) };
+    let target = TargetElements { rank, displacement, count: 1, position: 3, datatype };
+    if let (Some(place), Some(element)) = (target.plain(call), target.element(call))
+        && let (Some(given), Some(result)) = (origin.plain_buffer(call), result.plain_buffer(call))
+        && win.window.accumulate_plain(
+            place,
+            (operator, element),
+            &given,
+            Some(&result),
+            CompletedBy::Synchronization,
+        )
+    {
+        return Ok(());
+    }
     let datatype = predefined_type(call, datatype)?;
     let place = win.window.place(rank, displacement, &datatype, 1)?;
     let action = AccessKind::accumulate(operator, Some(&datatype), &place, OldData::Fetched)?;
@@ -304,6 +370,14 @@ pub fn compare_and_swap(
     win: KnownWindow,
 ) -> CallOutcome<()> {
     let Destination::Rank(rank) = rank else { return Ok(()) };
+    let target = TargetElements { rank, displacement, count: 1, position: 4, datatype };
+    if let (Some(place), Some(element)) = (target.plain(call), target.element(call))
+        && let (Some(new), Some(expected)) = (origin.plain_buffer(call), compare.plain_buffer(call))
+        && let Some(result) = result.plain_buffer(call)
+        && win.window.swap_plain(place, element, (&new, &expected), &result)
+    {
+        return Ok(());
+    }
     let datatype = predefined_type(call, datatype)?;
     let action = AccessKind::swap(&datatype).map_err(|error| {
         Failure::argument(4, error.class, format!("is wrong: {}", error.detail))

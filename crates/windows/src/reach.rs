@@ -1,0 +1,140 @@
+//! Parts that are memory of the program, as other processes of the same machine reach them: the
+//! system copies, and the target is not asked.
+//!
+//! Only puts and gets go this way: the standard orders them with no other operation before the next
+//! synchronization (section 12.7), and they are over when the call is. All accumulates of a part
+//! are made by one thread, that of the target, so they are atomic and in order. A call of the
+//! system costs as much as a message that is answered, but three times as much as one that is not:
+//! of several short operations between two flushes only the first goes this way.
+
+use std::cell::Cell;
+
+use base::{GateId, RegionToken, Result};
+use memory::Buffer;
+use mpi::collective;
+use mpi::communicator::Communicator;
+use mpi::{Process, RegionAccess};
+
+use super::access::{AccessKind, WindowAccess};
+
+/// The regions that the parts of a window are.
+#[derive(Debug, Default)]
+pub(super) struct Reach {
+    own: Option<RegionToken>,
+    /// By rank; empty where everything goes by messages.
+    parts: Vec<Cell<ReachedPart>>,
+    /// At which target, and after how many flushes, the last short operation was.
+    last_short: Cell<Option<(u32, u64)>>,
+}
+
+/// With fewer bytes a message is cheaper than the system, unless the target has to answer for one
+/// alone.
+const SYSTEM_BYTES_MIN: usize = 2 << 10;
+
+/// How one part is reached.
+#[derive(Clone, Copy, Debug)]
+enum ReachedPart {
+    /// By messages.
+    Asked,
+    /// Perhaps as this region; it was not tried yet.
+    Untried(RegionToken),
+    /// As this region of that process.
+    Region(GateId, RegionToken),
+}
+
+/// A region as it is told: place and secret, both 0 for none.
+const TOLD_BYTES: usize = 16;
+
+impl Reach {
+    /// Declares the own part, and learns what the others have declared.
+    ///
+    /// # Errors
+    /// What [`collective::allgather_bytes`] may return.
+    pub(super) fn among(
+        process: &Process,
+        communicator: &std::rc::Rc<Communicator>,
+        part: &Buffer,
+    ) -> Result<Self> {
+        // Only messages can be recorded.
+        let wanted = !part.is_empty() && communicator.size() > 1 && !process.runtime().records();
+        let declare = || process.runtime().regions().declare(part, RegionAccess::ReadAndWrite);
+        let own = wanted.then(declare).flatten();
+        let (place, secret) = own.map_or((0, 0), |token| (token.place, token.secret));
+        let told = [place.to_le_bytes(), secret.to_le_bytes()].concat();
+        let all = collective::allgather_bytes(process, communicator, &told)?;
+        let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+        let part_of = |told: &[u8]| match (number(&told[..8]), number(&told[8..])) {
+            (0, 0) => ReachedPart::Asked,
+            (place, secret) => ReachedPart::Untried(RegionToken { place, secret }),
+        };
+        let parts = all.chunks_exact(TOLD_BYTES).map(|told| Cell::new(part_of(told))).collect();
+        Ok(Self { own, parts, last_short: Cell::new(None) })
+    }
+
+    /// Ends what was declared.
+    pub(super) fn end(&self, process: &Process) {
+        if let Some(own) = self.own {
+            let revoked = process.runtime().regions().revoke(own);
+            debug_assert!(revoked.is_ok(), "it was declared when the window was made");
+        }
+    }
+
+    /// Puts or gets what lies in one run at the target, after so many flushes. False: nothing was
+    /// done, and the target is to be asked.
+    pub(super) fn apply(
+        &self,
+        process: &Process,
+        communicator: &Communicator,
+        (target, flushes): (u32, u64),
+        access: &WindowAccess,
+    ) -> bool {
+        let puts = match access.action {
+            AccessKind::Put => true,
+            AccessKind::Get => false,
+            AccessKind::Accumulate { .. } | AccessKind::Swap => return false,
+        };
+        let Some(run) = access.place.run() else { return false };
+        if run.length < SYSTEM_BYTES_MIN
+            && self.last_short.replace(Some((target, flushes))) == Some((target, flushes))
+        {
+            return false;
+        }
+        let Some((gate, token)) = self.region_of(process, communicator, target) else {
+            return false;
+        };
+        let mut runtime = process.runtime();
+        let (regions, offset) = (runtime.regions(), run.displacement as usize);
+        let outcome = if puts {
+            regions.write_region(gate, token, offset, run.length, &access.origin, 0)
+        } else {
+            regions.read_region(gate, token, offset, run.length, &access.result, 0)
+        };
+        drop(runtime);
+        if outcome.is_err() {
+            // The target, or the failure of a message to it, tells what is wrong.
+            self.parts[target as usize].set(ReachedPart::Asked);
+        }
+        outcome.is_ok()
+    }
+
+    fn region_of(
+        &self,
+        process: &Process,
+        communicator: &Communicator,
+        target: u32,
+    ) -> Option<(GateId, RegionToken)> {
+        let part = self.parts.get(target as usize)?;
+        match part.get() {
+            ReachedPart::Asked => None,
+            ReachedPart::Region(gate, token) => Some((gate, token)),
+            ReachedPart::Untried(token) => {
+                let gate = communicator.gate(target)?;
+                let reaches = process.runtime().reaches_regions_of(gate);
+                let found =
+                    if reaches { ReachedPart::Region(gate, token) } else { ReachedPart::Asked };
+                part.set(found);
+                reaches.then_some((gate, token))
+            }
+        }
+    }
+}
