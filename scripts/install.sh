@@ -41,6 +41,7 @@ install -m 644 docs/*.md "$prefix/share/doc/combray/docs/"
 install -m 644 README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT "$prefix/share/doc/combray/"
 "$prefix/bin/combray" manual "$prefix/share"
 make --no-print-directory -s -B -C bench/programs MPICC="$prefix/bin/mpicc" OUT="$prefix/lib/combray/combray-bench"
+make --no-print-directory -s -B -C bench/tally INCLUDE="$prefix/include" OUT="$prefix/lib/combray/libcombray-tally.so"
 if command -v gfortran >/dev/null; then
     "$prefix/bin/combray" fortran --compiler gfortran
 fi

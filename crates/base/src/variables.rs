@@ -70,6 +70,8 @@ variables! {
     SIZE = "COMBRAY_SIZE";
     /// What rails carry next.
     STRATEGY = "COMBRAY_STRATEGY";
+    /// The file for the calls that combray compare counts; set by it.
+    TALLY = "COMBRAY_TALLY";
     /// Where the launcher has left the description of the machine.
     TOPOLOGY = "COMBRAY_TOPOLOGY";
 }

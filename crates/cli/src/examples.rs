@@ -34,6 +34,13 @@ pub const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
+        "compare",
+        &[
+            ("combray compare -n 4 ./program 64", "beside the first other library in PATH"),
+            ("combray compare --with ~/mpich ./program", "beside the one in this folder"),
+        ],
+    ),
+    (
         "fortran",
         &[(
             "combray fortran --compiler flang-new",

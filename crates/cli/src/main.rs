@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod compare;
 mod doctor;
 mod examples;
 mod fortran;
@@ -58,6 +59,9 @@ enum CombrayCommand {
     /// Tells whether this machine, its allocation and its network are fit for jobs, and what to do
     /// where they are not
     Doctor(doctor::DoctorOptions),
+    /// Runs a program with Combray and with another MPI library in alternation, and tells times and
+    /// calls of both: combray compare ./program
+    Compare(compare::CompareOptions),
     /// Makes the Fortran interfaces for a compiler: combray fortran --compiler gfortran
     Fortran(fortran::FortranOptions),
     /// Serves a launcher on another machine, which starts it there
@@ -127,6 +131,7 @@ fn main() -> ExitCode {
             }
             CombrayCommand::Info { .. } => info::run(info::Topic::Summary),
             CombrayCommand::Doctor(options) => doctor::run(&options),
+            CombrayCommand::Compare(options) => compare::run(&options),
             CombrayCommand::Fortran(options) => fortran::run(&options),
             CombrayCommand::Agent { timeout } => std::time::Duration::try_from_secs_f64(timeout)
                 .map_err(|error| error.to_string())

@@ -1,0 +1,168 @@
+//! `combray compare`: the same program with Combray and with another MPI library of the same ABI,
+//! in alternation.
+
+mod other;
+mod table;
+mod tally;
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+use std::{env, process};
+
+use base::variables;
+use clap::Args;
+use sys::cores;
+
+use crate::prefix;
+use other::Installation;
+use tally::Tally;
+
+/// What a person may say.
+#[derive(Args)]
+pub struct CompareOptions {
+    /// How many processes; without it, as many as there are usable cores
+    #[arg(long, short = 'n', value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    processes: Option<u32>,
+    /// How often the program runs with each
+    #[arg(long, value_name = "NUMBER", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: u32,
+    /// Where the other library is installed: the folder that holds bin/mpiexec and lib; without it,
+    /// the first that PATH leads to
+    #[arg(long, value_name = "FOLDER")]
+    with: Option<PathBuf>,
+    /// Seconds after which a run is ended
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u32).range(1..))]
+    timeout: u32,
+    /// The program, which is linked with the library of MPI's standard ABI, and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    program: Vec<OsString>,
+}
+
+/// One of the two, with what its runs brought.
+struct Side {
+    installation: Installation,
+    runs: Vec<Tally>,
+}
+
+/// Runs the program with both, and prints times and communication.
+///
+/// # Errors
+/// The program is not of this ABI, there is no other library, or a run failed.
+pub fn run(options: &CompareOptions) -> Result<i32, String> {
+    let prefix = prefix::find()?;
+    let program = other::find_program(&options.program[0])?;
+    other::check_program(&program)?;
+    let counter = prefix.join("lib/combray/libcombray-tally.so");
+    if !counter.exists() {
+        return Err(format!("{} is not installed: run make install", counter.display()));
+    }
+    let peer = match &options.with {
+        Some(folder) => Installation::at(folder)?,
+        None => Installation::in_path(&prefix)?,
+    };
+    let processes = options.processes.unwrap_or(cores::usable() as u32);
+    let trial = Trial { options, program: &program, processes, counter: &counter };
+    let mut sides = [Installation::own(&prefix)?, peer]
+        .map(|installation| Side { installation, runs: Vec::new() });
+    for side in &sides {
+        other::check_loads(&program, &side.installation)?;
+    }
+    for turn in 0..options.runs {
+        // Each begins every second time, as what runs first may be at a disadvantage.
+        let order = if turn % 2 == 0 { [0, 1] } else { [1, 0] };
+        for index in order {
+            let side = &mut sides[index];
+            tell(&format!("combray: run {} of {}", turn + 1, options.runs));
+            let tally = trial.run(&side.installation, None)?;
+            side.runs.push(tally);
+        }
+    }
+    let matrix = temporary("matrix");
+    let recorded = trial.run(&sides[0].installation, Some(&matrix));
+    let sent = fs::read_to_string(&matrix).ok();
+    _ = fs::remove_file(&matrix);
+    recorded?;
+    tell("");
+    let title = options.program.join(" ".as_ref()).to_string_lossy().into_owned();
+    println!("{title}: {processes} processes, {} runs with each in alternation\n", options.runs);
+    print!("{}", table::table(&sides[0].runs, &sides[1].runs, processes));
+    if let Some((messages, bytes)) = sent.as_deref().map(tally::sent) {
+        println!(
+            "\nBetween processes: {messages} messages with {bytes} bytes, those of collective operations \
+             and the library's own among them (recorded with Combray)"
+        );
+    }
+    Ok(0)
+}
+
+/// How far it is, in a line of the terminal that the next one replaces.
+fn tell(what: &str) {
+    if io::stderr().is_terminal() {
+        eprint!("\r{what:<30}{}", if what.is_empty() { "\r" } else { "" });
+    }
+}
+
+/// What is run, and how.
+struct Trial<'a> {
+    options: &'a CompareOptions,
+    program: &'a Path,
+    processes: u32,
+    counter: &'a Path,
+}
+
+impl Trial<'_> {
+    /// One job.
+    fn run(&self, side: &Installation, record: Option<&Path>) -> Result<Tally, String> {
+        let file = temporary("tally");
+        _ = fs::remove_file(&file);
+        let mut command = Command::new(&side.launcher);
+        if side.is_own {
+            command.args(["run", "--oversubscribe"]);
+            record.into_iter().for_each(|matrix| _ = command.arg("--record").arg(matrix));
+        }
+        command.args(["-n", &self.processes.to_string(), "env"]);
+        command.arg(assigned("LD_LIBRARY_PATH", &side.library_path()));
+        command.arg(assigned("LD_PRELOAD", self.counter.as_os_str()));
+        command.arg(self.program).args(&self.options.program[1..]);
+        command
+            .env(variables::TALLY, &file)
+            .env("MPIEXEC_TIMEOUT", self.options.timeout.to_string());
+        let begin = Instant::now();
+        let output = command.stdin(Stdio::null()).output();
+        let whole = begin.elapsed();
+        let output = output
+            .map_err(|cause| format!("{} cannot be run: {cause}", side.launcher.display()))?;
+        let text = fs::read_to_string(&file).unwrap_or_default();
+        _ = fs::remove_file(&file);
+        let tally = Tally::read(&text, whole.as_secs_f64());
+        match tally {
+            Some(tally) if output.status.success() => Ok(tally),
+            _ => {
+                let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+                let printed = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+                Err(format!(
+                    "the program fails with {} ({}), or does not call MPI_Finalize from C\n{printed}\n{said}",
+                    side.launcher.display(),
+                    output.status
+                ))
+            }
+        }
+    }
+}
+
+/// `NAME=value`.
+fn assigned(name: &str, value: &std::ffi::OsStr) -> OsString {
+    let mut word = OsString::from(name);
+    word.push("=");
+    word.push(value);
+    word
+}
+
+/// A file of this process.
+fn temporary(what: &str) -> PathBuf {
+    env::temp_dir().join(format!("combray-compare-{}-{what}", process::id()))
+}

@@ -1,0 +1,138 @@
+//! Times and calls of both, side by side.
+
+use std::fmt::Write;
+
+use super::tally::Tally;
+
+/// So many calls are shown: those that take longest.
+const CALLS_MAX: usize = 12;
+
+/// The table of all runs; the runs of each are not empty.
+pub fn table(one: &[Tally], other: &[Tally], processes: u32) -> String {
+    let mut text = format!("{:<28}{:>20}{:>20}\n", "", name(one), name(other));
+    let mut row = |label: &str, of: fn(&Tally) -> f64, choose: fn(&[f64]) -> f64| {
+        let values = [one, other].map(|runs| choose(&sorted(runs, of)));
+        let [a, b] = values.map(seconds);
+        _ = writeln!(text, "{label:<28}{a:>20}{b:>20}");
+        values
+    };
+    let [a, b] = row("MPI_Init to MPI_Finalize", |run| run.seconds, median);
+    row("  fastest run", |run| run.seconds, |all| all[0]);
+    row("  slowest run", |run| run.seconds, |all| all[all.len() - 1]);
+    row("whole job", |run| run.whole, median);
+    row("in calls, all processes", Tally::inside, median);
+    let share = |runs: &[Tally]| {
+        let of = |run: &Tally| 100.0 * run.inside() / (run.seconds * f64::from(processes));
+        format!("{:.0} %", median(&sorted(runs, of)))
+    };
+    _ = writeln!(text, "  part of the time{:>32}{:>20}", share(one), share(other));
+    _ = writeln!(text, "\n{}", verdict(a, b, spread(one).max(spread(other))));
+    _ = writeln!(text, "\n{:<28}{:>10}{:>10}{:>20}", "call", "number", "seconds", "seconds");
+    for (call, count) in longest(one, other) {
+        let of = |runs: &[Tally]| {
+            let in_call = |run: &Tally| {
+                let found = run.calls.iter().find(|(known, _, _)| *known == call);
+                found.map_or(0.0, |(_, _, seconds)| *seconds)
+            };
+            seconds(median(&sorted(runs, in_call)))
+        };
+        _ = writeln!(text, "{call:<28}{count:>10}{:>10}{:>20}", of(one), of(other));
+    }
+    text
+}
+
+/// What the medians say, unless the runs of one differ more than that.
+fn verdict(one: f64, other: f64, spread: f64) -> String {
+    let (least, most) = if one <= other { (one, other) } else { (other, one) };
+    let ratio = most / least.max(f64::MIN_POSITIVE);
+    if ratio - 1.0 <= spread {
+        return format!(
+            "No difference beyond what runs of one library differ by ({:.0} %).",
+            100.0 * spread
+        );
+    }
+    if one <= other {
+        return format!("The other library takes {ratio:.2} times as long as Combray.");
+    }
+    format!("Combray takes {ratio:.2} times as long as the other library.")
+}
+
+/// How far the quartiles of the runs lie apart, as a part of their median.
+fn spread(runs: &[Tally]) -> f64 {
+    let all = sorted(runs, |run| run.seconds);
+    let quarter = all.len() / 4;
+    (all[all.len() - 1 - quarter] - all[quarter]) / median(&all).max(f64::MIN_POSITIVE)
+}
+
+fn sorted(runs: &[Tally], of: impl Fn(&Tally) -> f64) -> Vec<f64> {
+    let mut all: Vec<f64> = runs.iter().map(of).collect();
+    all.sort_by(f64::total_cmp);
+    all
+}
+
+fn median(all: &[f64]) -> f64 {
+    (all[(all.len() - 1) / 2] + all[all.len() / 2]) / 2.0
+}
+
+/// Calls by the time that they take with either, with how often they are made.
+fn longest(one: &[Tally], other: &[Tally]) -> Vec<(String, u64)> {
+    let mut calls: Vec<(String, u64, f64)> = Vec::new();
+    for (name, count, seconds) in one[0].calls.iter().chain(&other[0].calls) {
+        match calls.iter_mut().find(|(known, _, _)| known == name) {
+            Some((_, _, most)) => *most = most.max(*seconds),
+            None => calls.push((name.clone(), *count, *seconds)),
+        }
+    }
+    calls.sort_by(|a, b| b.2.total_cmp(&a.2));
+    calls.truncate(CALLS_MAX);
+    calls.into_iter().map(|(name, count, _)| (name, count)).collect()
+}
+
+/// The first words of what the library calls itself.
+fn name(runs: &[Tally]) -> String {
+    let text = runs[0].library.split(',').next().unwrap_or_default().replace("Version:", "");
+    let words: Vec<&str> = text.split_whitespace().take(3).collect();
+    words.join(" ").chars().take(18).collect()
+}
+
+fn seconds(value: f64) -> String {
+    format!("{value:.4} s")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs(library: &str, times: &[f64]) -> Vec<Tally> {
+        let run = |seconds: &f64| Tally {
+            library: library.into(),
+            seconds: *seconds,
+            whole: seconds + 0.1,
+            calls: vec![("MPI_Send".into(), 4, seconds / 10.0), ("MPI_Recv".into(), 4, *seconds)],
+        };
+        times.iter().map(run).collect()
+    }
+
+    #[test]
+    fn medians_stand_side_by_side() {
+        let (one, other) = (
+            runs("Combray 0.2.0, MPI", &[1.0, 1.01, 3.0]),
+            runs("MPICH Version:  5.0", &[2.0, 2.0, 2.1]),
+        );
+        let text = table(&one, &other, 2);
+        assert!(
+            text.lines().next().unwrap().ends_with("Combray 0.2.0           MPICH 5.0"),
+            "{text}"
+        );
+        assert!(text.contains("1.0100 s            2.0000 s"), "{text}");
+        assert!(text.find("MPI_Recv") < text.find("MPI_Send"), "{text}");
+    }
+
+    #[test]
+    fn small_differences_are_none() {
+        assert!(verdict(1.0, 2.0, 0.1).contains("other library takes 2.00 times"));
+        assert!(verdict(3.0, 2.0, 0.1).contains("Combray takes 1.50 times"));
+        assert!(verdict(1.0, 1.05, 0.1).contains("No difference"));
+        assert!(spread(&runs("x", &[1.0, 1.0, 1.0, 1.0, 9.0])) < 1e-9);
+    }
+}

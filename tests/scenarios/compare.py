@@ -1,0 +1,61 @@
+"""`combray compare`: a program with Combray and with another library of the same ABI."""
+
+import pathlib
+import re
+import shutil
+import tempfile
+
+from harness.scenarios import Skip, needs_combray, program, run
+
+from . import managers
+
+
+def compare(runner, *words):
+    needs_combray(runner)
+    command = pathlib.Path(shutil.which(runner.mpiexec[0])).with_name("combray")
+    code, output, _ = run([str(command), "compare", *map(str, words)], timeout=120)
+    return code, output
+
+
+def other_library():
+    """The folder of an MPICH that has the standard ABI."""
+    launcher = managers.installed("HYDRA", "hydra/bin/mpiexec.hydra", "peers/mpich/bin/mpiexec.hydra")
+    folder = pathlib.Path(launcher).parent.parent
+    if not (folder / "lib" / "libmpi_abi.so.1").exists():
+        raise Skip("needs an MPICH with the standard ABI")
+    return folder
+
+
+def both_are_measured(runner):
+    code, output = compare(runner, "-n", "2", "--runs", "3", "--with", other_library(), program(runner), "traffic")
+    assert code == 0, output
+    head = output.splitlines()
+    assert "2 processes, 3 runs" in head[0] and re.search("Combray.*MPICH", head[2]), output
+    calls = dict(re.findall(r"^(MPI_\w+) +(\d+) ", output, re.M))
+    assert calls and all(int(number) > 0 for number in calls.values()), output
+    sent = re.search(r"Between processes: (\d+) messages with (\d+) bytes", output)
+    assert sent and int(sent[1]) > 0 and int(sent[2]) > 0, output
+    assert "as long as" in output or "No difference" in output, output
+
+
+def a_program_that_fails_is_told(runner):
+    code, output = compare(runner, "-n", "2", "--with", other_library(), program(runner), "exit3")
+    assert code == 2 and "the program fails with" in output and "3" in output, f"{code}\n{output}"
+
+
+def what_cannot_be_compared_is_told(runner):
+    with tempfile.TemporaryDirectory(dir=runner.build) as folder:
+        script = pathlib.Path(folder, "script")
+        script.write_text("#!/bin/sh\n")
+        script.chmod(0o755)
+        for words, told in (
+            ([script], "a script"),
+            (["cat"], "not linked"),
+            (["nowhere-at-all"], "no nowhere-at-all in PATH"),
+            (["--with", folder, program(runner)], "bin/mpiexec does not exist"),
+        ):
+            code, output = compare(runner, *words)
+            assert code == 2 and told in output, f"{words}: {code}\n{output}"
+
+
+SCENARIOS = [both_are_measured, a_program_that_fails_is_told, what_cannot_be_compared_is_told]
