@@ -1,5 +1,6 @@
 //! The tables of the MPI ABI, turned into the C header, the entry points and the constants.
 
+mod conformance;
 mod constants;
 mod entries;
 mod fortran;
@@ -74,6 +75,8 @@ fn outputs(folder: &Path) -> Result<Vec<Output>, String> {
     ];
     let page = reliability::page(folder)?;
     outputs.push(Output { path: "docs/reliability.md".into(), text: page });
+    let page = conformance::page(folder, &tables)?;
+    outputs.push(Output { path: "docs/conformance.md".into(), text: page });
     let files = entries::entry_files(&tables)?;
     outputs.push(in_crate("src/generated/entries.rs", entries::list(&files)));
     let entries = files.into_iter();

@@ -4,11 +4,14 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 macro_rules! variables {
-    ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
-        $($(#[$doc])* pub const $name: &str = $text;)*
+    ($($(#[doc = $doc:literal])* $name:ident = $text:literal;)*) => {
+        $($(#[doc = $doc])* pub const $name: &str = $text;)*
 
         /// All of them.
         pub const ALL: &[&str] = &[$($name),*];
+
+        /// All of them, each with a sentence about it.
+        pub const DESCRIBED: &[(&str, &str)] = &[$(($name, concat!($($doc),*))),*];
     };
 }
 

@@ -19,7 +19,7 @@ use sys::cores;
 
 use crate::prefix;
 use other::Installation;
-use tally::Tally;
+use tally::MeasuredRun;
 
 /// What a person may say.
 #[derive(Args)]
@@ -45,7 +45,7 @@ pub struct CompareOptions {
 /// One of the two, with what its runs brought.
 struct Side {
     installation: Installation,
-    runs: Vec<Tally>,
+    runs: Vec<MeasuredRun>,
 }
 
 /// Runs the program with both, and prints times and communication.
@@ -116,7 +116,7 @@ struct Trial<'a> {
 
 impl Trial<'_> {
     /// One job.
-    fn run(&self, side: &Installation, record: Option<&Path>) -> Result<Tally, String> {
+    fn run(&self, side: &Installation, record: Option<&Path>) -> Result<MeasuredRun, String> {
         let file = temporary("tally");
         _ = fs::remove_file(&file);
         let mut command = Command::new(&side.launcher);
@@ -138,7 +138,7 @@ impl Trial<'_> {
             .map_err(|cause| format!("{} cannot be run: {cause}", side.launcher.display()))?;
         let text = fs::read_to_string(&file).unwrap_or_default();
         _ = fs::remove_file(&file);
-        let tally = Tally::read(&text, whole.as_secs_f64());
+        let tally = MeasuredRun::read(&text, whole.as_secs_f64());
         match tally {
             Some(tally) if output.status.success() => Ok(tally),
             _ => {

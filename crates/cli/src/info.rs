@@ -131,3 +131,41 @@ fn variables() -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use base::variables::DESCRIBED;
+
+    use super::*;
+
+    /// A row of docs/variables.md.
+    fn row(name: &str, sentence: &str) -> String {
+        let variable = VARIABLES.iter().find(|variable| variable.name == name);
+        let text = TEXTS.iter().find(|(known, _)| *known == name);
+        let values: Vec<String> = variable
+            .map(|variable| variable.values.iter().map(|value| format!("`{value}`")).collect())
+            .unwrap_or_default();
+        let effect = match (variable, text) {
+            (Some(variable), _) => variable.help.to_owned(),
+            (None, Some((_, help))) => (*help).to_owned(),
+            (None, None) => sentence.trim().trim_end_matches('.').to_owned(),
+        };
+        // Sentences of the tables begin small.
+        let effect = match effect.char_indices().nth(1) {
+            Some((end, _)) => effect[..end].to_lowercase() + &effect[end..],
+            None => effect,
+        };
+        format!("| `{name}` | {} | {effect} |\n", values.join(", "))
+    }
+
+    #[test]
+    fn the_page_lists_every_variable() {
+        let page = include_str!("../../../docs/variables.md");
+        let rows: String = DESCRIBED.iter().map(|(name, sentence)| row(name, sentence)).collect();
+        let table = format!("| variable | values | what it does |\n|---|---|---|\n{rows}");
+        let begun = page.split_once("checked by a test of crates/cli: -->\n");
+        let shown = begun.and_then(|(_, rest)| rest.split_once("<!-- end of what is checked -->"));
+        let shown = shown.map_or("", |(shown, _)| shown);
+        assert!(shown == table, "docs/variables.md should have this table:\n{table}");
+    }
+}

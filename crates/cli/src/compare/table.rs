@@ -2,15 +2,15 @@
 
 use std::fmt::Write;
 
-use super::tally::Tally;
+use super::tally::MeasuredRun;
 
 /// So many calls are shown: those that take longest.
 const CALLS_MAX: usize = 12;
 
 /// The table of all runs; the runs of each are not empty.
-pub fn table(one: &[Tally], other: &[Tally], processes: u32) -> String {
+pub fn table(one: &[MeasuredRun], other: &[MeasuredRun], processes: u32) -> String {
     let mut text = format!("{:<28}{:>20}{:>20}\n", "", name(one), name(other));
-    let mut row = |label: &str, of: fn(&Tally) -> f64, choose: fn(&[f64]) -> f64| {
+    let mut row = |label: &str, of: fn(&MeasuredRun) -> f64, choose: fn(&[f64]) -> f64| {
         let values = [one, other].map(|runs| choose(&sorted(runs, of)));
         let [a, b] = values.map(seconds);
         _ = writeln!(text, "{label:<28}{a:>20}{b:>20}");
@@ -20,17 +20,17 @@ pub fn table(one: &[Tally], other: &[Tally], processes: u32) -> String {
     row("  fastest run", |run| run.seconds, |all| all[0]);
     row("  slowest run", |run| run.seconds, |all| all[all.len() - 1]);
     row("whole job", |run| run.whole, median);
-    row("in calls, all processes", Tally::inside, median);
-    let share = |runs: &[Tally]| {
-        let of = |run: &Tally| 100.0 * run.inside() / (run.seconds * f64::from(processes));
+    row("in calls, all processes", MeasuredRun::inside, median);
+    let share = |runs: &[MeasuredRun]| {
+        let of = |run: &MeasuredRun| 100.0 * run.inside() / (run.seconds * f64::from(processes));
         format!("{:.0} %", median(&sorted(runs, of)))
     };
     _ = writeln!(text, "  part of the time{:>32}{:>20}", share(one), share(other));
     _ = writeln!(text, "\n{}", verdict(a, b, spread(one).max(spread(other))));
     _ = writeln!(text, "\n{:<28}{:>10}{:>10}{:>20}", "call", "number", "seconds", "seconds");
     for (call, count) in longest(one, other) {
-        let of = |runs: &[Tally]| {
-            let in_call = |run: &Tally| {
+        let of = |runs: &[MeasuredRun]| {
+            let in_call = |run: &MeasuredRun| {
                 let found = run.calls.iter().find(|(known, _, _)| *known == call);
                 found.map_or(0.0, |(_, _, seconds)| *seconds)
             };
@@ -58,13 +58,13 @@ fn verdict(one: f64, other: f64, spread: f64) -> String {
 }
 
 /// How far the quartiles of the runs lie apart, as a part of their median.
-fn spread(runs: &[Tally]) -> f64 {
+fn spread(runs: &[MeasuredRun]) -> f64 {
     let all = sorted(runs, |run| run.seconds);
     let quarter = all.len() / 4;
     (all[all.len() - 1 - quarter] - all[quarter]) / median(&all).max(f64::MIN_POSITIVE)
 }
 
-fn sorted(runs: &[Tally], of: impl Fn(&Tally) -> f64) -> Vec<f64> {
+fn sorted(runs: &[MeasuredRun], of: impl Fn(&MeasuredRun) -> f64) -> Vec<f64> {
     let mut all: Vec<f64> = runs.iter().map(of).collect();
     all.sort_by(f64::total_cmp);
     all
@@ -75,7 +75,7 @@ fn median(all: &[f64]) -> f64 {
 }
 
 /// Calls by the time that they take with either, with how often they are made.
-fn longest(one: &[Tally], other: &[Tally]) -> Vec<(String, u64)> {
+fn longest(one: &[MeasuredRun], other: &[MeasuredRun]) -> Vec<(String, u64)> {
     let mut calls: Vec<(String, u64, f64)> = Vec::new();
     for (name, count, seconds) in one[0].calls.iter().chain(&other[0].calls) {
         match calls.iter_mut().find(|(known, _, _)| known == name) {
@@ -89,7 +89,7 @@ fn longest(one: &[Tally], other: &[Tally]) -> Vec<(String, u64)> {
 }
 
 /// The first words of what the library calls itself.
-fn name(runs: &[Tally]) -> String {
+fn name(runs: &[MeasuredRun]) -> String {
     let text = runs[0].library.split(',').next().unwrap_or_default().replace("Version:", "");
     let words: Vec<&str> = text.split_whitespace().take(3).collect();
     words.join(" ").chars().take(18).collect()
@@ -103,8 +103,8 @@ fn seconds(value: f64) -> String {
 mod tests {
     use super::*;
 
-    fn runs(library: &str, times: &[f64]) -> Vec<Tally> {
-        let run = |seconds: &f64| Tally {
+    fn runs(library: &str, times: &[f64]) -> Vec<MeasuredRun> {
+        let run = |seconds: &f64| MeasuredRun {
             library: library.into(),
             seconds: *seconds,
             whole: seconds + 0.1,

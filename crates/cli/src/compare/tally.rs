@@ -2,7 +2,7 @@
 
 /// What one run brought.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tally {
+pub struct MeasuredRun {
     /// What the library calls itself.
     pub library: String,
     /// Seconds from `MPI_Init` to `MPI_Finalize`.
@@ -13,7 +13,7 @@ pub struct Tally {
     pub calls: Vec<(String, u64, f64)>,
 }
 
-impl Tally {
+impl MeasuredRun {
     /// Reads the file; none if it is not whole.
     pub fn read(text: &str, whole: f64) -> Option<Self> {
         let mut tally =
@@ -63,10 +63,12 @@ mod tests {
     fn files_are_read() {
         let text =
             "library Some MPI 5.0\nseconds 0.5\ncall MPI_Send 10 0.25\ncall MPI_Recv 9 0.125\n";
-        let tally = Tally::read(text, 1.0).unwrap();
+        let tally = MeasuredRun::read(text, 1.0).unwrap();
         assert_eq!((tally.library.as_str(), tally.inside()), ("Some MPI 5.0", 0.375));
         assert_eq!(tally.calls[1], ("MPI_Recv".to_owned(), 9, 0.125));
-        assert!(Tally::read("", 1.0).is_none() && Tally::read("library x\n", 1.0).is_none());
+        assert!(
+            MeasuredRun::read("", 1.0).is_none() && MeasuredRun::read("library x\n", 1.0).is_none()
+        );
         assert_eq!(sent("ranks 2\n0 1 100 3 # twice\n1 0 50 1\n"), (4, 150));
     }
 }
