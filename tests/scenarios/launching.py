@@ -264,6 +264,15 @@ def those_left_recover(runner):
         assert "expected" not in output and " gave class " not in output, f"{how}\n{output}"
 
 
+def who_fails_in_finalize_keeps_nobody_there(runner):
+    needs_combray(runner)
+    for count in (2, 3):
+        code, output, _ = run([*runner.mpiexec, "--keep-going", "-n", str(count), str(runner.build / "fails_in_finalize")])
+        assert code == 137, f"exit code {code}\n{output}"
+        for rank in range(count - 1):
+            assert f"rank {rank} has taken leave" in output, f"rank {rank}\n{output}"
+
+
 def initial_error_handler(runner):
     needs_combray(runner)
     handler = lambda name: ("-initial-errhandler", name)
@@ -291,6 +300,7 @@ SCENARIOS = [
     survivors_of_an_ended_process_are_told,
     survivors_of_a_killed_process_are_told,
     those_left_recover,
+    who_fails_in_finalize_keeps_nobody_there,
     initial_error_handler,
     calls_at_the_wrong_time_are_told,
     alone_without_launcher,

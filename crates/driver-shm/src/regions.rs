@@ -32,7 +32,7 @@ const SPARE_TABLES: usize = 8;
 const RUN_BYTES_MIN: usize = 1024;
 
 /// How long a revocation waits for writers before it asks whether they are still there.
-const WRITERS_MAX: Duration = Duration::from_secs(1);
+const WRITERS_MAX: Duration = Duration::from_millis(200);
 
 /// What peers see of a region. All zero in a new segment.
 #[repr(C, align(64))]
@@ -236,11 +236,11 @@ impl Declared {
         own.region.as_ref().map(|(buffer, _)| (own.generation, buffer))
     }
 
-    /// As [`driver::Regions::revoke`]; `ended` tells whether some peer has ended.
+    /// As [`driver::Regions::revoke`]; `ended` tells how many peers have ended.
     pub(crate) fn revoke(
         &mut self,
         region: RegionToken,
-        ended: impl Fn() -> bool,
+        ended: impl Fn() -> u32,
     ) -> Result<(), RegionError> {
         let index = region.place as u32 as usize;
         let known = self.slots.get_mut(index).filter(|own| {
@@ -280,18 +280,22 @@ impl Declared {
     }
 }
 
-/// Waits for peers that write a region; false if one of them ended in the middle.
+/// Waits for peers that write a region; false if some of them ended in the middle, each of which
+/// was one writer.
 #[cold]
-fn all_have_written(entry: &RegionEntry, ended: impl Fn() -> bool) -> bool {
+fn all_have_written(entry: &RegionEntry, ended: impl Fn() -> u32) -> bool {
     let mut since = Instant::now();
-    while entry.writers.load(Ordering::SeqCst) != 0 {
+    loop {
+        let writers = entry.writers.load(Ordering::SeqCst);
+        if writers == 0 {
+            return true;
+        }
         std::thread::yield_now();
         if since.elapsed() > WRITERS_MAX {
-            if ended() {
+            if ended() >= writers {
                 return false;
             }
             since = Instant::now();
         }
     }
-    true
 }

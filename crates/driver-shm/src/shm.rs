@@ -33,6 +33,8 @@ pub struct Shm {
     directory: Box<dyn Directory>,
     /// By gate; empty where not connected.
     pub(crate) peers: Vec<Option<Box<PeerSegment>>>,
+    /// The processes of peers that were given up.
+    given_up: Vec<i32>,
     fetches: VecDeque<(Fetch, Copying)>,
     incoming: Vec<AssistedCopy>,
     choice: CopyStatistics,
@@ -85,7 +87,7 @@ impl Shm {
             packet_ns: 100,
             bulk: false,
         };
-        let (peers, fetches, incoming, choice, program) = Default::default();
+        let (peers, given_up, fetches, incoming, choice, program) = Default::default();
         Ok(Self {
             own: segment,
             sender: own.0,
@@ -93,6 +95,7 @@ impl Shm {
             single_copy: settings.single_copy,
             directory,
             peers,
+            given_up,
             fetches,
             incoming,
             choice,
@@ -139,7 +142,8 @@ impl Driver for Shm {
     }
 
     fn give_up(&mut self, gate: GateId, _rail: usize) {
-        self.peers[gate.0 as usize] = None;
+        let peer = self.peers[gate.0 as usize].take();
+        self.given_up.extend(peer.map(|peer| peer.pid));
     }
 
     fn doorbell(&self, beside: Vec<OwnedFd>) -> Result<Option<Arc<dyn Doorbell>>, DriverError> {
@@ -259,10 +263,14 @@ impl Regions for Shm {
     }
 
     fn revoke(&mut self, region: RegionToken) -> Result<(), RegionError> {
-        let has_ended = |peer: &PeerSegment| process::has_ended(peer.pid);
         self.own.supply.forget(region.place as u32 as usize);
-        let peers = &self.peers;
-        self.own.declared.revoke(region, || peers.iter().flatten().any(|peer| has_ended(peer)))
+        let (peers, given_up) = (&self.peers, &self.given_up);
+        let ended = || {
+            let connected = peers.iter().flatten().map(|peer| peer.pid);
+            let all = connected.chain(given_up.iter().copied());
+            all.filter(|&pid| process::has_ended(pid)).count() as u32
+        };
+        self.own.declared.revoke(region, ended)
     }
 
     fn read_region(

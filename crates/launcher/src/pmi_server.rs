@@ -138,9 +138,15 @@ impl PmiServer {
         actions
     }
 
-    /// Notes that the process `rank` will send no more.
+    /// Notes that the process `rank` will send no more. Where the job goes on without it, and it
+    /// has not taken leave, the others are told if they ask.
     pub fn close(&mut self, rank: u32) -> Vec<PmiAction> {
-        self.clients[rank as usize].is_closed = true;
+        let client = &mut self.clients[rank as usize];
+        client.is_closed = true;
+        let has_failed = client.mpi_state != MpiState::Finalized;
+        if has_failed && self.on_missing == OnMissing::FailBarrier {
+            self.note_ended(rank);
+        }
         self.missing_process()
     }
 
@@ -270,11 +276,16 @@ impl PmiServer {
             let client = &mut self.clients[rank as usize];
             self.waiting -= u32::from(client.is_in_barrier);
             (client.is_in_barrier, client.is_excluded) = (false, true);
-            self.insert(&format!("{ENDED_KEY}-{rank}"), "1");
+            self.note_ended(rank);
         }
-        self.insert(ENDED_KEY, "1");
         actions.push(PmiAction::End(by, ranks, code));
         self.leave_barrier(actions);
+    }
+
+    /// Lets whoever asks know that a process was ended or has failed while the others go on.
+    fn note_ended(&mut self, rank: u32) {
+        self.insert(&format!("{ENDED_KEY}-{rank}"), "1");
+        self.insert(ENDED_KEY, "1");
     }
 }
 
@@ -343,6 +354,12 @@ mod tests {
         assert_eq!(server.close(2), [failed(0, 2)]);
         assert_eq!(server.receive(1, b"cmd=barrier_in\n"), [failed(1, 2)]);
         assert_eq!(server.receive(1, b"cmd=barrier_in\n"), [failed(1, 2)]);
+        let mut is_told = |key: &str| {
+            let line = format!("cmd=get kvsname=combray key={key}");
+            say(&mut server, 0, &line)[0].contains("rc=0")
+        };
+        assert!(is_told(ENDED_KEY) && is_told(&format!("{ENDED_KEY}-2")));
+        assert!(!is_told(&format!("{ENDED_KEY}-1")));
     }
 
     #[test]

@@ -6,8 +6,8 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use base::{Error, ErrorClass, Result};
+use runtime::Aim;
 use runtime::machine::cores;
-use runtime::{Aim, Job};
 
 use super::waiting::LOOKS;
 use super::{InitializedProcess, Process, ThreadLevel};
@@ -109,26 +109,21 @@ impl Process {
     pub fn finalize(&self) -> Result<()> {
         let started = self.started();
         self.finalizing.set(true);
-        let mut absence = MissingProcesses::default();
-        self.wait_until(&mut |process| process.is_settled() || absence.is_certain(&started.job));
+        self.wait_until(&mut Self::is_settled);
         if self.runtime().records() {
-            self.write_record(&mut absence);
+            self.write_record();
         }
         if !self.world().is_revoked() {
             let barrier = collective::barrier(&Invocation::nonblocking(self.world()))?;
             let barrier = barrier.into_request(self);
-            // Those that have failed will not come; then those that are left meet.
-            self.wait_until(&mut |process| {
-                barrier.is_ready(process) || absence.is_certain(&started.job)
-            });
+            // It ends also where processes have failed; then those that are left meet.
+            self.wait_until(&mut |process| barrier.is_ready(process));
         }
         if self.world().is_revoked() || self.has_lost_processes() {
             self.meet_survivors();
         }
         // What the barrier itself left behind must get out too, before the memory goes.
-        self.wait_until(&mut |process| {
-            !process.runtime().has_work() || absence.is_certain(&started.job)
-        });
+        self.wait_until(&mut |process| !process.runtime().has_work());
         self.finalized.set(true);
         self.world_usable.set(false);
         if started.map.size() > 1 && !self.left.get() {
@@ -217,28 +212,4 @@ const SETTLING_MAX: Duration = Duration::from_secs(1);
 
 fn gone(error: impl Display) -> Error {
     Error::new(ErrorClass::Other, error.to_string())
-}
-
-/// What a process at its end knows of others that perhaps will not come.
-#[derive(Default)]
-pub(super) struct MissingProcesses {
-    /// When the launcher is asked next.
-    next: Option<Instant>,
-    known: bool,
-}
-
-/// The launcher is asked this often.
-const ABSENCE_PERIOD: Duration = Duration::from_millis(100);
-
-impl MissingProcesses {
-    /// Whether some processes of the job were ended while the others go on.
-    pub(super) fn is_certain(&mut self, job: &Job) -> bool {
-        let now = Instant::now();
-        let next = *self.next.get_or_insert(now + ABSENCE_PERIOD);
-        if !self.known && now >= next {
-            self.next = Some(now + ABSENCE_PERIOD);
-            self.known = job.lacks_processes();
-        }
-        self.known
-    }
 }

@@ -7,7 +7,6 @@ use placement::Matrix;
 use runtime::{SentTotals, configuration};
 
 use super::Process;
-use super::life::MissingProcesses;
 use crate::collective::{self, Collective, Invocation, Root};
 
 /// What a process tells of one peer: its rank, bytes, messages.
@@ -16,14 +15,14 @@ const ENTRY_BYTES: usize = 24;
 impl Process {
     /// Brings what all processes recorded to process 0, which writes it to the file that it was
     /// told. If some processes are not there any more, nothing is written.
-    pub(super) fn write_record(&self, absence: &mut MissingProcesses) {
+    pub(super) fn write_record(&self) {
         let recorded = self.runtime().recorded();
         let (world, file) = (self.world(), configuration::record());
         let counts = scratch(world.size() as usize * 8);
         counts.write(world.rank() as usize * 8, &(recorded.len() as u64).to_le_bytes());
         let invocation = Invocation::nonblocking(world);
         let exchange = collective::allgather_packed(&invocation, counts.clone(), 8);
-        let mut is_complete = exchange.is_ok_and(|exchange| self.completes(exchange, absence));
+        let mut is_complete = exchange.is_ok_and(|exchange| self.completes(exchange));
         let peers = |rank: u32| read_number(&counts, rank as usize * 8).min(world.size().into());
         let rows: Vec<Buffer> =
             (0..world.size()).map(|rank| scratch(peers(rank) as usize * ENTRY_BYTES)).collect();
@@ -35,18 +34,17 @@ impl Process {
         }
         let into = (world.rank() == 0).then(|| rows.clone());
         let gather = collective::gatherv(&invocation, Root::Rank(0), Some(own), into);
-        is_complete = is_complete && gather.is_ok_and(|gather| self.completes(gather, absence));
+        is_complete = is_complete && gather.is_ok_and(|gather| self.completes(gather));
         if let (true, true, Some(file)) = (is_complete, world.rank() == 0, file) {
             write(&file, &matrix(&rows));
         }
     }
 
     /// Runs an operation to its end, if all processes are there.
-    fn completes(&self, operation: Collective, absence: &mut MissingProcesses) -> bool {
+    fn completes(&self, operation: Collective) -> bool {
         let request = operation.into_request(self);
-        let job = &self.started().job;
-        self.wait_until(&mut |process| request.is_ready(process) || absence.is_certain(job));
-        request.is_ready(self)
+        self.wait_until(&mut |process| request.is_ready(process));
+        !self.has_lost_processes()
     }
 }
 
