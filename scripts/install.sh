@@ -14,7 +14,7 @@ profile=${2:-release}
 target=${CARGO_TARGET_DIR:-target}
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 
-cargo build --profile "$profile" --package mpi-abi --package cli
+cargo build --profile "$profile" --package mpi-abi --package mpi-abi-mpich --package cli
 
 mkdir -p "$prefix"/{bin,include,lib/pkgconfig,lib/cmake/combray,lib/combray,share/doc/combray/docs}
 # A new file in place of the old: a program that runs keeps the library that it has mapped.
@@ -23,6 +23,12 @@ install_new 755 "$target/$profile/libmpi_abi.so" "$prefix/lib/libmpi_abi.so.1"
 ln -sfn libmpi_abi.so.1 "$prefix/lib/libmpi_abi.so"
 # Early programs of the standard ABI were linked with this name.
 ln -sfn libmpi_abi.so.1 "$prefix/lib/libmpi_abi.so.0"
+# The library for programs that were built for other ones (docs/binaries.md).
+mkdir -p "$prefix/lib/combray/mpich"
+install_new 755 "$target/$profile/libmpi_mpich.so" "$prefix/lib/combray/mpich/libmpi.so.12"
+# As Debian and others call it, and as programs ask for it that look for no version.
+ln -sfn libmpi.so.12 "$prefix/lib/combray/mpich/libmpich.so.12"
+ln -sfn libmpi.so.12 "$prefix/lib/combray/mpich/libmpi.so"
 install_new 755 "$target/$profile/combray" "$prefix/bin/combray"
 for name in mpicc mpicxx mpic++ mpiCC mpifort mpif77 mpif90 mpirun mpiexec; do
     ln -sfn combray "$prefix/bin/$name"

@@ -106,6 +106,10 @@ static void every_class_has_text(void) {
     int length, class;
     OK(MPI_Error_string(MPI_SUCCESS, success, &length));
     for (int code = 1; code <= MPI_ERR_ABI; code++) {
+#ifdef MPICH
+        // It gave this number to no class.
+        if (code == 54) continue;
+#endif
         text[0] = 0;
         OK(MPI_Error_string(code, text, &length));
         CHECK(length > 5 && strcmp(text, success), "the text of class %d is \"%s\"", code, text);

@@ -22,8 +22,9 @@ struct Output {
 }
 
 /// Folders that hold nothing but generated files.
-const GENERATED_FOLDERS: [&str; 5] = [
+const GENERATED_FOLDERS: [&str; 6] = [
     "crates/mpi-abi/src/generated",
+    "crates/mpi-abi/src/generated/mpich",
     "crates/mpi-abi/src/generated/entries",
     "crates/mpi-abi/generated",
     "fortran/generated",
@@ -70,7 +71,7 @@ fn outputs(folder: &Path) -> Result<Vec<Output>, String> {
     let mut outputs = vec![
         in_crate("include/mpi.h", header::header(&tables)),
         in_crate("generated/unsupported.txt", unsupported(&tables)),
-        in_crate("src/generated/constants.rs", constants::constants(&tables)),
+        in_crate("src/generated/constants.rs", constants::constants(&tables, None)),
         in_crate("src/generated/classes.rs", constants::errors(&tables)),
     ];
     let page = reliability::page(folder)?;
@@ -83,6 +84,12 @@ fn outputs(folder: &Path) -> Result<Vec<Output>, String> {
     outputs.extend(
         entries.map(|(name, text)| in_crate(&format!("src/generated/entries/{name}.rs"), text)),
     );
+    for dialect in &tables.dialects {
+        let file =
+            |name: &str, text| in_crate(&format!("src/generated/{}/{name}.rs", dialect.name), text);
+        outputs.push(file("constants", constants::constants(&tables, Some(dialect))));
+        outputs.push(file("entries", entries::entries_of(dialect)?));
+    }
     let fortran = fortran::files(&tables)?.into_iter();
     outputs.extend(fortran.map(|(path, text)| Output { path, text }));
     Ok(outputs)

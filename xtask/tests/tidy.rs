@@ -40,6 +40,7 @@ const TIERS: &[(&str, u32)] = &[
     ("windows", 4),
     ("files", 4),
     ("mpi-abi", 5),
+    ("mpi-abi-mpich", 5),
     ("cli", 5),
     ("sim", 6),
     ("xtask", 6),

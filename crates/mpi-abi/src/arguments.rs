@@ -356,9 +356,9 @@ fn no_such_rank(
     communicator: &Communicator,
 ) -> Failure {
     let shown = match rank {
-        MPI_ANY_SOURCE => "MPI_ANY_SOURCE (-1)".to_owned(),
-        MPI_PROC_NULL => "MPI_PROC_NULL (-3)".to_owned(),
-        MPI_ROOT => "MPI_ROOT (-4)".to_owned(),
+        MPI_ANY_SOURCE => format!("MPI_ANY_SOURCE ({rank})"),
+        MPI_PROC_NULL => format!("MPI_PROC_NULL ({rank})"),
+        MPI_ROOT => format!("MPI_ROOT ({rank})"),
         _ => rank.to_string(),
     };
     let detail = match communicator.peer_count() {
@@ -374,7 +374,7 @@ fn no_such_rank(
 #[cold]
 fn wrong_tag(position: usize, tag: c_int) -> Failure {
     let shown = match tag {
-        MPI_ANY_TAG => "MPI_ANY_TAG (-2)".to_owned(),
+        MPI_ANY_TAG => format!("MPI_ANY_TAG ({tag})"),
         _ => tag.to_string(),
     };
     let detail = format!("is {shown}, but tags of messages are 0 to {}", c_int::MAX);

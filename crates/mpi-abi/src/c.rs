@@ -1,9 +1,12 @@
 //! The types of the C interface.
 
-use std::ffi::c_int;
 use std::fmt;
 
 use base::ErrorClass;
+
+use crate::dialect::{HandleLayout, HandleWord, layout};
+
+pub use crate::dialect::Status;
 
 /// The kinds of handles; the numbers are part of the handles' values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,10 +29,12 @@ pub enum HandleKind {
     EventRegistration = 15,
 }
 
-/// A handle: in C a pointer to an incomplete struct, in truth a number.
+/// A handle: in C an integer or a pointer to an incomplete struct, in truth a number.
 pub trait Handle: Copy + Eq + fmt::Debug + 'static {
     /// What it names.
     const KIND: HandleKind;
+    /// How those of ours are made up.
+    const LAYOUT: HandleLayout = layout(Self::KIND);
     /// The handle with this value.
     fn from_raw(raw: usize) -> Self;
     /// Its value.
@@ -84,37 +89,37 @@ impl HandleKind {
 }
 
 macro_rules! handle {
-    ($name:ident, $documentation:expr) => {
+    ($name:ident($word:ty), $documentation:expr) => {
         #[doc = $documentation]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(transparent)]
-        pub struct $name(pub usize);
+        pub struct $name(pub $word);
 
         impl Handle for $name {
             const KIND: HandleKind = HandleKind::$name;
 
             #[inline(always)]
             fn from_raw(raw: usize) -> Self {
-                Self(raw)
+                Self(raw as $word)
             }
 
             #[inline(always)]
             fn raw(self) -> usize {
-                self.0
+                self.0 as usize
             }
         }
     };
 }
 
 macro_rules! handles {
-    ($($name:ident),*) => {
-        $(handle!($name, concat!("`MPI_", stringify!($name), "`."));)*
+    ($word:ty: $($name:ident),*) => {
+        $(handle!($name($word), concat!("`MPI_", stringify!($name), "`."));)*
     };
 }
 
-handles!(Comm, Datatype, Errhandler, Group, Info, Message, Op, Request, Session, Win, File);
-handles!(CvarHandle, PvarSession, PvarHandle, EventRegistration);
-handle!(PackedMessage, "`combray_message`.");
+handles!(HandleWord: Comm, Datatype, Errhandler, Group, Info, Message, Op, Request, Session, Win);
+handles!(usize: File, CvarHandle, PvarSession, PvarHandle, EventRegistration);
+handle!(PackedMessage(usize), "`combray_message`.");
 
 /// `MPI_T_enum`: the number of an enumeration, from 1 on; 0 is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,53 +130,3 @@ pub struct Enumeration(pub usize);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct EventInstance(pub usize);
-
-/// `MPI_Status`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
-pub struct Status {
-    /// `MPI_SOURCE`.
-    pub source: c_int,
-    /// `MPI_TAG`.
-    pub tag: c_int,
-    /// `MPI_ERROR`.
-    pub error: c_int,
-    /// `MPI_internal`: bytes of data in two halves, whether cancelled.
-    pub internal: [c_int; 5],
-}
-
-const _: () = assert!(size_of::<Status>() == 32);
-
-impl Status {
-    /// A status with the given envelope, of a message with `bytes` bytes that was not
-    /// cancelled.
-    #[inline]
-    pub fn new(source: c_int, tag: c_int, error: c_int, bytes: u64) -> Self {
-        let mut status = Self { source, tag, error, internal: [0; 5] };
-        status.set_bytes(bytes);
-        status
-    }
-
-    /// The bytes of data in the message.
-    pub fn bytes(&self) -> u64 {
-        u64::from(self.internal[0] as u32) | u64::from(self.internal[1] as u32) << 32
-    }
-
-    /// Changes the bytes of data.
-    #[inline]
-    pub fn set_bytes(&mut self, bytes: u64) {
-        self.internal[0] = bytes as u32 as c_int;
-        self.internal[1] = (bytes >> 32) as c_int;
-    }
-
-    /// Whether the operation was cancelled.
-    pub fn is_cancelled(&self) -> bool {
-        self.internal[2] != 0
-    }
-
-    /// Changes whether the operation was cancelled.
-    #[inline]
-    pub fn set_cancelled(&mut self, cancelled: bool) {
-        self.internal[2] = cancelled.into();
-    }
-}

@@ -11,6 +11,8 @@ pub mod environment;
 pub mod error_handlers;
 pub mod errors;
 pub mod files;
+#[cfg(dialect = "mpich")]
+pub mod former;
 pub mod groups;
 pub mod infos;
 pub mod interface;

@@ -1,10 +1,10 @@
 //! Error codes: the class in the low bits, and which message belongs to the code in the upper ones.
 //!
 //! A code is one of three kinds, told apart by its value alone:
-//! - a class of the standard, at most `MPI_ERR_LASTCODE` (14 bits);
-//! - a class or code that the program added, from there to 2^30;
-//! - bit 30, 16 bits that count the errors of the process, and a class in 14 bits. The messages of
-//!   the last errors are kept, so that `MPI_Error_string` can tell what exactly was wrong.
+//! - a class of the standard, of as many bits as the dialect says;
+//! - a class or code that the program added, above `MPI_ERR_LASTCODE`;
+//! - a bit, 16 bits that count the errors of the process, and a class. The messages of the last
+//!   errors are kept, so that `MPI_Error_string` can tell what exactly was wrong.
 
 use std::cell::RefCell;
 use std::ffi::c_int;
@@ -12,17 +12,15 @@ use std::rc::Rc;
 
 use base::ErrorClass;
 
+use crate::dialect::{CLASS_BITS, SEQUENCE_BITS};
 use crate::generated::classes::code_of_class;
-use crate::generated::constants::MPI_ERR_LASTCODE;
 
 /// How many messages are kept.
 const MESSAGES_MAX: usize = 256;
 
-const CLASS_BITS: u32 = 14;
-const SEQUENCE_BITS: u32 = 16;
-const DETAILED: c_int = 1 << (CLASS_BITS + SEQUENCE_BITS);
-
-const _: () = assert!(MPI_ERR_LASTCODE == (1 << CLASS_BITS) - 1);
+const DETAILED_SHIFT: u32 = CLASS_BITS + SEQUENCE_BITS;
+const DETAILED: c_int = 1 << DETAILED_SHIFT;
+const CLASS_MASK: c_int = (1 << CLASS_BITS) - 1;
 
 /// The messages of the last errors.
 #[derive(Debug, Default)]
@@ -66,11 +64,11 @@ impl Messages {
 
 /// The class of a code that is not one that the program added.
 pub fn class_of(code: c_int) -> c_int {
-    if is_detailed(code) { code & MPI_ERR_LASTCODE } else { code }
+    if is_detailed(code) { code & CLASS_MASK } else { code }
 }
 
 fn is_detailed(code: c_int) -> bool {
-    code & DETAILED != 0 && code > 0
+    code >> DETAILED_SHIFT == 1
 }
 
 fn position(code: c_int) -> usize {
@@ -81,6 +79,10 @@ fn position(code: c_int) -> usize {
 mod tests {
     use super::*;
     use crate::generated::classes::{class_of_code, text_of_class};
+    use crate::generated::constants::MPI_ERR_LASTCODE;
+
+    /// What the program adds begins here.
+    const ADDED: c_int = MPI_ERR_LASTCODE + 1;
 
     #[test]
     fn every_class_survives_the_way_to_a_code_and_back() {
@@ -91,12 +93,12 @@ mod tests {
             assert!(text_of_class(number).unwrap().starts_with(class.name()));
             assert_eq!(class_of(number), number);
             let code = messages.keep(class, class.name());
-            assert!(code > MPI_ERR_LASTCODE);
+            assert!(code > CLASS_MASK);
             assert_eq!(class_of(code), number);
             assert_eq!(messages.message(code).as_deref(), Some(class.name()));
         }
-        assert_eq!(messages.keep(ErrorClass::Added(20000), "x"), 20000);
-        assert_eq!(class_of(20000), 20000);
+        assert_eq!(messages.keep(ErrorClass::Added(ADDED), "x"), ADDED);
+        assert_eq!(class_of(ADDED), ADDED);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! From handles to objects: tables with generations.
 //!
-//! A handle of ours is generation (32 bits, at least 1), kind (4 bits), index (28 bits). Freeing an
-//! object changes the generation of its place, so that a handle that outlived its object is found
-//! out, also when the place is taken again. Values under 0x1000 are the predefined handles.
+//! A handle of ours is generation, kind and index, made up as the dialect says. Freeing an object
+//! changes the generation of its place, so that a handle that outlived its object is found out,
+//! also when the place is taken again. What is not made up so is a predefined handle, or none.
 //! Requests have more kinds of handles: [`crate::requests`].
 
 use std::cell::RefCell;
@@ -10,15 +10,11 @@ use std::ffi::c_int;
 use std::marker::PhantomData;
 
 use crate::c::{Handle, HandleKind};
+use crate::dialect::layout;
 use crate::generated::constants::HANDLE_NAMES;
 
-/// Handles below this are predefined.
+/// Where handles have 64 bits, those below this are predefined.
 pub const PREDEFINED_END: usize = 0x1000;
-
-/// Bits of the index in a handle; tables leave the highest of them unused.
-pub const INDEX_BITS: u32 = 28;
-const INDEX_MASK: usize = (1 << INDEX_BITS) - 1;
-const INDEX_MAX: usize = INDEX_MASK >> 1;
 
 /// In the integer form: a mark, the low bits of the generation, the index.
 pub const INTEGER_MARK: c_int = 1 << 30;
@@ -128,7 +124,7 @@ impl<H: Handle, T> Table<H, T> {
         let mut state = self.state.borrow_mut();
         let state = &mut *state;
         let place = state.places.get_mut(index(handle))?;
-        if place.generation != generation(handle) {
+        if !is_of(place.generation, handle) {
             return None;
         }
         let next = state.free;
@@ -147,7 +143,7 @@ impl<H: Handle, T> Table<H, T> {
         let mut state = self.state.borrow_mut();
         let state = &mut *state;
         let Some(place) = state.places.get_mut(index(handle)) else { return };
-        if place.generation == generation(handle) {
+        if is_of(place.generation, handle) {
             place.content = EntryContent::Free { next: state.free };
             place.generation = place.generation.wrapping_add(1).max(1);
             state.free = Some(index(handle) as u32);
@@ -173,7 +169,7 @@ impl<H: Handle, T> Table<H, T> {
     /// The handle as an integer that Fortran can hold.
     pub fn to_int(&self, handle: H) -> c_int {
         let raw = handle.raw();
-        if raw < PREDEFINED_END {
+        if H::LAYOUT.is_integer || raw < PREDEFINED_END {
             return raw as c_int;
         }
         let generation = (generation(handle) & INTEGER_GENERATION_MASK) as c_int;
@@ -184,7 +180,7 @@ impl<H: Handle, T> Table<H, T> {
     /// becomes a handle that every call refuses.
     pub fn of_int(&self, integer: c_int) -> H {
         let invalid = H::from_raw(integer as u32 as usize);
-        if integer & INTEGER_MARK == 0 || integer < 0 {
+        if H::LAYOUT.is_integer || integer & INTEGER_MARK == 0 || integer < 0 {
             return invalid;
         }
         let wanted = (integer & (INTEGER_MARK - 1)) as u32;
@@ -241,28 +237,34 @@ impl<T> TableState<T> {
     #[cold]
     fn grow(&mut self, kind: HandleKind) -> usize {
         let index = self.places.len();
-        assert!(index <= INDEX_MAX, "2^27 {}s at once are too many", kind.noun());
+        let max = layout(kind).index_max;
+        assert!(index <= max, "more than {max} {}s at once are too many", kind.noun());
         self.places.push(TableEntry { generation: 1, content: EntryContent::Free { next: None } });
         index
     }
 
     #[inline]
     fn place<H: Handle>(&mut self, handle: H) -> Option<&mut TableEntry<T>> {
-        let kind = (handle.raw() >> INDEX_BITS) & 0xf;
+        let is_of_kind = H::LAYOUT.is_of_kind(handle.raw(), H::KIND as usize);
         let place = self.places.get_mut(index(handle))?;
-        (place.generation == generation(handle) && kind == H::KIND as usize).then_some(place)
+        (is_of(place.generation, handle) && is_of_kind).then_some(place)
     }
 }
 
 /// What a handle of this kind looks like to a person: a name, or a number.
 pub fn describe(raw: usize, kind: HandleKind) -> String {
-    let name = HANDLE_NAMES.iter().find(|(value, _)| *value == raw).map(|(_, name)| *name);
+    // In some dialects handles of different kinds have the same value.
+    let is_it = |own: bool| {
+        let mut names = HANDLE_NAMES.iter();
+        names.find(|(of, value, _)| *value == raw && (!own || *of == kind)).map(|(.., name)| *name)
+    };
+    let name = is_it(true).or_else(|| is_it(false).filter(|_| raw != 0));
     let noun = kind.noun();
     match name {
         Some(name) => format!("is {name}"),
         None if raw == 0 => format!("is 0, which is no {noun}; was the variable set?"),
         None => {
-            let ours = raw > PREDEFINED_END && (raw >> INDEX_BITS) & 0xf == kind as usize;
+            let ours = raw > PREDEFINED_END && layout(kind).is_of_kind(raw, kind as usize);
             let why = if ours { "which was freed" } else { "which never was one" };
             format!("is {raw:#x}, {why} ({noun})")
         }
@@ -279,23 +281,32 @@ pub fn describe_type(datatype: &datatype::Datatype) -> String {
 
 #[inline]
 fn handle<H: Handle>(index: usize, generation: u32) -> H {
-    H::from_raw((generation as usize) << 32 | (H::KIND as usize) << INDEX_BITS | index)
+    let layout = H::LAYOUT;
+    let generation = ((generation & layout.generation_mask) as usize) << layout.generation_shift;
+    H::from_raw(generation | layout.tag(H::KIND as usize) << layout.tag_shift | index)
 }
 
 #[inline]
 fn index<H: Handle>(handle: H) -> usize {
-    handle.raw() & INDEX_MASK
+    handle.raw() & ((1 << H::LAYOUT.index_bits) - 1)
 }
 
 #[inline]
 fn generation<H: Handle>(handle: H) -> u32 {
-    (handle.raw() >> 32) as u32
+    (handle.raw() >> H::LAYOUT.generation_shift) as u32 & H::LAYOUT.generation_mask
+}
+
+/// Whether a handle has the generation of a place.
+#[inline(always)]
+fn is_of<H: Handle>(generation_of_place: u32, handle: H) -> bool {
+    generation_of_place & H::LAYOUT.generation_mask == generation(handle)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::c::{Comm, Group};
+    use crate::generated::constants::MPI_COMM_WORLD;
 
     #[test]
     fn a_freed_handle_is_found_out_after_its_place_was_taken_again() {
@@ -314,9 +325,9 @@ mod tests {
         let (comms, groups): (Table<Comm, u32>, Table<Group, u32>) = Default::default();
         let comm = comms.insert(1);
         groups.insert(2);
-        assert_eq!(groups.get(Group(comm.raw())), None);
+        assert_eq!(groups.get(Group::from_raw(comm.raw())), None);
         assert_eq!(comms.get(Comm(0)), None);
-        assert_eq!(comms.get(Comm(0x101)), None);
+        assert_eq!(comms.get(MPI_COMM_WORLD), None);
     }
 
     #[test]
@@ -337,7 +348,7 @@ mod tests {
         let handles: Vec<Comm> = (0..100).map(|object| table.insert(object)).collect();
         for handle in &handles {
             let integer = table.to_int(*handle);
-            assert!(integer >= PREDEFINED_END as c_int);
+            assert!(HANDLE_NAMES.iter().all(|(_, raw, _)| *raw as c_int != integer));
             assert_eq!(table.of_int(integer), *handle);
         }
         let integer = table.to_int(handles[7]);
@@ -345,9 +356,10 @@ mod tests {
         table.insert(0);
         assert_eq!(table.get(table.of_int(integer)), None);
         assert_eq!(table.get(table.of_int(-1)), None);
-        for &(raw, name) in HANDLE_NAMES {
-            assert_eq!(table.to_int(Comm(raw)), raw as c_int, "{name}");
-            assert_eq!(table.of_int(raw as c_int), Comm(raw), "{name}");
+        for &(_, raw, name) in HANDLE_NAMES {
+            let handle = Comm::from_raw(raw);
+            assert_eq!(table.to_int(handle), raw as c_int, "{name}");
+            assert_eq!(table.of_int(raw as c_int), handle, "{name}");
         }
     }
 }

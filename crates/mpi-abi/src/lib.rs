@@ -1,4 +1,5 @@
-//! The shared library `libmpi_abi.so.1`: the C interface of the MPI 5.0 standard.
+//! The shared library `libmpi_abi.so.1`: the C interface of the MPI 5.0 standard; compiled for
+//! another dialect (`dialect`), the library of that name for programs that were built for it.
 //!
 //! From the outside inwards: `generated` holds an item for each exported function, made from the
 //! tables in `abi/`, which says what is checked of each argument (`arguments`) and becomes code by
@@ -11,6 +12,7 @@ mod arguments;
 mod c;
 mod calls;
 mod codes;
+mod dialect;
 mod entry;
 mod failure;
 mod generated;

@@ -46,7 +46,7 @@ pub struct LibraryState {
     pub communicators: Table<c::Comm, Rc<Communicator>>,
     pub datatypes: Table<c::Datatype, Arc<datatype::Datatype>>,
     /// What the program hung on datatypes, predefined ones included.
-    pub type_notes: RefCell<HashMap<usize, Rc<TypeNotes>>>,
+    pub type_notes: RefCell<HashMap<c::Datatype, Rc<TypeNotes>>>,
     /// The handles of Fortran's parameterized datatypes, by kind, precision and range.
     pub fortran_types: RefCell<HashMap<FortranKind, c::Datatype>>,
     pub error_handlers: Table<c::Errhandler, CountedHandler>,

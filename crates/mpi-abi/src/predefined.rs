@@ -8,22 +8,24 @@ use mpi::error_handler::ErrorHandler;
 use mpi::group::Group;
 use mpi::operation::Operation;
 
-use crate::c;
+use crate::c::{self, Handle};
+use crate::dialect::{OPERATIONS, TYPES, operation_index, type_index};
 use crate::generated::constants::{
-    HANDLE_NAMES, MPI_ERRORS_ABORT, MPI_ERRORS_ARE_FATAL, MPI_ERRORS_RETURN, MPI_WIN_MODEL,
+    HANDLE_NAMES, MPI_ERRORS_ABORT, MPI_ERRORS_ARE_FATAL, MPI_ERRORS_RETURN, MPI_KEYVAL_INVALID,
+    MPI_LASTUSEDCODE, MPI_TAG_UB, MPI_WIN_BASE, MPI_WIN_MODEL,
 };
 
-/// The first number for keyvals of the program; those of the standard are below.
+/// The first number for keyvals of the program; those of the standard are below, or far above.
 pub const FIRST_KEYVAL: i32 = 1024;
 
-const _: () = assert!(FIRST_KEYVAL > MPI_WIN_MODEL);
-
-/// Predefined datatypes have handles from here on.
-const TYPES_BEGIN: usize = 0x200;
-const TYPES: usize = 0x100;
-/// Predefined operations have handles from here on.
-const OPERATIONS_BEGIN: usize = 0x20;
-const OPERATIONS: usize = 0x20;
+const _: () = {
+    let standard = [MPI_TAG_UB, MPI_LASTUSEDCODE, MPI_WIN_BASE, MPI_WIN_MODEL, MPI_KEYVAL_INVALID];
+    let mut index = 0;
+    while index < standard.len() {
+        assert!(standard[index] < FIRST_KEYVAL || standard[index] > 1 << 28);
+        index += 1;
+    }
+};
 
 /// Predefined objects, found by the value of their handle.
 pub struct Predefined {
@@ -42,7 +44,7 @@ impl Predefined {
         let mut types = [None; TYPES];
         let mut sizes = [0; TYPES];
         for &named in datatype::Predefined::ALL {
-            let index = handle_of(named.name()) - TYPES_BEGIN;
+            let index = type_index(handle_of_type(named));
             types[index] = Some(named);
             if named.size() == named.extent() {
                 sizes[index] = named.size() as u8;
@@ -50,7 +52,7 @@ impl Predefined {
         }
         let mut operations = [const { None }; OPERATIONS];
         for &operator in Operator::ALL {
-            let index = handle_of(operator.name()) - OPERATIONS_BEGIN;
+            let index = operation_index(handle_of(operator.name()));
             operations[index] = Some(Rc::new(Operation::Predefined(operator)));
         }
         let error_handlers = [
@@ -65,20 +67,20 @@ impl Predefined {
     /// gaps; 0 for all other handles.
     #[inline(always)]
     pub fn contiguous_size(&self, handle: c::Datatype) -> usize {
-        let index = handle.0.wrapping_sub(TYPES_BEGIN);
+        let index = type_index(handle);
         if index < TYPES { self.sizes[index].into() } else { 0 }
     }
 
     /// The predefined datatype with this handle.
     #[inline]
     pub fn named(&self, handle: c::Datatype) -> Option<datatype::Predefined> {
-        *self.types.get(handle.0.wrapping_sub(TYPES_BEGIN))?
+        *self.types.get(type_index(handle))?
     }
 
     /// The predefined operation with this handle.
     #[inline]
     pub fn operation(&self, handle: c::Op) -> Option<&Rc<Operation>> {
-        self.operations.get(handle.0.wrapping_sub(OPERATIONS_BEGIN))?.as_ref()
+        self.operations.get(operation_index(handle))?.as_ref()
     }
 
     /// The handle of a predefined operation.
@@ -99,7 +101,7 @@ pub fn handle_of_error_handler(handler: &ErrorHandler) -> Option<c::Errhandler> 
 
 /// The handle of a datatype of the standard.
 pub fn handle_of_type(named: datatype::Predefined) -> c::Datatype {
-    c::Datatype(handle_of(named.name()))
+    handle_of(named.name())
 }
 
 /// The datatype itself.
@@ -107,40 +109,44 @@ pub fn type_of(named: datatype::Predefined) -> Arc<datatype::Datatype> {
     Arc::clone(datatype::Datatype::named(named))
 }
 
-fn handle_of(name: &str) -> usize {
-    let found = HANDLE_NAMES.iter().find(|(_, other)| *other == name);
-    found.map(|(value, _)| *value).expect("the tables have all names")
+fn handle_of<H: Handle>(name: &str) -> H {
+    let found = HANDLE_NAMES.iter().find(|(_, _, other)| *other == name);
+    found.map(|(_, value, _)| H::from_raw(*value)).expect("the tables have all names")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::c::{Datatype, Op};
+    use crate::c::{Datatype, HandleKind, Op};
+    use crate::dialect::{HandleWord, size_told};
+    use crate::generated::constants::{MPI_DATATYPE_NULL, MPI_OP_NULL};
 
     #[test]
     fn every_predefined_handle_has_its_object() {
         let predefined = Predefined::new();
-        for &(value, name) in HANDLE_NAMES {
-            if (TYPES_BEGIN + 1..TYPES_BEGIN + TYPES).contains(&value) {
-                let named = predefined.named(Datatype(value)).expect(name);
+        for &(kind, value, name) in HANDLE_NAMES {
+            let is_null = name.ends_with("_NULL");
+            if kind == HandleKind::Datatype && !is_null {
+                let handle = Datatype::from_raw(value);
+                let named = predefined.named(handle).expect(name);
                 assert_eq!(named.name(), name);
-                assert_eq!(handle_of_type(named), Datatype(value));
-                // Handles of fixed-size datatypes tell the size (section 20.3).
-                if value >= 0x240 {
-                    assert_eq!(named.size(), 1 << (value >> 3 & 7), "{name}");
+                assert_eq!(handle_of_type(named), handle);
+                if let Some(told) = size_told(handle) {
+                    assert_eq!(named.size(), told, "{name}");
                 }
             }
-            if (OPERATIONS_BEGIN + 1..OPERATIONS_BEGIN + OPERATIONS).contains(&value) {
-                let operation = predefined.operation(Op(value)).expect(name);
+            if kind == HandleKind::Op && !is_null {
+                let operation = predefined.operation(Op::from_raw(value)).expect(name);
                 assert_eq!(format!("{operation:?}"), name);
             }
         }
         for &named in datatype::Predefined::ALL {
             assert_eq!(predefined.named(handle_of_type(named)), Some(named));
         }
-        assert!(predefined.named(Datatype(TYPES_BEGIN)).is_none());
+        assert!(predefined.named(MPI_DATATYPE_NULL).is_none());
+        assert!(predefined.operation(MPI_OP_NULL).is_none());
         assert!(predefined.named(Datatype(0)).is_none() && predefined.operation(Op(0)).is_none());
         assert_eq!(predefined.contiguous_size(Datatype(0)), 0);
-        assert_eq!(predefined.contiguous_size(Datatype(usize::MAX)), 0);
+        assert_eq!(predefined.contiguous_size(Datatype(HandleWord::MAX)), 0);
     }
 }

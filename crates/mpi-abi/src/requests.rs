@@ -4,24 +4,27 @@
 //! need no place in a table: a send that is over has one and the same handle, and the handle of
 //! another transfer is its name in the engine. All other requests stand in a table.
 
-use std::cell::RefCell;
+#[cfg_attr(not(dialect = "mpich"), path = "requests/wide.rs")]
+#[cfg_attr(dialect = "mpich", path = "requests/narrow.rs")]
+mod names;
+
 use std::ffi::c_int;
 
 use mpi::{EngineTransfer, Process};
 
-use crate::c::{Comm, Handle, HandleKind, Request};
+use crate::c::{Comm, Handle, Request};
 use crate::calls::requests::{Pending, PendingRequest};
-use crate::generated::constants::MPI_COMM_NULL;
-use crate::handles::{INDEX_BITS, INTEGER_GENERATION_MASK, INTEGER_INDEX_BITS, INTEGER_MARK};
-use crate::handles::{PREDEFINED_END, Table};
+use crate::handles::Table;
 use crate::report::HandlerOwner;
+
+pub use names::DONE;
+use names::TransferNotes;
 
 /// The requests of the program, by handle.
 #[derive(Debug, Default)]
 pub struct RequestTable {
     table: Table<Request, PendingRequest>,
-    /// The communicators that transfers belong to, by their places in the engine.
-    communicators: RefCell<Vec<Comm>>,
+    notes: TransferNotes,
 }
 
 /// What the value of a handle alone tells.
@@ -32,48 +35,6 @@ pub enum RequestName {
     Transfer(EngineTransfer),
     /// What the table has, if it has it.
     Kept,
-}
-
-/// The handle of all operations that were over when their call returned, with the empty status.
-pub const DONE: Request = Request(PREDEFINED_END);
-
-/// In the handle of a transfer, beside those of every handle: the mark of transfers, which is the
-/// highest bit of indices; whether it is a receive; its place.
-const TRANSFER: usize = 1 << (INDEX_BITS - 1);
-const RECEIVES: usize = 1 << (INDEX_BITS - 2);
-const PLACE_MASK: usize = (1 << PLACE_BITS) - 1;
-/// As many as also fit the integer that stands for the handle. Transfers with greater numbers stand
-/// in the table.
-const PLACE_BITS: u32 = INTEGER_INDEX_BITS - 2;
-
-/// The same two marks in that integer.
-const INTEGER_TRANSFER: c_int = 1 << (INTEGER_INDEX_BITS - 1);
-const INTEGER_RECEIVES: c_int = 1 << (INTEGER_INDEX_BITS - 2);
-
-/// What only the handles of transfers have in their lower half.
-const MARKS: usize = (HandleKind::Request as usize) << INDEX_BITS | TRANSFER;
-const MARKS_MASK: usize = 0xf << INDEX_BITS | TRANSFER;
-
-/// What a handle names.
-#[inline(always)]
-pub fn named(handle: Request) -> RequestName {
-    let raw = handle.raw();
-    if raw == DONE.0 {
-        RequestName::Done
-    } else if raw & MARKS_MASK == MARKS {
-        let id = (raw >> 32) << 32 | raw & PLACE_MASK;
-        RequestName::Transfer(EngineTransfer::from_parts(id as u64, raw & RECEIVES != 0))
-    } else {
-        RequestName::Kept
-    }
-}
-
-/// The handle of a transfer, if it has a place that fits.
-#[inline(always)]
-fn handle_of(transfer: EngineTransfer) -> Option<Request> {
-    let id = transfer.id() as usize;
-    let receives = if transfer.receives() { RECEIVES } else { 0 };
-    (id as u32 as usize <= PLACE_MASK).then_some(Request(id | MARKS | receives))
 }
 
 impl RequestTable {
@@ -88,11 +49,8 @@ impl RequestTable {
     pub fn hand_out(&self, communicator: Comm, work: mpi::Request) -> Request {
         let handle = match work {
             mpi::Request::Done => DONE,
-            mpi::Request::Transfer(transfer) => match handle_of(transfer) {
-                Some(handle) => {
-                    self.note_communicator(transfer, communicator);
-                    handle
-                }
+            mpi::Request::Transfer(transfer) => match self.notes.hand_out(transfer, communicator) {
+                Some(handle) => handle,
                 None => return self.insert_work(communicator, work),
             },
             _ => return self.insert_work(communicator, work),
@@ -108,21 +66,16 @@ impl RequestTable {
         self.insert(PendingRequest { handler_owner, work: Pending::One(work) })
     }
 
-    #[inline(always)]
-    fn note_communicator(&self, transfer: EngineTransfer, communicator: Comm) {
-        let place = transfer.id() as u32 as usize;
-        let mut communicators = self.communicators.borrow_mut();
-        match communicators.get_mut(place) {
-            Some(noted) => *noted = communicator,
-            None => note_first(&mut communicators, place, communicator),
-        }
-    }
-
     /// Whose error handler hears of errors of a transfer.
     pub fn handler_owner(&self, transfer: EngineTransfer) -> HandlerOwner {
-        let communicators = self.communicators.borrow();
-        let noted = communicators.get(transfer.id() as u32 as usize);
-        noted.map_or(HandlerOwner::Unnamed, |noted| HandlerOwner::Communicator(*noted))
+        let noted = self.notes.communicator(transfer);
+        noted.map_or(HandlerOwner::Unnamed, HandlerOwner::Communicator)
+    }
+
+    /// What a handle names.
+    #[inline(always)]
+    pub fn named(&self, handle: Request) -> RequestName {
+        self.notes.named(handle)
     }
 
     /// What `look` finds in a request of the table; `None` if the handle names none.
@@ -148,7 +101,7 @@ impl RequestTable {
     /// Takes a request out for a while; [`put_back`](Self::put_back) or [`forget`](Self::forget)
     /// must follow.
     pub fn borrow_out(&self, process: &Process, handle: Request) -> Option<PendingRequest> {
-        match named(handle) {
+        match self.named(handle) {
             RequestName::Kept => self.table.borrow_out(handle),
             RequestName::Done => {
                 let work = Pending::One(mpi::Request::Done);
@@ -164,14 +117,14 @@ impl RequestTable {
 
     /// Brings a request back that was taken out.
     pub fn put_back(&self, handle: Request, pending: PendingRequest) {
-        if let RequestName::Kept = named(handle) {
+        if let RequestName::Kept = self.named(handle) {
             self.table.put_back(handle, pending);
         }
     }
 
     /// Frees the place of a request, whether it is there or was taken out.
     pub fn forget(&self, handle: Request) {
-        if let RequestName::Kept = named(handle) {
+        if let RequestName::Kept = self.named(handle) {
             self.table.forget(handle);
         }
     }
@@ -183,16 +136,8 @@ impl RequestTable {
 
     /// The handle as an integer that Fortran can hold.
     pub fn to_int(&self, handle: Request) -> c_int {
-        match named(handle) {
-            RequestName::Transfer(transfer) => {
-                let generation = (transfer.id() >> 32) as u32 & INTEGER_GENERATION_MASK;
-                let receives = if transfer.receives() { INTEGER_RECEIVES } else { 0 };
-                INTEGER_MARK
-                    | (generation as c_int) << INTEGER_INDEX_BITS
-                    | INTEGER_TRANSFER
-                    | receives
-                    | transfer.id() as u32 as c_int
-            }
+        match self.named(handle) {
+            RequestName::Transfer(transfer) => self.notes.to_int(transfer),
             RequestName::Done => handle.raw() as c_int,
             RequestName::Kept => self.table.to_int(handle),
         }
@@ -201,23 +146,9 @@ impl RequestTable {
     /// The handle that [`to_int`](Self::to_int) made an integer of. An integer that stands for
     /// nothing becomes a handle that every call refuses.
     pub fn of_int(&self, process: &Process, integer: c_int) -> Request {
-        if integer < 0 || integer & INTEGER_MARK == 0 || integer & INTEGER_TRANSFER == 0 {
-            return self.table.of_int(integer);
-        }
-        let place = integer as u32 & PLACE_MASK as u32;
-        let generation = integer as u32 >> INTEGER_INDEX_BITS & INTEGER_GENERATION_MASK;
-        let found = process.transfer_at(place, integer & INTEGER_RECEIVES != 0);
-        let found =
-            found.filter(|found| (found.id() >> 32) as u32 & INTEGER_GENERATION_MASK == generation);
-        found.and_then(handle_of).unwrap_or(Request(integer as u32 as usize))
+        let found = self.notes.of_int(process, integer);
+        found.unwrap_or_else(|| self.table.of_int(integer))
     }
-}
-
-#[cold]
-#[inline(never)]
-fn note_first(communicators: &mut Vec<Comm>, place: usize, communicator: Comm) {
-    communicators.resize(place + 1, MPI_COMM_NULL);
-    communicators[place] = communicator;
 }
 
 #[cfg(test)]
@@ -225,29 +156,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_handle_of_a_transfer_tells_its_name() {
-        for receives in [false, true] {
-            for id in [1 << 32, 0xffff_ffff_0000_0007, 1 << 32 | PLACE_MASK as u64] {
-                let transfer = EngineTransfer::from_parts(id, receives);
-                let handle = handle_of(transfer).expect("the place fits");
-                match named(handle) {
-                    RequestName::Transfer(found) => assert_eq!(found, transfer),
-                    _ => panic!("{handle:?} is no transfer"),
-                }
-            }
-        }
-        assert!(handle_of(EngineTransfer::from_parts(1 << 32 | 1 << PLACE_BITS, true)).is_none());
-    }
-
-    #[test]
     fn handles_of_the_table_and_of_what_is_done_are_no_transfers() {
-        assert!(matches!(named(DONE), RequestName::Done));
+        assert!(matches!(RequestTable::default().named(DONE), RequestName::Done));
         let requests = RequestTable::default();
         let work = || Pending::One(mpi::Request::OfNull);
         for _ in 0..100 {
             let pending = PendingRequest { handler_owner: HandlerOwner::Unnamed, work: work() };
             let handle = requests.insert(pending);
-            assert!(matches!(named(handle), RequestName::Kept));
+            assert!(matches!(requests.named(handle), RequestName::Kept));
             assert!(requests.with(handle, |_| ()).is_some());
         }
     }
@@ -256,7 +172,5 @@ mod tests {
     fn integers_stand_for_requests_that_are_done() {
         let (requests, process) = (RequestTable::default(), Process::default());
         assert_eq!(requests.of_int(&process, requests.to_int(DONE)), DONE);
-        let nothing = requests.of_int(&process, INTEGER_MARK | INTEGER_TRANSFER | 5);
-        assert!(requests.borrow_out(&process, nothing).is_none());
     }
 }

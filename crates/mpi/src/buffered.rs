@@ -13,8 +13,9 @@ use memory::Buffer;
 use crate::communicator::Communicator;
 use crate::process::Process;
 
-/// Bytes that each message takes from the attached buffer beside its data (`MPI_BSEND_OVERHEAD`).
-pub const OVERHEAD_BYTES: u64 = 512;
+/// Bytes that each message takes from the attached buffer beside its data: no more than any
+/// interface tells programs (`MPI_BSEND_OVERHEAD`).
+pub const OVERHEAD_BYTES: u64 = 64;
 
 /// Where a buffer can be attached: a communicator, a session or the process.
 #[derive(Debug, Default)]

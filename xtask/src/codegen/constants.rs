@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use super::rust_text::{HEAD, formatted};
-use super::tables::{Constant, Tables};
+use super::tables::{Constant, Dialect, Tables};
 
-/// The text of `constants.rs`.
-pub fn constants(tables: &Tables) -> String {
+/// The text of `constants.rs` of the standard ABI, or of another dialect.
+pub fn constants(tables: &Tables, dialect: Option<&Dialect>) -> String {
     let mut text = HEAD.to_owned();
     text.push_str(
         "//! The constants of the ABI, under the names of the C interface.\n\n\
@@ -14,7 +14,8 @@ pub fn constants(tables: &Tables) -> String {
          use std::ffi::c_int;\n\nuse crate::c::*;\n\n",
     );
     for constant in &tables.constants {
-        let Constant { name, value, .. } = constant;
+        let name = &constant.name;
+        let value = value_in(dialect, constant);
         let line = match kind(constant) {
             Kind::Integer => format!("pub const {name}: c_int = {value};\n"),
             Kind::Limit => format!("pub const {name}: usize = {value};\n"),
@@ -27,15 +28,22 @@ pub fn constants(tables: &Tables) -> String {
     }
     text.push_str(
         "\n/// The names of the predefined handles, for messages; those of the tools interface \
-         excepted.\npub const HANDLE_NAMES: &[(usize, &str)] = &[\n",
+         excepted.\npub const HANDLE_NAMES: &[(HandleKind, usize, &str)] = &[\n",
     );
     for constant in &tables.constants {
-        if matches!(kind(constant), Kind::Handle(_)) && !constant.name.starts_with("MPI_T_") {
-            writeln!(text, "({}, {:?}),", constant.value, constant.name).expect("strings grow");
+        if let Kind::Handle(kind) = kind(constant) {
+            let (name, value) = (&constant.name, value_in(dialect, constant));
+            writeln!(text, "(HandleKind::{kind}, {value}, {name:?}),").expect("strings grow");
         }
     }
     text.push_str("];\n");
     formatted(&text)
+}
+
+/// The value that a constant has in a dialect; as in the standard ABI if its table has none.
+fn value_in<'a>(dialect: Option<&'a Dialect>, constant: &'a Constant) -> &'a str {
+    let own = dialect.and_then(|dialect| dialect.values.get(&constant.name));
+    own.unwrap_or(&constant.value)
 }
 
 /// The text of `classes.rs`.

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::parameter::Parameter;
 use super::rust_text::{HEAD, filled};
-use super::tables::{Argument, Function, Implementation, Tables, Way};
+use super::tables::{Argument, Dialect, Function, Implementation, Tables, Way};
 
 /// The file of the functions that are not implemented.
 const ABSENT: &str = "absent";
@@ -27,6 +27,23 @@ pub fn entry_files(tables: &Tables) -> Result<Vec<(String, String)>, String> {
     Ok(modules.into_iter().map(|(name, text)| (name.to_owned(), text)).collect())
 }
 
+/// The text of the file with what only one dialect has.
+pub fn entries_of(dialect: &Dialect) -> Result<String, String> {
+    let mut text =
+        head_with(&format!("The functions that only the dialect `{}` has.", dialect.name));
+    text.insert_str(
+        HEAD.len(),
+        "#![allow(non_snake_case, unused_imports, clippy::too_many_arguments)]\n\n",
+    );
+    for function in &dialect.functions {
+        text.push_str(&match &function.implemented {
+            Some(place) => implemented(function, place)?,
+            None => absent(function),
+        });
+    }
+    Ok(text)
+}
+
 /// The text of the file that lists the others.
 pub fn list(files: &[(String, String)]) -> String {
     let mut text = format!(
@@ -44,6 +61,10 @@ fn head_of(module: &str) -> String {
         ABSENT => "Functions that this version does not implement.".to_owned(),
         _ => format!("The functions of [`crate::calls::{module}`]."),
     };
+    head_with(&what)
+}
+
+fn head_with(what: &str) -> String {
     format!(
         "{HEAD}//! {what}\n\nuse std::ffi::{{c_char, c_double, c_int, c_void}};\n\n\
          use mpi::collective::Root;\n\nuse crate::arguments::with_zero;\nuse crate::c::*;\n\
@@ -163,8 +184,12 @@ fn rust_type(parameter: &Parameter) -> String {
 fn rust_value(base: &str) -> String {
     match base {
         "int" | "MPI_T_cb_safety" | "MPI_T_source_order" => "c_int".to_owned(),
+        "MPI_Fint" | "MPIX_Stream" | "MPIX_Grequest_class" => "c_int".to_owned(),
+        "MPIX_Async_thing" => "usize".to_owned(),
         "char" => "c_char".to_owned(),
-        "void" => "c_void".to_owned(),
+        // What lies there, only a function that is not implemented would have to know.
+        "void" | "MPIX_Iov" => "c_void".to_owned(),
+        "MPI_F08_status" => "Status".to_owned(),
         "double" => "c_double".to_owned(),
         "MPI_Aint" => "isize".to_owned(),
         "MPI_Count" | "MPI_Offset" => "i64".to_owned(),

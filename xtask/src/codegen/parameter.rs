@@ -45,7 +45,7 @@ impl Parameter {
 
     /// Whether it is a function of the program.
     pub fn is_callback(&self) -> bool {
-        self.base.ends_with("_function") || self.base.ends_with("_function_c")
+        ["_function", "_function_c", "_function_x"].iter().any(|end| self.base.ends_with(end))
     }
 }
 

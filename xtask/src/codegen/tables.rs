@@ -1,5 +1,6 @@
 //! Reads the tables.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
@@ -16,7 +17,22 @@ pub struct Tables {
     pub callbacks: Vec<String>,
     /// Name of an error class and a sentence.
     pub errors: Vec<(String, String)>,
+    /// The dialects beside the standard ABI.
+    pub dialects: Vec<Dialect>,
 }
+
+/// What another library's ABI has of its own.
+pub struct Dialect {
+    /// The name of its folder.
+    pub name: &'static str,
+    /// Values of constants, by name.
+    pub values: HashMap<String, String>,
+    /// Functions that the standard ABI does not have.
+    pub functions: Vec<Function>,
+}
+
+/// The folders of the dialects.
+const DIALECTS: [&str; 1] = ["mpich"];
 
 /// One C function.
 pub struct Function {
@@ -158,9 +174,14 @@ impl Tables {
             constants: constants.collect(),
             callbacks: callbacks.lines().map(str::to_owned).collect(),
             errors: errors.collect(),
+            dialects: Vec::new(),
         };
         for row in rows(folder, "implemented.tsv", 4)? {
             tables.mark_implemented(&row).map_err(|what| format!("{}: {what}", row[0]))?;
+        }
+        for name in DIALECTS {
+            let dialect = Dialect::read(&folder.join(name), name, &tables.constants);
+            tables.dialects.push(dialect.map_err(|what| format!("{name}: {what}"))?);
         }
         Ok(tables)
     }
@@ -191,6 +212,30 @@ impl Tables {
         } else {
             Ok(())
         }
+    }
+}
+
+impl Dialect {
+    fn read(folder: &Path, name: &'static str, constants: &[Constant]) -> Result<Self, String> {
+        let mut values = HashMap::new();
+        for row in rows(folder, "constants.tsv", 2)? {
+            let [constant, value] = row.try_into().expect("two columns");
+            if !constants.iter().any(|known| known.name == constant) {
+                return Err(format!("the standard ABI has no {constant}"));
+            }
+            values.insert(constant, value);
+        }
+        let mut functions = functions(folder, "functions.tsv")?;
+        for row in rows(folder, "implemented.tsv", 5)? {
+            let [name, module, target, way, kinds] = row.try_into().expect("five columns");
+            let found = functions.iter_mut().find(|function| function.name == name);
+            let function = found.ok_or_else(|| format!("there is no function {name}"))?;
+            let way = Way::parse(&way).ok_or(format!("{name}: an unknown way in"))?;
+            let arguments = Argument::parse_list(&kinds)?;
+            function.implemented =
+                Some(Implementation { module, function: target, way, arguments });
+        }
+        Ok(Self { name, values, functions })
     }
 }
 

@@ -11,9 +11,10 @@ use memory::{Buffer, LentBuffer};
 
 use super::{Integer, NamedObject, UsedDatatype, null};
 use crate::c;
+use crate::dialect::{FIRST_NUMBER, NUMBERS_AFTER};
 use crate::entry::Call;
 use crate::failure::{CallOutcome, Failure};
-use crate::generated::constants::{MPI_BUFFER_AUTOMATIC, MPI_IN_PLACE};
+use crate::generated::constants::MPI_IN_PLACE;
 
 /// Displacements below this are no addresses: on a null buffer they are faults of the program.
 const LOWEST_ADDRESS: isize = 4096;
@@ -410,6 +411,12 @@ pub fn check_address(
     }
 }
 
+/// Whether an address is one of the numbers that stand for something else.
+#[inline(always)]
+fn is_number(address: *const c_void) -> bool {
+    (address as usize).wrapping_sub(FIRST_NUMBER) <= NUMBERS_AFTER
+}
+
 /// `count` elements at an address, if they are of a predefined datatype without gaps and nothing is
 /// wrong with them.
 ///
@@ -423,7 +430,7 @@ pub unsafe fn plain_buffer_at(
     datatype: c::Datatype,
 ) -> Option<Buffer> {
     let size = call.library.predefined.contiguous_size(datatype);
-    if size == 0 || address as usize <= MPI_BUFFER_AUTOMATIC {
+    if size == 0 || is_number(address) {
         return None;
     }
     // Sizes are at most 32, so this overflows only past what has room in memory.

@@ -2,13 +2,15 @@
 
 use std::ffi::{c_char, c_int, c_void};
 use std::marker::PhantomData;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 
 use super::{ArrayLength, null};
 use crate::c::Status;
 use crate::entry::Call;
 use crate::failure::CallOutcome;
-use crate::generated::constants::{MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_SUCCESS};
+use crate::generated::constants::{
+    MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_STATUS_IGNORE, MPI_STATUSES_IGNORE, MPI_SUCCESS,
+};
 
 /// A place for one value; it may be read as well.
 ///
@@ -151,6 +153,7 @@ impl Call {
         _position: usize,
         place: *mut Status,
     ) -> CallOutcome<OutStatus<'_>> {
+        let place = if place as usize == MPI_STATUS_IGNORE { ptr::null_mut() } else { place };
         Ok(OutStatus { place, lent: PhantomData })
     }
 
@@ -165,6 +168,7 @@ impl Call {
         first: *mut Status,
         room: usize,
     ) -> CallOutcome<OutStatuses<'_>> {
+        let first = if first as usize == MPI_STATUSES_IGNORE { ptr::null_mut() } else { first };
         Ok(OutStatuses { first, room, lent: PhantomData })
     }
 

@@ -11,7 +11,7 @@ use mpi::info::Info;
 use mpi::session::ProcessSet;
 
 use crate::arguments::{KnownCommunicator, Out, OutText, invalid};
-use crate::c::{self, Comm, Request};
+use crate::c::{self, Comm, Handle, Request};
 use crate::entry::Call;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::*;
@@ -173,8 +173,7 @@ fn free(call: &Call, comm: Out<Comm>) -> CallOutcome<()> {
     let handle = comm.value();
     let known = call.opened_communicator(1, handle)?;
     if matches!(handle, MPI_COMM_WORLD | MPI_COMM_SELF) {
-        let detail =
-            format!("{}, which cannot be freed", describe(handle.0, <Comm as c::Handle>::KIND));
+        let detail = format!("{}, which cannot be freed", describe(handle.raw(), Comm::KIND));
         return Err(Failure::argument(1, ErrorClass::Comm, detail));
     }
     known.free(handle.0 as u64)?;

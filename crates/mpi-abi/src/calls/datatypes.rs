@@ -250,7 +250,7 @@ pub fn type_dup(call: &Call, oldtype: KnownDatatype, newtype: Out<Handle>) -> Ca
     let handle = call.library.datatypes.insert(made);
     if !copied.is_empty() {
         let notes = Rc::new(TypeNotes { attributes: copied, ..TypeNotes::default() });
-        call.library.type_notes.borrow_mut().insert(handle.0, notes);
+        call.library.type_notes.borrow_mut().insert(handle, notes);
     }
     newtype.set(handle);
     Ok(())
@@ -270,7 +270,7 @@ pub fn type_free(call: &Call, datatype: Out<Handle>) -> CallOutcome<()> {
     }
     if let Some(notes) = notes_of(call.library, handle) {
         notes.attributes.delete_all(handle.0 as u64)?;
-        call.library.type_notes.borrow_mut().remove(&handle.0);
+        call.library.type_notes.borrow_mut().remove(&handle);
     }
     call.library.datatypes.forget(handle).ok_or_else(|| invalid(1, handle))?;
     datatype.set(MPI_DATATYPE_NULL);
@@ -411,10 +411,10 @@ pub fn type_get_name(
 
 /// What the program hung on a datatype, if anything.
 pub fn notes_of(library: &LibraryState, handle: Handle) -> Option<Rc<TypeNotes>> {
-    library.type_notes.borrow().get(&handle.0).cloned()
+    library.type_notes.borrow().get(&handle).cloned()
 }
 
 /// What the program hangs on a datatype.
 pub fn notes(library: &LibraryState, handle: Handle) -> Rc<TypeNotes> {
-    Rc::clone(library.type_notes.borrow_mut().entry(handle.0).or_default())
+    Rc::clone(library.type_notes.borrow_mut().entry(handle).or_default())
 }

@@ -9,7 +9,7 @@ use memory::Buffer;
 use mpi::operation::{OperationKernel, UserFunction};
 
 use crate::arguments::{Callback, KnownOperation, Out, UsedDatatype, invalid, null};
-use crate::c::{Datatype, Op};
+use crate::c::{Datatype, Handle, Op};
 use crate::entry::Call;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::MPI_OP_NULL;
@@ -132,10 +132,7 @@ fn create(
 pub fn op_free(call: &Call, op: Out<Op>) -> CallOutcome<()> {
     let handle = op.value();
     if call.library.predefined.operation(handle).is_some() {
-        let detail = format!(
-            "{}, which cannot be freed",
-            describe(handle.0, <Op as crate::c::Handle>::KIND)
-        );
+        let detail = format!("{}, which cannot be freed", describe(handle.raw(), Op::KIND));
         return Err(Failure::argument(1, ErrorClass::Op, detail));
     }
     call.library.operations.forget(handle).ok_or_else(|| invalid(1, handle))?;

@@ -16,7 +16,7 @@ use crate::entry::Call;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::MPI_REQUEST_NULL;
 use crate::report::HandlerOwner;
-use crate::requests::{self, RequestName};
+use crate::requests::RequestName;
 
 use super::statuses::{report_if_any, report_status};
 use generalized::Generalized;
@@ -311,7 +311,7 @@ pub fn find<T>(
 /// go to its communicator.
 #[cold]
 fn is_transfer(call: &Call, handle: Request) -> bool {
-    let there = !matches!(requests::named(handle), RequestName::Kept);
+    let there = !matches!(call.library.requests.named(handle), RequestName::Kept);
     there && take(call, 1, handle).is_ok()
 }
 
@@ -327,7 +327,7 @@ fn await_one(
             return Ok(finished);
         }
         let process = &call.library.process;
-        match requests::named(handle) {
+        match call.library.requests.named(handle) {
             RequestName::Transfer(transfer) => transfer.wait(process),
             _ => process.wait_until(&mut |_| {
                 // It is gone when another thread completed it.
@@ -348,7 +348,7 @@ fn finish(
     position: usize,
     handle: Request,
 ) -> CallOutcome<Option<(MessageStatus, Request)>> {
-    match requests::named(handle) {
+    match call.library.requests.named(handle) {
         RequestName::Done => Ok(Some((MessageStatus::EMPTY, MPI_REQUEST_NULL))),
         RequestName::Transfer(transfer) => {
             let settled = call.library.process.look_at_transfers().settle(transfer);
@@ -406,7 +406,7 @@ fn peek(call: &Call, position: usize, handle: Request) -> CallOutcome<Option<Mes
         return Ok(Some(MessageStatus::EMPTY));
     }
     let process = &call.library.process;
-    let found = match requests::named(handle) {
+    let found = match call.library.requests.named(handle) {
         RequestName::Kept => {
             call.library.requests.with(handle, |pending| pending.work.status(process))
         }

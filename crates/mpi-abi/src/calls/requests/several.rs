@@ -11,7 +11,7 @@ use crate::entry::Call;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::{MPI_REQUEST_NULL, MPI_SUCCESS, MPI_UNDEFINED};
 use crate::report::code_of;
-use crate::requests::{self, RequestName};
+use crate::requests::RequestName;
 
 use super::super::statuses::{report_status, to_c};
 
@@ -55,7 +55,7 @@ fn forget_first(call: &Call, handles: &mut [Request]) -> usize {
     let mut transfers = call.library.process.look_at_transfers();
     let mut forgotten = 0;
     for handle in handles {
-        let fine = match requests::named(*handle) {
+        let fine = match call.library.requests.named(*handle) {
             RequestName::Done => true,
             RequestName::Transfer(transfer) => transfers.forget_if_fine(transfer),
             RequestName::Kept => *handle == MPI_REQUEST_NULL,
@@ -312,7 +312,7 @@ fn complete(call: &Call, handle: &mut Request) -> MessageStatus {
 
 #[inline]
 fn state(call: &Call, handle: Request) -> ListedRequest {
-    match requests::named(handle) {
+    match call.library.requests.named(handle) {
         RequestName::Done => ListedRequest::Ready,
         RequestName::Transfer(transfer) => {
             let transfers = call.library.process.look_at_transfers();
@@ -344,7 +344,7 @@ fn state_of_kept(call: &Call, handle: Request) -> ListedRequest {
 fn check(call: &Call, handles: &[Request]) -> CallOutcome<()> {
     let transfers = call.library.process.look_at_transfers();
     for handle in handles {
-        match requests::named(*handle) {
+        match call.library.requests.named(*handle) {
             RequestName::Done => {}
             RequestName::Transfer(transfer) if transfers.is_known(transfer) => {}
             RequestName::Kept if *handle == MPI_REQUEST_NULL => {}
@@ -366,7 +366,7 @@ fn check(call: &Call, handles: &[Request]) -> CallOutcome<()> {
 fn unusable_of(call: &Call, handles: &[Request], handle: Request) -> Failure {
     let process = &call.library.process;
     for other in handles.iter().take_while(|other| **other != handle) {
-        if let RequestName::Transfer(_) = requests::named(*other)
+        if let RequestName::Transfer(_) = call.library.requests.named(*other)
             && let Some(pending) = call.library.requests.borrow_out(process, *other)
         {
             call.set_handler_owner(pending.handler_owner);

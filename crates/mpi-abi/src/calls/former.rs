@@ -1,0 +1,67 @@
+//! Functions of other libraries that the standard ABI does not have: those that the standard has
+//! removed, those for Fortran's statuses, and those of their own that can be answered.
+
+use std::ffi::c_int;
+
+use crate::arguments::{KnownDatatype, Out};
+use crate::c::Status;
+use crate::entry::Call;
+use crate::failure::CallOutcome;
+
+impl Call {
+    /// A status as the integers that Fortran has of it, to read: they lie as in C.
+    ///
+    /// # Safety
+    /// As for [`Call::status`].
+    pub unsafe fn fortran_status(
+        &self,
+        position: usize,
+        status: *const c_int,
+    ) -> CallOutcome<&Status> {
+        // SAFETY: passed on.
+        unsafe { self.status(position, status.cast()) }
+    }
+
+    /// Where the call leaves such a status.
+    ///
+    /// # Safety
+    /// As for [`Call::out`].
+    pub unsafe fn out_fortran_status(
+        &self,
+        position: usize,
+        status: *mut c_int,
+    ) -> CallOutcome<Out<'_, Status>> {
+        // SAFETY: passed on.
+        unsafe { self.out(position, status.cast()) }
+    }
+}
+
+pub fn status_copy(_call: &Call, from: &Status, to: Out<Status>) -> CallOutcome<()> {
+    to.set(*from);
+    Ok(())
+}
+
+pub fn type_extent(_call: &Call, datatype: KnownDatatype, extent: Out<isize>) -> CallOutcome<()> {
+    extent.set(datatype.extent());
+    Ok(())
+}
+
+pub fn type_lb(_call: &Call, datatype: KnownDatatype, bound: Out<isize>) -> CallOutcome<()> {
+    bound.set(datatype.lower_bound());
+    Ok(())
+}
+
+pub fn type_ub(_call: &Call, datatype: KnownDatatype, bound: Out<isize>) -> CallOutcome<()> {
+    bound.set(datatype.lower_bound() + datatype.extent());
+    Ok(())
+}
+
+/// Whether the library sends from the memory of accelerators.
+pub fn no() -> c_int {
+    0
+}
+
+pub fn gpu_query_support(_call: &Call, is_supported: Out<c_int>) -> CallOutcome<()> {
+    is_supported.set_flag(false);
+    Ok(())
+}

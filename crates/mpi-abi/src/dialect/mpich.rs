@@ -1,0 +1,173 @@
+//! The ABI of the MPICH family (MPICH 3.1 and newer, Intel MPI, MVAPICH, Cray MPICH),
+//! `libmpi.so.12`.
+
+use std::ffi::{c_int, c_void};
+
+use super::HandleLayout;
+use crate::c::{Datatype, HandleKind, Op};
+use crate::generated::constants;
+
+/// What handles are: integers, but those of files and of the tools interface, which are pointers.
+pub type HandleWord = u32;
+
+/// As for the standard ABI: `MPI_BUFFER_AUTOMATIC` is -2, `MPI_IN_PLACE` -1, `MPI_BOTTOM` 0.
+pub const FIRST_NUMBER: usize = -2_isize as usize;
+/// How many follow.
+pub const NUMBERS_AFTER: usize = 2;
+
+/// The upper half of the handles of most predefined datatypes; below stand their size and their
+/// number, a byte each.
+const TYPES_HEAD: u32 = 0x4c00;
+const NUMBERS: usize = 0x100;
+/// The handles of predefined pairs with gaps begin here.
+const PAIRS_BEGIN: u32 = 0x8c00_0000;
+const PAIRS: u32 = 8;
+/// How many places a table of predefined datatypes has.
+pub const TYPES: usize = NUMBERS + PAIRS as usize;
+/// Predefined operations have handles from here on.
+const OPERATIONS_BEGIN: u32 = 0x5800_0000;
+/// How many places a table of predefined operations has.
+pub const OPERATIONS: usize = 0x10;
+
+/// Bits of an error code of ours that tell the class.
+pub const CLASS_BITS: u32 = 7;
+/// Bits that count the errors.
+pub const SEQUENCE_BITS: u32 = 16;
+
+/// How handles that are integers are made up: the two highest bits, which no predefined handle
+/// has, kind (4 bits), a bit that only transfers have, generation (4 bits), index (21 bits).
+const INTEGERS: HandleLayout = HandleLayout {
+    index_bits: 21,
+    index_max: (1 << 21) - 1,
+    generation_shift: 21,
+    generation_mask: 0xf,
+    tag_shift: 25,
+    tag_mask: 0x7f,
+    mark: 0x60,
+    kind_shift: 1,
+    is_integer: true,
+};
+
+/// `MPI_Status`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Status {
+    /// The lower half of the bytes of data.
+    pub count_low: c_int,
+    /// In the lowest bit, whether cancelled; above it the upper half of the bytes of data.
+    pub count_high_and_cancelled: c_int,
+    /// `MPI_SOURCE`.
+    pub source: c_int,
+    /// `MPI_TAG`.
+    pub tag: c_int,
+    /// `MPI_ERROR`.
+    pub error: c_int,
+}
+
+const _: () = assert!(size_of::<Status>() == 20);
+
+impl Status {
+    /// A status with the given envelope, of a message with `bytes` bytes that was not
+    /// cancelled.
+    #[inline]
+    pub fn new(source: c_int, tag: c_int, error: c_int, bytes: u64) -> Self {
+        let mut status = Self { count_low: 0, count_high_and_cancelled: 0, source, tag, error };
+        status.set_bytes(bytes);
+        status
+    }
+
+    /// The bytes of data in the message.
+    pub fn bytes(&self) -> u64 {
+        let high = self.count_high_and_cancelled as u32 >> 1;
+        u64::from(self.count_low as u32) | u64::from(high) << 32
+    }
+
+    /// Changes the bytes of data.
+    #[inline]
+    pub fn set_bytes(&mut self, bytes: u64) {
+        self.count_low = bytes as u32 as c_int;
+        let high = ((bytes >> 32) as c_int) << 1;
+        self.count_high_and_cancelled = high | self.count_high_and_cancelled & 1;
+    }
+
+    /// Whether the operation was cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        self.count_high_and_cancelled & 1 != 0
+    }
+
+    /// Changes whether the operation was cancelled.
+    #[inline]
+    pub fn set_cancelled(&mut self, cancelled: bool) {
+        self.count_high_and_cancelled &= !1;
+        self.count_high_and_cancelled |= c_int::from(cancelled);
+    }
+}
+
+/// How handles of ours of a kind are made up.
+#[inline(always)]
+pub const fn layout(kind: HandleKind) -> HandleLayout {
+    match kind {
+        HandleKind::File
+        | HandleKind::PackedMessage
+        | HandleKind::CvarHandle
+        | HandleKind::PvarSession
+        | HandleKind::PvarHandle
+        | HandleKind::EventRegistration => HandleLayout::WIDE,
+        _ => INTEGERS,
+    }
+}
+
+/// The place of a predefined datatype in tables; others have none.
+#[inline(always)]
+pub fn type_index(handle: Datatype) -> usize {
+    if handle.0 >> 16 == TYPES_HEAD {
+        handle.0 as usize % NUMBERS
+    } else {
+        (handle.0.wrapping_sub(PAIRS_BEGIN) as usize).saturating_add(NUMBERS)
+    }
+}
+
+/// The place of a predefined operation in tables; others have none.
+#[inline(always)]
+pub fn operation_index(handle: Op) -> usize {
+    handle.0.wrapping_sub(OPERATIONS_BEGIN) as usize
+}
+
+/// The size that the handle of a predefined datatype without gaps tells.
+#[cfg(test)]
+pub fn size_told(handle: Datatype) -> Option<usize> {
+    (handle.0 >> 16 == TYPES_HEAD).then_some((handle.0 >> 8) as usize % NUMBERS)
+}
+
+/// A variable of the program's that holds a pointer which the library never follows.
+#[repr(transparent)]
+pub struct Pointer(usize);
+
+/// The variables whose values the header does not tell: programs read them.
+#[unsafe(no_mangle)]
+pub static MPI_UNWEIGHTED: Pointer = Pointer(constants::MPI_UNWEIGHTED);
+#[unsafe(no_mangle)]
+pub static MPI_WEIGHTS_EMPTY: Pointer = Pointer(constants::MPI_WEIGHTS_EMPTY);
+#[unsafe(no_mangle)]
+pub static MPI_T_PVAR_ALL_HANDLES: Pointer = Pointer(constants::MPI_T_PVAR_ALL_HANDLES);
+
+/// What `MPI_COMM_DUP_FN` and its kin are in this dialect: a function, which copies the pointer.
+///
+/// # Safety
+/// The places are the library's, or those of a program that calls it as MPI would.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPIR_Dup_fn(
+    _object: c_int,
+    _keyval: c_int,
+    _extra_state: *mut c_void,
+    value: *mut c_void,
+    copied: *mut *mut c_void,
+    flag: *mut c_int,
+) -> c_int {
+    // SAFETY: as the caller says.
+    unsafe {
+        copied.write(value);
+        flag.write(1);
+    }
+    constants::MPI_SUCCESS
+}
