@@ -43,6 +43,8 @@ variables! {
     INITIAL_ERRHANDLER = "COMBRAY_INITIAL_ERRHANDLER";
     /// The name of the job; set by the launcher.
     JOB = "COMBRAY_JOB";
+    /// Whether programs get Combray's library also where they bring their own.
+    FORCE_LIBRARY = "COMBRAY_FORCE_LIBRARY";
     /// Whether the job goes on when a process has failed; set by the launcher.
     KEEP_GOING = "COMBRAY_KEEP_GOING";
     /// The command by which other hosts are reached.

@@ -3,9 +3,11 @@
 pub mod choices;
 mod machine;
 
+use std::env;
 use std::io::{self, Write};
 use std::path::Path;
 
+use launcher::libraries;
 use runtime::FoundRail;
 use runtime::configuration::{self, TEXTS, VARIABLES};
 use runtime::instruments::Category;
@@ -28,6 +30,8 @@ pub enum Topic<'a> {
     Unsupported,
     /// What tools see.
     Variables,
+    /// What a program was built for.
+    Program(&'a Path),
     /// Which collective algorithm is taken when.
     Collectives(&'a ShownCommunicator),
 }
@@ -42,6 +46,7 @@ pub fn run(topic: Topic) -> Result<i32, String> {
         Topic::Summary => summary(&prefix::find()?),
         Topic::Unsupported => UNSUPPORTED.to_owned(),
         Topic::Variables => variables(),
+        Topic::Program(path) => program(path, &prefix::find()?)?,
         Topic::Collectives(communicator) => choices::explain(communicator)?,
     };
     match io::stdout().write_all(text.as_bytes()) {
@@ -73,6 +78,24 @@ Variables (combray info --variables lists all that tools can see):
         cores::usable(),
     );
     text + &settings()
+}
+
+/// Which library of MPI a program was built for, and which one it would get.
+fn program(path: &Path, prefix: &Path) -> Result<String, String> {
+    let shown = path.display();
+    let given = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    let provision = libraries::provide_for(path, prefix, &given, false)
+        .map_err(|cause| format!("{shown} cannot be read: {cause}"))?;
+    let mut text: String =
+        provision.wants.iter().map(|want| format!("{shown} wants {want}\n")).collect();
+    for note in &provision.notes {
+        text += &format!("{note}\n");
+    }
+    if text.is_empty() {
+        text =
+            format!("{shown} wants no library of MPI itself; what it loads later is not known\n");
+    }
+    Ok(text)
 }
 
 /// The rails that jobs on several machines use here, with their places, and those that they do not

@@ -53,6 +53,9 @@ enum CombrayCommand {
         /// that is predicted to take
         #[arg(long, conflicts_with_all = ["unsupported", "variables"])]
         collectives: bool,
+        /// Tells which library of MPI a program was built for, and which one it would get
+        #[arg(value_name = "PROGRAM", conflicts_with_all = ["unsupported", "variables", "collectives"])]
+        program: Option<std::path::PathBuf>,
         #[command(flatten)]
         communicator: info::choices::ShownCommunicator,
     },
@@ -128,6 +131,9 @@ fn main() -> ExitCode {
             CombrayCommand::Info { variables: true, .. } => info::run(info::Topic::Variables),
             CombrayCommand::Info { collectives: true, communicator, .. } => {
                 info::run(info::Topic::Collectives(&communicator))
+            }
+            CombrayCommand::Info { program: Some(program), .. } => {
+                info::run(info::Topic::Program(&program))
             }
             CombrayCommand::Info { .. } => info::run(info::Topic::Summary),
             CombrayCommand::Doctor(options) => doctor::run(&options),

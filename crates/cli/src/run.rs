@@ -357,6 +357,9 @@ impl ProgramReader<'_> {
                 self.plan.policy.oversubscription = Oversubscription::Refused;
             }
             Meaning::KeepGoing => self.plan.keep_going = true,
+            Meaning::ForceLibrary => {
+                self.application.variables.insert(variables::FORCE_LIBRARY.into(), "1".into());
+            }
             Meaning::InTurn => self.plan.in_turn = true,
             Meaning::Seating(option) => self.set_policy(option, &value)?,
             Meaning::SeatingAs(option, words) => self.set_policy(option, words)?,

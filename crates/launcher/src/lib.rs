@@ -17,11 +17,13 @@
 mod access;
 mod agent;
 mod agent_connection;
+pub mod binary;
 pub mod binding;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod guard;
 mod heartbeats;
+pub mod libraries;
 mod lines;
 mod local;
 mod local_processes;

@@ -16,7 +16,7 @@ use base::variables::NET;
 use sys::process::{self, DescriptorLimit, End, Interest};
 
 use super::guard::end_descendants;
-use super::{LaunchError, OpenAhead, OpenedAhead, is_no_end, program};
+use super::{LaunchError, OpenAhead, OpenedAhead, is_no_end, libraries, program};
 use crate::protocol::{
     AgentOrder, AgentReport, OUTPUT_BYTES_MAX, OutputStream, ProgramStart, Start,
 };
@@ -162,6 +162,7 @@ impl LocalProcesses {
         reports: &mut Vec<AgentReport>,
     ) -> Result<(), LaunchError> {
         start.programs.iter_mut().try_for_each(prepare)?;
+        let notes: Vec<String> = start.programs.iter_mut().flat_map(libraries::provide).collect();
         let local_size = start.ranks.len() as u32;
         make_room(local_size)?;
         let seating = Seating::of(&start)?;
@@ -183,13 +184,23 @@ impl LocalProcesses {
                     ahead,
                 )
             });
-            let rank = started.map_err(|cause| LaunchError::of_program(&program.path, &cause))?;
+            let rank = started.map_err(|cause| {
+                let error = LaunchError::of_program(&program.path, &cause);
+                notes.iter().fold(error, |error, note| LaunchError::new(format!("{error}; {note}")))
+            })?;
             self.positions.insert(rank.process, self.ranks.len());
             if start.reports_bindings {
                 let line = seating.describe(local_rank as usize);
                 let line = format!("combray: rank {}: {line}\n", rank.number).into_bytes();
                 self.room[OutputStream::Errors as usize] -= line.len() as i64;
                 reports.push(AgentReport::Output(rank.number, OutputStream::Errors, line));
+            }
+            if rank.number == 0 {
+                for note in &notes {
+                    let line = format!("combray: {note}\n").into_bytes();
+                    self.room[OutputStream::Errors as usize] -= line.len() as i64;
+                    reports.push(AgentReport::Output(rank.number, OutputStream::Errors, line));
+                }
             }
             self.ranks.push(rank);
         }

@@ -106,6 +106,7 @@ fn section(meaning: Meaning) -> Section {
         | Meaning::VariableList
         | Meaning::AllVariables
         | Meaning::Folder
+        | Meaning::ForceLibrary
         | Meaning::InitialErrhandler => Section::Variables,
         Meaning::Timeout | Meaning::KeepGoing | Meaning::FaultTolerance => Section::End,
         Meaning::Display

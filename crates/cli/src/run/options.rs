@@ -45,6 +45,8 @@ pub enum Meaning {
     NoOversubscribe,
     /// The job goes on when a process has failed.
     KeepGoing,
+    /// Programs get Combray's library also where they bring their own.
+    ForceLibrary,
     /// Where processes run on their machine.
     Seating(PolicyOption),
     /// The same with words that the spelling says itself.
@@ -235,6 +237,12 @@ pub const OPTIONS: &[RunOption] = &[
         ValueCount::Nothing,
         Meaning::KeepGoing,
         "     let the others go on when a process has failed",
+    ),
+    option(
+        &["--force-library"],
+        ValueCount::Nothing,
+        Meaning::ForceLibrary,
+        "     let a program have Combray's library also if it brings another MPI's, or starts another program",
     ),
     option(
         &["--map-by", "-map-by"],

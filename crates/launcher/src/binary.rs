@@ -1,0 +1,297 @@
+//! What a program's file tells: for which machine it was made, and which libraries it wants.
+//!
+//! It reads the ELF headers as the system's loader does, so that nothing has to be started to find
+//! out.
+
+use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// An executable file or a shared library.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Binary {
+    /// The number of the machine that it is for, as the ELF header has it.
+    pub machine: u16,
+    /// Whether the system's loader brings libraries to it.
+    pub is_dynamic: bool,
+    /// The names of the libraries that it wants, in order.
+    pub needed: Vec<OsString>,
+    /// Folders that it names and that come before all others.
+    pub first_folders: Vec<PathBuf>,
+    /// Folders that it names and that come after `LD_LIBRARY_PATH`.
+    pub later_folders: Vec<PathBuf>,
+}
+
+/// A library that a program wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WantedLibrary {
+    /// Its name.
+    pub name: String,
+    /// Who wants it: the program, or a library that the program wants.
+    pub by: PathBuf,
+    /// Where it lies, if a folder has it that comes before `LD_LIBRARY_PATH`.
+    pub brought: Option<PathBuf>,
+    /// Where the loader would find it otherwise.
+    pub found: Option<PathBuf>,
+}
+
+/// The machine that this was compiled for, as ELF headers number it, and its name.
+pub const OWN_MACHINE: u16 = if cfg!(target_arch = "aarch64") { 183 } else { 62 };
+
+/// Where libraries lie that no folder is named for; the loader knows more of them.
+const FOLDERS: [&str; 7] = [
+    "/lib",
+    "/usr/lib",
+    "/lib64",
+    "/usr/lib64",
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib/aarch64-linux-gnu",
+    "/usr/local/lib",
+];
+
+/// The most files that are looked at for one program.
+const FILES_MAX: usize = 500;
+
+/// The most bytes of a table that are read.
+const TABLE_BYTES_MAX: usize = 1 << 24;
+
+/// Marks of an ELF file of 64 bits whose numbers begin with the lowest byte.
+const MAGIC: [u8; 6] = [0x7f, b'E', b'L', b'F', 2, 1];
+
+/// Kinds of program headers, and of entries of the dynamic section.
+const PT_LOAD: u32 = 1;
+const PT_DYNAMIC: u32 = 2;
+const DT_NEEDED: u64 = 1;
+const DT_STRTAB: u64 = 5;
+const DT_STRSZ: u64 = 10;
+const DT_RPATH: u64 = 15;
+const DT_RUNPATH: u64 = 29;
+
+/// A part of the file that is mapped when it runs.
+struct Segment {
+    kind: u32,
+    offset: u64,
+    address: u64,
+    file_bytes: u64,
+}
+
+impl Binary {
+    /// Reads a file; none if it is no ELF file of 64 bits, such as a script.
+    ///
+    /// # Errors
+    /// It cannot be read, or is cut off.
+    pub fn read(path: &Path) -> io::Result<Option<Self>> {
+        let file = File::open(path)?;
+        let mut head = [0; 64];
+        match file.read_exact_at(&mut head, 0) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+            other => other?,
+        }
+        if head[..MAGIC.len()] != MAGIC {
+            return Ok(None);
+        }
+        let machine = u16::from_le_bytes([head[18], head[19]]);
+        let mut binary = Self { machine, ..Self::default() };
+        let segments = segments(&file, &head)?;
+        let Some(dynamic) = segments.iter().find(|segment| segment.kind == PT_DYNAMIC) else {
+            return Ok(Some(binary));
+        };
+        binary.is_dynamic = true;
+        let table = table(&file, dynamic.offset, dynamic.file_bytes)?;
+        let entries = table.chunks_exact(16).map(|entry| (number(entry, 0), number(entry, 8)));
+        let entries: Vec<(u64, u64)> = entries.take_while(|(kind, _)| *kind != 0).collect();
+        let value =
+            |wanted| entries.iter().find(|(kind, _)| *kind == wanted).map(|(_, value)| *value);
+        let (Some(address), Some(bytes)) = (value(DT_STRTAB), value(DT_STRSZ)) else {
+            return Ok(Some(binary));
+        };
+        let holds = |segment: &&Segment| {
+            segment.kind == PT_LOAD
+                && (segment.address..segment.address.saturating_add(segment.file_bytes))
+                    .contains(&address)
+        };
+        let Some(segment) = segments.iter().find(holds) else { return Ok(Some(binary)) };
+        let texts = self::table(&file, segment.offset + (address - segment.address), bytes)?;
+        let texts_of = |wanted| {
+            let found = entries.iter().filter(move |(kind, _)| *kind == wanted);
+            found.map(|(_, offset)| text(&texts, *offset)).collect::<Vec<OsString>>()
+        };
+        binary.needed = texts_of(DT_NEEDED);
+        let origin = path.canonicalize()?;
+        let origin = origin.parent().unwrap_or(Path::new("/"));
+        let folders = |list: Vec<OsString>| -> Vec<PathBuf> {
+            list.iter().flat_map(|folders| named_folders(folders, origin)).collect()
+        };
+        binary.later_folders = folders(texts_of(DT_RUNPATH));
+        // The loader ignores the older entry where there is the newer one.
+        if binary.later_folders.is_empty() {
+            binary.first_folders = folders(texts_of(DT_RPATH));
+        }
+        Ok(Some(binary))
+    }
+
+    /// What the machine is called; none if that is not known here.
+    pub fn machine_name(&self) -> &'static str {
+        match self.machine {
+            3 => "32-bit x86",
+            21 => "64-bit PowerPC",
+            40 => "32-bit ARM",
+            62 => "x86-64",
+            183 => "64-bit ARM",
+            243 => "RISC-V",
+            258 => "LoongArch",
+            _ => "another machine",
+        }
+    }
+}
+
+/// The libraries of MPI that a program wants, itself or through libraries that it wants.
+///
+/// `given` are the folders of `LD_LIBRARY_PATH`.
+///
+/// # Errors
+/// The program cannot be read.
+pub fn wanted(
+    program: &Path,
+    given: &[PathBuf],
+    is_mpi: impl Fn(&str) -> bool,
+) -> io::Result<Vec<WantedLibrary>> {
+    let mut found: Vec<WantedLibrary> = Vec::new();
+    let mut seen = HashSet::new();
+    // Each with the folders that those before it named.
+    let mut open = vec![(program.to_owned(), Vec::<PathBuf>::new())];
+    while let Some((path, mut inherited)) = open.pop() {
+        let read = Binary::read(&path);
+        let binary = match read {
+            Err(error) if path == program => return Err(error),
+            Ok(Some(binary)) if seen.len() < FILES_MAX => binary,
+            _ => continue,
+        };
+        if binary.later_folders.is_empty() {
+            inherited.splice(0..0, binary.first_folders.iter().cloned());
+        }
+        let first = if binary.later_folders.is_empty() { &inherited[..] } else { &[] };
+        for name in &binary.needed {
+            let lies_in = |folders: &[PathBuf]| {
+                folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file())
+            };
+            let brought = lies_in(first);
+            let elsewhere = || {
+                let named = lies_in(given).or_else(|| lies_in(&binary.later_folders));
+                named.or_else(|| lies_in(&FOLDERS.map(PathBuf::from)))
+            };
+            if let Some(text) = name.to_str().filter(|text| is_mpi(text)) {
+                if found.iter().all(|known| known.name != text) {
+                    let (name, by, found_at) = (text.to_owned(), path.clone(), elsewhere());
+                    found.push(WantedLibrary { name, by, brought, found: found_at });
+                }
+                continue;
+            }
+            let place = brought.or_else(elsewhere);
+            if let Some(place) = place.filter(|_| seen.insert(name.clone())) {
+                open.push((place, inherited.clone()));
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn segments(file: &File, head: &[u8; 64]) -> io::Result<Vec<Segment>> {
+    let entry_bytes = u16::from_le_bytes([head[54], head[55]]) as usize;
+    let count = u16::from_le_bytes([head[56], head[57]]) as usize;
+    if entry_bytes < 56 {
+        return Ok(Vec::new());
+    }
+    let table = table(file, number(head, 32), (entry_bytes * count) as u64)?;
+    let segment = |entry: &[u8]| Segment {
+        kind: number(entry, 0) as u32,
+        offset: number(entry, 8),
+        address: number(entry, 16),
+        file_bytes: number(entry, 32),
+    };
+    Ok(table.chunks_exact(entry_bytes).map(segment).collect())
+}
+
+/// Bytes of a file.
+fn table(file: &File, offset: u64, bytes: u64) -> io::Result<Vec<u8>> {
+    let bytes = usize::try_from(bytes).ok().filter(|bytes| *bytes <= TABLE_BYTES_MAX);
+    let bytes = bytes.ok_or_else(|| io::Error::other("a table in it is too long"))?;
+    let mut table = vec![0; bytes];
+    file.read_exact_at(&mut table, offset)?;
+    Ok(table)
+}
+
+/// The number of eight bytes that stands at a place of an entry, which is long enough.
+fn number(entry: &[u8], place: usize) -> u64 {
+    let mut bytes = [0; 8];
+    bytes.copy_from_slice(&entry[place..place + 8]);
+    u64::from_le_bytes(bytes)
+}
+
+/// The text that begins at an offset of a table of texts; empty beyond its end.
+fn text(texts: &[u8], offset: u64) -> OsString {
+    let rest = usize::try_from(offset).ok().and_then(|offset| texts.get(offset..));
+    let text = rest.and_then(|rest| rest.split(|byte| *byte == 0).next()).unwrap_or_default();
+    OsString::from_vec(text.to_vec())
+}
+
+/// The folders of a list, where `$ORIGIN` stands for the folder of the file that names them.
+fn named_folders(list: &OsStr, origin: &Path) -> Vec<PathBuf> {
+    let folders = list.as_bytes().split(|byte| *byte == b':').filter(|folder| !folder.is_empty());
+    let folder = |folder: &[u8]| {
+        let text = String::from_utf8_lossy(folder);
+        let own = origin.to_string_lossy();
+        PathBuf::from(text.replace("${ORIGIN}", &own).replace("$ORIGIN", &own))
+    };
+    folders.map(folder).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_tells_what_it_wants() {
+        let own = std::env::current_exe().unwrap();
+        let binary = Binary::read(&own).unwrap().expect("a test is a program");
+        assert!(binary.is_dynamic);
+        assert_eq!(binary.machine, OWN_MACHINE);
+        assert!(binary.needed.iter().any(|name| name == "libc.so.6"), "{:?}", binary.needed);
+        let wanted = wanted(&own, &[], |name| name == "libc.so.6").unwrap();
+        assert_eq!(wanted.len(), 1);
+        assert_eq!((wanted[0].by.as_path(), &wanted[0].brought), (own.as_path(), &None));
+        assert!(wanted[0].found.is_some());
+        assert_eq!(Binary::read(Path::new("Cargo.toml")).unwrap(), None);
+        assert!(Binary::read(Path::new("/no/such")).is_err());
+    }
+
+    #[test]
+    fn a_file_that_is_cut_off_is_an_error_or_nothing_and_no_crash() {
+        let whole = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        let path = std::env::temp_dir().join(format!("combray-binary-{}", std::process::id()));
+        for bytes in [0, 5, 63, 64, 100, 500] {
+            std::fs::write(&path, &whole[..bytes]).unwrap();
+            assert!(!matches!(Binary::read(&path), Ok(Some(binary)) if !binary.needed.is_empty()));
+        }
+        let mut changed = whole[..whole.len().min(1 << 16)].to_vec();
+        for place in 0..64 {
+            changed[place] ^= 0xff;
+            std::fs::write(&path, &changed).unwrap();
+            // Whatever it says, it is answered.
+            let _ = Binary::read(&path);
+            changed[place] ^= 0xff;
+        }
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn folders_may_be_named_from_the_place_of_the_file() {
+        let folders =
+            named_folders(OsStr::new("$ORIGIN/../lib::/opt/x/${ORIGIN}"), Path::new("/a"));
+        assert_eq!(folders, [PathBuf::from("/a/../lib"), PathBuf::from("/opt/x//a")]);
+    }
+}

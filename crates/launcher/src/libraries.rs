@@ -1,0 +1,274 @@
+//! Which library of MPI a program was built for, and how it finds Combray's in its place.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt::Write;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use base::variables::FORCE_LIBRARY;
+
+use crate::binary::{Binary, OWN_MACHINE, WantedLibrary, wanted};
+use crate::protocol::ProgramStart;
+
+/// A library of MPI that Combray stands in for.
+pub struct KnownLibrary {
+    /// The names by which programs want it; the first is that of our file.
+    pub names: &'static [&'static str],
+    /// Whose it is.
+    pub of: &'static str,
+    /// Where ours lies in the prefix.
+    pub folder: &'static str,
+}
+
+/// The first is the standard's, which programs of our own compiler wrappers want.
+pub const LIBRARIES: &[KnownLibrary] = &[
+    KnownLibrary {
+        names: &["libmpi_abi.so.1", "libmpi_abi.so.0"],
+        of: "the standard's binary interface",
+        folder: "lib",
+    },
+    KnownLibrary {
+        names: &["libmpi.so.12", "libmpich.so.12"],
+        of: "MPICH, Intel MPI, MVAPICH or Cray MPICH",
+        folder: "lib/combray/mpich",
+    },
+];
+
+/// What was found out about a program, and what follows from it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Provision {
+    /// Folders to put before all others of `LD_LIBRARY_PATH`.
+    pub folders: Vec<PathBuf>,
+    /// A library to load before all others.
+    pub preload: Option<PathBuf>,
+    /// What the person should know.
+    pub notes: Vec<String>,
+    /// What is said of each library that the program wants.
+    pub wants: Vec<String>,
+}
+
+/// Whether a library is one of MPI, from its name.
+fn is_mpi(name: &str) -> bool {
+    let rest = name.strip_prefix("libmpi").and_then(|rest| rest.split_once(".so"));
+    rest.is_some_and(|(kind, _)| {
+        matches!(kind, "" | "ch" | "_abi" | "fort" | "cxx" | "_cxx" | "_mpifh" | "chfort" | "chcxx")
+            || kind.starts_with("_usempi")
+            || ["_cray", "_gnu", "_intel", "_nvidia", "_amd"]
+                .iter()
+                .any(|one| kind.starts_with(one))
+    })
+}
+
+fn known(name: &str) -> Option<&'static KnownLibrary> {
+    LIBRARIES.iter().find(|library| library.names.contains(&name))
+}
+
+/// What a program wants, and how it finds it in `prefix`; `given` is `LD_LIBRARY_PATH`.
+///
+/// # Errors
+/// The program cannot be read.
+pub fn provide_for(
+    program: &Path,
+    prefix: &Path,
+    given: &OsStr,
+    is_forced: bool,
+) -> io::Result<Provision> {
+    let mut provision = Provision::default();
+    let Some(binary) = Binary::read(program)? else { return Ok(provision) };
+    let shown = program.display();
+    if binary.machine != OWN_MACHINE {
+        let machine = binary.machine_name();
+        provision.notes.push(format!(
+            "{shown} is a program for {machine}, and this machine is another; compile it here"
+        ));
+        return Ok(provision);
+    }
+    if binary.needed.is_empty() {
+        if has_mpi_inside(program)? {
+            provision.notes.push(format!(
+                "{shown} is statically linked and has its own MPI in it, which cannot be replaced; \
+                 link it dynamically, or compile it with Combray's mpicc"
+            ));
+        }
+        return Ok(provision);
+    }
+    let given: Vec<PathBuf> = std::env::split_paths(given).collect();
+    let wanted = wanted(program, &given, is_mpi)?;
+    for library in &wanted {
+        provision.consider(library, prefix, is_forced);
+    }
+    let mut kinds: Vec<&str> =
+        wanted.iter().filter_map(|one| Some(known(&one.name)?.names[0])).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    if let [first, second, ..] = kinds[..] {
+        provision.notes.push(format!(
+            "{shown} wants two libraries of MPI, {first} and {second}, and one process can have one \
+             only; build all of it for the same"
+        ));
+    }
+    Ok(provision)
+}
+
+impl Provision {
+    fn consider(&mut self, library: &WantedLibrary, prefix: &Path, is_forced: bool) {
+        let WantedLibrary { name, by, brought, found } = library;
+        let by = by.display();
+        let Some(known) = known(name) else {
+            self.wants.push(format!("{name}: unknown here"));
+            let mut text = format!("{by} wants {name}, which Combray does not have: it has ");
+            let names: Vec<&str> = LIBRARIES.iter().map(|known| known.names[0]).collect();
+            let _ = write!(text, "{}; compile it with Combray's mpicc", names.join(" and "));
+            self.notes.push(text);
+            return;
+        };
+        let own = prefix.join(known.folder).join(known.names[0]);
+        let is_own = |path: &Path| matches!((path.canonicalize(), own.canonicalize()), (Ok(one), Ok(other)) if one == other);
+        let is_standard = known.folder == LIBRARIES[0].folder;
+        let found_well = brought.as_deref().or(found.as_deref()).is_some_and(|at| {
+            // Which one of several Combrays is the program's own affair.
+            is_standard || is_own(at)
+        });
+        self.wants.push(match (found_well, brought) {
+            (true, _) => format!("{name}: found"),
+            (false, Some(_)) if !is_forced => format!("{name}: its own"),
+            (false, _) => format!("{name} ({}): {}", known.of, own.display()),
+        });
+        if found_well {
+            return;
+        }
+        if !own.is_file() {
+            self.notes.push(format!(
+                "{by} wants {name}, and {} does not exist; install Combray with it",
+                own.display()
+            ));
+        } else if is_forced {
+            self.preload = Some(own);
+        } else if let Some(brought) = brought {
+            self.notes.push(format!(
+                "{by} brings its own {name} from {}, which Combray's launcher cannot start as one \
+                 job; use --force-library to let it have Combray's",
+                brought.display()
+            ));
+        } else {
+            self.folders.extend(own.parent().map(Path::to_owned));
+        }
+    }
+}
+
+/// Whether a program that is linked statically has an MPI in it: its symbols tell, unless they were
+/// stripped.
+fn has_mpi_inside(program: &Path) -> io::Result<bool> {
+    let metadata = fs::metadata(program)?;
+    if metadata.len() > STATIC_BYTES_MAX {
+        return Ok(false);
+    }
+    let bytes = fs::read(program)?;
+    Ok(bytes.windows(SYMBOL.len()).any(|window| window == SYMBOL))
+}
+
+/// What the table of symbols of such a program has.
+const SYMBOL: &[u8] = b"\0PMPI_Init\0";
+
+/// Programs that are longer are not looked through.
+const STATIC_BYTES_MAX: u64 = 1 << 28;
+
+/// Lets a program that is about to be started find the library that it wants; what to tell about
+/// that.
+pub(crate) fn provide(program: &mut ProgramStart) -> Vec<String> {
+    let value = |name: &str| {
+        let told = program.variables.iter().rev().find(|(own, _)| own == name);
+        told.map(|(_, value)| value.clone()).or_else(|| std::env::var_os(name)).unwrap_or_default()
+    };
+    let folder = program.folder.as_deref().unwrap_or(Path::new("."));
+    let own = std::env::current_exe().and_then(|path| path.canonicalize());
+    let Some(prefix) = own.ok().and_then(|own| Some(own.parent()?.parent()?.to_owned())) else {
+        return Vec::new();
+    };
+    let given = value(LIBRARY_PATH);
+    let is_forced = !value(FORCE_LIBRARY).is_empty();
+    // What starts another program (env, valgrind) names it among its arguments.
+    let named = program.arguments.iter().filter(|word| word.as_encoded_bytes().contains(&b'/'));
+    let candidates = std::iter::once(&program.path).chain(named.take(ARGUMENTS_MAX));
+    // A program may be runnable without being readable; then the system decides.
+    let provisions = candidates.filter_map(|path| {
+        let path = folder.join(path);
+        let found = path.is_file().then(|| provide_for(&path, &prefix, &given, is_forced));
+        found?.ok().filter(|found| *found != Provision::default())
+    });
+    let mut provision = { provisions }.next().unwrap_or_default();
+    if is_forced && provision == Provision::default() {
+        // Whatever it starts or loads.
+        let others = LIBRARIES[1..].iter().map(|library| prefix.join(library.folder));
+        provision.folders = others.filter(|folder| folder.is_dir()).collect();
+    }
+    let preloaded = value(PRELOAD);
+    let mut put = |name: &str, first: Vec<PathBuf>, rest: OsString| {
+        let mut all = first.into_iter().map(PathBuf::into_os_string).collect::<Vec<_>>();
+        if !all.is_empty() {
+            all.extend(Some(rest).filter(|rest| !rest.is_empty()));
+            program.variables.push((name.into(), all.join(OsStr::new(":"))));
+        }
+    };
+    put(LIBRARY_PATH, provision.folders, given);
+    put(PRELOAD, provision.preload.into_iter().collect(), preloaded);
+    provision.notes
+}
+
+/// So many arguments of a program are looked at.
+const ARGUMENTS_MAX: usize = 8;
+
+const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
+const PRELOAD: &str = "LD_PRELOAD";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libraries_of_mpi_are_known_by_their_names() {
+        for library in LIBRARIES {
+            assert!(library.names.iter().all(|name| is_mpi(name) && known(name).is_some()));
+        }
+        for name in ["libmpi.so.40", "libmpi.so.1", "libmpi_cray.so.12", "libmpifort.so.12"] {
+            assert!(is_mpi(name) && known(name).is_none(), "{name}");
+        }
+        for name in ["libm.so.6", "libmpifile.so.1", "libmpir.so.16", "libmpi4py.so", "libmpi"] {
+            assert!(!is_mpi(name), "{name}");
+        }
+    }
+
+    fn provision(library: &WantedLibrary, is_forced: bool) -> Provision {
+        let mut provision = Provision::default();
+        let folder = std::env::temp_dir().join(format!("combray-libraries-{}", std::process::id()));
+        let own = folder.join("lib/combray/mpich");
+        fs::create_dir_all(&own).unwrap();
+        fs::write(own.join("libmpi.so.12"), "").unwrap();
+        provision.consider(library, &folder, is_forced);
+        fs::remove_dir_all(&folder).unwrap();
+        provision
+    }
+
+    #[test]
+    fn a_program_finds_the_library_unless_it_brings_its_own() {
+        let mut library = WantedLibrary {
+            name: "libmpich.so.12".into(),
+            by: "./program".into(),
+            brought: None,
+            found: Some("/usr/lib/libmpich.so.12".into()),
+        };
+        let found = provision(&library, false);
+        assert!(found.folders[0].ends_with("lib/combray/mpich"));
+        assert_eq!((found.preload, found.notes.len()), (None, 0));
+        library.brought = Some("/opt/mpich/lib/libmpich.so.12".into());
+        let brings = provision(&library, false);
+        assert_eq!((brings.folders.len(), brings.preload), (0, None));
+        assert!(brings.notes[0].contains("/opt/mpich/lib") && brings.notes[0].contains("--force"));
+        let forced = provision(&library, true);
+        assert!(forced.preload.is_some_and(|path| path.ends_with("mpich/libmpi.so.12")));
+        library.name = "libmpi.so.20".into();
+        let unknown = provision(&library, false);
+        assert!(unknown.notes[0].contains("libmpi.so.20"), "{:?}", unknown.notes);
+    }
+}
