@@ -129,6 +129,7 @@ def all_is_as_on_one_machine(runner):
             launching.survivors_of_a_killed_process_are_told,
             launching.those_left_recover,
             launching.who_fails_in_finalize_keeps_nobody_there,
+            launching.windows_survive_a_killed_process,
             launching.initial_error_handler,
             launching.calls_at_the_wrong_time_are_told,
             launching.input_goes_to_rank_0,

@@ -273,6 +273,16 @@ def who_fails_in_finalize_keeps_nobody_there(runner):
             assert f"rank {rank} has taken leave" in output, f"rank {rank}\n{output}"
 
 
+def windows_survive_a_killed_process(runner):
+    needs_combray(runner)
+    for count in (2, 4):
+        code, output, _ = run([*runner.mpiexec, "--keep-going", "-n", str(count), str(runner.build / "windows_survivors")])
+        assert code == 137, f"exit code {code}\n{output}"
+        for rank in range(count - 1):
+            assert f"rank {rank} survives" in output, f"rank {rank}\n{output}"
+        assert "expected" not in output and " gave class " not in output, output
+
+
 def initial_error_handler(runner):
     needs_combray(runner)
     handler = lambda name: ("-initial-errhandler", name)
@@ -301,6 +311,7 @@ SCENARIOS = [
     survivors_of_a_killed_process_are_told,
     those_left_recover,
     who_fails_in_finalize_keeps_nobody_there,
+    windows_survive_a_killed_process,
     initial_error_handler,
     calls_at_the_wrong_time_are_told,
     alone_without_launcher,

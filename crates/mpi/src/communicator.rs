@@ -11,7 +11,7 @@ pub(crate) mod preferences;
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use base::{Error, ErrorClass, GateId, Result};
 use collectives::{CallForm, Situation};
@@ -50,6 +50,8 @@ pub struct Communicator {
     usage: Cell<Usage>,
     /// How many of the failures that the process knows of the program has acknowledged here.
     acknowledged: Cell<usize>,
+    /// Those that are revoked with it.
+    dependents: RefCell<Vec<Weak<Communicator>>>,
     /// Opened when first used.
     partitioned: OnceCell<PartitionedSpaces>,
     /// Likewise.
@@ -144,6 +146,7 @@ impl Communicator {
             remote: parts.remote,
             usage: Cell::new(parts.spaces.map_or(Usage::Nothing, |_| Usage::Messages)),
             acknowledged: Cell::new(0),
+            dependents: RefCell::default(),
             spaces: parts.spaces.map_or_else(OnceCell::new, OnceCell::from),
             partitioned: OnceCell::new(),
             native: OnceCell::new(),
@@ -333,6 +336,17 @@ impl Communicator {
 
     pub(crate) fn set_revoked(&self) {
         self.usage.set(Usage::Recovery);
+    }
+
+    /// Those that are revoked with it, and are still there.
+    pub(crate) fn dependents(&self) -> Vec<Rc<Communicator>> {
+        self.dependents.borrow().iter().filter_map(Weak::upgrade).collect()
+    }
+
+    pub(crate) fn add_dependent(&self, dependent: &Rc<Communicator>) {
+        let mut dependents = self.dependents.borrow_mut();
+        dependents.retain(|other| other.strong_count() > 0);
+        dependents.push(Rc::downgrade(dependent));
     }
 
     /// How many of the failures that the process knows of the program has acknowledged here.

@@ -177,6 +177,9 @@ impl Process {
         for slot in communicator.open_slots() {
             self.runtime().revoke_context(slot);
         }
+        for dependent in communicator.dependents() {
+            dependent.revoke(self);
+        }
         // Operations that wait for shared memory look around.
         self.room.count_vain_sleep();
     }
@@ -210,6 +213,15 @@ impl Communicator {
     pub fn revoke(&self, process: &Process) {
         if let Some(block) = self.context_block() {
             process.note_revoked(block);
+        }
+    }
+
+    /// Lets the communicator of an object that was made on this one, as a window's, be revoked
+    /// whenever this one is.
+    pub fn revoke_together(&self, process: &Process, dependent: &Rc<Communicator>) {
+        self.add_dependent(dependent);
+        if self.is_revoked() {
+            dependent.revoke(process);
         }
     }
 }

@@ -107,15 +107,21 @@ impl Window {
         Ok(Self::open(process, own, Flavor::Dynamic, shares, memory, info))
     }
 
-    /// `MPI_Win_free`: waits for all processes, then the window is gone.
+    /// `MPI_Win_free`: waits for all processes, then the window is gone. Where some have failed, or
+    /// its communicator was revoked, it waits for nobody, and epochs may be open.
     ///
     /// # Errors
     /// `RmaSync` while an epoch is open; the code of the first delete function of an attribute
     /// that fails. Then the window stays.
     pub fn free(self: &Rc<Window>, process: &Process, object: ObjectName) -> Result<()> {
-        self.epochs.borrow().check_free()?;
+        let lacks_processes = || process.failure_of_source(&self.communicator, None).is_some();
+        if !lacks_processes() {
+            self.epochs.borrow().check_free()?;
+        }
         self.attributes().delete_all(object)?;
-        collective::barrier(&Invocation::blocking(&self.communicator))?.complete(process)?;
+        let barrier = collective::barrier(&Invocation::blocking(&self.communicator));
+        let met = barrier.and_then(|barrier| barrier.complete(process));
+        met.or_else(|error| if lacks_processes() { Ok(()) } else { Err(error) })?;
         process.serve_no_longer(&**self);
         if let ExposedParts::Own { reach, .. } = &self.memory {
             reach.end(process);
@@ -219,7 +225,9 @@ fn duplicate(process: &Process, communicator: &Rc<Communicator>) -> Result<Rc<Co
         return Err(Error::new(ErrorClass::Comm, what));
     }
     let made = communicator.create(process, communicator.group())?;
-    Ok(made.expect("the group is the communicator's own"))
+    let made = made.expect("the group is the communicator's own");
+    communicator.revoke_together(process, &made);
+    Ok(made)
 }
 
 /// Where each part begins, and how many bytes all have together; `None` if that is too much.

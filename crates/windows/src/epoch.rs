@@ -18,8 +18,8 @@ pub enum LockKind {
 #[derive(Debug, Default)]
 pub(crate) struct Epochs {
     access: AccessEpoch,
-    /// By how many processes the exposure epoch that is open is to be completed.
-    exposure: Option<usize>,
+    /// The processes that are to complete the exposure epoch that is open.
+    exposure: Option<Vec<u32>>,
 }
 
 /// An access epoch: what lets a process access others.
@@ -111,11 +111,11 @@ impl Epochs {
         }
     }
 
-    /// Opens an exposure epoch that so many processes complete.
+    /// Opens an exposure epoch that these processes complete.
     ///
     /// # Errors
     /// `RmaSync` if one is open.
-    pub(crate) fn post(&mut self, origins: usize) -> Result<()> {
+    pub(crate) fn post(&mut self, origins: Vec<u32>) -> Result<()> {
         if self.exposure.is_some() {
             let what = "an exposure epoch is open already: call MPI_Win_wait first";
             return Err(out_of_sync(what));
@@ -124,12 +124,12 @@ impl Epochs {
         Ok(())
     }
 
-    /// By how many processes the open exposure epoch is to be completed.
+    /// The processes that are to complete the open exposure epoch.
     ///
     /// # Errors
     /// `RmaSync` if none is open.
-    pub(crate) fn exposed_to(&self) -> Result<usize> {
-        self.exposure.ok_or_else(|| {
+    pub(crate) fn exposed_to(&self) -> Result<&[u32]> {
+        self.exposure.as_deref().ok_or_else(|| {
             out_of_sync("MPI_Win_post was not called, so there is no epoch to wait for")
         })
     }
@@ -319,14 +319,14 @@ mod tests {
     fn exposure_stands_beside_access() {
         let mut epochs = Epochs::default();
         assert!(epochs.exposed_to().is_err());
-        epochs.post(2).unwrap();
-        assert!(epochs.post(1).is_err() && epochs.check_fence().is_err());
+        epochs.post(vec![3, 5]).unwrap();
+        assert!(epochs.post(vec![1]).is_err() && epochs.check_fence().is_err());
         assert!(epochs.check_free().unwrap_err().to_string().contains("MPI_Win_wait"));
         epochs.start(vec![0]).unwrap();
-        assert_eq!(epochs.exposed_to(), Ok(2));
+        assert_eq!(epochs.exposed_to(), Ok(&[3, 5][..]));
         epochs.unexposed();
         epochs.complete().unwrap();
         epochs.check_free().unwrap();
-        epochs.post(0).unwrap();
+        epochs.post(Vec::new()).unwrap();
     }
 }

@@ -129,6 +129,12 @@ impl LockQueue {
         }
     }
 
+    /// Somebody has failed: it holds and wants no lock any more.
+    pub(super) fn forget(&mut self, origin: u32) {
+        self.holders.retain(|(holder, _)| *holder != origin);
+        self.waiting.retain(|asking| asking.origin != origin);
+    }
+
     /// The next one who has the lock from now on.
     pub(super) fn grant(&mut self) -> Option<Asking> {
         let next = self.waiting.front()?;
@@ -166,6 +172,20 @@ mod tests {
         assert_eq!(granted(&mut queue), [1], "those who came later do not overtake");
         queue.release(1);
         assert_eq!(granted(&mut queue), [2, 3]);
+    }
+
+    #[test]
+    fn who_has_failed_holds_up_nobody() {
+        let mut queue = LockQueue::default();
+        for origin in 0..4 {
+            queue.ask(Asking { origin, kind: LockKind::Exclusive, reply: 0 });
+        }
+        assert_eq!(granted(&mut queue), [0]);
+        queue.forget(0);
+        queue.forget(1);
+        assert_eq!(granted(&mut queue), [2]);
+        queue.release(2);
+        assert_eq!(granted(&mut queue), [3]);
     }
 
     #[test]

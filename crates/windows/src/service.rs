@@ -37,6 +37,8 @@ struct ServiceState {
     completed: usize,
     /// By origin: the first refusal that it was not told of.
     refusals: HashMap<u32, Refusal>,
+    /// Of how many failed processes this window has taken the locks back.
+    failures_noted: usize,
 }
 
 /// A message from an origin that is arriving.
@@ -86,7 +88,7 @@ impl RequestService for Window {
         {
             SharedLock::of(memory, self.rank()).open();
         }
-        let mut active = false;
+        let mut active = self.note_failures(process, &mut state);
         for _ in 0..REQUESTS_PER_ROUND_MAX {
             if state.steps >= STEPS_MAX || !self.take_request(process, &mut state) {
                 break;
@@ -109,6 +111,21 @@ impl Window {
     /// They were waited for.
     pub(super) fn forget_completed(&self, count: usize) {
         self.service.state.borrow_mut().completed -= count;
+    }
+
+    /// Whether processes have failed since the last look; what they had locked goes to the next.
+    fn note_failures(&self, process: &Process, state: &mut ServiceState) -> bool {
+        let failed = process.runtime().failed().len();
+        let noted = std::mem::replace(&mut state.failures_noted, failed);
+        if noted == failed {
+            return false;
+        }
+        let gates = process.runtime().failed()[noted..].to_vec();
+        for origin in gates.into_iter().filter_map(|gate| self.group().rank_of(gate)) {
+            state.locks.forget(origin);
+        }
+        self.grant_locks(process, state);
+        true
     }
 
     fn take_request(&self, process: &Process, state: &mut ServiceState) -> bool {
@@ -288,6 +305,8 @@ impl Window {
     ) {
         let reply = request.reply;
         match request.kind {
+            // What it asked for came before its failure was known.
+            RequestKind::Lock if self.has_failed(process, origin) => {}
             RequestKind::Lock => {
                 let kind = if request.exclusive { LockKind::Exclusive } else { LockKind::Shared };
                 state.locks.ask(Asking { origin, kind, reply });
@@ -303,6 +322,11 @@ impl Window {
                 self.grant_locks(process, state);
             }
         }
+    }
+
+    fn has_failed(&self, process: &Process, rank: u32) -> bool {
+        let gate = self.communicator.gate(rank);
+        gate.is_some_and(|gate| process.runtime().failed().contains(&gate))
     }
 
     fn grant_locks(&self, process: &Process, state: &mut ServiceState) {

@@ -51,7 +51,7 @@ impl Window {
     /// `RmaSync` if an exposure epoch is open, `Group` if the group has others than the self.
     pub fn post(&self, process: &Process, group: &Group) -> Result<()> {
         let origins = self.ranks_of(group)?;
-        self.epochs.borrow_mut().post(origins.len())?;
+        self.epochs.borrow_mut().post(origins.clone())?;
         fence(Ordering::SeqCst);
         for origin in origins {
             self.send(process, origin, POST_TAG, Buffer::empty());
@@ -93,22 +93,15 @@ impl Window {
     /// `MPI_Win_wait`: waits until all processes of the exposure epoch have completed.
     ///
     /// # Errors
-    /// `RmaSync` if there is none.
+    /// `RmaSync` if there is none; `ProcFailed` if one of them has failed; `Revoked`.
     pub fn wait(&self, process: &Process) -> Result<()> {
-        let origins = self.epochs.borrow().exposed_to()?;
-        let mut failure = None;
+        let origins = self.epochs.borrow().exposed_to()?.to_vec();
+        let mut outcome = Ok(false);
         process.wait_until(&mut |process| {
-            let over = self.completed() >= origins;
-            if !over {
-                failure = process.failure_of_source(&self.communicator, None);
-            }
-            over || failure.is_some()
+            outcome = self.is_completed(process, &origins);
+            outcome != Ok(false)
         });
-        match failure {
-            None => self.unexpose(origins),
-            Some(error) => return Err(error),
-        }
-        Ok(())
+        outcome.map(|_| self.unexpose(origins.len()))
     }
 
     /// `MPI_Win_test`: as [`Window::wait`], if that would return at once; else false.
@@ -116,13 +109,22 @@ impl Window {
     /// # Errors
     /// As there.
     pub fn test(&self, process: &Process) -> Result<bool> {
-        let origins = self.epochs.borrow().exposed_to()?;
+        let origins = self.epochs.borrow().exposed_to()?.to_vec();
         process.progress();
-        let over = self.completed() >= origins;
+        let over = self.is_completed(process, &origins)?;
         if over {
-            self.unexpose(origins);
+            self.unexpose(origins.len());
         }
         Ok(over)
+    }
+
+    /// Whether these processes have completed their epochs.
+    fn is_completed(&self, process: &Process, origins: &[u32]) -> Result<bool> {
+        if self.completed() >= origins.len() {
+            return Ok(true);
+        }
+        let failure = |&origin| process.failure_of_source(&self.communicator, Some(origin));
+        origins.iter().find_map(failure).map_or(Ok(false), Err)
     }
 
     fn unexpose(&self, origins: usize) {

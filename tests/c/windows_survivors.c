@@ -1,0 +1,69 @@
+// The last process is killed while it holds locks, or others wait for it, in windows of all kinds:
+// nobody hangs, and what involves it fails with MPIX_ERR_PROC_FAILED. Started by tests/scenarios
+// under a launcher that keeps the job going.
+#include "check.h"
+#include <signal.h>
+
+enum { WINDOWS = 3 };
+
+static int last;
+
+static int class_of(int code) {
+    int class = MPI_SUCCESS;
+    if (code != MPI_SUCCESS) MPI_Error_class(code, &class);
+    return class;
+}
+
+#define FAILS(call)                                                                                 \
+    do {                                                                                              \
+        int class_ = class_of(call);                                                                  \
+        CHECK(class_ == MPIX_ERR_PROC_FAILED, "rank %d: %s gave class %d", check_rank, #call, class_); \
+    } while (0)
+
+int main(void) {
+    check_begin();
+    last = check_size - 1;
+    long *memory[WINDOWS] = {calloc(8, 8), NULL, NULL}, value = 5;
+    MPI_Win windows[WINDOWS];
+    MPI_Win_create(memory[0], 64, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &windows[0]);
+    MPI_Win_allocate(64, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &memory[1], &windows[1]);
+    MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &windows[2]);
+    for (int i = 0; i < WINDOWS; i++) {
+        MPI_Win_set_errhandler(windows[i], MPI_ERRORS_RETURN);
+        if (check_rank == last) MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, windows[i]);
+    }
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (check_rank == last) raise(SIGKILL);
+    MPI_Group all, failed;
+    MPI_Comm_group(MPI_COMM_WORLD, &all);
+    MPI_Group_incl(all, 1, &last, &failed);
+    for (int i = 0; i < WINDOWS; i++) {
+        // Either who asks is told, or it gets what the failed process had.
+        int class = class_of(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, windows[i]));
+        CHECK(class == MPI_SUCCESS || class == MPIX_ERR_PROC_FAILED, "the lock gave class %d", class);
+        if (class == MPI_SUCCESS) CHECK_EQ(MPI_Win_unlock(0, windows[i]), MPI_SUCCESS);
+        FAILS(MPI_Win_start(failed, 0, windows[i]));
+        MPI_Win_complete(windows[i]);
+        CHECK_EQ(class_of(MPI_Win_post(failed, 0, windows[i])), MPI_SUCCESS);
+        FAILS(MPI_Win_wait(windows[i]));
+        int done;
+        FAILS(MPI_Win_test(windows[i], &done));
+    }
+    // Where no message is lost, operations with those that are left go on: here with itself.
+    if (class_of(MPI_Win_lock(MPI_LOCK_SHARED, check_rank, 0, windows[0])) == MPI_SUCCESS) {
+        CHECK_EQ(MPI_Put(&value, 1, MPI_LONG, check_rank, 1, 1, MPI_LONG, windows[0]), MPI_SUCCESS);
+        CHECK_EQ(MPI_Win_unlock(check_rank, windows[0]), MPI_SUCCESS);
+        CHECK_EQ(memory[0][1], 5);
+    }
+    FAILS(MPI_Win_lock(MPI_LOCK_SHARED, last, 0, windows[0]));
+    // Freeing waits for nobody any more.
+    int flag = 1;
+    FAILS(MPIX_Comm_agree(MPI_COMM_WORLD, &flag));
+    for (int i = 0; i < WINDOWS; i++) CHECK_EQ(MPI_Win_free(&windows[i]), MPI_SUCCESS);
+    MPI_Group_free(&failed);
+    MPI_Group_free(&all);
+    free(memory[0]);
+    printf("rank %d survives\n", check_rank);
+    return check_end();
+}
