@@ -195,7 +195,8 @@ impl Buffer {
         unsafe { Self::contiguous(std::ptr::NonNull::dangling().as_ptr(), 0) }
     }
 
-    /// `length` zero bytes of our own, aligned to a cache line.
+    /// `length` zero bytes of our own, aligned to a cache line if they are longer than one, else
+    /// for any element.
     pub fn zeroed(length: usize) -> Self {
         let scratch = Rc::new(Scratch::zeroed(length));
         let memory = scratch.memory();

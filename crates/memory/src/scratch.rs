@@ -1,20 +1,36 @@
 //! Memory of our own, for data on its way.
 
 use std::cell::UnsafeCell;
+use std::rc::Rc;
 
 use base::limits::CACHE_LINE;
 
 use crate::copy::AddressRange;
 
-/// A zeroed block of memory, aligned to cache lines, that the buffers of one thread refer to.
+/// A zeroed block of memory that the buffers of one thread refer to, aligned to cache lines if it
+/// is longer than one.
 #[derive(Debug)]
 pub(crate) struct Scratch {
-    lines: Box<[CacheLine]>,
+    bytes: ScratchBytes,
     length: usize,
 }
 
-/// A cache line: the functions of programs get pointers into scratch memory, and may ask for any
+#[derive(Debug)]
+enum ScratchBytes {
+    /// At most a line, in the value itself: one allocation less for what is short, and none that
+    /// has to look for an aligned place.
+    Few(FewBytes),
+    Lines(Box<[CacheLine]>),
+}
+
+/// A few bytes: the functions of programs get pointers into scratch memory, and may ask for any
 /// alignment that an element has.
+#[repr(align(16))]
+#[derive(Debug)]
+struct FewBytes {
+    bytes: UnsafeCell<[u8; CACHE_LINE]>,
+}
+
 #[repr(align(64))]
 #[derive(Debug)]
 struct CacheLine {
@@ -24,17 +40,24 @@ struct CacheLine {
 impl Scratch {
     /// `length` zero bytes.
     pub(crate) fn zeroed(length: usize) -> Self {
+        if length <= CACHE_LINE {
+            let few = FewBytes { bytes: UnsafeCell::new([0; CACHE_LINE]) };
+            return Self { bytes: ScratchBytes::Few(few), length };
+        }
         let line = || CacheLine { _bytes: UnsafeCell::new([0; CACHE_LINE]) };
         let lines = (0..length.div_ceil(CACHE_LINE)).map(|_| line()).collect();
-        Self { lines, length }
+        Self { bytes: ScratchBytes::Lines(lines), length }
     }
 
-    /// All of it. It must not be used any more when this value is gone: buffers hold it as their
-    /// owner.
-    pub(crate) fn memory(&self) -> AddressRange {
-        let base = self.lines.as_ptr().cast::<u8>().cast_mut();
+    /// All of it. It must not be used any more when this value is gone, or at another place:
+    /// buffers hold it as their owner.
+    pub(crate) fn memory(self: &Rc<Self>) -> AddressRange {
+        let base = match &self.bytes {
+            ScratchBytes::Few(few) => few.bytes.get().cast::<u8>(),
+            ScratchBytes::Lines(lines) => lines.as_ptr().cast::<u8>().cast_mut(),
+        };
         // SAFETY:
-        // - The lines hold at least `length` bytes, in cells: they may be written through a shared
+        // - The cells hold at least `length` bytes: they may be written through a shared
         //   borrow, and nobody ever borrows what is in a cell.
         // - The value is not `Sync`, and neither is `AddressRange`: one thread uses both.
         unsafe { AddressRange::new(base, 0, self.length as isize) }
@@ -54,6 +77,16 @@ mod tests {
         buffer.read(0, &mut bytes);
         assert_eq!(bytes, [0; 100]);
         assert!(Buffer::zeroed(0).is_empty());
+        for length in [1, CACHE_LINE, CACHE_LINE + 1] {
+            let buffer = Buffer::zeroed(length);
+            let clone = buffer.clone();
+            assert!(buffer.len() == length && buffer.base_address().is_multiple_of(16));
+            clone.write(length - 1, &[9]);
+            drop(clone);
+            let mut last = [0];
+            buffer.read(length - 1, &mut last);
+            assert_eq!(last, [9]);
+        }
     }
 
     #[test]

@@ -78,6 +78,9 @@ pub(super) struct WindowRequest {
 /// Kind, flags, operator, padding, element (2), length of the runs (2), tag of the answer (4).
 const HEADER_BYTES: usize = 12;
 
+/// A request with one run has so many bytes at most.
+const USUAL_BYTES: usize = 32;
+
 const APART: u8 = 1;
 const EXCLUSIVE: u8 = 2;
 
@@ -98,7 +101,8 @@ impl WindowRequest {
     /// The message, with `data` bytes of data which `fill` writes.
     pub(super) fn message(&self, data: usize, fill: impl FnOnce(&mut [u8])) -> Buffer {
         let flags = if self.apart { APART } else { 0 } | if self.exclusive { EXCLUSIVE } else { 0 };
-        let mut bytes = vec![self.kind as u8, flags, self.operator as u8, 0];
+        let mut bytes = Vec::with_capacity(USUAL_BYTES + data);
+        bytes.extend([self.kind as u8, flags, self.operator as u8, 0]);
         bytes.extend((self.element as u16).to_le_bytes());
         bytes.extend([0; 2]);
         bytes.extend(self.reply.to_le_bytes());

@@ -77,6 +77,12 @@ enum StepProgress {
 /// Messages taken from the window's space per round at most.
 const REQUESTS_PER_ROUND_MAX: usize = 64;
 
+/// The queues of so many origins stay when they are empty.
+const ORIGINS_KEPT: usize = 64;
+
+/// Requests of so many bytes are parsed on the stack.
+const SMALL_REQUEST_BYTES: usize = 128;
+
 /// While so many are not done, no more are taken.
 const STEPS_MAX: usize = 1024;
 
@@ -158,7 +164,10 @@ impl Window {
                 active = true;
             }
         }
-        origins.retain(|_, steps| !steps.is_empty());
+        // Whoever asks once asks again.
+        if origins.len() > ORIGINS_KEPT {
+            origins.retain(|_, steps| !steps.is_empty());
+        }
         state.origins = origins;
         active
     }
@@ -185,10 +194,7 @@ impl Window {
                 StepProgress::Done
             }
             IncomingStep::Request { message, .. } => {
-                let mut bytes = vec![0; message.len()];
-                message.read(0, &mut bytes);
-                let Some((request, begin)) = WindowRequest::parse(&bytes).filter(|_| arrived)
-                else {
+                let Some((request, begin)) = parsed(&message).filter(|_| arrived) else {
                     state.refuse(origin, Refusal::Malformed);
                     return StepProgress::Done;
                 };
@@ -349,6 +355,18 @@ impl Window {
             process.runtime().detach(id);
         }
     }
+}
+
+/// The request of a message, and where in it the data begins; `None` for nonsense.
+fn parsed(message: &Buffer) -> Option<(WindowRequest, usize)> {
+    let mut few = [0; SMALL_REQUEST_BYTES];
+    if let Some(bytes) = few.get_mut(..message.len()) {
+        message.read(0, bytes);
+        return WindowRequest::parse(bytes);
+    }
+    let mut bytes = vec![0; message.len()];
+    message.read(0, &mut bytes);
+    WindowRequest::parse(&bytes)
 }
 
 impl ServiceState {
