@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use base::{Error, ErrorClass, Result};
 use engine::RequestId;
 use memory::Buffer;
-use mpi::collective::{self, Invocation};
+use mpi::collective::{self, CallForm, Invocation};
 use mpi::group::Group;
 use mpi::{ExternalOperation, Process, error_of};
 
@@ -39,7 +39,9 @@ impl Window {
         let outcome = self.settle(process, None);
         self.epochs.borrow_mut().fenced(goes_on);
         fence(Ordering::SeqCst);
-        let barrier = collective::barrier(&Invocation::blocking(&self.communicator));
+        // As if the program had called it: windows with many fences get a board for them.
+        let invocation = Invocation::new(process, &self.communicator, CallForm::Blocking);
+        let barrier = collective::barrier(&invocation);
         let met = barrier.and_then(|barrier| barrier.complete(process));
         fence(Ordering::SeqCst);
         outcome.and(met)
