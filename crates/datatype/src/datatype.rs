@@ -172,6 +172,10 @@ impl Datatype {
         let Some((low, high)) = self.geometry.data.filter(|_| count > 0) else {
             return Ok((0, 0));
         };
+        if count == 1 {
+            // What one element has was checked when the datatype was made.
+            return Ok((low, high));
+        }
         let reach = isize::try_from(count - 1).ok().and_then(|n| n.checked_mul(self.extent()));
         let bounds = reach.and_then(|reach| {
             Some((low.checked_add(reach.min(0))?, high.checked_add(reach.max(0))?))

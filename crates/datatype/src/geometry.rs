@@ -121,10 +121,15 @@ impl Sum {
             return;
         }
         // Two products of 64-bit factors each fit; only what is far too large is cut off here.
-        let total = block.count.saturating_mul(block.length);
-        self.size = self.size.saturating_add(total.saturating_mul(part.size as i128));
-        self.elements = self.elements.saturating_add(total.saturating_mul(part.elements as i128));
-        let reach = ShiftRange::of(block, part.extent() as i128);
+        let (total, reach) = match SmallBlock::of(block, part) {
+            Some(small) => (i128::from(small.count * small.length), small.shifts()),
+            None => {
+                let reach = ShiftRange::of(block, part.extent() as i128);
+                (block.count.saturating_mul(block.length), reach)
+            }
+        };
+        self.size = self.size.saturating_add(times(total, part.size));
+        self.elements = self.elements.saturating_add(times(total, part.elements));
         self.data = union(self.data, part.data.map(|range| reach.apply(range)));
         self.span = union(self.span, part.span.map(|range| reach.apply(range)));
         self.markers = union(self.markers, part.markers.map(|range| reach.apply(range)));
@@ -172,6 +177,50 @@ pub(crate) fn too_large() -> Error {
         "the new datatype's size or bounds exceed 2^63-1 bytes; use smaller counts, strides or \
          displacements",
     )
+}
+
+/// `factor` times a number of bytes or elements.
+fn times(factor: i128, number: usize) -> i128 {
+    match (u32::try_from(factor), u32::try_from(number)) {
+        (Ok(factor), Ok(number)) => i128::from(u64::from(factor) * u64::from(number)),
+        _ => factor.saturating_mul(number as i128),
+    }
+}
+
+/// A block of which no sum of products leaves a machine word: what nearly all are.
+struct SmallBlock {
+    displacement: i64,
+    count: i64,
+    stride: i64,
+    length: i64,
+    extent: i64,
+}
+
+impl SmallBlock {
+    fn of(block: &Block<'_>, part: &Geometry) -> Option<Self> {
+        // Products are below 2^60, and at most four are added up.
+        let small = |value: i128| {
+            let value = i64::try_from(value).ok()?;
+            (value.unsigned_abs() < 1 << 30).then_some(value)
+        };
+        Some(Self {
+            displacement: small(block.displacement)?,
+            count: small(block.count)?,
+            stride: small(block.stride)?,
+            length: small(block.length)?,
+            extent: small(part.extent() as i128)?,
+        })
+    }
+
+    fn shifts(&self) -> ShiftRange {
+        let along = (self.length - 1) * self.extent;
+        let across = if self.count > 1 { (self.count - 1) * self.stride } else { 0 };
+        ShiftRange {
+            low: i128::from(along.min(0) + across.min(0) + self.displacement),
+            high: i128::from(along.max(0) + across.max(0) + self.displacement),
+            overflow: false,
+        }
+    }
 }
 
 /// How far the elements of a block are shifted, at least and at most.

@@ -20,6 +20,14 @@ pub(crate) fn node_of(datatype: &Datatype) -> Option<Node> {
     if let Some(node) = equal_blocks(construction) {
         return Some(node);
     }
+    if is_one_block(construction) {
+        let mut node = None;
+        visit_blocks(construction, &mut |block| {
+            node = node_of_block(&block);
+            true
+        });
+        return node;
+    }
     let mut collector = Collector::default();
     visit_blocks(construction, &mut |block| {
         if let Some(node) = node_of_block(&block) {
@@ -28,6 +36,15 @@ pub(crate) fn node_of(datatype: &Datatype) -> Option<Node> {
         true
     });
     collector.finish()
+}
+
+fn is_one_block(construction: &Construction) -> bool {
+    matches!(
+        construction,
+        Construction::Contiguous { .. }
+            | Construction::Vector { .. }
+            | Construction::Hvector { .. }
+    )
 }
 
 fn node_of_named(named: Predefined) -> Node {
