@@ -102,6 +102,9 @@ pub fn waitany(
     indx: Out<c_int>,
     status: OutStatus,
 ) -> CallOutcome<()> {
+    if let Some(index) = ready_at_once(call, handles) {
+        return finish_any(call, handles, FirstComplete::At(index), indx, status);
+    }
     check(call, handles)?;
     let mut found = FirstComplete::Nothing;
     call.library.process.wait_until(&mut |_| {
@@ -118,6 +121,10 @@ pub fn testany(
     flag: Out<c_int>,
     status: OutStatus,
 ) -> CallOutcome<()> {
+    if let Some(index) = ready_at_once(call, handles) {
+        flag.set_flag(true);
+        return finish_any(call, handles, FirstComplete::At(index), indx, status);
+    }
     check(call, handles)?;
     let mut found = first_ready(call, handles);
     if found == FirstComplete::Later {
@@ -228,6 +235,25 @@ enum FirstComplete {
     /// Some are underway, none is complete.
     Later,
     At(usize),
+}
+
+/// The first request of a list that is complete, if only null ones and transfers underway stand
+/// before it. One pass, which asks nothing of those behind it.
+#[inline]
+fn ready_at_once(call: &Call, handles: &[Request]) -> Option<usize> {
+    let transfers = call.library.process.look_at_transfers();
+    for (index, handle) in handles.iter().enumerate() {
+        match call.library.requests.named(*handle) {
+            RequestName::Done => return Some(index),
+            RequestName::Transfer(transfer) if transfers.is_complete(transfer) => {
+                return transfers.is_known(transfer).then_some(index);
+            }
+            RequestName::Transfer(_) => {}
+            RequestName::Kept if *handle == MPI_REQUEST_NULL => {}
+            RequestName::Kept => return None,
+        }
+    }
+    None
 }
 
 fn first_ready(call: &Call, handles: &[Request]) -> FirstComplete {
