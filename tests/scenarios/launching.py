@@ -1,7 +1,9 @@
 """Jobs looked at from outside: how they start, what they print, how they end, what they leave."""
 
 import os
+import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -125,6 +127,15 @@ def killed_launcher_leaves_nothing(runner):
             assert launcher.returncode != 0, f"exit code 0 after {number.name}"
             wait_until_gone(copy)
             assert not traces() - before, f"{number.name}: {traces() - before}"
+
+
+def benchmarks_join_the_job_that_starts_them(runner):
+    needs_combray(runner)
+    command = str(pathlib.Path(shutil.which(runner.mpiexec[0])).with_name("combray"))
+    code, output, _ = run([*runner.mpiexec, "-n", "3", command, "bench", "--sizes", "8", "--batches", "3", "--json", "allreduce"])
+    assert code == 0 and output.count('"record":"result"') == 1 and '"processes":3' in output, output
+    code, output, _ = run([command, "bench"])
+    assert code == 0 and "combray bench NAME" in output and "pingpong" in output.splitlines(), output
 
 
 def input_goes_to_rank_0(runner):
@@ -318,6 +329,7 @@ SCENARIOS = [
     foreign_launcher_is_an_error,
     cycles_leave_nothing,
     killed_launcher_leaves_nothing,
+    benchmarks_join_the_job_that_starts_them,
     input_goes_to_rank_0,
     lines_stay_whole,
     output_is_tagged,

@@ -1,6 +1,11 @@
 //! `combray bench`.
 
+use std::env;
 use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use base::variables;
 
 use crate::{prefix, run};
 
@@ -17,6 +22,16 @@ pub fn run(words: &[OsString]) -> Result<i32, String> {
             "the benchmark program is not installed ({}): run make install",
             program.display()
         ));
+    }
+    if words.is_empty() {
+        println!("combray bench NAME... runs one of these, or several (--help tells more):\n");
+        let words = ["-n".into(), "1".into(), "--".into(), program.into(), "--list".into()];
+        return run::run(&words);
+    }
+    // A process of a job is one of those that measure, and starts no others.
+    if env::var(variables::SIZE).is_ok_and(|size| size != "1") {
+        let cause = Command::new(&program).args(words).exec();
+        return Err(format!("{} cannot be run: {cause}", program.display()));
     }
     run::run(&launched(program.into_os_string(), words))
 }

@@ -7,12 +7,14 @@ use std::env;
 use std::io::{self, Write};
 use std::path::Path;
 
+use base::variables::{self, DESCRIBED};
 use launcher::libraries;
 use runtime::FoundRail;
 use runtime::configuration::{self, TEXTS, VARIABLES};
 use runtime::instruments::Category;
 use runtime::instruments::journal::EVENTS;
 use runtime::instruments::performance::PERFORMANCE_VARIABLES;
+use serde_json::json;
 use sys::cores;
 use topology::Locality;
 
@@ -26,6 +28,8 @@ const UNSUPPORTED: &str = include_str!("../../mpi-abi/generated/unsupported.txt"
 pub enum Topic<'a> {
     /// Version, folders, what can be set.
     Summary,
+    /// The same for programs.
+    Json,
     /// The functions that are not there.
     Unsupported,
     /// What tools see.
@@ -44,6 +48,7 @@ pub enum Topic<'a> {
 pub fn run(topic: Topic) -> Result<i32, String> {
     let text = match topic {
         Topic::Summary => summary(&prefix::find()?),
+        Topic::Json => json(&prefix::find()?),
         Topic::Unsupported => UNSUPPORTED.to_owned(),
         Topic::Variables => variables(),
         Topic::Program(path) => program(path, &prefix::find()?)?,
@@ -98,6 +103,26 @@ fn program(path: &Path, prefix: &Path) -> Result<String, String> {
     Ok(text)
 }
 
+/// What the summary tells, in one line.
+fn json(prefix: &Path) -> String {
+    let rails = runtime::found_rails(&configuration::networks()).unwrap_or_default();
+    let rail = |rail: FoundRail| json!({"name": rail.name, "obstacle": rail.obstacle});
+    let text = TEXTS.iter().map(|(name, help)| json!({"name": name, "help": help}));
+    let variable = VARIABLES
+        .iter()
+        .map(|one| json!({"name": one.name, "values": one.values, "help": one.help}));
+    let all = json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "prefix": prefix,
+        "library": prefix.join("lib/libmpi_abi.so.1"),
+        "cores": cores::usable(),
+        "rails": rails.into_iter().map(rail).collect::<Vec<_>>(),
+        "missing": UNSUPPORTED.lines().collect::<Vec<_>>(),
+        "variables": variable.chain(text).collect::<Vec<_>>(),
+    });
+    format!("{all}\n")
+}
+
 /// The rails that jobs on several machines use here, with their places, and those that they do not
 /// use, with the reason.
 fn rails_between_machines() -> String {
@@ -134,8 +159,20 @@ fn settings() -> String {
     for (name, help) in TEXTS {
         text += &format!("  {name}\n      {help}\n");
     }
+    for (name, sentence) in DESCRIBED.iter().filter(|(name, _)| OF_COMMANDS.contains(name)) {
+        text += &format!("  {name}\n      {}\n", sentence.trim());
+    }
     text
 }
+
+/// What the launcher and the compiler wrappers read.
+const OF_COMMANDS: [&str; 5] = [
+    variables::LAUNCH_AGENT,
+    variables::PMIX_LIBRARY,
+    variables::CC,
+    variables::CXX,
+    variables::FC,
+];
 
 /// What tools see of a process through the functions MPI_T_*.
 fn variables() -> String {
@@ -157,8 +194,6 @@ fn variables() -> String {
 
 #[cfg(test)]
 mod tests {
-    use base::variables::DESCRIBED;
-
     use super::*;
 
     /// A row of docs/variables.md.

@@ -46,6 +46,9 @@ enum CombrayCommand {
         /// Lists the functions that are not implemented yet
         #[arg(long)]
         unsupported: bool,
+        /// Prints JSON: one line
+        #[arg(long, conflicts_with_all = ["unsupported", "variables", "collectives"])]
+        json: bool,
         /// Lists what tools see of a running process: variables and events
         #[arg(long, conflicts_with = "unsupported")]
         variables: bool,
@@ -127,6 +130,7 @@ fn main() -> ExitCode {
         }
         _ => match parse().action {
             CombrayCommand::Run { words } => run::run(&words),
+            CombrayCommand::Info { json: true, .. } => info::run(info::Topic::Json),
             CombrayCommand::Info { unsupported: true, .. } => info::run(info::Topic::Unsupported),
             CombrayCommand::Info { variables: true, .. } => info::run(info::Topic::Variables),
             CombrayCommand::Info { collectives: true, communicator, .. } => {

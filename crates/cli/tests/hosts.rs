@@ -138,7 +138,7 @@ fn an_abort_elsewhere_ends_all_with_its_code() {
     let script = "echo cmd=init pmi_version=1 >&$PMI_FD; read -r line <&$PMI_FD
                   if [ $PMI_RANK = 1 ]; then echo cmd=abort exitcode=9 >&$PMI_FD; fi; sleep 600";
     let (code, _, err) = run_on("a,b", &["bash", "-c", script]);
-    assert_eq!((code, err.as_str()), (Some(9), "combray: rank 1 called MPI_Abort(9)\n"));
+    assert_eq!((code, err.as_str()), (Some(9), "combray: rank 1 ended the job with exit code 9\n"));
 }
 
 /// Each puts a value of 64 KiB and gets that of the next; four ranks on each of ten hosts.

@@ -19,6 +19,19 @@ fn the_installation_is_described() {
 }
 
 #[test]
+fn programs_read_it_in_one_line() {
+    let output = info().arg("--json").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success());
+    let told: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(told["version"], env!("CARGO_PKG_VERSION"));
+    assert!(
+        told["variables"].as_array().unwrap().len() > 10 && text.lines().count() == 1,
+        "{text}"
+    );
+}
+
+#[test]
 fn missing_functions_are_listed_one_a_line() {
     let output = info().arg("--unsupported").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();

@@ -233,7 +233,7 @@ fn an_abort_ends_all_with_its_code() {
     let script = "say init pmi_version=1; hear
                   if [ $PMI_RANK = 1 ]; then say abort exitcode=9; exit 3; fi; sleep 600";
     let (code, _, err) = run_speakers("3", script);
-    assert_eq!((code, err.as_str()), (Some(9), "combray: rank 1 called MPI_Abort(9)\n"));
+    assert_eq!((code, err.as_str()), (Some(9), "combray: rank 1 ended the job with exit code 9\n"));
 }
 
 /// Asked to end by SIGTERM it says so, which it cannot when it is killed.

@@ -412,8 +412,9 @@ impl<'a> Supervisor<'a> {
                 self.send(self.ranks[rank as usize].host, AgentOrder::Answer(rank, line));
             }
             PmiAction::Abort(rank, code) => {
-                let message = format!("rank {rank} called MPI_Abort({code})");
-                self.fail(termination::code_of_abort(code), Some(message));
+                // By MPI_Abort, or by an error that is fatal: which of them, the rank has said.
+                let code = termination::code_of_abort(code);
+                self.fail(code, Some(format!("rank {rank} ended the job with exit code {code}")));
             }
             PmiAction::End(by, ranks, code) => self.end_ranks(by, &ranks, code),
             PmiAction::ProtocolError(rank, what) => {

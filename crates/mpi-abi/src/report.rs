@@ -257,7 +257,11 @@ fn exit_code(code: c_int) -> i32 {
 fn tell_end(call: &Call, code: c_int, reason: &str) {
     let library = call.library;
     let text = text_of(library, code).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text).into_owned();
+    let text = String::from_utf8_lossy(&text).trim_end_matches('.').to_owned();
+    // The name of the class, which programs compare with, where the text does not say it.
+    let class = text_of_class(class_of(code)).and_then(|told| told.split(':').next());
+    let class = class.filter(|name| !text.contains(name)).map(|name| format!(" ({name})"));
+    let text = text + &class.unwrap_or_default();
     let process = &library.process;
     let rank = match process.is_joined() {
         true => format!("rank {} on ", process.rank()),

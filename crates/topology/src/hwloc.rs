@@ -2,6 +2,7 @@
 //! 2.x, which are called `libhwloc.so.15`: functions that take an opaque pointer (hwloc 2.9.0,
 //! `hwloc.h` and `hwloc/export.h`).
 
+use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_ulong, c_void};
 use std::io;
 use std::mem;
@@ -113,7 +114,7 @@ impl Hwloc {
     pub fn synthetic(&self, text: &str) -> Result<String, TopologyError> {
         let task = "build a machine from a line";
         let wrong = || TopologyError::NotSynthetic { text: text.to_owned() };
-        let line = CString::new(text).map_err(|_| wrong())?;
+        let line = CString::new(completed(text).as_ref()).map_err(|_| wrong())?;
         if described_objects(text) > OBJECTS_MAX {
             return Err(TopologyError::TooLarge { text: text.to_owned(), limit: OBJECTS_MAX });
         }
@@ -255,6 +256,15 @@ impl HwlocFunctions {
     }
 }
 
+/// A description down to the hardware threads, which hwloc wants to hear of: one for each core, if
+/// nothing is said of them.
+fn completed(text: &str) -> Cow<'_, str> {
+    match text.split_whitespace().next_back() {
+        Some(last) if last.starts_with("core:") => Cow::Owned(format!("{text} pu:1")),
+        _ => Cow::Borrowed(text),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -266,5 +276,11 @@ mod tests {
         for line in ["package:2 numa:9999999 core:4", "9999999999999999999999", "400 400 400"] {
             assert!(described_objects(line) > OBJECTS_MAX, "{line}");
         }
+    }
+
+    #[test]
+    fn cores_have_a_hardware_thread_each() {
+        assert_eq!(completed("package:2 core:8"), "package:2 core:8 pu:1");
+        assert_eq!(completed("package:2 core:8 pu:2"), "package:2 core:8 pu:2");
     }
 }

@@ -43,8 +43,7 @@ impl TargetMachines {
             return Ok(Self::of_machines(&here, per, &[1], &["localhost".to_owned()], hosts));
         };
         let (counts, machine) = split(topology)?;
-        let machine =
-            Topology::described(&completed(machine)).map_err(|error| error.to_string())?;
+        let machine = Topology::described(machine).map_err(|error| error.to_string())?;
         let count: usize = counts.iter().product();
         if machine[machine.root()].kind == Kind::Cluster {
             return Self::of_cluster(&machine, per, &counts, hosts);
@@ -216,17 +215,6 @@ fn split(what: &str) -> Result<(Vec<usize>, &str), String> {
     Ok((counts, rest))
 }
 
-/// A description of levels down to the hardware threads, which hwloc wants to hear of: one for each
-/// core, if nothing is said of them.
-fn completed(machine: &str) -> String {
-    let mut levels = machine.split_whitespace();
-    let is_description = !machine.contains('/') && levels.clone().all(|word| word.contains(':'));
-    if is_description && levels.next_back().is_some_and(|word| word.starts_with("core:")) {
-        return format!("{machine} pu:1");
-    }
-    machine.to_owned()
-}
-
 /// An object with all that ranks may be put on; levels that divide nothing are left out.
 fn branch(machine: &Topology, id: ObjectId, per: Unit, sets: &mut Vec<CpuSet>) -> Branch {
     let object = &machine[id];
@@ -301,14 +289,6 @@ mod tests {
         assert!(split("node:4").unwrap_err().contains("inside"));
         assert!(split("node:x core:2").unwrap_err().contains("number"));
         assert!(split("node:60000 switch:60000 core:2").unwrap_err().contains("more than"));
-    }
-
-    #[test]
-    fn cores_have_a_hardware_thread_each() {
-        assert_eq!(completed("package:2 core:8"), "package:2 core:8 pu:1");
-        for complete in ["package:2 core:8 pu:2", "a/core:8", "machine.xml"] {
-            assert_eq!(completed(complete), complete);
-        }
     }
 
     #[test]

@@ -266,6 +266,11 @@ impl Policy {
             "none" => Bind::Nothing,
             "share" | "default" => Bind::Share,
             "machine" | "board" => Bind::Nothing,
+            "user" => {
+                return Err("--bind-to user: write --rankfile FILE with a line \"rank 0=localhost slot=3\" \
+                            for each rank (docs/launching.md)"
+                    .to_owned());
+            }
             name => Bind::To(level(name).ok_or_else(|| {
                 format!("--bind-to knows no \"{name}\"; it knows none, share, {}", levels())
             })?),
@@ -274,6 +279,12 @@ impl Policy {
             match modifier {
                 "overload-allowed" => self.overload.by_binding = true,
                 "no-overload" | "if-supported" => {}
+                // As MPICH has it.
+                number if number.parse::<u32>().is_ok() => {
+                    return Err(format!(
+                        "--bind-to {words}: write --map-by slot:PE={number} for {number} cores each"
+                    ));
+                }
                 _ => {
                     return Err(format!(
                         "--bind-to knows no \"{modifier}\" after its colon; it knows overload-allowed, \

@@ -130,6 +130,8 @@ fn what_cannot_be_is_told() {
     for words in [["moon", "", ""], ["", "moon", ""], ["", "", "moon"], ["core:moon", "", ""]] {
         assert!(message(1, words).contains("knows no"));
     }
+    assert!(message(1, ["", "core:2", ""]).contains("--map-by slot:PE=2"));
+    assert!(message(1, ["", "user:0,1", ""]).contains("--rankfile FILE"));
     assert!(message(1, ["ppr:x:core", "", ""]).contains("above 0"));
     assert!(message(1, ["core:pe=0", "", ""]).contains("above 0"));
 }
