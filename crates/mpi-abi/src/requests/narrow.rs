@@ -1,7 +1,7 @@
 //! Handles of 32 bits: that of a transfer holds its place in the engine and the lowest bits of its
 //! generation; the whole generation is noted beside the communicator.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::ffi::c_int;
 
 use mpi::{EngineTransfer, Process};
@@ -26,17 +26,27 @@ const RECEIVES: u32 = 1 << (LAYOUT.tag_shift - 1);
 const PLACE_BITS: u32 = 18;
 /// Transfers with greater numbers stand in the table.
 const PLACE_MASK: u32 = (1 << PLACE_BITS) - 1;
+const PLACES: usize = 1 << PLACE_BITS;
 const GENERATION_MASK: u32 = (1 << (LAYOUT.tag_shift - 1 - PLACE_BITS)) - 1;
 
-/// What handles of transfers do not tell, by the transfers' places.
-#[derive(Debug, Default)]
-pub struct TransferNotes(RefCell<Vec<TransferNote>>);
+/// What handles of transfers do not tell, by the transfers' places. All are there from the
+/// beginning, so that a look is one load.
+#[derive(Debug)]
+pub struct TransferNotes(Box<[Cell<TransferNote>; PLACES]>);
 
 #[derive(Clone, Copy, Debug)]
 struct TransferNote {
     communicator: Comm,
     /// Of the last transfer at this place.
     generation: u32,
+}
+
+impl Default for TransferNotes {
+    fn default() -> Self {
+        let none = TransferNote { communicator: MPI_COMM_NULL, generation: 0 };
+        let notes = vec![Cell::new(none); PLACES].into_boxed_slice();
+        Self(notes.try_into().expect("so many were made"))
+    }
 }
 
 impl TransferNotes {
@@ -47,19 +57,14 @@ impl TransferNotes {
         if place > PLACE_MASK {
             return None;
         }
-        let note = TransferNote { communicator, generation };
-        let mut notes = self.0.borrow_mut();
-        match notes.get_mut(place as usize) {
-            Some(noted) => *noted = note,
-            None => note_first(&mut notes, place as usize, note),
-        }
+        self.0[place as usize].set(TransferNote { communicator, generation });
         let receives = if transfer.receives() { RECEIVES } else { 0 };
         Some(Request(MARKS | receives | (generation & GENERATION_MASK) << PLACE_BITS | place))
     }
 
     /// The communicator of a transfer.
     pub fn communicator(&self, transfer: EngineTransfer) -> Option<Comm> {
-        self.0.borrow().get(transfer.id() as u32 as usize).map(|noted| noted.communicator)
+        self.0.get(transfer.id() as u32 as usize).map(|noted| noted.get().communicator)
     }
 
     /// What a handle names.
@@ -78,8 +83,7 @@ impl TransferNotes {
     #[inline(always)]
     fn transfer(&self, handle: Request) -> EngineTransfer {
         let (place, generation) = (handle.0 & PLACE_MASK, handle.0 >> PLACE_BITS & GENERATION_MASK);
-        let notes = self.0.borrow();
-        let noted = notes.get(place as usize).map_or(0, |noted| noted.generation);
+        let noted = self.0[place as usize].get().generation;
         // The engine counts generations from 1.
         let noted = if noted & GENERATION_MASK == generation { noted } else { 0 };
         let id = u64::from(noted) << 32 | u64::from(place);
@@ -97,13 +101,6 @@ impl TransferNotes {
     pub fn of_int(&self, _process: &Process, integer: c_int) -> Option<Request> {
         Some(Request(integer as u32))
     }
-}
-
-#[cold]
-#[inline(never)]
-fn note_first(notes: &mut Vec<TransferNote>, place: usize, note: TransferNote) {
-    notes.resize(place + 1, TransferNote { communicator: MPI_COMM_NULL, generation: 0 });
-    notes[place] = note;
 }
 
 #[cfg(test)]
