@@ -5,7 +5,8 @@
 //! synchronization (section 12.7), and they are over when the call is. All accumulates of a part
 //! are made by one thread, that of the target, so they are atomic and in order. A call of the
 //! system costs as much as a message that is answered, but three times as much as one that is not:
-//! of several short operations between two flushes only the first goes this way.
+//! several short operations between two flushes go by messages, and where they were several once,
+//! the next ones do.
 
 use std::cell::Cell;
 
@@ -23,8 +24,16 @@ pub(super) struct Reach {
     own: Option<RegionToken>,
     /// By rank; empty where everything goes by messages.
     parts: Vec<Cell<ReachedPart>>,
-    /// At which target, and after how many flushes, the last short operation was.
-    last_short: Cell<Option<(u32, u64)>>,
+    last_burst: Cell<Burst>,
+}
+
+/// Short operations at one target between two flushes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Burst {
+    target: u32,
+    /// How many flushes there were before.
+    flushes: u64,
+    operations: u64,
 }
 
 /// With fewer bytes a message is cheaper than the system, unless the target has to answer for one
@@ -68,7 +77,7 @@ impl Reach {
             (place, secret) => ReachedPart::Untried(RegionToken { place, secret }),
         };
         let parts = all.chunks_exact(TOLD_BYTES).map(|told| Cell::new(part_of(told))).collect();
-        Ok(Self { own, parts, last_short: Cell::new(None) })
+        Ok(Self { own, parts, last_burst: Cell::default() })
     }
 
     /// Ends what was declared.
@@ -94,9 +103,7 @@ impl Reach {
             AccessKind::Accumulate { .. } | AccessKind::Swap => return false,
         };
         let Some(run) = access.place.run() else { return false };
-        if run.length < SYSTEM_BYTES_MIN
-            && self.last_short.replace(Some((target, flushes))) == Some((target, flushes))
-        {
+        if run.length < SYSTEM_BYTES_MIN && !self.is_alone(target, flushes) {
             return false;
         }
         let Some((gate, token)) = self.region_of(process, communicator, target) else {
@@ -115,6 +122,16 @@ impl Reach {
             self.parts[target as usize].set(ReachedPart::Asked);
         }
         outcome.is_ok()
+    }
+
+    /// Whether a short operation is likely to be the only one between two flushes: it is the first
+    /// one, and those before the last flush were not several.
+    fn is_alone(&self, target: u32, flushes: u64) -> bool {
+        let last = self.last_burst.get();
+        let goes_on = (last.target, last.flushes) == (target, flushes) && last.operations > 0;
+        let operations = if goes_on { last.operations + 1 } else { 1 };
+        self.last_burst.set(Burst { target, flushes, operations });
+        !goes_on && last.operations <= 1
     }
 
     fn region_of(
