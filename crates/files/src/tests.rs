@@ -10,8 +10,9 @@ use crate::transfer::{Direction, Manner, transfer};
 use crate::view::View;
 use crate::world::MemoryFile;
 
-/// A view whose tiles have runs of these lengths behind gaps.
-pub(crate) fn view_of(displacement: u64, runs: &[(u8, u8)], tail: u8) -> View {
+/// A view whose tiles have runs of these lengths behind gaps. With a negative tail, tiles begin
+/// before others end.
+pub(crate) fn view_of(displacement: u64, runs: &[(u8, u8)], tail: i8) -> View {
     let of = Arc::clone(Datatype::named(Predefined::Byte));
     let mut end = 0;
     let displacements = runs.iter().map(|(gap, length)| {
@@ -23,7 +24,7 @@ pub(crate) fn view_of(displacement: u64, runs: &[(u8, u8)], tail: u8) -> View {
     let block_lengths = runs.iter().map(|(_, length)| i64::from(*length)).collect();
     let inner = Construction::Indexed { block_lengths, displacements, of };
     let of = Datatype::create(inner, ArgumentForm::Int).unwrap();
-    let extent = end + i64::from(tail);
+    let extent = (end + i64::from(tail)).max(0);
     let outer = Construction::Resized { lower_bound: 0, extent, of };
     let filetype = Datatype::create(outer, ArgumentForm::Int).unwrap();
     View::new(displacement, Datatype::named(Predefined::Byte), &filetype).unwrap()
@@ -71,7 +72,7 @@ proptest! {
     fn transfers_move_what_the_view_shows(
         seed in any::<u64>(),
         runs in prop::collection::vec((0_u8..9, 1_u8..9), 1..5),
-        (displacement, tail) in (0_u64..9, 0_u8..9),
+        (displacement, tail) in (0_u64..9, 0_i8..9),
         (size, position, length) in (0_usize..300, 0_u64..90, 0_usize..90),
         manner in manner(),
         broken in prop::option::of(0_u64..300),

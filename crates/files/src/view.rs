@@ -4,6 +4,7 @@
 //! from the displacement on. Filetypes go upwards (section 14.3), so the offset in the file grows
 //! with the position in the stream.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use base::{Error, ErrorClass, Result};
@@ -20,12 +21,21 @@ pub(crate) struct View {
     tile_extent: u64,
     /// Where the bytes of tiles lie; none: they follow each other without holes.
     layout: Option<Arc<dyn Layout>>,
+    /// Whether a tile begins before the one ahead of it ends. Only within a tile offsets grow then.
+    tiles_overlap: bool,
 }
 
 impl View {
     /// The bytes of the file as they are.
     pub fn of_bytes() -> Self {
-        Self { displacement: 0, etype_bytes: 1, tile_bytes: 1, tile_extent: 1, layout: None }
+        Self {
+            displacement: 0,
+            etype_bytes: 1,
+            tile_bytes: 1,
+            tile_extent: 1,
+            layout: None,
+            tiles_overlap: false,
+        }
     }
 
     /// The view through a filetype, from a displacement in bytes on.
@@ -54,6 +64,7 @@ impl View {
             tile_bytes: tile as u64,
             tile_extent: extent as u64,
             layout,
+            tiles_overlap: tile > 0 && filetype.true_extent() > extent,
         })
     }
 
@@ -121,25 +132,25 @@ impl View {
     /// How many bytes of the stream lie before an offset in the file.
     pub fn position_of(&self, offset: u64) -> u64 {
         let Some(beyond) = offset.checked_sub(self.displacement) else { return 0 };
-        if self.layout.is_none() {
-            return if self.is_empty() { 0 } else { beyond };
-        }
         if self.is_empty() {
             return 0;
         }
-        // The tile that the offset lies in, or the one before where a tile reaches into the next.
-        let tile = beyond.checked_div(self.tile_extent).unwrap_or(0);
-        let (mut low, mut step) = (tile.saturating_sub(1) * self.tile_bytes, self.tile_bytes);
-        while low > 0 && self.offset_of(low) >= offset {
-            low = low.saturating_sub(step);
-            step *= 2;
+        if self.layout.is_none() {
+            return beyond;
         }
+        let tile = beyond.checked_div(self.tile_extent).unwrap_or(0);
         let (mut high, mut step) = ((tile + 1) * self.tile_bytes, self.tile_bytes);
         while self.offset_of(high) < offset {
             high += step;
             step *= 2;
         }
-        // The first byte at or behind the offset lies in `low ..= high`.
+        self.position_within(offset, 0..high)
+    }
+
+    /// The first byte of a part of the stream that goes upwards which lies at an offset in the file
+    /// or behind it.
+    pub fn position_within(&self, offset: u64, part: Range<u64>) -> u64 {
+        let Range { start: mut low, end: mut high } = part;
         while low < high {
             let middle = low + (high - low) / 2;
             if self.offset_of(middle) < offset {
@@ -151,17 +162,36 @@ impl View {
         low
     }
 
-    /// The range of the file from the first byte of a part of the stream up to behind its last.
-    pub fn range(&self, position: u64, length: u64) -> std::ops::Range<u64> {
+    /// Whether the offsets of the bytes `position .. position + length` of the stream grow.
+    pub fn goes_upwards(&self, position: u64, length: u64) -> bool {
+        !self.tiles_overlap
+            || length == 0
+            || self.tile_of(position) == self.tile_of(position + length - 1)
+    }
+
+    fn tile_of(&self, position: u64) -> u64 {
+        position / self.tile_bytes
+    }
+
+    /// The range of the file that has a part of the stream.
+    pub fn range(&self, position: u64, length: u64) -> Range<u64> {
         if length == 0 {
             let at = self.offset_of(position);
             return at..at;
         }
-        self.offset_of(position)..self.offset_of(position + length - 1) + 1
+        let last = position + length - 1;
+        let (mut start, mut end) = (self.offset_of(position), self.offset_of(last) + 1);
+        if !self.goes_upwards(position, length) {
+            // The second tile may begin before what there is of the first, and that before the last
+            // end behind it.
+            start = start.min(self.offset_of((self.tile_of(position) + 1) * self.tile_bytes));
+            end = end.max(self.offset_of(self.tile_of(last) * self.tile_bytes - 1) + 1);
+        }
+        start..end
     }
 }
 
-/// Whether the bytes of two tiles come in the order of their offsets.
+/// Whether the bytes of a tile come in the order of their offsets.
 fn goes_upwards(filetype: &Datatype) -> bool {
     let Some(layout) = filetype.layout(1) else { return true };
     let mut last = isize::MIN;
@@ -180,7 +210,7 @@ mod tests {
     use datatype::{ArgumentForm, Construction, Predefined};
     use proptest::prelude::*;
 
-    fn indexed(lengths: &[u8], gaps: &[u8], tail: u8) -> Arc<Datatype> {
+    fn indexed(lengths: &[u8], gaps: &[u8], tail: i8) -> Arc<Datatype> {
         let of = Arc::clone(Datatype::named(Predefined::Byte));
         let mut end = 0;
         let displacements = lengths.iter().zip(gaps).map(|(length, gap)| {
@@ -192,7 +222,7 @@ mod tests {
         let block_lengths = lengths.iter().map(|length| i64::from(*length)).collect();
         let inner = Construction::Indexed { block_lengths, displacements, of };
         let of = Datatype::create(inner, ArgumentForm::Int).unwrap();
-        let extent = end + i64::from(tail);
+        let extent = (end + i64::from(tail)).max(0);
         let outer = Construction::Resized { lower_bound: 0, extent, of };
         Datatype::create(outer, ArgumentForm::Int).unwrap()
     }
@@ -201,7 +231,7 @@ mod tests {
         #[test]
         fn runs_positions_and_offsets_agree(
             pairs in prop::collection::vec((1_u8..9, 0_u8..9), 1..6),
-            tail in 0_u8..9,
+            tail in -40_i8..9,
             displacement in 0_u64..50,
             position in 0_u64..200,
             length in 0_u64..200,
@@ -212,18 +242,31 @@ mod tests {
             let view = View::new(displacement, etype, &filetype).unwrap();
             let mut bytes = Vec::new();
             let mut last = None;
+            let goes_upwards = view.goes_upwards(position, length);
             view.runs(position, length, &mut |offset, length| {
-                assert!(last.is_none_or(|last| last < offset), "runs are merged");
+                let is_behind = last.is_none_or(|last| last < offset);
+                assert!(is_behind || !goes_upwards, "runs are merged");
                 last = Some(offset + length);
                 bytes.extend(offset..offset + length);
                 true
             });
             prop_assert_eq!(bytes.len() as u64, length);
+            let range = view.range(position, length);
+            if length > 0 {
+                prop_assert!(bytes.iter().all(|offset| range.contains(offset)));
+            }
             for (step, offset) in bytes.iter().enumerate() {
-                let position = position + step as u64;
-                prop_assert_eq!(view.offset_of(position), *offset);
-                prop_assert_eq!(view.position_of(*offset), position);
-                prop_assert_eq!(view.position_of(*offset + 1), position + 1);
+                let at = position + step as u64;
+                prop_assert_eq!(view.offset_of(at), *offset);
+                if goes_upwards {
+                    let part = position..position + length;
+                    prop_assert_eq!(view.position_within(*offset, part.clone()), at);
+                    prop_assert_eq!(view.position_within(*offset + 1, part), at + 1);
+                }
+                if tail >= 0 {
+                    prop_assert_eq!(view.position_of(*offset), at);
+                    prop_assert_eq!(view.position_of(*offset + 1), at + 1);
+                }
             }
         }
     }

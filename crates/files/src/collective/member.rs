@@ -79,8 +79,7 @@ impl<P: Copy> Member<P> {
 
     /// The packed bytes of memory that lie before an offset in the file.
     fn before(&self, offset: u64) -> u64 {
-        let position = self.view.position_of(offset).clamp(self.stream.start, self.stream.end);
-        position - self.stream.start
+        self.view.position_within(offset, self.stream.clone()) - self.stream.start
     }
 
     /// The runs of this process in a range of the file, as they are told.

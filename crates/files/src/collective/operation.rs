@@ -66,7 +66,7 @@ enum Stage {
 }
 
 /// What a process tells: its wish, the size of the file, and its hints. Those of rank 0 count.
-const NUMBERS: usize = 9;
+const NUMBERS: usize = 10;
 
 /// So many aggregators on each machine.
 const AGGREGATORS_PER_MACHINE: usize = 2;
@@ -269,6 +269,7 @@ impl Ground {
             self.nodes,
             self.window_bytes,
             self.alignment,
+            u64::from(view.goes_upwards(prepared.position, length)),
         ];
         numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
     }
@@ -282,7 +283,11 @@ impl Ground {
         caller: Caller,
     ) -> Option<Exchange<RequestId>> {
         let all = numbers::<NUMBERS>(told);
-        let [_, _, _, _, size, choice, nodes, window_bytes, alignment] = *all.first()?;
+        let [_, _, _, _, size, choice, nodes, window_bytes, alignment, _] = *all.first()?;
+        // Domains and windows take bytes in the order of their offsets.
+        if all.iter().any(|[.., goes_upwards]| *goes_upwards == 0) {
+            return None;
+        }
         let (direction, view) = (prepared.direction, Arc::clone(&prepared.view.bytes));
         let wish = |[start, end, run_bytes, bytes, ..]: &[u64; NUMBERS]| {
             let (start, end) = (*start, *end);
@@ -300,9 +305,13 @@ impl Ground {
             alignment: alignment.max(1),
         };
         let domains = situation.share(&wishes)?;
-        let there = match direction {
-            Direction::Read => view.position_of(size).saturating_sub(prepared.position),
-            Direction::Write => u64::MAX,
+        let position = prepared.position;
+        let length = match direction {
+            Direction::Read => {
+                let part = position..position + prepared.bytes();
+                view.position_within(size, part) - position
+            }
+            Direction::Write => prepared.bytes(),
         };
         let shared = Shared {
             domains,
@@ -313,8 +322,6 @@ impl Ground {
             storage: Arc::clone(&self.storage),
             caller,
         };
-        let length = prepared.bytes().min(there);
-        let position = prepared.position;
         Some(Exchange::new(shared, view, position, length, prepared.take_memory()))
     }
 

@@ -83,13 +83,22 @@ impl Link for PostLink<'_> {
 #[derive(Clone, Debug)]
 struct Part {
     runs: Vec<(u8, u8)>,
+    tail: i8,
     position: u64,
     length: usize,
 }
 
 fn part() -> impl Strategy<Value = Part> {
-    (prop::collection::vec((0_u8..20, 1_u8..9), 1..4), 0_u64..30, 0_usize..80)
-        .prop_map(|(runs, position, length)| Part { runs, position, length })
+    let runs = prop::collection::vec((0_u8..20, 1_u8..9), 1..4);
+    (runs, -60_i8..8, 0_u64..30, 0_usize..80).prop_map(|(runs, tail, position, length)| {
+        // Where tiles overlap only what lies in one of them goes upwards.
+        let tile: u64 = runs.iter().map(|(_, length)| u64::from(*length)).sum();
+        let (position, length) = match tail {
+            ..0 => (position % tile, length.min((tile - position % tile) as usize)),
+            _ => (position, length),
+        };
+        Part { runs, tail, position, length }
+    })
 }
 
 /// Runs the parts of all; the bytes of memory, how many were moved, and whether something went
@@ -119,9 +128,10 @@ fn run(
     };
     let domains = situation.share(&wishes)?;
     let exchange = |(rank, (view, position, data)): (usize, (View, u64, Vec<u8>))| {
-        let there = match direction {
-            Direction::Read => view.position_of(size).saturating_sub(position),
-            Direction::Write => u64::MAX,
+        let length = data.len() as u64;
+        let length = match direction {
+            Direction::Read => view.position_within(size, position..position + length) - position,
+            Direction::Write => length,
         };
         let shared = Shared {
             domains: domains.clone(),
@@ -132,7 +142,6 @@ fn run(
             storage: Arc::clone(file) as Arc<dyn crate::storage::Storage>,
             caller: Caller::Here,
         };
-        let length = (data.len() as u64).min(there);
         Exchange::new(shared, Arc::new(view), position, length, lent(&data))
     };
     let mut exchanges: Vec<_> = members.into_iter().enumerate().map(exchange).collect();
@@ -178,7 +187,7 @@ proptest! {
         let bytes: Vec<u8> = (0..size).map(|at| (at % 250 + 1) as u8).collect();
         let file = Arc::new(MemoryFile::new(seed, bytes.clone()));
         let views: Vec<_> =
-            parts.iter().map(|part| view_of(part.position % 5, &part.runs, 3)).collect();
+            parts.iter().map(|part| view_of(part.position % 5, &part.runs, part.tail)).collect();
         let members = views.iter().zip(&parts)
             .map(|(view, part)| (view.clone(), part.position, vec![0; part.length])).collect();
         let aggregators = (0..aggregators.min(parts.len() as u32)).collect();
@@ -212,7 +221,11 @@ proptest! {
         let file = Arc::new(MemoryFile::new(seed, before.clone()).limited(u64::MAX, broken));
         let tile = run_bytes + hole;
         let view = |rank: u8| {
-            view_of(u64::from(rank) * u64::from(tile), &[(0, run_bytes)], tile * size - run_bytes)
+            view_of(
+                u64::from(rank) * u64::from(tile),
+                &[(0, run_bytes)],
+                (tile * size - run_bytes) as i8,
+            )
         };
         let views: Vec<_> = (0..size).map(view).collect();
         let data = |rank: usize, count: usize| -> Vec<u8> {
