@@ -374,19 +374,19 @@ fn nothing_survives_the_supervisor() {
 #[test]
 fn nothing_survives_any_two_that_watch_over_the_job() {
     // A shell stands between, and what it starts has a session of its own.
-    let script = "setsid sleep 5432.25 & sleep 5432.25; true";
+    let script = "setsid sleep 6543.25 & sleep 6543.25; true";
     for pair in [[0, 1], [0, 2], [1, 2]] {
         let mut command = combray(&["-n", "2", "sh", "-c", script]);
         let mut child = command.stderr(Stdio::null()).spawn().unwrap();
         let (guard, supervisor) = guard_and_supervisor_of(child.id());
         let all = [child.id(), guard, supervisor];
-        assert!(eventually(|| is_running("5432.25")));
+        assert!(eventually(|| is_running("6543.25")));
         let [first, second] = pair.map(|index| all[index].to_string());
         // At once: none of them sees the other's end.
         let stop = Command::new("kill").args(["-s", "STOP", &first, &second]).status();
         let kill = Command::new("kill").args(["-s", "KILL", &first, &second]).status();
         assert!(stop.unwrap().success() && kill.unwrap().success());
-        assert!(eventually(|| !is_running("5432.25")), "{pair:?}");
+        assert!(eventually(|| !is_running("6543.25")), "{pair:?}");
         child.wait().unwrap();
     }
 }
