@@ -77,20 +77,16 @@ impl MachineTree {
         Self { vertices: Vec::new(), leaves: Vec::new(), system: Vec::new(), nodes: Vec::new() }
     }
 
-    fn push(&mut self, parent: Option<VertexId>, is_node: bool) -> VertexId {
+    fn push(&mut self, parent: Option<VertexId>) -> VertexId {
         let id = VertexId(self.vertices.len() as u32);
-        let mut node = parent.and_then(|parent| self[parent].node);
-        if is_node {
-            node = Some(self.nodes.len() as u32);
-            self.nodes.push(id);
-        }
+        let node = parent.and_then(|parent| self[parent].node);
         let first = self.leaves.len() as u32;
         self.vertices.push(Vertex {
             parent,
             children: Vec::new(),
             processors: first..first,
             node,
-            is_node,
+            is_node: false,
             has_interface: false,
             height: 0,
         });
@@ -98,6 +94,14 @@ impl MachineTree {
             self.vertices[parent.0 as usize].children.push(id);
         }
         id
+    }
+
+    /// What is pushed below belongs to the memory of this vertex.
+    fn make_node(&mut self, id: VertexId) {
+        let node = Some(self.nodes.len() as u32);
+        self.nodes.push(id);
+        let vertex = &mut self.vertices[id.0 as usize];
+        (vertex.node, vertex.is_node) = (node, true);
     }
 
     fn push_processor(&mut self, vertex: VertexId, system: u32) {
@@ -113,13 +117,15 @@ impl MachineTree {
         vertex_of: &mut HashMap<ObjectId, VertexId>,
     ) {
         let object = &topology[id];
-        let vertex = self.push(parent, object.kind == Kind::NumaNode);
+        let vertex = self.push(parent);
+        if object.kind == Kind::NumaNode {
+            self.make_node(vertex);
+        }
         vertex_of.insert(id, vertex);
         if object.children.is_empty() {
             for thread in object.threads.iter() {
                 // A core whose hardware threads are not told apart as objects holds them.
-                let leaf =
-                    if object.threads.len() == 1 { vertex } else { self.push(Some(vertex), false) };
+                let leaf = if object.threads.len() == 1 { vertex } else { self.push(Some(vertex)) };
                 self.push_processor(leaf, thread as u32);
             }
         }
@@ -136,7 +142,10 @@ impl MachineTree {
         level: usize,
         parent: Option<VertexId>,
     ) {
-        let vertex = self.push(parent, level == node_level);
+        let vertex = self.push(parent);
+        if level == node_level {
+            self.make_node(vertex);
+        }
         match arities.split_first() {
             None => self.push_processor(vertex, self.leaves.len() as u32),
             Some((&arity, below)) => {

@@ -22,6 +22,22 @@ pub enum Relation {
     WaitsTogether,
 }
 
+/// How a count changes.
+#[derive(Clone, Copy)]
+enum Change {
+    More,
+    Less,
+}
+
+impl Change {
+    fn apply(self, count: &mut u32, by: u32) {
+        match self {
+            Self::More => *count += by,
+            Self::Less => *count -= by,
+        }
+    }
+}
+
 /// How far a thread is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
@@ -281,7 +297,7 @@ impl Pool {
     /// Says that a thread runs already.
     pub fn mark_running(&mut self, id: EntityId, processor: u32) {
         if self.entity(id).state() == Some(State::Ready) {
-            self.count_ready(id, false);
+            self.count_ready(id, Change::Less);
         }
         self.set_state(id, State::Running(processor));
         self.mark_last(id, processor);
@@ -347,7 +363,7 @@ impl Pool {
 
     fn run(&mut self, thread: EntityId, processor: u32) {
         assert_eq!(self.entity(thread).state(), Some(State::Ready), "only ready threads run");
-        self.count_ready(thread, false);
+        self.count_ready(thread, Change::Less);
         self.set_state(thread, State::Running(processor));
         self.mark_last(thread, processor);
         // Whoever stands behind it has its turn: in each bubble, and in the queue.
@@ -405,7 +421,7 @@ impl Pool {
 
     fn make_ready(&mut self, thread: EntityId) {
         self.set_state(thread, State::Ready);
-        self.count_ready(thread, true);
+        self.count_ready(thread, Change::More);
     }
 
     fn set_state(&mut self, thread: EntityId, state: State) {
@@ -416,25 +432,25 @@ impl Pool {
     }
 
     /// Counts one ready thread more, or less, where it stands.
-    fn count_ready(&mut self, thread: EntityId, more: bool) {
-        self.count(thread, 1, more);
-        let own = &mut self.entities[thread.0 as usize].ready;
-        *own = u32::from(more);
+    fn count_ready(&mut self, thread: EntityId, change: Change) {
+        self.count(thread, 1, change);
+        change.apply(&mut self.entities[thread.0 as usize].ready, 1);
     }
 
     /// Counts ready threads of an entity in what holds it, the entity itself aside.
-    fn count(&mut self, mut id: EntityId, ready: u32, more: bool) {
-        let change = |count: &mut u32| if more { *count += ready } else { *count -= ready };
+    fn count(&mut self, mut id: EntityId, ready: u32, change: Change) {
         loop {
             match self.entity(id).place {
                 Place::Inside => match self.entity(id).bubble {
                     Some(bubble) => {
-                        change(&mut self.entities[bubble.0 as usize].ready);
+                        change.apply(&mut self.entities[bubble.0 as usize].ready, ready);
                         id = bubble;
                     }
                     None => return,
                 },
-                Place::Queue(vertex) => return change(&mut self.queues[vertex.0 as usize].ready),
+                Place::Queue(vertex) => {
+                    return change.apply(&mut self.queues[vertex.0 as usize].ready, ready);
+                }
                 Place::Aside(_) => return,
             }
         }
@@ -443,7 +459,7 @@ impl Pool {
     /// Puts an entity, with all that it holds together, elsewhere.
     pub(crate) fn place(&mut self, id: EntityId, place: Place) {
         let ready = self.entity(id).ready;
-        self.count(id, ready, false);
+        self.count(id, ready, Change::Less);
         match self.entity(id).place {
             Place::Queue(from) => self.queues[from.0 as usize].entries.retain(|&one| one != id),
             Place::Aside(from) => self.queues[from.0 as usize].aside.retain(|&one| one != id),
@@ -455,7 +471,7 @@ impl Pool {
             Place::Inside => {}
         }
         self.entities[id.0 as usize].place = place;
-        self.count(id, ready, true);
+        self.count(id, ready, Change::More);
     }
 
     /// The entity and the bubbles in which it is, to the outermost.

@@ -195,13 +195,13 @@ impl Link {
         data.resize(length, 0);
         fill((&mut data[..]).into());
         if length <= self.data_bytes {
-            return self.outgoing.push(FrameKind::Packet, true, data);
+            return self.outgoing.push(FrameKind::Packet, data);
         }
         let mut chunks = data.chunks(self.data_bytes).peekable();
         while let Some(chunk) = chunks.next() {
             let mut buffer = self.outgoing.buffer();
             buffer.extend_from_slice(chunk);
-            self.outgoing.push(FrameKind::Packet, chunks.peek().is_none(), buffer);
+            self.outgoing.push_part(FrameKind::Packet, chunks.peek().is_none(), buffer);
         }
     }
 
@@ -212,12 +212,12 @@ impl Link {
         let announced = self.services.post(part, self.data_bytes, following, now);
         let mut data = self.outgoing.buffer();
         announced.emit(&mut data);
-        self.outgoing.push(FrameKind::Announce, true, data);
+        self.outgoing.push(FrameKind::Announce, data);
     }
 
     /// Says that nothing more will be sent.
     pub(crate) fn say_goodbye(&mut self) {
-        self.outgoing.push(FrameKind::Goodbye, true, Vec::new());
+        self.outgoing.push(FrameKind::Goodbye, Vec::new());
     }
 
     /// Whether all that was posted has left this process.
@@ -406,7 +406,7 @@ impl Link {
     fn say_done(&mut self, number: u32) {
         let mut data = self.outgoing.buffer();
         data.extend_from_slice(&number.to_le_bytes());
-        self.outgoing.push(FrameKind::Done, true, data);
+        self.outgoing.push(FrameKind::Done, data);
     }
 
     /// When [`transmit`](Self::transmit) has something to do although nothing came or was posted.

@@ -91,8 +91,13 @@ impl Outgoing {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// Appends a frame.
-    pub(crate) fn push(&mut self, kind: FrameKind, is_last: bool, data: Vec<u8>) {
+    /// Appends a frame that is a message of its own.
+    pub(crate) fn push(&mut self, kind: FrameKind, data: Vec<u8>) {
+        self.push_part(kind, true, data);
+    }
+
+    /// Appends a frame of a message that may have several.
+    pub(crate) fn push_part(&mut self, kind: FrameKind, is_last: bool, data: Vec<u8>) {
         let state = OutgoingState::Waiting;
         self.frames.push_back(OutgoingFrame { kind, is_last, data, state });
         self.unsent += 1;

@@ -94,7 +94,7 @@ fn parts_that_overlap_are_refused_and_complete_nothing() {
     liar.connect(VICTIM).unwrap();
 
     let mut engine = Engine::new(VICTIM, victim.rails().to_vec(), Box::new(Aggregate));
-    engine.connect(LIAR, &[RailId(0)], false);
+    engine.connect(LIAR, &[RailId(0)]);
     let id = ContextId::new(0, 0);
     let context = engine.open_context(id, 0);
     let buffer = Buffer::zeroed(LENGTH);

@@ -148,7 +148,7 @@ fn engine(own: GateId, rails: usize, strategy: Box<dyn Strategy>) -> Engine {
     let mut engine = Engine::new(own, (0..rails).map(profile).collect(), strategy);
     let all: Vec<_> = (0..rails as u8).map(RailId).collect();
     for gate in [NEAR, FAR] {
-        engine.connect(gate, &all, false);
+        engine.connect(gate, &all);
     }
     engine
 }

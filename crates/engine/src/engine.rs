@@ -196,10 +196,17 @@ impl Engine {
         self.first_sequence = first;
     }
 
-    /// Tells over which rails a peer is reached, and whether memory can be fetched between the two.
-    pub fn connect(&mut self, gate: GateId, rails: &[RailId], fetches: bool) {
+    /// Tells over which rails a peer is reached.
+    pub fn connect(&mut self, gate: GateId, rails: &[RailId]) {
         let rails: Vec<_> = rails.iter().map(|&id| (id, &self.rails[usize::from(id.0)])).collect();
-        self.gates.make(gate).connect(&rails, fetches);
+        self.gates.make(gate).connect(&rails);
+    }
+
+    /// What a connected peer announces is fetched from its memory from now on.
+    pub fn fetch_from(&mut self, gate: GateId) {
+        let rails = self.gates[gate].rails.iter();
+        let segments = rails.map(|id| self.rails[usize::from(id.0)].fetch_segment_bytes_min);
+        self.gates[gate].fetch_segment_bytes_min = segments.min();
     }
 
     /// Uses a rail to `gate` no more: what may not have arrived goes again over the others. Returns

@@ -264,7 +264,7 @@ mod tests {
         };
         let (peer, id) = (GateId(1), ContextId::new(1, 0));
         let mut engine = Engine::new(GateId(0), vec![profile], Box::new(Direct));
-        engine.connect(peer, &[RailId(0)], false);
+        engine.connect(peer, &[RailId(0)]);
         let context = engine.open_context(id, 0);
         let buffer = Buffer::zeroed(1000);
         engine.receive(Receive { context, source: Some(1), tag: Some(0), buffer });

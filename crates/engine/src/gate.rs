@@ -79,7 +79,7 @@ impl Gate {
         }
     }
 
-    pub(crate) fn connect(&mut self, rails: &[(RailId, &RailProfile)], fetches: bool) {
+    pub(crate) fn connect(&mut self, rails: &[(RailId, &RailProfile)]) {
         let rails = &rails[..rails.len().min(limits::RAILS_MAX)];
         self.rails = rails.iter().map(|rail| rail.0).collect();
         let eager = |profile: &RailProfile| {
@@ -90,8 +90,6 @@ impl Gate {
         self.packet_bytes_max = packet.unwrap_or(0);
         self.eager_bytes_max = rails.iter().map(|rail| eager(rail.1)).min().unwrap_or(0);
         self.numbered = (rails.len() > 1).then(Box::default);
-        let segment_min = rails.iter().map(|rail| rail.1.fetch_segment_bytes_min).min();
-        self.fetch_segment_bytes_min = segment_min.filter(|_| fetches);
     }
 
     /// Its process has failed.

@@ -20,7 +20,7 @@ fn process(own: u32, peer: u32) -> (Engine, ContextSlot) {
         bulk: true,
     };
     let mut engine = Engine::new(GateId(own), vec![profile], Box::new(Auto));
-    engine.connect(GateId(peer), &[RAIL], false);
+    engine.connect(GateId(peer), &[RAIL]);
     let context = engine.open_context(ContextId::new(1, 0), own);
     (engine, context)
 }

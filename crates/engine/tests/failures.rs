@@ -69,7 +69,7 @@ impl World {
         for own in 0..PROCESSES {
             let mut engine = Engine::new(GateId(own), vec![profile.clone()], Box::new(Auto));
             let peers = (0..PROCESSES).filter(|&peer| peer != own);
-            peers.for_each(|peer| engine.connect(GateId(peer), &[RAIL], false));
+            peers.for_each(|peer| engine.connect(GateId(peer), &[RAIL]));
             let context = engine.open_context(ContextId::new(1, 0), own);
             engine.set_members(context, Rc::new(Everybody));
             engines.push(engine);

@@ -25,7 +25,7 @@ fn engine_with_packets(own: u32, rails: usize, packet_bytes_max: usize) -> Engin
     };
     let mut engine = Engine::new(GateId(own), vec![profile; rails], Box::new(Aggregate));
     let all: Vec<_> = (0..rails as u8).map(RailId).collect();
-    (0..2).for_each(|gate| engine.connect(GateId(gate), &all, false));
+    (0..2).for_each(|gate| engine.connect(GateId(gate), &all));
     engine
 }
 

@@ -32,7 +32,7 @@ fn granted() -> (Engine, RequestId, u64) {
         bulk: true,
     };
     let mut engine = Engine::new(GateId(0), vec![profile], Box::new(Aggregate));
-    engine.connect(LIAR, &[RAIL], false);
+    engine.connect(LIAR, &[RAIL]);
     let context = engine.open_context(ContextId::new(0, 0), 0);
     let buffer = Buffer::zeroed(LENGTH);
     let receive = engine.receive(Receive { context, source: Some(1), tag: Some(5), buffer });

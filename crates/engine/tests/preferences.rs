@@ -22,7 +22,7 @@ fn profile(name: &str, bandwidth_bytes_per_us: u64) -> RailProfile {
 fn engine() -> (Engine, [ContextSlot; 2]) {
     let profiles = vec![profile("fast", 1000), profile("slow", 100)];
     let mut engine = Engine::new(GateId(0), profiles, Box::new(Auto));
-    engine.connect(GateId(1), &[RailId(0), RailId(1)], false);
+    engine.connect(GateId(1), &[RailId(0), RailId(1)]);
     let slots = [0, 1].map(|number| engine.open_context(ContextId::new(1, number), 0));
     (engine, slots)
 }

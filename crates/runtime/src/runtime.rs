@@ -92,7 +92,8 @@ impl Runtime {
             recording: None,
             nearness: OnceCell::new(),
         };
-        runtime.engine.connect(own, &[own_rail], true);
+        runtime.engine.connect(own, &[own_rail]);
+        runtime.engine.fetch_from(own);
         runtime
     }
 
@@ -664,7 +665,10 @@ impl Runtime {
     pub(crate) fn try_connect(&mut self, gate: GateId) -> Result<(), DriverError> {
         if !self.engine.is_connected(gate) && !self.engine.has_failed(gate) {
             let PeerConnection { rails, fetches } = self.rails.connect(gate)?;
-            self.engine.connect(gate, &rails, fetches);
+            self.engine.connect(gate, &rails);
+            if fetches {
+                self.engine.fetch_from(gate);
+            }
             self.instruments.runtime.peers.add(1);
             self.instruments
                 .journal

@@ -99,7 +99,10 @@ impl Setting {
         let mut engine = Engine::new(GateId(own), self.rails.clone(), Box::new(strategy));
         engine.count_messages_from(self.first_sequence);
         for peer in 0..self.processes {
-            engine.connect(GateId(peer), self.pair(own, peer), self.fetches);
+            engine.connect(GateId(peer), self.pair(own, peer));
+            if self.fetches {
+                engine.fetch_from(GateId(peer));
+            }
         }
         engine
     }

@@ -23,7 +23,7 @@ fn engine(own: u32, peers: impl Iterator<Item = u32>) -> (Engine, ContextSlot) {
         bulk: false,
     };
     let mut engine = Engine::new(GateId(own), vec![profile], Box::new(Auto));
-    peers.for_each(|peer| engine.connect(GateId(peer), &[RAIL], false));
+    peers.for_each(|peer| engine.connect(GateId(peer), &[RAIL]));
     let context = engine.open_context(ContextId::new(0, 0), own);
     (engine, context)
 }

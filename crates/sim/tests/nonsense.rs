@@ -25,7 +25,12 @@ fn engine(own: u32) -> Engine {
         bulk: false,
     };
     let mut engine = Engine::new(GateId(own), vec![profile], Box::new(Aggregate));
-    (0..3).for_each(|gate| engine.connect(GateId(gate), &[RailId(0)], gate != HONEST.0));
+    for gate in 0..3 {
+        engine.connect(GateId(gate), &[RailId(0)]);
+        if gate != HONEST.0 {
+            engine.fetch_from(GateId(gate));
+        }
+    }
     engine
 }
 

@@ -45,7 +45,7 @@ const CALL_NS: u64 = 100;
 impl TimedProcess {
     pub(super) fn new(own: u32, count: u32, mut engine: Engine, workload: &Workload) -> Self {
         let rails: Vec<_> = (0..workload.rails.len() as u8).map(RailId).collect();
-        (0..count).for_each(|peer| engine.connect(GateId(peer), &rails, false));
+        (0..count).for_each(|peer| engine.connect(GateId(peer), &rails));
         let open = |(number, &priority): (u32, &i32)| {
             let slot = engine.open_context(ContextId::new(3, number), own);
             engine.set_preferences(slot, Preferences { priority, ..Preferences::default() });

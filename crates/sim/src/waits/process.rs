@@ -150,7 +150,7 @@ impl WaitingProcess {
     pub(super) fn new(own: u32, setting: ProcessSetting, inboxes: &Rc<[Inbox]>) -> Self {
         let strategy = strategy::by_name("auto").expect("there is one of that name");
         let mut engine = Engine::new(GateId(own), vec![rail()], Box::new(strategy));
-        (0..inboxes.len() as u32).for_each(|peer| engine.connect(GateId(peer), &[RAIL], false));
+        (0..inboxes.len() as u32).for_each(|peer| engine.connect(GateId(peer), &[RAIL]));
         let context = engine.open_context(ContextId::new(3, 0), own);
         let bell: Arc<dyn Doorbell> = inboxes[own as usize].bell.clone();
         let counts = Counts::default();

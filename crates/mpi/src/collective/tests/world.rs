@@ -247,7 +247,7 @@ fn process(rank: u32, size: u32, crowded: bool) -> (RefCell<Engine>, Rc<Communic
     };
     let mut engine = Engine::new(GateId(rank), vec![rail], Box::new(Direct));
     for peer in 0..size {
-        engine.connect(GateId(peer), &[RailId(0)], false);
+        engine.connect(GateId(peer), &[RailId(0)]);
     }
     let block = ContextBlock::WORLD;
     let plain = Situation::plain(size);
