@@ -4,7 +4,7 @@
 PREFIX ?= $(CURDIR)/build/prefix
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help demo check test test-all build install bench clean
+.PHONY: help demo check test test-all build install packages bench clean
 
 help:
 	@echo 'make demo                 set up, build, run a C and a Python program on several processes'
@@ -13,6 +13,7 @@ help:
 	@echo 'make test-all             all tests, with what takes long (every night)'
 	@echo 'make build                build the release library and install it to build/prefix'
 	@echo 'make install PREFIX=DIR   the same, installed to DIR (which can be moved afterwards)'
+	@echo 'make packages             a wheel for pip and a package for Debian, into build/packages'
 	@echo 'make bench                compare with MPICH, Open MPI and Intel MPI (installs them aside)'
 	@echo 'make clean                remove what was built'
 
@@ -40,6 +41,9 @@ build:
 install:
 	@scripts/setup.sh build
 	@scripts/install.sh '$(PREFIX)'
+
+packages: build
+	@packaging/build wheel
 
 bench: build
 	bench/compare --prefix '$(CURDIR)/build/prefix'

@@ -14,6 +14,14 @@ profile=${2:-release}
 target=${CARGO_TARGET_DIR:-target}
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 
+# Files that are given away name no folder of this machine, and are the same from every folder.
+if [ "$profile" = release ]; then
+    separator=$'\x1f'
+    CARGO_ENCODED_RUSTFLAGS=${CARGO_ENCODED_RUSTFLAGS-${RUSTFLAGS:+${RUSTFLAGS// /$separator}}}
+    CARGO_ENCODED_RUSTFLAGS+=${CARGO_ENCODED_RUSTFLAGS:+$separator}--remap-path-prefix=$PWD=/combray
+    CARGO_ENCODED_RUSTFLAGS+=$separator--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo
+    export CARGO_ENCODED_RUSTFLAGS
+fi
 cargo build --profile "$profile" --package mpi-abi --package mpi-abi-mpich --package cli
 
 mkdir -p "$prefix"/{bin,include,lib/pkgconfig,lib/cmake/combray,lib/combray,share/doc/combray/docs}
@@ -46,7 +54,9 @@ fill packaging/combray-config-version.cmake.in "$prefix/lib/cmake/combray/combra
 install -m 644 docs/*.md "$prefix/share/doc/combray/docs/"
 install -m 644 README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT "$prefix/share/doc/combray/"
 "$prefix/bin/combray" manual "$prefix/share"
-make --no-print-directory -s -B -C bench/programs MPICC="$prefix/bin/mpicc" OUT="$prefix/lib/combray/combray-bench"
+# It finds the library from its own place, as the wrapper's programs do not.
+make --no-print-directory -s -B -C bench/programs MPICC="${CC:-cc} -I$prefix/include" \
+    LIBS="-L$prefix/lib -lmpi_abi '-Wl,-rpath,\$\$ORIGIN/..'" OUT="$prefix/lib/combray/combray-bench"
 make --no-print-directory -s -B -C bench/tally INCLUDE="$prefix/include" OUT="$prefix/lib/combray/libcombray-tally.so"
 if command -v gfortran >/dev/null; then
     "$prefix/bin/combray" fortran --compiler gfortran

@@ -1,5 +1,6 @@
 //! The `combray` command. Under the names `mpirun` and `mpiexec` it is `combray run`; under
-//! `mpicc`, `mpicxx` and `mpifort` it is a compiler wrapper.
+//! `mpicc`, `mpicxx` and `mpifort` it is a compiler wrapper. Such a name may also be its first
+//! word, as scripts say it where there are no symbolic links: `combray mpicc hello.c`.
 
 #![forbid(unsafe_code)]
 
@@ -115,9 +116,22 @@ fn parse() -> Command {
     Command::from_arg_matches(&command_line().get_matches()).unwrap_or_else(|error| error.exit())
 }
 
+/// Whether a word is a name, perhaps with a folder, under which this program is another command.
+fn is_other_name(word: &OsString) -> bool {
+    let name = Path::new(word).file_name().unwrap_or_default();
+    OTHER_NAMES.iter().any(|other| name == *other)
+}
+
+/// The names beside `combray` under which this program is installed.
+const OTHER_NAMES: [&str; 9] =
+    ["mpirun", "mpiexec", "mpicc", "mpicxx", "mpic++", "mpiCC", "mpifort", "mpif77", "mpif90"];
+
 fn main() -> ExitCode {
-    let mut words = env::args_os();
-    let called = words.next().unwrap_or_default();
+    let mut words = env::args_os().peekable();
+    let mut called = words.next().unwrap_or_default();
+    if !is_other_name(&called) {
+        called = words.next_if(is_other_name).unwrap_or(called);
+    }
     let called = Path::new(&called).file_name().unwrap_or_default().to_string_lossy().into_owned();
     let outcome = match called.as_str() {
         "mpirun" | "mpiexec" => run::run(&words.collect::<Vec<_>>()),

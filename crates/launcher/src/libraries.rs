@@ -17,8 +17,18 @@ pub struct KnownLibrary {
     pub names: &'static [&'static str],
     /// Whose it is.
     pub of: &'static str,
-    /// Where ours lies in the prefix.
+    /// Where ours lies in the prefix, unless it is in `lib`: there a Python wheel has it, as mpi4py
+    /// looks nowhere else.
     pub folder: &'static str,
+}
+
+impl KnownLibrary {
+    /// Our file, which may be missing.
+    fn file(&self, prefix: &Path) -> PathBuf {
+        let beside = prefix.join("lib").join(self.names[0]);
+        let own = prefix.join(self.folder).join(self.names[0]);
+        if !own.is_file() && beside.is_file() { beside } else { own }
+    }
 }
 
 /// The first is the standard's, which programs of our own compiler wrappers want.
@@ -123,7 +133,7 @@ impl Provision {
             self.notes.push(text);
             return;
         };
-        let own = prefix.join(known.folder).join(known.names[0]);
+        let own = known.file(prefix);
         let is_own = |path: &Path| matches!((path.canonicalize(), own.canonicalize()), (Ok(one), Ok(other)) if one == other);
         let is_standard = known.folder == LIBRARIES[0].folder;
         let found_well = brought.as_deref().or(found.as_deref()).is_some_and(|at| {
@@ -200,8 +210,10 @@ pub(crate) fn provide(program: &mut ProgramStart) -> Vec<String> {
     let mut provision = { provisions }.next().unwrap_or_default();
     if is_forced && provision == Provision::default() {
         // Whatever it starts or loads.
-        let others = LIBRARIES[1..].iter().map(|library| prefix.join(library.folder));
-        provision.folders = others.filter(|folder| folder.is_dir()).collect();
+        let others = LIBRARIES[1..].iter().map(|library| library.file(&prefix));
+        let folders = others.filter(|file| file.is_file());
+        provision.folders = folders.filter_map(|file| file.parent().map(Path::to_owned)).collect();
+        provision.folders.dedup();
     }
     let preloaded = value(PRELOAD);
     let mut put = |name: &str, first: Vec<PathBuf>, rest: OsString| {
@@ -248,6 +260,21 @@ mod tests {
         provision.consider(library, &folder, is_forced);
         fs::remove_dir_all(&folder).unwrap();
         provision
+    }
+
+    #[test]
+    fn a_library_may_lie_beside_the_first() {
+        let prefix =
+            std::env::temp_dir().join(format!("combray-libraries-beside-{}", std::process::id()));
+        let other = &LIBRARIES[1];
+        assert_eq!(other.file(&prefix), prefix.join("lib/combray/mpich/libmpi.so.12"));
+        for folder in ["lib", other.folder] {
+            let file = prefix.join(folder).join("libmpi.so.12");
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(&file, "").unwrap();
+            assert_eq!(other.file(&prefix), file);
+        }
+        fs::remove_dir_all(&prefix).unwrap();
     }
 
     #[test]
