@@ -25,6 +25,8 @@ pub(crate) struct TcpConnection<S = TcpStream> {
     pub posted: bool,
     /// The last that the peer said is that it will send no more.
     pub departed: bool,
+    /// It was told that this process leaves, since that began.
+    pub has_taken_leave: bool,
     /// Something was posted since, or it has not said so.
     pub awaited: bool,
     /// Whether the poller watches for room to write.
@@ -123,6 +125,7 @@ impl<S: ByteStream> TcpConnection<S> {
             rail,
             posted: false,
             departed: false,
+            has_taken_leave: false,
             awaited: true,
             watched: false,
             heard: LastHeard::default(),

@@ -299,7 +299,7 @@ impl Tcp {
             _ => error.to_string(),
         };
         if let Some(peer) = self.peers.get_mut(connection.gate) {
-            peer.departed = connection.departed;
+            peer.departed |= connection.departed;
         }
         // Where the peer took leave and nothing was sent to it since, that matters to nobody now.
         if !connection.departed || connection.awaited {

@@ -287,3 +287,48 @@ fn whoever_has_taken_leave_may_come_back() {
         assert_eq!(record.lost, []);
     }
 }
+
+/// A process that leaves waits for those that have not; a peer that connects meanwhile is told,
+/// too.
+#[test]
+fn who_comes_while_a_process_leaves_learns_that_it_does() {
+    let cards = Arc::new(Mutex::new(vec![String::new(); 3]));
+    let create = |own: u32, cards: &Arc<Mutex<Vec<String>>>| {
+        let directory = SharedCards(Arc::clone(cards), [1; 32]);
+        let tcp = Tcp::create(GateId(own), options(), Box::new(directory)).unwrap();
+        cards.lock().unwrap()[own as usize] = tcp.card();
+        tcp
+    };
+    let [mut two, mut three] = [create(1, &cards), create(2, &cards)];
+    let (tell, told) = std::sync::mpsc::channel();
+    // A driver stays with its thread.
+    let leaving = std::thread::spawn(move || {
+        let mut one = create(0, &cards);
+        one.connect(GateId(1)).unwrap();
+        let record = &mut RecordingSink::default();
+        while !one.post_packet(GateId(1), 0, 8, &mut |out| out.fill(7)) {
+            one.poll(record);
+        }
+        tell.send(()).unwrap();
+        one.leave(record, Duration::from_secs(30));
+    });
+    let (mut record, mut late) = (RecordingSink::default(), RecordingSink::default());
+    while record.packets.is_empty() {
+        two.poll(&mut record);
+    }
+    told.recv().unwrap();
+    three.connect(GateId(0)).unwrap();
+    while !three.post_packet(GateId(0), 0, 8, &mut |out| out.fill(8)) {
+        three.poll(&mut late);
+    }
+    for driver in [&mut two, &mut three] {
+        driver.leave(&mut late, Duration::from_secs(10));
+    }
+    leaving.join().unwrap();
+    let start = Instant::now();
+    while !three.has_departed(GateId(0)) {
+        three.poll(&mut late);
+        assert!(start.elapsed() < Duration::from_secs(10), "{late:?}");
+    }
+    assert_eq!(late.lost, []);
+}

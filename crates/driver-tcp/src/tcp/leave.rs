@@ -8,6 +8,7 @@ use driver::{Driver, Sink};
 use super::{Tcp, WatchedSocket};
 use crate::connection::TcpConnection;
 use crate::frame::{self, FrameKind};
+use crate::peers::Slot;
 
 /// How often a process that has taken leave looks whether the others' machines have what it sent.
 const DELIVERY_PERIOD: Duration = Duration::from_millis(1);
@@ -22,23 +23,39 @@ impl Tcp {
         while !self.is_flushed() && Instant::now() < deadline {
             self.poll(sink);
         }
-        let goodbye = frame::head(FrameKind::Goodbye, 0);
-        for (slot, socket) in self.sockets.iter_mut().enumerate() {
-            if let Some(WatchedSocket::Connection(connection)) = socket {
-                // Whoever has gone does not need to hear it.
-                let _ = connection.post(&goodbye);
-                self.posted.push(slot);
-            }
-        }
+        self.connections().for_each(|(_, connection)| connection.has_taken_leave = false);
+        self.say_goodbye();
         while !self.all(|connection| connection.departed) && Instant::now() < deadline {
             if !self.poll(sink) {
                 thread::yield_now();
             }
+            self.say_goodbye();
         }
         while !self.all(|connection| connection.departed || connection.has_delivered()) {
             self.poll(sink);
+            self.say_goodbye();
             thread::sleep(DELIVERY_PERIOD);
         }
+    }
+
+    /// Takes leave on all connections, also on those that peers have begun since.
+    fn say_goodbye(&mut self) {
+        let goodbye = frame::head(FrameKind::Goodbye, 0);
+        let mut posted = Vec::new();
+        for (slot, connection) in self.connections().filter(|(_, one)| !one.has_taken_leave) {
+            connection.has_taken_leave = true;
+            // Whoever has gone does not need to hear it.
+            let _ = connection.post(&goodbye);
+            posted.push(slot);
+        }
+        self.posted.append(&mut posted);
+    }
+
+    fn connections(&mut self) -> impl Iterator<Item = (Slot, &mut TcpConnection)> {
+        self.sockets.iter_mut().enumerate().filter_map(|(slot, socket)| match socket {
+            Some(WatchedSocket::Connection(connection)) => Some((slot, &mut **connection)),
+            _ => None,
+        })
     }
 
     fn all(&self, is_so: impl Fn(&TcpConnection) -> bool) -> bool {
