@@ -42,8 +42,10 @@ install:
 	@scripts/setup.sh build
 	@scripts/install.sh '$(PREFIX)'
 
-packages: build
-	@packaging/build wheel
+packages:
+	@scripts/setup.sh packages
+	@$(MAKE) --no-print-directory build
+	@packaging/build wheel deb
 
 bench: build
 	bench/compare --prefix '$(CURDIR)/build/prefix'

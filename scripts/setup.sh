@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what the machine lacks, for a task: build, demo, test or all (what test-all needs). Quick
-# when nothing is missing.
+# Installs what the machine lacks, for a task: build, packages, demo, test or all (what test-all
+# needs). Quick when nothing is missing.
 set -euo pipefail
 task=${1:-build}
 everything=
@@ -51,6 +51,14 @@ if [ "$task" = test ]; then
     has valgrind || missing+=(valgrind)
     # Placements are compared with those of Scotch.
     has scotch_gmap || missing+=(scotch)
+fi
+# What finds out what a package for Debian depends on.
+if [ "$task" = test ] || [ "$task" = packages ]; then
+    has dpkg-shlibdeps || missing+=(dpkg-dev)
+fi
+# Packages are tried on a small Debian of their own (tests/packages).
+if [ -n "$everything" ] && [ "$(id -u)" -eq 0 ]; then
+    has mmdebstrap || missing+=(mmdebstrap)
 fi
 # Units for 64-bit ARM (tests/arm).
 if [ -n "$everything" ] && [ "$(uname -m)" = x86_64 ]; then

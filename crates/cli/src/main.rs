@@ -116,10 +116,12 @@ fn parse() -> Command {
     Command::from_arg_matches(&command_line().get_matches()).unwrap_or_else(|error| error.exit())
 }
 
-/// Whether a word is a name, perhaps with a folder, under which this program is another command.
-fn is_other_name(word: &OsString) -> bool {
-    let name = Path::new(word).file_name().unwrap_or_default();
-    OTHER_NAMES.iter().any(|other| name == *other)
+/// The name, without its folder, under which this program is another command, if the word is one.
+/// Debian's is followed by that of the package, as there may be several MPIs.
+fn other_name(word: &OsString) -> Option<&'static str> {
+    let name = Path::new(word).file_name()?.to_str()?;
+    let name = name.strip_suffix(".combray").unwrap_or(name);
+    OTHER_NAMES.into_iter().find(|other| *other == name)
 }
 
 /// The names beside `combray` under which this program is installed.
@@ -128,18 +130,16 @@ const OTHER_NAMES: [&str; 9] =
 
 fn main() -> ExitCode {
     let mut words = env::args_os().peekable();
-    let mut called = words.next().unwrap_or_default();
-    if !is_other_name(&called) {
-        called = words.next_if(is_other_name).unwrap_or(called);
-    }
-    let called = Path::new(&called).file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let outcome = match called.as_str() {
-        "mpirun" | "mpiexec" => run::run(&words.collect::<Vec<_>>()),
-        "mpicc" => wrapper::run(wrapper::Language::C, &words.collect::<Vec<_>>()),
-        "mpicxx" | "mpic++" | "mpiCC" => {
+    let called = words.next().as_ref().and_then(other_name);
+    let called = called
+        .or_else(|| words.next_if(|word| other_name(word).is_some()).as_ref().and_then(other_name));
+    let outcome = match called {
+        Some("mpirun" | "mpiexec") => run::run(&words.collect::<Vec<_>>()),
+        Some("mpicc") => wrapper::run(wrapper::Language::C, &words.collect::<Vec<_>>()),
+        Some("mpicxx" | "mpic++" | "mpiCC") => {
             wrapper::run(wrapper::Language::Cxx, &words.collect::<Vec<_>>())
         }
-        "mpifort" | "mpif77" | "mpif90" => {
+        Some("mpifort" | "mpif77" | "mpif90") => {
             wrapper::run(wrapper::Language::Fortran, &words.collect::<Vec<_>>())
         }
         _ => match parse().action {

@@ -1,0 +1,201 @@
+"""A package for Debian. All of Combray lies in a folder of its own, laid out like any prefix; /usr/bin, the
+manual and the completions are where Debian wants them. Commands are called mpirun.combray and so on there, and
+`update-alternatives` has them as choices for mpirun, mpicc and mpi.h beside those of other MPI packages.
+"""
+
+import datetime
+import email.utils
+import gzip
+import hashlib
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+
+import payload
+from payload import Entry
+
+TEMPLATES = payload.ROOT / "packaging/debian"
+# Lower than Open MPI's 50 and MPICH's 40: who has another MPI keeps it until somebody chooses.
+PRIORITY = 30
+LAUNCHERS = ("mpirun", "mpiexec")
+WRAPPERS = ("mpicc", "mpic++", "mpicxx", "mpiCC", "mpif77", "mpif90", "mpifort")
+COMPLETIONS = {
+    "share/bash-completion/completions/": "usr/share/bash-completion/completions/",
+    "share/zsh/site-functions/": "usr/share/zsh/vendor-completions/",
+    "share/fish/vendor_completions.d/": "usr/share/fish/vendor_completions.d/",
+}
+
+
+def make(entries, folder, machine):
+    """Writes the package into `folder`; gives its path. It is for the architecture of this machine."""
+    del machine
+    asked = lambda name: payload.output("dpkg-architecture", "-q" + name).strip()
+    architecture, triplet = asked("DEB_HOST_ARCH"), asked("DEB_HOST_MULTIARCH")
+    version = f"{payload.version()}-1"
+    choices = Choices(triplet)
+    files = tree(entries, triplet, choices, version)
+    package = pathlib.Path(folder, f"combray_{version}_{architecture}.deb").absolute()
+    with tempfile.TemporaryDirectory() as stage:
+        for entry in files:
+            write(pathlib.Path(stage, entry.path), entry)
+        values = {
+            "VERSION": version, "ARCHITECTURE": architecture, "DEPENDS": depends(stage, files),
+            "SIZE": str(sum(-(-len(entry.content) // 1024) + 1 for entry in files)),
+            "INSTALL": choices.install(), "REMOVE": choices.remove(), "HOME": f"/{home(triplet)}",
+        }
+        sums = "".join(f"{hashlib.md5(entry.content).hexdigest()}  {entry.path}\n"
+                       for entry in files if not entry.target)
+        write(pathlib.Path(stage, "DEBIAN/md5sums"), Entry("", content=sums.encode()))
+        for name, mode in (("control", 0o644), ("postinst", 0o755), ("prerm", 0o755), ("postrm", 0o755)):
+            text = filled((TEMPLATES / f"{name}.in").read_text(), values)
+            write(pathlib.Path(stage, "DEBIAN", name), Entry("", mode, text.encode()))
+        for place, _, _ in os.walk(stage):
+            os.chmod(place, 0o755)
+        subprocess.run(
+            ["dpkg-deb", "--root-owner-group", "-Zxz", "--threads-max=1", "--build", stage, package], check=True,
+            stdout=subprocess.DEVNULL, env=dict(os.environ, SOURCE_DATE_EPOCH=str(payload.epoch())))
+    return package
+
+
+def home(triplet):
+    """The folder that is laid out like a prefix."""
+    return f"usr/lib/{triplet}/combray"
+
+
+class Choices:
+    """The groups of alternatives: a link with its group and file, and the links that follow it."""
+
+    def __init__(self, triplet):
+        self.groups = [
+            (f"/usr/include/{triplet}/mpi", f"mpi-{triplet}", f"/{home(triplet)}/include", [
+                (f"/usr/lib/{triplet}/libmpi.so", f"libmpi.so-{triplet}", f"/{home(triplet)}/lib/libmpi_abi.so"),
+                (f"/usr/lib/{triplet}/pkgconfig/mpi.pc", f"mpi.pc-{triplet}",
+                 f"/usr/lib/{triplet}/pkgconfig/combray.pc"),
+            ]),
+            self.commands("mpi", WRAPPERS),
+            self.commands("mpirun", LAUNCHERS),
+        ]
+        _, _, _, followers = self.groups[-1]
+        for place in COMPLETIONS.values():
+            for name in LAUNCHERS:
+                file = completion(place, name)
+                followers.append((f"/{file}", file.replace("usr/share/", "").replace("/", "-"), f"/{file}.by-combray"))
+
+    @staticmethod
+    def commands(group, names):
+        commands = [(f"/usr/bin/{name}", name, f"/usr/bin/{name}.combray") for name in names]
+        pages = [(f"/usr/share/man/man1/{name}.1.gz", f"{name}.1.gz", f"/usr/share/man/man1/{name}.combray.1.gz")
+                 for name in names]
+        link, _, file = commands[0]
+        return link, group, file, commands[1:] + pages
+
+    def install(self):
+        lines = []
+        for link, group, file, followers in self.groups:
+            lines.append(f"    update-alternatives --install {link} {group} {file} {PRIORITY}")
+            lines += [f"        --slave {' '.join(follower)}" for follower in followers]
+        return re.sub(r"\n(?=        )", " \\\\\n", "\n".join(lines))
+
+    def remove(self):
+        return "\n".join(f"    update-alternatives --remove {group} {file}" for _, group, file, _ in self.groups)
+
+
+def completion(place, name):
+    """The file of the completions of a command in the folder of a shell."""
+    return place + {"bash": name, "zsh/": f"_{name}", "fish": f"{name}.fish"}[place.removeprefix("usr/share/")[:4]]
+
+
+def tree(entries, triplet, choices, version):
+    """All files of the package, where they lie."""
+    own = home(triplet)
+    files = {}
+
+    def put(path, mode=0o644, content=b"", target=""):
+        files[path] = Entry(path, mode, content, target)
+
+    for path, entry in entries.items():
+        if path.startswith("share/man/man1/"):
+            page(put, pathlib.Path(path).name, entry)
+        elif path.startswith("share/doc/combray/") and not re.search(r"/(LICENSE-\w+|CHANGELOG.md)$", path):
+            put(f"usr/{path}", content=entry.content)
+        elif path.startswith(tuple(COMPLETIONS)):
+            start = next(start for start in COMPLETIONS if path.startswith(start))
+            file = COMPLETIONS[start] + path[len(start):]
+            put(file if "combray" in file else f"{file}.by-combray", content=entry.content)
+        elif not path.startswith("share/"):
+            # Debian's shared libraries are not executable.
+            mode = 0o644 if ".so" in path else entry.mode
+            put(f"{own}/{path}", mode, entry.content, entry.target)
+    # What looks for the documentation of its prefix finds it.
+    put(f"{own}/share", target="../../../share")
+    for name in ("combray", *LAUNCHERS, *WRAPPERS):
+        command = "combray" if name == "combray" else f"{name}.combray"
+        put(f"usr/bin/{command}", target=f"../lib/{triplet}/combray/bin/{name}")
+    # The alternative for mpi.h lies beside this link.
+    put(f"usr/include/{triplet}/combray", target=f"../../lib/{triplet}/combray/include")
+    put(f"usr/lib/{triplet}/cmake/combray", target="../combray/lib/cmake/combray")
+    settings = files[f"{own}/lib/pkgconfig/combray.pc"].content
+    put(f"usr/lib/{triplet}/pkgconfig/combray.pc",
+        content=settings.replace(b"prefix=${pcfiledir}/../..", f"prefix=/{own}".encode(), 1))
+    changes = f"combray ({version}) unstable; urgency=medium\n\n  * Release: see changelog.gz.\n\n"
+    changes += f" -- The Combray developers <combray@localhost>  {email.utils.format_datetime(moment())}\n"
+    doc = "usr/share/doc/combray"
+    put(f"{doc}/changelog.Debian.gz", content=packed(changes.encode()))
+    put(f"{doc}/changelog.gz", content=packed(entries["share/doc/combray/CHANGELOG.md"].content))
+    licence = (payload.ROOT / "LICENSE-MIT").read_text().split("\n\n", 2)[2]
+    indented = "\n".join(f" {line}" if line else " ." for line in licence.strip().splitlines())
+    put(f"{doc}/copyright", content=filled((TEMPLATES / "copyright").read_text(), {"EXPAT": indented}).encode())
+    missing = [file for *_, file, followers in choices.groups for file in (file, *(one[2] for one in followers))
+               if file[1:] not in files and not any(path.startswith(f"{file[1:]}/") for path in files)]
+    assert not missing, f"choices without files: {missing}"
+    return [files[path] for path in sorted(files)]
+
+
+def page(put, name, entry):
+    """Puts a page of the manual; one that only names another becomes a link."""
+    renamed = lambda name: name if name.startswith("combray") else name.replace(".1", ".combray.1")
+    other = re.fullmatch(rb"\.so man1/(\S+)\s*", entry.content)
+    path = f"usr/share/man/man1/{renamed(name)}.gz"
+    if other:
+        put(path, target=f"{renamed(other[1].decode())}.gz")
+    else:
+        put(path, content=packed(entry.content))
+
+
+def packed(content):
+    return gzip.compress(content, 9, mtime=0)
+
+
+def moment():
+    return datetime.datetime.fromtimestamp(payload.epoch(), datetime.timezone.utc)
+
+
+def depends(stage, files):
+    """The packages that the ELF files need, by dpkg-shlibdeps."""
+    programs = [pathlib.Path(stage, entry.path) for entry in files if entry.is_elf]
+    folders = {f"-l{file.parent}" for file in programs if ".so" in file.name}
+    with tempfile.TemporaryDirectory() as folder:
+        pathlib.Path(folder, "debian").mkdir()
+        pathlib.Path(folder, "debian/control").write_text("Source: combray\n\nPackage: combray\nArchitecture: any\n")
+        found = subprocess.run(
+            ["dpkg-shlibdeps", "-O", "--ignore-missing-info", *sorted(folders), *programs], cwd=folder, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    if found.returncode:
+        raise SystemExit(f"packaging/debian.py: dpkg-shlibdeps fails:\n{found.stderr}")
+    return re.search("^shlibs:Depends=(.*)$", found.stdout, re.M)[1]
+
+
+def filled(text, values):
+    """A template with its values."""
+    return re.sub("@([A-Z]+)@", lambda found: values[found[1]], text)
+
+
+def write(path, entry):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if entry.target:
+        path.symlink_to(entry.target)
+    else:
+        path.write_bytes(entry.content)
+        path.chmod(entry.mode)
