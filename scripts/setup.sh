@@ -59,6 +59,8 @@ fi
 # Packages are tried on a small Debian of their own (tests/packages).
 if [ -n "$everything" ] && [ "$(id -u)" -eq 0 ]; then
     has mmdebstrap || missing+=(mmdebstrap)
+    # Module files are loaded by the commands of both kinds; the other one is fetched by the test.
+    [ -e /usr/share/lmod ] || missing+=(lmod)
 fi
 # Units for 64-bit ARM (tests/arm).
 if [ -n "$everything" ] && [ "$(uname -m)" = x86_64 ]; then

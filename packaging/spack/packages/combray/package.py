@@ -1,0 +1,60 @@
+"""Combray for Spack, built from a folder with its sources:
+
+    spack repo add FOLDER/packaging/spack
+    spack dev-build -d FOLDER combray@main
+
+An installed prefix can be named as an external package (docs/packages.md).
+"""
+
+import re
+
+from spack.package import *
+
+
+class Combray(Package):
+    """Combray is a communication runtime for clusters of hierarchical machines: an MPI 5.0 library
+    with the standard ABI, a launcher and compiler wrappers."""
+
+    executables = ["^combray$"]
+    license("Apache-2.0 OR MIT")
+
+    # It is in no archive from which Spack could fetch it: see the head of this file.
+    version("main")
+
+    provides("mpi@:5.0")
+
+    depends_on("c", type="build")
+    # Cargo fetches the crates of Cargo.lock: the build needs the network, or a vendored folder.
+    depends_on("rust@1.90:", type="build")
+    depends_on("gmake", type="build")
+    # It is loaded when a program starts, and programs run without it.
+    depends_on("hwloc@2:", type="run")
+
+    @classmethod
+    def determine_version(cls, exe):
+        found = re.search(r"combray (\S+)", Executable(exe)("--version", output=str, error=str))
+        return found.group(1) if found else None
+
+    def install(self, spec, prefix):
+        Executable("scripts/install.sh")(prefix)
+
+    def setup_run_environment(self, env):
+        self.name_wrappers(env)
+
+    def setup_dependent_build_environment(self, env, dependent_spec):
+        self.name_wrappers(env)
+        # The wrappers call Spack's compilers where those build something.
+        env.set("COMBRAY_CC", dependent_spec.package.module.spack_cc)
+        env.set("COMBRAY_CXX", dependent_spec.package.module.spack_cxx)
+        env.set("COMBRAY_FC", dependent_spec.package.module.spack_fc)
+
+    def setup_dependent_package(self, module, dependent_spec):
+        self.spec.mpicc = join_path(self.prefix.bin, "mpicc")
+        self.spec.mpicxx = join_path(self.prefix.bin, "mpicxx")
+        self.spec.mpifc = join_path(self.prefix.bin, "mpifort")
+        self.spec.mpif77 = join_path(self.prefix.bin, "mpif77")
+
+    def name_wrappers(self, env):
+        """What build systems look at to find an MPI."""
+        for variable, name in (("MPICC", "mpicc"), ("MPICXX", "mpicxx"), ("MPIF77", "mpif77"), ("MPIF90", "mpif90")):
+            env.set(variable, join_path(self.prefix.bin, name))
