@@ -71,7 +71,7 @@ class Compiler:
         """Gives what is wrong, if so."""
         wrapper = pathlib.Path(self.mpicc[0])
         inputs = [source, *(TESTS / "c").glob("*.h")] + ([wrapper] if wrapper.exists() else [])
-        inputs += [header for header in map(self.header, ("mpi.h", "combray.h")) if header.exists()]
+        inputs += [header for header in map(self.header, ("mpi.h", "combray.h", "combray_threads.h")) if header.exists()]
         stamp = target.with_name(target.name + ".with")
         same = stamp.exists() and stamp.read_text() == shlex.join(self.mpicc)
         if same and target.exists() and all(

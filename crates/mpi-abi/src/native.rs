@@ -4,6 +4,7 @@
 
 mod entries;
 mod rails;
+mod threads;
 
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;

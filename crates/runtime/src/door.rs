@@ -10,10 +10,12 @@ use std::time::{Duration, Instant};
 use queues::door::Threads;
 pub use queues::door::{Door, HelperAtDoor, HelperInside, ProgramInside};
 use sys::{cores, futex, membarrier};
+use threads::words;
 
 use crate::waiting::WaitingSystem;
 
-/// The operating system, for the threads of this process.
+/// The operating system, for the threads of this process. Those of the crate `threads` let others
+/// run on their kernel threads where the system would let these sleep.
 #[derive(Debug, Default)]
 pub struct System;
 
@@ -33,21 +35,30 @@ impl Threads for System {
     }
 
     fn sleep(&self, word: &AtomicU32, expected: u32) {
-        futex::wait(word, expected, None);
+        match words::is_current() {
+            true => words::sleep_on(word, expected, None),
+            false => futex::wait(word, expected, None),
+        }
     }
 
     fn wake(&self, word: &AtomicU32) {
+        words::wake_on(word, usize::MAX);
         // The word is valid; waking can only fail for a word that is not.
         let _ = futex::wake(word, i32::MAX);
     }
 
     fn wake_one(&self, word: &AtomicU32) {
-        // As above.
-        let _ = futex::wake(word, 1);
+        if words::wake_on(word, 1) == 0 {
+            // As above.
+            let _ = futex::wake(word, 1);
+        }
     }
 
     fn pass_core(&self) {
-        cores::yield_now();
+        match words::is_current() {
+            true => threads::yield_now(),
+            false => cores::yield_now(),
+        }
     }
 
     fn now(&self) -> u64 {
@@ -62,15 +73,29 @@ impl WaitingSystem for System {
     }
 
     fn sleep_at_most(&self, word: &AtomicU32, expected: u32, limit: Duration) {
-        futex::wait(word, expected, Some(limit));
+        match words::is_current() {
+            true => words::sleep_on(word, expected, Some(limit)),
+            false => futex::wait(word, expected, Some(limit)),
+        }
     }
 
     fn pause(&self, duration: Duration) {
-        thread::sleep(duration);
+        match words::is_current() {
+            true => threads::sleep(duration),
+            false => thread::sleep(duration),
+        }
+    }
+
+    #[inline]
+    fn shares_kernel_thread(&self) -> bool {
+        words::is_current()
     }
 
     #[inline]
     fn thread_number(&self) -> u64 {
+        if let Some(number) = words::number() {
+            return number.get();
+        }
         static NEXT: AtomicU64 = AtomicU64::new(1);
         thread_local! {
             static NUMBER: Cell<u64> = const { Cell::new(0) };

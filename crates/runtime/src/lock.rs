@@ -120,6 +120,23 @@ impl<K: WaitingSystem> ReentrantLock<K> {
         self.depth.store(depth, Ordering::Relaxed);
     }
 
+    /// Runs `pause` without the lock, if this thread holds it, which counts as gone meanwhile.
+    pub fn leave(&self, pause: impl FnOnce()) {
+        let own = self.kernel.thread_number();
+        if self.holder.load(Ordering::Relaxed) != own {
+            return pause();
+        }
+        let depth = self.depth.swap(0, Ordering::Relaxed);
+        add(&self.present, u32::MAX);
+        self.release();
+        pause();
+        self.lock.take(&self.kernel);
+        self.holder.store(own, Ordering::Relaxed);
+        add(&self.arrivals, 1);
+        add(&self.present, 1);
+        self.depth.store(depth, Ordering::Relaxed);
+    }
+
     #[inline]
     fn release(&self) {
         self.holder.store(0, Ordering::Relaxed);

@@ -32,6 +32,12 @@ pub trait WaitingSystem: Threads + Default {
     /// Sleeps for so long.
     fn pause(&self, duration: Duration);
 
+    /// Whether the calling thread shares its kernel thread with others, which run while it waits
+    /// and cannot while it looks.
+    fn shares_kernel_thread(&self) -> bool {
+        false
+    }
+
     /// A number for the calling thread, never 0.
     fn thread_number(&self) -> u64;
 }

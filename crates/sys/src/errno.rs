@@ -1,5 +1,7 @@
 //! The number of the last error of the C library, which each kernel thread has one of.
 
+pub use libc::{EAGAIN, EBUSY, ECANCELED, EDEADLK, EINVAL, EPERM, ESRCH};
+
 /// What it is.
 #[inline]
 pub fn last() -> i32 {

@@ -26,12 +26,15 @@ mod token;
 #[cfg(not(loom))]
 mod watchdog;
 #[cfg(not(loom))]
+pub mod words;
+#[cfg(not(loom))]
 mod worker;
 #[cfg(not(loom))]
 mod workers;
 
 #[cfg(not(loom))]
 pub use bubble::Bubble;
+pub use bubbles;
 #[cfg(not(loom))]
 pub use key::Key;
 #[cfg(not(loom))]

@@ -9,8 +9,10 @@ use parking_lot::Mutex;
 
 use crate::bubble::Bubble;
 use crate::parking::Wait;
+use crate::shared::Shared;
 use crate::thread::{Body, Ready, Thread};
 use crate::worker;
+use crate::workers::Workers;
 
 /// Makes a thread.
 ///
@@ -59,11 +61,20 @@ impl ThreadBuilder {
         T: Send + 'static,
     {
         let (thread, join) = self.made(body);
-        if !thread.bubble.as_ref().is_some_and(|bubble| bubble.keep(&thread)) {
-            worker::with(|local| {
-                local.shared.make_ready(thread, local.slot());
-            });
-        }
+        worker::with(|local| make_ready(&local.shared, thread, local.slot()));
+        join
+    }
+
+    /// Makes the thread on these workers, wherever the caller runs.
+    pub fn spawn_on<F, T>(self, workers: &Workers, body: F) -> Join<T>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let (thread, join) = self.made(body);
+        let shared = workers.shared();
+        let here = worker::local().filter(|local| Arc::ptr_eq(&local.shared, shared));
+        make_ready(shared, thread, here.map_or(0, |local| local.slot()));
         join
     }
 
@@ -75,6 +86,13 @@ impl ThreadBuilder {
     {
         let cell = Cell::new(body);
         (Thread::new(cell.clone(), self.name, self.bubble), Join { cell })
+    }
+}
+
+/// A thread begins, unless its bubble keeps it.
+fn make_ready(shared: &Shared, thread: Arc<Thread>, slot: usize) {
+    if !thread.bubble.as_ref().is_some_and(|bubble| bubble.keep(&thread)) {
+        shared.make_ready(thread, slot);
     }
 }
 
@@ -181,6 +199,11 @@ impl<F: FnOnce() -> T + Send, T: Send> Body for Cell<F, T> {
     fn run(&self) {
         let Some(body) = self.claim() else { return };
         let result = catch_unwind(AssertUnwindSafe(body));
+        if let Some(thread) = worker::current() {
+            // Who joins the thread finds them gone.
+            // SAFETY: the caller is this thread, whose closure has ended.
+            unsafe { thread.end_values() };
+        }
         // SAFETY: the state is CLAIMED by this caller, so nobody reads the result.
         unsafe { *self.result.get() = Some(result) };
         self.state.store(DONE, Ordering::Release);

@@ -108,9 +108,6 @@ impl Thread {
                 // it.
                 unsafe { (*inner.0).yielder = yielder };
                 body.run();
-                // SAFETY: as above. Values of keys end on the stack of their thread.
-                let keys = unsafe { std::mem::take(&mut (*inner.0).keys) };
-                drop(keys);
             })
         });
         match coroutine.resume(()) {
@@ -148,6 +145,22 @@ impl Thread {
             keys.resize_with(index + 1, || None);
         }
         &mut keys[index]
+    }
+
+    /// Ends the values of its keys, on its stack.
+    ///
+    /// # Safety
+    /// The caller is the thread itself, and uses none of them.
+    pub unsafe fn end_values(&self) {
+        loop {
+            // SAFETY: only the thread itself uses this field.
+            let values = unsafe { std::mem::take(&mut (*self.inner.get()).keys) };
+            if values.is_empty() {
+                return;
+            }
+            // What is made meanwhile ends as well.
+            drop(values);
+        }
     }
 
     /// Where the guard below its stack begins.

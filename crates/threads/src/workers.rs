@@ -7,10 +7,11 @@ use std::sync::atomic::Ordering;
 use bubbles::{MachineTree, Scheduler, schedulers};
 use topology::{Scope, Topology};
 
+use crate::bubble::Bubble;
 use crate::shared::Shared;
 use crate::spawn::ThreadBuilder;
 use crate::watchdog::{self, Spares};
-use crate::worker;
+use crate::{words, worker};
 
 /// Kernel threads, one on each processor that the process may use, which run the threads of a
 /// program. They end when this is dropped.
@@ -54,9 +55,17 @@ impl Workers {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let (thread, join) = ThreadBuilder::new().name("main").made(body);
-        self.shared.make_ready(thread, 0);
-        join.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        let main = ThreadBuilder::new().name("main").spawn_on(self, body);
+        main.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+
+    /// Submits a bubble, wherever the caller runs; see [`Bubble::submit`].
+    pub fn submit(&self, bubble: &Bubble) {
+        self.shared.submit(bubble, 0);
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 
     /// How many processors there are.
@@ -91,6 +100,7 @@ impl WorkersBuilder {
     pub fn start(self) -> io::Result<Workers> {
         let machine = self.machine.unwrap_or_else(this_machine);
         sys::faults::explain_faults(explain)?;
+        words::there_are_workers();
         let shared = Shared::new(machine, self.scheduler, self.stack_bytes);
         let spares = Spares::new();
         (0..shared.slots.len()).for_each(|slot| spares.lend(&shared, slot));

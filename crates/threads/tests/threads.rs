@@ -1,12 +1,12 @@
 //! What threads, seeds and what they wait on must do, on real workers.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use bubbles::{MachineTree, Relation, schedulers};
 use threads::sync::{Barrier, Condition, Mutex, Once, Semaphore};
-use threads::{Bubble, Key, ThreadBuilder, Workers, seed, sleep, spawn, yield_now};
+use threads::{Bubble, Key, ThreadBuilder, Workers, seed, sleep, spawn, words, yield_now};
 
 /// Workers on two processors, or on one that carries several.
 fn workers(count: u32) -> Workers {
@@ -75,6 +75,50 @@ fn a_mutex_is_held_by_one_thread() {
         value.lock().0
     });
     assert_eq!(total, 10_000);
+}
+
+#[test]
+fn who_tries_in_vain_leaves_a_mutex_locked() {
+    let mutex = Mutex::new(());
+    let guard = mutex.lock();
+    assert!(mutex.try_lock().is_none() && mutex.try_lock().is_none());
+    drop(guard);
+    assert!(mutex.try_lock().is_some());
+}
+
+/// As with futexes: whoever sleeps on a word is woken by who changes it, or when its time is over.
+#[test]
+fn threads_sleep_on_words_and_leave_their_worker() {
+    assert!(!words::is_current() && words::number().is_none());
+    for count in [1, 2] {
+        workers(count).run(move || {
+            let word = Arc::new(AtomicU32::new(0));
+            let sleepers: Vec<_> = (0..10)
+                .map(|_| {
+                    let word = word.clone();
+                    spawn(move || {
+                        while word.load(Ordering::SeqCst) == 0 {
+                            words::sleep_on(&word, 0, None);
+                        }
+                    })
+                })
+                .collect();
+            let other = AtomicU32::new(0);
+            let begun = Instant::now();
+            words::sleep_on(&other, 0, Some(Duration::from_millis(20)));
+            assert!(begun.elapsed() >= Duration::from_millis(20));
+            // It is not as expected, so nobody sleeps on it.
+            words::sleep_on(&other, 1, None);
+            assert_eq!(words::wake_on(&other, 1), 0);
+            // On one worker all of the others sleep by now.
+            let woken = words::wake_on(&word, 3);
+            assert!(if count == 1 { woken == 3 } else { woken <= 3 }, "{woken}");
+            assert_eq!(words::wake_on(&word, 0), 0);
+            word.store(1, Ordering::SeqCst);
+            words::wake_on(&word, usize::MAX);
+            sleepers.into_iter().for_each(|sleeper| sleeper.join().unwrap());
+        });
+    }
 }
 
 #[test]
@@ -192,6 +236,26 @@ fn each_thread_has_its_own_value_of_a_key_wherever_it_runs() {
             })
             .collect();
         threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+}
+
+/// What a key held has ended when the thread is joined.
+#[test]
+fn values_of_keys_end_before_the_join() {
+    struct Counted;
+    static ENDED: AtomicUsize = AtomicUsize::new(0);
+    static KEY: Key<Counted> = Key::new(|| Counted);
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            yield_now();
+            ENDED.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    workers(2).run(|| {
+        for number in 1..=100 {
+            spawn(|| KEY.with(|_| ())).join().unwrap();
+            assert_eq!(ENDED.load(Ordering::SeqCst), number);
+        }
     });
 }
 

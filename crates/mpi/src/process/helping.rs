@@ -99,6 +99,11 @@ impl Process {
         }
     }
 
+    /// Whether there is one.
+    pub(crate) fn has_helper(&self) -> bool {
+        self.helper.get().is_some()
+    }
+
     /// What rings when something arrives; none if nothing can.
     pub fn doorbell(&self) -> Option<Arc<dyn Doorbell>> {
         self.started().doorbell.clone()

@@ -2,12 +2,13 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use engine::{Outcome, RequestId};
 use runtime::door::System;
-use runtime::waiting::{self, CoreSharing, WaitHistory, WaitStage, Waiter, WaitingThreads};
+use runtime::waiting::{
+    self, CoreSharing, WaitHistory, WaitStage, Waiter, WaitingSystem, WaitingThreads,
+};
 use runtime::{Aim, Doorbell};
 
 use super::helping::Need;
@@ -135,7 +136,7 @@ impl Process {
 
     /// Looks for a request as long as no other thread is here.
     fn look_alone(&self, id: RequestId) {
-        if self.room.lock.present() > 1 {
+        if self.room.lock.present() > 1 || System.shares_kernel_thread() {
             return;
         }
         let mut runtime = self.runtime();
@@ -163,7 +164,10 @@ impl Process {
     /// Makes progress until `done`, which others bring about without ringing the doorbell: so the
     /// process looks again after a short sleep at most.
     pub fn poll_until(&self, done: &mut dyn FnMut(&Process) -> bool) {
-        let mut wait_history = Waiter::wait_history(self);
+        let mut wait_history = match System.shares_kernel_thread() {
+            true => WaitHistory::new(CoreSharing::Processes),
+            false => Waiter::wait_history(self),
+        };
         let mut sleeps = 0u32;
         while !done(self) {
             if self.progress() {
@@ -173,7 +177,7 @@ impl Process {
             self.room.lock.share(|| {
                 let stage = wait_history.pass(&System);
                 if stage == WaitStage::Sleep {
-                    thread::sleep(POLL_SLEEP);
+                    System.pause(POLL_SLEEP);
                     sleeps += 1;
                 }
                 stage != WaitStage::Sleep
@@ -226,6 +230,11 @@ impl Waiter for Process {
     #[inline]
     fn is_complete(&self, request: RequestId) -> bool {
         Process::is_complete(self, request)
+    }
+
+    fn is_looked_after(&self) -> bool {
+        self.call_helper(Need::OfOthers);
+        self.has_helper()
     }
 
     fn must_look_again(&self) -> bool {

@@ -9,7 +9,7 @@ use engine::RequestId;
 use queues::door::Threads;
 
 use super::sleeping::{self, Sleep, Sleepers};
-use super::{SLEEP_MAX, WaitHistory, WaitStage, WaitingSystem};
+use super::{CoreSharing, SLEEP_MAX, WaitHistory, WaitStage, WaitingSystem};
 use crate::door::System;
 use crate::lock::ReentrantLock;
 
@@ -48,6 +48,11 @@ pub trait Waiter {
     /// Whether its threads may call all at once, so that each call holds the lock of the room.
     fn is_shared(&self) -> bool;
 
+    /// Whether somebody else makes progress while all threads sleep; called when one is about to.
+    fn is_looked_after(&self) -> bool {
+        false
+    }
+
     /// For a wait that begins now.
     fn wait_history(&self) -> WaitHistory;
 
@@ -83,7 +88,11 @@ pub fn wait<W: Waiter>(waiter: &W, awaited: Option<RequestId>, done: &mut dyn Fn
         return;
     }
     let room = waiter.room();
-    let mut wait_history = waiter.wait_history();
+    let shares_kernel_thread = room.kernel.shares_kernel_thread();
+    let mut wait_history = match shares_kernel_thread {
+        true => WaitHistory::new(CoreSharing::Processes),
+        false => waiter.wait_history(),
+    };
     let mut vain_sleeps = room.vain_sleeps.get();
     let mut sleep = Sleep::new(awaited, room.lock.arrivals());
     loop {
@@ -99,6 +108,8 @@ pub fn wait<W: Waiter>(waiter: &W, awaited: Option<RequestId>, done: &mut dyn Fn
         if active && (room.lock.present() <= 1 || sleep.is_watch()) {
             wait_history.renew();
             sleep.renew();
+        } else if shares_kernel_thread {
+            sleeping::let_others_run(waiter, &mut wait_history, &mut sleep);
         } else if pass(waiter, &mut wait_history, &mut sleep, done) {
             // What happened to other threads' messages does not make this one wait shorter.
             break;

@@ -4,6 +4,10 @@
 //! sleep, each on a word of its own, and are woken one by one, by the thread that completes their
 //! requests. When no other thread comes any more, one of them, the **watch**, sleeps on the
 //! doorbell for all.
+//!
+//! Threads that share kernel threads have a watch of their own, which looks again and again and
+//! lets others run in between; the rest of them sleep at once. It never sleeps on the doorbell, as
+//! its kernel thread would sleep with it.
 
 use std::cell::{Cell, RefCell};
 use std::mem;
@@ -13,8 +17,8 @@ use std::time::Duration;
 
 use engine::RequestId;
 
-use super::room::{Waiter, sleep_until_rung};
-use super::{SLEEP_MAX, WaitingSystem};
+use super::room::{Waiter, WaitingThreads, sleep_until_rung};
+use super::{SLEEP_MAX, WaitHistory, WaitStage, WaitingSystem};
 
 /// The threads that are asleep.
 #[derive(Debug, Default)]
@@ -22,6 +26,8 @@ pub(in crate::waiting) struct Sleepers {
     asleep: RefCell<Vec<Sleeper>>,
     /// What the watch waits for, as long as it is asleep.
     watch: Cell<Option<Awaited>>,
+    /// Whether there is a watch of threads that share kernel threads.
+    has_shared_watch: Cell<bool>,
 }
 
 /// A request whose completion is all that a thread waits for; without one, the thread itself must
@@ -42,6 +48,8 @@ pub(super) struct Sleep {
     arrivals: u32,
     /// It was the watch.
     watched: bool,
+    /// It is the watch of threads that share kernel threads.
+    watches_shared: bool,
     /// How long it sleeps next while there is something of which no doorbell tells.
     nap: Duration,
 }
@@ -60,7 +68,7 @@ const LOOKS_AGAIN: (Duration, Duration) = (Duration::from_micros(25), Duration::
 impl Sleep {
     /// A wait that begins when threads have come so often.
     pub(super) fn new(awaited: Awaited, arrivals: u32) -> Self {
-        Self { awaited, arrivals, watched: false, nap: LOOKS_AGAIN.0 }
+        Self { awaited, arrivals, watched: false, watches_shared: false, nap: LOOKS_AGAIN.0 }
     }
 
     /// Something happened.
@@ -76,8 +84,51 @@ impl Sleep {
 
     /// Whether it was the watch, which makes progress for all.
     pub(super) fn is_watch(&self) -> bool {
-        self.watched
+        self.watched || self.watches_shared
     }
+}
+
+/// Lets other threads run on this kernel thread, until there may be something to do: the watch and
+/// whoever waits for more than a request look again soon, the others when they have what they wait
+/// for.
+pub(super) fn let_others_run<W: Waiter>(
+    waiter: &W,
+    wait_history: &mut WaitHistory,
+    sleep: &mut Sleep,
+) {
+    let room = waiter.room();
+    let has_watch = &room.sleepers.has_shared_watch;
+    if sleep.awaited.is_some() && !sleep.watches_shared {
+        if has_watch.get() {
+            return sleep_among(room, sleep.awaited, None);
+        }
+        has_watch.set(true);
+        sleep.watches_shared = true;
+    }
+    let mut stage = WaitStage::Yield;
+    room.lock.leave(|| stage = wait_history.pass(&room.kernel));
+    if stage == WaitStage::Sleep {
+        let longest = if waiter.is_looked_after() { SLEEP_MAX } else { NAP };
+        let nap = sleep.nap.max(NAP / 4).min(longest);
+        sleep.nap = nap * 2;
+        sleep_among(room, sleep.awaited, Some(nap));
+    }
+}
+
+/// Sleeps until woken, or for so long at most.
+fn sleep_among<K: WaitingSystem>(
+    room: &WaitingThreads<K>,
+    awaited: Awaited,
+    limit: Option<Duration>,
+) {
+    let word = Arc::new(AtomicU32::new(ASLEEP));
+    let sleeper = Sleeper { awaited, word: Arc::clone(&word) };
+    room.sleepers.asleep.borrow_mut().push(sleeper);
+    room.lock.leave(|| match limit {
+        Some(limit) => room.kernel.sleep_at_most(&word, ASLEEP, limit),
+        None => room.kernel.sleep(&word, ASLEEP),
+    });
+    room.sleepers.asleep.borrow_mut().retain(|sleeper| !Arc::ptr_eq(&sleeper.word, &word));
 }
 
 /// Sleeps until what is waited for may be there; whether it is.
@@ -115,6 +166,16 @@ pub(super) fn rise(waiter: &impl Waiter, sleep: &Sleep) {
     if sleep.watched {
         relieve_watch(waiter);
     }
+    if sleep.watches_shared {
+        relieve_shared_watch(waiter.room());
+    }
+}
+
+/// One of those that sleep looks next.
+fn relieve_shared_watch<K: WaitingSystem>(room: &WaitingThreads<K>) {
+    room.sleepers.has_shared_watch.set(false);
+    let next = room.sleepers.asleep.borrow_mut().pop();
+    next.iter().for_each(|sleeper| sleeper.wake(&room.kernel));
 }
 
 #[cold]
@@ -137,7 +198,7 @@ pub fn wake_others(waiter: &impl Waiter) {
 
 fn wake_sleepers(waiter: &impl Waiter) {
     let room = waiter.room();
-    let Sleepers { asleep, watch } = &room.sleepers;
+    let Sleepers { asleep, watch, .. } = &room.sleepers;
     if asleep.borrow().is_empty() && watch.get().is_none() {
         return;
     }

@@ -47,7 +47,15 @@ impl<T> Mutex<T> {
 
     /// The value, if nobody else uses it.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        self.take(HELD).then_some(MutexGuard { mutex: self })
+        self.take(HELD).then(|| MutexGuard { mutex: self })
+    }
+
+    /// The guard of one who has forgotten it, for interfaces without guards.
+    ///
+    /// # Safety
+    /// The caller holds the lock, and its guard was forgotten.
+    pub unsafe fn make_guard(&self) -> MutexGuard<'_, T> {
+        MutexGuard { mutex: self }
     }
 
     #[inline]

@@ -1,0 +1,111 @@
+//! Sleeping on words of memory, as on the system's futexes: locks that know nothing of threads here
+//! let these sleep by it, instead of their workers.
+
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use crate::parking::Wait;
+use crate::worker;
+
+/// Whether there ever were workers: asked first, so that programs without pay one look.
+static ANY: AtomicBool = AtomicBool::new(false);
+
+/// How many threads sleep on words, or are about to.
+static ASLEEP: AtomicUsize = AtomicUsize::new(0);
+
+/// Those who sleep, by their words' addresses.
+static SLEEPERS: [Mutex<Vec<Sleeper>>; SHARDS] = [const { Mutex::new(Vec::new()) }; SHARDS];
+
+/// The address of a word, and a wait there.
+type Sleeper = (usize, Arc<Wait>);
+
+const SHARDS: usize = 64;
+
+pub(crate) fn there_are_workers() {
+    ANY.store(true, Ordering::Relaxed);
+}
+
+/// Whether the caller is a thread of [`Workers`](crate::Workers), which shares its kernel thread
+/// with others.
+#[inline]
+pub fn is_current() -> bool {
+    ANY.load(Ordering::Relaxed) && worker::current().is_some()
+}
+
+/// A number for the thread that the caller is, if it is one of [`Workers`](crate::Workers). No
+/// other thread has it until this one has ended. It is larger than any number of a kernel thread.
+#[inline]
+pub fn number() -> Option<NonZeroU64> {
+    if !ANY.load(Ordering::Relaxed) {
+        return None;
+    }
+    NonZeroU64::new(std::ptr::from_ref(worker::current()?).addr() as u64)
+}
+
+/// Sleeps while the word is `expected`, for `limit` at most, or shorter; the worker runs others
+/// meanwhile.
+///
+/// # Panics
+/// The caller is not a thread of [`Workers`](crate::Workers).
+pub fn sleep_on(word: &AtomicU32, expected: u32, limit: Option<Duration>) {
+    let address = std::ptr::from_ref(word).addr();
+    let wait = Wait::new();
+    {
+        let mut sleepers = shard(address).lock();
+        ASLEEP.fetch_add(1, Ordering::Relaxed);
+        // Either the word is seen as changed here, or who changed it sees that somebody sleeps.
+        fence(Ordering::SeqCst);
+        if word.load(Ordering::Acquire) != expected {
+            ASLEEP.fetch_sub(1, Ordering::Relaxed);
+            return;
+        }
+        sleepers.push((address, wait.clone()));
+    }
+    if let Some(limit) = limit {
+        let timers = worker::with(|local| local.shared.clone());
+        timers.timers.add(Instant::now() + limit, wait.clone());
+    }
+    wait.wait();
+    if limit.is_some() {
+        // It may be there still, if its time was over.
+        shard(address).lock().retain(|(_, other)| !Arc::ptr_eq(other, &wait));
+    }
+    ASLEEP.fetch_sub(1, Ordering::Relaxed);
+}
+
+/// Wakes threads that sleep on a word, at most so many, those first that have slept longest; how
+/// many. To be called after the word was changed.
+#[inline]
+pub fn wake_on(word: &AtomicU32, count: usize) -> usize {
+    if !ANY.load(Ordering::Relaxed) {
+        return 0;
+    }
+    fence(Ordering::SeqCst);
+    if ASLEEP.load(Ordering::Relaxed) == 0 { 0 } else { wake_those_on(word, count) }
+}
+
+#[cold]
+fn wake_those_on(word: &AtomicU32, count: usize) -> usize {
+    let address = std::ptr::from_ref(word).addr();
+    let woken: Vec<Arc<Wait>> = {
+        let mut sleepers = shard(address).lock();
+        let mut left = count;
+        let mut wakes = |(other, _): &mut Sleeper| {
+            let wakes = *other == address && left > 0;
+            left -= usize::from(wakes);
+            wakes
+        };
+        sleepers.extract_if(.., &mut wakes).map(|(_, wait)| wait).collect()
+    };
+    woken.iter().for_each(|wait| wait.end());
+    woken.len()
+}
+
+fn shard(address: usize) -> &'static Mutex<Vec<(usize, Arc<Wait>)>> {
+    // Words are aligned to four bytes, and often lie in lines of their own.
+    &SLEEPERS[(address >> 2 ^ address >> 8) % SHARDS]
+}
