@@ -49,6 +49,9 @@ if [ "$task" = test ]; then
     has pkg-config || missing+=(pkg-config)
     has readelf || missing+=(binutils)
     has valgrind || missing+=(valgrind)
+    # The provider of TCP stands for those of fast networks (docs/network.md).
+    compgen -G '/usr/lib/*/libfabric.so.1' >/dev/null || compgen -G '/usr/lib*/libfabric.so.1' >/dev/null ||
+        missing+=(libfabric1)
     # Placements are compared with those of Scotch.
     has scotch_gmap || missing+=(scotch)
 fi

@@ -13,6 +13,7 @@
 //   // openmp            compiles with -fopenmp
 //   // one machine: why  not run on several hosts (tests/cluster/run)
 //   // combray.h         skipped where the library has no such header
+//   // library: x.so p  skipped where the system does not find this library; p: Debian's package
 //   // memory: 12        GiB that must be available, else the test is skipped
 #ifndef CHECK_H
 #define CHECK_H

@@ -36,6 +36,8 @@ class Program:
         self.checkers = self._words("checkers").split()
         self.flags = ["-pthread"] * self._says("thread") + ["-fopenmp"] * self._says("openmp")
         self.is_native = self._says("combray.h")
+        # A shared library without which it cannot run, and Debian's package that has it.
+        self.library, self.package = (self._words("library").split() + [None, None])[:2]
 
     def _words(self, key):
         found = re.search(rf"^// {key}: *(.*)$", self.head, re.M)

@@ -66,8 +66,18 @@ const SAME_TIER: &[(&str, &str)] = &[
 ];
 
 /// Crates that may hold `unsafe`; all others forbid it.
-const UNSAFE_ALLOWED: &[&str] =
-    &["sys", "memory", "queues", "topology", "boards", "driver-shm", "pmix", "threads", "mpi-abi"];
+const UNSAFE_ALLOWED: &[&str] = &[
+    "sys",
+    "memory",
+    "queues",
+    "topology",
+    "boards",
+    "driver-ofi",
+    "driver-shm",
+    "pmix",
+    "threads",
+    "mpi-abi",
+];
 
 /// What reaches the system or other processes, and the crates that may depend on it.
 const CONFINED: &[(&str, &[&str])] = &[
@@ -77,6 +87,7 @@ const CONFINED: &[(&str, &[&str])] = &[
             "driver-shm",
             "driver-datagram",
             "driver-ether",
+            "driver-ofi",
             "driver-tcp",
             "drivers",
             "runtime",
@@ -86,10 +97,11 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("driver-shm", &["drivers", "sim"]),
     ("driver-datagram", &["drivers"]),
     ("driver-ether", &["drivers"]),
+    ("driver-ofi", &["drivers"]),
     ("driver-tcp", &["drivers", "cli"]),
     ("drivers", &["runtime"]),
     ("libc", &["sys"]),
-    ("rustix", &["driver-ether", "driver-shm", "driver-tcp"]),
+    ("rustix", &["driver-ether", "driver-ofi", "driver-shm", "driver-tcp"]),
     ("socket2", &["driver-tcp"]),
     ("if-addrs", &["driver-ether", "driver-tcp"]),
 ];

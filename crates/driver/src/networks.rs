@@ -88,6 +88,14 @@ impl NetworkSelection {
         !self.unwanted && self.choices.iter().any(|choice| choice.names(driver))
     }
 
+    /// Whether it names an interface to be used by a driver, with the driver.
+    pub fn names_interface(&self, driver: &str, interface: &str) -> bool {
+        let is_it = |choice: &NetworkChoice| {
+            choice.driver.as_deref() == Some(driver) && choice.pattern.matches(interface, None)
+        };
+        !self.unwanted && self.choices.iter().any(is_it)
+    }
+
     /// Whether something in it is for a driver, or for any, which is so if nothing is said;
     /// `is_driver` knows the names of drivers.
     pub fn concerns(&self, driver: &str, is_driver: impl Fn(&str) -> bool) -> bool {
@@ -233,6 +241,9 @@ mod tests {
         assert!(accepts("^tcp:eth0", "ether", "eth0", "10.0.0.1"));
         let selection = NetworkSelection::parse(both).unwrap();
         assert!(selection.names_driver("ether") && !selection.names_driver("datagram"));
+        assert!(selection.names_interface("tcp", "eth0"));
+        assert!(!selection.names_interface("ether", "eth0"));
+        assert!(!NetworkSelection::parse("^tcp:eth0").unwrap().names_interface("tcp", "eth0"));
         assert!(selection.drivers().eq(["ether", "tcp", "tcp"]));
         let is_driver = |name: &str| ["tcp", "ether"].contains(&name);
         for (text, tcp) in [("", true), ("eth0", true), ("ether", false), ("ether:eth0", false)] {

@@ -67,10 +67,11 @@ mod tests {
         is("ether:eth1, tcp:eth0", &["tcp", "ether"]);
         is("ether,eth0", &["tcp", "ether"]);
         is("datagram", &["datagram"]);
-        is("^tcp", &["ether", "datagram"]);
+        is("ofi:tcp:eth0", &["ofi"]);
+        is("^tcp", &["ether", "ofi", "datagram"]);
         is("^tcp:eth0", &["tcp"]);
         let error = wanted("ehter:eth0").unwrap_err();
-        assert!(error.contains("\"ehter\"; there are: tcp, ether, datagram"), "{error}");
+        assert!(error.contains("\"ehter\"; there are: tcp, ether, ofi, datagram"), "{error}");
         assert!(wanted("10.0.0.0/99").unwrap_err().contains("10.0.0.0/99"));
     }
 }

@@ -23,6 +23,13 @@ pub(crate) const NETWORKS: &[NetworkDriver] = &[
         open_ahead: Some(driver_ether::open_ahead),
     },
     NetworkDriver {
+        name: "ofi",
+        is_usual: false,
+        open: driver_ofi::open,
+        survey: driver_ofi::survey,
+        open_ahead: None,
+    },
+    NetworkDriver {
         name: "datagram",
         is_usual: false,
         open: driver_datagram::open,

@@ -125,7 +125,7 @@ pub const TEXTS: &[(&str, &str)] = &[
     (
         variables::NET,
         "the network interfaces to use, by name (eth0), network (10.1.0.0/16) or driver (tcp, \
-         ether), or by driver and one of the others (ether:eth1), with commas between; after ^ \
+         ether, ofi), or by driver and one of the others (ether:eth1), with commas between; after ^ \
          those not to use; nothing: all that lead to other machines, by TCP",
     ),
     (

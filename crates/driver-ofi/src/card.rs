@@ -1,0 +1,125 @@
+//! The card by which peers find a process's endpoints, and who talks over which to which.
+
+use std::fmt::{self, Write};
+use std::str::FromStr;
+
+/// What peers need to know of a process: one entry for each of its rails.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct OfiCard {
+    /// Drawn anew by each process, so that its tokens are its own.
+    pub nonce: u64,
+    pub ends: Vec<OfiEnd>,
+}
+
+/// One rail of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OfiEnd {
+    pub provider: String,
+    /// What libfabric calls the fabric: interfaces that reach each other have the same.
+    pub fabric: String,
+    /// Of the endpoint.
+    pub address: Vec<u8>,
+}
+
+const VERSION: &str = "ofi1";
+
+impl fmt::Display for OfiCard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{VERSION},{:016x}", self.nonce)?;
+        for OfiEnd { provider, fabric, address } in &self.ends {
+            // Names are foreign, and may have any character.
+            write!(f, ",")?;
+            for (bytes, last) in
+                [(provider.as_bytes(), ";"), (fabric.as_bytes(), ";"), (address, "")]
+            {
+                write_hex(f, bytes)?;
+                f.write_str(last)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn write_hex(f: &mut impl Write, bytes: &[u8]) -> fmt::Result {
+    bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+}
+
+impl FromStr for OfiCard {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("\"{text}\" is no card of this version of Combray");
+        let mut words = text.split(',');
+        if words.next() != Some(VERSION) {
+            return Err(wrong());
+        }
+        let nonce = words.next().and_then(|digits| u64::from_str_radix(digits, 16).ok());
+        let ends = words.map(parse_end).collect::<Option<_>>().ok_or_else(wrong)?;
+        Ok(Self { nonce: nonce.ok_or_else(wrong)?, ends })
+    }
+}
+
+fn parse_end(word: &str) -> Option<OfiEnd> {
+    let mut fields = word.split(';').map(parse_hex);
+    let end = OfiEnd {
+        provider: String::from_utf8(fields.next()??).ok()?,
+        fabric: String::from_utf8(fields.next()??).ok()?,
+        address: fields.next()??,
+    };
+    fields.next().is_none().then_some(end)
+}
+
+fn parse_hex(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: &u8| char::from(*byte).to_digit(16).map(|digit| digit as u8);
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    let byte = |[high, low]: &[u8; 2]| Some(digit(high)? << 4 | digit(low)?);
+    if rest.is_empty() { pairs.iter().map(byte).collect() } else { None }
+}
+
+/// Which rails of two processes are used together, that of the process with the lower rank first:
+/// those of the same provider on the same fabric, each once.
+pub(crate) fn pairs(lower: &OfiCard, upper: &OfiCard) -> Vec<(usize, usize)> {
+    let mut taken = vec![false; upper.ends.len()];
+    let mut pairs = Vec::new();
+    for (index, end) in lower.ends.iter().enumerate() {
+        let fits = |other: &usize| {
+            let there = &upper.ends[*other];
+            !taken[*other] && end.provider == there.provider && end.fabric == there.fabric
+        };
+        let partner = (0..upper.ends.len()).find(fits);
+        if let Some(other) = partner {
+            taken[other] = true;
+            pairs.push((index, other));
+        }
+    }
+    pairs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end(provider: &str, fabric: &str) -> OfiEnd {
+        OfiEnd { provider: provider.into(), fabric: fabric.into(), address: vec![0, 255, 16] }
+    }
+
+    #[test]
+    fn a_card_survives_its_text() {
+        let card = OfiCard { nonce: 255, ends: vec![end("tcp", "10.0.0.0/24"), end("a b", ",;")] };
+        assert_eq!(card.to_string().parse(), Ok(card.clone()));
+        assert!(!card.to_string().contains(' '));
+        for wrong in ["tcp2,", "ofi1", "ofi1,x", "ofi1,1,74", "ofi1,1,7;7;7", "ofi1,1,74;74;00;00"]
+        {
+            assert!(wrong.parse::<OfiCard>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn interfaces_on_the_same_fabric_are_used_together() {
+        let one =
+            OfiCard { nonce: 1, ends: vec![end("tcp", "a"), end("tcp", "b"), end("efa", "a")] };
+        let other = OfiCard { nonce: 2, ends: vec![end("tcp", "b"), end("efa", "a")] };
+        assert_eq!(pairs(&one, &other), [(1, 0), (2, 1)]);
+        assert_eq!(pairs(&other, &one), [(0, 1), (1, 2)]);
+    }
+}

@@ -1,0 +1,544 @@
+//! An endpoint with its buffers: what is unsafe about sending and receiving messages stays here.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::ffi::{c_int, c_void};
+use std::os::fd::{BorrowedFd, RawFd};
+use std::ptr::{self, NonNull};
+
+use crate::declarations::{
+    AddressVector, CompletionEntry, CompletionQueue, Domain, Endpoint, ErrorEntry, FI_ADDR_UNSPEC,
+    FI_CQ_FORMAT_MSG, FI_EAGAIN, FI_EAVAIL, FI_ENABLE, FI_GETWAIT, FI_MR_LOCAL, FI_RECV, FI_SEND,
+    FI_WAIT_FD, FI_WAIT_NONE, Fabric, Fid, QueueAttributes, Registration, VectorAttributes,
+};
+use crate::library::{FabricInfo, FabricInterface};
+
+/// The longest message, in bytes: what rests of the 16 KiB that providers send without asking the
+/// receiver first, whose own headers need some.
+pub(crate) const MESSAGE_BYTES_MAX: usize = (16 << 10) - 256;
+
+/// Buffers for messages that come, and for those that are sent.
+const RECEIVE_SLOTS: usize = 64;
+const SEND_SLOTS: usize = 64;
+const SLOTS: usize = RECEIVE_SLOTS + SEND_SLOTS;
+
+/// Bytes of memory for a message: whole cache lines.
+const SLOT_BYTES: usize = MESSAGE_BYTES_MAX.next_multiple_of(64);
+
+/// Completions taken at once.
+const COMPLETIONS_TOGETHER: usize = 16;
+
+/// A buffer for a message, of those that come or of those that are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SlotNumber(usize);
+
+/// How the endpoint knows a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PeerAddress(u64);
+
+/// Something that was begun has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum MessageEnd {
+    /// A message of so many bytes has come. Its buffer is to be [posted](FabricEndpoint::post)
+    /// again.
+    Received(SlotNumber, usize),
+    /// A buffer can be used again: its message has left it.
+    Sent(SlotNumber),
+    /// The same, but the message may not have arrived.
+    Failed(SlotNumber, String),
+    /// Nothing can come any more.
+    Broken(String),
+}
+
+/// Whether the provider has taken a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SendOutcome {
+    Taken,
+    /// Not now: it has no room, or is connecting.
+    Refused,
+    Failed(String),
+}
+
+/// Who has the bytes of a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SlotUse {
+    Ours,
+    Library,
+}
+
+/// Room that the library may use for an operation while it is underway (`fi_context2`).
+type OperationContext = [usize; 8];
+
+/// An endpoint for reliable messages, with an address vector and a completion queue of its own.
+pub(crate) struct FabricEndpoint {
+    info: FabricInfo,
+    fabric: Handle<Fabric>,
+    domain: Handle<Domain>,
+    vector: Handle<AddressVector>,
+    queue: Handle<CompletionQueue>,
+    endpoint: Handle<Endpoint>,
+    /// If the provider wants to know the buffers.
+    registration: Handle<Registration>,
+    descriptor: Option<RawFd>,
+    address: Vec<u8>,
+    inject_bytes: usize,
+    /// Of all slots, one after the other.
+    memory: NonNull<u8>,
+    contexts: NonNull<OperationContext>,
+    uses: Vec<SlotUse>,
+    free: Vec<SlotNumber>,
+}
+
+/// Something that the library has opened; null: nothing.
+struct Handle<T>(*mut T);
+
+impl<T> Handle<T> {
+    const NONE: Self = Self(ptr::null_mut());
+
+    /// What all that the library opens begins with.
+    fn fid(&self) -> *mut Fid {
+        self.0.cast()
+    }
+
+    /// Closes it, if it was opened.
+    fn close(&mut self) {
+        let fid = self.fid();
+        if !fid.is_null() {
+            // SAFETY: it is open, and not used after this.
+            unsafe { ((*(*fid).ops).close)(fid) };
+        }
+        *self = Self::NONE;
+    }
+}
+
+// SAFETY: what it points to is its own; the library's objects may be used by any thread, by one at
+// a time (FI_THREAD_DOMAIN).
+unsafe impl Send for FabricEndpoint {}
+
+impl FabricEndpoint {
+    /// Opens an interface, ready to receive.
+    ///
+    /// # Errors
+    /// The library refuses something: says what.
+    pub(crate) fn open(interface: FabricInterface) -> Result<Self, String> {
+        let mut new = Self {
+            info: interface.info,
+            fabric: Handle::NONE,
+            domain: Handle::NONE,
+            vector: Handle::NONE,
+            queue: Handle::NONE,
+            endpoint: Handle::NONE,
+            registration: Handle::NONE,
+            descriptor: None,
+            address: Vec::new(),
+            inject_bytes: 0,
+            memory: zeroed(memory_layout()),
+            contexts: zeroed(contexts_layout()).cast(),
+            uses: vec![SlotUse::Ours; SLOTS],
+            free: (RECEIVE_SLOTS..SLOTS).rev().map(SlotNumber).collect(),
+        };
+        new.open_objects()?;
+        new.register()?;
+        new.enable()?;
+        (0..RECEIVE_SLOTS).try_for_each(|slot| new.post(SlotNumber(slot)))?;
+        Ok(new)
+    }
+
+    fn check(&self, call: &str, result: isize) -> Result<(), String> {
+        match result {
+            0 => Ok(()),
+            error => Err(format!("{call}: {}", self.info.functions.describe(error))),
+        }
+    }
+
+    fn open_objects(&mut self) -> Result<(), String> {
+        let fabric = self.info.functions.open_fabric(&self.info);
+        self.fabric = Handle(
+            fabric
+                .map_err(|error| format!("fi_fabric: {}", self.info.functions.describe(error)))?,
+        );
+        let info = self.info.info;
+        // SAFETY: each object is asked for what it opens, with attributes that are there during the
+        // call; the info is whole.
+        unsafe {
+            let ops = &*(*self.fabric.0).ops;
+            let result = (ops.domain)(self.fabric.0, info, &mut self.domain.0, ptr::null_mut());
+            self.check("fi_domain", result as isize)?;
+            let ops = &*(*self.domain.0).ops;
+            let attributes = VectorAttributes {
+                kind: (*(*info).domain).av_type,
+                rx_ctx_bits: 0,
+                count: 0,
+                ep_per_node: 0,
+                name: ptr::null(),
+                map_addr: ptr::null_mut(),
+                flags: 0,
+            };
+            let vector = &mut self.vector.0;
+            let result = (ops.av_open)(self.domain.0, &attributes, vector, ptr::null_mut());
+            self.check("fi_av_open", result as isize)?;
+            self.open_queue()?;
+            let endpoint = &mut self.endpoint.0;
+            let result = (ops.endpoint)(self.domain.0, info, endpoint, ptr::null_mut());
+            self.check("fi_endpoint", result as isize)?;
+            self.inject_bytes = (*(*info).transmit).inject_size;
+        }
+        Ok(())
+    }
+
+    /// Opens the completion queue, if it can be with a descriptor to sleep on.
+    fn open_queue(&mut self) -> Result<(), String> {
+        let mut result = 0;
+        for wait_obj in [FI_WAIT_FD, FI_WAIT_NONE] {
+            let attributes = QueueAttributes {
+                size: 2 * SLOTS,
+                flags: 0,
+                format: FI_CQ_FORMAT_MSG,
+                wait_obj,
+                signaling_vector: 0,
+                wait_cond: 0,
+                wait_set: ptr::null_mut(),
+            };
+            // SAFETY: the domain is open, and the attributes are there during the call.
+            unsafe {
+                let open = (*(*self.domain.0).ops).cq_open;
+                result =
+                    open(self.domain.0, &attributes, &mut self.queue.0, ptr::null_mut()) as isize;
+            }
+            if result == 0 && wait_obj == FI_WAIT_FD {
+                let mut descriptor: c_int = -1;
+                let asked =
+                    self.control(self.queue.fid(), FI_GETWAIT, (&raw mut descriptor).cast());
+                self.descriptor = (asked == 0 && descriptor >= 0).then_some(descriptor);
+            }
+            if result == 0 {
+                break;
+            }
+        }
+        self.check("fi_cq_open", result)
+    }
+
+    fn control(&self, fid: *mut Fid, command: c_int, argument: *mut c_void) -> isize {
+        // SAFETY: only called with what is open, and what the command wants.
+        unsafe { ((*(*fid).ops).control)(fid, command, argument) as isize }
+    }
+
+    /// Tells the provider of the buffers, if it wants to know them.
+    fn register(&mut self) -> Result<(), String> {
+        // SAFETY: the info is whole, the domain open, and the memory there until all is closed.
+        unsafe {
+            if (*(*self.info.info).domain).mr_mode & FI_MR_LOCAL == 0 {
+                return Ok(());
+            }
+            let result = ((*(*self.domain.0).registration).register)(
+                self.domain.fid(),
+                self.memory.as_ptr().cast(),
+                SLOTS * SLOT_BYTES,
+                FI_SEND | FI_RECV,
+                0,
+                0,
+                0,
+                &mut self.registration.0,
+                ptr::null_mut(),
+            );
+            self.check("fi_mr_reg", result as isize)
+        }
+    }
+
+    fn enable(&mut self) -> Result<(), String> {
+        let endpoint = self.endpoint.fid();
+        // SAFETY: all are open; an address is at most as long as the room for it.
+        unsafe {
+            let bind = (*(*endpoint).ops).bind;
+            self.check("fi_ep_bind", bind(endpoint, self.vector.fid(), 0) as isize)?;
+            let directions = FI_SEND | FI_RECV;
+            self.check("fi_ep_bind", bind(endpoint, self.queue.fid(), directions) as isize)?;
+            self.check("fi_enable", self.control(endpoint, FI_ENABLE, ptr::null_mut()))?;
+            let mut address = vec![0; 256];
+            let mut length = address.len();
+            let getname = (*(*self.endpoint.0).connection).getname;
+            let result = getname(endpoint, address.as_mut_ptr().cast(), &mut length);
+            self.check("fi_getname", result as isize)?;
+            address.truncate(length);
+            self.address = address;
+        }
+        Ok(())
+    }
+
+    /// By which peers reach this endpoint.
+    pub(crate) fn address(&self) -> &[u8] {
+        &self.address
+    }
+
+    /// Up to how many bytes a message may have to be [injected](Self::inject).
+    pub(crate) fn inject_bytes(&self) -> usize {
+        self.inject_bytes
+    }
+
+    /// What becomes readable when something has come, if [`may_sleep`](Self::may_sleep) said so.
+    pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        // SAFETY: the queue, which it belongs to, is open as long as this is.
+        self.descriptor.map(|descriptor| unsafe { BorrowedFd::borrow_raw(descriptor) })
+    }
+
+    /// Nothing waits to be taken: the descriptor, if there is one, tells of the next.
+    pub(crate) fn may_sleep(&self) -> bool {
+        if self.descriptor.is_none() {
+            return true;
+        }
+        let mut queue = self.queue.fid();
+        // SAFETY: both are open.
+        unsafe { ((*(*self.fabric.0).ops).trywait)(self.fabric.0, &mut queue, 1) == 0 }
+    }
+
+    /// Makes a peer known, by what its endpoint has for an [address](Self::address).
+    pub(crate) fn insert(&mut self, address: &[u8]) -> Result<PeerAddress, String> {
+        if address.len() != self.address.len() {
+            let (own, other) = (self.address.len(), address.len());
+            return Err(format!("its address has {other} bytes, ours has {own}"));
+        }
+        let mut known = FI_ADDR_UNSPEC;
+        // SAFETY: the address is as long as those of this provider are.
+        let count = unsafe {
+            let insert = (*(*self.vector.0).ops).insert;
+            insert(self.vector.0, address.as_ptr().cast(), 1, &mut known, 0, ptr::null_mut())
+        };
+        match count {
+            1 => Ok(PeerAddress(known)),
+            0 => Err("fi_av_insert: the provider does not know such an address".into()),
+            error => self.check("fi_av_insert", error as isize).map(|()| PeerAddress(known)),
+        }
+    }
+
+    fn start(&self, slot: SlotNumber) -> *mut u8 {
+        assert!(slot.0 < SLOTS);
+        // SAFETY: inside the memory.
+        unsafe { self.memory.as_ptr().add(slot.0 * SLOT_BYTES) }
+    }
+
+    fn context(&self, slot: SlotNumber) -> *mut c_void {
+        assert!(slot.0 < SLOTS);
+        // SAFETY: inside the memory.
+        unsafe { self.contexts.as_ptr().add(slot.0).cast() }
+    }
+
+    fn slot_of(&self, context: *mut c_void) -> Option<SlotNumber> {
+        let bytes = (context as usize).checked_sub(self.contexts.as_ptr() as usize)?;
+        let number = bytes / size_of::<OperationContext>();
+        (number < SLOTS).then_some(SlotNumber(number))
+    }
+
+    fn description(&self) -> *mut c_void {
+        // SAFETY: if it is not null it is open.
+        unsafe { self.registration.0.as_ref().map_or(ptr::null_mut(), |one| one.descriptor) }
+    }
+
+    /// Gives the buffer of a message that has come to the next one.
+    pub(crate) fn post(&mut self, slot: SlotNumber) -> Result<(), String> {
+        assert_eq!(self.uses[slot.0], SlotUse::Ours);
+        // SAFETY: the buffer and the context are not used until the completion is taken, as
+        // `uses` has it.
+        let result = unsafe {
+            ((*(*self.endpoint.0).message).recv)(
+                self.endpoint.0,
+                self.start(slot).cast(),
+                MESSAGE_BYTES_MAX,
+                self.description(),
+                FI_ADDR_UNSPEC,
+                self.context(slot),
+            )
+        };
+        self.check("fi_recv", result)?;
+        self.uses[slot.0] = SlotUse::Library;
+        Ok(())
+    }
+
+    /// A message that has come, with its length.
+    pub(crate) fn received(&self, slot: SlotNumber, length: usize) -> &[u8] {
+        assert!(self.uses[slot.0] == SlotUse::Ours && length <= SLOT_BYTES);
+        // SAFETY: so many bytes are there, which only we use now.
+        unsafe { std::slice::from_raw_parts(self.start(slot), length) }
+    }
+
+    /// Whether there is a buffer for a message to be sent.
+    pub(crate) fn has_free_slot(&self) -> bool {
+        !self.free.is_empty()
+    }
+
+    /// Takes a buffer for a message to be sent.
+    pub(crate) fn take_slot(&mut self) -> Option<SlotNumber> {
+        self.free.pop()
+    }
+
+    /// Gives a buffer back that is not used after all.
+    pub(crate) fn return_slot(&mut self, slot: SlotNumber) {
+        assert!(slot.0 >= RECEIVE_SLOTS && self.uses[slot.0] == SlotUse::Ours);
+        self.free.push(slot);
+    }
+
+    /// Where a message is written that is to be sent.
+    pub(crate) fn outgoing(&mut self, slot: SlotNumber, length: usize) -> &mut [u8] {
+        assert!(self.uses[slot.0] == SlotUse::Ours && length <= SLOT_BYTES);
+        // SAFETY: so many bytes are there, which only we use now.
+        unsafe { std::slice::from_raw_parts_mut(self.start(slot), length) }
+    }
+
+    /// Sends a message, whose buffer [ends](MessageEnd::Sent) later if it is taken.
+    pub(crate) fn send(&mut self, slot: SlotNumber, length: usize, to: PeerAddress) -> SendOutcome {
+        assert!(self.uses[slot.0] == SlotUse::Ours && length <= SLOT_BYTES);
+        // SAFETY: the buffer and the context are not used until the completion is taken, as
+        // `uses` has it.
+        let result = unsafe {
+            ((*(*self.endpoint.0).message).send)(
+                self.endpoint.0,
+                self.start(slot).cast(),
+                length,
+                self.description(),
+                to.0,
+                self.context(slot),
+            )
+        };
+        if result == 0 {
+            self.uses[slot.0] = SlotUse::Library;
+        }
+        self.outcome("fi_send", result)
+    }
+
+    /// Sends a short message, whose buffer can be used again at once.
+    pub(crate) fn inject(
+        &mut self,
+        slot: SlotNumber,
+        length: usize,
+        to: PeerAddress,
+    ) -> SendOutcome {
+        assert!(self.uses[slot.0] == SlotUse::Ours && length <= self.inject_bytes);
+        // SAFETY: so many bytes are there during the call.
+        let result = unsafe {
+            let inject = (*(*self.endpoint.0).message).inject;
+            inject(self.endpoint.0, self.start(slot).cast(), length, to.0)
+        };
+        self.outcome("fi_inject", result)
+    }
+
+    fn outcome(&self, call: &str, result: isize) -> SendOutcome {
+        match self.check(call, result) {
+            Ok(()) => SendOutcome::Taken,
+            Err(_) if result == -FI_EAGAIN => SendOutcome::Refused,
+            Err(why) => SendOutcome::Failed(why),
+        }
+    }
+
+    /// Takes what has ended into `ends`, a bounded amount.
+    pub(crate) fn poll(&mut self, ends: &mut Vec<MessageEnd>) {
+        let empty = CompletionEntry { context: ptr::null_mut(), flags: 0, length: 0 };
+        let mut entries = [empty; COMPLETIONS_TOGETHER];
+        // SAFETY: the queue is open, and so many entries of its format may be written.
+        let count = unsafe {
+            let read = (*(*self.queue.0).ops).read;
+            read(self.queue.0, entries.as_mut_ptr().cast(), entries.len())
+        };
+        match usize::try_from(count) {
+            Ok(count) => {
+                for entry in &entries[..count.min(COMPLETIONS_TOGETHER)] {
+                    ends.extend(self.end(entry.context, entry.length, None));
+                }
+            }
+            Err(_) if count == -FI_EAGAIN => {}
+            Err(_) if count == -FI_EAVAIL => self.poll_error(ends),
+            Err(_) => {
+                let why = self.info.functions.describe(count);
+                ends.push(MessageEnd::Broken(format!("fi_cq_read: {why}")));
+            }
+        }
+    }
+
+    fn poll_error(&mut self, ends: &mut Vec<MessageEnd>) {
+        let mut entry = ErrorEntry {
+            context: ptr::null_mut(),
+            flags: 0,
+            length: 0,
+            buffer: ptr::null_mut(),
+            data: 0,
+            tag: 0,
+            olen: 0,
+            error: 0,
+            provider_error: 0,
+            error_data: ptr::null_mut(),
+            error_data_size: 0,
+            room: [0; 8],
+        };
+        // SAFETY: the queue is open, and the entry may be written; no room is offered for more.
+        let count = unsafe { ((*(*self.queue.0).ops).read_error)(self.queue.0, &mut entry, 0) };
+        if count == 1 {
+            let why = self.info.functions.describe(entry.error as isize);
+            ends.extend(self.end(entry.context, 0, Some(why)));
+        }
+    }
+
+    /// What has ended, by the context that it was begun with.
+    fn end(
+        &mut self,
+        context: *mut c_void,
+        length: usize,
+        failure: Option<String>,
+    ) -> Option<MessageEnd> {
+        let slot = self.slot_of(context)?;
+        if self.uses[slot.0] == SlotUse::Ours {
+            return None;
+        }
+        self.uses[slot.0] = SlotUse::Ours;
+        let is_sent = slot.0 >= RECEIVE_SLOTS;
+        if is_sent {
+            self.free.push(slot);
+        }
+        Some(match failure {
+            Some(why) => MessageEnd::Failed(slot, why),
+            None if is_sent => MessageEnd::Sent(slot),
+            None => MessageEnd::Received(slot, length.min(MESSAGE_BYTES_MAX)),
+        })
+    }
+
+    /// Whether a buffer is one for messages that come.
+    pub(crate) fn is_for_receiving(slot: SlotNumber) -> bool {
+        slot.0 < RECEIVE_SLOTS
+    }
+}
+
+impl SlotNumber {
+    /// Its number among those that are sent from, and how many there are.
+    pub(crate) fn sending_index(self) -> usize {
+        self.0 - RECEIVE_SLOTS
+    }
+
+    pub(crate) const SENDING: usize = SEND_SLOTS;
+}
+
+impl Drop for FabricEndpoint {
+    fn drop(&mut self) {
+        self.endpoint.close();
+        self.queue.close();
+        self.vector.close();
+        self.registration.close();
+        self.domain.close();
+        self.fabric.close();
+        // SAFETY: allocated with the same layouts; the library, which has closed all that used
+        // them, uses them no more.
+        unsafe {
+            dealloc(self.memory.as_ptr(), memory_layout());
+            dealloc(self.contexts.cast().as_ptr(), contexts_layout());
+        }
+    }
+}
+
+fn memory_layout() -> Layout {
+    Layout::from_size_align(SLOTS * SLOT_BYTES, 4096).expect("the constants make a layout")
+}
+
+fn contexts_layout() -> Layout {
+    Layout::array::<OperationContext>(SLOTS).expect("the constants make a layout")
+}
+
+fn zeroed(layout: Layout) -> NonNull<u8> {
+    // SAFETY: the layouts have bytes.
+    let memory = unsafe { alloc_zeroed(layout) };
+    NonNull::new(memory).unwrap_or_else(|| handle_alloc_error(layout))
+}

@@ -1,0 +1,271 @@
+//! The library, which is loaded when it is wanted first, and what it finds on this machine.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::mem;
+use std::net::IpAddr;
+use std::path::Path;
+use std::ptr;
+use std::sync::OnceLock;
+
+use sys::library::LoadedLibrary;
+
+use crate::declarations::{
+    FI_CONTEXT, FI_CONTEXT2, FI_EP_RDM, FI_MR_ALLOCATED, FI_MR_LOCAL, FI_MR_PROV_KEY,
+    FI_MR_VIRT_ADDR, FI_MSG, FI_ORDER_SAS, FI_SOCKADDR_IN, FI_SOCKADDR_IN6, FI_THREAD_DOMAIN,
+    Fabric, FabricAttributes, Info, VERSION,
+};
+
+/// The name that all versions of the library have.
+const LIBRARY: &str = "libfabric.so.1";
+
+/// What it answers if no provider has what is wanted (-FI_ENODATA).
+const NO_DATA: isize = -61;
+
+/// The functions that are symbols of the library.
+#[derive(Clone, Copy)]
+pub(crate) struct FabricFunctions {
+    getinfo: GetInfo,
+    freeinfo: FreeInfo,
+    dupinfo: DuplicateInfo,
+    fabric: OpenFabric,
+    strerror: DescribeError,
+}
+
+type GetInfo = unsafe extern "C" fn(
+    u32,
+    *const c_char,
+    *const c_char,
+    u64,
+    *const Info,
+    *mut *mut Info,
+) -> c_int;
+type FreeInfo = unsafe extern "C" fn(*mut Info);
+type DuplicateInfo = unsafe extern "C" fn(*const Info) -> *mut Info;
+type OpenFabric =
+    unsafe extern "C" fn(*mut FabricAttributes, *mut *mut Fabric, *mut c_void) -> c_int;
+type DescribeError = unsafe extern "C" fn(c_int) -> *const c_char;
+
+/// The library, or why there is none.
+pub(crate) fn functions() -> Result<FabricFunctions, String> {
+    static FUNCTIONS: OnceLock<Result<FabricFunctions, String>> = OnceLock::new();
+    FUNCTIONS.get_or_init(|| FabricFunctions::load(Path::new(LIBRARY))).clone()
+}
+
+impl FabricFunctions {
+    fn load(path: &Path) -> Result<Self, String> {
+        // SAFETY: libfabric looks for its providers when it is asked something first, not when it
+        // is loaded.
+        let library = unsafe { LoadedLibrary::open(path) }.map_err(|cause| {
+            format!("libfabric cannot be loaded ({cause}): install it (Debian: libfabric1)")
+        })?;
+        let symbol = |name: &CStr| {
+            let missing = || format!("{} has no {}", path.display(), name.to_string_lossy());
+            library.symbol(name).map(|address| address.as_ptr()).ok_or_else(missing)
+        };
+        // SAFETY: the library has these functions with these types (rdma/fabric.h, fi_errno.h).
+        unsafe {
+            Ok(Self {
+                getinfo: mem::transmute::<*mut c_void, GetInfo>(symbol(c"fi_getinfo")?),
+                freeinfo: mem::transmute::<*mut c_void, FreeInfo>(symbol(c"fi_freeinfo")?),
+                dupinfo: mem::transmute::<*mut c_void, DuplicateInfo>(symbol(c"fi_dupinfo")?),
+                fabric: mem::transmute::<*mut c_void, OpenFabric>(symbol(c"fi_fabric")?),
+                strerror: mem::transmute::<*mut c_void, DescribeError>(symbol(c"fi_strerror")?),
+            })
+        }
+    }
+
+    /// What the library says of an error, whose number may be negative.
+    pub(crate) fn describe(self, error: isize) -> String {
+        let number = c_int::try_from(error.unsigned_abs()).unwrap_or(c_int::MAX);
+        // SAFETY: takes any number, and returns a text that stays.
+        unsafe { text((self.strerror)(number)) }
+    }
+
+    /// The interfaces by which reliable messages can be sent in order.
+    pub(crate) fn interfaces(self) -> Result<Vec<FabricInterface>, String> {
+        // SAFETY: without an info, one is allocated with all that it points to.
+        let (result, list) = unsafe {
+            let hints = (self.dupinfo)(ptr::null());
+            if hints.is_null() {
+                return Err("libfabric has no memory".into());
+            }
+            describe_wishes(&mut *hints);
+            let mut list = ptr::null_mut();
+            let result = (self.getinfo)(VERSION, ptr::null(), ptr::null(), 0, hints, &mut list);
+            (self.freeinfo)(hints);
+            (result, list)
+        };
+        match result as isize {
+            0 => {}
+            NO_DATA => return Ok(Vec::new()),
+            error => return Err(format!("fi_getinfo: {}", self.describe(error))),
+        }
+        let mut found = Vec::new();
+        let mut next: *const Info = list;
+        while !next.is_null() {
+            // SAFETY: the list and what it points to are there until it is given back, and the
+            // copy is whole.
+            unsafe {
+                found.extend(FabricInterface::of(self, &*next));
+                next = (*next).next;
+            }
+        }
+        // SAFETY: it comes from the library, and nobody uses it any more.
+        unsafe { (self.freeinfo)(list) };
+        Ok(found)
+    }
+
+    /// Opens the fabric of an interface.
+    pub(crate) fn open_fabric(self, info: &FabricInfo) -> Result<*mut Fabric, isize> {
+        let mut fabric = ptr::null_mut();
+        // SAFETY: the info is whole.
+        let result = unsafe { (self.fabric)((*info.info).fabric, &mut fabric, ptr::null_mut()) };
+        if result == 0 { Ok(fabric) } else { Err(result as isize) }
+    }
+}
+
+/// What an interface must do: messages in order, with what this driver can live with.
+///
+/// # Safety
+/// What `hints` points to is there.
+unsafe fn describe_wishes(hints: &mut Info) {
+    hints.caps = FI_MSG;
+    hints.mode = FI_CONTEXT | FI_CONTEXT2;
+    // SAFETY: as the caller vouches.
+    unsafe {
+        (*hints.endpoint).kind = FI_EP_RDM;
+        (*hints.transmit).msg_order = FI_ORDER_SAS;
+        (*hints.receive).msg_order = FI_ORDER_SAS;
+        (*hints.domain).mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+        (*hints.domain).threading = FI_THREAD_DOMAIN;
+    }
+}
+
+/// The library's description of an interface.
+pub(crate) struct FabricInfo {
+    pub functions: FabricFunctions,
+    pub info: *mut Info,
+}
+
+// SAFETY: it is a value of its own, which may be used by any thread, by one at a time.
+unsafe impl Send for FabricInfo {}
+
+impl Drop for FabricInfo {
+    fn drop(&mut self) {
+        // SAFETY: it comes from the library, and nobody uses it any more.
+        unsafe { (self.functions.freeinfo)(self.info) }
+    }
+}
+
+/// What an interface is called, and where it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct InterfaceName {
+    /// The provider, as `tcp` for `tcp;ofi_rxm`.
+    pub provider: String,
+    /// The domain: a network interface or an adapter.
+    pub domain: String,
+    /// Its own address, if it is one of the Internet Protocol.
+    pub address: Option<IpAddr>,
+}
+
+impl InterfaceName {
+    /// How `COMBRAY_NET` names it, after the driver.
+    pub(crate) fn whole(&self) -> String {
+        format!("{}:{}", self.provider, self.domain)
+    }
+}
+
+/// An interface by which messages can be sent.
+pub(crate) struct FabricInterface {
+    pub name: InterfaceName,
+    /// Which interfaces reach each other.
+    pub fabric: String,
+    /// What it carries, in bytes per microsecond (megabytes per second), if it tells.
+    pub speed: Option<u64>,
+    pub info: FabricInfo,
+}
+
+impl FabricInterface {
+    /// # Safety
+    /// `info` is whole and comes from the library.
+    unsafe fn of(functions: FabricFunctions, info: &Info) -> Option<Self> {
+        // SAFETY: as the caller vouches.
+        unsafe {
+            let copy = (functions.dupinfo)(info);
+            let copy = (!copy.is_null()).then_some(FabricInfo { functions, info: copy })?;
+            let provider = text((*info.fabric).provider);
+            let name = InterfaceName {
+                provider: base_provider(&provider).to_owned(),
+                domain: text((*info.domain).name),
+                address: address(info),
+            };
+            let fabric = text((*info.fabric).name);
+            Some(Self { name, fabric, speed: speed(info), info: copy })
+        }
+    }
+}
+
+/// The provider without what the library lays over it.
+fn base_provider(name: &str) -> &str {
+    let mut parts = name.split(';').filter(|part| !part.starts_with("ofi_"));
+    parts.next().unwrap_or(name)
+}
+
+/// # Safety
+/// As for [`FabricInterface::of`].
+unsafe fn address(info: &Info) -> Option<IpAddr> {
+    // The port and for version 6 the flow, in this order, stand before the address.
+    let (from, length) = match info.address_format {
+        FI_SOCKADDR_IN => (4, 4),
+        FI_SOCKADDR_IN6 => (8, 16),
+        _ => return None,
+    };
+    if info.source.is_null() || info.source_length < from + length {
+        return None;
+    }
+    // SAFETY: as the caller vouches, so many bytes are there.
+    let bytes = unsafe { std::slice::from_raw_parts(info.source.cast::<u8>().add(from), length) };
+    match length {
+        4 => <[u8; 4]>::try_from(bytes).ok().map(IpAddr::from),
+        _ => <[u8; 16]>::try_from(bytes).ok().map(IpAddr::from),
+    }
+}
+
+/// # Safety
+/// As for [`FabricInterface::of`].
+unsafe fn speed(info: &Info) -> Option<u64> {
+    // SAFETY: as the caller vouches.
+    let bits = unsafe { info.nic.as_ref()?.link.as_ref()?.speed };
+    let speed = bits as u64 / 8_000_000;
+    (speed > 0).then_some(speed)
+}
+
+/// # Safety
+/// `text` is null, or ends with a zero byte.
+unsafe fn text(text: *const c_char) -> String {
+    if text.is_null() {
+        return String::new();
+    }
+    // SAFETY: as the caller vouches.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_library_is_told_with_what_to_do() {
+        let error = FabricFunctions::load(Path::new("/nowhere/libfabric.so.1")).err().unwrap();
+        assert!(error.contains("/nowhere") && error.contains("install"), "{error}");
+        let error = FabricFunctions::load(Path::new("libc.so.6")).err().unwrap();
+        assert_eq!(error, "libc.so.6 has no fi_getinfo");
+    }
+
+    #[test]
+    fn what_is_laid_over_a_provider_does_not_name_it() {
+        for (name, base) in [("tcp;ofi_rxm", "tcp"), ("verbs;ofi_rxm", "verbs"), ("efa", "efa")] {
+            assert_eq!(base_provider(name), base);
+        }
+    }
+}

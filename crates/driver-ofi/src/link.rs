@@ -1,0 +1,144 @@
+//! What goes over one rail to and from one peer.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use crate::endpoint::{PeerAddress, SlotNumber};
+use crate::message::MessageKind;
+
+/// So many messages to one peer may wait until the provider takes them, so that others have room.
+const WAITING_MAX: usize = 16;
+
+/// One in so many short messages is sent so that the provider tells when it has left.
+const INJECTED_TOGETHER: u32 = 16;
+
+/// A pair of rails of this process and a peer.
+#[derive(Debug)]
+pub(crate) struct OfiLink {
+    pub to: PeerAddress,
+    /// The number of the next message to it.
+    pub next_sent: u32,
+    /// Messages that the provider has not taken yet.
+    pub waiting: VecDeque<WaitingMessage>,
+    /// How many the provider has taken and not sent yet, and their bytes.
+    pub underway: usize,
+    pub bytes: usize,
+    /// How many have gone of which the provider does not tell when they have left.
+    pub injected: u32,
+    /// Since when the provider refuses what waits, although nothing is underway.
+    pub refused_since: Option<Instant>,
+    /// Whether anything was sent or has come.
+    pub is_used: bool,
+    /// Whether a message has come from the peer, or the provider has taken one to it.
+    pub stands: bool,
+    /// Whether something was sent since it was pinged last.
+    pub is_fresh: bool,
+    /// Whether the goodbye was sent.
+    pub has_said_goodbye: bool,
+    /// Whether the peer has taken leave.
+    pub has_departed: bool,
+    /// The number of the next message from it.
+    next_received: u32,
+    early: Vec<EarlyMessage>,
+}
+
+/// A message that is to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WaitingMessage {
+    pub slot: SlotNumber,
+    pub length: usize,
+    pub kind: MessageKind,
+}
+
+/// A message that came before one that was sent before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EarlyMessage {
+    pub sequence: u32,
+    pub kind: MessageKind,
+    pub slot: SlotNumber,
+    pub length: usize,
+}
+
+/// What is to be done with a message, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    Now,
+    Later,
+    /// It was here before.
+    Never,
+}
+
+impl OfiLink {
+    pub(crate) fn new(to: PeerAddress) -> Self {
+        Self {
+            to,
+            next_sent: 0,
+            waiting: VecDeque::new(),
+            underway: 0,
+            bytes: 0,
+            injected: 0,
+            refused_since: None,
+            is_used: false,
+            stands: false,
+            is_fresh: false,
+            has_said_goodbye: false,
+            has_departed: false,
+            next_received: 0,
+            early: Vec::new(),
+        }
+    }
+
+    pub(crate) fn has_room(&self) -> bool {
+        self.waiting.len() < WAITING_MAX
+    }
+
+    /// Whether all that was sent has left.
+    pub(crate) fn is_flushed(&self) -> bool {
+        self.waiting.is_empty() && self.underway == 0
+    }
+
+    /// Whether the next message may go without being told when it has left, as far as this link
+    /// is concerned. Some are told of, so that a link to a peer that does not read is not taken
+    /// for a broken one.
+    pub(crate) fn may_inject(&self) -> bool {
+        !(self.injected + 1).is_multiple_of(INJECTED_TOGETHER)
+    }
+
+    /// The provider has refused a message; returns since when it does so without a reason: where
+    /// nothing is underway, there is room, and who was reached before can be connected.
+    pub(crate) fn note_refusal(&mut self, now: Instant) -> Option<Instant> {
+        let has_reason = self.underway > 0 || !self.stands;
+        self.refused_since =
+            if has_reason { None } else { Some(self.refused_since.unwrap_or(now)) };
+        self.refused_since
+    }
+
+    /// Takes a message that has come into account.
+    pub(crate) fn arrive(&mut self, message: EarlyMessage) -> Turn {
+        self.is_used = true;
+        self.stands = true;
+        match message.sequence.wrapping_sub(self.next_received).cast_signed() {
+            0 => {
+                self.next_received = self.next_received.wrapping_add(1);
+                Turn::Now
+            }
+            ahead if ahead > 0 && self.early.iter().all(|one| one.sequence != message.sequence) => {
+                self.early.push(message);
+                Turn::Later
+            }
+            _ => Turn::Never,
+        }
+    }
+
+    /// The next message, if it has come before its turn.
+    pub(crate) fn next_early(&mut self) -> Option<EarlyMessage> {
+        let place = self.early.iter().position(|one| one.sequence == self.next_received)?;
+        self.next_received = self.next_received.wrapping_add(1);
+        Some(self.early.swap_remove(place))
+    }
+
+    /// The buffers of messages whose turn has not come.
+    pub(crate) fn early_slots(&self) -> impl Iterator<Item = SlotNumber> {
+        self.early.iter().map(|one| one.slot)
+    }
+}

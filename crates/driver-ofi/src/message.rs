@@ -1,0 +1,98 @@
+//! What stands before each message: who sent it, and that it is of the job.
+
+use driver::Secret;
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
+
+/// Bytes before what a message carries.
+pub(crate) const HEAD_BYTES: usize = 16;
+
+/// What shows that a message comes from a process of the job, for this process.
+pub(crate) type Token = [u8; 7];
+
+/// What a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MessageKind {
+    Packet = 1,
+    /// Nothing: the sender wants to know whether this process is still there.
+    Ping = 2,
+    /// The sender sends nothing more.
+    Goodbye = 3,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MessageHead {
+    pub kind: MessageKind,
+    pub token: Token,
+    /// The sender's rank.
+    pub sender: u32,
+    /// Its place among those that went this way: large ones may end after later ones.
+    pub sequence: u32,
+}
+
+impl MessageHead {
+    pub(crate) fn bytes(self) -> [u8; HEAD_BYTES] {
+        let mut bytes = [0; HEAD_BYTES];
+        bytes[0] = self.kind as u8;
+        bytes[1..8].copy_from_slice(&self.token);
+        bytes[8..12].copy_from_slice(&self.sender.to_le_bytes());
+        bytes[12..].copy_from_slice(&self.sequence.to_le_bytes());
+        bytes
+    }
+
+    /// The head of a message, if it may be one.
+    pub(crate) fn parse(message: &[u8]) -> Option<Self> {
+        let (kind, rest) = message.split_first()?;
+        let (token, rest) = rest.split_first_chunk()?;
+        let (sender, rest) = rest.split_first_chunk()?;
+        let (sequence, _) = rest.split_first_chunk()?;
+        let kind = match kind {
+            1 => MessageKind::Packet,
+            2 => MessageKind::Ping,
+            3 => MessageKind::Goodbye,
+            _ => return None,
+        };
+        let (sender, sequence) = (u32::from_le_bytes(*sender), u32::from_le_bytes(*sequence));
+        Some(Self { kind, token: *token, sender, sequence })
+    }
+}
+
+/// The token of messages from one process to another, which has drawn `nonce`.
+pub(crate) fn token(secret: &Secret, from: u32, to: u32, nonce: u64) -> Token {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("keys may have any length");
+    mac.update(b"combray libfabric 1");
+    mac.update(&from.to_le_bytes());
+    mac.update(&to.to_le_bytes());
+    mac.update(&nonce.to_le_bytes());
+    let bytes = mac.finalize().into_bytes();
+    std::array::from_fn(|at| bytes[at])
+}
+
+/// Whether two tokens are the same; the time tells nothing of them.
+pub(crate) fn agree(one: &Token, other: &Token) -> bool {
+    one.iter().zip(other).fold(0, |bits, (one, other)| bits | (one ^ other)) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_survives_its_bytes() {
+        for kind in [MessageKind::Packet, MessageKind::Ping, MessageKind::Goodbye] {
+            let head = MessageHead { kind, token: [1, 2, 3, 4, 5, 6, 7], sender: 258, sequence: 9 };
+            assert_eq!(MessageHead::parse(&head.bytes()), Some(head));
+        }
+        assert_eq!(MessageHead::parse(&[1; HEAD_BYTES - 1]), None);
+        assert_eq!(MessageHead::parse(&[0; HEAD_BYTES]), None);
+    }
+
+    #[test]
+    fn tokens_differ_by_all_that_they_are_for() {
+        let one = token(&[1; 32], 2, 3, 4);
+        assert!(agree(&one, &token(&[1; 32], 2, 3, 4)));
+        for other in [([2; 32], 2, 3, 4), ([1; 32], 3, 2, 4), ([1; 32], 2, 3, 5)] {
+            assert!(!agree(&one, &token(&other.0, other.1, other.2, other.3)));
+        }
+    }
+}

@@ -1,0 +1,597 @@
+//! The driver: rails, peers and what happens to them.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use base::{GateId, RailProfile};
+use driver::{
+    Directory, Driver, DriverError, Fill, NetworkSelection, PeerReach, Secret, Settings, Sink,
+};
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use sys::forks;
+
+use crate::card::{OfiCard, OfiEnd, pairs};
+use crate::choice::{self, DRIVER};
+use crate::endpoint::{FabricEndpoint, MESSAGE_BYTES_MAX, MessageEnd, SendOutcome, SlotNumber};
+use crate::library::FabricInterface;
+use crate::link::{EarlyMessage, OfiLink, Turn, WaitingMessage};
+use crate::message::{HEAD_BYTES, MessageHead, MessageKind, Token, agree, token};
+
+/// The rails to processes of other machines.
+pub struct Ofi {
+    own: GateId,
+    directory: Box<dyn Directory>,
+    secret: Option<Secret>,
+    card: OfiCard,
+    rails: Vec<RailProfile>,
+    ports: Vec<OfiPort>,
+    /// By gate.
+    peers: Vec<Option<Box<OfiPeer>>>,
+    /// Readable when one of the endpoints has something; none: one of them cannot tell.
+    waking: Option<OwnedFd>,
+    /// Links on which messages wait until the provider takes them.
+    stuck: Vec<LinkName>,
+    ping_at: Instant,
+    /// A peer that takes nothing for so long is taken for dead.
+    silence: Duration,
+    ends: Vec<MessageEnd>,
+    lost: Vec<(GateId, usize, DriverError)>,
+}
+
+/// A peer and an own rail.
+type LinkName = (GateId, usize);
+
+/// One rail of this process.
+struct OfiPort {
+    endpoint: FabricEndpoint,
+    /// By buffer that is sent from.
+    underway: [Option<UnderwayMessage>; SlotNumber::SENDING],
+}
+
+/// A message that the provider has taken.
+#[derive(Clone, Copy)]
+struct UnderwayMessage {
+    gate: GateId,
+    length: usize,
+    kind: MessageKind,
+}
+
+/// A peer of which something is known.
+struct OfiPeer {
+    /// By own rail.
+    links: Vec<Option<OfiLink>>,
+    /// What its messages must bear, and what ours must.
+    receiving: Token,
+    sending: Token,
+    /// What became of rails that were lost, for people.
+    failures: Vec<String>,
+    /// Whether it had taken leave on a rail that was lost.
+    departed: bool,
+}
+
+/// The longest packet, in bytes.
+const PACKET_BYTES_MAX: usize = MESSAGE_BYTES_MAX - HEAD_BYTES;
+
+/// Looks at the completions of a rail in one poll, so that others get their turn.
+const LOOKS_PER_POLL_MAX: usize = 4;
+
+/// What is taken for a rail that does not tell its speed, in bytes per microsecond.
+const SPEED_ASSUMED: u64 = 1000;
+
+/// In the time after which a silent machine is taken for dead, peers are pinged so often.
+const PINGS_PER_SILENCE: u32 = 5;
+
+/// The driver of a process, as the table of drivers wants it; none, if there is no interface that
+/// the settings let in.
+///
+/// # Errors
+/// The settings name networks in a way that makes no sense, or what they name cannot be had.
+pub fn open(
+    own: GateId,
+    settings: &Settings,
+    directory: Box<dyn Directory>,
+) -> Result<Option<Box<dyn Driver>>, DriverError> {
+    let selection = NetworkSelection::parse(&settings.networks);
+    let selection =
+        selection.map_err(|wrong| DriverError { message: format!("COMBRAY_NET: {wrong}") })?;
+    let cannot = |why| DriverError { message: format!("{DRIVER}: {why}") };
+    let interfaces = choice::chosen(&selection).map_err(cannot)?;
+    if interfaces.is_empty() {
+        return Ok(None);
+    }
+    let ofi = Ofi::create(own, settings.silence, directory, interfaces).map_err(cannot)?;
+    Ok(Some(Box::new(ofi)))
+}
+
+impl Ofi {
+    fn create(
+        own: GateId,
+        silence: Duration,
+        directory: Box<dyn Directory>,
+        interfaces: Vec<FabricInterface>,
+    ) -> Result<Self, String> {
+        let mut nonce = [0; 8];
+        sys::random::fill(&mut nonce).map_err(|cause| cause.to_string())?;
+        let mut ofi = Self {
+            own,
+            directory,
+            secret: None,
+            card: OfiCard { nonce: u64::from_le_bytes(nonce), ends: Vec::new() },
+            rails: Vec::new(),
+            ports: Vec::new(),
+            peers: Vec::new(),
+            waking: None,
+            stuck: Vec::new(),
+            ping_at: Instant::now() + silence / PINGS_PER_SILENCE,
+            silence,
+            ends: Vec::new(),
+            lost: Vec::new(),
+        };
+        for interface in interfaces {
+            let (name, fabric, speed) =
+                (interface.name.clone(), interface.fabric.clone(), interface.speed);
+            let endpoint = FabricEndpoint::open(interface)
+                .map_err(|why| format!("{} cannot be opened: {why}", name.whole()))?;
+            let address = endpoint.address().to_vec();
+            ofi.rails.push(profile(format!("{DRIVER}:{}", name.whole()), speed));
+            ofi.card.ends.push(OfiEnd { provider: name.provider, fabric, address });
+            ofi.ports.push(OfiPort { endpoint, underway: [None; SlotNumber::SENDING] });
+        }
+        ofi.waking = ofi.join_descriptors();
+        Ok(ofi)
+    }
+
+    /// One descriptor for those of all endpoints, if all have one.
+    fn join_descriptors(&self) -> Option<OwnedFd> {
+        let waking = epoll::create(CreateFlags::CLOEXEC).ok()?;
+        forks::keep_from_children(&waking);
+        for port in &self.ports {
+            let descriptor = port.endpoint.descriptor()?;
+            epoll::add(&waking, descriptor, EventData::new_u64(0), EventFlags::IN).ok()?;
+        }
+        Some(waking)
+    }
+
+    fn secret(&mut self) -> Result<Secret, DriverError> {
+        if self.secret.is_none() {
+            self.secret = Some(self.directory.secret()?);
+        }
+        Ok(self.secret.unwrap_or_default())
+    }
+
+    fn peer(&self, gate: GateId) -> Option<&OfiPeer> {
+        self.peers.get(gate.0 as usize)?.as_deref()
+    }
+
+    fn peer_mut(&mut self, gate: GateId) -> Option<&mut OfiPeer> {
+        self.peers.get_mut(gate.0 as usize)?.as_deref_mut()
+    }
+
+    fn link(&self, gate: GateId, rail: usize) -> Option<&OfiLink> {
+        self.peer(gate)?.links.get(rail)?.as_ref()
+    }
+
+    fn link_mut(&mut self, gate: GateId, rail: usize) -> Option<&mut OfiLink> {
+        self.peer_mut(gate)?.links.get_mut(rail)?.as_mut()
+    }
+
+    fn all(&self, is_so: impl Fn(&OfiLink) -> bool) -> bool {
+        self.peers.iter().flatten().flat_map(|peer| peer.links.iter().flatten()).all(is_so)
+    }
+
+    fn names(&self) -> Vec<LinkName> {
+        let gates = (0..self.peers.len() as u32).map(GateId);
+        let rails = 0..self.ports.len();
+        let all = gates.flat_map(|gate| rails.clone().map(move |rail| (gate, rail)));
+        all.filter(|(gate, rail)| self.link(*gate, *rail).is_some()).collect()
+    }
+
+    /// The peer, whose card is looked up if it is not known.
+    fn meet(&mut self, gate: GateId) -> Result<(), DriverError> {
+        if self.peer(gate).is_some() {
+            return Ok(());
+        }
+        let secret = self.secret()?;
+        let text = self.directory.card(gate)?;
+        let card: OfiCard = text.parse().map_err(|message| DriverError { message })?;
+        let pairs = match self.own < gate {
+            true => pairs(&self.card, &card),
+            false => {
+                pairs(&card, &self.card).into_iter().map(|(one, other)| (other, one)).collect()
+            }
+        };
+        if pairs.is_empty() {
+            return Err(no_way(&self.card, &card));
+        }
+        let mut links: Vec<Option<OfiLink>> = self.ports.iter().map(|_| None).collect();
+        for (rail, other) in pairs {
+            let address = self.ports[rail].endpoint.insert(&card.ends[other].address);
+            let error = |why| DriverError { message: format!("{}: {why}", self.rails[rail].name) };
+            links[rail] = Some(OfiLink::new(address.map_err(error)?));
+        }
+        let index = gate.0 as usize;
+        if self.peers.len() <= index {
+            self.peers.resize_with(index + 1, || None);
+        }
+        self.peers[index] = Some(Box::new(OfiPeer {
+            links,
+            receiving: token(&secret, gate.0, self.own.0, self.card.nonce),
+            sending: token(&secret, self.own.0, gate.0, card.nonce),
+            failures: Vec::new(),
+            departed: false,
+        }));
+        Ok(())
+    }
+
+    /// Whether a message with this head is from the process that it says.
+    fn is_of_the_job(&mut self, head: &MessageHead) -> bool {
+        let gate = GateId(head.sender);
+        if let Some(peer) = self.peer(gate) {
+            return agree(&peer.receiving, &head.token);
+        }
+        let Ok(secret) = self.secret() else { return false };
+        let wanted = token(&secret, head.sender, self.own.0, self.card.nonce);
+        agree(&wanted, &head.token) && self.meet(gate).is_ok()
+    }
+
+    /// Sends a message over a link, which has room; or keeps it, if the provider does not take it
+    /// now.
+    fn transmit(
+        &mut self,
+        (gate, rail): LinkName,
+        kind: MessageKind,
+        length: usize,
+        fill: Fill<'_>,
+    ) {
+        let endpoint = &mut self.ports[rail].endpoint;
+        let Some(slot) = endpoint.take_slot() else { return };
+        let peer = self.peers.get_mut(gate.0 as usize).and_then(Option::as_deref_mut);
+        let Some((peer, link)) = peer.and_then(|peer| {
+            let link = peer.links.get_mut(rail)?.as_mut()?;
+            Some((peer.sending, link))
+        }) else {
+            return endpoint.return_slot(slot);
+        };
+        let head = MessageHead { kind, token: peer, sender: self.own.0, sequence: link.next_sent };
+        link.next_sent = link.next_sent.wrapping_add(1);
+        link.is_used = true;
+        link.is_fresh = true;
+        let length = HEAD_BYTES + length;
+        let (before, packet) = endpoint.outgoing(slot, length).split_at_mut(HEAD_BYTES);
+        before.copy_from_slice(&head.bytes());
+        fill(packet.into());
+        let is_first = link.waiting.is_empty();
+        link.waiting.push_back(WaitingMessage { slot, length, kind });
+        link.bytes += length;
+        if is_first {
+            self.send_waiting((gate, rail));
+        }
+    }
+
+    /// Gives the provider what waits on a link, as far as it takes it; short packets without asking
+    /// to be told when they have left.
+    fn send_waiting(&mut self, (gate, rail): LinkName) {
+        let port = &mut self.ports[rail];
+        let peer = self.peers.get_mut(gate.0 as usize).and_then(Option::as_deref_mut);
+        let Some(link) = peer.and_then(|peer| peer.links.get_mut(rail)?.as_mut()) else { return };
+        while let Some(&WaitingMessage { slot, length, kind }) = link.waiting.front() {
+            let is_injected = kind == MessageKind::Packet
+                && length <= port.endpoint.inject_bytes()
+                && link.may_inject();
+            let outcome = match is_injected {
+                true => port.endpoint.inject(slot, length, link.to),
+                false => port.endpoint.send(slot, length, link.to),
+            };
+            match outcome {
+                SendOutcome::Taken if is_injected => {
+                    link.bytes -= length;
+                    port.endpoint.return_slot(slot);
+                }
+                SendOutcome::Taken => {
+                    link.underway += 1;
+                    port.underway[slot.sending_index()] =
+                        Some(UnderwayMessage { gate, length, kind });
+                }
+                SendOutcome::Refused => {
+                    let now = Instant::now();
+                    let since = link.note_refusal(now);
+                    if since.is_some_and(|since| now - since >= self.silence) {
+                        let why = "it takes no messages any more: it has ended, or its machine \
+                                   cannot be reached";
+                        return self.lose(gate, rail, why, true);
+                    }
+                    if !self.stuck.contains(&(gate, rail)) {
+                        self.stuck.push((gate, rail));
+                    }
+                    return;
+                }
+                SendOutcome::Failed(why) => {
+                    return self.lose(gate, rail, &why, kind == MessageKind::Packet);
+                }
+            }
+            link.waiting.pop_front();
+            link.refused_since = None;
+            link.stands = true;
+            link.injected = if is_injected { link.injected + 1 } else { 0 };
+        }
+    }
+
+    /// A rail to a peer does not work any more. Where the peer has taken leave, that matters only
+    /// if a packet to it is lost.
+    fn lose(&mut self, gate: GateId, rail: usize, why: &str, has_lost_packet: bool) {
+        let name = &self.rails[rail].name;
+        let message = format!("over {name}: {why}");
+        let Some(link) = self.remove(gate, rail) else { return };
+        let Some(peer) = self.peer_mut(gate) else { return };
+        peer.failures.push(message);
+        let waits = link.waiting.iter().any(|message| message.kind == MessageKind::Packet);
+        if !link.has_departed || has_lost_packet || waits {
+            self.tell_loss(gate, rail);
+        }
+    }
+
+    fn tell_loss(&mut self, gate: GateId, rail: usize) {
+        let Some(peer) = self.peer(gate) else { return };
+        let message = peer.failures.join("; ");
+        self.lost.push((gate, rail, DriverError { message }));
+    }
+
+    /// Uses a link no more; its buffers are given back.
+    fn remove(&mut self, gate: GateId, rail: usize) -> Option<OfiLink> {
+        let peer = self.peer_mut(gate)?;
+        let link = peer.links.get_mut(rail)?.take()?;
+        peer.departed |= link.has_departed;
+        self.stuck.retain(|name| *name != (gate, rail));
+        let endpoint = &mut self.ports[rail].endpoint;
+        link.waiting.iter().for_each(|message| endpoint.return_slot(message.slot));
+        let early: Vec<SlotNumber> = link.early_slots().collect();
+        early.into_iter().for_each(|slot| self.post(rail, slot));
+        Some(link)
+    }
+
+    /// Gives a buffer to the next message that comes.
+    fn post(&mut self, rail: usize, slot: SlotNumber) {
+        if let Err(why) = self.ports[rail].endpoint.post(slot) {
+            self.break_rail(rail, &why);
+        }
+    }
+
+    /// Nothing comes over a rail any more.
+    fn break_rail(&mut self, rail: usize, why: &str) {
+        for (gate, _) in self.names().into_iter().filter(|name| name.1 == rail) {
+            self.lose(gate, rail, why, false);
+        }
+    }
+
+    /// Takes what has ended on a rail; returns whether anything has come or failed.
+    fn take_ends(&mut self, rail: usize, sink: &mut dyn Sink) -> bool {
+        let mut ends = std::mem::take(&mut self.ends);
+        let mut found = false;
+        for _ in 0..LOOKS_PER_POLL_MAX {
+            self.ports[rail].endpoint.poll(&mut ends);
+            if ends.is_empty() {
+                break;
+            }
+            for end in ends.drain(..) {
+                found |= !matches!(end, MessageEnd::Sent(_));
+                match end {
+                    MessageEnd::Received(slot, length) => self.receive(rail, slot, length, sink),
+                    MessageEnd::Sent(slot) => self.note_sent(rail, slot, None),
+                    MessageEnd::Failed(slot, why) => match FabricEndpoint::is_for_receiving(slot) {
+                        true => self.post(rail, slot),
+                        false => self.note_sent(rail, slot, Some(&why)),
+                    },
+                    MessageEnd::Broken(why) => self.break_rail(rail, &why),
+                }
+            }
+        }
+        self.ends = ends;
+        found
+    }
+
+    fn note_sent(&mut self, rail: usize, slot: SlotNumber, failure: Option<&str>) {
+        let underway = self.ports[rail].underway[slot.sending_index()].take();
+        let Some(UnderwayMessage { gate, length, kind }) = underway else { return };
+        if let Some(link) = self.link_mut(gate, rail) {
+            // A link that is made anew counts from nothing.
+            link.underway = link.underway.saturating_sub(1);
+            link.bytes = link.bytes.saturating_sub(length);
+        }
+        if let Some(why) = failure {
+            self.lose(gate, rail, why, kind == MessageKind::Packet);
+        }
+    }
+
+    /// Hands on a message that has come, and those that waited for it.
+    fn receive(&mut self, rail: usize, slot: SlotNumber, length: usize, sink: &mut dyn Sink) {
+        let message = self.ports[rail].endpoint.received(slot, length);
+        let head = MessageHead::parse(message).filter(|head| self.is_of_the_job(head));
+        let Some(MessageHead { kind, sender, sequence, .. }) = head else {
+            return self.post(rail, slot);
+        };
+        let gate = GateId(sender);
+        let mut message = EarlyMessage { sequence, kind, slot, length };
+        let Some(link) = self.link_mut(gate, rail) else { return self.post(rail, slot) };
+        match link.arrive(message) {
+            Turn::Later => return,
+            Turn::Never => return self.post(rail, slot),
+            Turn::Now => {}
+        }
+        loop {
+            match message.kind {
+                MessageKind::Packet => {
+                    let bytes = self.ports[rail].endpoint.received(message.slot, message.length);
+                    sink.packet(gate, rail, bytes[HEAD_BYTES..].into());
+                }
+                MessageKind::Goodbye => {
+                    self.link_mut(gate, rail).into_iter().for_each(|link| link.has_departed = true);
+                }
+                MessageKind::Ping => {}
+            }
+            self.post(rail, message.slot);
+            match self.link_mut(gate, rail).and_then(OfiLink::next_early) {
+                Some(next) => message = next,
+                None => return,
+            }
+        }
+    }
+
+    /// Asks peers to which nothing was sent for a while whether they are there: the provider tells
+    /// if they are not.
+    fn ping(&mut self) {
+        for (gate, rail) in self.names() {
+            let has_slot = self.ports[rail].endpoint.has_free_slot();
+            let Some(link) = self.link_mut(gate, rail) else { continue };
+            let is_idle = link.is_used && !link.has_departed && !link.has_said_goodbye;
+            if is_idle && !link.is_fresh && link.is_flushed() && has_slot {
+                self.transmit((gate, rail), MessageKind::Ping, 0, &mut |_| {});
+            }
+            self.link_mut(gate, rail).into_iter().for_each(|link| link.is_fresh = false);
+        }
+    }
+
+    fn poll_while(&mut self, sink: &mut dyn Sink, until: Instant, goes_on: impl Fn(&Self) -> bool) {
+        while goes_on(self) && Instant::now() < until {
+            if !self.poll(sink) {
+                std::thread::yield_now();
+            }
+        }
+    }
+}
+
+impl Driver for Ofi {
+    fn rails(&self) -> &[RailProfile] {
+        &self.rails
+    }
+
+    fn card(&self) -> String {
+        self.card.to_string()
+    }
+
+    fn connect(&mut self, gate: GateId) -> Result<PeerReach, DriverError> {
+        self.meet(gate)?;
+        let rails = (0..self.ports.len()).filter(|rail| self.link(gate, *rail).is_some());
+        Ok(PeerReach { rails: rails.collect(), fetches: false })
+    }
+
+    fn has_room(&self, gate: GateId, rail: usize) -> bool {
+        // Who tries to post something hears that the rail is lost.
+        self.link(gate, rail)
+            .is_none_or(|link| link.has_room() && self.ports[rail].endpoint.has_free_slot())
+    }
+
+    fn post_packet(&mut self, gate: GateId, rail: usize, length: usize, fill: Fill<'_>) -> bool {
+        if self.link(gate, rail).is_none() {
+            self.tell_loss(gate, rail);
+            return false;
+        }
+        if !self.has_room(gate, rail) {
+            return false;
+        }
+        self.transmit((gate, rail), MessageKind::Packet, length, fill);
+        true
+    }
+
+    fn poll(&mut self, sink: &mut dyn Sink) -> bool {
+        let mut active = false;
+        for rail in 0..self.ports.len() {
+            active |= self.take_ends(rail, sink);
+            // What a process sleeps on tells of the next only if the provider was asked.
+            for _ in 0..LOOKS_PER_POLL_MAX {
+                if active || self.ports[rail].endpoint.may_sleep() {
+                    break;
+                }
+                active |= self.take_ends(rail, sink);
+            }
+        }
+        for name in std::mem::take(&mut self.stuck) {
+            self.send_waiting(name);
+        }
+        if !active {
+            let now = Instant::now();
+            if now >= self.ping_at {
+                self.ping_at = now + self.silence / PINGS_PER_SILENCE;
+                self.ping();
+            }
+        }
+        for (gate, rail, why) in self.lost.drain(..) {
+            active = true;
+            sink.lost(gate, rail, why);
+        }
+        active
+    }
+
+    fn backlog(&self, gate: GateId, rail: usize) -> u64 {
+        self.link(gate, rail).map_or(0, |link| link.bytes as u64)
+    }
+
+    fn is_flushed(&self) -> bool {
+        self.all(OfiLink::is_flushed)
+    }
+
+    fn give_up(&mut self, gate: GateId, rail: usize) {
+        self.remove(gate, rail);
+        self.lost.retain(|lost| (lost.0, lost.1) != (gate, rail));
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.waking.as_ref().map(AsFd::as_fd)
+    }
+
+    fn has_departed(&self, gate: GateId) -> bool {
+        self.peer(gate).is_some_and(|peer| {
+            let mut links = peer.links.iter().flatten().peekable();
+            (peer.departed || links.peek().is_some()) && links.all(|link| link.has_departed)
+        })
+    }
+
+    /// Waits until what was sent has left, says goodbye, and waits until peers have done so too.
+    fn leave(&mut self, sink: &mut dyn Sink, limit: Duration) {
+        let until = Instant::now() + limit;
+        self.poll_while(sink, until, |ofi| !ofi.is_flushed());
+        for name in self.names() {
+            let has_slot = self.ports[name.1].endpoint.has_free_slot();
+            let Some(link) = self.link_mut(name.0, name.1) else { continue };
+            if link.is_used && has_slot {
+                link.has_said_goodbye = true;
+                self.transmit(name, MessageKind::Goodbye, 0, &mut |_| {});
+            }
+        }
+        let has_left = |link: &OfiLink| link.has_departed || !link.is_used;
+        self.poll_while(sink, until, |ofi| !ofi.all(has_left) || !ofi.is_flushed());
+    }
+}
+
+impl Drop for Ofi {
+    fn drop(&mut self) {
+        self.waking.iter().for_each(forks::release);
+    }
+}
+
+fn profile(name: String, speed: Option<u64>) -> RailProfile {
+    RailProfile {
+        name,
+        packet_bytes_max: PACKET_BYTES_MAX,
+        eager_bytes_max: PACKET_BYTES_MAX / 2,
+        fetch_segment_bytes_min: 0,
+        latency_ns: 5_000,
+        bandwidth_bytes_per_us: speed.unwrap_or(SPEED_ASSUMED),
+        packet_ns: 4_000,
+        bulk: false,
+    }
+}
+
+fn no_way(own: &OfiCard, other: &OfiCard) -> DriverError {
+    let list = |card: &OfiCard| {
+        let names = card.ends.iter().map(|end| format!("{} on {}", end.provider, end.fabric));
+        names.collect::<Vec<_>>().join(", ")
+    };
+    DriverError {
+        message: format!(
+            "no interfaces of both processes are on the same fabric of libfabric: this process can \
+             use {}, that one {}. COMBRAY_NET names the drivers and providers to use",
+            list(own),
+            list(other)
+        ),
+    }
+}
