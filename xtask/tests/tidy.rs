@@ -28,6 +28,7 @@ const TIERS: &[(&str, u32)] = &[
     ("collectives", 2),
     ("placement", 2),
     ("bubbles", 2),
+    ("hangs", 2),
     ("boards", 2),
     ("pmix", 2),
     ("driver", 3),
@@ -108,7 +109,7 @@ const CONFINED: &[(&str, &[&str])] = &[
 
 /// Crates that know no clock, threads, network or files.
 const WITHOUT_WORLD: &[&str] =
-    &["engine", "wire", "collectives", "datatype", "placement", "bubbles"];
+    &["engine", "wire", "collectives", "datatype", "placement", "bubbles", "hangs"];
 const WORLD: &[&str] = &["std::time", "std::thread", "std::net", "std::fs", "std::io"];
 
 #[test]

@@ -63,6 +63,8 @@ variables! {
     PMIX_LIBRARY = "COMBRAY_PMIX_LIBRARY";
     /// What counts first: latency, bandwidth or the processor.
     PREFER = "COMBRAY_PREFER";
+    /// Where the launcher asks the processes of a machine what they do; set by it.
+    QUESTIONS = "COMBRAY_QUESTIONS";
     /// The rank in the job; set by the launcher.
     RANK = "COMBRAY_RANK";
     /// The file for the matrix of communication.

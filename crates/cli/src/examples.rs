@@ -48,6 +48,13 @@ pub const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         )],
     ),
     (
+        "ps",
+        &[
+            ("combray ps", "the jobs here; of a single one, why it stands still"),
+            ("combray ps 13235", "the ranks of the job of this launcher"),
+        ],
+    ),
+    (
         "sample",
         &[
             ("combray sample", "shared memory of this machine"),

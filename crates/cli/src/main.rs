@@ -13,6 +13,7 @@ mod info;
 mod manual;
 mod place;
 mod prefix;
+mod ps;
 mod run;
 mod sample;
 mod topo;
@@ -78,6 +79,8 @@ enum CombrayCommand {
         #[arg(default_value_t = base::variables::HOST_TIMEOUT_DEFAULT.as_secs_f64())]
         timeout: f64,
     },
+    /// Tells what the ranks of a job do, and why it stands still: combray ps, while it runs
+    Ps(ps::PsOptions),
     /// Measures the rails between two processes, here or on two hosts, and keeps the figures for
     /// later jobs
     Sample(sample::SampleOptions),
@@ -163,6 +166,7 @@ fn main() -> ExitCode {
                     launcher::serve_as_agent(timeout, runtime::open_ahead)
                         .map_err(|error| error.to_string())
                 }),
+            CombrayCommand::Ps(options) => ps::run(&options),
             CombrayCommand::Sample(options) => sample::run(&options),
             CombrayCommand::Place(options) => place::run(&options),
             CombrayCommand::Topo(options) => topo::run(&options),

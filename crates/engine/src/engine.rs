@@ -628,7 +628,7 @@ impl Engine {
         self.contexts[context.0].matching.find_arrived(&self.unexpected, selector)
     }
 
-    fn incoming(&self, index: u32) -> IncomingMessage {
+    pub(crate) fn incoming(&self, index: u32) -> IncomingMessage {
         let message = &self.unexpected[index];
         IncomingMessage { source: message.source, tag: message.tag, bytes: message.length }
     }

@@ -20,6 +20,7 @@ mod request;
 mod requests;
 mod slab;
 pub mod strategy;
+mod survey;
 pub mod tactic;
 mod unexpected;
 
@@ -30,4 +31,5 @@ pub use flow::ContextSlot;
 pub use outbound::{Planned, PostShort, ShortPacket, StreamPacket};
 pub use preferences::{Preferences, RailChoice};
 pub use request::{Completion, Outcome, Problem, RequestId};
+pub use survey::RequestDescription;
 pub use unexpected::MessageId;

@@ -8,6 +8,7 @@ pub mod mapping;
 mod pmi1;
 mod pmi2;
 mod pmix;
+pub mod questions;
 mod singleton;
 mod wire;
 

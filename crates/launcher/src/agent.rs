@@ -94,7 +94,10 @@ impl Agent {
         let first = watched.len();
         self.processes.set_paused(waiting > QUEUE_BYTES_MAX);
         self.processes.watched(&mut watched);
-        let timeout = self.silence_max.saturating_sub(self.last_received.elapsed());
+        let mut timeout = self.silence_max.saturating_sub(self.last_received.elapsed());
+        if let Some(next) = self.processes.deadline() {
+            timeout = timeout.min(next.saturating_duration_since(Instant::now()));
+        }
         let ready = process::poll(&watched, Some(timeout))?;
         // What has come while this process was busy counts, however long that was.
         if !ready[1] && self.last_received.elapsed() >= self.silence_max {
@@ -102,6 +105,7 @@ impl Agent {
         }
         let mut reports = Vec::new();
         self.processes.serve(&ready[first..], &mut reports);
+        self.processes.look_for_answers(&mut reports);
         if self.handle_signals(&mut reports) {
             return Ok(true);
         }

@@ -23,6 +23,7 @@ pub mod binding;
 pub mod fuzzing;
 mod guard;
 mod heartbeats;
+pub mod jobs;
 pub mod libraries;
 mod lines;
 mod local;
@@ -191,8 +192,9 @@ impl From<io::Error> for LaunchError {
 /// host can be tried; nothing was started then.
 pub fn run(plan: &JobPlan) -> Result<i32, LaunchError> {
     let (keyboard, typed) = TerminalInput::open()?;
+    let launcher = std::process::id();
     guard::run_guarded(Source::User, keyboard, |guard, signals| {
-        supervisor::supervise(plan, guard, signals, typed)
+        supervisor::supervise(plan, (launcher, guard), signals, typed)
     })
 }
 

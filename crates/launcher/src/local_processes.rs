@@ -2,6 +2,7 @@
 //!
 //! It takes orders and gives reports; what they mean for the job is decided by the supervisor.
 
+mod asking;
 mod rank;
 mod seating;
 mod variables;
@@ -13,6 +14,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use base::variables::NET;
+use launch::questions::QuestionBoard;
 use sys::process::{self, DescriptorLimit, End, Interest};
 
 use super::guard::end_descendants;
@@ -20,6 +22,7 @@ use super::{LaunchError, OpenAhead, OpenedAhead, is_no_end, libraries, program};
 use crate::protocol::{
     AgentOrder, AgentReport, OUTPUT_BYTES_MAX, OutputStream, ProgramStart, Start,
 };
+use asking::Asking;
 use rank::{RankDescriptor, RankProcess};
 use seating::Seating;
 use variables::RankIdentity;
@@ -54,6 +57,9 @@ pub(super) struct LocalProcesses {
     /// What was opened so, by process. It is kept as long as they run: sockets that are in a group
     /// have a place there.
     opened: Vec<OpenedAhead>,
+    /// Where the processes are asked what they do, if there is memory for that.
+    questions: Option<QuestionBoard>,
+    asking: Option<Asking>,
     /// What is watched, in the order of the last [`watched`](Self::watched).
     watched: Vec<LocalDescriptor>,
 }
@@ -102,6 +108,8 @@ impl LocalProcesses {
             is_paused: false,
             open_ahead,
             opened: Vec::new(),
+            questions: None,
+            asking: None,
             watched: Vec::new(),
         }
     }
@@ -146,6 +154,7 @@ impl LocalProcesses {
                 self.room[target as usize] += i64::from(bytes)
             }
             AgentOrder::Heartbeat => {}
+            AgentOrder::Ask => self.ask(),
             AgentOrder::Close => {
                 end_descendants();
                 (0..self.ranks.len()).for_each(|index| self.drain(index, reports));
@@ -169,6 +178,7 @@ impl LocalProcesses {
         if start.size > local_size {
             self.opened = (self.open_ahead)(&networks(&start), start.ranks.len());
         }
+        self.questions = Self::board(local_size);
         for (local_rank, &(rank, program)) in (0..).zip(&start.ranks) {
             let program = &start.programs[program as usize];
             let place =
@@ -181,7 +191,7 @@ impl LocalProcesses {
                     (input, start.has_terminal),
                     self.descriptors,
                     &seating,
-                    ahead,
+                    (ahead, self.questions.as_ref()),
                 )
             });
             let rank = started.map_err(|cause| {

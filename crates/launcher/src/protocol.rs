@@ -20,7 +20,7 @@ use fields::{Emit, Frames, Parse};
 pub(crate) use report_parser::ReportParser;
 
 /// The version of all that stands here.
-pub(crate) const VERSION: u32 = 5;
+pub(crate) const VERSION: u32 = 6;
 
 /// How the agent's first line begins.
 const GREETING: &str = "combray-agent/";
@@ -94,6 +94,8 @@ pub(crate) enum AgentOrder {
     Close,
     /// The launcher is still there.
     Heartbeat,
+    /// Ask all ranks what they do.
+    Ask,
 }
 
 /// What a machine reports to the launcher.
@@ -117,6 +119,21 @@ pub(crate) enum AgentReport {
     InputTaken(u32),
     /// The agent is still there.
     Heartbeat,
+    /// What a rank does, as far as it or the system tells.
+    Answer(u32, LocalAnswer),
+}
+
+/// What is known of a rank on its machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LocalAnswer {
+    /// The process itself, where the launcher may have started a script around it.
+    pub process: i32,
+    /// What the system says that it does.
+    pub state: Option<String>,
+    /// Of one that did not answer: where in the kernel it waits.
+    pub kernel: Option<String>,
+    /// What it says itself.
+    pub answer: Option<Vec<u8>>,
 }
 
 /// The line with which an agent begins.
@@ -169,6 +186,7 @@ impl AgentOrder {
                 frame.push(8);
                 frame.number(*rank);
             }
+            Self::Ask => frame.push(9),
         })
     }
 
@@ -195,6 +213,7 @@ impl AgentOrder {
             6 => Self::Close,
             7 => Self::Heartbeat,
             8 => Self::ClosePmi(fields.number()?),
+            9 => Self::Ask,
             _ => return None,
         })
     }
@@ -266,6 +285,14 @@ impl AgentReport {
                 frame.number(*bytes);
             }
             Self::Heartbeat => frame.push(73),
+            Self::Answer(rank, local) => {
+                frame.push(74);
+                frame.number(*rank);
+                frame.number(local.process as u32);
+                frame.list(local.state.as_slice(), |frame, state| frame.text(state.as_bytes()));
+                frame.list(local.kernel.as_slice(), |frame, place| frame.text(place.as_bytes()));
+                frame.list(local.answer.as_slice(), |frame, answer| frame.text(answer));
+            }
         })
     }
 
@@ -285,6 +312,15 @@ impl AgentReport {
             }
             72 => Self::InputTaken(fields.number()?),
             73 => Self::Heartbeat,
+            74 => Self::Answer(
+                fields.number()?,
+                LocalAnswer {
+                    process: fields.number()? as i32,
+                    state: fields.option(Parse::string)?,
+                    kernel: fields.option(Parse::string)?,
+                    answer: fields.option(|fields| Some(fields.text()?.to_vec()))?,
+                },
+            ),
             _ => return None,
         })
     }

@@ -1,6 +1,8 @@
 //! The supervisor of a job: what its processes do on all machines, and what follows from it.
 
+mod clients;
 mod host;
+mod inquiry;
 mod messages;
 mod prepare;
 mod rank_state;
@@ -17,10 +19,13 @@ use sys::process::{self, End, Interest, Signals, signal};
 use super::guard::{KILL_TIME_MAX, end_descendants};
 use super::outlets::Outlets;
 use super::{JobPlan, LaunchError};
+use crate::jobs::JobSummary;
 use crate::lines::LineMode;
 use crate::pmi_server::{OnMissing, PmiAction, PmiServer};
 use crate::protocol::{AgentOrder, AgentReport, OutputStream, START_TIME_MAX};
+use clients::{ClientRequest, Clients};
 use host::JobHost;
+use inquiry::{Asker, Inquiry};
 use rank_state::RankState;
 use relay::Relay;
 
@@ -46,15 +51,19 @@ const CODE_NOT_STARTED: i32 = 2;
 /// The exit code when the time limit has passed, as of timeout(1).
 const CODE_TIMEOUT: i32 = 124;
 
-/// Starts all ranks and returns the exit code when the last has ended. `typed` is where rank 0
-/// reads what is typed at the launcher's terminal, if there is one.
+/// After a first SIGQUIT, which asks what all ranks do, a second one within this time is passed on.
+const QUIT_TIME_MAX: Duration = Duration::from_secs(3);
+
+/// Starts all ranks and returns the exit code when the last has ended. `launcher` and `guard` are
+/// the processes above this one; `typed` is where rank 0 reads what is typed at the launcher's
+/// terminal, if there is one.
 pub(super) fn supervise(
     plan: &JobPlan,
-    guard: u32,
+    (launcher, guard): (u32, u32),
     signals: Signals,
     typed: Option<PipeReader>,
 ) -> Result<i32, LaunchError> {
-    let mut supervisor = Supervisor::start(plan, guard, signals, typed)?;
+    let mut supervisor = Supervisor::start(plan, (launcher, guard), signals, typed)?;
     while !supervisor.has_ended() {
         supervisor.round()?;
     }
@@ -80,8 +89,16 @@ struct Supervisor<'a> {
     /// What goes to a rank 0 on another machine.
     relay: Option<Relay>,
     signals: Signals,
-    /// The parent of this process.
+    /// What the person started, and the parent of this process.
+    launcher: u32,
     guard: u32,
+    /// When the job began.
+    begun: Instant,
+    /// Who asks from outside, and what is being asked.
+    clients: Clients,
+    inquiry: Option<Inquiry>,
+    /// When a signal asked last.
+    quit: Option<Instant>,
     /// The exit code so far: that of the first failure.
     code: i32,
     /// When all hosts must have started their processes; none once they have.
@@ -144,7 +161,7 @@ impl JobPhase {
 impl<'a> Supervisor<'a> {
     fn start(
         plan: &'a JobPlan,
-        guard: u32,
+        (launcher, guard): (u32, u32),
         signals: Signals,
         typed: Option<PipeReader>,
     ) -> Result<Self, LaunchError> {
@@ -171,7 +188,12 @@ impl<'a> Supervisor<'a> {
             outlets: Outlets::open()?,
             relay: prepared.relay,
             signals,
+            launcher,
             guard,
+            begun: Instant::now(),
+            clients: Clients::listen(launcher),
+            inquiry: None,
+            quit: None,
             code: 0,
             starting: Some(Instant::now() + START_TIME_MAX),
             deadline: plan.timeout.map(|limit| Instant::now() + limit),
@@ -212,6 +234,7 @@ impl<'a> Supervisor<'a> {
         let is_relaying = self.hosts[self.ranks[0].host].has_started();
         let input = self.relay.as_ref().filter(|_| is_relaying).and_then(Relay::watched);
         watched.extend(input.map(|descriptor| (descriptor, Interest::Read)));
+        let client_count = self.clients.watched(&mut watched);
         let counts: Vec<usize> =
             self.hosts.iter_mut().map(|host| host.watched(&mut watched)).collect();
         let ready = process::poll(&watched, self.poll_timeout())?;
@@ -219,14 +242,18 @@ impl<'a> Supervisor<'a> {
         for (&target, _) in outlets.iter().zip(ready_outlets).filter(|(_, ready)| **ready) {
             self.write(target);
         }
-        let (ready_input, mut rest) = rest.split_at(usize::from(input.is_some()));
+        let (ready_input, rest) = rest.split_at(usize::from(input.is_some()));
         if ready_input == [true] {
             self.relay_input();
         }
+        let (ready_clients, after) = rest.split_at(client_count);
+        let mut rest = after;
+        self.serve_clients(ready_clients);
         for (host, count) in counts.into_iter().enumerate() {
             let (own, after) = rest.split_at(count);
             let mut reports = Vec::new();
             self.hosts[host].serve(own, &mut reports);
+            self.hosts[host].look_for_answers(&mut reports);
             self.handle_reports(host, reports);
             rest = after;
         }
@@ -337,6 +364,7 @@ impl<'a> Supervisor<'a> {
                 self.close_pmi(rank);
             }
             AgentReport::Heartbeat => {}
+            AgentReport::Answer(rank, answer) => self.note_answer(rank, answer),
             AgentReport::InputTaken(bytes) => {
                 if let Some(relay) = &mut self.relay {
                     relay.grant(bytes);
@@ -352,6 +380,25 @@ impl<'a> Supervisor<'a> {
             self.fail(1, Some(error.to_string()));
         }
         self.handle_reports(host, reports);
+    }
+
+    /// Lets those go on who ask from outside.
+    fn serve_clients(&mut self, ready: &[bool]) {
+        for request in self.clients.serve(ready) {
+            match request {
+                ClientRequest::Report(client) => self.inquire(Asker::Client(client)),
+                ClientRequest::Summary(client) => {
+                    let summary = JobSummary {
+                        job: self.launcher,
+                        program: self.program(),
+                        ranks: self.ranks.len() as u32,
+                        hosts: self.hosts.len() as u32,
+                        seconds: self.begun.elapsed().as_secs_f64(),
+                    };
+                    self.clients.tell(client, &summary);
+                }
+            }
+        }
     }
 
     fn relay_input(&mut self) {
@@ -441,6 +488,7 @@ impl<'a> Supervisor<'a> {
                     end_descendants();
                     std::process::exit(128 + signal::SIGKILL);
                 }
+                signal::SIGQUIT if self.asks_by_signal() => self.inquire(Asker::Terminal),
                 signal::SIGINT | signal::SIGTERM | signal::SIGHUP | signal::SIGQUIT => {
                     self.interrupts.push(number);
                     self.code = if self.code == 0 { 128 + number } else { self.code };
@@ -459,6 +507,15 @@ impl<'a> Supervisor<'a> {
                 other => self.signal_all(other),
             }
         }
+    }
+
+    /// Whether a SIGQUIT that has come now asks what the ranks do: the first one while they run.
+    fn asks_by_signal(&mut self) -> bool {
+        let now = Instant::now();
+        let is_second = self.quit.is_some_and(|first| now - first < QUIT_TIME_MAX);
+        let asks = !is_second && self.starting.is_none() && self.termination.is_none();
+        self.quit = asks.then_some(now);
+        asks
     }
 
     fn reap(&mut self) {
@@ -497,11 +554,10 @@ impl<'a> Supervisor<'a> {
             self.fail_late_hosts();
         }
         if has_come(self.deadline) && is_running {
-            let limit = self.plan.timeout.unwrap_or_default();
-            let message = messages::timeout(limit, &self.running());
             self.deadline = None;
-            self.fail(CODE_TIMEOUT, Some(message));
+            self.inquire(Asker::TimeLimit);
         }
+        self.conclude_inquiry();
         for rank in 0..self.ranks.len() {
             let rank_state = &self.ranks[rank];
             if rank_state.end.is_none() && has_come(rank_state.kill_deadline) {

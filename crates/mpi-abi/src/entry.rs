@@ -11,6 +11,7 @@ use base::ErrorClass;
 use mpi::ThreadLevel;
 use runtime::door::ProgramInside;
 
+use crate::call_stack;
 use crate::calls;
 use crate::calls::tools::{self, ToolOutcome, Tools};
 use crate::failure::{CallOutcome, Failure};
@@ -324,6 +325,9 @@ pub fn update(call: &Call) {
     let change = |phase| Some(phase & !all | now);
     // It always succeeds: the change is never refused.
     let _ = PHASE.fetch_update(Ordering::Release, Ordering::Relaxed, change);
+    if process.is_joined() {
+        process.set_call_finder(call_stack::current_call);
+    }
     helper::update(bits[0].1);
 }
 

@@ -1,9 +1,11 @@
 //! The helper's thread: it obeys [`runtime::helper`], which decides.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
-use mpi::{HelperAccess, Process, RestingHelper};
+use mpi::{AnswerSlot, HelperAccess, Outside, Process, RestingHelper};
 use runtime::door::System;
 use runtime::helper::{self, Core, HelperCalls, Need, Reaction, VisitCause, VisitOutcome, Visitor};
 use runtime::waiting::SLEEP_MAX;
@@ -78,7 +80,9 @@ fn run(cores: Option<Cores>) {
     }
     let (process, allowed) = (&library().process, cores::allowed());
     let core = if process.is_crowded() || allowed.len() < 2 { Core::Shared } else { Core::Own };
-    let mut visits = HelperVisits { process, core, rested: None, allowed, avoided: usize::MAX };
+    let asked = process.answer_slot().map(AskedHelper::new);
+    let (rested, avoided) = (None, usize::MAX);
+    let mut visits = HelperVisits { process, core, rested, allowed, avoided, asked };
     helper::run(&mut visits, &CALLS, core, &System);
 }
 
@@ -90,12 +94,13 @@ struct HelperVisits<'a> {
     /// The hardware threads of the process, and the one that the helper leaves to the program.
     allowed: Vec<usize>,
     avoided: usize,
+    /// For the launcher's questions, if it asks any.
+    asked: Option<AskedHelper>,
 }
 
 impl Visitor for HelperVisits<'_> {
-    /// By the way that the calls of the program take now.
     fn steps(&self) -> u32 {
-        if entry::is_locked() { self.process.lock().steps() } else { self.process.steps() }
+        steps_now(self.process)
     }
 
     fn visit(&mut self, cause: VisitCause) -> VisitOutcome {
@@ -116,6 +121,31 @@ impl Visitor for HelperVisits<'_> {
     fn listen(&self, ticket: u32) {
         self.process.doorbell().into_iter().for_each(|bell| bell.wait(ticket, SLEEP_MAX));
     }
+
+    fn look_around(&mut self) {
+        let steps = self.steps();
+        let Some(asked) = &mut self.asked else { return };
+        let Some((question, what)) = asked.look(steps) else { return };
+        // It cannot stand at the door and come in anew.
+        self.rested = None;
+        let begun = Instant::now();
+        while begun.elapsed() < TRIES_LAST {
+            if let Some(help) = enter(self.process) {
+                help.answer(&asked.slot, question, what);
+                asked.answered = question;
+                return;
+            }
+            let before = steps_now(self.process);
+            thread::sleep(TRY_EVERY);
+            if steps_now(self.process) == before {
+                // It stays in one call: there it answers itself, when it has waited long.
+                return;
+            }
+        }
+        // It goes in and out, and was never met outside.
+        mpi::answer_without_queues(&asked.slot, question, Outside::Polls);
+        asked.answered = question;
+    }
 }
 
 impl HelperVisits<'_> {
@@ -134,6 +164,11 @@ impl HelperVisits<'_> {
     }
 }
 
+/// How many steps the program has made, by the way that its calls take now.
+fn steps_now(process: &Process) -> u32 {
+    if entry::is_locked() { process.lock().steps() } else { process.steps() }
+}
+
 /// The helper goes in, by the way that the calls of the program take now.
 fn enter(process: &Process) -> Option<HelperAccess<'_>> {
     if entry::is_locked() {
@@ -142,4 +177,52 @@ fn enter(process: &Process) -> Option<HelperAccess<'_>> {
     let help = process.help()?;
     // The way may have been changed until the helper was inside; since then it cannot be.
     (!entry::is_locked()).then_some(help)
+}
+
+/// What the helper knows of questions, and of how long its program has been away.
+struct AskedHelper {
+    slot: Arc<AnswerSlot>,
+    looked: Instant,
+    /// How many steps the program had made when that changed last, and when this was seen.
+    steps: u32,
+    since: Instant,
+    /// The last question that was answered.
+    answered: u64,
+}
+
+/// So often the helper looks whether there is a question.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// So long, and so often, the helper tries to meet a program outside that goes in and out.
+const TRIES_LAST: Duration = Duration::from_millis(20);
+const TRY_EVERY: Duration = Duration::from_micros(100);
+
+/// A program that has made no step for so long is away; else it goes in and out.
+const AWAY: Duration = Duration::from_millis(20);
+
+impl AskedHelper {
+    fn new(slot: Arc<AnswerSlot>) -> Self {
+        let now = Instant::now();
+        let answered = slot.question();
+        Self { slot, looked: now, steps: 0, since: now, answered }
+    }
+
+    /// The question that is to be answered, and with what; the program has made so many steps.
+    fn look(&mut self, steps: u32) -> Option<(u64, Outside)> {
+        let now = Instant::now();
+        if steps != self.steps {
+            (self.steps, self.since) = (steps, now);
+        }
+        if now - self.looked < LOOK_EVERY {
+            return None;
+        }
+        self.looked = now;
+        let question = self.slot.question();
+        if question == self.answered {
+            return None;
+        }
+        let away = now - self.since;
+        let computes = Outside::Computes(away.as_secs_f64());
+        Some((question, if away < AWAY { Outside::Polls } else { computes }))
+    }
 }

@@ -10,6 +10,7 @@
 
 mod arguments;
 mod c;
+mod call_stack;
 mod calls;
 mod codes;
 mod dialect;

@@ -25,8 +25,11 @@ pub use communicator::Communicator;
 pub use native::{Delivery, PackedReceive, PackedSend};
 pub use partitioned::{Partitioned, Partitions};
 pub use point_to_point::{Destination, MatchedMessage, MessageSource, SendMode};
-pub use process::helping::{HelperAccess, RestingHelper};
-pub use process::{BackgroundOperation, Process, RequestService, ThreadLevel, error_of, revoked};
+pub use process::helping::{AnswerSlot, HelperAccess, Outside, RestingHelper};
+pub use process::{
+    BackgroundOperation, FoundCall, Process, RequestService, ThreadLevel, answer_without_queues,
+    error_of, revoked,
+};
 pub use recovery::{ActiveAgreement, NewCommunicator};
 pub use request::{EngineTransfer, ExternalOperation, Request, TransferCompletion, TransferScan};
 pub use runtime::RegionAccess;

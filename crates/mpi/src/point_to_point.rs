@@ -283,16 +283,19 @@ impl Communicator {
         let mut found = self.peek(process, source, tag)?;
         if found.is_none() {
             let mut failure = None;
-            process.wait_until(&mut |process| match self.peek(process, source, tag) {
-                Ok(status) => {
-                    found = status;
-                    found.is_some()
-                }
-                Err(error) => {
-                    failure = Some(error);
-                    true
-                }
-            });
+            let wait = || {
+                process.wait_until(&mut |process| match self.peek(process, source, tag) {
+                    Ok(status) => {
+                        found = status;
+                        found.is_some()
+                    }
+                    Err(error) => {
+                        failure = Some(error);
+                        true
+                    }
+                });
+            };
+            process.looking_for(self, (rank_of(source), tag), wait);
             failure.map_or(Ok(()), Err)?;
         }
         Ok(found.unwrap_or(MessageStatus::EMPTY))
@@ -324,8 +327,10 @@ impl Communicator {
     ) -> Result<(MatchedMessage, MessageStatus)> {
         let mut taken = self.take_message(process, source, tag)?;
         while taken.is_none() {
-            process.wait_until(&mut |process| {
-                self.peek(process, source, tag).map_or(true, |found| found.is_some())
+            process.looking_for(self, (rank_of(source), tag), || {
+                process.wait_until(&mut |process| {
+                    self.peek(process, source, tag).map_or(true, |found| found.is_some())
+                });
             });
             taken = self.take_message(process, source, tag)?;
         }
@@ -411,5 +416,13 @@ pub(crate) fn checked_source(
             communicator.checked_gate(rank)?;
             Ok(Some(Some(rank)))
         }
+    }
+}
+
+/// The one process that a source names, if it names one.
+fn rank_of(source: MessageSource) -> Option<u32> {
+    match source {
+        MessageSource::Rank(rank) => Some(rank),
+        MessageSource::Any | MessageSource::Null => None,
     }
 }

@@ -1,6 +1,7 @@
 //! The process: what it is to MPI from its start to its end (chapter 11 of the standard), and the
 //! ground on which everything else stands.
 
+mod answering;
 mod failures;
 pub(crate) mod helping;
 mod life;
@@ -31,6 +32,8 @@ use crate::error_handler::ErrorHandler;
 use crate::group::Group;
 use crate::recovery::Recovery;
 use crate::topology::ProcessLocation;
+use answering::Questions;
+pub use answering::{FoundCall, answer_without_queues};
 use helping::Need;
 
 /// One operating system process as MPI sees it.
@@ -105,6 +108,7 @@ struct InitializedProcess {
     alone: OnceCell<Rc<Communicator>>,
     /// All processes, for agreements that no communicator of the program is there for.
     everybody: OnceCell<Rc<Communicator>>,
+    questions: Questions,
 }
 
 /// What others may ask something of, as of windows.

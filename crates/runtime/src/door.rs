@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use queues::door::Threads;
+pub use queues::door::Threads;
 pub use queues::door::{Door, HelperAtDoor, HelperInside, ProgramInside};
 use sys::{cores, futex, membarrier};
 use threads::words;

@@ -11,7 +11,8 @@ use drivers::{PeerBell, PeerConnection, Rails};
 use engine::strategy::{self, Strategy};
 use engine::{
     Completion, ContextSlot, Engine, IncomingMessage, Members, MessageId, Outcome, Planned,
-    PostShort, Preferences, Receive, RequestId, Send as SendCommand, ShortPacket,
+    PostShort, Preferences, Receive, RequestDescription, RequestId, Send as SendCommand,
+    ShortPacket,
 };
 use memory::Buffer;
 use memory::transfer::Fetch;
@@ -324,6 +325,17 @@ impl Runtime {
     /// Whether a request is a receive for which no message has come yet.
     pub fn is_posted(&self, request: RequestId) -> bool {
         self.engine.is_posted(request)
+    }
+
+    /// What is known of a request that is not complete.
+    pub fn pending(&self, request: RequestId) -> Option<RequestDescription> {
+        self.engine.pending(request)
+    }
+
+    /// The receives of a message space for which no message has come, and the messages that nobody
+    /// has received.
+    pub fn queues(&self, slot: ContextSlot) -> (Vec<RequestDescription>, Vec<IncomingMessage>) {
+        (self.engine.posted(slot), self.engine.arrived(slot))
     }
 
     /// The outcome of a complete request, which is forgotten.

@@ -210,6 +210,18 @@ pub fn state(process: i32) -> Option<&'static str> {
     })
 }
 
+/// The function of the kernel in which a process waits, if it does and the system tells.
+pub fn waits_in(process: i32) -> Option<String> {
+    let name = fs::read_to_string(format!("/proc/{process}/wchan")).ok()?;
+    Some(name).filter(|name| !name.is_empty() && name != "0")
+}
+
+/// The user as whom this process acts.
+pub fn user() -> u32 {
+    // SAFETY: it takes nothing and always succeeds.
+    unsafe { libc::geteuid() }
+}
+
 /// Whether a process has ended with all of its threads, be it that its parent has not noticed yet.
 /// If the system does not tell, it has not.
 pub fn has_ended(process: i32) -> bool {

@@ -37,6 +37,27 @@ pub fn unacknowledged(connection: BorrowedFd<'_>) -> io::Result<u64> {
     Ok(bytes.max(0) as u64)
 }
 
+/// The user of the process that made the other end of a Unix socket.
+///
+/// # Errors
+/// The system's; also where it is no Unix socket.
+pub fn peer_user(socket: BorrowedFd<'_>) -> io::Result<u32> {
+    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: the system writes at most `length` bytes to the structure, which is that long.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut peer).cast(),
+            &raw mut length,
+        )
+    };
+    check(result.into())?;
+    Ok(peer.uid)
+}
+
 /// How a connection fares that carries data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Health {

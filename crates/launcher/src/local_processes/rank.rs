@@ -7,6 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 
 use base::variables::DESCRIPTORS;
+use launch::questions::QuestionBoard;
 use sys::process::{self, DescriptorLimit, Interest};
 
 use super::seating::Seating;
@@ -42,14 +43,15 @@ const LEFT_BYTES_MAX: usize = 1 << 20;
 
 impl RankProcess {
     /// Starts the process, which reads `input` and writes to a terminal or a pipe; `descriptors`
-    /// is the limit that it shall have, `ahead` what was opened for it.
+    /// is the limit that it shall have, `ahead` what was opened for it, `questions` where it is
+    /// asked what it does.
     pub(super) fn start(
         place: &RankIdentity<'_>,
         program: &ProgramStart,
         (input, has_terminal): (Stdio, bool),
         descriptors: DescriptorLimit,
         seating: &Seating,
-        ahead: Option<&OpenedAhead>,
+        (ahead, questions): (Option<&OpenedAhead>, Option<&QuestionBoard>),
     ) -> io::Result<Self> {
         let (ours, theirs) = UnixStream::pair()?;
         let (output, their_output) = match has_terminal {
@@ -79,6 +81,8 @@ impl RankProcess {
             command.env(DESCRIPTORS, text);
             kept.extend(opened.iter().map(AsFd::as_fd));
         }
+        command.envs(questions.map(QuestionBoard::variable));
+        kept.extend(questions.map(AsFd::as_fd));
         let child = process::spawn_bound(&mut command, &kept, descriptors, &cores)?;
         for descriptor in [output.as_raw_fd(), errors.as_raw_fd(), ours.as_raw_fd()] {
             process::set_nonblocking(descriptor)?;

@@ -14,6 +14,7 @@ const OF_LAUNCHERS: &[&str] = &[
     variables::CORES,
     variables::DESCRIPTORS,
     variables::PARTS,
+    variables::QUESTIONS,
     variables::TOPOLOGY,
     variables::JOB,
     variables::KEEP_GOING,

@@ -121,7 +121,8 @@ impl ReportParser {
             (
                 AgentReport::PmiData(rank, _)
                 | AgentReport::PmiClosed(rank)
-                | AgentReport::OutputClosed(rank, _),
+                | AgentReport::OutputClosed(rank, _)
+                | AgentReport::Answer(rank, _),
                 AgentState::Started,
             ) => position(rank).is_some(),
             (AgentReport::Ended(rank, _), AgentState::Started) => position(rank)

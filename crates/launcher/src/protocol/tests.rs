@@ -37,6 +37,7 @@ fn orders() -> Vec<AgentOrder> {
         AgentOrder::Signal(Some(0), 9),
         AgentOrder::OutputCredit(OutputStream::Errors, 4096),
         AgentOrder::Heartbeat,
+        AgentOrder::Ask,
         AgentOrder::Close,
     ]
 }
@@ -50,6 +51,16 @@ fn reports() -> Vec<AgentReport> {
         AgentReport::InputTaken(17),
         AgentReport::OutputClosed(3, OutputStream::Output),
         AgentReport::PmiClosed(3),
+        AgentReport::Answer(0, LocalAnswer { process: 70, ..LocalAnswer::default() }),
+        AgentReport::Answer(
+            3,
+            LocalAnswer {
+                process: 71,
+                state: Some("sleeping".to_owned()),
+                kernel: Some("do_nanosleep".to_owned()),
+                answer: Some(b"{}".to_vec()),
+            },
+        ),
         AgentReport::Ended(3, End::Signal(11)),
         AgentReport::Ended(0, End::Code(-1)),
     ]

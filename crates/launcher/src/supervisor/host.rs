@@ -22,7 +22,7 @@ pub(super) struct JobHost {
 }
 
 enum HostLink {
-    Local(LocalProcesses),
+    Local(Box<LocalProcesses>),
     Remote(Box<AgentConnection>),
 }
 
@@ -43,7 +43,7 @@ impl JobHost {
     pub(super) fn local(name: String, processes: LocalProcesses, start: Start) -> Self {
         Self {
             name,
-            link: HostLink::Local(processes),
+            link: HostLink::Local(Box::new(processes)),
             stage: HostState::Waiting(start),
             to_grant: [0; 2],
         }
@@ -204,11 +204,19 @@ impl JobHost {
         }
     }
 
+    /// Reports what ranks on this machine have answered.
+    pub(super) fn look_for_answers(&mut self, reports: &mut Vec<AgentReport>) {
+        if let HostLink::Local(processes) = &mut self.link {
+            processes.look_for_answers(reports);
+        }
+    }
+
     /// When to look again, though nothing may have happened.
     pub(super) fn deadline(&self) -> Option<Instant> {
         match &self.link {
             HostLink::Remote(remote) if !self.is_closed() => remote.deadline(),
-            _ => None,
+            HostLink::Local(processes) => processes.deadline(),
+            HostLink::Remote(_) => None,
         }
     }
 }

@@ -6,7 +6,9 @@ use sys::process::{self, End, signal};
 
 use super::host::JobHost;
 use super::messages::{self, Consequence, HostPhase};
-use super::{CODE_NOT_STARTED, KILL_DELAY, KILL_DELAY_AFTER_SIGNAL, Supervisor, Termination};
+use super::{
+    CODE_NOT_STARTED, CODE_TIMEOUT, KILL_DELAY, KILL_DELAY_AFTER_SIGNAL, Supervisor, Termination,
+};
 use crate::protocol::{AgentOrder, START_TIME_MAX};
 
 /// How often ranks are killed before a host that does not tell of their end is given up.
@@ -111,6 +113,13 @@ impl Supervisor<'_> {
             self.print_message(&message);
         }
         self.end_all(signal::SIGTERM, KILL_DELAY);
+    }
+
+    /// Ends the job, as its time limit has passed.
+    pub(super) fn end_at_limit(&mut self) {
+        let limit = self.plan.timeout.unwrap_or_default();
+        let message = messages::timeout(limit, &self.running());
+        self.fail(CODE_TIMEOUT, Some(message));
     }
 
     /// Ends the job, as not all hosts have started in time.

@@ -23,11 +23,20 @@ use crate::process::ThreadLevel;
 /// What a communicator knows of its operations that wait, and of what others were asked.
 #[derive(Debug, Default)]
 pub(crate) struct Inquiries {
-    /// Operations that wait here, by their tags.
-    waiting: RefCell<Vec<(i32, Rc<Schedule>)>>,
+    /// Operations that wait here.
+    waiting: RefCell<Vec<WaitingOperation>>,
     /// Who was asked; what came back, if anything did. Nobody is asked again before he has
     /// answered.
     asked: RefCell<Vec<(u32, Option<Note>)>>,
+}
+
+/// An operation that waits.
+#[derive(Debug)]
+struct WaitingOperation {
+    tag: i32,
+    schedule: Rc<Schedule>,
+    /// The ranks that it waited for when it looked last.
+    awaited: Vec<u32>,
 }
 
 /// An operation that may have to wait.
@@ -115,7 +124,7 @@ impl WatchedOperation {
     #[inline]
     pub(super) fn end(&self) {
         if let Some(inquiries) = self.listed.take() {
-            inquiries.waiting.borrow_mut().retain(|(tag, _)| *tag != self.tag);
+            inquiries.waiting.borrow_mut().retain(|one| one.tag != self.tag);
         }
     }
 
@@ -127,7 +136,9 @@ impl WatchedOperation {
         let Some(communicator) = link.whole().filter(asked) else { return };
         if self.listed.borrow().is_none() {
             let inquiries = &communicator.inquiries;
-            inquiries.waiting.borrow_mut().push((self.tag, Rc::clone(execution.schedule())));
+            let schedule = Rc::clone(execution.schedule());
+            let waiting = WaitingOperation { tag: self.tag, schedule, awaited: Vec::new() };
+            inquiries.waiting.borrow_mut().push(waiting);
             self.listed.replace(Some(Rc::clone(inquiries)));
         }
     }
@@ -155,6 +166,12 @@ impl WatchedOperation {
         let messages = execution.awaited_messages();
         let posted = messages.filter(|(_, request)| process.runtime().is_posted(*request));
         awaited.extend(posted.map(|(rank, _)| rank));
+        let mut waiting = inquiries.waiting.borrow_mut();
+        waiting
+            .iter_mut()
+            .filter(|one| one.tag == self.tag)
+            .for_each(|one| one.awaited.clone_from(&awaited));
+        drop(waiting);
         for rank in awaited {
             let mut asked = inquiries.asked.borrow_mut();
             match asked.iter().position(|(other, _)| *other == rank) {
@@ -193,11 +210,26 @@ impl Process {
     }
 }
 
+impl Communicator {
+    /// The operations that have waited long here: their tags, what they are for people, and the
+    /// ranks whose parts are missing.
+    pub(crate) fn waiting_operations(&self) -> Vec<(i32, String, Vec<u32>)> {
+        let waiting = self.inquiries.waiting.borrow();
+        let described = |one: &WaitingOperation| {
+            let call = CallSignature::in_operation(self, &one.schedule);
+            let name =
+                call.map_or_else(|| "a collective operation".to_owned(), CallSignature::named);
+            (one.tag, name, one.awaited.clone())
+        };
+        waiting.iter().map(described).collect()
+    }
+}
+
 fn answer(process: &Process, communicator: &Communicator, question: Note) -> Note {
     let tag = question.tag;
     let waiting = communicator.inquiries.waiting.borrow();
-    if let Some((_, schedule)) = waiting.iter().find(|(other, _)| *other == tag) {
-        let call = CallSignature::in_operation(communicator, schedule);
+    if let Some(one) = waiting.iter().find(|one| one.tag == tag) {
+        let call = CallSignature::in_operation(communicator, &one.schedule);
         return Note { tag, progress: ReportedProgress::Inside, call };
     }
     if communicator.has_begun(tag) != Some(true) {

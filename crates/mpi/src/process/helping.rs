@@ -3,6 +3,8 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+pub use hangs::Outside;
+pub use launch::questions::AnswerSlot;
 use runtime::door::{self, HelperAtDoor, HelperInside};
 pub use runtime::helper::Need;
 use runtime::helper::{self, Core, Inside, VisitCause, VisitOutcome};
@@ -152,6 +154,13 @@ impl<'a> HelperAccess<'a> {
         process.set_helped(false);
         process.set_leaves_portions(false);
         found
+    }
+}
+
+impl HelperAccess<'_> {
+    /// Answers a question for the program, which does something else.
+    pub fn answer(&self, slot: &AnswerSlot, question: u64, what: Outside) {
+        self.process.answer_from_outside(slot, question, what);
     }
 }
 

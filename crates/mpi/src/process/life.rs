@@ -9,6 +9,7 @@ use base::{Error, ErrorClass, Result};
 use runtime::Aim;
 use runtime::machine::cores;
 
+use super::answering::Questions;
 use super::waiting::LOOKS;
 use super::{InitializedProcess, Process, ThreadLevel};
 use crate::collective::{self, Invocation};
@@ -67,6 +68,7 @@ impl Process {
             world: OnceCell::new(),
             alone: OnceCell::new(),
             everybody: OnceCell::new(),
+            questions: Questions::of_this_process(),
         };
         let fresh = self.started.set(started).is_ok();
         debug_assert!(fresh, "checked above");

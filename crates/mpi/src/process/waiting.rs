@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{Outcome, RequestId};
-use runtime::door::System;
+use runtime::door::{System, Threads};
 use runtime::waiting::{
-    self, CoreSharing, WaitHistory, WaitStage, Waiter, WaitingSystem, WaitingThreads,
+    self, CoreSharing, LongWait, WaitHistory, WaitStage, Waiter, WaitingSystem, WaitingThreads,
 };
 use runtime::{Aim, Doorbell};
 
@@ -169,6 +169,7 @@ impl Process {
             false => Waiter::wait_history(self),
         };
         let mut sleeps = 0u32;
+        let mut since = 0;
         while !done(self) {
             if self.progress() {
                 wait_history.renew();
@@ -177,6 +178,7 @@ impl Process {
             self.room.lock.share(|| {
                 let stage = wait_history.pass(&System);
                 if stage == WaitStage::Sleep {
+                    since = if since == 0 { System.now() } else { since };
                     System.pause(POLL_SLEEP);
                     sleeps += 1;
                 }
@@ -185,6 +187,10 @@ impl Process {
             if sleeps == POLL_SLEEPS_MAX {
                 sleeps = 0;
                 self.look_for_failures();
+                let now = System.now();
+                self.is_asked_now(now);
+                let thread = System.thread_number();
+                self.answer_question(&LongWait { awaited: None, since, thread }, now);
             }
         }
     }
@@ -254,8 +260,13 @@ impl Waiter for Process {
         self.look_for_failures();
     }
 
-    fn answer_inquiries(&self) {
+    fn answer_inquiries(&self, wait: &LongWait) {
         Process::answer_inquiries(self);
+        self.answer_question(wait, System.now());
+    }
+
+    fn is_asked(&self, now: u64) -> bool {
+        self.is_asked_now(now)
     }
 }
 

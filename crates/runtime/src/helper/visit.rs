@@ -44,6 +44,9 @@ pub trait Visitor {
 
     /// Sleeps until the bell rings that was armed with this ticket, or for the longest time.
     fn listen(&self, ticket: u32);
+
+    /// It has slept or worked, and may do what else there is for a helper.
+    fn look_around(&mut self) {}
 }
 
 /// A process as its helper sees it from inside.
@@ -93,6 +96,7 @@ pub fn run(
                 false => HelperEvent::Over,
             },
         };
+        visitor.look_around();
         next = helper.next(event, visitor.steps());
         helper.take_ignored().into_iter().for_each(|count| calls.ignore(count));
     }

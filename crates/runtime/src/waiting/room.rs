@@ -77,8 +77,26 @@ pub trait Waiter {
     /// It has slept for the longest time in vain.
     fn note_vain_sleep(&self);
 
-    /// What waits here has been looked at since the last vain sleep, and says so.
-    fn answer_inquiries(&self);
+    /// What waits here has been looked at since the last vain sleep, and says so; a thread has
+    /// waited long.
+    fn answer_inquiries(&self, wait: &LongWait);
+
+    /// Whether somebody has asked, since this was called last, what the process does. It is called
+    /// after sleeps, at this time of the kernel's clock.
+    fn is_asked(&self, _now: u64) -> bool {
+        false
+    }
+}
+
+/// A wait that has come to sleep.
+#[derive(Clone, Copy, Debug)]
+pub struct LongWait {
+    /// The request that it waits for, if that is all.
+    pub awaited: Option<RequestId>,
+    /// Since when, by the kernel's clock: about when it slept first.
+    pub since: u64,
+    /// The thread that waits, by the kernel's number.
+    pub thread: u64,
 }
 
 /// Makes progress until `done`, which is asked after each round; `awaited`: all that is waited for
@@ -103,7 +121,7 @@ pub fn wait<W: Waiter>(waiter: &W, awaited: Option<RequestId>, done: &mut dyn Fn
         // Now what waits here has been looked at since then, and says so.
         if vain_sleeps != room.vain_sleeps.get() {
             vain_sleeps = room.vain_sleeps.get();
-            waiter.answer_inquiries();
+            waiter.answer_inquiries(&sleep.long_wait(&room.kernel));
         }
         if active && (room.lock.present() <= 1 || sleep.is_watch()) {
             wait_history.renew();
@@ -162,11 +180,17 @@ pub(super) fn sleep_until_rung<W: Waiter>(
     }
     let limit = if waiter.must_look_again() { sleep.next_nap() } else { SLEEP_MAX };
     let since = room.kernel.now();
+    sleep.note_long(since);
     room.lock.without(|| doorbell.wait(ticket, limit));
-    let slept = Duration::from_nanos(room.kernel.now() - since);
+    let now = room.kernel.now();
+    let slept = Duration::from_nanos(now - since);
     waiter.note_sleep(slept);
     if slept >= SLEEP_MAX {
         waiter.note_vain_sleep();
+        room.count_vain_sleep();
+    }
+    if waiter.is_asked(now) {
+        // So all that wait here look around, and say what they wait for.
         room.count_vain_sleep();
     }
     false

@@ -16,8 +16,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use engine::RequestId;
+use queues::door::Threads;
 
-use super::room::{Waiter, WaitingThreads, sleep_until_rung};
+use super::room::{LongWait, Waiter, WaitingThreads, sleep_until_rung};
 use super::{SLEEP_MAX, WaitHistory, WaitStage, WaitingSystem};
 
 /// The threads that are asleep.
@@ -52,6 +53,8 @@ pub(super) struct Sleep {
     watches_shared: bool,
     /// How long it sleeps next while there is something of which no doorbell tells.
     nap: Duration,
+    /// When it slept first; 0: it has not.
+    since: u64,
 }
 
 const ASLEEP: u32 = 0;
@@ -68,7 +71,27 @@ const LOOKS_AGAIN: (Duration, Duration) = (Duration::from_micros(25), Duration::
 impl Sleep {
     /// A wait that begins when threads have come so often.
     pub(super) fn new(awaited: Awaited, arrivals: u32) -> Self {
-        Self { awaited, arrivals, watched: false, watches_shared: false, nap: LOOKS_AGAIN.0 }
+        Self {
+            awaited,
+            arrivals,
+            watched: false,
+            watches_shared: false,
+            nap: LOOKS_AGAIN.0,
+            since: 0,
+        }
+    }
+
+    /// It sleeps, at this time.
+    pub(super) fn note_long(&mut self, now: u64) {
+        if self.since == 0 {
+            self.since = now;
+        }
+    }
+
+    /// This wait of the calling thread, for who asks.
+    pub(super) fn long_wait(&self, kernel: &impl WaitingSystem) -> LongWait {
+        let since = if self.since == 0 { kernel.now() } else { self.since };
+        LongWait { awaited: self.awaited, since, thread: kernel.thread_number() }
     }
 
     /// Something happened.
@@ -154,6 +177,7 @@ pub(super) fn sleep_beside_others<W: Waiter>(
     let word = Arc::new(AtomicU32::new(ASLEEP));
     let sleeper = Sleeper { awaited: sleep.awaited, word: Arc::clone(&word) };
     sleepers.asleep.borrow_mut().push(sleeper);
+    sleep.note_long(room.kernel.now());
     let limit = if is_watched { SLEEP_MAX } else { NAP };
     room.lock.without(|| room.kernel.sleep_at_most(&word, ASLEEP, limit));
     sleepers.asleep.borrow_mut().retain(|sleeper| !Arc::ptr_eq(&sleeper.word, &word));

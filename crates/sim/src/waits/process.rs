@@ -13,7 +13,9 @@ use memory::Buffer;
 use queues::bell;
 use queues::door::{Door, Threads};
 use runtime::helper::{Core, HelperCalls, Need, Reaction};
-use runtime::waiting::{self, CoreSharing, WaitHistory, Waiter, WaitingSystem, WaitingThreads};
+use runtime::waiting::{
+    self, CoreSharing, LongWait, WaitHistory, Waiter, WaitingSystem, WaitingThreads,
+};
 
 use super::kernel::{self, Virtual};
 
@@ -380,5 +382,5 @@ impl Waiter for WaitingProcess {
 
     fn note_vain_sleep(&self) {}
 
-    fn answer_inquiries(&self) {}
+    fn answer_inquiries(&self, _: &LongWait) {}
 }

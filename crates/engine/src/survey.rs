@@ -1,0 +1,63 @@
+//! What there is in the engine, for people who ask: requests and messages that wait.
+
+use crate::engine::{Engine, IncomingMessage};
+use crate::flow::ContextSlot;
+use crate::request::{ANY_SOURCE, ANY_TAG, Request, RequestId, RequestState};
+use base::GateId;
+
+/// A request that is not complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestDescription {
+    /// Its message space.
+    pub context: ContextSlot,
+    /// Whether it is a send.
+    pub sends: bool,
+    /// Sends, and receives that were matched: the process at the other end.
+    pub gate: Option<GateId>,
+    /// Receives: the sender's rank in the context; none: any.
+    pub source: Option<u32>,
+    /// The tag; none: any.
+    pub tag: Option<i32>,
+    /// The length of its buffer in bytes.
+    pub bytes: u64,
+}
+
+impl Engine {
+    /// A request that is not complete; none: it is, or there is no such request.
+    pub fn pending(&self, id: RequestId) -> Option<RequestDescription> {
+        self.requests.get(id).filter(|request| !request.is_complete()).map(describe)
+    }
+
+    /// The receives of a message space for which no message has come, in the order in which they
+    /// were posted.
+    pub fn posted(&self, slot: ContextSlot) -> Vec<RequestDescription> {
+        let is_posted = |request: &&Request| request.context == slot && request.is_posted();
+        let mut posted: Vec<&Request> = self.requests.iter().filter(is_posted).collect();
+        posted.sort_by_key(|request| request.order());
+        posted.into_iter().map(describe).collect()
+    }
+
+    /// The messages of a space that nobody has received, in the order in which they came.
+    pub fn arrived(&self, slot: ContextSlot) -> Vec<IncomingMessage> {
+        let arrived = self.contexts[slot.0].matching.arrived(&self.unexpected);
+        arrived.into_iter().map(|index| self.incoming(index)).collect()
+    }
+}
+
+fn describe(request: &Request) -> RequestDescription {
+    let sends = matches!(
+        request.state(),
+        RequestState::Queued(_)
+            | RequestState::AwaitingMatch(_)
+            | RequestState::Announced(_)
+            | RequestState::Streaming(_)
+    );
+    RequestDescription {
+        context: request.context,
+        sends,
+        gate: request.needs_peer().then_some(request.gate),
+        source: Some(request.source).filter(|&source| !sends && source != ANY_SOURCE),
+        tag: Some(request.tag).filter(|&tag| tag != ANY_TAG),
+        bytes: request.buffer.len() as u64,
+    }
+}

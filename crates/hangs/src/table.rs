@@ -1,0 +1,122 @@
+//! All ranks of a job as a table.
+
+use std::fmt::Write;
+
+use crate::words;
+use crate::{Awaited, JobReport, MessageWait, Outside, Queue, RankAnswer, RankReport, Stage};
+
+/// So many ranks are shown.
+const ROWS_MAX: usize = 128;
+
+/// The causes, then a row for each rank, then what its queues hold.
+pub fn table(report: &JobReport) -> String {
+    let JobReport { job, program, seconds, causes, ranks } = report;
+    let mut text: String = causes.iter().flat_map(|cause| [cause.as_str(), "\n"]).collect();
+    let count = match ranks.len() {
+        1 => "1 rank".to_owned(),
+        count => format!("{count} ranks"),
+    };
+    text += &format!("job {job}: {program}, {count}, for {}\n", words::seconds(*seconds));
+    let header = ["rank", "host", "process", "since", "in", "waits for"].map(str::to_owned);
+    let mut rows = vec![header];
+    rows.extend(ranks.iter().take(ROWS_MAX).map(row));
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let widths: Vec<usize> = (0..5).filter_map(width).collect();
+    for [rank, host, process, since, place, awaited] in &rows {
+        let line = format!(
+            "{rank:>0$}  {host:<1$}  {process:>2$}  {since:>3$}  {place:<4$}  {awaited}",
+            widths[0], widths[1], widths[2], widths[3], widths[4]
+        );
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    if ranks.len() > ROWS_MAX {
+        // Writing to a string never fails.
+        let _ = writeln!(text, "and {} more; --json tells them all", ranks.len() - ROWS_MAX);
+    }
+    for RankReport { rank, answer, .. } in ranks.iter().take(ROWS_MAX) {
+        let Some(RankAnswer { posted, unexpected, .. }) = answer else { continue };
+        text.push_str(&queue(*rank, unexpected, "arrived, not received", "from"));
+        text.push_str(&queue(*rank, posted, "receives without a message", "from"));
+    }
+    text
+}
+
+fn row(report: &RankReport) -> [String; 6] {
+    let RankReport { rank, host, process, stage, state, system_call, answer } = report;
+    let state_word = state.clone().unwrap_or_default();
+    let (mut since, mut awaited) = (String::new(), String::new());
+    let place;
+    let is_stopped = state_word.starts_with("stopped");
+    match (stage, answer) {
+        (Stage::Ended(how), _) => place = how.clone(),
+        (Stage::Finalized, _) => place = "after MPI_Finalize".to_owned(),
+        _ if is_stopped => place = "stopped by a signal".to_owned(),
+        (Stage::BeforeInit, None) => place = "before the end of MPI_Init".to_owned(),
+        (_, None) => {
+            place = format!("no answer ({state_word})");
+            awaited = system_call.clone().unwrap_or_default();
+        }
+        (_, Some(answer)) if !answer.calls.is_empty() => {
+            since = words::seconds(answer.calls[0].seconds);
+            let functions: Vec<String> = answer.calls.iter().map(words::function).collect();
+            place = functions.join(" + ");
+            let waits: Vec<String> = answer.calls.iter().map(|call| target(&call.awaits)).collect();
+            awaited = waits.join(" + ");
+            if let Some(caller) = &answer.calls[0].caller {
+                awaited = match awaited.is_empty() {
+                    true => format!("called by {caller}"),
+                    false => format!("{awaited}; called by {caller}"),
+                };
+            }
+        }
+        (_, Some(answer)) => match answer.outside {
+            Some(Outside::Computes(time)) => {
+                since = words::seconds(time);
+                place = match state_word.as_str() {
+                    "sleeping" => "sleeps outside of MPI".to_owned(),
+                    _ => format!("computes ({state_word})"),
+                };
+            }
+            _ => place = "calls that do not wait".to_owned(),
+        },
+    }
+    [rank.to_string(), host.clone(), process.to_string(), since, place, awaited]
+}
+
+fn target(awaited: &Awaited) -> String {
+    match awaited {
+        Awaited::Message(wait) => message(wait, "from"),
+        Awaited::Taken(wait) => message(wait, "to"),
+        Awaited::Members(wait) => {
+            let place = words::communicator(&wait.communicator);
+            match wait.missing.is_empty() {
+                true => place,
+                false => format!("{} on {place}", words::ranks(&wait.missing)),
+            }
+        }
+        Awaited::Window(target) => format!("memory of rank {target}"),
+        Awaited::Unknown => String::new(),
+    }
+}
+
+fn message(wait: &MessageWait, preposition: &str) -> String {
+    let length = wait.bytes.map(|length| format!(", {}", words::bytes(length)));
+    format!(
+        "{} {preposition} {} on {}{}",
+        words::tag(wait),
+        words::peers(wait),
+        words::communicator(&wait.communicator),
+        length.unwrap_or_default()
+    )
+}
+
+fn queue(rank: u32, queue: &Queue, what: &str, preposition: &str) -> String {
+    if queue.length == 0 {
+        return String::new();
+    }
+    let shown: Vec<String> = queue.first.iter().map(|one| message(one, preposition)).collect();
+    let more = queue.length.saturating_sub(queue.first.len());
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    format!("rank {rank}, {what}: {}{more}\n", shown.join("; "))
+}

@@ -1,0 +1,108 @@
+//! Ranks, calls and messages in words.
+
+use crate::{Awaited, CollectiveWait, CommunicatorName, MessageWait, WaitingCall};
+
+/// How many ranks are named one by one.
+const NAMED_MAX: usize = 8;
+
+/// `rank 3`, or `ranks 0, 1 and 5`.
+pub(crate) fn ranks(list: &[u32]) -> String {
+    let names: Vec<String> = list.iter().take(NAMED_MAX).map(u32::to_string).collect();
+    match (names.as_slice(), list.len()) {
+        ([], _) => "no rank".to_owned(),
+        ([one], 1) => format!("rank {one}"),
+        (all, length) if length > NAMED_MAX => {
+            format!("ranks {} and {} more", all.join(", "), length - NAMED_MAX)
+        }
+        ([before @ .., last], _) => format!("ranks {} and {last}", before.join(", ")),
+    }
+}
+
+/// `waits` or `wait`.
+pub(crate) fn verb(list: &[u32], one: &'static str, several: &'static str) -> &'static str {
+    if list.len() == 1 { one } else { several }
+}
+
+/// The name of a communicator, or how large it is.
+pub(crate) fn communicator(which: &CommunicatorName) -> String {
+    match which.name.is_empty() {
+        true => format!("a communicator of {} processes", which.size),
+        false => which.name.clone(),
+    }
+}
+
+/// The function of a call.
+pub(crate) fn function(call: &WaitingCall) -> String {
+    let by_wait = || match &call.awaits {
+        Awaited::Message(_) => "a receive".to_owned(),
+        Awaited::Taken(_) => "a send".to_owned(),
+        Awaited::Members(wait) => wait.operation.clone(),
+        Awaited::Window(_) | Awaited::Unknown => "a call".to_owned(),
+    };
+    call.function.clone().unwrap_or_else(by_wait)
+}
+
+/// The collective operation of a call, which may wait for one that was begun before.
+pub(crate) fn operation(call: &WaitingCall, wait: &CollectiveWait) -> String {
+    let function = function(call);
+    match function.starts_with("MPI_Wait") {
+        true => format!("{} (begun before {function})", wait.operation),
+        false => function,
+    }
+}
+
+/// `tag 5`, or `any tag`.
+pub(crate) fn tag(wait: &MessageWait) -> String {
+    wait.tag.map_or_else(|| "any tag".to_owned(), |tag| format!("tag {tag}"))
+}
+
+/// The ranks of the job at the other end of a message.
+pub(crate) fn peers(wait: &MessageWait) -> String {
+    match (wait.peer, wait.peers.as_slice()) {
+        (None, _) => "any rank".to_owned(),
+        (Some(_), [one]) => format!("rank {one}"),
+        (Some(peer), _) => format!("rank {peer} of {}", communicator(&wait.communicator)),
+    }
+}
+
+/// What a call waits for, as `MPI_Recv for a message with tag 5 from rank 1`.
+pub(crate) fn call(call: &WaitingCall) -> String {
+    let function = function(call);
+    let place = |which: &CommunicatorName| match which.name.as_str() {
+        "MPI_COMM_WORLD" => String::new(),
+        _ => format!(" on {}", communicator(which)),
+    };
+    match &call.awaits {
+        Awaited::Message(wait) => {
+            let (tag, peers) = (tag(wait), peers(wait));
+            format!("{function} for {tag} from {peers}{}", place(&wait.communicator))
+        }
+        Awaited::Taken(wait) => {
+            let (tag, peers) = (tag(wait), peers(wait));
+            format!("{function} with {tag} to {peers}{}", place(&wait.communicator))
+        }
+        Awaited::Members(wait) => format!("{function} on {}", communicator(&wait.communicator)),
+        Awaited::Window(target) => format!("{function} on memory of rank {target}"),
+        Awaited::Unknown => function,
+    }
+}
+
+/// A length for people.
+pub(crate) fn bytes(length: u64) -> String {
+    match length {
+        1 => "1 byte".to_owned(),
+        0..=9999 => format!("{length} bytes"),
+        10_000..=10_485_759 => format!("{} KiB", length >> 10),
+        _ => format!("{} MiB", length >> 20),
+    }
+}
+
+/// A time for people.
+pub(crate) fn seconds(time: f64) -> String {
+    match time {
+        ..10.0 => format!("{time:.1} s"),
+        10.0..600.0 => format!("{time:.0} s"),
+        600.0..36_000.0 => format!("{:.0} min", time / 60.0),
+        _ => format!("{:.1} h", time / 3600.0),
+    }
+}

@@ -1,0 +1,189 @@
+//! How the launcher asks the processes of a machine what they do, and how they answer: in a memory
+//! file that all of them have inherited.
+//!
+//! The file begins with the number of the last question and a table of who is there; then each
+//! process has a slot, for its answer to the question that the slot names. A process looks at the
+//! number when it has waited long, and its helper from time to time; nothing is sent to anybody.
+//! So a job that nobody asks pays nothing, and one that stands still answers.
+
+use std::env;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::FileExt;
+
+use base::variables::{LOCAL_RANK, QUESTIONS};
+
+/// The launcher's side.
+#[derive(Debug)]
+pub struct QuestionBoard {
+    file: File,
+    processes: u32,
+    question: u64,
+}
+
+/// The side of a process.
+#[derive(Debug)]
+pub struct AnswerSlot {
+    file: File,
+    local_rank: u32,
+}
+
+/// How the file is called in /proc.
+const LABEL: &std::ffi::CStr = c"combray-questions";
+const LINK: &str = "/memfd:combray-questions";
+
+/// What a slot has room for, its head included; the first is that of question and table.
+const SLOT_BYTES: u64 = 64 << 10;
+/// In front of an answer stand the number of its question and its length.
+const HEAD_BYTES: u64 = 16;
+/// Where the numbers of the processes begin.
+const TABLE: u64 = 64;
+
+/// The longest answer.
+pub const ANSWER_BYTES_MAX: usize = (SLOT_BYTES - HEAD_BYTES) as usize;
+
+impl QuestionBoard {
+    /// For so many processes.
+    ///
+    /// # Errors
+    /// The system's, or there are more processes than the table has places.
+    pub fn new(processes: u32) -> io::Result<Self> {
+        if place_in_table(processes) > SLOT_BYTES {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        let length = SLOT_BYTES * (u64::from(processes) + 1);
+        let file = sys::mapping::create_memory_file(LABEL, length as usize)?;
+        Ok(Self { file, processes, question: 0 })
+    }
+
+    /// What a process finds in its environment, which has the descriptor under the same number.
+    pub fn variable(&self) -> (&'static str, String) {
+        (QUESTIONS, self.file.as_raw_fd().to_string())
+    }
+
+    /// Asks all.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn ask(&mut self) -> io::Result<()> {
+        self.question += 1;
+        self.file.write_all_at(&self.question.to_le_bytes(), 0)
+    }
+
+    /// The answer of a process to the last question, if it is there.
+    pub fn answer(&self, local_rank: u32) -> Option<Vec<u8>> {
+        let start = slot(local_rank).filter(|_| local_rank < self.processes)?;
+        if number_at(&self.file, start)? != self.question {
+            return None;
+        }
+        let length = number_at(&self.file, start + 8)?;
+        let mut bytes = vec![0; usize::try_from(length).ok()?.min(ANSWER_BYTES_MAX)];
+        self.file.read_exact_at(&mut bytes, start + HEAD_BYTES).ok()?;
+        Some(bytes)
+    }
+
+    /// The number of the process itself, where the launcher may have started a script around it;
+    /// none: it has not joined the job.
+    pub fn process(&self, local_rank: u32) -> Option<i32> {
+        let mut bytes = [0; 4];
+        self.file.read_exact_at(&mut bytes, place_in_table(local_rank)).ok()?;
+        Some(i32::from_le_bytes(bytes)).filter(|&process| process > 0)
+    }
+}
+
+impl AsFd for QuestionBoard {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+impl AnswerSlot {
+    /// That of this process, if its launcher asks questions; from now on the launcher knows its
+    /// number.
+    pub fn find() -> Option<Self> {
+        let number = |name| env::var(name).ok()?.parse::<i32>().ok();
+        let (descriptor, local_rank) = (number(QUESTIONS)?, number(LOCAL_RANK)?);
+        let link = fs::read_link(format!("/proc/self/fd/{descriptor}")).ok()?;
+        // Whoever stands between may have closed it, and opened something else.
+        if !link.as_os_str().as_encoded_bytes().starts_with(LINK.as_bytes()) {
+            return None;
+        }
+        let file = sys::descriptor::adopt(descriptor).ok()?;
+        let slot = Self { file, local_rank: u32::try_from(local_rank).ok()? };
+        let process = std::process::id().to_le_bytes();
+        slot.file.write_all_at(&process, place_in_table(slot.local_rank)).ok()?;
+        Some(slot)
+    }
+
+    /// The number of the last question; 0: there was none.
+    pub fn question(&self) -> u64 {
+        number_at(&self.file, 0).unwrap_or(0)
+    }
+
+    /// Answers a question. Only the last answer to it stays.
+    pub fn answer(&self, question: u64, text: &[u8]) {
+        let (Some(start), true) = (slot(self.local_rank), self.is_sound()) else { return };
+        let text = &text[..text.len().min(ANSWER_BYTES_MAX)];
+        let mut head = [0; HEAD_BYTES as usize];
+        head[8..].copy_from_slice(&(text.len() as u64).to_le_bytes());
+        head[..8].copy_from_slice(&question.to_le_bytes());
+        // In this order, so that whoever sees the number finds the text. Without room in the file
+        // nobody is answered.
+        let _ = (self.file.write_all_at(text, start + HEAD_BYTES))
+            .and_then(|()| self.file.write_all_at(&head, start));
+    }
+
+    /// Whether the descriptor is still the one that was found: the program may have closed all that
+    /// it does not know.
+    fn is_sound(&self) -> bool {
+        let link = fs::read_link(format!("/proc/self/fd/{}", self.file.as_raw_fd()));
+        link.is_ok_and(|link| link.as_os_str().as_encoded_bytes().starts_with(LINK.as_bytes()))
+    }
+}
+
+fn slot(local_rank: u32) -> Option<u64> {
+    (u64::from(local_rank) + 1).checked_mul(SLOT_BYTES)
+}
+
+fn place_in_table(local_rank: u32) -> u64 {
+    TABLE + 4 * u64::from(local_rank)
+}
+
+fn number_at(file: &File, place: u64) -> Option<u64> {
+    let mut bytes = [0; 8];
+    file.read_exact_at(&mut bytes, place).ok()?;
+    Some(u64::from_le_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_question_is_answered_by_whoever_is_there() {
+        let mut board = QuestionBoard::new(2).unwrap();
+        let slot = AnswerSlot { file: board.file.try_clone().unwrap(), local_rank: 1 };
+        assert_eq!((slot.question(), board.answer(1)), (0, Some(Vec::new())));
+        board.ask().unwrap();
+        assert_eq!((slot.question(), board.answer(1)), (1, None));
+        slot.answer(1, b"waits");
+        assert_eq!((board.answer(0), board.answer(1)), (None, Some(b"waits".to_vec())));
+        slot.answer(1, b"still waits");
+        assert_eq!(board.answer(1), Some(b"still waits".to_vec()));
+        board.ask().unwrap();
+        assert_eq!((board.answer(1), board.answer(2)), (None, None));
+        slot.answer(2, &vec![b'x'; ANSWER_BYTES_MAX + 1]);
+        assert_eq!(board.answer(1).map(|text| text.len()), Some(ANSWER_BYTES_MAX));
+        assert_eq!(board.process(1), None);
+    }
+
+    #[test]
+    fn what_was_opened_in_its_place_is_not_written_to() {
+        let other = File::open("/dev/null").unwrap();
+        let slot = AnswerSlot { file: other, local_rank: 0 };
+        assert!(!slot.is_sound());
+        slot.answer(1, b"nobody reads this");
+        assert_eq!(slot.question(), 0);
+    }
+}

@@ -1,0 +1,81 @@
+//! What the processes of this machine do, asked of them and of the system.
+
+use std::time::{Duration, Instant};
+
+use launch::questions::QuestionBoard;
+use sys::process;
+
+use super::LocalProcesses;
+use crate::protocol::{AgentReport, LocalAnswer};
+
+/// A question that is not answered by all.
+pub(super) struct Asking {
+    /// When those are reported that have not answered.
+    deadline: Instant,
+    /// When it is looked for answers next.
+    next: Instant,
+    /// By the position of the process: it was reported.
+    is_reported: Vec<bool>,
+}
+
+/// How long processes may take to answer: they look twice a second, and reading a stack takes some
+/// time.
+const ANSWER_TIME_MAX: Duration = Duration::from_millis(1500);
+
+/// So often it is looked for answers.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+impl LocalProcesses {
+    /// Asks all processes what they do; the answers are reported one by one.
+    pub(super) fn ask(&mut self) {
+        let now = Instant::now();
+        let is_asked = self.questions.as_mut().is_some_and(|board| board.ask().is_ok());
+        let time = if is_asked { ANSWER_TIME_MAX } else { Duration::ZERO };
+        let is_reported = vec![false; self.ranks.len()];
+        self.asking = Some(Asking { deadline: now + time, next: now, is_reported });
+    }
+
+    /// When to look for answers, if there is a question.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.asking.as_ref().map(|asking| asking.next)
+    }
+
+    /// Reports what has been answered, and what the system says where no answer will come.
+    pub(crate) fn look_for_answers(&mut self, reports: &mut Vec<AgentReport>) {
+        let now = Instant::now();
+        let Some(asking) = self.asking.as_mut().filter(|asking| now >= asking.next) else { return };
+        asking.next = now + LOOK_EVERY;
+        let board = self.questions.as_ref();
+        for (place, rank) in self.ranks.iter().enumerate() {
+            if asking.is_reported[place] || rank.has_ended {
+                continue;
+            }
+            let joined = board.and_then(|board| board.process(place as u32));
+            let number = joined.unwrap_or(rank.process);
+            let state = process::state(number);
+            let is_stopped = state.is_some_and(|state| state.starts_with("stopped"));
+            let answer = joined.and_then(|_| board?.answer(place as u32));
+            // Who has not joined the job cannot answer, nor can who is stopped.
+            let is_final = joined.is_none() || is_stopped || now >= asking.deadline;
+            if answer.is_none() && !is_final {
+                continue;
+            }
+            asking.is_reported[place] = true;
+            let kernel = if answer.is_none() { process::waits_in(number) } else { None };
+            let state = state.map(str::to_owned);
+            let local = LocalAnswer { process: number, state, kernel, answer };
+            reports.push(AgentReport::Answer(rank.number, local));
+        }
+        let is_over = |(place, rank): (usize, &super::RankProcess)| {
+            rank.has_ended || asking.is_reported[place]
+        };
+        if self.ranks.iter().enumerate().all(is_over) {
+            self.asking = None;
+        }
+    }
+
+    /// What is needed to ask so many processes; without memory for it nobody is asked.
+    pub(super) fn board(count: u32) -> Option<QuestionBoard> {
+        QuestionBoard::new(count).ok()
+    }
+}

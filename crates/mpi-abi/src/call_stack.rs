@@ -1,0 +1,93 @@
+//! In which function of MPI a thread is, and who called it: told by its own stack, so that no call
+//! has to be recorded.
+
+use std::backtrace::Backtrace;
+
+use mpi::FoundCall;
+
+/// The call in which this thread is. It takes milliseconds, and longer where there is much debug
+/// information: for threads that have waited long, and are asked.
+pub fn current_call() -> FoundCall {
+    call_in(&Backtrace::force_capture().to_string())
+}
+
+/// One frame of a stack.
+#[derive(Debug, Default)]
+struct Frame<'a> {
+    name: &'a str,
+    /// File, line and column.
+    place: Option<&'a str>,
+}
+
+/// The first function of MPI, from the innermost frame on, and the frame that called it.
+fn call_in(stack: &str) -> FoundCall {
+    let mut frames: Vec<Frame<'_>> = Vec::new();
+    for line in stack.lines().map(str::trim) {
+        if let Some(place) = line.strip_prefix("at ") {
+            if let Some(last) = frames.last_mut() {
+                last.place = Some(place);
+            }
+        } else if let Some((number, name)) = line.split_once(": ")
+            && number.bytes().all(|digit| digit.is_ascii_digit())
+        {
+            frames.push(Frame { name, place: None });
+        }
+    }
+    let Some(place) = frames.iter().position(|frame| is_function(frame.name)) else {
+        return FoundCall::default();
+    };
+    let name = frames[place].name;
+    let function = name.strip_prefix('P').unwrap_or(name).to_owned();
+    // A tool that interposes, and the Fortran interfaces, call the function of the same name.
+    let is_same = |frame: &&Frame<'_>| {
+        let name = frame.name.to_ascii_lowercase();
+        is_function(frame.name) || name.trim_end_matches('_').starts_with("mpi_")
+    };
+    let caller = frames[place + 1..].iter().find(|frame| !is_same(frame)).map(Frame::described);
+    FoundCall { function: Some(function), caller: caller.flatten() }
+}
+
+/// Whether a symbol is a function of the C interface.
+fn is_function(name: &str) -> bool {
+    let name = name.strip_prefix('P').unwrap_or(name);
+    ["MPI_", "MPIX_"].iter().any(|prefix| {
+        let rest = name.strip_prefix(prefix);
+        rest.is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_uppercase()))
+    })
+}
+
+impl Frame<'_> {
+    /// `main (ring.c:41)`.
+    fn described(&self) -> Option<String> {
+        if self.name == "<unknown>" {
+            return None;
+        }
+        let place = self.place.map(|place| {
+            let file = place.rsplit('/').next().unwrap_or(place);
+            // Without the column.
+            let end = file.match_indices(':').nth(1).map_or(file.len(), |(end, _)| end);
+            format!(" ({})", &file[..end])
+        });
+        Some(format!("{}{}", self.name, place.unwrap_or_default()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_innermost_function_is_the_call() {
+        let stack = "   0: mpi_abi::call_stack::current_call\n             at /x/call_stack.rs:12:20\n   \
+                     1: mpi::process::waiting::wait\n   2: PMPI_Recv\n             at /x/entry.rs:9:5\n   \
+                     3: MPI_Recv\n   4: mpi_recv_\n   5: exchange\n             at \
+                     /home/u/halo.c:41:3\n   6: main\n   7: __libc_start_main\n";
+        let found = call_in(stack);
+        assert_eq!(found.function.as_deref(), Some("MPI_Recv"));
+        assert_eq!(found.caller.as_deref(), Some("exchange (halo.c:41)"));
+        let found = call_in("   0: MPI_Barrier\n   1: <unknown>\n");
+        assert_eq!(found.function.as_deref(), Some("MPI_Barrier"));
+        assert_eq!(found.caller, None);
+        assert_eq!(call_in("   0: main\n   1: MPI_\n").function, None);
+    }
+}

@@ -1,0 +1,285 @@
+//! Answers to whoever asks what this process does: the launcher, for a person.
+//!
+//! Nothing is recorded for that while the program runs. A thread that has waited so long that it
+//! sleeps looks from time to time whether there is a question, and answers out of what is there
+//! anyway: its stack, the request that it waits for, the operations that wait, the queues. For a
+//! program that is outside of the library its helper answers.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::GateId;
+use engine::{RequestDescription, RequestId};
+use hangs::{
+    Awaited, CollectiveWait, MessageWait, Outside, QUEUE_SHOWN_MAX, RankAnswer, WaitingCall,
+};
+use launch::questions::{ANSWER_BYTES_MAX, AnswerSlot};
+use runtime::waiting::LongWait;
+
+use super::Process;
+use crate::communicator::Communicator;
+
+/// What the process knows of questions.
+#[derive(Debug, Default)]
+pub(super) struct Questions {
+    /// Where they are asked; none: nobody can.
+    slot: Option<Arc<AnswerSlot>>,
+    /// Who finds the call in which a thread is.
+    finder: Cell<Option<fn() -> FoundCall>>,
+    /// When it looked last whether there is a question.
+    looked: Cell<u64>,
+    /// The last one, and when it was seen.
+    question: Cell<u64>,
+    seen: Cell<u64>,
+    /// Who has answered it, by thread.
+    calls: RefCell<Vec<(u64, WaitingCall)>>,
+    /// What threads look for that no receive is posted for.
+    probes: RefCell<Vec<(u64, MessageWait)>>,
+}
+
+/// The call in which a thread is, and who made it.
+#[derive(Debug, Default)]
+pub struct FoundCall {
+    /// The function, such as `MPI_Recv`.
+    pub function: Option<String>,
+    /// A function of the program, with file and line if they are known.
+    pub caller: Option<String>,
+}
+
+/// So often a process that sleeps looks whether there is a question.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// So long threads add their calls to the answer.
+const QUESTION_LASTS: Duration = Duration::from_secs(2);
+
+impl Questions {
+    pub(super) fn of_this_process() -> Self {
+        Self { slot: AnswerSlot::find().map(Arc::new), ..Self::default() }
+    }
+}
+
+impl Process {
+    /// Where the launcher asks what this process does, if it does.
+    pub fn answer_slot(&self) -> Option<Arc<AnswerSlot>> {
+        self.started().questions.slot.clone()
+    }
+
+    /// From now on `finder` tells in which call a thread is that asks about itself.
+    pub fn set_call_finder(&self, finder: fn() -> FoundCall) {
+        self.started().questions.finder.set(Some(finder));
+    }
+
+    /// Whether there is a new question, at this time; it is looked for not too often.
+    pub(super) fn is_asked_now(&self, now: u64) -> bool {
+        let questions = &self.started().questions;
+        let Some(slot) = &questions.slot else { return false };
+        if now.wrapping_sub(questions.looked.get()) < LOOK_EVERY.as_nanos() as u64 {
+            return false;
+        }
+        questions.looked.set(now);
+        let question = slot.question();
+        if question == questions.question.replace(question) {
+            return false;
+        }
+        questions.seen.set(now);
+        questions.calls.borrow_mut().clear();
+        true
+    }
+
+    /// Answers the last question for a thread that waits, once.
+    #[cold]
+    pub(super) fn answer_question(&self, wait: &LongWait, now: u64) {
+        let questions = &self.started().questions;
+        let age = now.saturating_sub(questions.seen.get());
+        let is_over = questions.question.get() == 0 || age > QUESTION_LASTS.as_nanos() as u64;
+        let Some(slot) = questions.slot.as_ref().filter(|_| !is_over) else { return };
+        if questions.calls.borrow().iter().any(|(thread, _)| *thread == wait.thread) {
+            return;
+        }
+        let found = questions.finder.get().map(|find| find()).unwrap_or_default();
+        let call = WaitingCall {
+            awaits: self.awaited_by(wait, found.function.as_deref()),
+            function: found.function,
+            caller: found.caller,
+            seconds: Duration::from_nanos(now.saturating_sub(wait.since)).as_secs_f64(),
+        };
+        questions.calls.borrow_mut().push((wait.thread, call));
+        let calls = questions.calls.borrow().iter().map(|(_, call)| call.clone()).collect();
+        self.send_answer(
+            slot,
+            questions.question.get(),
+            RankAnswer { calls, ..RankAnswer::default() },
+        );
+    }
+
+    /// Answers a question for a program that is outside of the library.
+    pub(super) fn answer_from_outside(&self, slot: &AnswerSlot, question: u64, what: Outside) {
+        self.send_answer(
+            slot,
+            question,
+            RankAnswer { outside: Some(what), ..RankAnswer::default() },
+        );
+    }
+
+    /// Sends an answer, with the queues.
+    fn send_answer(&self, slot: &AnswerSlot, question: u64, mut answer: RankAnswer) {
+        for communicator in self.contexts().communicators() {
+            if !communicator.is_ready() {
+                continue;
+            }
+            let (posted, arrived) = self.runtime().queues(communicator.point_to_point_context());
+            answer.posted.length += posted.len();
+            answer.unexpected.length += arrived.len();
+            let posted = posted.into_iter().map(|one| receive_of(&communicator, &one));
+            let arrived = arrived.into_iter().map(|message| {
+                let (source, tag) = (Some(message.source), Some(message.tag));
+                end_of_message(&communicator, source, tag, Some(message.bytes))
+            });
+            answer.posted.first.extend(posted.take(QUEUE_SHOWN_MAX));
+            answer.unexpected.first.extend(arrived.take(QUEUE_SHOWN_MAX));
+        }
+        answer.posted.first.truncate(QUEUE_SHOWN_MAX);
+        answer.unexpected.first.truncate(QUEUE_SHOWN_MAX);
+        let text = |answer: &RankAnswer| serde_json::to_vec(answer).unwrap_or_default();
+        let mut bytes = text(&answer);
+        if bytes.len() > ANSWER_BYTES_MAX {
+            // Of a large communicator: what is waited for is more than what is queued.
+            answer.posted.first.clear();
+            answer.unexpected.first.clear();
+            bytes = text(&answer);
+        }
+        slot.answer(question, &bytes);
+    }
+
+    /// What a thread waits for that is in a call of `function`.
+    fn awaited_by(&self, wait: &LongWait, function: Option<&str>) -> Awaited {
+        if let Some(awaited) = wait.awaited.and_then(|id| self.awaited_request(id)) {
+            return match awaited {
+                // Messages of the library's own, for one-sided operations.
+                Awaited::Message(message) | Awaited::Taken(message)
+                    if function.is_some_and(is_one_sided) =>
+                {
+                    message.peers.first().map_or(Awaited::Unknown, |&rank| Awaited::Window(rank))
+                }
+                other => other,
+            };
+        }
+        let probes = self.started().questions.probes.borrow();
+        if let Some((_, probe)) = probes.iter().find(|(thread, _)| *thread == wait.thread) {
+            return Awaited::Message(probe.clone());
+        }
+        if let Some(operation) = self.awaited_operation(function) {
+            return Awaited::Members(operation);
+        }
+        // One of several requests, or all of them: the first that has not come.
+        let is_waiting = function.is_some_and(|name| name.starts_with("MPI_Wait"));
+        let requests = self.contexts().communicators().into_iter().filter(|one| one.is_ready());
+        let first = |communicator: std::rc::Rc<Communicator>| {
+            let (posted, _) = self.runtime().queues(communicator.point_to_point_context());
+            posted.first().map(|one| Awaited::Message(receive_of(&communicator, one)))
+        };
+        let first = is_waiting.then(|| requests.into_iter().find_map(first)).flatten();
+        first.unwrap_or(Awaited::Unknown)
+    }
+
+    fn awaited_request(&self, id: RequestId) -> Option<Awaited> {
+        let pending = self.runtime().pending(id)?;
+        let has = |one: &std::rc::Rc<Communicator>| {
+            one.is_ready() && one.point_to_point_context() == pending.context
+        };
+        let communicator = self.contexts().communicators().into_iter().find(has)?;
+        if !pending.sends {
+            return Some(Awaited::Message(receive_of(&communicator, &pending)));
+        }
+        let RequestDescription { gate, tag, bytes, .. } = pending;
+        let peer = gate.and_then(|gate| communicator.peers().rank_of(gate));
+        Some(Awaited::Taken(end_of_message(&communicator, peer, tag, Some(bytes))))
+    }
+
+    /// The collective operation that waits here; of several the one of this function, or else the
+    /// first.
+    fn awaited_operation(&self, function: Option<&str>) -> Option<CollectiveWait> {
+        let mut operations = Vec::new();
+        for communicator in self.contexts().communicators() {
+            let everyone = communicator.everyone();
+            for (tag, operation, awaited) in communicator.waiting_operations() {
+                let gates = awaited.into_iter().filter_map(|rank| everyone.gate(rank));
+                operations.push(CollectiveWait {
+                    communicator: described(&communicator),
+                    operation,
+                    sequence: tag,
+                    missing: gates.map(|GateId(rank)| rank).collect(),
+                });
+            }
+        }
+        let is_named = |one: &CollectiveWait| {
+            function.is_some_and(|name| one.operation.split(' ').next() == Some(name))
+        };
+        let place = operations.iter().position(is_named).unwrap_or(0);
+        (place < operations.len()).then(|| operations.swap_remove(place))
+    }
+
+    /// While this thread waits in `wait` for a message that it only looks for, it says so if it is
+    /// asked.
+    pub(crate) fn looking_for<T>(
+        &self,
+        communicator: &Communicator,
+        (source, tag): (Option<u32>, Option<i32>),
+        wait: impl FnOnce() -> T,
+    ) -> T {
+        let thread = self.thread_number();
+        let probes = || self.started().questions.probes.borrow_mut();
+        probes().push((thread, end_of_message(communicator, source, tag, None)));
+        let outcome = wait();
+        probes().retain(|(other, _)| *other != thread);
+        outcome
+    }
+
+    fn thread_number(&self) -> u64 {
+        use runtime::waiting::WaitingSystem;
+        runtime::door::System.thread_number()
+    }
+}
+
+/// Answers a question for a program that is never met outside of the library.
+pub fn answer_without_queues(slot: &AnswerSlot, question: u64, what: Outside) {
+    let answer = RankAnswer { outside: Some(what), ..RankAnswer::default() };
+    slot.answer(question, &serde_json::to_vec(&answer).unwrap_or_default());
+}
+
+fn receive_of(communicator: &Communicator, request: &RequestDescription) -> MessageWait {
+    end_of_message(communicator, request.source, request.tag, Some(request.bytes))
+}
+
+fn end_of_message(
+    communicator: &Communicator,
+    peer: Option<u32>,
+    tag: Option<i32>,
+    bytes: Option<u64>,
+) -> MessageWait {
+    let peers = match peer {
+        Some(rank) => communicator.gate(rank).map(|GateId(rank)| rank).into_iter().collect(),
+        None => {
+            let own = communicator.group().gate(communicator.rank());
+            let others = communicator.peers().gates().filter(|gate| Some(*gate) != own);
+            others.map(|GateId(rank)| rank).collect()
+        }
+    };
+    MessageWait { communicator: described(communicator), peer, peers, tag, bytes }
+}
+
+fn described(communicator: &Communicator) -> hangs::CommunicatorName {
+    let id = communicator.context_block().map_or(0, |block| u64::from_le_bytes(block.to_bytes()));
+    let name = String::from_utf8_lossy(&communicator.name()).into_owned();
+    let name = if name.is_empty() && id == 0 { "MPI_COMM_WORLD".to_owned() } else { name };
+    hangs::CommunicatorName { id, name, size: communicator.size() }
+}
+
+/// Whether a function belongs to one-sided communication.
+fn is_one_sided(function: &str) -> bool {
+    let names =
+        ["MPI_Put", "MPI_Get", "MPI_Accumulate", "MPI_Fetch_and_op", "MPI_Compare_and_swap"];
+    let prefixes = ["MPI_Win_", "MPI_Rput", "MPI_Rget", "MPI_Raccumulate", "MPI_Get_accumulate"];
+    names.contains(&function) || prefixes.iter().any(|prefix| function.starts_with(prefix))
+}

@@ -1,0 +1,157 @@
+"""Jobs that stand still are asked why (`combray ps`), and say it in their first line."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+
+from harness.scenarios import END_SECONDS_MAX, end_of, needs_combray, places, run, traces
+
+# So long a program takes until all its ranks wait; then an answer takes half a second.
+STANDSTILL_SECONDS, ANSWER_SECONDS_MAX = 2.5, 8.0
+# By the argument of tests/c/hangs.c: the number of processes, and how the first line begins.
+CAUSES = {
+    "crossed": (3, r"ranks 0 and 1 wait for each other: rank 0 in MPI_Recv for tag 1 from rank 1, rank 1 in "
+                   r"MPI_Recv for tag 1 from rank 0$"),
+    "ring": (5, r"5 ranks wait for each other in a cycle, each for the next: 0, 4, 3, 2, 1; rank 0 in MPI_Recv"),
+    "large_sends": (2, r"ranks 0 and 1 wait for each other: rank 0 in MPI_Send with tag 3 to rank 1, rank 1"),
+    "tag": (3, r"rank 0 waits in MPI_Recv for tag 5 from rank 1; a message with tag 6 from it has arrived"),
+    "communicator": (2, r"rank 0 waits in MPI_Recv for tag 5 from rank 1 on library; a message with tag 5 on "
+                        r"MPI_COMM_WORLD \(not library\) from it has arrived"),
+    "left": (3, r"rank 0 waits in MPI_Recv for tag 7 from rank 1, but rank 1 is in MPI_Finalize"),
+    "computes": (3, r"ranks 0 and 2 wait for rank 1: it computes \(no call of MPI for \d"),
+    "late_member": (3, r"rank 1 has not entered MPI_Barrier on MPI_COMM_WORLD, in which ranks 0 and 2 wait: it "
+                       r"waits in MPI_Recv for tag 9 from rank 0"),
+    "computing_member": (3, r"rank 2 has not entered MPI_Allreduce on MPI_COMM_WORLD, in which ranks 0 and 1 "
+                            r"wait: it sleeps outside of MPI"),
+    "libraries": (3, r"collective operations of two communicators are called in different order: rank 0 waits in "
+                     r"MPI_Barrier on solver, ranks 1 and 2 in MPI_Barrier on output"),
+    "request": (2, r"rank 0 has not entered MPI_Barrier on MPI_COMM_WORLD, in which rank 1 waits: it waits in "
+                   r"MPI_Waitall for tag 11 from rank 1"),
+    "synchronous": (2, r"rank 0 has not entered MPI_Barrier.*: it waits in MPI_Ssend with tag 12 to rank 1"),
+    "probe": (2, r"rank 0 has not entered MPI_Barrier.*: it waits in MPI_Probe for tag 13 from rank 1"),
+    "anybody": (3, r"ranks 0, 1 and 2 wait for a message from any rank"),
+    "polls": (2, r"rank 1 waits for rank 0: it makes calls that do not wait, one after the other"),
+    "locks": (3, r"ranks 0 and 1 wait in MPI_Win_lock for access to memory of rank 0, whose lock others hold"),
+    "chain": (4, r"rank 2 waits for rank 3: it sleeps outside of MPI"),
+    "nonblocking": (3, r"rank 1 has not entered MPI_Barrier \(begun before MPI_Wait\) on MPI_COMM_WORLD, in which "
+                       r"ranks 0 and 2 wait: it waits in MPI_Recv for tag 17 from rank 0"),
+    "stopped": (3, r"rank 1 \(process \d+ on \S+\) was stopped by a signal; ranks 0 and 2 wait for it; kill -CONT"),
+}
+
+
+def command(runner):
+    """`combray`, beside the launcher."""
+    return str(os.path.join(os.path.dirname(os.path.realpath(runner.mpiexec[0])), "combray"))
+
+
+def begin(runner, name, count, options=()):
+    words = [*runner.mpiexec, *options, "-n", str(count), str(runner.build / "hangs"), name]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def end(launcher):
+    # A second one does not wait for what does not end by itself.
+    for _ in range(2):
+        launcher.send_signal(signal.SIGTERM)
+        time.sleep(0.1)
+    return end_of(launcher)
+
+
+def ask(runner, launcher, *options):
+    begun = time.monotonic()
+    code, output, _ = run([command(runner), "ps", str(launcher.pid), *options], timeout=ANSWER_SECONDS_MAX)
+    assert code == 0, output
+    return output, time.monotonic() - begun
+
+
+@places(16)
+def standstills_are_explained(runner, options=()):
+    needs_combray(runner)
+    names = list(CAUSES)
+    faults = []
+    # Several at a time, as they sleep nearly always.
+    for first in range(0, len(names), 7):
+        launchers = {name: begin(runner, name, CAUSES[name][0], options) for name in names[first:first + 7]}
+        time.sleep(STANDSTILL_SECONDS)
+        for name, launcher in launchers.items():
+            output, _ = ask(runner, launcher)
+            if not re.match(CAUSES[name][1], output.splitlines()[0]):
+                faults.append(f"{name}:\n{output}")
+        for launcher in launchers.values():
+            end(launcher)
+    assert not faults, "\n".join(faults)
+
+
+def a_job_is_asked_in_all_ways(runner):
+    needs_combray(runner)
+    before = traces()
+    launcher = begin(runner, "crossed", 2)
+    other = begin(runner, "chain", 2)
+    time.sleep(STANDSTILL_SECONDS)
+    output, seconds = ask(runner, launcher)
+    lines = output.splitlines()
+    assert seconds < 2.5, f"the answer took {seconds:.1f} s"
+    assert re.search(r"^ +0 .* MPI_Recv +tag 1 from rank 1 on MPI_COMM_WORLD, 4 bytes; called by receive",
+                     output, re.M), output
+    assert "rank 1, receives without a message: tag 1 from rank 0" in output, output
+    told = json.loads(ask(runner, launcher, "--json")[0])
+    assert told["job"] == launcher.pid and told["causes"][0] == lines[0], told
+    assert [one["answer"]["calls"][0]["function"] for one in told["ranks"]] == ["MPI_Recv"] * 2, told
+    code, listed, _ = run([command(runner), "ps"])
+    assert code == 0 and all(re.search(rf"^ *{one.pid} +2 ", listed, re.M) for one in (launcher, other)), listed
+    end(other)
+    # The first SIGQUIT asks, and nobody is ended by it; a second one at once is passed on.
+    launcher.send_signal(signal.SIGQUIT)
+    time.sleep(1.5)
+    assert launcher.poll() is None, end_of(launcher)
+    launcher.send_signal(signal.SIGQUIT)
+    output = end_of(launcher)
+    assert lines[0] in output and "SIGQUIT" in output, output
+    code, output, _ = run([command(runner), "ps", str(launcher.pid)])
+    assert code != 0 and "no job" in output, output
+    assert traces() <= before, f"left behind: {traces() - before}"
+
+
+def time_limit_tells_the_cause(runner):
+    needs_combray(runner)
+    options = ["--timeout", "2"]
+    begun = time.monotonic()
+    output = end_of(begin(runner, "tag", 2, options))
+    assert time.monotonic() - begun < END_SECONDS_MAX, output
+    assert "the time limit of 2 s has passed" in output, output
+    assert re.search(CAUSES["tag"][1], output, re.M), output
+    # A program that knows nothing of MPI has nothing to say.
+    code, output, seconds = run([*runner.mpiexec, "--timeout", "1", "-n", "1", "sleep", "60"])
+    assert code == 124 and "waits for" not in output and seconds < 4, f"{seconds:.1f} s\n{output}"
+
+
+def programs_without_a_helper_are_known_by_the_system(runner):
+    needs_combray(runner)
+    launcher = begin(runner, "chain", 2, ["-x", "COMBRAY_HELPER=never"])
+    time.sleep(STANDSTILL_SECONDS)
+    output, _ = ask(runner, launcher)
+    end(launcher)
+    assert re.match(r"rank 0 waits for rank 1: it did not answer; the system says: sleeping", output), output
+
+
+def programs_without_mpi_are_asked_too(runner):
+    needs_combray(runner)
+    words = [*runner.mpiexec, "-n", "2", "sleep", "60"]
+    launcher = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    time.sleep(STANDSTILL_SECONDS)
+    output, _ = ask(runner, launcher)
+    end(launcher)
+    assert output.startswith("no rank has waited for long"), output
+    assert output.count("before the end of MPI_Init") == 2, output
+
+
+SCENARIOS = [
+    standstills_are_explained,
+    a_job_is_asked_in_all_ways,
+    time_limit_tells_the_cause,
+    programs_without_a_helper_are_known_by_the_system,
+    programs_without_mpi_are_asked_too,
+]
