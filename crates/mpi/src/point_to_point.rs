@@ -7,6 +7,7 @@ use engine::{MessageId, Receive, RequestId, Send};
 use memory::Buffer;
 
 use crate::communicator::Communicator;
+use crate::process::answering::Search;
 use crate::process::helping::{HELPED_BYTES_MIN, Need};
 use crate::process::{Process, error_of};
 use crate::request::{EngineTransfer, PersistentOperation, Request};
@@ -283,8 +284,10 @@ impl Communicator {
         let mut found = self.peek(process, source, tag)?;
         if found.is_none() {
             let mut failure = None;
-            let wait = || {
-                process.wait_until(&mut |process| match self.peek(process, source, tag) {
+            let search = self.search(process, source, tag);
+            process.wait_until(&mut |process| {
+                search.note(process);
+                match self.peek(process, source, tag) {
                     Ok(status) => {
                         found = status;
                         found.is_some()
@@ -293,12 +296,21 @@ impl Communicator {
                         failure = Some(error);
                         true
                     }
-                });
-            };
-            process.looking_for(self, (rank_of(source), tag), wait);
+                }
+            });
+            search.end(process);
             failure.map_or(Ok(()), Err)?;
         }
         Ok(found.unwrap_or(MessageStatus::EMPTY))
+    }
+
+    /// What a thread looks for that waits.
+    fn search(&self, process: &Process, source: MessageSource, tag: Option<i32>) -> Search<'_> {
+        let source = match source {
+            MessageSource::Rank(rank) => Some(rank),
+            MessageSource::Any | MessageSource::Null => None,
+        };
+        Search::new(process, self, source, tag)
     }
 
     /// Looks, after one round of progress, whether there is such a message.
@@ -327,11 +339,12 @@ impl Communicator {
     ) -> Result<(MatchedMessage, MessageStatus)> {
         let mut taken = self.take_message(process, source, tag)?;
         while taken.is_none() {
-            process.looking_for(self, (rank_of(source), tag), || {
-                process.wait_until(&mut |process| {
-                    self.peek(process, source, tag).map_or(true, |found| found.is_some())
-                });
+            let search = self.search(process, source, tag);
+            process.wait_until(&mut |process| {
+                search.note(process);
+                self.peek(process, source, tag).map_or(true, |found| found.is_some())
             });
+            search.end(process);
             taken = self.take_message(process, source, tag)?;
         }
         Ok(taken.expect("the loop ends when there is one"))
@@ -416,13 +429,5 @@ pub(crate) fn checked_source(
             communicator.checked_gate(rank)?;
             Ok(Some(Some(rank)))
         }
-    }
-}
-
-/// The one process that a source names, if it names one.
-fn rank_of(source: MessageSource) -> Option<u32> {
-    match source {
-        MessageSource::Rank(rank) => Some(rank),
-        MessageSource::Any | MessageSource::Null => None,
     }
 }

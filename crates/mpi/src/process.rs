@@ -1,7 +1,7 @@
 //! The process: what it is to MPI from its start to its end (chapter 11 of the standard), and the
 //! ground on which everything else stands.
 
-mod answering;
+pub(crate) mod answering;
 mod failures;
 pub(crate) mod helping;
 mod life;

@@ -53,6 +53,55 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// So long threads add their calls to the answer.
 const QUESTION_LASTS: Duration = Duration::from_secs(2);
 
+/// A message that a thread waits for without a receive, as a probe does. It is told only once the
+/// wait has become long.
+pub(crate) struct Search<'a> {
+    communicator: &'a Communicator,
+    source: Option<u32>,
+    tag: Option<i32>,
+    /// How often the process had slept in vain when this was begun.
+    seen: u32,
+    noted: Cell<bool>,
+}
+
+impl<'a> Search<'a> {
+    #[inline]
+    pub(crate) fn new(
+        process: &Process,
+        communicator: &'a Communicator,
+        source: Option<u32>,
+        tag: Option<i32>,
+    ) -> Self {
+        let (seen, noted) = (process.vain_sleeps(), Cell::new(false));
+        Self { communicator, source, tag, seen, noted }
+    }
+
+    /// The thread looks once more.
+    #[inline]
+    pub(crate) fn note(&self, process: &Process) {
+        if process.vain_sleeps() != self.seen && !self.noted.replace(true) {
+            self.tell(process);
+        }
+    }
+
+    #[cold]
+    fn tell(&self, process: &Process) {
+        let wait = end_of_message(self.communicator, self.source, self.tag, None);
+        let probes = &process.started().questions.probes;
+        probes.borrow_mut().push((process.thread_number(), wait));
+    }
+
+    /// It does not wait any more.
+    #[inline]
+    pub(crate) fn end(&self, process: &Process) {
+        if self.noted.get() {
+            let thread = process.thread_number();
+            let probes = &process.started().questions.probes;
+            probes.borrow_mut().retain(|(other, _)| *other != thread);
+        }
+    }
+}
+
 impl Questions {
     pub(super) fn of_this_process() -> Self {
         Self { slot: AnswerSlot::find().map(Arc::new), ..Self::default() }
@@ -218,22 +267,6 @@ impl Process {
         };
         let place = operations.iter().position(is_named).unwrap_or(0);
         (place < operations.len()).then(|| operations.swap_remove(place))
-    }
-
-    /// While this thread waits in `wait` for a message that it only looks for, it says so if it is
-    /// asked.
-    pub(crate) fn looking_for<T>(
-        &self,
-        communicator: &Communicator,
-        (source, tag): (Option<u32>, Option<i32>),
-        wait: impl FnOnce() -> T,
-    ) -> T {
-        let thread = self.thread_number();
-        let probes = || self.started().questions.probes.borrow_mut();
-        probes().push((thread, end_of_message(communicator, source, tag, None)));
-        let outcome = wait();
-        probes().retain(|(other, _)| *other != thread);
-        outcome
     }
 
     fn thread_number(&self) -> u64 {
