@@ -1,6 +1,8 @@
 // Programs that stand still, each for another reason, which the argument names. What `combray ps`
 // says of each is in tests/scenarios/hangs.py. They wait until they are ended.
+// thread
 #include <mpi.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -204,6 +206,44 @@ static void stopped(void) {
     receive(1, 18, world);
 }
 
+static void *other_thread(void *unused) {
+    receive(1, 20, world);
+    return unused;
+}
+
+// Two threads of one process wait, each for a message of its own.
+static void threads(void) {
+    if (rank == 0) {
+        pthread_t other;
+        pthread_create(&other, NULL, other_thread, NULL);
+        receive(1, 21, world);
+        pthread_join(other, NULL);
+    }
+    MPI_Barrier(world);
+}
+
+// Two of four sends that were begun are never received.
+static void begun_sends(void) {
+    int count = 1 << 20;
+    char *data = calloc(4, count);
+    MPI_Request requests[4];
+    if (rank == 0) {
+        for (int i = 0; i < 4; i++) {
+            MPI_Isend(data + i * count, count, MPI_CHAR, 1, 30 + i, world, &requests[i]);
+        }
+        int done = 0, index;
+        while (done < 4) {
+            MPI_Waitany(4, requests, &index, MPI_STATUS_IGNORE);
+            done++;
+        }
+    } else if (rank == 1) {
+        MPI_Recv(data, count, MPI_CHAR, 0, 30, world, MPI_STATUS_IGNORE);
+        MPI_Recv(data, count, MPI_CHAR, 0, 31, world, MPI_STATUS_IGNORE);
+    }
+    MPI_Barrier(world);
+    free(data);
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -213,11 +253,13 @@ static const struct {
     {"late_member", late_member}, {"computing_member", computing_member},
     {"libraries", libraries}, {"request", request}, {"synchronous", synchronous},
     {"probe", probe}, {"anybody", anybody}, {"polls", polls}, {"locks", locks}, {"chain", chain},
-    {"nonblocking", nonblocking}, {"stopped", stopped},
+    {"nonblocking", nonblocking}, {"stopped", stopped}, {"threads", threads},
+    {"begun_sends", begun_sends},
 };
 
 int main(int argc, char **argv) {
-    MPI_Init(&argc, &argv);
+    int level = argc == 2 && strcmp(argv[1], "threads") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
+    MPI_Init_thread(&argc, &argv, level, &level);
     MPI_Comm_rank(world, &rank);
     MPI_Comm_size(world, &size);
     for (size_t i = 0; argc == 2 && i < sizeof hangs / sizeof *hangs; i++) {

@@ -1,5 +1,6 @@
 """Jobs that stand still are asked why (`combray ps`), and say it in their first line."""
 
+import concurrent.futures
 import json
 import os
 import re
@@ -15,7 +16,8 @@ STANDSTILL_SECONDS, ANSWER_SECONDS_MAX = 2.5, 8.0
 CAUSES = {
     "crossed": (3, r"ranks 0 and 1 wait for each other: rank 0 in MPI_Recv for tag 1 from rank 1, rank 1 in "
                    r"MPI_Recv for tag 1 from rank 0$"),
-    "ring": (5, r"5 ranks wait for each other in a cycle, each for the next: 0, 4, 3, 2, 1; rank 0 in MPI_Recv"),
+    "ring": (10, r"10 ranks wait for each other in a cycle, each for the next: 0, 9, 8, 7, 6, 5, 4, 3, 2, 1; rank 0 "
+                 r"in MPI_Recv for tag 2 from rank 9"),
     "large_sends": (2, r"ranks 0 and 1 wait for each other: rank 0 in MPI_Send with tag 3 to rank 1, rank 1"),
     "tag": (3, r"rank 0 waits in MPI_Recv for tag 5 from rank 1; a message with tag 6 from it has arrived"),
     "communicator": (2, r"rank 0 waits in MPI_Recv for tag 5 from rank 1 on library; a message with tag 5 on "
@@ -38,13 +40,17 @@ CAUSES = {
     "chain": (4, r"rank 2 waits for rank 3: it sleeps outside of MPI"),
     "nonblocking": (3, r"rank 1 has not entered MPI_Barrier \(begun before MPI_Wait\) on MPI_COMM_WORLD, in which "
                        r"ranks 0 and 2 wait: it waits in MPI_Recv for tag 17 from rank 0"),
+    "threads": (2, r"rank 0 has not entered MPI_Barrier.*: it waits in MPI_Recv for tag 2[01] from rank 1, and in "
+                   r"MPI_Recv for tag 2[01] from rank 1"),
+    "begun_sends": (2, r"rank 0 has not entered MPI_Barrier.*: it waits in MPI_Waitany with tag 3[23] to rank 1"),
     "stopped": (3, r"rank 1 \(process \d+ on \S+\) was stopped by a signal; ranks 0 and 2 wait for it; kill -CONT"),
 }
 
 
 def command(runner):
     """`combray`, beside the launcher."""
-    return str(os.path.join(os.path.dirname(os.path.realpath(runner.mpiexec[0])), "combray"))
+    launcher = next(word for word in runner.mpiexec if os.path.basename(word) in ("mpiexec", "mpirun"))
+    return os.path.join(os.path.dirname(os.path.realpath(launcher)), "combray")
 
 
 def begin(runner, name, count, options=()):
@@ -70,18 +76,22 @@ def ask(runner, launcher, *options):
 @places(16)
 def standstills_are_explained(runner, options=()):
     needs_combray(runner)
-    names = list(CAUSES)
     faults = []
     # Several at a time, as they sleep nearly always.
-    for first in range(0, len(names), 7):
-        launchers = {name: begin(runner, name, CAUSES[name][0], options) for name in names[first:first + 7]}
+    def look(name):
+        launcher = begin(runner, name, CAUSES[name][0], options)
         time.sleep(STANDSTILL_SECONDS)
-        for name, launcher in launchers.items():
+        try:
             output, _ = ask(runner, launcher)
             if not re.match(CAUSES[name][1], output.splitlines()[0]):
                 faults.append(f"{name}:\n{output}")
-        for launcher in launchers.values():
+        except AssertionError as problem:
+            faults.append(f"{name}: {problem}")
+        finally:
             end(launcher)
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        list(pool.map(look, CAUSES))
     assert not faults, "\n".join(faults)
 
 
@@ -128,6 +138,19 @@ def time_limit_tells_the_cause(runner):
     assert code == 124 and "waits for" not in output and seconds < 4, f"{seconds:.1f} s\n{output}"
 
 
+def a_job_that_stands_still_ends(runner):
+    needs_combray(runner)
+    begun = time.monotonic()
+    output = end_of(begin(runner, "tag", 2, ["--stall", "3"]))
+    assert 3 < time.monotonic() - begun < END_SECONDS_MAX, output
+    assert "no rank has gone on for 3 s" in output and re.search(CAUSES["tag"][1], output, re.M), output
+    # One that computes, or does not answer, may go on.
+    launcher = begin(runner, "chain", 2, ["--stall", "1"])
+    time.sleep(4)
+    assert launcher.poll() is None, end_of(launcher)
+    end(launcher)
+
+
 def programs_without_a_helper_are_known_by_the_system(runner):
     needs_combray(runner)
     launcher = begin(runner, "chain", 2, ["-x", "COMBRAY_HELPER=never"])
@@ -152,6 +175,7 @@ SCENARIOS = [
     standstills_are_explained,
     a_job_is_asked_in_all_ways,
     time_limit_tells_the_cause,
+    a_job_that_stands_still_ends,
     programs_without_a_helper_are_known_by_the_system,
     programs_without_mpi_are_asked_too,
 ]

@@ -17,7 +17,7 @@ import time
 from harness import TESTS, scenarios
 from harness.scenarios import END_SECONDS_MAX, Skip, alone, places
 
-from . import launching
+from . import hangs, launching
 
 BOX, RSH = (TESTS / "cluster" / name for name in ("box", "rsh"))
 
@@ -143,6 +143,12 @@ def all_is_as_on_one_machine(runner):
                 scenario(OnHosts(runner, here))
             except AssertionError as problem:
                 raise AssertionError(f"{scenario.__name__}: {problem}") from None
+
+
+@places(16)
+def standstills_are_explained_across_hosts(runner):
+    with hosts(runner, 2) as here:
+        hangs.standstills_are_explained(OnHosts(runner, here))
 
 
 @places(40)
@@ -292,6 +298,7 @@ def over_real_ssh(runner):
 SCENARIOS = [
     ranks_run_on_their_hosts,
     all_is_as_on_one_machine,
+    standstills_are_explained_across_hosts,
     messages_cross_all_hosts,
     failures_elsewhere_end_the_job,
     many_processes_on_four_hosts,

@@ -318,6 +318,7 @@ impl ProgramReader<'_> {
             Meaning::Timeout => {
                 self.plan.timeout = Some(seconds(name, &value)?);
             }
+            Meaning::Stall => self.plan.stall = Some(seconds(name, &value)?),
             Meaning::Variable => {
                 let found = variable(name, values)?;
                 if found.is_none() {

@@ -37,6 +37,12 @@ impl Engine {
         posted.into_iter().map(describe).collect()
     }
 
+    /// The sends of a message space that are not complete.
+    pub fn sending(&self, slot: ContextSlot) -> Vec<RequestDescription> {
+        let all = self.requests.iter().filter(|request| request.context == slot).map(describe);
+        all.filter(|request| request.sends).collect()
+    }
+
     /// The messages of a space that nobody has received, in the order in which they came.
     pub fn arrived(&self, slot: ContextSlot) -> Vec<IncomingMessage> {
         let arrived = self.contexts[slot.0].matching.arrived(&self.unexpected);

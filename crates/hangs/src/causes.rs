@@ -38,6 +38,21 @@ pub fn causes(ranks: &[RankReport]) -> Vec<String> {
     sentences
 }
 
+/// Whether no rank of a job goes on, and has not for so many seconds: all that have not ended wait
+/// in calls, or are stopped.
+pub fn stands_still(ranks: &[RankReport], seconds: f64) -> bool {
+    let mut left = ranks.iter().filter(|one| standing(one) != Standing::Ended).peekable();
+    left.peek().is_some()
+        && left.all(|one| match standing(one) {
+            Standing::Waits => {
+                let mut calls = one.answer.iter().flat_map(|answer| &answer.calls);
+                calls.all(|call| call.seconds >= seconds)
+            }
+            Standing::Stopped => true,
+            _ => false,
+        })
+}
+
 /// No more sentences than these.
 const CAUSES_MAX: usize = 12;
 
@@ -291,10 +306,9 @@ impl<'a> Graph<'a> {
         groups.values().find_map(|other| {
             let is_elsewhere = other.wait.communicator.id != group.wait.communicator.id;
             let is_awaited = group.inside.iter().any(|rank| other.awaited.contains(rank));
-            let there = group.missing().into_iter().filter(|rank| other.inside.contains(rank));
-            let there: Vec<u32> = there.collect();
-            let is_swapped = is_elsewhere && is_awaited && !there.is_empty();
-            is_swapped.then_some((there, other))
+            let is_missing = group.missing().iter().any(|rank| other.inside.contains(rank));
+            let there = other.inside.iter().copied().filter(|rank| !group.inside.contains(rank));
+            (is_elsewhere && is_awaited && is_missing).then(|| (there.collect(), other))
         })
     }
 

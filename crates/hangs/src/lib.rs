@@ -12,7 +12,7 @@ mod words;
 
 use serde::{Deserialize, Serialize};
 
-pub use causes::causes;
+pub use causes::{causes, stands_still};
 pub use table::table;
 
 /// A job that was asked.

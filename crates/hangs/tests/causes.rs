@@ -2,7 +2,7 @@
 
 use hangs::{
     Awaited, CollectiveWait, CommunicatorName, JobReport, MessageWait, Outside, Queue, RankAnswer,
-    RankReport, Stage, WaitingCall, causes, table,
+    RankReport, Stage, WaitingCall, causes, stands_still, table,
 };
 use proptest::prelude::*;
 
@@ -199,6 +199,17 @@ fn who_does_not_answer_is_told_by_what_the_system_says() {
         told,
         "rank 0 waits for rank 1: it did not answer; the system says: sleeping in do_nanosleep"
     );
+}
+
+#[test]
+fn a_job_stands_still_when_no_rank_goes_on() {
+    let stopped = RankReport { state: Some("stopped".into()), ..rank(1, None) };
+    let ended = RankReport { stage: Stage::Ended("has ended".into()), ..rank(2, None) };
+    let both = [receives(0, 1, 5), stopped, ended.clone()];
+    assert!(stands_still(&both, 3.0) && !stands_still(&both, 3.5));
+    assert!(!stands_still(&[receives(0, 1, 5), computes(1)], 1.0));
+    assert!(!stands_still(&[receives(0, 1, 5), rank(1, None)], 1.0));
+    assert!(!stands_still(&[ended], 1.0));
 }
 
 #[test]

@@ -29,13 +29,23 @@ pub struct AnswerSlot {
     local_rank: u32,
 }
 
+/// Whether an answer is all that a process says to a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finality {
+    /// It is.
+    Whole,
+    /// The process will say more, if it comes to that.
+    MoreComes,
+}
+
 /// How the file is called in /proc.
 const LABEL: &std::ffi::CStr = c"combray-questions";
 const LINK: &str = "/memfd:combray-questions";
 
 /// What a slot has room for, its head included; the first is that of question and table.
 const SLOT_BYTES: u64 = 64 << 10;
-/// In front of an answer stand the number of its question and its length.
+/// In front of an answer stand the number of its question, its length, and whether more comes, the
+/// last two with 32 bits.
 const HEAD_BYTES: u64 = 16;
 /// Where the numbers of the processes begin.
 const TABLE: u64 = 64;
@@ -72,15 +82,16 @@ impl QuestionBoard {
     }
 
     /// The answer of a process to the last question, if it is there.
-    pub fn answer(&self, local_rank: u32) -> Option<Vec<u8>> {
+    pub fn answer(&self, local_rank: u32) -> Option<(Finality, Vec<u8>)> {
         let start = slot(local_rank).filter(|_| local_rank < self.processes)?;
         if number_at(&self.file, start)? != self.question {
             return None;
         }
-        let length = number_at(&self.file, start + 8)?;
-        let mut bytes = vec![0; usize::try_from(length).ok()?.min(ANSWER_BYTES_MAX)];
+        let both = number_at(&self.file, start + 8)?;
+        let finality = if both >> 32 == 0 { Finality::Whole } else { Finality::MoreComes };
+        let mut bytes = vec![0; (both as u32 as usize).min(ANSWER_BYTES_MAX)];
         self.file.read_exact_at(&mut bytes, start + HEAD_BYTES).ok()?;
-        Some(bytes)
+        Some((finality, bytes))
     }
 
     /// The number of the process itself, where the launcher may have started a script around it;
@@ -122,11 +133,12 @@ impl AnswerSlot {
     }
 
     /// Answers a question. Only the last answer to it stays.
-    pub fn answer(&self, question: u64, text: &[u8]) {
+    pub fn answer(&self, question: u64, finality: Finality, text: &[u8]) {
         let (Some(start), true) = (slot(self.local_rank), self.is_sound()) else { return };
         let text = &text[..text.len().min(ANSWER_BYTES_MAX)];
         let mut head = [0; HEAD_BYTES as usize];
-        head[8..].copy_from_slice(&(text.len() as u64).to_le_bytes());
+        let more = u64::from(finality == Finality::MoreComes) << 32;
+        head[8..].copy_from_slice(&(text.len() as u64 | more).to_le_bytes());
         head[..8].copy_from_slice(&question.to_le_bytes());
         // In this order, so that whoever sees the number finds the text. Without room in the file
         // nobody is answered.
@@ -164,17 +176,19 @@ mod tests {
     fn the_last_question_is_answered_by_whoever_is_there() {
         let mut board = QuestionBoard::new(2).unwrap();
         let slot = AnswerSlot { file: board.file.try_clone().unwrap(), local_rank: 1 };
-        assert_eq!((slot.question(), board.answer(1)), (0, Some(Vec::new())));
+        let whole = |text: &[u8]| Some((Finality::Whole, text.to_vec()));
+        assert_eq!((slot.question(), board.answer(1)), (0, whole(b"")));
         board.ask().unwrap();
         assert_eq!((slot.question(), board.answer(1)), (1, None));
-        slot.answer(1, b"waits");
-        assert_eq!((board.answer(0), board.answer(1)), (None, Some(b"waits".to_vec())));
-        slot.answer(1, b"still waits");
-        assert_eq!(board.answer(1), Some(b"still waits".to_vec()));
+        slot.answer(1, Finality::MoreComes, b"waits");
+        assert_eq!(board.answer(0), None);
+        assert_eq!(board.answer(1), Some((Finality::MoreComes, b"waits".to_vec())));
+        slot.answer(1, Finality::Whole, b"still waits");
+        assert_eq!(board.answer(1), whole(b"still waits"));
         board.ask().unwrap();
         assert_eq!((board.answer(1), board.answer(2)), (None, None));
-        slot.answer(2, &vec![b'x'; ANSWER_BYTES_MAX + 1]);
-        assert_eq!(board.answer(1).map(|text| text.len()), Some(ANSWER_BYTES_MAX));
+        slot.answer(2, Finality::Whole, &vec![b'x'; ANSWER_BYTES_MAX + 1]);
+        assert_eq!(board.answer(1).map(|(_, text)| text.len()), Some(ANSWER_BYTES_MAX));
         assert_eq!(board.process(1), None);
     }
 
@@ -183,7 +197,7 @@ mod tests {
         let other = File::open("/dev/null").unwrap();
         let slot = AnswerSlot { file: other, local_rank: 0 };
         assert!(!slot.is_sound());
-        slot.answer(1, b"nobody reads this");
+        slot.answer(1, Finality::Whole, b"nobody reads this");
         assert_eq!(slot.question(), 0);
     }
 }

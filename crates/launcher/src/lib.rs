@@ -70,6 +70,8 @@ pub struct JobPlan {
     pub output: OutputForm,
     /// After how long the job is ended.
     pub timeout: Option<Duration>,
+    /// After how long the job is ended in which no rank goes on.
+    pub stall: Option<Duration>,
     /// After how long without anything received a host is lost; none: after
     /// [`base::variables::HOST_TIMEOUT_DEFAULT`].
     pub host_timeout: Option<Duration>,

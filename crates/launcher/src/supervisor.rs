@@ -51,6 +51,9 @@ const CODE_NOT_STARTED: i32 = 2;
 /// The exit code when the time limit has passed, as of timeout(1).
 const CODE_TIMEOUT: i32 = 124;
 
+/// So often, at least and at most, it is looked whether the job stands still.
+const STALL_LOOKS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(15));
+
 /// After a first SIGQUIT, which asks what all ranks do, a second one within this time is passed on.
 const QUIT_TIME_MAX: Duration = Duration::from_secs(3);
 
@@ -97,6 +100,8 @@ struct Supervisor<'a> {
     /// Who asks from outside, and what is being asked.
     clients: Clients,
     inquiry: Option<Inquiry>,
+    /// When it is looked next whether the job stands still, if that shall end it.
+    stall: Option<Instant>,
     /// When a signal asked last.
     quit: Option<Instant>,
     /// The exit code so far: that of the first failure.
@@ -193,6 +198,7 @@ impl<'a> Supervisor<'a> {
             begun: Instant::now(),
             clients: Clients::listen(launcher),
             inquiry: None,
+            stall: plan.stall.map(|limit| Instant::now() + limit),
             quit: None,
             code: 0,
             starting: Some(Instant::now() + START_TIME_MAX),
@@ -286,8 +292,20 @@ impl<'a> Supervisor<'a> {
         let connection = self.hosts.iter().filter_map(JobHost::deadline).min();
         let ending = self.termination.as_ref().map(|ending| ending.deadline);
         let question = self.terminal.as_ref().and_then(|terminal| terminal.prompt_deadline);
-        let times =
-            [self.starting, self.deadline, ending, question, stage, kill_deadline, connection];
+        let inquiry = self.inquiry.as_ref().map(|inquiry| inquiry.deadline);
+        let (stall, inquiry) =
+            (self.stall.filter(|_| matches!(self.phase, JobPhase::Running)), inquiry);
+        let times = [
+            stall,
+            inquiry,
+            self.starting,
+            self.deadline,
+            ending,
+            question,
+            stage,
+            kill_deadline,
+            connection,
+        ];
         let next = times.into_iter().flatten().min()?;
         // A time that has passed asks for a look at the descriptors, not for a busy loop.
         let now = Instant::now();
@@ -555,7 +573,16 @@ impl<'a> Supervisor<'a> {
         }
         if has_come(self.deadline) && is_running {
             self.deadline = None;
-            self.inquire(Asker::TimeLimit);
+            match self.starting {
+                // There is nobody to ask.
+                Some(_) => self.end_at_limit(),
+                None => self.inquire(Asker::TimeLimit),
+            }
+        }
+        if has_come(self.stall) && is_running {
+            let limit = self.plan.stall.unwrap_or_default();
+            self.stall = Some(now + (limit / 4).clamp(STALL_LOOKS.0, STALL_LOOKS.1));
+            self.inquire(Asker::Stall);
         }
         self.conclude_inquiry();
         for rank in 0..self.ranks.len() {

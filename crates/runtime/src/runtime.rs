@@ -338,6 +338,11 @@ impl Runtime {
         (self.engine.posted(slot), self.engine.arrived(slot))
     }
 
+    /// The sends of a message space that are not complete.
+    pub fn sending(&self, slot: ContextSlot) -> Vec<RequestDescription> {
+        self.engine.sending(slot)
+    }
+
     /// The outcome of a complete request, which is forgotten.
     #[inline]
     pub fn take(&mut self, request: RequestId) -> Option<Outcome> {

@@ -108,7 +108,9 @@ fn section(meaning: Meaning) -> Section {
         | Meaning::Folder
         | Meaning::ForceLibrary
         | Meaning::InitialErrhandler => Section::Variables,
-        Meaning::Timeout | Meaning::KeepGoing | Meaning::FaultTolerance => Section::End,
+        Meaning::Timeout | Meaning::Stall | Meaning::KeepGoing | Meaning::FaultTolerance => {
+            Section::End
+        }
         Meaning::Display
         | Meaning::Help
         | Meaning::Version

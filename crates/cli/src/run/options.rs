@@ -30,6 +30,7 @@ pub enum Meaning {
     ProcessesPerMachine,
     TagOutput,
     Timeout,
+    Stall,
     Variable,
     GlobalVariable,
     VariableList,
@@ -148,6 +149,12 @@ pub const OPTIONS: &[RunOption] = &[
         ValueCount::One,
         Meaning::Timeout,
         "SECONDS    end the job after that time",
+    ),
+    option(
+        &["--stall"],
+        ValueCount::One,
+        Meaning::Stall,
+        "SECONDS    end the job when no rank has gone on for that time, and tell why",
     ),
     option(
         &["-x"],

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use launch::questions::QuestionBoard;
+use launch::questions::{Finality, QuestionBoard};
 use sys::process;
 
 use super::LocalProcesses;
@@ -16,6 +16,8 @@ pub(super) struct Asking {
     next: Instant,
     /// By the position of the process: it was reported.
     is_reported: Vec<bool>,
+    /// What runs below the launcher. In a container a process knows itself by another number.
+    below: Vec<i32>,
 }
 
 /// How long processes may take to answer: they look twice a second, and reading a stack takes some
@@ -32,7 +34,8 @@ impl LocalProcesses {
         let is_asked = self.questions.as_mut().is_some_and(|board| board.ask().is_ok());
         let time = if is_asked { ANSWER_TIME_MAX } else { Duration::ZERO };
         let is_reported = vec![false; self.ranks.len()];
-        self.asking = Some(Asking { deadline: now + time, next: now, is_reported });
+        let below = process::descendants(std::process::id() as i32);
+        self.asking = Some(Asking { deadline: now + time, next: now, is_reported, below });
     }
 
     /// When to look for answers, if there is a question.
@@ -51,15 +54,18 @@ impl LocalProcesses {
                 continue;
             }
             let joined = board.and_then(|board| board.process(place as u32));
-            let number = joined.unwrap_or(rank.process);
+            let known = joined.filter(|number| asking.below.contains(number));
+            let number = known.unwrap_or(rank.process);
             let state = process::state(number);
             let is_stopped = state.is_some_and(|state| state.starts_with("stopped"));
             let answer = joined.and_then(|_| board?.answer(place as u32));
             // Who has not joined the job cannot answer, nor can who is stopped.
-            let is_final = joined.is_none() || is_stopped || now >= asking.deadline;
-            if answer.is_none() && !is_final {
+            let is_over = joined.is_none() || is_stopped || now >= asking.deadline;
+            let is_whole = matches!(answer, Some((Finality::Whole, _)));
+            if !is_whole && !is_over {
                 continue;
             }
+            let answer = answer.map(|(_, text)| text);
             asking.is_reported[place] = true;
             let kernel = if answer.is_none() { process::waits_in(number) } else { None };
             let state = state.map(str::to_owned);

@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 use hangs::{JobReport, RankReport, Stage};
 use sys::process::{End, signal};
 
-use super::Supervisor;
 use super::clients::ClientId;
+use super::messages;
+use super::{CODE_TIMEOUT, Supervisor};
 use crate::pmi_server::MpiState;
 use crate::protocol::{AgentOrder, LocalAnswer, OutputStream};
 
@@ -26,6 +27,8 @@ pub(super) enum Asker {
     Terminal,
     /// The job, which has run into its time limit and is ended then.
     TimeLimit,
+    /// The job, which is ended if no rank goes on.
+    Stall,
     /// Whoever has connected.
     Client(ClientId),
 }
@@ -69,6 +72,8 @@ impl Supervisor<'_> {
         for asker in askers {
             match asker {
                 Asker::Terminal => self.print_table(&report),
+                Asker::Stall => self.end_if_still(&report),
+                Asker::TimeLimit if self.termination.is_some() || self.running().is_empty() => {}
                 Asker::TimeLimit => {
                     // Where there is no MPI it has nothing to say.
                     let is_mpi =
@@ -81,6 +86,15 @@ impl Supervisor<'_> {
                 }
                 Asker::Client(client) => self.clients.answer(client, &report),
             }
+        }
+    }
+
+    fn end_if_still(&mut self, report: &JobReport) {
+        let limit = self.plan.stall.unwrap_or_default();
+        if self.termination.is_none() && hangs::stands_still(&report.ranks, limit.as_secs_f64()) {
+            let message = messages::stalled(limit, &self.running());
+            self.fail(CODE_TIMEOUT, Some(message));
+            self.print_table(report);
         }
     }
 

@@ -139,6 +139,12 @@ pub(super) fn timeout(limit: Duration, running: &[RunningRank]) -> String {
     format!("the time limit of {limit} s has passed; still running: {}", list(running))
 }
 
+/// No rank has gone on for long.
+pub(super) fn stalled(limit: Duration, running: &[RunningRank]) -> String {
+    let limit = limit.as_secs_f64();
+    format!("no rank has gone on for {limit} s (--stall); still there: {}", list(running))
+}
+
 /// The user or a batch system ends the job.
 pub(super) fn interrupted(number: i32, running: &[RunningRank]) -> String {
     format!("ended by {}; still running: {}", signal::name(number), list(running))

@@ -14,7 +14,7 @@ use engine::{RequestDescription, RequestId};
 use hangs::{
     Awaited, CollectiveWait, MessageWait, Outside, QUEUE_SHOWN_MAX, RankAnswer, WaitingCall,
 };
-use launch::questions::{ANSWER_BYTES_MAX, AnswerSlot};
+use launch::questions::{ANSWER_BYTES_MAX, AnswerSlot, Finality};
 use runtime::waiting::LongWait;
 
 use super::Process;
@@ -146,33 +146,43 @@ impl Process {
         if questions.calls.borrow().iter().any(|(thread, _)| *thread == wait.thread) {
             return;
         }
-        let found = questions.finder.get().map(|find| find()).unwrap_or_default();
-        let call = WaitingCall {
+        let describe = |found: FoundCall| WaitingCall {
             awaits: self.awaited_by(wait, found.function.as_deref()),
             function: found.function,
             caller: found.caller,
             seconds: Duration::from_nanos(now.saturating_sub(wait.since)).as_secs_f64(),
         };
-        questions.calls.borrow_mut().push((wait.thread, call));
+        let place = questions.calls.borrow().len();
+        questions.calls.borrow_mut().push((wait.thread, describe(FoundCall::default())));
+        if let Some(find) = questions.finder.get() {
+            // Where there is much debug information that takes long, so there is an answer before.
+            self.send_calls(slot, Finality::MoreComes);
+            questions.calls.borrow_mut()[place].1 = describe(find());
+        }
+        self.send_calls(slot, Finality::Whole);
+    }
+
+    fn send_calls(&self, slot: &AnswerSlot, finality: Finality) {
+        let questions = &self.started().questions;
         let calls = questions.calls.borrow().iter().map(|(_, call)| call.clone()).collect();
-        self.send_answer(
-            slot,
-            questions.question.get(),
-            RankAnswer { calls, ..RankAnswer::default() },
-        );
+        let answer = RankAnswer { calls, ..RankAnswer::default() };
+        self.send_answer(slot, questions.question.get(), finality, answer);
     }
 
     /// Answers a question for a program that is outside of the library.
     pub(super) fn answer_from_outside(&self, slot: &AnswerSlot, question: u64, what: Outside) {
-        self.send_answer(
-            slot,
-            question,
-            RankAnswer { outside: Some(what), ..RankAnswer::default() },
-        );
+        let answer = RankAnswer { outside: Some(what), ..RankAnswer::default() };
+        self.send_answer(slot, question, Finality::Whole, answer);
     }
 
     /// Sends an answer, with the queues.
-    fn send_answer(&self, slot: &AnswerSlot, question: u64, mut answer: RankAnswer) {
+    fn send_answer(
+        &self,
+        slot: &AnswerSlot,
+        question: u64,
+        finality: Finality,
+        mut answer: RankAnswer,
+    ) {
         for communicator in self.contexts().communicators() {
             if !communicator.is_ready() {
                 continue;
@@ -198,7 +208,7 @@ impl Process {
             answer.unexpected.first.clear();
             bytes = text(&answer);
         }
-        slot.answer(question, &bytes);
+        slot.answer(question, finality, &bytes);
     }
 
     /// What a thread waits for that is in a call of `function`.
@@ -221,15 +231,22 @@ impl Process {
         if let Some(operation) = self.awaited_operation(function) {
             return Awaited::Members(operation);
         }
-        // One of several requests, or all of them: the first that has not come.
+        // One of several requests, or all of them: the first that is not over.
         let is_waiting = function.is_some_and(|name| name.starts_with("MPI_Wait"));
-        let requests = self.contexts().communicators().into_iter().filter(|one| one.is_ready());
-        let first = |communicator: std::rc::Rc<Communicator>| {
-            let (posted, _) = self.runtime().queues(communicator.point_to_point_context());
-            posted.first().map(|one| Awaited::Message(receive_of(&communicator, one)))
-        };
-        let first = is_waiting.then(|| requests.into_iter().find_map(first)).flatten();
-        first.unwrap_or(Awaited::Unknown)
+        let mut receive = None;
+        for communicator in self.contexts().communicators() {
+            if !communicator.is_ready() {
+                continue;
+            }
+            let slot = communicator.point_to_point_context();
+            if let Some(send) = self.runtime().sending(slot).first() {
+                return taken(&communicator, send);
+            }
+            let posted = self.runtime().queues(slot).0;
+            let first = posted.first().filter(|_| is_waiting && receive.is_none());
+            receive = receive.or(first.map(|one| Awaited::Message(receive_of(&communicator, one))));
+        }
+        receive.unwrap_or(Awaited::Unknown)
     }
 
     fn awaited_request(&self, id: RequestId) -> Option<Awaited> {
@@ -241,9 +258,7 @@ impl Process {
         if !pending.sends {
             return Some(Awaited::Message(receive_of(&communicator, &pending)));
         }
-        let RequestDescription { gate, tag, bytes, .. } = pending;
-        let peer = gate.and_then(|gate| communicator.peers().rank_of(gate));
-        Some(Awaited::Taken(end_of_message(&communicator, peer, tag, Some(bytes))))
+        Some(taken(&communicator, &pending))
     }
 
     /// The collective operation that waits here; of several the one of this function, or else the
@@ -278,7 +293,13 @@ impl Process {
 /// Answers a question for a program that is never met outside of the library.
 pub fn answer_without_queues(slot: &AnswerSlot, question: u64, what: Outside) {
     let answer = RankAnswer { outside: Some(what), ..RankAnswer::default() };
-    slot.answer(question, &serde_json::to_vec(&answer).unwrap_or_default());
+    let text = serde_json::to_vec(&answer).unwrap_or_default();
+    slot.answer(question, Finality::Whole, &text);
+}
+
+fn taken(communicator: &Communicator, send: &RequestDescription) -> Awaited {
+    let peer = send.gate.and_then(|gate| communicator.peers().rank_of(gate));
+    Awaited::Taken(end_of_message(communicator, peer, send.tag, Some(send.bytes)))
 }
 
 fn receive_of(communicator: &Communicator, request: &RequestDescription) -> MessageWait {
