@@ -293,8 +293,7 @@ impl<'a> Supervisor<'a> {
         let ending = self.termination.as_ref().map(|ending| ending.deadline);
         let question = self.terminal.as_ref().and_then(|terminal| terminal.prompt_deadline);
         let inquiry = self.inquiry.as_ref().map(|inquiry| inquiry.deadline);
-        let (stall, inquiry) =
-            (self.stall.filter(|_| matches!(self.phase, JobPhase::Running)), inquiry);
+        let stall = self.stall.filter(|_| matches!(self.phase, JobPhase::Running));
         let times = [
             stall,
             inquiry,

@@ -22,7 +22,7 @@ pub(super) struct Asking {
 
 /// How long processes may take to answer: they look twice a second, and reading a stack takes some
 /// time.
-const ANSWER_TIME_MAX: Duration = Duration::from_millis(1500);
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(3);
 
 /// So often it is looked for answers.
 const LOOK_EVERY: Duration = Duration::from_millis(20);

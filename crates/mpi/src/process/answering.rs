@@ -51,7 +51,7 @@ pub struct FoundCall {
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// So long threads add their calls to the answer.
-const QUESTION_LASTS: Duration = Duration::from_secs(2);
+const QUESTION_LASTS: Duration = Duration::from_secs(4);
 
 /// A message that a thread waits for without a receive, as a probe does. It is told only once the
 /// wait has become long.
@@ -159,7 +159,9 @@ impl Process {
             self.send_calls(slot, Finality::MoreComes);
             questions.calls.borrow_mut()[place].1 = describe(find());
         }
-        self.send_calls(slot, Finality::Whole);
+        // Of several threads each says in which call it waits.
+        let is_last = questions.calls.borrow().len() >= self.room.lock.present() as usize;
+        self.send_calls(slot, if is_last { Finality::Whole } else { Finality::MoreComes });
     }
 
     fn send_calls(&self, slot: &AnswerSlot, finality: Finality) {
