@@ -503,12 +503,27 @@ impl FabricEndpoint {
     }
 }
 
+#[cfg(test)]
+impl PeerAddress {
+    /// One that no endpoint knows.
+    pub(crate) fn for_tests() -> Self {
+        Self(0)
+    }
+}
+
 impl SlotNumber {
-    /// Its number among those that are sent from, and how many there are.
+    /// One by its number.
+    #[cfg(test)]
+    pub(crate) fn for_tests(number: usize) -> Self {
+        Self(number)
+    }
+
+    /// Its number among those that are sent from.
     pub(crate) fn sending_index(self) -> usize {
         self.0 - RECEIVE_SLOTS
     }
 
+    /// How many there are that are sent from.
     pub(crate) const SENDING: usize = SEND_SLOTS;
 }
 

@@ -142,3 +142,64 @@ impl OfiLink {
         self.early.iter().map(|one| one.slot)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn link() -> OfiLink {
+        OfiLink::new(PeerAddress::for_tests())
+    }
+
+    fn message(sequence: u32) -> EarlyMessage {
+        let slot = SlotNumber::for_tests(sequence as usize % 64);
+        EarlyMessage { sequence, kind: MessageKind::Packet, slot, length: 16 }
+    }
+
+    #[test]
+    fn messages_that_end_early_wait_for_those_before_them() {
+        let mut link = link();
+        assert_eq!(link.arrive(message(0)), Turn::Now);
+        assert_eq!([3, 2].map(|number| link.arrive(message(number))), [Turn::Later; 2]);
+        assert_eq!(link.next_early(), None);
+        assert!(link.early_slots().eq([message(3).slot, message(2).slot]));
+        assert_eq!([3, 0].map(|number| link.arrive(message(number))), [Turn::Never; 2]);
+        assert_eq!(link.arrive(message(1)), Turn::Now);
+        let rest: Vec<_> = std::iter::from_fn(|| link.next_early()).collect();
+        assert_eq!(rest, [message(2), message(3)]);
+        assert_eq!(link.arrive(message(4)), Turn::Now);
+    }
+
+    #[test]
+    fn numbers_begin_again_after_the_last() {
+        let mut link = link();
+        link.next_received = u32::MAX;
+        assert_eq!(link.arrive(message(0)), Turn::Later);
+        assert_eq!(link.arrive(message(u32::MAX)), Turn::Now);
+        assert_eq!(link.next_early(), Some(message(0)));
+    }
+
+    #[test]
+    fn refusals_count_only_without_a_reason() {
+        let (mut link, now) = (link(), Instant::now());
+        assert_eq!(link.note_refusal(now), None, "it was never reached");
+        link.stands = true;
+        link.underway = 1;
+        assert_eq!(link.note_refusal(now), None, "there may be no room");
+        link.underway = 0;
+        assert_eq!(link.note_refusal(now), Some(now));
+        assert_eq!(link.note_refusal(now + Duration::from_secs(1)), Some(now));
+    }
+
+    #[test]
+    fn some_short_messages_are_told_of() {
+        let mut link = link();
+        let injected = (0..).take_while(|number| {
+            link.injected = *number;
+            link.may_inject()
+        });
+        assert_eq!(injected.count() + 1, INJECTED_TOGETHER as usize);
+    }
+}
