@@ -1,13 +1,14 @@
 //! Worlds in which processes wait: the library's own waiting, with its doorbells, its door and its
 //! locks, in virtual time.
 //!
-//! Processes of one or several threads, with or without a helper that works while the program
-//! computes, send each other messages through engines of their own, and wait for them as the
-//! library does: `runtime::waiting`, `runtime::lock` and `runtime::helper`, `queues::bell` and
-//! `queues::door` are the code that programs run. Under them is another system: a thread may lose
-//! its core at each step, for long, and a wake-up may come late. Sleeping that only ends because
-//! its limit is over does not end here, so that a wake-up which is lost leaves a process asleep for
-//! ever; and at each step it is asked whether a process sleeps though something waits for it.
+//! Processes of one or several threads, some of which share kernel threads, with or without a
+//! helper that works while the program computes, send each other messages through engines of their
+//! own, and wait for them as the library does: `runtime::waiting`, `runtime::lock` and
+//! `runtime::helper`, `queues::bell` and `queues::door` are the code that programs run. Under them
+//! is another system: a thread may lose its core at each step, for long, and a wake-up may come
+//! late. Sleeping that only ends because its limit is over does not end here, so that a wake-up
+//! which is lost leaves a process asleep for ever; and at each step it is asked whether a process
+//! sleeps though something waits for it.
 //! Between two calls programs compute for up to seconds: some thousand worlds are hours.
 
 mod check;
@@ -63,11 +64,12 @@ pub fn run(seed: u64) -> Result<Waits, String> {
     for process in &processes {
         for thread in 0..process.threads() {
             let (mut rng, process) = (rng.fork(), process.number());
-            machine.start(process, move || program::run(process, thread, &mut rng));
+            let shares = processes[process].shares_kernel_threads();
+            machine.start(process, shares, move || program::run(process, thread, &mut rng));
         }
         if let Some(core) = process.helper() {
             let process = process.number();
-            machine.start(process, move || program::help(process, core));
+            machine.start(process, false, move || program::help(process, core));
         }
     }
     process::with(processes, |processes: &[Rc<WaitingProcess>]| {

@@ -58,7 +58,11 @@ pub(super) struct Sleep {
 }
 
 const ASLEEP: u32 = 0;
+/// It has what it waits for, or looks itself.
 const WOKEN: u32 = 1;
+/// It is the watch from now on, also if it no longer has anything to wait for: then it wakes the
+/// next one.
+const APPOINTED: u32 = 2;
 
 /// While other threads come and go, they make progress; so often a sleeper sees whether they still
 /// do.
@@ -123,7 +127,8 @@ pub(super) fn let_others_run<W: Waiter>(
     let has_watch = &room.sleepers.has_shared_watch;
     if sleep.awaited.is_some() && !sleep.watches_shared {
         if has_watch.get() {
-            return sleep_among(room, sleep.awaited, None);
+            sleep.watches_shared = sleep_among(room, sleep.awaited, None);
+            return;
         }
         has_watch.set(true);
         sleep.watches_shared = true;
@@ -131,19 +136,21 @@ pub(super) fn let_others_run<W: Waiter>(
     let mut stage = WaitStage::Yield;
     room.lock.leave(|| stage = wait_history.pass(&room.kernel));
     if stage == WaitStage::Sleep {
-        let longest = if waiter.is_looked_after() { SLEEP_MAX } else { NAP };
+        // Others come in only where this one has left, and know of requests only.
+        let may_be = waiter.is_shared() && sleep.awaited.is_some();
+        let longest = if may_be && waiter.is_looked_after() { SLEEP_MAX } else { NAP };
         let nap = sleep.nap.max(NAP / 4).min(longest);
         sleep.nap = nap * 2;
-        sleep_among(room, sleep.awaited, Some(nap));
+        sleep.watches_shared |= sleep_among(room, sleep.awaited, Some(nap));
     }
 }
 
-/// Sleeps until woken, or for so long at most.
+/// Sleeps until woken, or for so long at most; whether it is the watch now.
 fn sleep_among<K: WaitingSystem>(
     room: &WaitingThreads<K>,
     awaited: Awaited,
     limit: Option<Duration>,
-) {
+) -> bool {
     let word = Arc::new(AtomicU32::new(ASLEEP));
     let sleeper = Sleeper { awaited, word: Arc::clone(&word) };
     room.sleepers.asleep.borrow_mut().push(sleeper);
@@ -152,6 +159,7 @@ fn sleep_among<K: WaitingSystem>(
         None => room.kernel.sleep(&word, ASLEEP),
     });
     room.sleepers.asleep.borrow_mut().retain(|sleeper| !Arc::ptr_eq(&sleeper.word, &word));
+    word.load(Ordering::Acquire) == APPOINTED
 }
 
 /// Sleeps until what is waited for may be there; whether it is.
@@ -181,6 +189,7 @@ pub(super) fn sleep_beside_others<W: Waiter>(
     let limit = if is_watched { SLEEP_MAX } else { NAP };
     room.lock.without(|| room.kernel.sleep_at_most(&word, ASLEEP, limit));
     sleepers.asleep.borrow_mut().retain(|sleeper| !Arc::ptr_eq(&sleeper.word, &word));
+    sleep.watched |= word.load(Ordering::Acquire) == APPOINTED;
     false
 }
 
@@ -197,9 +206,9 @@ pub(super) fn rise(waiter: &impl Waiter, sleep: &Sleep) {
 
 /// One of those that sleep looks next.
 fn relieve_shared_watch<K: WaitingSystem>(room: &WaitingThreads<K>) {
-    room.sleepers.has_shared_watch.set(false);
     let next = room.sleepers.asleep.borrow_mut().pop();
-    next.iter().for_each(|sleeper| sleeper.wake(&room.kernel));
+    room.sleepers.has_shared_watch.set(next.is_some());
+    next.iter().for_each(|sleeper| sleeper.wake(APPOINTED, &room.kernel));
 }
 
 #[cold]
@@ -207,7 +216,7 @@ fn relieve_watch(waiter: &impl Waiter) {
     let room = waiter.room();
     if room.sleepers.watch.get().is_none() {
         let next = room.sleepers.asleep.borrow_mut().pop();
-        next.iter().for_each(|sleeper| sleeper.wake(&room.kernel));
+        next.iter().for_each(|sleeper| sleeper.wake(APPOINTED, &room.kernel));
     }
 }
 
@@ -230,7 +239,7 @@ fn wake_sleepers(waiter: &impl Waiter) {
     asleep.borrow_mut().retain(|sleeper| {
         let wakes = has(sleeper.awaited);
         if wakes {
-            sleeper.wake(&room.kernel);
+            sleeper.wake(WOKEN, &room.kernel);
         }
         !wakes
     });
@@ -242,8 +251,8 @@ fn wake_sleepers(waiter: &impl Waiter) {
 }
 
 impl Sleeper {
-    fn wake(&self, kernel: &impl WaitingSystem) {
-        self.word.store(WOKEN, Ordering::Release);
+    fn wake(&self, how: u32, kernel: &impl WaitingSystem) {
+        self.word.store(how, Ordering::Release);
         kernel.wake_one(&self.word);
     }
 }

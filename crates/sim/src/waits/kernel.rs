@@ -55,6 +55,8 @@ struct ThreadTable {
 
 struct Thread {
     process: usize,
+    /// It is one of those that share kernel threads.
+    shares: bool,
     activity: ThreadActivity,
     turn: u64,
 }
@@ -286,17 +288,27 @@ impl WaitingSystem for Virtual {
         pass(duration.as_nanos() as u64);
     }
 
+    fn shares_kernel_thread(&self) -> bool {
+        plan(|plan| plan.threads[plan.current].shares)
+    }
+
     fn thread_number(&self) -> u64 {
         plan(|plan| plan.current as u64 + 1)
     }
 }
 
 impl Machine {
-    /// A thread of a process begins with the world.
-    pub(super) fn start(&mut self, process: usize, run: impl FnOnce() + Send + 'static) {
+    /// A thread of a process begins with the world; `shares`: its kernel thread with others.
+    pub(super) fn start(
+        &mut self,
+        process: usize,
+        shares: bool,
+        run: impl FnOnce() + Send + 'static,
+    ) {
         self.threads.push(Gn::new_opt(STACK_WORDS, run));
         plan(|plan| {
-            plan.threads.push(Thread { process, activity: ThreadActivity::Runs, turn: 0 });
+            let activity = ThreadActivity::Runs;
+            plan.threads.push(Thread { process, shares, activity, turn: 0 });
             let time = plan.now + plan.step(CALL_NS);
             plan.call(plan.threads.len() - 1, time);
         });

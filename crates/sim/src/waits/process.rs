@@ -47,6 +47,8 @@ pub(super) struct ProcessSetting {
     pub threads: u32,
     /// Threads call all at once, also if there is one.
     pub shared: bool,
+    /// They are threads that share kernel threads.
+    pub shares_kernel_threads: bool,
     /// Where its helper works, if it has one.
     pub helper: Option<Core>,
     pub core_sharing: CoreSharing,
@@ -173,6 +175,10 @@ impl WaitingProcess {
 
     pub(super) fn threads(&self) -> u32 {
         self.setting.threads
+    }
+
+    pub(super) fn shares_kernel_threads(&self) -> bool {
+        self.setting.shares_kernel_threads
     }
 
     pub(super) fn helper(&self) -> Option<Core> {
@@ -339,6 +345,11 @@ impl Waiter for WaitingProcess {
 
     fn is_shared(&self) -> bool {
         self.setting.shared
+    }
+
+    fn is_looked_after(&self) -> bool {
+        self.call_helper(Need::OfOthers, HELPED_BYTES_MIN);
+        self.setting.helper.is_some()
     }
 
     fn wait_history(&self) -> WaitHistory {

@@ -25,7 +25,15 @@ pub(super) fn processes(rng: &mut Rng) -> Vec<Rc<WaitingProcess>> {
         let shared = threads > 1 || rng.bool();
         let (helper, sparing) =
             ([None, Some(Core::Own), Some(Core::Shared)][rng.usize(..3)], rng.bool());
-        let setting = ProcessSetting { threads, shared, helper, core_sharing, sparing };
+        let shares_kernel_threads = rng.u8(..3) == 0;
+        let setting = ProcessSetting {
+            threads,
+            shared,
+            shares_kernel_threads,
+            helper,
+            core_sharing,
+            sparing,
+        };
         Rc::new(WaitingProcess::new(own, setting, &inboxes))
     };
     (0..count).map(process).collect()
