@@ -42,7 +42,7 @@ const NAME: &str = "combray-job";
 pub(crate) const REQUEST_BYTES_MAX: usize = 16;
 
 /// How long a job may take to answer.
-const REPLY_TIME_MAX: Duration = Duration::from_secs(8);
+const REPLY_TIME_MAX: Duration = Duration::from_secs(12);
 
 impl Request {
     const fn text(self) -> &'static [u8] {

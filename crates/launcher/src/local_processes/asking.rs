@@ -24,6 +24,9 @@ pub(super) struct Asking {
 /// time.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(3);
 
+/// How much longer those may take that have answered, and still read their stacks.
+const STACK_TIME_MAX: Duration = Duration::from_secs(3);
+
 /// So often it is looked for answers.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -60,7 +63,8 @@ impl LocalProcesses {
             let is_stopped = state.is_some_and(|state| state.starts_with("stopped"));
             let answer = joined.and_then(|_| board?.answer(place as u32));
             // Who has not joined the job cannot answer, nor can who is stopped.
-            let is_over = joined.is_none() || is_stopped || now >= asking.deadline;
+            let time = if answer.is_some() { STACK_TIME_MAX } else { Duration::ZERO };
+            let is_over = joined.is_none() || is_stopped || now >= asking.deadline + time;
             let is_whole = matches!(answer, Some((Finality::Whole, _)));
             if !is_whole && !is_over {
                 continue;

@@ -45,7 +45,7 @@ pub(super) enum ClientRequest {
 const CLIENTS_MAX: usize = 8;
 
 /// How long a client may take for all that it does.
-const CLIENT_TIME_MAX: Duration = Duration::from_secs(10);
+const CLIENT_TIME_MAX: Duration = Duration::from_secs(15);
 
 impl Clients {
     /// Listens for those who ask the job of this launcher. Where the system does not allow it,

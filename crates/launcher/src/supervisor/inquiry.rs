@@ -34,7 +34,7 @@ pub(super) enum Asker {
 }
 
 /// How long all machines may take.
-const INQUIRY_TIME_MAX: Duration = Duration::from_millis(4500);
+const INQUIRY_TIME_MAX: Duration = Duration::from_millis(7500);
 
 impl Supervisor<'_> {
     /// Asks all ranks, or lets the answer to a question that is underway go to `asker`, too.
