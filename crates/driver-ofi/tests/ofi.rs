@@ -102,9 +102,11 @@ fn a_sleeper_is_woken() {
         assert!(becomes_quiet, "nothing has come after {length} bytes");
         assert!(one.post_packet(GateId(1), 0, length, &mut |out| out.fill(2)));
         assert!(is_readable(&*two, 900), "{length} bytes have come");
-        while two.poll(&mut record) {}
+        // A provider may fetch a long one, which the sender has to help with.
+        let mut records = Default::default();
+        poll_until([&mut *one, &mut *two], &mut records, |records| !records[1].packets.is_empty());
     }
-    assert_eq!(record.packets.len(), 3);
+    assert!(record.packets.is_empty(), "no message comes twice");
 }
 
 #[test]
