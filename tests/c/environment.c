@@ -43,6 +43,8 @@ static void always_callable(int expect_initialized, int expect_finalized) {
 #else
     CHECK_EQ(version, -1);
 #endif
+    // Which library of Combray it is.
+    if (check_is_combray) CHECK(strstr(text, version > 0 ? "standard ABI" : "ABI of MPICH"), "%s", text);
     CHECK_EQ(MPI_Info_create(&info), MPI_SUCCESS);
     CHECK_EQ(MPI_Info_set(info, "a", "b"), MPI_SUCCESS);
     CHECK_EQ(MPI_Info_free(&info), MPI_SUCCESS);

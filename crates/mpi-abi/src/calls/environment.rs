@@ -7,6 +7,7 @@ use base::ErrorClass;
 use mpi::ThreadLevel;
 
 use crate::arguments::{KnownCommunicator, Out, OutInteger, OutText};
+use crate::dialect;
 use crate::entry::{self, Call};
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::*;
@@ -35,10 +36,6 @@ pub fn level_named(name: &[u8]) -> Option<ThreadLevel> {
     let mut levels = LEVELS.iter().map(|(_, level)| *level);
     levels.find(|level| name_of_level(*level).as_bytes() == name)
 }
-
-/// What `MPI_Get_library_version` tells.
-const LIBRARY_VERSION: &str =
-    concat!("Combray ", env!("CARGO_PKG_VERSION"), ", MPI 5.0 with its standard ABI");
 
 pub fn init(call: &Call) -> CallOutcome<()> {
     initialize(call, ThreadLevel::Single)
@@ -150,7 +147,8 @@ pub fn get_library_version(
     version: OutText,
     resultlen: Out<c_int>,
 ) -> CallOutcome<()> {
-    resultlen.set(version.write(LIBRARY_VERSION.as_bytes()) as c_int);
+    let told = format!("Combray {}, MPI 5.0 with {}", env!("CARGO_PKG_VERSION"), dialect::NAME);
+    resultlen.set(version.write(told.as_bytes()) as c_int);
     Ok(())
 }
 

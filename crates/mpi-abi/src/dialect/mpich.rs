@@ -7,6 +7,9 @@ use super::HandleLayout;
 use crate::c::{Datatype, HandleKind, Op};
 use crate::generated::constants;
 
+/// What it is to people.
+pub const NAME: &str = "the ABI of MPICH";
+
 /// What handles are: integers, but those of files and of the tools interface, which are pointers.
 pub type HandleWord = u32;
 

@@ -5,6 +5,9 @@ use std::ffi::c_int;
 use super::HandleLayout;
 use crate::c::{Datatype, HandleKind, Op};
 
+/// What it is to people.
+pub const NAME: &str = "its standard ABI";
+
 /// What handles are: in C pointers to incomplete structs.
 pub type HandleWord = usize;
 
