@@ -182,6 +182,8 @@ pub(super) fn sleep_until_rung<W: Waiter>(
     let since = room.kernel.now();
     sleep.note_long(since);
     room.lock.without(|| doorbell.wait(ticket, limit));
+    // Who rang may have raised a flag that only those look at who wait for it.
+    sleeping::wake_lookers(room);
     let now = room.kernel.now();
     let slept = Duration::from_nanos(now - since);
     waiter.note_sleep(slept);

@@ -55,6 +55,8 @@ pub(super) struct Sleep {
     nap: Duration,
     /// When it slept first; 0: it has not.
     since: u64,
+    /// How long it has slept among threads since something happened.
+    napped: Duration,
 }
 
 const ASLEEP: u32 = 0;
@@ -82,6 +84,7 @@ impl Sleep {
             watches_shared: false,
             nap: LOOKS_AGAIN.0,
             since: 0,
+            napped: Duration::ZERO,
         }
     }
 
@@ -101,6 +104,7 @@ impl Sleep {
     /// Something happened.
     pub(super) fn renew(&mut self) {
         self.nap = LOOKS_AGAIN.0;
+        self.napped = Duration::ZERO;
     }
 
     /// How long to sleep while there is something of which no doorbell tells.
@@ -127,6 +131,7 @@ pub(super) fn let_others_run<W: Waiter>(
     let has_watch = &room.sleepers.has_shared_watch;
     if sleep.awaited.is_some() && !sleep.watches_shared {
         if has_watch.get() {
+            sleep.note_long(room.kernel.now());
             sleep.watches_shared = sleep_among(room, sleep.awaited, None);
             return;
         }
@@ -141,7 +146,30 @@ pub(super) fn let_others_run<W: Waiter>(
         let longest = if may_be && waiter.is_looked_after() { SLEEP_MAX } else { NAP };
         let nap = sleep.nap.max(NAP / 4).min(longest);
         sleep.nap = nap * 2;
-        sleep.watches_shared |= sleep_among(room, sleep.awaited, Some(nap));
+        nap_among(waiter, sleep, nap);
+    }
+}
+
+/// Sleeps until woken, or for so long; sees to it that all who wait look around from time to time,
+/// as [`sleep_until_rung`] does.
+fn nap_among<W: Waiter>(waiter: &W, sleep: &mut Sleep, nap: Duration) {
+    let room = waiter.room();
+    let since = room.kernel.now();
+    sleep.note_long(since);
+    sleep.watches_shared |= sleep_among(room, sleep.awaited, Some(nap));
+    let now = room.kernel.now();
+    let slept = Duration::from_nanos(now - since);
+    waiter.note_sleep(slept);
+    sleep.napped += slept;
+    let in_vain = sleep.napped >= SLEEP_MAX;
+    if in_vain {
+        sleep.napped = Duration::ZERO;
+        waiter.note_vain_sleep();
+    }
+    if in_vain || waiter.is_asked(now) {
+        room.count_vain_sleep();
+        let all = room.sleepers.asleep.take();
+        all.iter().for_each(|sleeper| sleeper.wake(WOKEN, &room.kernel));
     }
 }
 
@@ -227,6 +255,17 @@ pub fn wake_others(waiter: &impl Waiter) {
     if waiter.is_shared() {
         wake_sleepers(waiter);
     }
+}
+
+/// Wakes the threads that sleep and must look for themselves.
+pub(super) fn wake_lookers<K: WaitingSystem>(room: &WaitingThreads<K>) {
+    room.sleepers.asleep.borrow_mut().retain(|sleeper| {
+        let looks = sleeper.awaited.is_none();
+        if looks {
+            sleeper.wake(WOKEN, &room.kernel);
+        }
+        !looks
+    });
 }
 
 fn wake_sleepers(waiter: &impl Waiter) {
