@@ -83,6 +83,6 @@ def stop_with_jobs(name):
         sys.exit(f"{name}: told to stop")
 
     signal.signal(signal.SIGTERM, stop)
-    # A shell that starts this runner in the background lets it ignore interrupts, and its jobs
-    # after it.
+    # A shell that starts this runner in the background lets it ignore both, and its jobs after it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
