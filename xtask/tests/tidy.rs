@@ -248,6 +248,18 @@ fn every_crate_says_what_it_is() {
     report(faults);
 }
 
+/// Cargo leaves whole-program optimisation out, without a word, where a library is of two kinds.
+#[test]
+fn shared_libraries_are_of_one_kind() {
+    let mixed = |(_, folder): &(String, PathBuf)| {
+        let manifest = read(&folder.join("Cargo.toml"));
+        let kinds = manifest.lines().find(|line| line.starts_with("crate-type"));
+        kinds.is_some_and(|line| line != "crate-type = [\"cdylib\"]")
+    };
+    let faults = crates().into_iter().filter(mixed);
+    report(faults.map(|(name, _)| format!("{name}: its crate-type is not only cdylib")).collect());
+}
+
 /// Each test that docs/reliability.md names is a file, or a function of Rust or of scenarios.
 #[test]
 fn tests_of_reliability_exist() {
