@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Builds the library and the command, and installs them: scripts/install.sh PREFIX [PROFILE]
-# PROFILE is one of cargo's: release if it is not given; quick, for trying a change.
+# Builds the libraries and the command, and installs them:
+#     scripts/install.sh PREFIX [PROFILE [--without-mpich]]
+# PROFILE is one of cargo's: release if it is not given; quick, for trying a change. With
+# --without-mpich the library for programs that were built for MPICH is not among them.
 # Nothing in the prefix names its own place, so it can be moved afterwards.
 set -euo pipefail
-if [ $# -lt 1 ] || [ $# -gt 2 ]; then
-    echo "usage: scripts/install.sh PREFIX [PROFILE]" >&2
+if [ $# -lt 1 ] || [ $# -gt 3 ] || [ "${3:---without-mpich}" != --without-mpich ]; then
+    echo "usage: scripts/install.sh PREFIX [PROFILE [--without-mpich]]" >&2
     exit 2
 fi
 cd "$(dirname "$0")/.."
@@ -22,7 +24,9 @@ if [ "$profile" = release ]; then
     CARGO_ENCODED_RUSTFLAGS+=$separator--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo
     export CARGO_ENCODED_RUSTFLAGS
 fi
-cargo build --profile "$profile" --package mpi-abi --package mpi-abi-mpich --package cli
+packages=(--package mpi-abi --package cli)
+[ $# -eq 3 ] || packages+=(--package mpi-abi-mpich)
+cargo build --profile "$profile" "${packages[@]}"
 
 mkdir -p "$prefix"/{bin,include,lib/pkgconfig,lib/cmake/combray,lib/combray,share/doc/combray/docs}
 # A new file in place of the old: a program that runs keeps the library that it has mapped.
@@ -31,12 +35,7 @@ install_new 755 "$target/$profile/libmpi_abi.so" "$prefix/lib/libmpi_abi.so.1"
 ln -sfn libmpi_abi.so.1 "$prefix/lib/libmpi_abi.so"
 # Early programs of the standard ABI were linked with this name.
 ln -sfn libmpi_abi.so.1 "$prefix/lib/libmpi_abi.so.0"
-# The library for programs that were built for other ones (docs/binaries.md).
-mkdir -p "$prefix/lib/combray/mpich"
-install_new 755 "$target/$profile/libmpi_mpich.so" "$prefix/lib/combray/mpich/libmpi.so.12"
-# As Debian and others call it, and as programs ask for it that look for no version.
-ln -sfn libmpi.so.12 "$prefix/lib/combray/mpich/libmpich.so.12"
-ln -sfn libmpi.so.12 "$prefix/lib/combray/mpich/libmpi.so"
+[ $# -eq 3 ] || scripts/install-mpich.sh "$prefix" "$target/$profile"
 install_new 755 "$target/$profile/combray" "$prefix/bin/combray"
 for name in mpicc mpicxx mpic++ mpiCC mpifort mpif77 mpif90 mpirun mpiexec; do
     ln -sfn combray "$prefix/bin/$name"
