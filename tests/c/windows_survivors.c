@@ -1,8 +1,11 @@
-// The last process is killed while it holds locks, or others wait for it, in windows of all kinds:
-// nobody hangs, and what involves it fails with MPIX_ERR_PROC_FAILED. Started by tests/scenarios
-// under a launcher that keeps the job going.
+// The last process is killed while it holds locks, or others wait for it, in windows of all kinds,
+// or while it accumulates (argument "accumulate"): nobody hangs, and what involves it fails with
+// MPIX_ERR_PROC_FAILED. Started by tests/scenarios under a launcher that keeps the job going.
 #include "check.h"
 #include <signal.h>
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
 
 enum { WINDOWS = 3 };
 
@@ -20,9 +23,41 @@ static int class_of(int code) {
         CHECK(class_ == MPIX_ERR_PROC_FAILED, "rank %d: %s gave class %d", check_rank, #call, class_); \
     } while (0)
 
-int main(void) {
+// It is killed by a signal of its own timer, amid a long change most of the time.
+static int accumulate(void) {
+    enum { COUNT = 1 << 20 };
+    long *memory, *values = malloc(COUNT * sizeof *values);
+    for (int i = 0; i < COUNT; i++) values[i] = 1;
+    MPI_Win window;
+    MPI_Win_allocate(COUNT * 8, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
+    MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    memset(memory, 0, COUNT * 8);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_lock_all(0, window);
+    if (check_rank == last) {
+        struct itimerval soon = {.it_value.tv_usec = 20000 + getpid() % 7 * 1000};
+        signal(SIGALRM, SIG_DFL);
+        setitimer(ITIMER_REAL, &soon, NULL);
+        for (;;) MPI_Accumulate(values, COUNT, MPI_LONG, 0, 0, COUNT, MPI_LONG, MPI_SUM, window);
+    }
+    usleep(60000);
+    long before, value = 1000;
+    CHECK_EQ(MPI_Fetch_and_op(&value, &before, MPI_LONG, 0, 0, MPI_SUM, window), MPI_SUCCESS);
+    CHECK_EQ(MPI_Accumulate(values, COUNT, MPI_LONG, 0, 0, COUNT, MPI_LONG, MPI_SUM, window), MPI_SUCCESS);
+    int flag = 1;
+    FAILS(MPIX_Comm_agree(MPI_COMM_WORLD, &flag));
+    MPI_Win_unlock_all(window);
+    CHECK_EQ(MPI_Win_free(&window), MPI_SUCCESS);
+    free(values);
+    printf("rank %d survives\n", check_rank);
+    return check_end();
+}
+
+int main(int argc, char **argv) {
     check_begin();
     last = check_size - 1;
+    if (argc > 1 && !strcmp(argv[1], "accumulate")) return accumulate();
     long *memory[WINDOWS] = {calloc(8, 8), NULL, NULL}, value = 5;
     MPI_Win windows[WINDOWS];
     MPI_Win_create(memory[0], 64, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &windows[0]);

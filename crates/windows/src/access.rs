@@ -224,11 +224,12 @@ impl Window {
             return Ok(None);
         }
         match &self.memory {
-            ExposedParts::Shared { memory, parts } => {
+            ExposedParts::Shared { memory, parts, own_process } => {
                 let part = &parts[target as usize];
                 match access.action {
                     AccessKind::Put | AccessKind::Get => direct::apply(access, part),
-                    _ => SharedLock::of(memory, target).accumulate(|| direct::apply(access, part)),
+                    _ => SharedLock::of(memory, target)
+                        .accumulate(*own_process, || direct::apply(access, part)),
                 }
                 Ok(None)
             }

@@ -195,7 +195,7 @@ fn share_memory(
     let memory = mapped?;
     let part = |(offset, share): (&usize, &Share)| memory.buffer(*offset, share.size);
     let parts = offsets.iter().zip(shares).map(part).collect();
-    Ok(ExposedParts::Shared { memory, parts })
+    Ok(ExposedParts::Shared { memory, parts, own_process: std::process::id() })
 }
 
 /// Memory for the own part, which others reach by messages.

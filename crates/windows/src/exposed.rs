@@ -18,6 +18,8 @@ pub(super) enum ExposedParts {
         memory: Rc<SharedMemory>,
         /// By rank: the part.
         parts: Vec<Buffer>,
+        /// The number of this process, as others see it while it accumulates.
+        own_process: u32,
     },
     /// The own part; those of others are reached as regions, or by messages.
     Own { part: Buffer, reach: Reach },

@@ -2,11 +2,9 @@
 //! change themselves, or as a queue that the owner keeps. Both serve in the order of asking.
 
 use std::collections::VecDeque;
-use std::hint;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread;
 
-use memory::SharedMemory;
+use memory::{ProcessLock, SharedMemory};
 
 use super::LockKind;
 
@@ -20,8 +18,8 @@ pub(super) const WORDS: usize = 16;
 /// next one be served at the end.
 #[derive(Clone, Copy)]
 pub(super) struct SharedLock<'a> {
-    /// 1 while somebody accumulates.
-    accumulating: &'a AtomicU32,
+    /// Held by who accumulates.
+    accumulating: ProcessLock<'a>,
     next_ticket: &'a AtomicU32,
     served: &'a AtomicU32,
     sharing: &'a AtomicU32,
@@ -29,15 +27,12 @@ pub(super) struct SharedLock<'a> {
     opened: &'a AtomicU32,
 }
 
-/// Spins before letting others have the core, while somebody accumulates.
-const SPINS: u32 = 100;
-
 impl<'a> SharedLock<'a> {
     /// Those of the process with this rank.
     pub(super) fn of(memory: &'a SharedMemory, rank: u32) -> Self {
         let word = |index| memory.word(rank as usize * WORDS + index);
         Self {
-            accumulating: word(0),
+            accumulating: ProcessLock::new(word(0)),
             next_ticket: word(1),
             served: word(2),
             sharing: word(3),
@@ -45,18 +40,10 @@ impl<'a> SharedLock<'a> {
         }
     }
 
-    /// Does something to the part's data that others who accumulate see whole or not at all.
-    pub(super) fn accumulate<R>(&self, change: impl FnOnce() -> R) -> R {
-        let mut spins = 0;
-        while self.accumulating.swap(1, Ordering::Acquire) != 0 {
-            while self.accumulating.load(Ordering::Relaxed) != 0 {
-                spins += 1;
-                if spins < SPINS { hint::spin_loop() } else { thread::yield_now() }
-            }
-        }
-        let result = change();
-        self.accumulating.store(0, Ordering::Release);
-        result
+    /// Does something to the part's data that others who accumulate see whole or not at all, unless
+    /// this process, whose number is `own`, ends meanwhile.
+    pub(super) fn accumulate<R>(&self, own: u32, change: impl FnOnce() -> R) -> R {
+        self.accumulating.hold(own, change)
     }
 
     /// Notes that the owner had its time to fill the part.
@@ -203,30 +190,5 @@ mod tests {
         assert!(!lock.try_lock(tickets[3], LockKind::Shared));
         lock.unlock(LockKind::Exclusive);
         assert!(lock.try_lock(tickets[3], LockKind::Shared));
-    }
-
-    #[test]
-    fn accumulating_is_one_after_the_other() {
-        let (memory, file) = SharedMemory::create(WORDS, 8).unwrap();
-        let nonce = memory.nonce();
-        // As in several processes, each has a mapping of its own.
-        let add = || {
-            let memory = SharedMemory::map(&file, nonce, WORDS, 8).unwrap();
-            let counter = memory.buffer(0, 8);
-            for _ in 0..10_000 {
-                SharedLock::of(&memory, 0).accumulate(|| {
-                    let mut bytes = [0; 8];
-                    counter.read(0, &mut bytes);
-                    counter.write(0, &(u64::from_le_bytes(bytes) + 1).to_le_bytes());
-                });
-            }
-        };
-        thread::scope(|scope| {
-            scope.spawn(add);
-            scope.spawn(add);
-        });
-        let mut bytes = [0; 8];
-        memory.buffer(0, 8).read(0, &mut bytes);
-        assert_eq!(u64::from_le_bytes(bytes), 20_000);
     }
 }

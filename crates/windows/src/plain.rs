@@ -112,8 +112,8 @@ impl Window {
         change: impl FnOnce(u64) -> u64,
     ) -> Option<u64> {
         let (part, offset) = self.plain_part(place, completed_by)?;
-        let ExposedParts::Shared { memory, .. } = &self.memory else { return None };
-        Some(SharedLock::of(memory, place.target).accumulate(|| {
+        let ExposedParts::Shared { memory, own_process, .. } = &self.memory else { return None };
+        Some(SharedLock::of(memory, place.target).accumulate(*own_process, || {
             let before = word_in(part, offset, place.length);
             write_word(part, offset, place.length, change(before));
             before
