@@ -12,25 +12,29 @@
 //! What makes the arguments are methods of [`Call`](super::Call) and, for the tools interface, of
 //! [`Tools`](crate::calls::tools::Tools).
 
-/// An exported function: under its name, and with a `P` before it for tools.
+/// An exported function: under its name, and with a `P` before it for tools. To debuggers and to
+/// who looks at the stack (`crate::call_stack`) both have the function's name.
 macro_rules! exported {
     ($name:ident($($parameter:ident: $type:ty),*) -> $result:ty $body:block) => {
         const _: () = {
             #[allow(unused_variables, reason = "what no implementation needs")]
             #[allow(unused_unsafe, reason = "some functions have no pointers")]
-            unsafe extern "C" fn $name($($parameter: $type),*) -> $result $body
+            unsafe extern "C" fn body($($parameter: $type),*) -> $result $body
 
-            #[unsafe(export_name = stringify!($name))]
-            unsafe extern "C" fn plain($($parameter: $type),*) -> $result {
-                // SAFETY: the same function with the same promises.
-                unsafe { $name($($parameter),*) }
-            }
-
-            #[unsafe(export_name = concat!("P", stringify!($name)))]
-            unsafe extern "C" fn profiling($($parameter: $type),*) -> $result {
-                // SAFETY: the same function with the same promises.
-                unsafe { $name($($parameter),*) }
-            }
+            const _: () = {
+                #[unsafe(export_name = stringify!($name))]
+                unsafe extern "C" fn $name($($parameter: $type),*) -> $result {
+                    // SAFETY: the same function with the same promises.
+                    unsafe { body($($parameter),*) }
+                }
+            };
+            const _: () = {
+                #[unsafe(export_name = concat!("P", stringify!($name)))]
+                unsafe extern "C" fn $name($($parameter: $type),*) -> $result {
+                    // SAFETY: the same function with the same promises.
+                    unsafe { body($($parameter),*) }
+                }
+            };
         };
     };
 }
