@@ -83,6 +83,10 @@ impl Rendezvous for Shm {
 
     fn stop_expecting(&mut self, token: u64) -> bool {
         let Some((place, offered)) = self.find_offer(token) else { return true };
+        if offered.fetch.is_some() {
+            // Its message has come, and is waited for here.
+            return false;
+        }
         let (into, flow, turn) = (offered.into, offered.flow, offered.turn());
         if !self.own.segment.offer(flow).take_back(turn) {
             return false;

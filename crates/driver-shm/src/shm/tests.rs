@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Barrier, Mutex};
 use std::time::{Duration, Instant};
 
+use base::MessageLabel;
 use driver::conformance::{self, RecordingSink};
 use driver::{Announcement, Exposure, FetchEnd, When};
 use queues::bell::Wake;
@@ -122,6 +123,37 @@ fn who_is_patient_leaves_the_copying_to_a_sender_that_waits() {
     assert!(!one.awaits_senders());
     let into = Buffer::zeroed(BYTES);
     assert!(fetch(&mut (one, two), &there, &into, (Copying::Jointly, false)));
+}
+
+#[test]
+fn a_message_that_has_come_is_fetched_though_the_next_one_is_expected_first() {
+    const BYTES: usize = 300_000;
+    let (mut one, mut two) = pair(true);
+    if !one.reaches_memory_of(GateId(1)) {
+        return;
+    }
+    let (gate, mut sink) = (GateId(1), RecordingSink::default());
+    let label = |sequence| MessageLabel { flow: 3, tag: 1, sequence };
+    let (there, into, next) = (Buffer::zeroed(BYTES), Buffer::zeroed(BYTES), Buffer::zeroed(BYTES));
+    there.write(0, &[7; BYTES]);
+    // It computes, so that the sender may still write; then the program posts another receive.
+    one.set_program_state(ProgramState::Computes);
+    assert!(one.expect(gate, label(0), &into, 5, &sink));
+    let region = two.declare_message(&there).unwrap();
+    one.fetch(Fetch { gate, region, length: BYTES, into: into.clone(), token: 5 }, &mut sink);
+    one.poll(&mut sink);
+    one.expect(gate, label(1), &next, 6, &sink);
+    one.set_program_state(ProgramState::Waits);
+    let begin = Instant::now();
+    while sink.fetched.is_empty() {
+        one.poll(&mut sink);
+        two.poll(&mut RecordingSink::default());
+        assert!(begin.elapsed() < Duration::from_secs(60), "it is never fetched");
+    }
+    assert_eq!(sink.fetched, [(5, FetchEnd::Complete)]);
+    let mut came = [0; BYTES];
+    into.read(0, &mut came);
+    assert_eq!(came, [7; BYTES]);
 }
 
 #[test]
