@@ -6,7 +6,7 @@ import pathlib
 import payload
 
 # What is installed is built from these crates of ours.
-ROOTS = ("mpi-abi", "mpi-abi-mpich", "cli")
+ROOTS = ("mpi-abi", "mpi-abi-mpich", "mpi-abi-open-mpi", "cli")
 TEXTS = ("licen[cs]e*", "LICEN[CS]E*", "COPYING*", "COPYRIGHT*", "NOTICE*", "UNLICENSE*")
 
 

@@ -31,7 +31,7 @@ own=$(readlink -f -- "$0") && exec "${own%/*}/combray" "${own##*/}" "$@"
 # Made for the compiler of the machine that built the wheel; and what an environment has no use for.
 LEFT_OUT = re.compile(r"lib/combray/fortran/(?!source/)|lib/pkgconfig/combray-|share/modulefiles/")
 # The library of a dialect, or a name of it: lib/combray/mpich/libmpi.so.12.
-DIALECT = re.compile(r"lib/combray/\w+/(libmpi(?:ch)?\.so[.\d]*)$")
+DIALECT = re.compile(r"lib/combray/[\w-]+/(libmpi(?:ch)?\.so[.\d]*)$")
 
 
 def make(entries, folder, machine):

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Builds the libraries and the command, and installs them:
-#     scripts/install.sh PREFIX [PROFILE [--without-mpich]]
+#     scripts/install.sh PREFIX [PROFILE [--without-dialects]]
 # PROFILE is one of cargo's: release if it is not given; quick, for trying a change. With
-# --without-mpich the library for programs that were built for MPICH is not among them.
+# --without-dialects the libraries for programs that were built for other MPIs are not among them.
 # Nothing in the prefix names its own place, so it can be moved afterwards.
 set -euo pipefail
-if [ $# -lt 1 ] || [ $# -gt 3 ] || [ "${3:---without-mpich}" != --without-mpich ]; then
-    echo "usage: scripts/install.sh PREFIX [PROFILE [--without-mpich]]" >&2
+if [ $# -lt 1 ] || [ $# -gt 3 ] || [ "${3:---without-dialects}" != --without-dialects ]; then
+    echo "usage: scripts/install.sh PREFIX [PROFILE [--without-dialects]]" >&2
     exit 2
 fi
 cd "$(dirname "$0")/.."
@@ -25,7 +25,7 @@ if [ "$profile" = release ]; then
     export CARGO_ENCODED_RUSTFLAGS
 fi
 packages=(--package mpi-abi --package cli)
-[ $# -eq 3 ] || packages+=(--package mpi-abi-mpich)
+[ $# -eq 3 ] || packages+=(--package mpi-abi-mpich --package mpi-abi-open-mpi)
 cargo build --profile "$profile" "${packages[@]}"
 
 mkdir -p "$prefix"/{bin,include,lib/pkgconfig,lib/cmake/combray,lib/combray,share/doc/combray/docs}
@@ -35,7 +35,7 @@ install_new 755 "$target/$profile/libmpi_abi.so" "$prefix/lib/libmpi_abi.so.1"
 ln -sfn libmpi_abi.so.1 "$prefix/lib/libmpi_abi.so"
 # Early programs of the standard ABI were linked with this name.
 ln -sfn libmpi_abi.so.1 "$prefix/lib/libmpi_abi.so.0"
-[ $# -eq 3 ] || scripts/install-mpich.sh "$prefix" "$target/$profile"
+[ $# -eq 3 ] || scripts/install-dialects.sh "$prefix" "$target/$profile"
 install_new 755 "$target/$profile/combray" "$prefix/bin/combray"
 for name in mpicc mpicxx mpic++ mpiCC mpifort mpif77 mpif90 mpirun mpiexec; do
     ln -sfn combray "$prefix/bin/$name"

@@ -6,12 +6,16 @@ use std::{env, fs};
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rustc-check-cfg=cfg(dialect, values(\"mpich\"))");
+    println!("cargo:rustc-check-cfg=cfg(dialect, values(\"mpich\", \"open_mpi\"))");
     let package = env::var("CARGO_PKG_NAME").expect("cargo sets CARGO_PKG_NAME");
     let name = match package.as_str() {
         "mpi-abi-mpich" => {
             println!("cargo:rustc-cfg=dialect=\"mpich\"");
             "libmpi.so.12"
+        }
+        "mpi-abi-open-mpi" => {
+            println!("cargo:rustc-cfg=dialect=\"open_mpi\"");
+            "libmpi.so.40"
         }
         _ => "libmpi_abi.so.1",
     };

@@ -69,6 +69,16 @@ class Compiler:
     def has_native(self):
         return self.header("combray.h").exists()
 
+    def lacks(self, problem):
+        """What of MPI 5.0 a program names that the header, of an older version, does not have; none if it is something
+        else that is wrong."""
+        header = self.header("mpi.h")
+        if not header.exists() or "MPI_ABI_VERSION" in header.read_text(errors="replace"):
+            return None
+        found = re.search(r"(?:implicit declaration of function|undefined reference to|type name|error:) "
+                          r"[‘`'](P?MPIX?_\w+)[’'](?! from)", problem)
+        return found[1] if found else None
+
     def compile(self, source, target, flags=()):
         """Gives what is wrong, if so."""
         wrapper = pathlib.Path(self.mpicc[0])

@@ -1,4 +1,4 @@
-"""Programs that were compiled for MPICH: they find Combray's library, and what is in the way is told."""
+"""Programs that were compiled for MPICH and Open MPI: they find Combray's library, and what is in the way is told."""
 
 import os
 import pathlib
@@ -8,6 +8,7 @@ from harness import ROOT, TESTS
 from harness.scenarios import Skip, needs_combray, run
 
 MPICH = ROOT / "build" / "hydra"
+OPEN_MPI = ROOT / "build" / "openmpi"
 JOB = TESTS / "c" / "job.c"
 LOADER = """
 #include <dlfcn.h>
@@ -27,11 +28,11 @@ int main(int argc, char **argv) {
 """
 
 
-def folder_of(runner):
-    """Where the programs of these scenarios lie; they need MPICH's header, which may not be there."""
+def folder_of(runner, library=MPICH):
+    """Where the programs of these scenarios lie; they need a library's header, which may not be there."""
     needs_combray(runner)
-    if not (MPICH / "include" / "mpi.h").exists():
-        raise Skip("no MPICH (scripts/setup.sh test installs it)")
+    if not (library / "include" / "mpi.h").exists():
+        raise Skip(f"no {library.name} (scripts/setup.sh test installs it)")
     folder = runner.build / "binaries"
     folder.mkdir(exist_ok=True)
     return folder
@@ -46,9 +47,13 @@ def compile_c(target, source, *flags):
     return str(target)
 
 
-def for_mpich(target, *flags, source=JOB):
-    return compile_c(target, source, f"-I{MPICH}/include", *flags, "-x", "none", f"-L{MPICH}/lib", "-lmpi",
+def for_mpich(target, *flags, source=JOB, library=MPICH):
+    return compile_c(target, source, f"-I{library}/include", *flags, "-x", "none", f"-L{library}/lib", "-lmpi",
                      "-Wl,--unresolved-symbols=ignore-in-shared-libs")
+
+
+def for_open_mpi(target, *flags, source):
+    return for_mpich(target, *flags, source=source, library=OPEN_MPI)
 
 
 def combray(runner, *words):
@@ -76,6 +81,109 @@ def programs_of_mpich_run_as_they_are(runner):
         assert code == 0 and "rank 1 of 2" in output, f"{name}: {code}\n{output}"
         code, output, _ = run(combray(runner, "info", program))
         assert code == 0 and "libmpi.so.12" in output, output
+
+
+# Handles of Open MPI are addresses: of the library's objects, or of the copies that a program has.
+OF_OPEN_MPI = """
+#include <mpi.h>
+#include <stdio.h>
+static int wrong;
+static void fail(int line, const char *what) { wrong++; printf("line %d: %s\\n", line, what); }
+#define CHECK(condition) ((condition) ? (void)0 : fail(__LINE__, #condition))
+static void add(void *in, void *out, int *count, MPI_Datatype *type) {
+    CHECK(*type == MPI_INT);
+    for (int i = 0; i < *count; i++) ((int *)out)[i] += ((int *)in)[i];
+}
+static void heard(MPI_Comm *comm, int *code, ...) { (void)code; CHECK(*comm == MPI_COMM_SELF); wrong -= 100; }
+static int copied(MPI_Comm comm, int key, void *state, void *value, void *copy, int *flag) {
+    (void)key; (void)state; (void)value; (void)copy;
+    CHECK(comm == MPI_COMM_WORLD);
+    return *flag = 0, MPI_SUCCESS;
+}
+int main(int argc, char **argv) {
+    int rank, size, one = 1, sum = 0, flag, key, class;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Datatype types[] = {MPI_CHAR, MPI_INT, MPI_DOUBLE, MPI_BYTE, MPI_AINT, MPI_UINT64_T, MPI_DOUBLE_INT, MPI_PACKED,
+                            MPI_LONG_LONG, MPI_CXX_BOOL, MPI_C_DOUBLE_COMPLEX, MPI_INTEGER, MPI_2REAL, MPI_COUNT};
+    for (unsigned i = 0; i < sizeof types / sizeof *types; i++) {
+        int integers, addresses, others, combiner;
+        CHECK(MPI_Type_f2c(MPI_Type_c2f(types[i])) == types[i]);
+        CHECK(!MPI_Type_get_envelope(types[i], &integers, &addresses, &others, &combiner));
+        CHECK(combiner == MPI_COMBINER_NAMED);
+        MPI_Datatype pair[2] = {MPI_INT, types[i]}, made, found[2];
+        int lengths[2] = {1, 2}, contents[3];
+        MPI_Aint places[2] = {0, 64}, told[2];
+        CHECK(!MPI_Type_create_struct(2, lengths, places, pair, &made));
+        CHECK(!MPI_Type_get_contents(made, 3, 2, 2, contents, told, found));
+        CHECK(found[0] == MPI_INT && found[1] == types[i]);
+        CHECK(!MPI_Type_free(&made) && made == MPI_DATATYPE_NULL);
+    }
+    MPI_Op op;
+    MPI_Op_create(add, 1, &op);
+    MPI_Allreduce(&one, &sum, 1, MPI_INT, op, MPI_COMM_WORLD);
+    CHECK(sum == size);
+    MPI_Op_free(&op);
+    CHECK(op == MPI_OP_NULL);
+    // A request that is over at once, one that is not, and none.
+    MPI_Request requests[3] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    MPI_Status statuses[3];
+    int got = 0;
+    MPI_Irecv(&got, 1, MPI_INT, (rank + 1) % size, 3, MPI_COMM_WORLD, &requests[0]);
+    MPI_Isend(&one, 1, MPI_INT, (rank + size - 1) % size, 3, MPI_COMM_WORLD, &requests[2]);
+    CHECK(requests[0] != MPI_REQUEST_NULL && requests[2] != MPI_REQUEST_NULL);
+    MPI_Waitall(3, requests, statuses);
+    CHECK(got == 1 && statuses[0].MPI_SOURCE == (rank + 1) % size && statuses[0].MPI_TAG == 3);
+    for (int i = 0; i < 3; i++) CHECK(requests[i] == MPI_REQUEST_NULL);
+    // What the library calls gets the program's handles.
+    MPI_Errhandler handler;
+    MPI_Comm_create_errhandler(heard, &handler);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, handler);
+    MPI_Send(&one, -1, MPI_INT, 0, 0, MPI_COMM_SELF);
+    CHECK(wrong == -100);
+    wrong = 0;
+    MPI_Comm_create_keyval(copied, MPI_COMM_NULL_DELETE_FN, &key, NULL);
+    MPI_Comm_set_attr(MPI_COMM_WORLD, key, &one);
+    MPI_Comm copy;
+    MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+    void *value;
+    MPI_Comm_get_attr(copy, key, &value, &flag);
+    CHECK(!flag);
+    MPI_Comm_free(&copy);
+    CHECK(copy == MPI_COMM_NULL);
+    // What is no handle is told, and followed nowhere.
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm bad[] = {(MPI_Comm)0, (MPI_Comm)1, (MPI_Comm)0x101, (MPI_Comm)&one, (MPI_Comm)-1L, (MPI_Comm)MPI_INT,
+                      MPI_COMM_NULL};
+    for (unsigned i = 0; i < sizeof bad / sizeof *bad; i++) {
+        CHECK(!MPI_Error_class(MPI_Comm_size(bad[i], &size), &class));
+        CHECK(class == MPI_ERR_COMM);
+    }
+    MPI_Finalize();
+    if (!wrong) printf("rank %d has its handles\\n", rank);
+    return wrong;
+}
+"""
+
+
+def programs_of_open_mpi_run_as_they_are(runner):
+    folder = folder_of(runner, OPEN_MPI)
+    kinds = {
+        "open": ["-O2"],
+        # Predefined handles are copies in the program.
+        "open-fixed": ["-no-pie", "-fno-pie"],
+        "open-lazy": ["-Wl,-z,lazy"],
+        # They are in the library.
+        "open-pic": ["-fPIC", "-mno-direct-extern-access"],
+    }
+    for name, flags in kinds.items():
+        program = for_open_mpi(folder / name, *flags, source=OF_OPEN_MPI)
+        code, output, _ = plainly(runner, "-n", 2, program)
+        assert code == 0 and "rank 1 has its handles" in output and "Symbol" not in output, f"{name}: {code}\n{output}"
+        code, output, _ = run(combray(runner, "info", program))
+        assert code == 0 and "libmpi.so.40" in output, output
 
 
 def a_library_loaded_later_is_found_if_that_is_asked_for(runner):
@@ -145,6 +253,7 @@ def what_cannot_be_stood_in_for_is_told(runner):
 
 SCENARIOS = [
     programs_of_mpich_run_as_they_are,
+    programs_of_open_mpi_run_as_they_are,
     a_library_loaded_later_is_found_if_that_is_asked_for,
     calls_of_a_program_of_mpich_can_be_interposed,
     a_program_that_brings_its_own_library_is_told_of,

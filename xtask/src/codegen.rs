@@ -22,9 +22,10 @@ struct Output {
 }
 
 /// Folders that hold nothing but generated files.
-const GENERATED_FOLDERS: [&str; 6] = [
+const GENERATED_FOLDERS: [&str; 7] = [
     "crates/mpi-abi/src/generated",
     "crates/mpi-abi/src/generated/mpich",
+    "crates/mpi-abi/src/generated/open_mpi",
     "crates/mpi-abi/src/generated/entries",
     "crates/mpi-abi/generated",
     "fortran/generated",
@@ -84,11 +85,15 @@ fn outputs(folder: &Path) -> Result<Vec<Output>, String> {
     outputs.extend(
         entries.map(|(name, text)| in_crate(&format!("src/generated/entries/{name}.rs"), text)),
     );
+    outputs.push(in_crate("src/generated/former.rs", entries::former(&tables.former)?));
     for dialect in &tables.dialects {
         let file =
             |name: &str, text| in_crate(&format!("src/generated/{}/{name}.rs", dialect.name), text);
         outputs.push(file("constants", constants::constants(&tables, Some(dialect))));
         outputs.push(file("entries", entries::entries_of(dialect)?));
+        if !dialect.objects.is_empty() {
+            outputs.push(file("objects", entries::objects(dialect)));
+        }
     }
     let fortran = fortran::files(&tables)?.into_iter();
     outputs.extend(fortran.map(|(path, text)| Output { path, text }));

@@ -42,6 +42,7 @@ const TIERS: &[(&str, u32)] = &[
     ("files", 4),
     ("mpi-abi", 5),
     ("mpi-abi-mpich", 5),
+    ("mpi-abi-open-mpi", 5),
     ("cli", 5),
     ("sim", 6),
     ("xtask", 6),

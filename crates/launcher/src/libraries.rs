@@ -43,6 +43,7 @@ pub const LIBRARIES: &[KnownLibrary] = &[
         of: "MPICH, Intel MPI, MVAPICH or Cray MPICH",
         folder: "lib/combray/mpich",
     },
+    KnownLibrary { names: &["libmpi.so.40"], of: "Open MPI", folder: "lib/combray/open-mpi" },
 ];
 
 /// What was found out about a program, and what follows from it.
@@ -243,7 +244,7 @@ mod tests {
         for library in LIBRARIES {
             assert!(library.names.iter().all(|name| is_mpi(name) && known(name).is_some()));
         }
-        for name in ["libmpi.so.40", "libmpi.so.1", "libmpi_cray.so.12", "libmpifort.so.12"] {
+        for name in ["libmpi.so.20", "libmpi.so.1", "libmpi_cray.so.12", "libmpifort.so.12"] {
             assert!(is_mpi(name) && known(name).is_none(), "{name}");
         }
         for name in ["libm.so.6", "libmpifile.so.1", "libmpir.so.16", "libmpi4py.so", "libmpi"] {

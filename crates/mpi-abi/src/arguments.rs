@@ -39,7 +39,7 @@ pub use buffers::{
     BlocksArgument, ElementsArgument, TypeArgument, buffer_at, check_address, is_in_place,
     plain_buffer_at,
 };
-pub use inputs::Callback;
+pub use inputs::{Callback, HandleList};
 pub use integers::{
     ArrayLength, Integer, IntegerSource, Integers, OpenIntegers, OutInteger, OutIntegers,
 };

@@ -1,10 +1,11 @@
 //! The types of the C interface.
 
+use std::ffi::c_int;
 use std::fmt;
 
 use base::ErrorClass;
 
-use crate::dialect::{HandleLayout, HandleWord, layout};
+use crate::dialect::{HandleLayout, HandleWord, handed, layout, received};
 
 pub use crate::dialect::Status;
 
@@ -30,7 +31,7 @@ pub enum HandleKind {
 }
 
 /// A handle: in C an integer or a pointer to an incomplete struct, in truth a number.
-pub trait Handle: Copy + Eq + fmt::Debug + 'static {
+pub trait Handle: Passed + Eq + fmt::Debug + 'static {
     /// What it names.
     const KIND: HandleKind;
     /// How those of ours are made up.
@@ -39,6 +40,22 @@ pub trait Handle: Copy + Eq + fmt::Debug + 'static {
     fn from_raw(raw: usize) -> Self;
     /// Its value.
     fn raw(self) -> usize;
+}
+
+/// What passes between the program and the library. Handles may be something else to programs of
+/// a dialect than to us; all the rest is the same.
+pub trait Passed: Copy {
+    /// What the program gave.
+    #[inline(always)]
+    fn received(self) -> Self {
+        self
+    }
+
+    /// What the program gets.
+    #[inline(always)]
+    fn handed(self) -> Self {
+        self
+    }
 }
 
 impl HandleKind {
@@ -117,9 +134,42 @@ macro_rules! handles {
     };
 }
 
+macro_rules! pass_as_the_dialect_says {
+    ($($name:ident),*) => {
+        $(impl Passed for $name {
+            #[inline(always)]
+            fn received(self) -> Self {
+                Self::from_raw(received(self.raw()))
+            }
+
+            #[inline(always)]
+            fn handed(self) -> Self {
+                Self::from_raw(handed(self.raw()))
+            }
+        })*
+    };
+}
+
+macro_rules! pass_as_they_are {
+    ($($name:ty),*) => {
+        $(impl Passed for $name {})*
+    };
+}
+
 handles!(HandleWord: Comm, Datatype, Errhandler, Group, Info, Message, Op, Request, Session, Win);
 handles!(usize: File, CvarHandle, PvarSession, PvarHandle, EventRegistration);
 handle!(PackedMessage(usize), "`combray_message`.");
+
+pass_as_the_dialect_says! {
+    Comm, Datatype, Errhandler, File, Group, Info, Message, Op, Request, Session, Win
+}
+pass_as_they_are! {
+    u8, c_int, i64, u64, isize, usize, f64, Status, CvarHandle, PvarSession, PvarHandle,
+    EventRegistration, PackedMessage, Enumeration, EventInstance
+}
+
+impl<T> Passed for *const T {}
+impl<T> Passed for *mut T {}
 
 /// `MPI_T_enum`: the number of an enumeration, from 1 on; 0 is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

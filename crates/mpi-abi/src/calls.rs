@@ -11,7 +11,7 @@ pub mod environment;
 pub mod error_handlers;
 pub mod errors;
 pub mod files;
-#[cfg(dialect = "mpich")]
+#[cfg(any(dialect = "mpich", dialect = "open_mpi"))]
 pub mod former;
 pub mod groups;
 pub mod infos;

@@ -2,8 +2,11 @@
 //! before it. The crate is built once for each, and `cfg(dialect)` says for which; all that a
 //! dialect is stands in its file here and in its tables (`abi/`), from which come the constants.
 
-#[cfg_attr(not(dialect = "mpich"), path = "dialect/standard.rs")]
+#[cfg(not(dialect = "mpich"))]
+mod numbers;
+#[cfg_attr(not(any(dialect = "mpich", dialect = "open_mpi")), path = "dialect/standard.rs")]
 #[cfg_attr(dialect = "mpich", path = "dialect/mpich.rs")]
+#[cfg_attr(dialect = "open_mpi", path = "dialect/open_mpi.rs")]
 mod own;
 
 pub use own::*;

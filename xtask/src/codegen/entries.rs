@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::parameter::Parameter;
-use super::rust_text::{HEAD, filled};
+use super::rust_text::{HEAD, filled, formatted};
 use super::tables::{Argument, Dialect, Function, Implementation, Tables, Way};
 
 /// The file of the functions that are not implemented.
@@ -29,13 +29,46 @@ pub fn entry_files(tables: &Tables) -> Result<Vec<(String, String)>, String> {
 
 /// The text of the file with what only one dialect has.
 pub fn entries_of(dialect: &Dialect) -> Result<String, String> {
-    let mut text =
-        head_with(&format!("The functions that only the dialect `{}` has.", dialect.name));
+    own_entries(
+        &format!("The functions that only the dialect `{}` has.", dialect.name),
+        &dialect.functions,
+    )
+}
+
+/// The text of the file with what all dialects have and the standard does not.
+pub fn former(functions: &[Function]) -> Result<String, String> {
+    own_entries("The functions that the standard ABI does not have.", functions)
+}
+
+/// The text of the file with the objects whose addresses are handles of a dialect.
+pub fn objects(dialect: &Dialect) -> String {
+    let mut text = format!(
+        "{HEAD}//! The objects whose addresses are predefined handles of the dialect `{}`.\n\n\
+         use super::constants::*;\nuse crate::dialect::HandleObject;\n",
+        dialect.name
+    );
+    for (_, symbol) in &dialect.objects {
+        write!(
+            text,
+            "\n#[unsafe(no_mangle)]\n#[allow(non_upper_case_globals)]\nstatic {symbol}: HandleObject = HandleObject::NEW;\n"
+        )
+        .expect("strings grow");
+    }
+    text.push_str("\n/// The numbers of handles, and their objects.\npub static OBJECTS: &[(usize, &HandleObject)] = &[\n");
+    for (constant, symbol) in dialect.objects.iter().filter(|(constant, _)| !constant.is_empty()) {
+        writeln!(text, "({constant}.0, &{symbol}),").expect("strings grow");
+    }
+    text.push_str("];\n");
+    formatted(&text)
+}
+
+fn own_entries(what: &str, functions: &[Function]) -> Result<String, String> {
+    let mut text = head_with(what);
     text.insert_str(
         HEAD.len(),
         "#![allow(non_snake_case, unused_imports, clippy::too_many_arguments)]\n\n",
     );
-    for function in &dialect.functions {
+    for function in functions {
         text.push_str(&match &function.implemented {
             Some(place) => implemented(function, place)?,
             None => absent(function),

@@ -18,6 +18,8 @@ pub struct Tables {
     /// Name of an error class and a sentence.
     pub errors: Vec<(String, String)>,
     /// The dialects beside the standard ABI.
+    /// Functions that the standard ABI does not have and all dialects do.
+    pub former: Vec<Function>,
     pub dialects: Vec<Dialect>,
 }
 
@@ -27,12 +29,18 @@ pub struct Dialect {
     pub name: &'static str,
     /// Values of constants, by name.
     pub values: HashMap<String, String>,
-    /// Functions that the standard ABI does not have.
+    /// Functions that neither the standard ABI nor other dialects have.
     pub functions: Vec<Function>,
+    /// Where predefined handles are addresses: the constants' names (empty for those that we do not
+    /// have) and the symbols.
+    pub objects: Vec<(String, String)>,
 }
 
 /// The folders of the dialects.
-const DIALECTS: [&str; 1] = ["mpich"];
+const DIALECTS: [&str; 2] = ["mpich", "open_mpi"];
+
+/// The folder of the functions that all of them have.
+const FORMER: &str = "former";
 
 /// One C function.
 pub struct Function {
@@ -174,11 +182,14 @@ impl Tables {
             constants: constants.collect(),
             callbacks: callbacks.lines().map(str::to_owned).collect(),
             errors: errors.collect(),
+            former: Vec::new(),
             dialects: Vec::new(),
         };
         for row in rows(folder, "implemented.tsv", 4)? {
             tables.mark_implemented(&row).map_err(|what| format!("{}: {what}", row[0]))?;
         }
+        tables.former = Dialect::read_functions(&folder.join(FORMER))
+            .map_err(|what| format!("{FORMER}: {what}"))?;
         for name in DIALECTS {
             let dialect = Dialect::read(&folder.join(name), name, &tables.constants);
             tables.dialects.push(dialect.map_err(|what| format!("{name}: {what}"))?);
@@ -225,6 +236,23 @@ impl Dialect {
             }
             values.insert(constant, value);
         }
+        let objects = match folder.join("objects.tsv").exists() {
+            false => Vec::new(),
+            true => rows(folder, "objects.tsv", 2)?,
+        };
+        let objects = objects.into_iter().map(|row| {
+            let [constant, symbol] = row.try_into().expect("two columns");
+            (constant, symbol)
+        });
+        Ok(Self {
+            name,
+            values,
+            functions: Self::read_functions(folder)?,
+            objects: objects.collect(),
+        })
+    }
+
+    fn read_functions(folder: &Path) -> Result<Vec<Function>, String> {
         let mut functions = functions(folder, "functions.tsv")?;
         for row in rows(folder, "implemented.tsv", 5)? {
             let [name, module, target, way, kinds] = row.try_into().expect("five columns");
@@ -235,7 +263,7 @@ impl Dialect {
             function.implemented =
                 Some(Implementation { module, function: target, way, arguments });
         }
-        Ok(Self { name, values, functions })
+        Ok(functions)
     }
 }
 

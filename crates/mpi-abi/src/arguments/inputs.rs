@@ -1,5 +1,6 @@
 //! What calls read of the program's memory, and the functions of the program that they call.
 
+use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
 use std::slice;
@@ -7,7 +8,7 @@ use std::slice;
 use base::ErrorClass;
 
 use super::{ArrayLength, Integer, null};
-use crate::c::Status;
+use crate::c::{Handle, Status};
 use crate::entry::Call;
 use crate::failure::{CallOutcome, Failure};
 
@@ -17,6 +18,51 @@ use crate::failure::{CallOutcome, Failure};
 pub struct Callback<F> {
     address: *const c_void,
     function: PhantomData<F>,
+}
+
+/// A list of handles of the program's.
+#[derive(Clone, Copy)]
+pub struct HandleList<'a, H>(&'a [Cell<H>]);
+
+impl<'a, H: Handle> HandleList<'a, H> {
+    /// How many there are.
+    #[inline]
+    pub fn len(self) -> usize {
+        self.0.len()
+    }
+
+    /// One of them.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    #[inline]
+    pub fn at(self, index: usize) -> H {
+        self.0[index].get().received()
+    }
+
+    /// Puts another one in its place, which the standard says that the call does.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    #[inline]
+    pub fn set(self, index: usize, handle: H) {
+        self.0[index].set(handle.handed());
+    }
+
+    /// All of them.
+    #[inline]
+    pub fn iter(self) -> impl ExactSizeIterator<Item = H> + use<'a, H> {
+        self.0.iter().map(|handle| handle.get().received())
+    }
+
+    /// Those from one on.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    #[inline]
+    pub fn from(self, index: usize) -> Self {
+        Self(&self.0[index..])
+    }
 }
 
 impl<F: Copy> Callback<F> {
@@ -106,7 +152,7 @@ impl Call {
         unsafe { status.as_ref() }.ok_or_else(|| null(position))
     }
 
-    /// A list of handles, or of triplets.
+    /// A list of triplets.
     ///
     /// # Errors
     /// `Arg` for a null pointer.
@@ -127,26 +173,26 @@ impl Call {
         }
     }
 
-    /// A list of handles that the call may change.
+    /// A list of handles.
     ///
     /// # Errors
     /// `Arg` for a null pointer.
     ///
     /// # Safety
-    /// Unless null, `first` leads to so many, which the program leaves alone during the call.
+    /// Unless null, `first` leads to so many, which the program leaves alone during the call, and
+    /// which the call may change if it calls [`HandleList::set`].
     #[inline]
-    #[expect(clippy::mut_from_ref, reason = "the memory is the program's")]
-    pub unsafe fn list_mut<T: Copy>(
+    pub unsafe fn handles<H: Handle>(
         &self,
         position: usize,
-        first: *mut T,
+        first: *const H,
         count: usize,
-    ) -> CallOutcome<&mut [T]> {
+    ) -> CallOutcome<HandleList<'_, H>> {
         match (count, first.is_null()) {
-            (0, _) => Ok(&mut []),
+            (0, _) => Ok(HandleList(&[])),
             (_, true) => Err(null(position)),
-            // SAFETY: not null, so as the caller says.
-            (_, false) => Ok(unsafe { slice::from_raw_parts_mut(first, count) }),
+            // SAFETY: not null, so as the caller says; a cell lies as what is in it.
+            (_, false) => Ok(HandleList(unsafe { slice::from_raw_parts(first.cast(), count) })),
         }
     }
 
@@ -190,7 +236,7 @@ impl Call {
     /// `Arg` for a null pointer or a negative size.
     ///
     /// # Safety
-    /// As for [`Call::list_mut`].
+    /// As for [`Call::list`], and the call may change them.
     #[expect(clippy::mut_from_ref, reason = "the memory is the program's")]
     pub unsafe fn packed_mut(
         &self,
@@ -198,8 +244,12 @@ impl Call {
         address: *mut c_void,
         size: impl Integer,
     ) -> CallOutcome<&mut [u8]> {
-        // SAFETY: passed on.
-        unsafe { self.list_mut(position, address.cast(), checked_size(position + 1, size)?) }
+        match (checked_size(position + 1, size)?, address.is_null()) {
+            (0, _) => Ok(&mut []),
+            (_, true) => Err(null(position)),
+            // SAFETY: not null, so as the caller says.
+            (size, false) => Ok(unsafe { slice::from_raw_parts_mut(address.cast(), size) }),
+        }
     }
 }
 

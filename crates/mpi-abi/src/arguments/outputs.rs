@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 
 use super::{ArrayLength, null};
-use crate::c::Status;
+use crate::c::{Passed, Status};
 use crate::entry::Call;
 use crate::failure::CallOutcome;
 use crate::generated::constants::{
@@ -80,7 +80,7 @@ impl Call {
     /// # Safety
     /// Unless null, as [`Out`] says.
     #[inline]
-    pub unsafe fn out<T: Copy>(&self, position: usize, place: *mut T) -> CallOutcome<Out<'_, T>> {
+    pub unsafe fn out<T: Passed>(&self, position: usize, place: *mut T) -> CallOutcome<Out<'_, T>> {
         // SAFETY: not null, so as the caller says.
         if place.is_null() { Err(null(position)) } else { Ok(unsafe { Out::new(place) }) }
     }
@@ -89,7 +89,7 @@ impl Call {
     ///
     /// # Safety
     /// Unless null, as [`Out`] says.
-    pub unsafe fn optional_out<T: Copy>(
+    pub unsafe fn optional_out<T: Passed>(
         &self,
         _position: usize,
         place: *mut T,
@@ -205,7 +205,7 @@ pub fn with_zero(letters: c_int) -> usize {
     letters.room() + 1
 }
 
-impl<T: Copy> Out<'_, T> {
+impl<T: Passed> Out<'_, T> {
     /// A place.
     ///
     /// # Safety
@@ -219,14 +219,14 @@ impl<T: Copy> Out<'_, T> {
     #[inline]
     pub fn value(&self) -> T {
         // SAFETY: it may be read, as the type says.
-        unsafe { self.place.read() }
+        unsafe { self.place.read() }.received()
     }
 
     /// Writes a value.
     #[inline]
     pub fn set(&self, value: T) {
         // SAFETY: it may be written, as the type says.
-        unsafe { self.place.write(value) }
+        unsafe { self.place.write(value.handed()) }
     }
 }
 
@@ -342,7 +342,7 @@ impl<'a> OutStatuses<'a> {
     }
 }
 
-impl<T> OutList<'_, T> {
+impl<T: Passed> OutList<'_, T> {
     /// Writes all values.
     ///
     /// # Errors
@@ -357,7 +357,7 @@ impl<T> OutList<'_, T> {
         }
         for (index, value) in values.take(self.room).enumerate() {
             // SAFETY: there is room for more than `index` values, as the type says.
-            unsafe { self.first.add(index).write(value) };
+            unsafe { self.first.add(index).write(value.handed()) };
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
 
 use super::{ArrayLength, Callback, Out, OutText};
+use crate::c::Passed;
 use crate::calls::tools::Tools;
 use crate::generated::constants::MPI_T_ERR_INVALID;
 
@@ -62,7 +63,7 @@ impl Tools {
     ///
     /// # Safety
     /// Unless null, as [`Out`] says.
-    pub unsafe fn maybe_out<T: Copy>(&self, place: *mut T) -> Result<MaybeOut<'_, T>, c_int> {
+    pub unsafe fn maybe_out<T: Passed>(&self, place: *mut T) -> Result<MaybeOut<'_, T>, c_int> {
         // SAFETY: not null, so as the caller says.
         Ok(MaybeOut((!place.is_null()).then(|| unsafe { Out::new(place) })))
     }
@@ -71,7 +72,10 @@ impl Tools {
     ///
     /// # Safety
     /// Unless null, as [`Out`] says.
-    pub unsafe fn contents<T: Copy>(&self, place: *const c_void) -> Result<MaybeOut<'_, T>, c_int> {
+    pub unsafe fn contents<T: Passed>(
+        &self,
+        place: *const c_void,
+    ) -> Result<MaybeOut<'_, T>, c_int> {
         // SAFETY: passed on.
         unsafe { self.maybe_out(place.cast_mut().cast()) }
     }
@@ -117,7 +121,7 @@ impl Tools {
     ///
     /// # Safety
     /// Unless null, as [`Out`] says.
-    pub unsafe fn out<T: Copy>(&self, place: *mut T) -> Result<Out<'_, T>, c_int> {
+    pub unsafe fn out<T: Passed>(&self, place: *mut T) -> Result<Out<'_, T>, c_int> {
         // SAFETY: passed on.
         unsafe { self.maybe_out(place) }?.0.ok_or(MPI_T_ERR_INVALID)
     }
@@ -163,7 +167,7 @@ impl ToolText<'_> {
     }
 }
 
-impl<T: Copy> MaybeOut<'_, T> {
+impl<T: Passed> MaybeOut<'_, T> {
     /// What is there.
     pub fn value(&self) -> Option<T> {
         self.0.map(|place| place.value())

@@ -9,6 +9,7 @@ use base::{Error, ErrorClass};
 use mpi::attribute::{AttributeKind, CopyFunction, CopyRule, DeleteFunction, Keyval};
 
 use crate::arguments::{Callback, KnownCommunicator, KnownDatatype, KnownWindow, Out, null};
+use crate::dialect::handed;
 use crate::entry::Call;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::*;
@@ -123,7 +124,7 @@ fn copy_function(function: CopyInC, extra_state: *mut c_void) -> CopyFunction {
         // the state that came with it; the places are ours.
         let code = unsafe {
             function(
-                object as usize,
+                handed(object as usize),
                 keyval,
                 extra_state,
                 value as *mut c_void,
@@ -138,7 +139,8 @@ fn copy_function(function: CopyInC, extra_state: *mut c_void) -> CopyFunction {
 fn delete_function(function: DeleteInC, extra_state: *mut c_void) -> DeleteFunction {
     Rc::new(move |object, keyval, value| {
         // SAFETY: likewise.
-        let code = unsafe { function(object as usize, keyval, value as *mut c_void, extra_state) };
+        let code =
+            unsafe { function(handed(object as usize), keyval, value as *mut c_void, extra_state) };
         if code == MPI_SUCCESS { Ok(()) } else { Err(code) }
     })
 }

@@ -10,7 +10,7 @@ use datatype::{
     DistributionArgument, StructBlock, SubarrayDimension, TypeClass,
 };
 
-use crate::arguments::{Integers, KnownDatatype, Out, OutInteger, OutText, invalid};
+use crate::arguments::{HandleList, Integers, KnownDatatype, Out, OutInteger, OutText, invalid};
 use crate::c;
 use crate::entry::Call;
 use crate::failure::{CallOutcome, Failure};
@@ -145,13 +145,13 @@ pub fn type_create_struct(
     call: &Call,
     lengths: Integers,
     displacements: Integers,
-    types: &[Handle],
+    types: HandleList<Handle>,
     newtype: Out<Handle>,
 ) -> CallOutcome<()> {
     let (lengths, displacements) = (lengths.one_by_one()?, displacements.one_by_one()?);
     let mut blocks = Vec::with_capacity(types.len());
-    for ((length, displacement), handle) in lengths.zip(displacements).zip(types) {
-        let of = call.datatype(4, *handle)?.object;
+    for ((length, displacement), handle) in lengths.zip(displacements).zip(types.iter()) {
+        let of = call.datatype(4, handle)?.object;
         blocks.push(StructBlock { length, displacement, of });
     }
     create(call, Construction::Struct(blocks), newtype)

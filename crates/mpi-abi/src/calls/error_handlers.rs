@@ -10,6 +10,7 @@ use crate::arguments::{
 };
 use crate::c::Errhandler;
 use crate::calls::files::AnyFile;
+use crate::dialect::handed;
 use crate::entry::Call;
 use crate::failure::CallOutcome;
 use crate::generated::constants::{MPI_ERRHANDLER_NULL, MPI_FILE_NULL};
@@ -60,7 +61,7 @@ fn create(
 ) -> CallOutcome<()> {
     let function = function.function().ok_or_else(|| null(1))?;
     let function: HandlerFunction = Rc::new(move |object, code| {
-        let (mut handle, mut code) = (object as usize, code);
+        let (mut handle, mut code) = (handed(object as usize), code);
         // SAFETY: `Callback` holds the program's function of this type; the places are ours.
         unsafe { function(&raw mut handle, &raw mut code) }
     });

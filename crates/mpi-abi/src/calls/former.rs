@@ -61,6 +61,7 @@ pub fn no() -> c_int {
     0
 }
 
+#[cfg(dialect = "mpich")]
 pub fn gpu_query_support(_call: &Call, is_supported: Out<c_int>) -> CallOutcome<()> {
     is_supported.set_flag(false);
     Ok(())

@@ -9,7 +9,7 @@ use memory::Buffer;
 use mpi::operation::{OperationKernel, UserFunction};
 
 use crate::arguments::{Callback, KnownOperation, Out, UsedDatatype, invalid, null};
-use crate::c::{Datatype, Handle, Op};
+use crate::c::{Datatype, Handle, Op, Passed};
 use crate::entry::Call;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::MPI_OP_NULL;
@@ -74,7 +74,8 @@ fn with_handle(datatype: &UsedDatatype, apply: impl FnOnce(Datatype)) {
 }
 
 impl FunctionOfProgram {
-    fn apply(self, from: usize, into: usize, count: usize, mut handle: Datatype, extent: isize) {
+    fn apply(self, from: usize, into: usize, count: usize, handle: Datatype, extent: isize) {
+        let mut handle = handle.handed();
         match self {
             FunctionOfProgram::Large(function) => {
                 let mut count = count as i64;

@@ -10,7 +10,7 @@ use base::ErrorClass;
 use mpi::buffered::BufferPlace;
 use mpi::{MessageStatus, Process, TransferCompletion};
 
-use crate::arguments::{Out, OutStatus, invalid};
+use crate::arguments::{HandleList, Out, OutStatus, invalid};
 use crate::c::{Comm, Request};
 use crate::entry::Call;
 use crate::failure::{CallOutcome, Failure};
@@ -247,8 +247,8 @@ pub fn start(call: &Call, request: Out<Request>) -> CallOutcome<()> {
     start_one(call, 1, request.value())
 }
 
-pub fn startall(call: &Call, handles: &mut [Request]) -> CallOutcome<()> {
-    handles.iter().try_for_each(|handle| start_one(call, 2, *handle))
+pub fn startall(call: &Call, handles: HandleList<Request>) -> CallOutcome<()> {
+    handles.iter().try_for_each(|handle| start_one(call, 2, handle))
 }
 
 fn start_one(call: &Call, position: usize, handle: Request) -> CallOutcome<()> {

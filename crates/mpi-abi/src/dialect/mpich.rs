@@ -120,6 +120,18 @@ pub const fn layout(kind: HandleKind) -> HandleLayout {
     }
 }
 
+/// Our handle of one that the program gave: the same.
+#[inline(always)]
+pub const fn received(handle: usize) -> usize {
+    handle
+}
+
+/// The handle that the program gets of one of ours: the same.
+#[inline(always)]
+pub const fn handed(handle: usize) -> usize {
+    handle
+}
+
 /// The place of a predefined datatype in tables; others have none.
 #[inline(always)]
 pub fn type_index(handle: Datatype) -> usize {

@@ -21,18 +21,20 @@ macro_rules! exported {
             #[allow(unused_unsafe, reason = "some functions have no pointers")]
             unsafe extern "C" fn body($($parameter: $type),*) -> $result $body
 
+            use $crate::c::Passed;
+
             const _: () = {
                 #[unsafe(export_name = stringify!($name))]
                 unsafe extern "C" fn $name($($parameter: $type),*) -> $result {
                     // SAFETY: the same function with the same promises.
-                    unsafe { body($($parameter),*) }
+                    unsafe { Passed::handed(body($(Passed::received($parameter)),*)) }
                 }
             };
             const _: () = {
                 #[unsafe(export_name = concat!("P", stringify!($name)))]
                 unsafe extern "C" fn $name($($parameter: $type),*) -> $result {
                     // SAFETY: the same function with the same promises.
-                    unsafe { body($($parameter),*) }
+                    unsafe { Passed::handed(body($(Passed::received($parameter)),*)) }
                 }
             };
         };

@@ -7,8 +7,8 @@ use mpi::collective::EqualBlocks;
 
 use super::refuse_in_place;
 use crate::arguments::{
-    BlocksArgument, IntegerSource, Integers, TypeArgument, UsedDatatype, buffer_at, check_address,
-    is_in_place, plain_buffer_at,
+    BlocksArgument, HandleList, IntegerSource, Integers, TypeArgument, UsedDatatype, buffer_at,
+    check_address, is_in_place, plain_buffer_at,
 };
 use crate::c::Datatype;
 use crate::entry::Call;
@@ -37,7 +37,7 @@ enum Types<'a> {
     /// One for all; displacements count its extents.
     Same(TypeArgument),
     /// One for each, of the argument at a position; displacements count bytes.
-    Own(usize, &'a [Datatype]),
+    Own(usize, HandleList<'a, Datatype>),
 }
 
 /// Equal blocks.
@@ -101,8 +101,9 @@ impl Call {
     ) -> CallOutcome<BlockList<'_>> {
         let number = if is_in_place(address) { 0 } else { number };
         // SAFETY: as the caller says, unless the address is in place.
-        let types =
-            Types::Own(position + 3, unsafe { self.list(position + 3, types, number as usize) }?);
+        let types = Types::Own(position + 3, unsafe {
+            self.handles(position + 3, types, number as usize)
+        }?);
         // SAFETY: passed on.
         unsafe { self.any_block_list(position, address, counts, displacements, types, number) }
     }
@@ -142,7 +143,7 @@ impl BlockList<'_> {
                 self.each(call, |_| Ok((datatype.clone(), extent)))
             }
             Types::Own(position, handles) => self.each(call, |index| {
-                let datatype = TypeArgument { position, handle: handles[index] };
+                let datatype = TypeArgument { position, handle: handles.at(index) };
                 Ok((datatype.committed(call)?, 1))
             }),
         }

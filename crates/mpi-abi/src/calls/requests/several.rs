@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use mpi::MessageStatus;
 
 use super::{await_one, finish, peek, unusable};
-use crate::arguments::{Out, OutIntegers, OutStatus, OutStatuses};
+use crate::arguments::{HandleList, Out, OutIntegers, OutStatus, OutStatuses};
 use crate::c::Request;
 use crate::entry::Call;
 use crate::failure::{CallOutcome, Failure};
@@ -27,20 +27,27 @@ enum ListedRequest {
     Ready,
 }
 
-pub fn waitall(call: &Call, handles: &mut [Request], statuses: OutStatuses) -> CallOutcome<()> {
+pub fn waitall(
+    call: &Call,
+    handles: HandleList<Request>,
+    statuses: OutStatuses,
+) -> CallOutcome<()> {
     check(call, handles)?;
     let mut report = StatusesOut::new(call, statuses);
     let mut index = 0;
     while index < handles.len() {
         if statuses.are_ignored() {
-            index += forget_first(call, &mut handles[index..]);
+            index += forget_first(call, handles.from(index));
+            if index == handles.len() {
+                break;
+            }
         }
-        let Some(handle) = handles.get_mut(index) else { break };
-        if *handle == MPI_REQUEST_NULL {
+        let handle = handles.at(index);
+        if handle == MPI_REQUEST_NULL {
             statuses.at(index).set_empty();
         } else {
-            let (status, left) = await_one(call, POSITION, *handle)?;
-            *handle = left;
+            let (status, left) = await_one(call, POSITION, handle)?;
+            handles.set(index, left);
             report.tell(index, status);
         }
         index += 1;
@@ -51,32 +58,30 @@ pub fn waitall(call: &Call, handles: &mut [Request], statuses: OutStatuses) -> C
 /// Forgets the first requests of a list, as many as are complete and have nothing to tell; how many
 /// they were.
 #[inline]
-fn forget_first(call: &Call, handles: &mut [Request]) -> usize {
+fn forget_first(call: &Call, handles: HandleList<Request>) -> usize {
     let mut transfers = call.library.process.look_at_transfers();
-    let mut forgotten = 0;
-    for handle in handles {
-        let fine = match call.library.requests.named(*handle) {
+    for (index, handle) in handles.iter().enumerate() {
+        let fine = match call.library.requests.named(handle) {
             RequestName::Done => true,
             RequestName::Transfer(transfer) => transfers.forget_if_fine(transfer),
-            RequestName::Kept => *handle == MPI_REQUEST_NULL,
+            RequestName::Kept => handle == MPI_REQUEST_NULL,
         };
         if !fine {
-            break;
+            return index;
         }
-        *handle = MPI_REQUEST_NULL;
-        forgotten += 1;
+        handles.set(index, MPI_REQUEST_NULL);
     }
-    forgotten
+    handles.len()
 }
 
 pub fn testall(
     call: &Call,
-    handles: &mut [Request],
+    handles: HandleList<Request>,
     flag: Out<c_int>,
     statuses: OutStatuses,
 ) -> CallOutcome<()> {
     check(call, handles)?;
-    let all = || handles.iter().all(|handle| state(call, *handle) != ListedRequest::Underway);
+    let all = || handles.iter().all(|handle| state(call, handle) != ListedRequest::Underway);
     let ready = all() || {
         call.library.process.progress();
         all()
@@ -86,11 +91,11 @@ pub fn testall(
         return Ok(());
     }
     let mut report = StatusesOut::new(call, statuses);
-    for (index, handle) in handles.iter_mut().enumerate() {
-        if *handle == MPI_REQUEST_NULL {
+    for (index, handle) in handles.iter().enumerate() {
+        if handle == MPI_REQUEST_NULL {
             statuses.at(index).set_empty();
         } else {
-            report.tell(index, complete(call, handle));
+            report.tell(index, complete(call, handles, index));
         }
     }
     report.outcome(handles.len())
@@ -98,7 +103,7 @@ pub fn testall(
 
 pub fn waitany(
     call: &Call,
-    handles: &mut [Request],
+    handles: HandleList<Request>,
     indx: Out<c_int>,
     status: OutStatus,
 ) -> CallOutcome<()> {
@@ -116,7 +121,7 @@ pub fn waitany(
 
 pub fn testany(
     call: &Call,
-    handles: &mut [Request],
+    handles: HandleList<Request>,
     indx: Out<c_int>,
     flag: Out<c_int>,
     status: OutStatus,
@@ -137,7 +142,7 @@ pub fn testany(
 
 pub fn waitsome(
     call: &Call,
-    handles: &mut [Request],
+    handles: HandleList<Request>,
     outcount: Out<c_int>,
     indices: OutIntegers,
     statuses: OutStatuses,
@@ -149,7 +154,7 @@ pub fn waitsome(
 
 pub fn testsome(
     call: &Call,
-    handles: &mut [Request],
+    handles: HandleList<Request>,
     outcount: Out<c_int>,
     indices: OutIntegers,
     statuses: OutStatuses,
@@ -161,18 +166,18 @@ pub fn testsome(
 
 pub fn request_get_status_all(
     call: &Call,
-    handles: &[Request],
+    handles: HandleList<Request>,
     flag: Out<c_int>,
     statuses: OutStatuses,
 ) -> CallOutcome<()> {
     call.library.process.progress();
     let found: Vec<Option<MessageStatus>> =
-        handles.iter().map(|handle| peek(call, POSITION, *handle)).collect::<CallOutcome<_>>()?;
+        handles.iter().map(|handle| peek(call, POSITION, handle)).collect::<CallOutcome<_>>()?;
     let all: Option<Vec<MessageStatus>> = found.into_iter().collect();
     flag.set_flag(all.is_some());
     for (index, status) in all.into_iter().flatten().enumerate() {
         let place = statuses.at(index);
-        match handles[index] {
+        match handles.at(index) {
             MPI_REQUEST_NULL => place.set_empty(),
             _ => place.set(to_c(&status)),
         }
@@ -182,7 +187,7 @@ pub fn request_get_status_all(
 
 pub fn request_get_status_any(
     call: &Call,
-    handles: &[Request],
+    handles: HandleList<Request>,
     indx: Out<c_int>,
     flag: Out<c_int>,
     status: OutStatus,
@@ -198,7 +203,7 @@ pub fn request_get_status_any(
             status.set_empty();
         }
         FirstComplete::At(index) => {
-            let told = peek(call, POSITION, handles[index])?;
+            let told = peek(call, POSITION, handles.at(index))?;
             indx.set(index as c_int);
             status.set(to_c(&told.unwrap_or(MessageStatus::EMPTY)));
         }
@@ -208,7 +213,7 @@ pub fn request_get_status_any(
 
 pub fn request_get_status_some(
     call: &Call,
-    handles: &[Request],
+    handles: HandleList<Request>,
     outcount: Out<c_int>,
     indices: OutIntegers,
     statuses: OutStatuses,
@@ -220,7 +225,7 @@ pub fn request_get_status_some(
         return Ok(());
     };
     for (position, index) in ready.iter().enumerate() {
-        let status = peek(call, POSITION, handles[*index])?.unwrap_or(MessageStatus::EMPTY);
+        let status = peek(call, POSITION, handles.at(*index))?.unwrap_or(MessageStatus::EMPTY);
         statuses.at(position).set(to_c(&status));
     }
     outcount.set(ready.len() as c_int);
@@ -240,26 +245,26 @@ enum FirstComplete {
 /// The first request of a list that is complete, if only null ones and transfers underway stand
 /// before it. One pass, which asks nothing of those behind it.
 #[inline]
-fn ready_at_once(call: &Call, handles: &[Request]) -> Option<usize> {
+fn ready_at_once(call: &Call, handles: HandleList<Request>) -> Option<usize> {
     let transfers = call.library.process.look_at_transfers();
     for (index, handle) in handles.iter().enumerate() {
-        match call.library.requests.named(*handle) {
+        match call.library.requests.named(handle) {
             RequestName::Done => return Some(index),
             RequestName::Transfer(transfer) if transfers.is_complete(transfer) => {
                 return transfers.is_known(transfer).then_some(index);
             }
             RequestName::Transfer(_) => {}
-            RequestName::Kept if *handle == MPI_REQUEST_NULL => {}
+            RequestName::Kept if handle == MPI_REQUEST_NULL => {}
             RequestName::Kept => return None,
         }
     }
     None
 }
 
-fn first_ready(call: &Call, handles: &[Request]) -> FirstComplete {
+fn first_ready(call: &Call, handles: HandleList<Request>) -> FirstComplete {
     let mut found = FirstComplete::Nothing;
     for (index, handle) in handles.iter().enumerate() {
-        match state(call, *handle) {
+        match state(call, handle) {
             ListedRequest::Absent => {}
             ListedRequest::Underway => found = FirstComplete::Later,
             ListedRequest::Ready => return FirstComplete::At(index),
@@ -269,8 +274,8 @@ fn first_ready(call: &Call, handles: &[Request]) -> FirstComplete {
 }
 
 /// All requests that are complete, by index; none if all are null or inactive.
-fn ready_ones(call: &Call, handles: &[Request]) -> Option<Vec<usize>> {
-    let states: Vec<ListedRequest> = handles.iter().map(|handle| state(call, *handle)).collect();
+fn ready_ones(call: &Call, handles: HandleList<Request>) -> Option<Vec<usize>> {
+    let states: Vec<ListedRequest> = handles.iter().map(|handle| state(call, handle)).collect();
     let ready =
         |(index, state): (usize, &ListedRequest)| (*state == ListedRequest::Ready).then_some(index);
     let any = states.iter().any(|state| *state != ListedRequest::Absent);
@@ -279,7 +284,7 @@ fn ready_ones(call: &Call, handles: &[Request]) -> Option<Vec<usize>> {
 
 fn finish_any(
     call: &Call,
-    handles: &mut [Request],
+    handles: HandleList<Request>,
     found: FirstComplete,
     indx: Out<c_int>,
     status: OutStatus,
@@ -296,14 +301,14 @@ fn finish_any(
         }
         FirstComplete::At(index) => {
             indx.set(index as c_int);
-            report_status(complete(call, &mut handles[index]), status)
+            report_status(complete(call, handles, index), status)
         }
     }
 }
 
 fn finish_some(
     call: &Call,
-    handles: &mut [Request],
+    handles: HandleList<Request>,
     outcount: Out<c_int>,
     indices: OutIntegers,
     statuses: OutStatuses,
@@ -314,7 +319,7 @@ fn finish_some(
     };
     let mut report = StatusesOut::new(call, statuses);
     for (position, index) in ready.iter().enumerate() {
-        report.tell(position, complete(call, &mut handles[*index]));
+        report.tell(position, complete(call, handles, *index));
     }
     outcount.set(ready.len() as c_int);
     indices.write(ready.iter().map(|index| *index as i64))?;
@@ -322,13 +327,14 @@ fn finish_some(
 }
 
 /// Takes the status of a request that is complete, null or inactive.
-fn complete(call: &Call, handle: &mut Request) -> MessageStatus {
-    if *handle == MPI_REQUEST_NULL {
+fn complete(call: &Call, handles: HandleList<Request>, index: usize) -> MessageStatus {
+    let handle = handles.at(index);
+    if handle == MPI_REQUEST_NULL {
         return MessageStatus::EMPTY;
     }
-    match finish(call, POSITION, *handle) {
+    match finish(call, POSITION, handle) {
         Ok(Some((status, left))) => {
-            *handle = left;
+            handles.set(index, left);
             status
         }
         // Another thread was faster.
@@ -367,18 +373,18 @@ fn state_of_kept(call: &Call, handle: Request) -> ListedRequest {
 }
 
 /// Whether all handles name requests, before any of them is touched.
-fn check(call: &Call, handles: &[Request]) -> CallOutcome<()> {
+fn check(call: &Call, handles: HandleList<Request>) -> CallOutcome<()> {
     let transfers = call.library.process.look_at_transfers();
-    for handle in handles {
-        match call.library.requests.named(*handle) {
+    for handle in handles.iter() {
+        match call.library.requests.named(handle) {
             RequestName::Done => {}
             RequestName::Transfer(transfer) if transfers.is_known(transfer) => {}
-            RequestName::Kept if *handle == MPI_REQUEST_NULL => {}
-            _ => match call.library.requests.with(*handle, |pending| pending.handler_owner) {
+            RequestName::Kept if handle == MPI_REQUEST_NULL => {}
+            _ => match call.library.requests.with(handle, |pending| pending.handler_owner) {
                 Some(handler_owner) => call.set_handler_owner(handler_owner),
                 None => {
                     drop(transfers);
-                    return Err(unusable_of(call, handles, *handle));
+                    return Err(unusable_of(call, handles, handle));
                 }
             },
         }
@@ -389,11 +395,11 @@ fn check(call: &Call, handles: &[Request]) -> CallOutcome<()> {
 /// Why a request of a list cannot be used; the error goes to the communicator of the first that
 /// can.
 #[cold]
-fn unusable_of(call: &Call, handles: &[Request], handle: Request) -> Failure {
+fn unusable_of(call: &Call, handles: HandleList<Request>, handle: Request) -> Failure {
     let process = &call.library.process;
-    for other in handles.iter().take_while(|other| **other != handle) {
-        if let RequestName::Transfer(_) = call.library.requests.named(*other)
-            && let Some(pending) = call.library.requests.borrow_out(process, *other)
+    for other in handles.iter().take_while(|other| *other != handle) {
+        if let RequestName::Transfer(_) = call.library.requests.named(other)
+            && let Some(pending) = call.library.requests.borrow_out(process, other)
         {
             call.set_handler_owner(pending.handler_owner);
         }

@@ -171,7 +171,7 @@ entry! {
         newtype: *mut Datatype);
     count = count(1, count); array_of_blocklengths = integers(2, array_of_blocklengths, count);
     array_of_displacements = integers(3, array_of_displacements, count);
-    array_of_types = list(4, array_of_types, count); newtype = out(5, newtype);
+    array_of_types = handles(4, array_of_types, count); newtype = out(5, newtype);
     => calls::datatypes::type_create_struct(array_of_blocklengths, array_of_displacements,
         array_of_types, newtype)
 }
@@ -181,7 +181,7 @@ entry! {
         array_of_displacements: *const i64, array_of_types: *const Datatype, newtype: *mut Datatype);
     count = count(1, count); array_of_blocklengths = integers(2, array_of_blocklengths, count);
     array_of_displacements = integers(3, array_of_displacements, count);
-    array_of_types = list(4, array_of_types, count); newtype = out(5, newtype);
+    array_of_types = handles(4, array_of_types, count); newtype = out(5, newtype);
     => calls::datatypes::type_create_struct(array_of_blocklengths, array_of_displacements,
         array_of_types, newtype)
 }

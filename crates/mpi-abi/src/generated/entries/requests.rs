@@ -45,7 +45,7 @@ entry! {
 entry! {
     open MPI_Request_get_status_all(count: c_int, array_of_requests: *const Request,
         flag: *mut c_int, array_of_statuses: *mut Status);
-    count = count(1, count); array_of_requests = list(2, array_of_requests, count);
+    count = count(1, count); array_of_requests = handles(2, array_of_requests, count);
     flag = out(3, flag); array_of_statuses = out_statuses(4, array_of_statuses, count);
     => calls::requests::request_get_status_all(array_of_requests, flag, array_of_statuses)
 }
@@ -53,7 +53,7 @@ entry! {
 entry! {
     open MPI_Request_get_status_any(count: c_int, array_of_requests: *const Request,
         indx: *mut c_int, flag: *mut c_int, status: *mut Status);
-    count = count(1, count); array_of_requests = list(2, array_of_requests, count);
+    count = count(1, count); array_of_requests = handles(2, array_of_requests, count);
     indx = out(3, indx); flag = out(4, flag); status = out_status(5, status);
     => calls::requests::request_get_status_any(array_of_requests, indx, flag, status)
 }
@@ -61,7 +61,7 @@ entry! {
 entry! {
     open MPI_Request_get_status_some(incount: c_int, array_of_requests: *const Request,
         outcount: *mut c_int, array_of_indices: *mut c_int, array_of_statuses: *mut Status);
-    incount = count(1, incount); array_of_requests = list(2, array_of_requests, incount);
+    incount = count(1, incount); array_of_requests = handles(2, array_of_requests, incount);
     outcount = out(3, outcount); array_of_indices = out_integers(4, array_of_indices, incount);
     array_of_statuses = out_statuses(5, array_of_statuses, incount);
     => calls::requests::request_get_status_some(array_of_requests, outcount, array_of_indices,
@@ -76,7 +76,7 @@ entry! {
 
 entry! {
     open MPI_Startall(count: c_int, array_of_requests: *mut Request);
-    count = count(1, count); array_of_requests = list_mut(2, array_of_requests, count);
+    count = count(1, count); array_of_requests = handles(2, array_of_requests, count);
     => calls::requests::startall(array_of_requests)
 }
 
@@ -89,7 +89,7 @@ entry! {
 entry! {
     open MPI_Testall(count: c_int, array_of_requests: *mut Request, flag: *mut c_int,
         array_of_statuses: *mut Status);
-    count = count(1, count); array_of_requests = list_mut(2, array_of_requests, count);
+    count = count(1, count); array_of_requests = handles(2, array_of_requests, count);
     flag = out(3, flag); array_of_statuses = out_statuses(4, array_of_statuses, count);
     => calls::requests::testall(array_of_requests, flag, array_of_statuses)
 }
@@ -97,7 +97,7 @@ entry! {
 entry! {
     open MPI_Testany(count: c_int, array_of_requests: *mut Request, indx: *mut c_int,
         flag: *mut c_int, status: *mut Status);
-    count = count(1, count); array_of_requests = list_mut(2, array_of_requests, count);
+    count = count(1, count); array_of_requests = handles(2, array_of_requests, count);
     indx = out(3, indx); flag = out(4, flag); status = out_status(5, status);
     => calls::requests::testany(array_of_requests, indx, flag, status)
 }
@@ -105,7 +105,7 @@ entry! {
 entry! {
     open MPI_Testsome(incount: c_int, array_of_requests: *mut Request, outcount: *mut c_int,
         array_of_indices: *mut c_int, array_of_statuses: *mut Status);
-    incount = count(1, incount); array_of_requests = list_mut(2, array_of_requests, incount);
+    incount = count(1, incount); array_of_requests = handles(2, array_of_requests, incount);
     outcount = out(3, outcount); array_of_indices = out_integers(4, array_of_indices, incount);
     array_of_statuses = out_statuses(5, array_of_statuses, incount);
     => calls::requests::testsome(array_of_requests, outcount, array_of_indices, array_of_statuses)
@@ -119,7 +119,7 @@ entry! {
 
 entry! {
     open MPI_Waitall(count: c_int, array_of_requests: *mut Request, array_of_statuses: *mut Status);
-    count = count(1, count); array_of_requests = list_mut(2, array_of_requests, count);
+    count = count(1, count); array_of_requests = handles(2, array_of_requests, count);
     array_of_statuses = out_statuses(3, array_of_statuses, count);
     => calls::requests::waitall(array_of_requests, array_of_statuses)
 }
@@ -127,7 +127,7 @@ entry! {
 entry! {
     open MPI_Waitany(count: c_int, array_of_requests: *mut Request, indx: *mut c_int,
         status: *mut Status);
-    count = count(1, count); array_of_requests = list_mut(2, array_of_requests, count);
+    count = count(1, count); array_of_requests = handles(2, array_of_requests, count);
     indx = out(3, indx); status = out_status(4, status);
     => calls::requests::waitany(array_of_requests, indx, status)
 }
@@ -135,7 +135,7 @@ entry! {
 entry! {
     open MPI_Waitsome(incount: c_int, array_of_requests: *mut Request, outcount: *mut c_int,
         array_of_indices: *mut c_int, array_of_statuses: *mut Status);
-    incount = count(1, incount); array_of_requests = list_mut(2, array_of_requests, incount);
+    incount = count(1, incount); array_of_requests = handles(2, array_of_requests, incount);
     outcount = out(3, outcount); array_of_indices = out_integers(4, array_of_indices, incount);
     array_of_statuses = out_statuses(5, array_of_statuses, incount);
     => calls::requests::waitsome(array_of_requests, outcount, array_of_indices, array_of_statuses)

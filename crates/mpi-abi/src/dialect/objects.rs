@@ -1,0 +1,124 @@
+//! The objects whose addresses are predefined handles: numbers of addresses, and back.
+
+use std::sync::Once;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::generated::objects::OBJECTS;
+use crate::handles::PREDEFINED_END;
+use crate::requests::DONE;
+
+/// What a program knows by its address only. Shorter than Open MPI's: the loader warns of objects
+/// that are longer in the library than in the program, which may have copies of them.
+#[repr(align(16))]
+pub struct HandleObject {
+    _content: [usize; 2],
+}
+
+impl HandleObject {
+    /// One.
+    pub const NEW: Self = Self { _content: [0; 2] };
+}
+
+/// Predefined handles are below this.
+const NUMBERS: usize = 0x300;
+
+/// The handle of requests that were over when their call returned.
+static DONE_OBJECT: HandleObject = HandleObject::NEW;
+
+/// One place more than there are numbers: that of `DONE`.
+static ADDRESSES: [Option<&HandleObject>; NUMBERS + 1] = {
+    let mut all = [None; NUMBERS + 1];
+    let mut index = 0;
+    while index < OBJECTS.len() {
+        let (number, object) = OBJECTS[index];
+        all[number] = Some(object);
+        index += 1;
+    }
+    all[NUMBERS] = Some(&DONE_OBJECT);
+    all
+};
+
+const _: () = assert!(DONE.0 == PREDEFINED_END && NUMBERS < PREDEFINED_END);
+
+/// The handle that the program gets of one of ours.
+///
+/// What we made has a kind, which stands in the lower half. With the halves exchanged it is in the
+/// highest bits, which no address has.
+#[inline(always)]
+pub fn handed(handle: usize) -> usize {
+    if handle > PREDEFINED_END {
+        return handle.rotate_left(32);
+    }
+    ADDRESSES[handle.min(NUMBERS)].map_or(handle, |object| &raw const *object as usize)
+}
+
+/// Our handle of one that the program gave.
+#[inline(always)]
+pub fn received(handle: usize) -> usize {
+    if handle >> KIND_SHIFT != 0 {
+        return handle.rotate_left(32);
+    }
+    let place = &PLACES[first_place(handle)];
+    if place.address.load(Ordering::Acquire) == handle {
+        place.number.load(Ordering::Relaxed)
+    } else {
+        find(handle)
+    }
+}
+
+/// Where the kind begins in a handle that the program has.
+const KIND_SHIFT: u32 = 60;
+
+/// Numbers by address: a place is the one that the address leads to, or one of those behind it.
+static PLACES: [Place; PLACES_LENGTH] = [const { Place::empty() }; PLACES_LENGTH];
+const PLACES_BITS: u32 = 9;
+const PLACES_LENGTH: usize = 1 << PLACES_BITS;
+
+struct Place {
+    /// 0 where nothing is.
+    address: AtomicUsize,
+    number: AtomicUsize,
+}
+
+impl Place {
+    const fn empty() -> Self {
+        Self { address: AtomicUsize::new(0), number: AtomicUsize::new(0) }
+    }
+}
+
+/// Where an address comes to lie if nothing else does: by the golden ratio, as addresses are in
+/// rows.
+#[inline(always)]
+fn first_place(address: usize) -> usize {
+    address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (usize::BITS - PLACES_BITS)
+}
+
+/// Our handle of one that is not at its first place; what is no object's address is no handle, and
+/// stays as it is.
+#[cold]
+#[inline(never)]
+fn find(handle: usize) -> usize {
+    static FILLED: Once = Once::new();
+    FILLED.call_once(|| {
+        for (number, object) in ADDRESSES.iter().enumerate() {
+            let Some(object) = object else { continue };
+            let address = &raw const **object as usize;
+            let mut place = first_place(address);
+            while PLACES[place].address.load(Ordering::Relaxed) != 0 {
+                place = (place + 1) % PLACES_LENGTH;
+            }
+            let number = if number == NUMBERS { DONE.0 } else { number };
+            PLACES[place].number.store(number, Ordering::Relaxed);
+            PLACES[place].address.store(address, Ordering::Release);
+        }
+    });
+    let mut place = first_place(handle);
+    loop {
+        match PLACES[place].address.load(Ordering::Acquire) {
+            // Below the first number there is no handle of ours.
+            0 => return if handle < PREDEFINED_END { 0 } else { handle },
+            address if address == handle => return PLACES[place].number.load(Ordering::Relaxed),
+            _ => place = (place + 1) % PLACES_LENGTH,
+        }
+    }
+}
