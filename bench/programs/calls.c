@@ -73,7 +73,7 @@ static void reduce_scatter(void)
 /* ---- what is prepared once and used often ---- */
 
 static MPI_Win window;
-static MPI_Request persistent[2], persistent_allreduce;
+static MPI_Request persistent[2], persistent_allreduce = MPI_REQUEST_NULL;
 static MPI_Datatype spaced;
 static int keyval;
 static char attached[1 << 14];
@@ -91,12 +91,17 @@ static void close_window(void)
     MPI_Win_free(&window);
 }
 
+static void prepare_allreduce(void)
+{
+    MPI_Allreduce_init(sent, received, 1, MPI_INT64_T, MPI_SUM, comm, MPI_INFO_NULL,
+                       &persistent_allreduce);
+}
+
 static void prepare(void)
 {
     MPI_Recv_init(received, 8, MPI_BYTE, self, TAG, comm, &persistent[0]);
     MPI_Send_init(sent, 8, MPI_BYTE, self, TAG, comm, &persistent[1]);
-    MPI_Allreduce_init(sent, received, 1, MPI_INT64_T, MPI_SUM, comm, MPI_INFO_NULL,
-                       &persistent_allreduce);
+    prepare_allreduce();
     MPI_Type_vector(64, 8, 16, MPI_BYTE, &spaced);
     MPI_Type_commit(&spaced);
     MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &keyval, NULL);
@@ -151,6 +156,13 @@ static void start_allreduce(void)
 {
     MPI_Start(&persistent_allreduce);
     MPI_Wait(&persistent_allreduce, MPI_STATUS_IGNORE);
+}
+
+static void prepare_or_start_allreduce(void)
+{
+    if (persistent_allreduce == MPI_REQUEST_NULL)
+        prepare_allreduce();
+    start_allreduce();
 }
 
 static void sendrecv(void)
@@ -293,6 +305,7 @@ static const struct {
     {NULL, "allreduce", allreduce, allreduce, 0, false},
     {"reduce, other", "reduce, root", reduce, reduce, 1, false},
     {NULL, "reduce_scatter", reduce_scatter, reduce_scatter, 0, false},
+    {NULL, "allreduce_start_wait", prepare_or_start_allreduce, prepare_or_start_allreduce, 0, false},
 };
 
 enum { CASES = sizeof turns / sizeof turns[0] };
@@ -372,6 +385,7 @@ static void run_turns(void)
             await(step);
         }
     }
+    MPI_Request_free(&persistent_allreduce);
 }
 
 int main(int argc, char **argv)

@@ -20,6 +20,12 @@
 //! operations to complete that all others have begun. Where all wait for all in every operation
 //! nobody has to look: what stands beside the flags tells it.
 //!
+//! # Operations that start in any order
+//! A persistent operation is made in one order on all members, but they may start several of them
+//! in different orders. So each has a *reserved* series for itself from when it is made until it is
+//! freed, in which its runs are numbered. The members agree on which: one that all of them have
+//! free. A series that was given back goes on where it ended, so nothing must be cleared.
+//!
 //! # How much is written
 //! Through the caches or past them, as the member finds out: see [`Manner`].
 //!
@@ -31,6 +37,8 @@
 //! bell came after, and rings. Without such barriers in the system, whoever rings has a fence of
 //! its own.
 
+mod series;
+
 use std::cell::Cell;
 use std::ptr::NonNull;
 use std::rc::Rc;
@@ -39,20 +47,17 @@ use std::time::Instant;
 
 use base::SlotSize;
 use base::limits::CACHE_LINE;
-use base::slots::SLOT_HEAD_BYTES;
 use memory::{Manner, SharedBytes, SharedBytesMut, SharedMemory};
 use queues::bell::Wake;
 
+use series::{DIVISIONS, HEADER, RESERVED, SERIES, SeriesMemory};
+pub use series::{Series, SeriesOrder};
+
 const LINE: usize = CACHE_LINE;
-/// The two words at the beginning of a slot.
-const HEADER: usize = SLOT_HEAD_BYTES;
 
 /// Where a slot has the words of portions, in operations that have any; what they expose lies
 /// before.
 const PORTIONS: usize = 2 * LINE;
-
-/// How many series there are.
-const SERIES: usize = 8;
 
 /// What is written in one go from so many bytes on may be written past the caches.
 pub const LONG_BYTES_MIN: usize = 4 << 10;
@@ -60,70 +65,8 @@ pub const LONG_BYTES_MIN: usize = 4 << 10;
 /// So many bytes are timed together.
 const TIMED_BYTES: usize = 32 << 10;
 
-/// How the memory of a series is divided.
-#[derive(Clone, Copy, Debug)]
-struct SeriesMemory {
-    /// How many slots each member has.
-    slots: usize,
-    /// How many bytes each of them holds.
-    bytes: usize,
-    /// Where the series begins, as a multiple of the number of members.
-    before: usize,
-}
-
-/// By [`Series::index`]; the numbers of slots are powers of two. Of small operations many may be
-/// underway in a row, as where the root of broadcasts runs ahead of processes that wait for their
-/// turn on a core; and so of those that are not blocking.
-const DIVISIONS: [SeriesMemory; SERIES] = {
-    let mut all = [
-        SeriesMemory { slots: 256, bytes: SlotSize::Tiny.bytes(), before: 0 },
-        SeriesMemory { slots: 64, bytes: SlotSize::Small.bytes(), before: 0 },
-        SeriesMemory { slots: 32, bytes: SlotSize::Medium.bytes(), before: 0 },
-        SeriesMemory { slots: 2, bytes: SlotSize::Large.bytes(), before: 0 },
-        SeriesMemory { slots: 256, bytes: SlotSize::Tiny.bytes(), before: 0 },
-        SeriesMemory { slots: 64, bytes: SlotSize::Small.bytes(), before: 0 },
-        SeriesMemory { slots: 16, bytes: SlotSize::Medium.bytes(), before: 0 },
-        SeriesMemory { slots: 2, bytes: SlotSize::Large.bytes(), before: 0 },
-    ];
-    let mut series = 1;
-    while series < SERIES {
-        all[series].before = all[series - 1].before + all[series - 1].member_stride();
-        series += 1;
-    }
-    all
-};
-
-impl SeriesMemory {
-    /// An odd number of lines, so that not all slots begin in one set of the caches.
-    const fn slot_stride(&self) -> usize {
-        (HEADER + self.bytes).next_multiple_of(LINE)
-    }
-
-    /// A line for completion, then the slots.
-    const fn member_stride(&self) -> usize {
-        LINE + self.slots * self.slot_stride()
-    }
-}
-
 /// So many operations of a series are underway on a member at most, as one word has a bit for each.
 const UNDERWAY_MAX: u64 = u64::BITS as u64;
-
-// Completion is told before slots run out.
-const _: () = {
-    let mut series = 0;
-    while series < SERIES {
-        let slots = DIVISIONS[series].slots;
-        assert!(slots.is_power_of_two() && slots > 1);
-        series += 1;
-    }
-};
-const _: () = {
-    let mut series = 0;
-    while series < SERIES {
-        assert!((DIVISIONS[series].slot_stride() / LINE) % 2 == 1);
-        series += 1;
-    }
-};
 
 /// The board as one of its members has it mapped; `B` wakes another member.
 #[derive(Debug)]
@@ -132,6 +75,10 @@ pub struct Board<B> {
     members: usize,
     own: usize,
     series: [SeriesState; SERIES],
+    /// By series and member: it has completed all operations below, as far as is known.
+    known: Box<[Cell<u64>]>,
+    /// Which reserved series are free here, by the size of their slots.
+    free: [Cell<u64>; SlotSize::ALL.len()],
     manner: Manner,
     /// Those of the other members.
     bells: Vec<B>,
@@ -141,22 +88,6 @@ pub struct Board<B> {
 pub fn bytes_of(members: u32) -> usize {
     let last = &DIVISIONS[SERIES - 1];
     (last.before + last.member_stride()) * members as usize
-}
-
-/// The operations that count together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Series {
-    /// Whether the program waits for them at once.
-    pub blocking: bool,
-    /// Which slots are large enough for them.
-    pub slots: SlotSize,
-}
-
-impl Series {
-    #[inline]
-    const fn index(self) -> usize {
-        4 * !self.blocking as usize + self.slots as usize
-    }
 }
 
 /// One operation on the board.
@@ -189,9 +120,9 @@ struct SeriesState {
     completed: Cell<u64>,
     /// Bit `i`: the operation `i` above `completed` is complete too.
     beyond: Cell<u64>,
-    /// By member: it has completed all operations below, as far as is known.
-    known: Box<[Cell<u64>]>,
-    /// Not more than the least of these.
+    /// Where what is known of the members begins.
+    first_known: usize,
+    /// Not more than the least of that.
     known_by_all: Cell<u64>,
 }
 
@@ -203,8 +134,30 @@ impl<B: Wake> Board<B> {
     pub fn new(memory: Rc<SharedMemory>, members: u32, own: u32, bells: Vec<B>) -> Self {
         assert!(memory.len() == bytes_of(members) && own < members);
         let (members, own) = (members as usize, own as usize);
-        let series = std::array::from_fn(|index| SeriesState::new(&DIVISIONS[index], members));
-        Self { memory, members, own, series, manner: Manner::default(), bells }
+        let of_series = |index| SeriesState::new(index, &DIVISIONS[index], members);
+        let series = std::array::from_fn(of_series);
+        let known = vec![Cell::new(0); SERIES * members].into();
+        let free = RESERVED.map(|count| Cell::new(u64::MAX >> (u64::BITS - count as u32)));
+        Self { memory, members, own, series, known, free, manner: Manner::default(), bells }
+    }
+
+    /// Which reserved series with such slots are free here: bit `i` tells of number `i`.
+    pub fn free_series(&self, slots: SlotSize) -> u64 {
+        self.free[slots as usize].get()
+    }
+
+    /// Reserves a series, which is free on all members and which all of them reserve for the same
+    /// operation.
+    pub fn reserve(&self, slots: SlotSize, number: u8) {
+        let free = &self.free[slots as usize];
+        debug_assert!(free.get() >> number & 1 == 1, "it is free");
+        free.set(free.get() & !(1 << number));
+    }
+
+    /// Gives back a series that was reserved, when no operation of it is underway here.
+    pub fn give_back(&self, slots: SlotSize, number: u8) {
+        let free = &self.free[slots as usize];
+        free.set(free.get() | 1 << number);
     }
 
     /// The number of this member.
@@ -344,7 +297,7 @@ impl<B: Wake> Board<B> {
         let (state, second) = (self.state(turn.series), second.load(Ordering::Relaxed));
         let behind = second & BEHIND_MAX;
         if behind < BEHIND_MAX {
-            state.note(member as usize, turn.number.saturating_sub(behind));
+            self.note(state, member as usize, turn.number.saturating_sub(behind));
         }
         Some(state.bytes.min((second >> BEHIND_BITS) as usize))
     }
@@ -404,7 +357,7 @@ impl<B: Wake> Board<B> {
         state.beyond.set(beyond.checked_shr(done).unwrap_or(0));
         let now = before + u64::from(done);
         state.completed.set(now);
-        state.note(self.own, now);
+        self.note(state, self.own, now);
         let interval = state.slots as u64 / TOLD_PER_SLOTS;
         if now & !interval.saturating_sub(1) > before {
             self.completion(turn.series, self.own).store(now, Ordering::Release);
@@ -417,7 +370,8 @@ impl<B: Wake> Board<B> {
     fn look_at_completion(&self, series: Series, needed: u64) -> bool {
         let state = self.state(series);
         let mut least = u64::MAX;
-        for (member, known) in state.known.iter().enumerate() {
+        let known = &self.known[state.first_known..][..self.members];
+        for (member, known) in known.iter().enumerate() {
             if known.get() < needed {
                 known.set(self.completion(series, member).load(Ordering::Acquire));
             }
@@ -425,6 +379,12 @@ impl<B: Wake> Board<B> {
         }
         state.known_by_all.set(least);
         least >= needed
+    }
+
+    #[inline]
+    fn note(&self, state: &SeriesState, member: usize, completed: u64) {
+        let known = &self.known[state.first_known + member];
+        known.set(known.get().max(completed));
     }
 
     #[inline]
@@ -488,7 +448,7 @@ impl<B: Wake> Board<B> {
 }
 
 impl SeriesState {
-    fn new(division: &SeriesMemory, members: usize) -> Self {
+    fn new(index: usize, division: &SeriesMemory, members: usize) -> Self {
         Self {
             slots: division.slots,
             bytes: division.bytes,
@@ -498,15 +458,9 @@ impl SeriesState {
             next: Cell::new(0),
             completed: Cell::new(0),
             beyond: Cell::new(0),
-            known: vec![Cell::new(0); members].into(),
+            first_known: index * members,
             known_by_all: Cell::new(0),
         }
-    }
-
-    #[inline]
-    fn note(&self, member: usize, completed: u64) {
-        let known = &self.known[member];
-        known.set(known.get().max(completed));
     }
 }
 
@@ -534,8 +488,8 @@ mod tests {
 
     use memory::Nonce;
 
-    const BLOCKING: Series = Series { blocking: true, slots: SlotSize::Small };
-    const BEGUN: Series = Series { blocking: false, slots: SlotSize::Medium };
+    const BLOCKING: Series = Series::new(SeriesOrder::Blocking, SlotSize::Small);
+    const BEGUN: Series = Series::new(SeriesOrder::Begun, SlotSize::Medium);
     const SLOT_BYTES: usize = SlotSize::Medium.bytes();
 
     /// What a member that never sleeps has in place of a bell.
@@ -609,6 +563,41 @@ mod tests {
                 boards[one].raised(turns[one], other as u32, 1).is_some()
             }));
             boards.iter().zip(turns).for_each(|(board, turn)| board.complete(turn));
+        }
+    }
+
+    #[test]
+    fn reserved_series_are_apart_and_go_on_when_they_are_reserved_again() {
+        let boards = boards(2);
+        let reserved = |board: &Board<Awake>, number| {
+            board.reserve(SlotSize::Large, number);
+            Series::new(SeriesOrder::Reserved(number), SlotSize::Large)
+        };
+        for run in 0..5_u8 {
+            assert!(boards.iter().all(|board| board.free_series(SlotSize::Large) == 0b11));
+            let [one, other] = [0, 1].map(|number| {
+                let both = boards.iter().map(|board| reserved(board, number));
+                both.collect::<Vec<_>>()[0]
+            });
+            assert_eq!(boards[0].free_series(SlotSize::Large), 0);
+            // The members start the two in different orders.
+            let (first, second) = (boards[0].begin(one, 1), boards[0].begin(other, 1));
+            let (fourth, third) = (boards[1].begin(other, 1), boards[1].begin(one, 1));
+            for (turn, mark) in [(first, 1), (second, 2)] {
+                assert!(boards[0].is_free(turn, true));
+                boards[0].write(turn, 0, 2, |slot| slot.copy_from(&[run, mark]));
+                boards[0].raise(turn, 1, 2);
+            }
+            for (turn, mark) in [(third, 1), (fourth, 2)] {
+                assert_eq!(boards[1].raised(turn, 0, 1), Some(2));
+                boards[1].read(turn, 0, 0, 2, |slot| assert_eq!(slot.to_vec(), [run, mark]));
+                boards[1].complete(turn);
+            }
+            boards[0].complete(second);
+            boards[0].complete(first);
+            for (board, number) in boards.iter().flat_map(|board| [(board, 0), (board, 1)]) {
+                board.give_back(SlotSize::Large, number);
+            }
         }
     }
 

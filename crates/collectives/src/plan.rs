@@ -45,9 +45,7 @@ pub fn plan(
     capacities: Option<SlotCapacities>,
     form: CallForm,
 ) -> CollectivePlan {
-    // Operations on the board are numbered, so they must be in one order everywhere.
-    let capacities = capacities.filter(|_| form != CallForm::Persistent);
-    if form == CallForm::Nonblocking
+    if form != CallForm::Blocking
         && let Some(schedule) =
             capacities.and_then(|capacities| in_portions(call, member, capacities))
     {

@@ -28,6 +28,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use base::Result;
+use boards::SeriesOrder;
 use collectives::{InputPlace, Member, Situation};
 use engine::RequestId;
 use memory::Buffer;
@@ -128,12 +129,16 @@ impl Collective {
             (MessageChannel::of(process, &communicator), communicator.take_tag(CallForm::Blocking));
         let outcome = if task.schedule.has_messages() {
             let mut execution =
-                Execution::new(task, CallForm::Blocking, communicator.cache.take_pending());
+                Execution::new(task, SeriesOrder::Blocking, communicator.cache.take_pending());
             let outcome = link.carry_out(process, tag, &mut execution);
             communicator.cache.return_pending(execution.take_pending());
             outcome
         } else {
-            link.carry_out(process, tag, &mut Execution::new(task, CallForm::Blocking, Vec::new()))
+            link.carry_out(
+                process,
+                tag,
+                &mut Execution::new(task, SeriesOrder::Blocking, Vec::new()),
+            )
         };
         match finally {
             None => outcome,
@@ -170,7 +175,7 @@ impl MessageChannel<'_> {
         let member = Member { rank, size, situation: &situation };
         let schedule = Rc::new(collectives::bcast(member, 0, buffer.len()));
         let task = Task::moving(schedule, OperationMemory::plain(None, Some(buffer), 1));
-        self.carry_out(process, tag, &mut Execution::new(task, CallForm::Blocking, Vec::new()))
+        self.carry_out(process, tag, &mut Execution::new(task, SeriesOrder::Blocking, Vec::new()))
     }
 
     /// An allgather in place of packed blocks over any link, for purposes of our own; `member` is
@@ -187,6 +192,6 @@ impl MessageChannel<'_> {
         let member = Member { rank, size, situation: &situation };
         let schedule = Rc::new(collectives::allgatherv(member, buffer.len(), InputPlace::InPlace));
         let task = Task::moving(schedule, OperationMemory::plain(None, Some(buffer), block_bytes));
-        self.carry_out(process, tag, &mut Execution::new(task, CallForm::Blocking, Vec::new()))
+        self.carry_out(process, tag, &mut Execution::new(task, SeriesOrder::Blocking, Vec::new()))
     }
 }

@@ -119,6 +119,18 @@ impl Request {
         }
     }
 
+    /// The collective operation that is underway, if it is persistent.
+    #[inline]
+    pub fn started_collective(&self) -> Option<&Rc<ActiveCollective>> {
+        match self {
+            Request::Persistent(persistent) => match &persistent.active {
+                Some(Request::Collective(operation)) => Some(operation),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     /// Whether completing it leaves it in existence, to be started again.
     pub fn is_persistent(&self) -> bool {
         matches!(self, Request::Persistent(_))

@@ -88,14 +88,14 @@ fn without_a_board_each_call_goes_by_messages() {
 }
 
 #[test]
-fn what_may_start_in_any_order_uses_no_board() {
+fn what_is_started_often_goes_as_what_is_begun_once() {
     let situation = situation(SIZE, false);
     for call in [8, 4096, 1 << 20].into_iter().flat_map(calls) {
         let member = Member { rank: 0, size: SIZE, situation: &situation };
         let with_board = plan(&call, member, Some(BOARD), CallForm::Persistent);
-        let without = plan(&call, member, None, CallForm::Persistent);
-        assert!(with_board.schedule == without.schedule, "{call:?}");
-        assert_eq!(with_board.algorithm, without.algorithm, "{call:?}");
+        let begun = plan(&call, member, Some(BOARD), CallForm::Nonblocking);
+        assert!(with_board.schedule == begun.schedule, "{call:?}");
+        assert_eq!(with_board.algorithm, begun.algorithm, "{call:?}");
     }
 }
 

@@ -329,14 +329,29 @@ fn await_one(
         let process = &call.library.process;
         match call.library.requests.named(handle) {
             RequestName::Transfer(transfer) => transfer.wait(process),
-            _ => process.wait_until(&mut |_| {
-                // It is gone when another thread completed it.
-                let table = &call.library.requests;
-                let ready = table.with(handle, |pending| pending.work.is_ready(process));
-                ready.unwrap_or(true)
-            }),
+            _ => await_kept(call, handle),
         }
     }
+}
+
+/// Waits until a request that is not a transfer is complete, or gone.
+fn await_kept(call: &Call, handle: Request) {
+    let (process, table) = (&call.library.process, &call.library.requests);
+    if process.has_more_to_advance() {
+        // Nothing is borrowed while it advances, as a function of the program may call the library.
+        let started = table.with(handle, |pending| match &pending.work {
+            Pending::One(work) => work.started_collective().cloned(),
+            Pending::Both { .. } | Pending::Generalized(_) | Pending::Flush(_) => None,
+        });
+        if started.flatten().is_some_and(|operation| operation.look_a_while(process)) {
+            return;
+        }
+    }
+    process.wait_until(&mut |_| {
+        // It is gone when another thread completed it.
+        let ready = table.with(handle, |pending| pending.work.is_ready(process));
+        ready.unwrap_or(true)
+    });
 }
 
 /// Takes the status of a request, if it is complete, and tells what the program's variable becomes:

@@ -5,7 +5,9 @@ use std::cell::{Cell, OnceCell};
 use std::fmt;
 use std::rc::Rc;
 
-use base::Result;
+use base::{Result, SlotSize};
+use boards::SeriesOrder;
+use collectives::Schedule;
 use collectives::board::{RegionUse, SIZE_MAX, SlotCapacities};
 use runtime::PeerBell;
 
@@ -26,6 +28,9 @@ pub(crate) struct BoardPlace {
     is_decided: Cell<bool>,
     /// Whether the members can use memory that they expose to each other.
     regions: Cell<bool>,
+    /// The series that was reserved for the persistent operation that is being made, with the size
+    /// of its slots.
+    reserved: Cell<Option<(SlotSize, u8)>>,
     /// How many boards this process has; this one is counted there.
     count: OnceCell<Rc<Cell<u32>>>,
 }
@@ -51,6 +56,21 @@ impl BoardPlace {
     pub(crate) fn put(&self, board: Board) {
         let fresh = self.board.set(Box::new(board)).is_ok();
         debug_assert!(fresh, "it is decided once");
+    }
+
+    /// Reserves a series for the persistent operation that is being made.
+    pub(super) fn reserve(&self, slots: SlotSize, number: u8) {
+        let Some(board) = self.get() else { return };
+        board.reserve(slots, number);
+        // An operation that could not be made has none.
+        if let Some((slots, number)) = self.reserved.replace(Some((slots, number))) {
+            board.give_back(slots, number);
+        }
+    }
+
+    /// What orders the persistent operation that is made now, if its schedule uses the board.
+    pub(super) fn take_reserved(&self) -> SeriesOrder {
+        self.reserved.take().map_or(SeriesOrder::Begun, |(_, number)| SeriesOrder::Reserved(number))
     }
 
     /// Whether it is decided that the communicator has one, or none.
@@ -97,6 +117,42 @@ impl Communicator {
             self.decide(process)?;
         }
         Ok(())
+    }
+
+    /// To be called before the schedule of a persistent operation is made, which the program will
+    /// start often: decides about the board if that is not decided.
+    ///
+    /// # Errors
+    /// What [`Collective::complete`](crate::collective::Collective::complete) may return.
+    pub(super) fn decide_on_board(self: &Rc<Self>, process: &Process) -> Result<()> {
+        if self.board_place().is_decided() { Ok(()) } else { self.decide(process) }
+    }
+
+    /// The number of a series that a persistent operation with this schedule can have for itself on
+    /// all members; none if there is none, or if the operation is not on the board of all of them.
+    ///
+    /// # Errors
+    /// What [`Collective::complete`](crate::collective::Collective::complete) may return.
+    pub(super) fn agree_on_series(
+        self: &Rc<Self>,
+        process: &Process,
+        board: &Board,
+        schedule: &Schedule,
+    ) -> Result<Option<u8>> {
+        // Members that name different amounts may need different slots.
+        let kind = match schedule.uses_board() {
+            true => 1 + schedule.slots() as u64 + ((schedule.turns() as u64) << u8::BITS),
+            false => 0,
+        }
+        .to_le_bytes();
+        let own = [kind, board.free_series(schedule.slots()).to_le_bytes()].concat();
+        let answers = movement::allgather_bytes(process, self, &own)?;
+        let mut free = if schedule.uses_board() { u64::MAX } else { 0 };
+        for answer in answers.chunks_exact(ANSWER_BYTES) {
+            let [theirs, free_there] = answer.as_chunks().0 else { unreachable!("two words") };
+            free &= if *theirs == kind { u64::from_le_bytes(*free_there) } else { 0 };
+        }
+        Ok((free != 0).then(|| free.trailing_zeros() as u8))
     }
 
     fn decide(self: &Rc<Self>, process: &Process) -> Result<()> {

@@ -73,6 +73,19 @@ impl CollectiveCache {
         schedule
     }
 
+    /// The schedule of a persistent operation for which the board has no series.
+    pub(super) fn by_messages(
+        &self,
+        communicator: &Communicator,
+        call: &CollectiveCall,
+    ) -> Rc<Schedule> {
+        let member = movement::member(communicator);
+        Rc::new(match self.failed.get() {
+            None => collectives::plan(call, member, None, CallForm::Persistent).schedule,
+            Some(member) => Schedule::awaiting(member),
+        })
+    }
+
     /// A member has failed: its message, which never comes, is all that operations wait for.
     pub(crate) fn note_failure(&self, member: u32) {
         self.failed.set(Some(member));

@@ -6,9 +6,9 @@ mod portions;
 
 use std::rc::Rc;
 
-use base::{Error, ErrorClass, RegionToken, Result};
-use boards::{BoardTurn, LONG_BYTES_MIN, Series};
-use collectives::{Area, BlockRange, CallForm, Local, Operand, Round, Schedule, Transfer};
+use base::{Error, ErrorClass, RegionToken, Result, SlotSize};
+use boards::{BoardTurn, LONG_BYTES_MIN, Series, SeriesOrder};
+use collectives::{Area, BlockRange, Local, Operand, Round, Schedule, Transfer};
 use memory::Buffer;
 
 use super::blocks::{OperationMemory, PackedRange};
@@ -30,7 +30,8 @@ pub(crate) struct Execution<P> {
     tag: i32,
     /// The operation on the board, while it is underway there.
     turn: Option<BoardTurn>,
-    form: CallForm,
+    /// What orders it among those on the board.
+    order: SeriesOrder,
     /// How many bytes the own slot has.
     written: usize,
     /// Where members carry out portions for each other: whether others have exposed what does not
@@ -93,13 +94,13 @@ impl<P: Copy> Execution<P> {
     /// Ready to start. `pending` is an empty list, handed in so that its memory can be used again
     /// (see [`Execution::take_pending`]).
     #[inline(always)]
-    pub(crate) fn new(task: Task, form: CallForm, pending: Vec<P>) -> Self {
+    pub(crate) fn new(task: Task, order: SeriesOrder, pending: Vec<P>) -> Self {
         debug_assert!(pending.is_empty());
         Self {
             task,
             tag: 0,
             turn: None,
-            form,
+            order,
             written: 0,
             differs: false,
             unsent: Vec::new(),
@@ -130,8 +131,7 @@ impl<P: Copy> Execution<P> {
         self.pending.clear();
         self.repack(ExecutionEnd::BeforeFirstRound);
         if self.task.schedule.uses_board() {
-            let slots = self.task.schedule.slots();
-            let series = Series { blocking: self.form == CallForm::Blocking, slots };
+            let series = Series::new(self.order, self.task.schedule.slots());
             self.turn = Some(board_of(channel).begin(series, self.task.schedule.turns()));
         }
     }
@@ -181,6 +181,19 @@ impl<P: Copy> Execution<P> {
             self.repack(ExecutionEnd::AfterLastRound);
         }
         true
+    }
+
+    /// The series that it has for itself on the board, and with which slots; none while a run is
+    /// underway there, or was given up amid it.
+    pub(crate) fn idle_series(&self) -> Option<(SlotSize, u8)> {
+        match self.order {
+            SeriesOrder::Reserved(number)
+                if self.turn.is_none() && self.task.schedule.uses_board() =>
+            {
+                Some((self.task.schedule.slots(), number))
+            }
+            _ => None,
+        }
     }
 
     /// Whether it cannot be over without progress of messages.

@@ -59,7 +59,34 @@ impl<'a> Invocation<'a> {
         {
             self.communicator.consider_board(process, call.reduces())?;
         }
+        if self.form == CallForm::Persistent
+            && let Some(process) = self.program
+        {
+            return self.persistent_schedule(process, call);
+        }
         Ok(self.communicator.cache.schedule(self.communicator, call, self.form))
+    }
+
+    /// That of a persistent operation, which is on the board if the members agree on a series that
+    /// it has for itself: they may start several of them in different orders (section 6.13 of the
+    /// standard, which lets the making of one wait for the others).
+    #[cold]
+    fn persistent_schedule(
+        &self,
+        process: &Process,
+        call: &CollectiveCall,
+    ) -> Result<Rc<Schedule>> {
+        let communicator = self.communicator;
+        communicator.decide_on_board(process)?;
+        let schedule = communicator.cache.schedule(communicator, call, self.form);
+        let Some(board) = communicator.board() else { return Ok(schedule) };
+        let slots = schedule.slots();
+        if let Some(number) = communicator.agree_on_series(process, board, &schedule)? {
+            communicator.board_place().reserve(slots, number);
+            return Ok(schedule);
+        }
+        let uses_board = schedule.uses_board();
+        Ok(if uses_board { communicator.cache.by_messages(communicator, call) } else { schedule })
     }
 }
 

@@ -5,6 +5,8 @@ use std::fmt;
 use std::rc::Rc;
 
 use base::{Error, Result};
+use boards::SeriesOrder;
+use collectives::CallForm;
 use engine::RequestId;
 
 use super::inquiry::WatchedOperation;
@@ -29,7 +31,12 @@ pub struct ActiveCollective {
 
 impl ActiveCollective {
     pub(super) fn new(prepared: Collective, tag: i32) -> Rc<Self> {
-        let execution = Execution::new(prepared.task, prepared.form, Vec::new());
+        let order = match prepared.form {
+            CallForm::Blocking => SeriesOrder::Blocking,
+            CallForm::Nonblocking => SeriesOrder::Begun,
+            CallForm::Persistent => prepared.communicator.board_place().take_reserved(),
+        };
+        let execution = Execution::new(prepared.task, order, Vec::new());
         Rc::new(Self {
             communicator: prepared.communicator,
             execution: RefCell::new(execution),
@@ -53,6 +60,26 @@ impl ActiveCollective {
     pub(crate) fn status(&self) -> MessageStatus {
         let error = self.error.borrow().clone();
         MessageStatus { error: error.map(Box::new), ..MessageStatus::EMPTY }
+    }
+
+    /// Looks a few times whether a run is over that needs no messages, as others are often about to
+    /// do their part; whether it is complete.
+    #[inline]
+    pub fn look_a_while(self: &Rc<Self>, process: &Process) -> bool {
+        let needs_messages =
+            || self.execution.try_borrow().is_ok_and(|execution| execution.has_messages());
+        if self.complete.get() || needs_messages() {
+            return self.complete.get();
+        }
+        let mut is_over = false;
+        process.look_a_while(|| {
+            is_over = self.advance(process);
+            is_over || needs_messages()
+        });
+        if is_over {
+            process.stop_advancing(self);
+        }
+        is_over
     }
 
     fn conclude(&self, process: &Process, outcome: Result<()>) -> Result<()> {
@@ -88,6 +115,16 @@ impl BackgroundOperation for ActiveCollective {
 
     fn is_awaited(&self) -> bool {
         self.execution.try_borrow().is_ok_and(|execution| execution.is_awaited())
+    }
+}
+
+impl Drop for ActiveCollective {
+    fn drop(&mut self) {
+        if let Some((slots, number)) = self.execution.get_mut().idle_series()
+            && let Some(board) = self.communicator.board()
+        {
+            board.give_back(slots, number);
+        }
     }
 }
 

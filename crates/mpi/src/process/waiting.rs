@@ -24,6 +24,13 @@ impl Process {
         self.call_helper(need);
     }
 
+    /// An operation is over.
+    #[inline]
+    pub(crate) fn stop_advancing<T: BackgroundOperation>(&self, operation: &Rc<T>) {
+        let ended = Rc::as_ptr(operation).cast::<()>();
+        self.underway.borrow_mut().retain(|other| Rc::as_ptr(other).cast::<()>() != ended);
+    }
+
     /// Advances all operations that take steps of their own; whether one of them came to its end.
     fn advance_underway(&self) -> bool {
         let mut ended = false;
@@ -44,7 +51,7 @@ impl Process {
 
     /// Whether more must be advanced in each round of progress than the engine.
     #[inline]
-    pub(super) fn has_more_to_advance(&self) -> bool {
+    pub fn has_more_to_advance(&self) -> bool {
         self.attention.get()
     }
 

@@ -4,7 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use base::{Error, ErrorClass, GateId, RailId, RailProfile, Result};
-use collectives::{CallForm, Situation};
+use boards::SeriesOrder;
+use collectives::Situation;
 use datatype::Datatype;
 use engine::strategy::Direct;
 use engine::{ContextSlot, Engine, Planned, Problem, Receive, RequestId, Send};
@@ -64,7 +65,7 @@ impl World {
         let mut executions: Vec<_> = (0..self.size())
             .map(|rank| {
                 let invocation = Invocation::blocking(&self.communicators[rank]);
-                Execution::new(prepare(rank, &invocation).task, CallForm::Blocking, Vec::new())
+                Execution::new(prepare(rank, &invocation).task, SeriesOrder::Blocking, Vec::new())
             })
             .collect();
         let mut waiting: Vec<usize> = Vec::new();
@@ -97,7 +98,7 @@ impl World {
         let mut executions: Vec<_> = (0..left)
             .map(|rank| {
                 let invocation = Invocation::blocking(&self.communicators[rank]);
-                Execution::new(prepare(rank, &invocation).task, CallForm::Blocking, Vec::new())
+                Execution::new(prepare(rank, &invocation).task, SeriesOrder::Blocking, Vec::new())
             })
             .collect();
         let mut waiting: Vec<usize> = (0..left).collect();
