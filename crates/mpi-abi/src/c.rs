@@ -139,7 +139,7 @@ macro_rules! pass_as_the_dialect_says {
         $(impl Passed for $name {
             #[inline(always)]
             fn received(self) -> Self {
-                Self::from_raw(received(self.raw()))
+                Self::from_raw(received(self.raw(), Self::KIND))
             }
 
             #[inline(always)]

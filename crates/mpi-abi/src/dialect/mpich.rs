@@ -122,7 +122,7 @@ pub const fn layout(kind: HandleKind) -> HandleLayout {
 
 /// Our handle of one that the program gave: the same.
 #[inline(always)]
-pub const fn received(handle: usize) -> usize {
+pub const fn received(handle: usize, _kind: HandleKind) -> usize {
     handle
 }
 

@@ -1,8 +1,9 @@
 //! The objects whose addresses are predefined handles: numbers of addresses, and back.
 
 use std::sync::Once;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 
+use crate::c::HandleKind;
 use crate::generated::objects::OBJECTS;
 use crate::handles::PREDEFINED_END;
 use crate::requests::DONE;
@@ -54,36 +55,39 @@ pub fn handed(handle: usize) -> usize {
 
 /// Our handle of one that the program gave.
 #[inline(always)]
-pub fn received(handle: usize) -> usize {
-    if handle >> KIND_SHIFT != 0 {
+pub fn received(handle: usize, kind: HandleKind) -> usize {
+    // Most requests are ours, most of the others are predefined.
+    if kind == HandleKind::Request && is_made_here(handle) {
         return handle.rotate_left(32);
     }
-    let place = &PLACES[first_place(handle)];
-    if place.address.load(Ordering::Acquire) == handle {
-        place.number.load(Ordering::Relaxed)
-    } else {
-        find(handle)
+    let place = first_place(handle);
+    if PLACES.addresses[place].load(Ordering::Acquire) == handle {
+        return PLACES.numbers[place].load(Ordering::Relaxed).into();
     }
+    if is_made_here(handle) { handle.rotate_left(32) } else { find(handle) }
+}
+
+/// Whether a handle that the program has is one that we made: those have a kind.
+#[inline(always)]
+fn is_made_here(handle: usize) -> bool {
+    handle >> KIND_SHIFT != 0
 }
 
 /// Where the kind begins in a handle that the program has.
 const KIND_SHIFT: u32 = 60;
 
 /// Numbers by address: a place is the one that the address leads to, or one of those behind it.
-static PLACES: [Place; PLACES_LENGTH] = [const { Place::empty() }; PLACES_LENGTH];
+static PLACES: Places = Places {
+    addresses: [const { AtomicUsize::new(0) }; PLACES_LENGTH],
+    numbers: [const { AtomicU16::new(0) }; PLACES_LENGTH],
+};
 const PLACES_BITS: u32 = 9;
 const PLACES_LENGTH: usize = 1 << PLACES_BITS;
 
-struct Place {
+struct Places {
     /// 0 where nothing is.
-    address: AtomicUsize,
-    number: AtomicUsize,
-}
-
-impl Place {
-    const fn empty() -> Self {
-        Self { address: AtomicUsize::new(0), number: AtomicUsize::new(0) }
-    }
+    addresses: [AtomicUsize; PLACES_LENGTH],
+    numbers: [AtomicU16; PLACES_LENGTH],
 }
 
 /// Where an address comes to lie if nothing else does: by the golden ratio, as addresses are in
@@ -104,20 +108,22 @@ fn find(handle: usize) -> usize {
             let Some(object) = object else { continue };
             let address = &raw const **object as usize;
             let mut place = first_place(address);
-            while PLACES[place].address.load(Ordering::Relaxed) != 0 {
+            while PLACES.addresses[place].load(Ordering::Relaxed) != 0 {
                 place = (place + 1) % PLACES_LENGTH;
             }
             let number = if number == NUMBERS { DONE.0 } else { number };
-            PLACES[place].number.store(number, Ordering::Relaxed);
-            PLACES[place].address.store(address, Ordering::Release);
+            PLACES.numbers[place].store(number as u16, Ordering::Relaxed);
+            PLACES.addresses[place].store(address, Ordering::Release);
         }
     });
     let mut place = first_place(handle);
     loop {
-        match PLACES[place].address.load(Ordering::Acquire) {
+        match PLACES.addresses[place].load(Ordering::Acquire) {
             // Below the first number there is no handle of ours.
             0 => return if handle < PREDEFINED_END { 0 } else { handle },
-            address if address == handle => return PLACES[place].number.load(Ordering::Relaxed),
+            address if address == handle => {
+                return PLACES.numbers[place].load(Ordering::Relaxed).into();
+            }
             _ => place = (place + 1) % PLACES_LENGTH,
         }
     }

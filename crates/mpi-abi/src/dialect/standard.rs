@@ -3,6 +3,7 @@
 use std::ffi::c_int;
 
 pub use super::numbers::*;
+use crate::c::HandleKind;
 
 /// What it is to people.
 pub const NAME: &str = "its standard ABI";
@@ -64,7 +65,7 @@ impl Status {
 
 /// Our handle of one that the program gave: the same.
 #[inline(always)]
-pub const fn received(handle: usize) -> usize {
+pub const fn received(handle: usize, _kind: HandleKind) -> usize {
     handle
 }
 
