@@ -154,10 +154,12 @@ impl<B: Wake> Board<B> {
         free.set(free.get() & !(1 << number));
     }
 
-    /// Gives back a series that was reserved, when no operation of it is underway here.
-    pub fn give_back(&self, slots: SlotSize, number: u8) {
-        let free = &self.free[slots as usize];
-        free.set(free.get() | 1 << number);
+    /// Gives back a series if it was reserved, when no operation of it is underway here.
+    pub fn give_back(&self, series: Series) {
+        if let Some((slots, number)) = series.reserved() {
+            let free = &self.free[slots as usize];
+            free.set(free.get() | 1 << number);
+        }
     }
 
     /// The number of this member.
@@ -595,8 +597,8 @@ mod tests {
             }
             boards[0].complete(second);
             boards[0].complete(first);
-            for (board, number) in boards.iter().flat_map(|board| [(board, 0), (board, 1)]) {
-                board.give_back(SlotSize::Large, number);
+            for (board, series) in boards.iter().flat_map(|board| [(board, one), (board, other)]) {
+                board.give_back(series);
             }
         }
     }

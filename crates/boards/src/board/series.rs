@@ -24,6 +24,14 @@ pub enum SeriesOrder {
 }
 
 impl Series {
+    /// The size of the slots of a reserved series, and its number among those.
+    pub(super) fn reserved(self) -> Option<(SlotSize, u8)> {
+        let sizes = SlotSize::ALL.into_iter().rev();
+        let mut sizes = sizes.map(|slots| (slots, FIRST_RESERVED[slots as usize]));
+        let (slots, first) = sizes.find(|(_, first)| *first <= self.index())?;
+        Some((slots, (self.index() - first) as u8))
+    }
+
     /// Its place among all.
     #[inline]
     pub(super) const fn index(self) -> usize {

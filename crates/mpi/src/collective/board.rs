@@ -6,7 +6,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use base::{Result, SlotSize};
-use boards::SeriesOrder;
+use boards::{Series, SeriesOrder};
 use collectives::Schedule;
 use collectives::board::{RegionUse, SIZE_MAX, SlotCapacities};
 use runtime::PeerBell;
@@ -64,7 +64,7 @@ impl BoardPlace {
         board.reserve(slots, number);
         // An operation that could not be made has none.
         if let Some((slots, number)) = self.reserved.replace(Some((slots, number))) {
-            board.give_back(slots, number);
+            board.give_back(Series::new(SeriesOrder::Reserved(number), slots));
         }
     }
 

@@ -6,7 +6,7 @@ mod portions;
 
 use std::rc::Rc;
 
-use base::{Error, ErrorClass, RegionToken, Result, SlotSize};
+use base::{Error, ErrorClass, RegionToken, Result};
 use boards::{BoardTurn, LONG_BYTES_MIN, Series, SeriesOrder};
 use collectives::{Area, BlockRange, Local, Operand, Round, Schedule, Transfer};
 use memory::Buffer;
@@ -30,8 +30,8 @@ pub(crate) struct Execution<P> {
     tag: i32,
     /// The operation on the board, while it is underway there.
     turn: Option<BoardTurn>,
-    /// What orders it among those on the board.
-    order: SeriesOrder,
+    /// Where it counts, if it uses the board.
+    series: Series,
     /// How many bytes the own slot has.
     written: usize,
     /// Where members carry out portions for each other: whether others have exposed what does not
@@ -96,11 +96,12 @@ impl<P: Copy> Execution<P> {
     #[inline(always)]
     pub(crate) fn new(task: Task, order: SeriesOrder, pending: Vec<P>) -> Self {
         debug_assert!(pending.is_empty());
+        let series = Series::new(order, task.schedule.slots());
         Self {
             task,
             tag: 0,
             turn: None,
-            order,
+            series,
             written: 0,
             differs: false,
             unsent: Vec::new(),
@@ -131,8 +132,7 @@ impl<P: Copy> Execution<P> {
         self.pending.clear();
         self.repack(ExecutionEnd::BeforeFirstRound);
         if self.task.schedule.uses_board() {
-            let series = Series::new(self.order, self.task.schedule.slots());
-            self.turn = Some(board_of(channel).begin(series, self.task.schedule.turns()));
+            self.turn = Some(board_of(channel).begin(self.series, self.task.schedule.turns()));
         }
     }
 
@@ -183,17 +183,10 @@ impl<P: Copy> Execution<P> {
         true
     }
 
-    /// The series that it has for itself on the board, and with which slots; none while a run is
-    /// underway there, or was given up amid it.
-    pub(crate) fn idle_series(&self) -> Option<(SlotSize, u8)> {
-        match self.order {
-            SeriesOrder::Reserved(number)
-                if self.turn.is_none() && self.task.schedule.uses_board() =>
-            {
-                Some((self.task.schedule.slots(), number))
-            }
-            _ => None,
-        }
+    /// Its series on the board; none while a run is underway there, or was given up amid it.
+    pub(crate) fn idle_series(&self) -> Option<Series> {
+        let is_idle = self.turn.is_none() && self.task.schedule.uses_board();
+        is_idle.then_some(self.series)
     }
 
     /// Whether it cannot be over without progress of messages.

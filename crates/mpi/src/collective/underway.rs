@@ -120,10 +120,10 @@ impl BackgroundOperation for ActiveCollective {
 
 impl Drop for ActiveCollective {
     fn drop(&mut self) {
-        if let Some((slots, number)) = self.execution.get_mut().idle_series()
+        if let Some(series) = self.execution.get_mut().idle_series()
             && let Some(board) = self.communicator.board()
         {
-            board.give_back(slots, number);
+            board.give_back(series);
         }
     }
 }
