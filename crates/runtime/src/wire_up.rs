@@ -440,3 +440,6 @@ mod tests {
         assert!(crowded(["8:1:1@a", "8:1:1@a"]));
     }
 }
+
+#[cfg(test)]
+mod one_machine;

@@ -1,0 +1,178 @@
+//! Two processes of one machine in a box: real engines over real shared memory, which take turns as
+//! a seed says. Messages of all lengths go both ways at the same time while each computes, waits,
+//! offers the places of its receives, and looks after what comes.
+
+use std::sync::Mutex;
+
+use base::ContextId;
+use driver::ProgramState;
+use engine::{ContextSlot, Receive, RequestId, Send};
+use fastrand::Rng;
+use memory::Buffer;
+
+use super::*;
+
+/// The lengths at which the way changes, and between.
+const LENGTHS: [usize; 8] = [0, 100, 10_000, 20_000, 64 << 10, (64 << 10) + 1, 128 << 10, 300_000];
+
+/// Messages each way.
+const MESSAGES: usize = 12;
+
+/// Nobody waits so long for a message that is on its way.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How many seeds are run, unless the environment says (`SIM_SEEDS`).
+const SEEDS: u64 = 150;
+
+struct CardsInBox(Arc<Mutex<Vec<String>>>);
+
+impl driver::Directory for CardsInBox {
+    fn card(&mut self, gate: GateId) -> Result<String, DriverError> {
+        Ok(self.0.lock().unwrap()[gate.0 as usize].clone())
+    }
+
+    fn secret(&mut self) -> Result<Secret, DriverError> {
+        Ok(Secret::default())
+    }
+}
+
+/// One of the two processes.
+struct Station {
+    runtime: Runtime,
+    context: ContextSlot,
+    peer: GateId,
+    /// Data of the messages to send, and the requests of those that were; none if it was over at
+    /// once.
+    outgoing: Vec<Buffer>,
+    sends: Vec<Option<RequestId>>,
+    /// Places of the messages to come, and the requests of those that are posted.
+    incoming: Vec<Buffer>,
+    receives: Vec<RequestId>,
+}
+
+fn data(sender: usize, number: usize, length: usize) -> Vec<u8> {
+    (0..length).map(|place| (place / 7 + number * 31 + sender * 101) as u8).collect()
+}
+
+fn pair(lengths: &[Vec<usize>; 2]) -> [Station; 2] {
+    let cards: Arc<Mutex<Vec<String>>> = Arc::default();
+    let configuration = Configuration::default();
+    let stations = [0, 1].map(|own: u32| {
+        let directory = |_: &'static str| {
+            Box::new(CardsInBox(Arc::clone(&cards))) as Box<dyn driver::Directory>
+        };
+        let settings = Settings { single_copy: true, ..Settings::default() };
+        let rails = Rails::create(GateId(own), &settings, directory).unwrap();
+        let (_, card) = rails.cards().remove(0);
+        cards.lock().unwrap().push(card);
+        let instruments = Instruments::default();
+        let engine = Engine::new(GateId(own), rails.profiles(), strategy(configuration));
+        let fatal = Fatal { job: launch::join().unwrap(), rank: own, keeps_going: false };
+        let mut runtime = Runtime::new(GateId(own), engine, rails, fatal, instruments);
+        let context = runtime.open_context(ContextId(7), own);
+        let (from, to) = (&lengths[own as usize], &lengths[1 - own as usize]);
+        let filled = |(number, &length): (usize, &usize)| {
+            let buffer = Buffer::zeroed(length);
+            buffer.write(0, &data(own as usize, number, length));
+            buffer
+        };
+        Station {
+            runtime,
+            context,
+            peer: GateId(1 - own),
+            outgoing: from.iter().enumerate().map(filled).collect(),
+            sends: Vec::new(),
+            incoming: to.iter().map(|&length| Buffer::zeroed(length)).collect(),
+            receives: Vec::new(),
+        }
+    });
+    stations.map(|mut station| {
+        station.runtime.try_connect(station.peer).unwrap();
+        station
+    })
+}
+
+impl Station {
+    /// Posts the next receive, and maybe offers its place.
+    fn receive(&mut self, offers: bool) {
+        let Some(into) = self.incoming.get(self.receives.len()) else { return };
+        let (context, source) = (self.context, Some(self.peer.0));
+        let receive = Receive { context, source, tag: Some(3), buffer: into.clone() };
+        let request = self.runtime.receive(receive);
+        if offers {
+            self.runtime.expect(self.peer, request, into);
+        }
+        self.receives.push(request);
+    }
+
+    /// Sends the next message, by a program that waits or by one that goes on.
+    fn send(&mut self, waits: bool) {
+        let Some(buffer) = self.outgoing.get(self.sends.len()) else { return };
+        let (gate, peer, context) = (self.peer, self.peer.0, self.context);
+        let buffer = buffer.clone();
+        let send = Send { gate, peer, context, tag: 3, synchronous: false, buffer };
+        self.sends.push(match waits {
+            true => self.runtime.send(send),
+            false => self.runtime.begin_send(send),
+        });
+    }
+
+    fn is_done(&self) -> bool {
+        let is_over = |request: &RequestId| self.runtime.is_complete(*request);
+        self.sends.len() == self.outgoing.len()
+            && self.receives.len() == self.incoming.len()
+            && self.sends.iter().flatten().chain(&self.receives).all(is_over)
+    }
+
+    fn step(&mut self, random: &mut Rng) {
+        match random.u8(0..8) {
+            0 => self.receive(random.bool()),
+            1 => self.send(random.bool()),
+            2 => self.runtime.set_program_state(ProgramState::Computes),
+            3 => self.runtime.set_program_state(ProgramState::Waits),
+            _ => drop(self.runtime.progress()),
+        }
+    }
+}
+
+fn run(seed: u64) {
+    let mut random = Rng::with_seed(seed);
+    let mut lengths = || {
+        // Most worlds have one length, as programs do.
+        let one = random.bool();
+        let first = random.usize(0..LENGTHS.len());
+        let place = |_| if one { first } else { random.usize(0..LENGTHS.len()) };
+        (0..MESSAGES).map(place).map(|place| LENGTHS[place]).collect::<Vec<_>>()
+    };
+    let lengths = [lengths(), lengths()];
+    let mut stations = pair(&lengths);
+    let begin = Instant::now();
+    while !stations.iter().all(Station::is_done) {
+        let turn = random.usize(0..2);
+        for _ in 0..random.u8(1..7) {
+            stations[turn].step(&mut random);
+        }
+        assert!(
+            begin.elapsed() < PATIENCE,
+            "seed {seed}: messages of {lengths:?} bytes do not arrive; run it with SIM_SEED={seed}"
+        );
+    }
+    for (own, station) in stations.iter().enumerate() {
+        for (number, into) in station.incoming.iter().enumerate() {
+            let mut came = vec![0; into.len()];
+            into.read(0, &mut came);
+            let sent = data(1 - own, number, into.len());
+            assert!(came == sent, "seed {seed}: message {number} to {own} is another one");
+        }
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "asks the system")]
+fn messages_inside_a_machine_arrive_whatever_the_processes_do() {
+    let number = |name| std::env::var(name).ok().and_then(|value: String| value.parse().ok());
+    match number("SIM_SEED") {
+        Some(seed) => run(seed),
+        None => (0..number("SIM_SEEDS").unwrap_or(SEEDS)).for_each(run),
+    }
+}
