@@ -98,8 +98,17 @@ def standstills_are_explained(runner, names=tuple(CAUSES), options=()):
 def a_job_is_asked_in_all_ways(runner):
     needs_combray(runner)
     before = traces()
-    launcher = begin(runner, "crossed", 2)
-    other = begin(runner, "chain", 2)
+    begun = [begin(runner, name, 2) for name in ("crossed", "chain")]
+    try:
+        ask_in_all_ways(runner, *begun)
+    finally:
+        for one in begun:
+            if one.poll() is None:
+                end(one)
+    assert traces() <= before, f"left behind: {traces() - before}"
+
+
+def ask_in_all_ways(runner, launcher, other):
     time.sleep(STANDSTILL_SECONDS)
     output, seconds = ask(runner, launcher)
     lines = output.splitlines()
@@ -122,7 +131,6 @@ def a_job_is_asked_in_all_ways(runner):
     assert lines[0] in output and "SIGQUIT" in output, output
     code, output, _ = run([command(runner), "ps", str(launcher.pid)])
     assert code != 0 and "no job" in output, output
-    assert traces() <= before, f"left behind: {traces() - before}"
 
 
 def time_limit_tells_the_cause(runner):
