@@ -1,4 +1,4 @@
-//! The ABI of Open MPI (2.0 and newer), `libmpi.so.40`.
+//! The ABI of Open MPI (3.0 and newer), `libmpi.so.40`.
 //!
 //! Predefined handles are the addresses of objects that the library exports, or of the copies that
 //! a program without position-independent code has of them: the system's loader decides, and the
