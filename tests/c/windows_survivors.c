@@ -45,9 +45,10 @@ static int accumulate(void) {
     long before, value = 1000;
     CHECK_EQ(MPI_Fetch_and_op(&value, &before, MPI_LONG, 0, 0, MPI_SUM, window), MPI_SUCCESS);
     CHECK_EQ(MPI_Accumulate(values, COUNT, MPI_LONG, 0, 0, COUNT, MPI_LONG, MPI_SUM, window), MPI_SUCCESS);
+    MPI_Win_unlock_all(window);
+    // All are done with the window.
     int flag = 1;
     FAILS(MPIX_Comm_agree(MPI_COMM_WORLD, &flag));
-    MPI_Win_unlock_all(window);
     CHECK_EQ(MPI_Win_free(&window), MPI_SUCCESS);
     free(values);
     printf("rank %d survives\n", check_rank);
