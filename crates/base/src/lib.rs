@@ -13,6 +13,6 @@ pub mod variables;
 pub use error::{Error, ErrorClass, Result};
 pub use ids::{ContextId, GateId, RailId};
 pub use label::MessageLabel;
-pub use rail::RailProfile;
+pub use rail::{Fragmentation, RailProfile};
 pub use region::RegionToken;
 pub use slots::SlotSize;

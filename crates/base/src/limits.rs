@@ -14,6 +14,9 @@ pub const EAGER_CREDIT_BYTES: usize = 4 << 20;
 /// the receiver to keep it.
 pub const EAGER_MESSAGE_COST: usize = 64;
 
+/// The longest message that goes in fragments on any rail, in bytes.
+pub const FRAGMENTED_BYTES_MAX: usize = 64 << 10;
+
 /// More rails than these to one peer are not used.
 pub const RAILS_MAX: usize = 8;
 

@@ -29,3 +29,18 @@ impl RailProfile {
         self.name.split_once(':').map(|(_, interface)| interface)
     }
 }
+
+/// How eager messages of middle length are cut on a rail that keeps the order of packets: the
+/// receiver copies the first fragment while the sender writes the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fragmentation {
+    /// Messages up to this length go in one packet, in bytes.
+    pub whole_bytes_max: usize,
+    /// Messages up to this length go in fragments, in bytes; at most
+    /// [`FRAGMENTED_BYTES_MAX`](crate::limits::FRAGMENTED_BYTES_MAX).
+    pub message_bytes_max: usize,
+    /// The first packet of each, in bytes: nothing goes on at the receiver before it is there.
+    pub first_packet_bytes: usize,
+    /// The others, but for the last one, in bytes: each costs some time beside what it holds.
+    pub packet_bytes: usize,
+}

@@ -7,10 +7,10 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use driver::{Doorbell, DriverError};
-use memory::{SharedBytes, SharedBytesMut};
+use memory::{Manner, SharedBytes, SharedBytesMut, Stores};
 use queues::bell::{self, Wake};
 use queues::exchange::PIECES;
 use queues::lane;
@@ -461,6 +461,8 @@ pub(crate) struct PeerSegment {
     /// The own lane, until the owner has been told of it, and afterwards.
     claimed: Option<lane::LaneProducer>,
     lane: Option<lane::LaneProducer>,
+    /// How long packets are written to it.
+    manner: Manner,
     pub pid: i32,
     /// Whether its memory can be read and written.
     pub reachable: bool,
@@ -481,6 +483,31 @@ impl PeerSegment {
             Some(lane) => lane.push(length, fill),
             None => self.push_without_lane(length, fill),
         }
+    }
+
+    /// Whether so many packets of `length` bytes at most can be pushed now: through a lane, where
+    /// nobody else takes the room.
+    #[inline]
+    pub(crate) fn has_room(&mut self, packets: usize, length: usize) -> bool {
+        self.lane.as_mut().is_some_and(|lane| lane.has_room(packets, length))
+    }
+
+    /// As [`push`](Self::push), with the stores that are faster for so many lines: the beginning
+    /// may be timed.
+    #[inline]
+    pub(crate) fn push_long(
+        &mut self,
+        length: usize,
+        fill: impl FnOnce(SharedBytesMut<'_>, Stores),
+    ) -> bool {
+        if !self.manner.tries() {
+            let stores = self.manner.stores();
+            return self.push(length, |out| fill(out, stores));
+        }
+        let begin = Instant::now();
+        let is_pushed = self.push(length, |out| fill(out, Stores::Regular));
+        self.manner.note(length, begin.elapsed());
+        is_pushed
     }
 
     /// Gets ready for the next packets, while there is nothing else to do.
@@ -554,7 +581,7 @@ impl PeerSegment {
         // - The ring's memory lies inside the mapping, which lives in the same value.
         // - All processes use the same number of lines (the version of the card says so).
         let ring = unsafe { RingProducer::new(segment.ring_memory(), LINES, sender) };
-        let (packets, claimed, lane) = Default::default();
+        let (packets, claimed, lane, manner) = Default::default();
         Ok(Self {
             bell: PeerBell { segment, fence_required },
             sender,
@@ -562,6 +589,7 @@ impl PeerSegment {
             packets,
             claimed,
             lane,
+            manner,
             pid: card.pid,
             reachable,
             populated: false,

@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use base::{GateId, RailProfile, RegionToken};
+use base::{Fragmentation, GateId, RailProfile, RegionToken, limits};
 use driver::{
     Copying, Directory, Doorbell, Driver, DriverError, Fetch, Fill, InlineDriver, PeerReach,
     ProgramState, RegionAccess, RegionError, Regions, Rendezvous, Settings, Sink,
 };
-use memory::{Buffer, SharedBytes, SharedBytesMut};
-use queues::ring::Consumer;
+use memory::{Buffer, SharedBytes, SharedBytesMut, Stores};
+use queues::ring::{Consumer, HEADER_BYTES, LINE_BYTES};
 use sys::process;
 
 use crate::card::{SegmentCard, name_node};
@@ -48,6 +48,14 @@ pub struct Shm {
 /// The longest message that is sent without asking, in bytes. One of 12 KiB takes 0.9 µs so, and
 /// 1.4 µs when it is announced.
 const EAGER_BYTES_MAX: usize = 16 << 10;
+
+/// The fragments of a message take 64 cache lines of a lane, and then 128 each.
+const FRAGMENTATION: Fragmentation = Fragmentation {
+    whole_bytes_max: 6 << 10,
+    message_bytes_max: limits::FRAGMENTED_BYTES_MAX,
+    first_packet_bytes: 64 * LINE_BYTES - HEADER_BYTES,
+    packet_bytes: 128 * LINE_BYTES - HEADER_BYTES,
+};
 
 /// The longest packet, in bytes.
 const PACKET_BYTES_MAX: usize = EAGER_BYTES_MAX + 256;
@@ -194,6 +202,34 @@ impl InlineDriver for Shm {
     fn push(&mut self, gate: GateId, length: usize, fill: impl FnOnce(SharedBytesMut<'_>)) -> bool {
         let peer = self.peers[gate.0 as usize].as_mut().expect("the gate is connected");
         if !peer.push(length, fill) {
+            return false;
+        }
+        peer.bell.ring();
+        self.posted_to = Some(gate);
+        true
+    }
+
+    fn fragmentation(&self) -> Option<Fragmentation> {
+        Some(FRAGMENTATION)
+    }
+
+    #[inline]
+    fn has_room_for(&mut self, gate: GateId, packets: usize, length: usize) -> bool {
+        let peer = self.peers.get_mut(gate.0 as usize).and_then(Option::as_deref_mut);
+        peer.is_some_and(|peer| peer.has_room(packets, length))
+    }
+
+    /// # Panics
+    /// If the gate is not connected.
+    #[inline]
+    fn push_long(
+        &mut self,
+        gate: GateId,
+        length: usize,
+        fill: impl FnOnce(SharedBytesMut<'_>, Stores),
+    ) -> bool {
+        let peer = self.peers[gate.0 as usize].as_mut().expect("the gate is connected");
+        if !peer.push_long(length, fill) {
             return false;
         }
         peer.bell.ring();

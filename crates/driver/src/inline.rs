@@ -1,14 +1,28 @@
 //! Drivers that are part of the code that uses them.
 
-use base::GateId;
+use base::{Fragmentation, GateId};
 
-use crate::{Driver, SharedBytesMut, Sink};
+use crate::{Driver, SharedBytesMut, Sink, Stores};
 
 /// A driver for the shortest ways: whoever knows its type has the posting of a packet, and the look
 /// at what has arrived, compiled into its own code.
 pub trait InlineDriver: Driver {
     /// As [`Driver::post_packet`], on the only rail.
     fn push(&mut self, gate: GateId, length: usize, fill: impl FnOnce(SharedBytesMut<'_>)) -> bool;
+
+    /// How eager messages of middle length are cut on the only rail, if they are.
+    fn fragmentation(&self) -> Option<Fragmentation>;
+
+    /// Whether so many packets of `length` bytes at most can surely be pushed to a gate now.
+    fn has_room_for(&mut self, gate: GateId, packets: usize, length: usize) -> bool;
+
+    /// Pushes a packet for which there is room, with the stores that suit the way to the gate.
+    fn push_long(
+        &mut self,
+        gate: GateId,
+        length: usize,
+        fill: impl FnOnce(SharedBytesMut<'_>, Stores),
+    ) -> bool;
 
     /// As [`Driver::poll`].
     fn poll_into(&mut self, sink: &mut (impl Sink + ?Sized)) -> bool;

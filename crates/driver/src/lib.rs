@@ -19,7 +19,7 @@ use base::{GateId, RailProfile};
 pub use inline::InlineDriver;
 pub use loopback::Loopback;
 pub use memory::transfer::{Fetch, FetchEnd, Label, Part, PartPlace};
-pub use memory::{SharedBytes, SharedBytesMut};
+pub use memory::{SharedBytes, SharedBytesMut, Stores};
 pub use networks::{FoundRail, NetworkSelection, same_network};
 pub use regions::{RegionAccess, RegionError, Regions};
 pub use rendezvous::{Announcement, Copying, Exposure, ProgramState, Rendezvous, When};

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use base::{GateId, RailProfile};
+use base::{Fragmentation, GateId, RailProfile};
 
-use crate::{Driver, DriverError, Fill, InlineDriver, PeerReach, SharedBytesMut, Sink};
+use crate::{Driver, DriverError, Fill, InlineDriver, PeerReach, SharedBytesMut, Sink, Stores};
 
 /// Delivers what is posted to the process that posted it, at the next poll.
 #[derive(Debug)]
@@ -55,6 +55,23 @@ impl InlineDriver for Loopback {
         fill((&mut bytes[..length]).into());
         self.underway.push_back((bytes, length));
         true
+    }
+
+    fn fragmentation(&self) -> Option<Fragmentation> {
+        None
+    }
+
+    fn has_room_for(&mut self, _gate: GateId, packets: usize, length: usize) -> bool {
+        self.underway.len() + packets <= PACKETS_MAX && length <= PACKET_BYTES_MAX
+    }
+
+    fn push_long(
+        &mut self,
+        gate: GateId,
+        length: usize,
+        fill: impl FnOnce(SharedBytesMut<'_>, Stores),
+    ) -> bool {
+        self.push(gate, length, |out| fill(out, Stores::Regular))
     }
 
     #[inline]

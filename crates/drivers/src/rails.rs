@@ -4,10 +4,10 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{GateId, RailId, RailProfile, RegionToken};
+use base::{Fragmentation, GateId, RailId, RailProfile, RegionToken};
 use driver::{
     Directory, Doorbell, Driver, DriverError, Fill, InlineDriver, Loopback, Part, ProgramState,
-    Regions, Rendezvous, Settings, SharedBytesMut, Sink,
+    Regions, Rendezvous, Settings, SharedBytesMut, Sink, Stores,
 };
 
 use crate::networks::wanted_networks;
@@ -222,6 +222,38 @@ impl Rails {
                     |out: SharedBytesMut<'_>| fill.take().into_iter().for_each(|fill| fill(out));
                 self.push_far(gate, rail, length, &mut fill_once)
             }
+        }
+    }
+
+    /// How eager messages of middle length are cut where these rails lead, if they are.
+    pub fn fragmentation(&self, rails: &[RailId]) -> Option<Fragmentation> {
+        (rails == [MACHINE_RAIL]).then(|| self.machine.fragmentation()).flatten()
+    }
+
+    /// Whether so many packets of `length` bytes at most can surely be pushed to `gate` now.
+    #[inline]
+    pub fn has_room_for(
+        &mut self,
+        gate: GateId,
+        rail: RailId,
+        packets: usize,
+        length: usize,
+    ) -> bool {
+        rail == MACHINE_RAIL && self.machine.has_room_for(gate, packets, length)
+    }
+
+    /// As [`push`](Self::push), for a packet of thousands of bytes that the rail has room for.
+    #[inline]
+    pub fn push_long(
+        &mut self,
+        gate: GateId,
+        rail: RailId,
+        length: usize,
+        fill: impl FnOnce(SharedBytesMut<'_>, Stores),
+    ) -> bool {
+        match rail {
+            MACHINE_RAIL => self.machine.push_long(gate, length, fill),
+            _ => self.push(gate, rail, length, |out| fill(out, Stores::Regular)),
         }
     }
 

@@ -25,6 +25,8 @@ pub struct Watermark {
 pub struct Counters {
     /// Messages sent by the short cut, each in a packet of its own.
     pub short_cuts: Counter,
+    /// Messages sent by the short cut in fragments.
+    pub fragmented: Counter,
     /// Eager messages that went through an outbox.
     pub eager_queued: Counter,
     /// Messages announced instead of sent at once.
@@ -128,7 +130,7 @@ impl Watermark {
 impl Counters {
     /// Eager messages sent.
     pub fn eager_sent(&self) -> u64 {
-        self.short_cuts.value() + self.eager_queued.value()
+        self.short_cuts.value() + self.fragmented.value() + self.eager_queued.value()
     }
 
     /// Eager messages received.

@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 
-use base::{RailId, RailProfile, limits};
+use base::{Fragmentation, RailId, RailProfile, limits};
 use wire::Record;
 
+use crate::fragments::IncomingFragments;
 use crate::list::Links;
 use crate::numbering::NumberedTraffic;
 
@@ -28,6 +29,12 @@ pub(crate) struct Gate {
     pub packet_bytes_max: usize,
     /// Messages up to this length go eagerly, in bytes; 0 before the gate is connected.
     pub eager_bytes_max: usize,
+    /// Messages up to this length take the short cut in one packet, in bytes.
+    pub whole_bytes_max: usize,
+    /// How longer ones go in fragments, if they do.
+    pub fragmentation: Option<Fragmentation>,
+    /// What is coming from there in fragments.
+    pub incoming_fragments: Option<Box<IncomingFragments>>,
     /// What is posted is numbered, and kept until it has arrived: there are several rails, and one
     /// may be lost.
     pub numbered: Option<Box<NumberedTraffic>>,
@@ -74,6 +81,9 @@ impl Gate {
             owed: 0,
             packet_bytes_max: 0,
             eager_bytes_max: 0,
+            whole_bytes_max: 0,
+            fragmentation: None,
+            incoming_fragments: None,
             numbered: None,
             fetch_segment_bytes_min: None,
         }
@@ -89,6 +99,7 @@ impl Gate {
         let packet = rails.iter().map(|rail| rail.1.packet_bytes_max).min();
         self.packet_bytes_max = packet.unwrap_or(0);
         self.eager_bytes_max = rails.iter().map(|rail| eager(rail.1)).min().unwrap_or(0);
+        self.whole_bytes_max = self.eager_bytes_max;
         self.numbered = (rails.len() > 1).then(Box::default);
     }
 
@@ -98,6 +109,9 @@ impl Gate {
         self.has_failed = true;
         self.numbered = None;
         self.eager_bytes_max = 0;
+        self.whole_bytes_max = 0;
+        self.fragmentation = None;
+        self.incoming_fragments = None;
         self.fetch_segment_bytes_min = None;
     }
 

@@ -301,11 +301,15 @@ impl Engine {
             Record::Message { envelope, .. } | Record::Announce { envelope, .. } => {
                 self.handle_message(gate, envelope, record)
             }
+            Record::FirstFragment { envelope, length, payload } => {
+                self.begin_fragments(gate, envelope, length, payload)
+            }
+            Record::Fragment { payload } => self.take_fragment(gate, payload),
             _ => self.handle_control(gate, record),
         }
     }
 
-    fn handle_message(
+    pub(crate) fn handle_message(
         &mut self,
         gate: GateId,
         envelope: Envelope,
@@ -362,7 +366,7 @@ impl Engine {
     }
 
     #[inline]
-    fn agreed_flow(&self, gate: GateId, number: u32) -> Result<u32, Malformed> {
+    pub(crate) fn agreed_flow(&self, gate: GateId, number: u32) -> Result<u32, Malformed> {
         let index = number & FLOW_INDEX_MASK;
         let known = self.in_flows.peek(index).is_some_and(|(generation, flow)| {
             generation & FLOW_GENERATION_MASK == number >> FLOW_INDEX_BITS && flow.gate == gate
@@ -625,9 +629,11 @@ impl Engine {
             // The message had been matched: the request completes as usual, or has.
             Record::CancelReply { withdrawn: false, .. } => {}
             Record::Received { below } => self.note_received(gate, below)?,
-            Record::Message { .. } | Record::Announce { .. } | Record::Number { .. } => {
-                unreachable!("handled before")
-            }
+            Record::Message { .. }
+            | Record::FirstFragment { .. }
+            | Record::Fragment { .. }
+            | Record::Announce { .. }
+            | Record::Number { .. } => unreachable!("handled before"),
         }
         Ok(())
     }

@@ -142,7 +142,7 @@ impl Engine {
         let context = &mut self.contexts[send.context.0];
         let Some(flow) = context.out_flows.get_mut(send.peer as usize) else { return false };
         let free = gate.outbox.is_empty()
-            && length <= gate.eager_bytes_max
+            && length <= gate.whole_bytes_max
             && eager_cost(length) <= gate.credit
             && flow.number != NONE
             && !send.synchronous;

@@ -1,10 +1,14 @@
 //! Named tests for faults that message-passing engines have had before, and for rules of matching
 //! that the simulated worlds do not reach.
 
-use base::{ContextId, GateId, RailId, RailProfile};
+use base::{ContextId, Fragmentation, GateId, RailId, RailProfile};
 use engine::strategy::{Aggregate, Split};
-use engine::{ContextSlot, Engine, Planned, Problem, Receive, RequestId, Send, ShortPacket};
-use memory::Buffer;
+use engine::{
+    ContextSlot, Engine, FragmentPacket, Planned, PostFragments, Problem, Receive, RequestId, Send,
+    ShortPacket,
+};
+use memory::{Buffer, Stores};
+use wire::{Record, Records};
 
 const RAIL: RailId = RailId(0);
 
@@ -154,6 +158,141 @@ fn a_short_message_that_took_the_short_cut_goes_again_when_its_rail_is_lost() {
     }
     assert_eq!(packets(&mut one, gate, other), [packet]);
     assert!(!one.has_work());
+}
+
+/// Posts fragments as packets of at most 80 bytes of data.
+struct Fragments<'a>(&'a mut Vec<Vec<u8>>);
+
+impl PostFragments for Fragments<'_> {
+    fn has_room(&mut self, _rail: RailId, packets: usize, _packet_bytes: usize) -> bool {
+        packets < 100
+    }
+
+    fn post(&mut self, _rail: RailId, packet: &FragmentPacket<'_>) {
+        let mut bytes = vec![0; packet.packet_len()];
+        packet.write((&mut bytes).into(), Stores::Regular);
+        self.0.push(bytes);
+    }
+}
+
+/// Two engines, of which the first sends messages in fragments of 80 bytes in a flow that the
+/// second has given its number.
+fn pair_with_fragments() -> (Engine, Engine, ContextSlot) {
+    let (mut one, mut two, context) = pair();
+    let packet_bytes = 80 + wire::FRAGMENT_HEADER_BYTES;
+    let fragmentation = Fragmentation {
+        whole_bytes_max: 100,
+        message_bytes_max: 1000,
+        first_packet_bytes: packet_bytes,
+        packet_bytes,
+    };
+    one.fragment_to(GateId(1), fragmentation);
+    receive(&mut two, context, Some(0), Some(5), buffer(8));
+    send(&mut one, context, 5, filled(1, 8));
+    settle(&mut one, &mut two);
+    (one, two, context)
+}
+
+/// The packets of a message of 300 bytes in fragments.
+fn fragments(engine: &mut Engine, context: ContextSlot) -> Vec<Vec<u8>> {
+    let (gate, peer, tag, synchronous) = (GateId(1), 1, 6, false);
+    let message = Send { gate, peer, context, tag, synchronous, buffer: filled(7, 300) };
+    let mut packets = Vec::new();
+    assert!(engine.send_in_fragments(&message, &mut Fragments(&mut packets)));
+    assert_eq!(packets.len(), 4);
+    packets
+}
+
+#[test]
+fn fragments_go_where_the_message_belongs() {
+    let (mut one, mut two, context) = pair_with_fragments();
+    let bytes_of = |two: &mut Engine, request| two.take(request).map(|outcome| outcome.bytes);
+    let (from, tag) = (Some(0), Some(6));
+    let peer = GateId(0);
+    // Posted before it comes.
+    let place = buffer(300);
+    let early = receive(&mut two, context, from, tag, place.clone());
+    for packet in fragments(&mut one, context) {
+        assert_eq!(two.take(early), None, "it is not whole");
+        two.handle_packet(peer, &packet).unwrap();
+    }
+    assert_eq!(bytes_of(&mut two, early), Some(300));
+    let mut seen = vec![0; 300];
+    place.read(0, &mut seen);
+    assert_eq!(seen, [7; 300]);
+    // Posted while it comes, and after.
+    for before in [2, 4] {
+        let packets = fragments(&mut one, context);
+        packets[..before].iter().for_each(|packet| two.handle_packet(peer, packet).unwrap());
+        assert_eq!(two.probe(context, from, tag).is_some(), before == 4);
+        let late = receive(&mut two, context, from, tag, buffer(300));
+        packets[before..].iter().for_each(|packet| two.handle_packet(peer, packet).unwrap());
+        assert_eq!(bytes_of(&mut two, late), Some(300));
+    }
+    // For a buffer that is too short, even for the first fragment.
+    for length in [0, 10, 80, 100, 299] {
+        let short = receive(&mut two, context, from, tag, buffer(length));
+        for packet in fragments(&mut one, context) {
+            two.handle_packet(peer, &packet).unwrap();
+        }
+        let outcome = two.take(short).expect("it is complete");
+        let problem = Problem::Truncated { message: 300, buffer: length as u64 };
+        assert_eq!((outcome.bytes, outcome.problem), (length as u64, Some(problem)));
+    }
+    settle(&mut one, &mut two);
+    let (sent, received) = (one.eager_bytes().0, two.eager_bytes().1);
+    assert_eq!(sent, received, "all credit is accounted for");
+}
+
+#[test]
+fn fragments_that_no_engine_sends_are_refused() {
+    let refused = |choose: fn(Vec<Vec<u8>>) -> Vec<Vec<u8>>| {
+        let (mut one, mut two, context) = pair_with_fragments();
+        let packets = choose(fragments(&mut one, context));
+        let (last, before) = packets.split_last().unwrap();
+        before.iter().for_each(|packet| two.handle_packet(GateId(0), packet).unwrap());
+        let refusal = two.handle_packet(GateId(0), last).expect_err("it is malformed");
+        refusal.what
+    };
+    assert_eq!(refused(|all| vec![all[1].clone()]), "a fragment of no message");
+    let again = |all: Vec<Vec<u8>>| vec![all[0].clone(), all[0].clone()];
+    assert_eq!(refused(again), "a message among the fragments of another");
+    let larger = |all: Vec<Vec<u8>>| {
+        let mut packets = all[..3].to_vec();
+        packets.push(all[2].clone());
+        packets
+    };
+    assert_eq!(refused(larger), "a fragment outside its message");
+    /// The first packet, with another length or number.
+    fn changed(all: &[Vec<u8>], length: u64, further: u32) -> Vec<Vec<u8>> {
+        let Some(Ok(Record::FirstFragment { mut envelope, payload, .. })) =
+            Records::new(&all[0]).next()
+        else {
+            panic!("it is a first fragment")
+        };
+        envelope.sequence += further;
+        let record = Record::FirstFragment { envelope, length, payload };
+        let mut packet = vec![0; record.buffer_len()];
+        record.emit(&mut packet);
+        vec![packet]
+    }
+    let impossible = "fragments of an impossible length";
+    assert_eq!(refused(|all| changed(&all, 0, 0)), impossible);
+    assert_eq!(refused(|all| changed(&all, 80, 0)), impossible);
+    assert_eq!(refused(|all| changed(&all, 1 << 20, 0)), impossible);
+    assert_eq!(refused(|all| changed(&all, u64::MAX, 0)), impossible);
+    assert_eq!(refused(|all| changed(&all, 300, 1)), "fragments out of turn");
+}
+
+#[test]
+fn a_message_whose_fragments_do_not_all_come_ends_with_its_sender() {
+    let (mut one, mut two, context) = pair_with_fragments();
+    let request = receive(&mut two, context, Some(0), Some(6), buffer(300));
+    let packets = fragments(&mut one, context);
+    packets[..2].iter().for_each(|packet| two.handle_packet(GateId(0), packet).unwrap());
+    two.fail_gate(GateId(0));
+    let problem = two.take(request).and_then(|outcome| outcome.problem);
+    assert_eq!(problem, Some(Problem::PeerFailed));
 }
 
 #[test]

@@ -21,7 +21,7 @@ pub mod x87;
 pub use buffer::{Buffer, Layout, Owner, Segment};
 pub use copy::{AddressRange, Displacements};
 pub use lent::LentBuffer;
-pub use manner::Manner;
+pub use manner::{Manner, Stores};
 pub use process_lock::ProcessLock;
 pub use shared_bytes::{SharedBytes, SharedBytesMut};
 pub use shared_memory::{Nonce, SharedMemory};

@@ -8,24 +8,37 @@
 use std::cell::Cell;
 use std::time::Duration;
 
+/// Which stores a copy uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stores {
+    /// Those of all programs, which keep what they write in this core's caches.
+    Regular,
+    /// Non-temporal ones, which write past the caches.
+    NonTemporal,
+}
+
 /// How this process writes much.
 #[derive(Debug, Default)]
 pub struct Manner {
     past_caches: Cell<bool>,
     /// How many writes in a row were slow.
     slow: Cell<u32>,
-    /// How many writes went past the caches since the other way was tried.
+    /// How many writes were not timed, in a row.
     untried: Cell<u32>,
 }
 
 /// Whether it took as long to write so many bytes as where the reader's cache has to give up each
-/// line: that is 400 ps/B or more, otherwise it takes 20 to 60.
+/// line: that is 100 ps/B or more, and 400 where the reader has not written to the lines; otherwise
+/// it takes 20 to 60.
 fn is_slow(bytes: usize, time: Duration) -> bool {
-    time.as_nanos() > 100 + bytes as u128 / 8
+    time.as_nanos() > 100 + bytes as u128 / 14
 }
 
 /// So often in a row, as whoever writes may also have been interrupted.
 const SLOW_WRITES: u32 = 2;
+
+/// Who writes through the caches looks how long that takes once in so many times.
+const WRITES_BETWEEN_LOOKS: u32 = 8;
 
 /// Who writes past the caches tries the other way once in so many times.
 const WRITES_BETWEEN_TRIALS: u32 = 256;
@@ -37,10 +50,23 @@ impl Manner {
         self.past_caches.get()
     }
 
+    /// With which stores to write, unless the next write is timed.
+    #[inline]
+    pub fn stores(&self) -> Stores {
+        if self.is_past_caches() { Stores::NonTemporal } else { Stores::Regular }
+    }
+
     /// Whether the next write shall go through the caches and be timed.
+    #[inline]
     pub fn tries(&self) -> bool {
         let untried = self.untried.get() + 1;
-        let tries = !self.past_caches.get() || untried >= WRITES_BETWEEN_TRIALS;
+        let period = match self.past_caches.get() {
+            true => WRITES_BETWEEN_TRIALS,
+            // One that was slow is looked at again at once.
+            false if self.slow.get() > 0 => 1,
+            false => WRITES_BETWEEN_LOOKS,
+        };
+        let tries = untried >= period;
         self.untried.set(if tries { 0 } else { untried });
         tries
     }
@@ -67,7 +93,11 @@ mod tests {
             tries
         };
         let (fast, slow) = (1, 10);
-        assert!(write(slow) && write(fast) && write(slow) && !manner.is_past_caches());
+        let timed = (0..8 * WRITES_BETWEEN_LOOKS).filter(|_| write(fast)).count();
+        assert!(timed == 8 && !manner.is_past_caches());
+        while !write(slow) {}
+        assert!(write(fast) && !manner.is_past_caches(), "one may have been interrupted");
+        while !write(slow) {}
         assert!(write(slow) && manner.is_past_caches());
         let tried = (0..2 * WRITES_BETWEEN_TRIALS).filter(|_| write(slow)).count();
         assert!(tried == 2 && manner.is_past_caches());

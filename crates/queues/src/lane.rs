@@ -66,6 +66,14 @@ impl LaneProducer {
         true
     }
 
+    /// Whether so many packets of `length` bytes at most can be pushed now.
+    #[inline]
+    pub fn has_room(&mut self, packets: usize, length: usize) -> bool {
+        // One of them may be preceded by a filler.
+        let wanted = (packets as u64 + 1) * lines_for(length);
+        self.tail + wanted - self.known_head <= self.place.lines() || self.find_room(wanted)
+    }
+
     /// Whether there is room for so many lines now.
     #[cold]
     fn find_room(&mut self, wanted: u64) -> bool {

@@ -10,9 +10,9 @@ use driver::{Announcement, Doorbell, DriverError, Exposure, FetchEnd, ProgramSta
 use drivers::{PeerBell, PeerConnection, Rails};
 use engine::strategy::{self, Strategy};
 use engine::{
-    Completion, ContextSlot, Engine, IncomingMessage, Members, MessageId, Outcome, Planned,
-    PostShort, Preferences, Receive, RequestDescription, RequestId, Send as SendCommand,
-    ShortPacket,
+    Completion, ContextSlot, Engine, FragmentPacket, IncomingMessage, Members, MessageId, Outcome,
+    Planned, PostFragments, PostShort, Preferences, Receive, RequestDescription, RequestId,
+    Send as SendCommand, ShortPacket,
 };
 use memory::Buffer;
 use memory::transfer::Fetch;
@@ -59,6 +59,30 @@ impl PostShort for ShortPush<'_> {
         self.rails.push(self.gate, rail, packet.packet_len(), |out| packet.write(out))
     }
 }
+
+/// Pushes the fragments of a message.
+struct FragmentPush<'a> {
+    rails: &'a mut Rails,
+    gate: GateId,
+}
+
+impl PostFragments for FragmentPush<'_> {
+    fn has_room(&mut self, rail: RailId, packets: usize, packet_bytes: usize) -> bool {
+        self.rails.has_room_for(self.gate, rail, packets, packet_bytes)
+    }
+
+    #[inline]
+    fn post(&mut self, rail: RailId, packet: &FragmentPacket<'_>) {
+        let length = packet.packet_len();
+        let is_taken = self.rails.push_long(self.gate, rail, length, |out, stores| {
+            packet.write(out, stores);
+        });
+        assert!(is_taken, "the rail said that it has room");
+    }
+}
+
+/// Messages of more bytes are not sent in fragments by who does not wait for that.
+const EAGER_LATER_BYTES_MAX: usize = 16 << 10;
 
 /// With so many chunks in an outbox it is time to look for room.
 const GATHERED_MAX: usize = 256;
@@ -136,7 +160,19 @@ impl Runtime {
             return Some(self.submit(send, when));
         }
         let push = ShortPush { rails: &mut self.rails, gate: send.gate };
-        if self.engine.send_short(&send, push) { None } else { Some(self.submit(send, when)) }
+        if self.engine.send_short(&send, push) || self.send_in_fragments(&send, when) {
+            return None;
+        }
+        Some(self.submit(send, when))
+    }
+
+    /// Sends a message of middle length at once, if that can be. Of one that the sender does not
+    /// wait for, and that is not short, the receiver shall copy what it can.
+    #[inline(never)]
+    fn send_in_fragments(&mut self, send: &SendCommand, when: When) -> bool {
+        let waits = when == When::Now || send.buffer.len() <= EAGER_LATER_BYTES_MAX;
+        let mut push = FragmentPush { rails: &mut self.rails, gate: send.gate };
+        waits && self.engine.send_in_fragments(send, &mut push)
     }
 
     /// Whether a message goes through the outbox also where it need not.
@@ -685,6 +721,9 @@ impl Runtime {
             self.engine.connect(gate, &rails);
             if fetches {
                 self.engine.fetch_from(gate);
+            }
+            if let Some(fragmentation) = self.rails.fragmentation(&rails) {
+                self.engine.fragment_to(gate, fragmentation);
             }
             self.instruments.runtime.peers.add(1);
             self.instruments

@@ -1,8 +1,11 @@
 //! What processes do: random operations at random moments.
 
-use base::RailId;
-use engine::{Receive, Send, ShortPacket};
+use base::{GateId, RailId};
+use engine::{FragmentPacket, PostFragments, Receive, Send, ShortPacket};
 
+use memory::Stores;
+
+use crate::network::SimulatedNetwork;
 use crate::reference::{Label, Selector};
 use crate::region::{Region, pattern};
 use crate::world::{
@@ -58,6 +61,10 @@ impl World {
         let (gate, buffer) = (Self::gate(to), region.buffer.clone());
         let send = Send { gate, peer, context: slot, tag, synchronous, buffer };
         let short = self.rng.bool() && self.send_short(from, &send);
+        let fragmented = !short && self.rng.bool() && self.send_in_fragments(from, &send);
+        self.report.short_cuts += u64::from(short);
+        self.report.fragmented += u64::from(fragmented);
+        let short = short || fragmented;
         assert!(!short || !synchronous, "a synchronous message took the short cut");
         let request = (!short).then(|| self.engine(from).send(send));
         if let Some(request) = request {
@@ -67,7 +74,6 @@ impl World {
             region.reuse();
         }
         self.report.messages += 1;
-        self.report.short_cuts += u64::from(short);
         let (fate, done, cancel_asked, cancellable) = (MessageFate::Waiting, short, false, true);
         self.messages.push(WorldMessage {
             from,
@@ -100,6 +106,38 @@ impl World {
         });
         if let Some(way) = way {
             self.post(way, packet);
+        }
+        sent
+    }
+
+    fn send_in_fragments(&mut self, from: u32, send: &Send) -> bool {
+        /// Packets that the network has promised room for.
+        struct Fragments<'a> {
+            network: &'a SimulatedNetwork,
+            way: (GateId, GateId),
+            rail: Option<RailId>,
+            packets: Vec<Vec<u8>>,
+        }
+        impl PostFragments for Fragments<'_> {
+            fn has_room(&mut self, rail: RailId, packets: usize, _packet_bytes: usize) -> bool {
+                self.network.has_room_for((self.way.0, self.way.1, rail), packets)
+            }
+
+            fn post(&mut self, rail: RailId, packet: &FragmentPacket<'_>) {
+                let mut bytes = vec![0; packet.packet_len()];
+                packet.write((&mut bytes).into(), Stores::Regular);
+                self.rail = Some(rail);
+                self.packets.push(bytes);
+            }
+        }
+        let (network, way) = (&self.network, (Self::gate(from), send.gate));
+        let mut fragments = Fragments { network, way, rail: None, packets: Vec::new() };
+        let sent = self.engines[from as usize].send_in_fragments(send, &mut fragments);
+        let Fragments { rail, packets, .. } = fragments;
+        assert_eq!(sent, packets.len() > 1);
+        for packet in packets {
+            let rail = rail.expect("it was posted on one");
+            self.post((way.0, way.1, rail), packet);
         }
         sent
     }

@@ -132,6 +132,24 @@ impl World {
                     // Its send is complete.
                     self.messages[message].cancellable = synchronous.is_some();
                 }
+                Record::FirstFragment { envelope, length, payload } => {
+                    if self.is_awaited(from.0, to.0, envelope) {
+                        self.arrive(from.0, to.0, envelope)?;
+                        self.fragments.insert(pair, (None, length - payload.len() as u64));
+                    } else {
+                        let rest = length - payload.len() as u64;
+                        self.fragments.insert(pair, (Some(envelope), rest));
+                    }
+                }
+                Record::Fragment { payload } => {
+                    let (envelope, rest) = self.fragments.get_mut(&pair).expect("a first came");
+                    *rest -= payload.len() as u64;
+                    if *rest == 0
+                        && let Some(envelope) = envelope.take()
+                    {
+                        self.arrive(from.0, to.0, envelope)?;
+                    }
+                }
                 Record::Announce { envelope, length, .. } => {
                     self.arrive(from.0, to.0, envelope)?;
                     let short = length <= self.setting.eager_bytes_min as u64;
@@ -156,12 +174,24 @@ impl World {
         Ok(())
     }
 
-    fn arrive(&mut self, from: u32, to: u32, envelope: Envelope) -> Result<usize, String> {
-        let Envelope { flow, tag, sequence } = envelope;
-        let (context, sender) = match flow {
+    /// The context of a message, and its sender.
+    fn stream_of(&self, from: u32, to: u32, flow: FlowLabel) -> (usize, u32) {
+        match flow {
             FlowLabel::New { context, .. } => (context_index(context), from),
             FlowLabel::Agreed(number) => self.numbers[&(to, number)],
-        };
+        }
+    }
+
+    /// Whether a receive is posted for a message whose first fragment arrives.
+    fn is_awaited(&self, from: u32, to: u32, envelope: Envelope) -> bool {
+        let (context, _) = self.stream_of(from, to, envelope.flow);
+        let source = self.rank(context, from);
+        self.spaces[to as usize][context].is_awaited(source, envelope.tag)
+    }
+
+    fn arrive(&mut self, from: u32, to: u32, envelope: Envelope) -> Result<usize, String> {
+        let Envelope { flow, tag, sequence } = envelope;
+        let (context, sender) = self.stream_of(from, to, flow);
         let found = self.message_at.get(&(sender, to, context, sequence));
         let Some(&message) = found.filter(|_| sender == from) else {
             return Err(format!("process {from} sends what it was not told to: {envelope:?}"));

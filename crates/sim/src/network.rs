@@ -58,6 +58,11 @@ impl SimulatedNetwork {
         self.queues.get(&way).is_none_or(|queue| queue.len() < self.room)
     }
 
+    /// Whether it takes so many.
+    pub(crate) fn has_room_for(&self, way: Route, packets: usize) -> bool {
+        self.queues.get(&way).map_or(0, VecDeque::len) + packets <= self.room
+    }
+
     /// Whether nothing is on its way.
     pub(crate) fn is_quiet(&self) -> bool {
         self.fetches.is_empty() && self.queues.values().all(VecDeque::is_empty)

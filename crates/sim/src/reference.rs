@@ -127,6 +127,12 @@ impl Space {
         }
     }
 
+    /// Whether a posted receive accepts a message from this source with this tag.
+    pub(crate) fn is_awaited(&self, source: u32, tag: i32) -> bool {
+        let label = Label { message: 0, source, tag, sequence: 0 };
+        self.posted.iter().any(|(_, selector)| accepts(*selector, &label))
+    }
+
     /// A sender wants a message back.
     pub(crate) fn cancel(&mut self, message: usize) -> Option<Fact> {
         let is_it = |label: &Label| label.message == message;

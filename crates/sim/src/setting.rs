@@ -1,6 +1,6 @@
 //! What a seed chooses of a world before it begins.
 
-use base::{GateId, RailId, RailProfile};
+use base::{Fragmentation, GateId, RailId, RailProfile, limits};
 use engine::strategy::{NAMES, by_name};
 use engine::{Engine, Preferences, RailChoice};
 use fastrand::Rng;
@@ -38,6 +38,8 @@ pub(crate) struct Setting {
     pub eager_bytes_min: usize,
     /// Lengths around which something changes.
     thresholds: Vec<usize>,
+    /// How eager messages are cut where one rail leads.
+    fragmentation: Option<Fragmentation>,
     /// Packets on one rail, and how long they take, in steps.
     pub room: usize,
     pub delay_max: u64,
@@ -70,6 +72,9 @@ impl Setting {
             thresholds.extend([1, 2, 5].map(|times| times * wire::PAYLOAD_BYTES_MAX));
             thresholds.extend([eager_bytes_min; 6]);
         }
+        let fragmentation = rng.bool().then(|| random_fragmentation(rng, &rails));
+        thresholds.extend(fragmentation.map(|cut| cut.whole_bytes_max));
+        thresholds.extend(fragmentation.map(|cut| cut.message_bytes_max));
         Self {
             processes,
             eager_bytes_min,
@@ -91,6 +96,7 @@ impl Setting {
             thresholds,
             room: rng.usize(1..6),
             delay_max: [0, 3, 30][rng.usize(..3)],
+            fragmentation,
         }
     }
 
@@ -102,6 +108,9 @@ impl Setting {
             engine.connect(GateId(peer), self.pair(own, peer));
             if self.fetches {
                 engine.fetch_from(GateId(peer));
+            }
+            if let (Some(fragmentation), [_]) = (self.fragmentation, self.pair(own, peer)) {
+                engine.fragment_to(GateId(peer), fragmentation);
             }
         }
         engine
@@ -134,6 +143,18 @@ impl Setting {
             3 => near.saturating_sub(rng.usize(1..10)),
             _ => near + rng.usize(1..10),
         }
+    }
+}
+
+fn random_fragmentation(rng: &mut Rng, rails: &[RailProfile]) -> Fragmentation {
+    let packet = rails.iter().map(|rail| rail.packet_bytes_max).min().unwrap_or(0).min(60_000);
+    let [first_packet_bytes, packet_bytes] =
+        [(); 2].map(|()| rng.usize(wire::FRAGMENT_HEADER_BYTES + 8..=packet) / 8 * 8);
+    Fragmentation {
+        whole_bytes_max: rng.usize(0..packet),
+        message_bytes_max: rng.usize(0..limits::FRAGMENTED_BYTES_MAX.min(5 * packet)),
+        first_packet_bytes,
+        packet_bytes,
     }
 }
 

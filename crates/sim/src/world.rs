@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use base::{ContextId, GateId, RailId, RegionToken};
 use engine::{ContextSlot, Engine, MessageId, RequestId};
 use fastrand::Rng;
+use wire::Envelope;
 
 use crate::losses::Arrivals;
 use crate::network::SimulatedNetwork;
@@ -43,6 +44,8 @@ report! {
     shared_packets,
     /// Messages that took the short cut past the outbox.
     short_cuts,
+    /// Messages that took the short cut in fragments.
+    fragmented,
     /// Packets of streams that took the short cut past the strategy.
     stream_cuts,
     /// Short messages that were announced because the credit was used up.
@@ -117,6 +120,9 @@ pub(crate) struct World {
     pub promises: Vec<Promise>,
     /// What has arrived that is numbered, by sender and receiver.
     pub arrivals: HashMap<(u32, u32), Arrivals>,
+    /// Of the message that arrives in fragments, by sender and receiver: what it is, if no receive
+    /// was posted when it began, and how many bytes are missing.
+    pub fragments: HashMap<(u32, u32), (Option<Envelope>, u64)>,
     /// Who has not noticed yet that a rail to somebody was cut.
     pub unaware: Vec<(u32, GateId, RailId)>,
     /// When something last moved.
@@ -208,6 +214,7 @@ impl World {
             numbers: HashMap::new(),
             promises: Vec::new(),
             arrivals: HashMap::new(),
+            fragments: HashMap::new(),
             unaware: Vec::new(),
             moved_at: 0,
             report: Report::default(),

@@ -15,6 +15,7 @@ pub(crate) const KIND_CANCEL: u8 = 8;
 pub(crate) const KIND_CANCEL_REPLY: u8 = 9;
 pub(crate) const KIND_NUMBER: u8 = 10;
 pub(crate) const KIND_RECEIVED: u8 = 11;
+pub(crate) const KIND_FRAGMENT: u8 = 12;
 
 /// The flow is not agreed yet: context and source follow the header.
 pub(crate) const FLAG_NEW_FLOW: u8 = 1;
@@ -24,6 +25,9 @@ pub(crate) const FLAG_SYNCHRONOUS: u8 = 2;
 pub(crate) const FLAG_FETCHABLE: u8 = 4;
 /// The message could be withdrawn.
 pub(crate) const FLAG_WITHDRAWN: u8 = 8;
+
+/// The payload is the first fragment of the message, whose whole length follows.
+pub(crate) const FLAG_FRAGMENTED: u8 = 16;
 
 pub(crate) const NEW_FLOW_BYTES: usize = 16;
 pub(crate) const SYNCHRONOUS_BYTES: usize = 8;

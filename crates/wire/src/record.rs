@@ -6,7 +6,7 @@ use base::{ContextId, RegionToken};
 use memory::{SharedBytes, SharedBytesMut};
 
 use crate::layout::*;
-use crate::{MESSAGE_HEADER_BYTES, padded};
+use crate::{FRAGMENT_HEADER_BYTES, MESSAGE_HEADER_BYTES, padded};
 
 /// How a record names the flow that it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +47,21 @@ pub enum Record<'a> {
         envelope: Envelope,
         /// The sender's request, which waits until the message is matched, if it does.
         synchronous: Option<u64>,
+        /// The data.
+        payload: SharedBytes<'a>,
+    },
+    /// The beginning of a message that is sent without asking; fragments with the rest follow in
+    /// the next packets to the same process.
+    FirstFragment {
+        /// What matching needs.
+        envelope: Envelope,
+        /// The message's length in bytes.
+        length: u64,
+        /// The first data.
+        payload: SharedBytes<'a>,
+    },
+    /// The next bytes of the message that began in an earlier packet.
+    Fragment {
         /// The data.
         payload: SharedBytes<'a>,
     },
@@ -176,6 +191,10 @@ impl Record<'_> {
                 Record::Message { envelope, synchronous, .. } => {
                     flow_bytes(envelope) + synchronous.map_or(0, |_| SYNCHRONOUS_BYTES)
                 }
+                Record::FirstFragment { envelope, .. } => {
+                    flow_bytes(envelope) + FRAGMENT_HEADER_BYTES - MESSAGE_HEADER_BYTES
+                }
+                Record::Fragment { .. } => FRAGMENT_HEADER_BYTES - MESSAGE_HEADER_BYTES,
                 Record::Announce { envelope, .. } => flow_bytes(envelope) + ANNOUNCE_BYTES,
                 Record::Grant { .. } => 16,
                 Record::Data { .. } | Record::Flow { .. } => 8,
@@ -214,6 +233,15 @@ impl Record<'_> {
                     at += SYNCHRONOUS_BYTES;
                 }
                 at
+            }
+            Record::FirstFragment { envelope, length, .. } => {
+                let at = put_envelope(out, KIND_MESSAGE, FLAG_FRAGMENTED, payload, envelope);
+                out.put_u64(at, length);
+                at + FRAGMENT_HEADER_BYTES - MESSAGE_HEADER_BYTES
+            }
+            Record::Fragment { .. } => {
+                put_header(out, KIND_FRAGMENT, 0, payload, [0; 3]);
+                FRAGMENT_HEADER_BYTES
             }
             Record::Announce { envelope, request, length, region } => {
                 let flags = region.map_or(0, |_| FLAG_FETCHABLE);
@@ -286,7 +314,10 @@ impl Record<'_> {
 
     fn payload(&self) -> SharedBytes<'_> {
         match self {
-            Record::Message { payload, .. } | Record::Data { payload, .. } => *payload,
+            Record::Message { payload, .. }
+            | Record::FirstFragment { payload, .. }
+            | Record::Fragment { payload }
+            | Record::Data { payload, .. } => *payload,
             _ => SharedBytes::default(),
         }
     }
@@ -407,6 +438,12 @@ fn parse_message(rest: SharedBytes<'_>, header: Header) -> Parsed<'_> {
     let (envelope, mut at) = parse_envelope(rest, header)?;
     let mut synchronous = None;
     let (_, flags) = header.kind_and_flags();
+    if flags & FLAG_FRAGMENTED != 0 {
+        let length = rest.get(at, size_of::<u64>()).ok_or(CUT)?.u64_at(0);
+        at += FRAGMENT_HEADER_BYTES - MESSAGE_HEADER_BYTES;
+        let payload = rest.get(at, header.payload_len()).ok_or(CUT)?;
+        return Ok((Record::FirstFragment { envelope, length, payload }, at));
+    }
     if flags & FLAG_SYNCHRONOUS != 0 {
         let bytes = rest.get(at, SYNCHRONOUS_BYTES).ok_or(CUT)?;
         synchronous = Some(bytes.u64_at(0));
@@ -440,6 +477,10 @@ fn parse_control(rest: SharedBytes<'_>, header: Header) -> Parsed<'_> {
             let offset = body(8)?.u64_at(0);
             let payload = rest.get(24, header.payload_len()).ok_or(CUT)?;
             return Ok((Record::Data { receiver: request, offset, payload }, 24));
+        }
+        KIND_FRAGMENT => {
+            let payload = rest.get(FRAGMENT_HEADER_BYTES, header.payload_len()).ok_or(CUT)?;
+            return Ok((Record::Fragment { payload }, FRAGMENT_HEADER_BYTES));
         }
         KIND_FINISHED => Record::Finished { request },
         KIND_CREDIT => Record::Credit { bytes: first },

@@ -28,6 +28,10 @@ fn record(payload: &'static [u8]) -> impl Strategy<Value = Record<'static>> {
         (envelope(), any::<Option<u64>>(), payload.clone()).prop_map(
             |(envelope, synchronous, payload)| Record::Message { envelope, synchronous, payload }
         ),
+        (envelope(), any::<u64>(), payload.clone()).prop_map(|(envelope, length, payload)| {
+            Record::FirstFragment { envelope, length, payload }
+        }),
+        payload.clone().prop_map(|payload| Record::Fragment { payload }),
         (envelope(), any::<u64>(), any::<u64>(), proptest::option::of(region())).prop_map(
             |(envelope, request, length, region)| Record::Announce {
                 envelope,

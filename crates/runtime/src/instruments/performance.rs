@@ -142,6 +142,14 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             Counted(|all| all.engine.short_cuts.value()),
         ),
         row(
+            "fragmented",
+            Counter,
+            Messages,
+            Tuner,
+            "messages sent past the outbox, in fragments",
+            Counted(|all| all.engine.fragmented.value()),
+        ),
+        row(
             "credit_stalls",
             Counter,
             Messages,

@@ -1,0 +1,232 @@
+//! Eager messages in fragments: the receiver copies the first while the sender writes the next.
+//!
+//! A rail that keeps the order of packets, and alone leads to a peer, carries a message of middle
+//! length as packets that directly follow each other: the first tells the whole length, the others
+//! hold nothing but data. Where the receive is posted when the first comes, each goes to where it
+//! belongs. Otherwise they are put together, and then delivered as any other eager message.
+
+use base::{Fragmentation, GateId, RailId, limits};
+use memory::{Buffer, SharedBytes, SharedBytesMut, Stores};
+use wire::{Envelope, FRAGMENT_HEADER_BYTES, FlowLabel, Malformed, Record, padded};
+
+use crate::engine::{Engine, Send};
+use crate::gate::eager_cost;
+use crate::request::{RequestId, Transition};
+use crate::slab::NONE;
+
+/// A message whose fragments are arriving.
+#[derive(Debug)]
+pub(crate) struct IncomingFragments {
+    /// Its length, and how much of it has come, in bytes.
+    length: usize,
+    arrived: usize,
+    place: FragmentPlace,
+}
+
+/// Where fragments go.
+#[derive(Debug)]
+enum FragmentPlace {
+    /// To the receive that the message has met.
+    Receive(RequestId),
+    /// Nobody has asked for it yet.
+    Kept { envelope: Envelope, data: Vec<u8> },
+}
+
+/// Takes the fragments of a message.
+pub trait PostFragments {
+    /// Whether a rail surely takes so many packets of so many bytes at most now.
+    fn has_room(&mut self, rail: RailId, packets: usize, packet_bytes: usize) -> bool;
+
+    /// Hands the next packet to that rail.
+    fn post(&mut self, rail: RailId, packet: &FragmentPacket<'_>);
+}
+
+/// A packet with a fragment.
+#[derive(Debug)]
+pub struct FragmentPacket<'a> {
+    /// Of the first one.
+    envelope: Option<Envelope>,
+    buffer: &'a Buffer,
+    offset: usize,
+    bytes: usize,
+}
+
+impl FragmentPacket<'_> {
+    /// Its length in bytes.
+    #[inline]
+    pub fn packet_len(&self) -> usize {
+        padded(FRAGMENT_HEADER_BYTES, self.bytes)
+    }
+
+    /// Writes it to `out`, which is as long as [`packet_len`](Self::packet_len) says.
+    #[inline]
+    pub fn write(&self, out: SharedBytesMut<'_>, stores: Stores) {
+        let payload = SharedBytes::default();
+        let record = match self.envelope {
+            Some(envelope) => {
+                let length = self.buffer.len() as u64;
+                Record::FirstFragment { envelope, length, payload }
+            }
+            None => Record::Fragment { payload },
+        };
+        let header = record.emit_header(out, self.bytes);
+        let payload = out.part(header, self.bytes);
+        match stores {
+            Stores::Regular => self.buffer.read_shared(self.offset, payload),
+            Stores::NonTemporal => self.buffer.read_past_caches(self.offset, payload),
+        }
+    }
+}
+
+impl Engine {
+    /// From now on, eager messages of middle length to a gate, to which one rail leads, may go in
+    /// fragments.
+    pub fn fragment_to(&mut self, gate: GateId, fragmentation: Fragmentation) {
+        let state = &mut self.gates[gate];
+        debug_assert!(state.rails.len() == 1, "one rail keeps the order");
+        debug_assert!(fragmentation.message_bytes_max <= limits::FRAGMENTED_BYTES_MAX);
+        state.whole_bytes_max = state.whole_bytes_max.min(fragmentation.whole_bytes_max);
+        state.fragmentation = Some(fragmentation);
+    }
+
+    /// Sends a message of middle length at once, in fragments, when nothing waits for the gate,
+    /// the flow has its number, there is credit, and the rail has room for all of them. Returns
+    /// whether the message is sent; if not, nothing has happened.
+    #[inline]
+    pub fn send_in_fragments(&mut self, send: &Send, post: &mut impl PostFragments) -> bool {
+        let length = send.buffer.len();
+        let Some(gate) = self.gates.get_mut(send.gate) else { return false };
+        let context = &mut self.contexts[send.context.0];
+        let Some(flow) = context.out_flows.get_mut(send.peer as usize) else { return false };
+        let Some(fragmentation) = gate.fragmentation else { return false };
+        let Fragmentation { message_bytes_max, first_packet_bytes, packet_bytes, .. } =
+            fragmentation;
+        let [first, others] =
+            [first_packet_bytes, packet_bytes].map(|bytes| bytes - FRAGMENT_HEADER_BYTES);
+        let is_free = gate.outbox.is_empty()
+            && (gate.whole_bytes_max + 1..=message_bytes_max).contains(&length)
+            && length > first
+            && eager_cost(length) <= gate.credit
+            && flow.number != NONE
+            && !send.synchronous;
+        let packets = 1 + length.saturating_sub(first).div_ceil(others);
+        let rail = match gate.rails[..] {
+            [rail] if is_free && post.has_room(rail, packets, packet_bytes) => rail,
+            _ => return false,
+        };
+        let (flow, tag, sequence) = (flow.number, send.tag, flow.take_sequence());
+        let mut envelope = Some(Envelope { flow: FlowLabel::Agreed(flow), tag, sequence });
+        let mut offset = 0;
+        while offset < length {
+            let room = if offset == 0 { first } else { others };
+            let (envelope, bytes) = (envelope.take(), room.min(length - offset));
+            post.post(rail, &FragmentPacket { envelope, buffer: &send.buffer, offset, bytes });
+            offset += bytes;
+        }
+        self.counters.fragmented.add(1);
+        gate.credit -= eager_cost(length);
+        true
+    }
+
+    /// A message begins that comes in fragments.
+    pub(crate) fn begin_fragments(
+        &mut self,
+        gate: GateId,
+        envelope: Envelope,
+        length: u64,
+        payload: SharedBytes<'_>,
+    ) -> Result<(), Malformed> {
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        if self.gates[gate].incoming_fragments.is_some() {
+            return Err(Malformed { offset: 0, what: "a message among the fragments of another" });
+        }
+        if length > limits::FRAGMENTED_BYTES_MAX || length <= payload.len() {
+            return Err(Malformed { offset: 0, what: "fragments of an impossible length" });
+        }
+        if !self.is_in_turn(gate, envelope) {
+            return Err(Malformed { offset: 0, what: "fragments out of turn" });
+        }
+        let place = match self.meet(gate, envelope, length as u64) {
+            Some(receive) => FragmentPlace::Receive(receive),
+            None => FragmentPlace::Kept { envelope, data: Vec::with_capacity(length) },
+        };
+        let fragments = IncomingFragments { length, arrived: 0, place };
+        self.gates[gate].incoming_fragments = Some(Box::new(fragments));
+        self.take_fragment(gate, payload)
+    }
+
+    /// Whether a message is the next one in a flow that has its number, as all are that a lone rail
+    /// carries in fragments; or its flow has ended here.
+    fn is_in_turn(&self, gate: GateId, envelope: Envelope) -> bool {
+        let FlowLabel::Agreed(number) = envelope.flow else { return false };
+        let flow = self.agreed_flow(gate, number).map(|index| &self.in_flows[index]);
+        flow.map_or(true, |flow| flow.sequence == envelope.sequence)
+    }
+
+    /// The posted receive of a message, if there is one.
+    fn meet(&mut self, gate: GateId, envelope: Envelope, length: u64) -> Option<RequestId> {
+        let Envelope { flow: FlowLabel::Agreed(number), tag, sequence } = envelope else {
+            return None;
+        };
+        let index = self.agreed_flow(gate, number).ok()?;
+        let flow = &mut self.in_flows[index];
+        let matching = &mut self.contexts[flow.context.0].matching;
+        let index = matching.match_posted(&mut self.requests, flow.source, tag)?;
+        flow.sequence = sequence.wrapping_add(1);
+        self.requests[index].take_announced((gate, flow.source, tag), wire::NO_REQUEST, length);
+        Some(self.requests.id(index))
+    }
+
+    /// The next fragment of the message that is arriving.
+    pub(crate) fn take_fragment(
+        &mut self,
+        gate: GateId,
+        payload: SharedBytes<'_>,
+    ) -> Result<(), Malformed> {
+        let fragments = self.gates[gate].incoming_fragments.as_deref_mut();
+        let what = "a fragment of no message";
+        let fragments = fragments.ok_or(Malformed { offset: 0, what })?;
+        let offset = fragments.arrived;
+        fragments.arrived += payload.len();
+        if fragments.arrived > fragments.length || payload.is_empty() {
+            return Err(Malformed { offset: 0, what: "a fragment outside its message" });
+        }
+        let is_last = fragments.arrived == fragments.length;
+        match &mut fragments.place {
+            FragmentPlace::Receive(receive) => {
+                let receive = *receive;
+                self.fill_with_fragment(receive, offset, payload);
+            }
+            FragmentPlace::Kept { data, .. } => payload.append_to(data),
+        }
+        if is_last { self.end_fragments(gate) } else { Ok(()) }
+    }
+
+    /// Puts a fragment where it belongs, as far as the buffer reaches.
+    fn fill_with_fragment(&mut self, receive: RequestId, offset: usize, payload: SharedBytes<'_>) {
+        // It is complete where its buffer is full, or has ended otherwise.
+        let Some(request) = self.requests.get_mut(receive) else { return };
+        let Some((_, wanted)) = request.filling() else { return };
+        let bytes = payload.len().min((wanted as usize).saturating_sub(offset));
+        request.buffer.write_shared(offset, payload.part(0, bytes));
+        if request.arrived(bytes as u64) == Ok(Transition::Complete) {
+            self.note_complete(receive.place());
+        }
+    }
+
+    /// All fragments of a message are here.
+    fn end_fragments(&mut self, gate: GateId) -> Result<(), Malformed> {
+        let Some(fragments) = self.gates[gate].incoming_fragments.take() else { return Ok(()) };
+        match fragments.place {
+            FragmentPlace::Receive(_) => {
+                self.take_eager(gate, fragments.length);
+                Ok(())
+            }
+            FragmentPlace::Kept { envelope, data } => {
+                let payload = SharedBytes::from(&data);
+                let record = Record::Message { envelope, synchronous: None, payload };
+                self.handle_message(gate, envelope, record)
+            }
+        }
+    }
+}
