@@ -11,6 +11,7 @@ pub mod lock;
 pub mod machine;
 pub mod nearness;
 pub mod parts;
+mod pushing;
 mod receiver;
 mod recording;
 mod regions;

@@ -10,9 +10,8 @@ use driver::{Announcement, Doorbell, DriverError, Exposure, FetchEnd, ProgramSta
 use drivers::{PeerBell, PeerConnection, Rails};
 use engine::strategy::{self, Strategy};
 use engine::{
-    Completion, ContextSlot, Engine, FragmentPacket, IncomingMessage, Members, MessageId, Outcome,
-    Planned, PostFragments, PostShort, Preferences, Receive, RequestDescription, RequestId,
-    Send as SendCommand, ShortPacket,
+    Completion, ContextSlot, Engine, IncomingMessage, Members, MessageId, Outcome, Planned,
+    Preferences, Receive, RequestDescription, RequestId, Send as SendCommand,
 };
 use memory::Buffer;
 use memory::transfer::Fetch;
@@ -22,6 +21,7 @@ use crate::gathering::{Aim, Gathering, GatheringDecision};
 use crate::instruments::Instruments;
 use crate::instruments::journal::{EventKind, number_of};
 use crate::nearness::{Nearness, RailPlace, Station};
+use crate::pushing::{FragmentPush, ShortPush};
 use crate::receiver::Deferred;
 use crate::recording::{Recording, SentTotals};
 use crate::wire_up::Fatal;
@@ -45,40 +45,6 @@ pub struct Runtime {
     recording: Option<Box<Recording>>,
     /// Where the rails are; worked out when it is asked for.
     nearness: OnceCell<Box<Nearness>>,
-}
-
-/// Pushes a short packet; not a closure, so that it is part of its caller.
-struct ShortPush<'a> {
-    rails: &'a mut Rails,
-    gate: GateId,
-}
-
-impl PostShort for ShortPush<'_> {
-    #[inline(always)]
-    fn post(self, rail: RailId, packet: &impl ShortPacket) -> bool {
-        self.rails.push(self.gate, rail, packet.packet_len(), |out| packet.write(out))
-    }
-}
-
-/// Pushes the fragments of a message.
-struct FragmentPush<'a> {
-    rails: &'a mut Rails,
-    gate: GateId,
-}
-
-impl PostFragments for FragmentPush<'_> {
-    fn has_room(&mut self, rail: RailId, packets: usize, packet_bytes: usize) -> bool {
-        self.rails.has_room_for(self.gate, rail, packets, packet_bytes)
-    }
-
-    #[inline]
-    fn post(&mut self, rail: RailId, packet: &FragmentPacket<'_>) {
-        let length = packet.packet_len();
-        let is_taken = self.rails.push_long(self.gate, rail, length, |out, stores| {
-            packet.write(out, stores);
-        });
-        assert!(is_taken, "the rail said that it has room");
-    }
 }
 
 /// Messages of more bytes are not sent in fragments by who does not wait for that.

@@ -1,0 +1,39 @@
+//! Handing packets that pass by the outboxes to the rails.
+
+use base::{GateId, RailId};
+use drivers::Rails;
+use engine::{FragmentPacket, PostFragments, PostShort, ShortPacket};
+
+/// Pushes a short packet; not a closure, so that it is part of its caller.
+pub(crate) struct ShortPush<'a> {
+    pub rails: &'a mut Rails,
+    pub gate: GateId,
+}
+
+impl PostShort for ShortPush<'_> {
+    #[inline(always)]
+    fn post(self, rail: RailId, packet: &impl ShortPacket) -> bool {
+        self.rails.push(self.gate, rail, packet.packet_len(), |out| packet.write(out))
+    }
+}
+
+/// Pushes the fragments of a message.
+pub(crate) struct FragmentPush<'a> {
+    pub rails: &'a mut Rails,
+    pub gate: GateId,
+}
+
+impl PostFragments for FragmentPush<'_> {
+    fn has_room(&mut self, rail: RailId, packets: usize, packet_bytes: usize) -> bool {
+        self.rails.has_room_for(self.gate, rail, packets, packet_bytes)
+    }
+
+    #[inline]
+    fn post(&mut self, rail: RailId, packet: &FragmentPacket<'_>) {
+        let length = packet.packet_len();
+        let is_taken = self.rails.push_long(self.gate, rail, length, |out, stores| {
+            packet.write(out, stores);
+        });
+        assert!(is_taken, "the rail said that it has room");
+    }
+}
