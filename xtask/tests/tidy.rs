@@ -29,6 +29,7 @@ const TIERS: &[(&str, u32)] = &[
     ("placement", 2),
     ("bubbles", 2),
     ("hangs", 2),
+    ("memory-costs", 2),
     ("boards", 2),
     ("pmix", 2),
     ("driver", 3),
@@ -110,7 +111,7 @@ const CONFINED: &[(&str, &[&str])] = &[
 
 /// Crates that know no clock, threads, network or files.
 const WITHOUT_WORLD: &[&str] =
-    &["engine", "wire", "collectives", "datatype", "placement", "bubbles", "hangs"];
+    &["engine", "wire", "collectives", "datatype", "placement", "bubbles", "hangs", "memory-costs"];
 const WORLD: &[&str] = &["std::time", "std::thread", "std::net", "std::fs", "std::io"];
 
 #[test]

@@ -16,6 +16,9 @@ const OF_THE_LAUNCHER: [&str; 7] =
 /// Runs the installed benchmark program on two processes, or on as many as `-n` says, here or on
 /// the hosts that are named.
 pub fn run(words: &[OsString]) -> Result<i32, String> {
+    if *words == ["memory"] {
+        return crate::memory::validate();
+    }
     let program = prefix::find()?.join("lib/combray/combray-bench");
     if !program.exists() {
         return Err(format!(

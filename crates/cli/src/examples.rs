@@ -59,6 +59,10 @@ pub const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         &[
             ("combray sample", "shared memory of this machine"),
             ("combray sample --hosts a,b", "the networks between two hosts"),
+            (
+                "combray sample --memory",
+                "what accesses to memory cost, by the state of their lines",
+            ),
         ],
     ),
     (

@@ -11,6 +11,7 @@ mod examples;
 mod fortran;
 mod info;
 mod manual;
+mod memory;
 mod place;
 mod prefix;
 mod ps;

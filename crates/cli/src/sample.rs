@@ -42,6 +42,15 @@ pub struct SampleOptions {
     /// How other hosts are reached, as in combray run
     #[arg(long, value_name = "COMMAND")]
     launch_agent: Option<OsString>,
+    /// Measures what accesses to this machine's memory cost, by the state of their cache lines
+    #[arg(long, conflicts_with_all = ["hosts", "hostfile", "launch_agent"])]
+    memory: bool,
+    /// Prints what was measured of memory as JSON
+    #[arg(long, requires = "memory")]
+    json: bool,
+    /// Draws what was measured of memory: bandwidth by size and state
+    #[arg(long, requires = "memory", value_name = "FILE")]
+    svg: Option<PathBuf>,
     /// Only shows the figures
     #[arg(long)]
     no_keep: bool,
@@ -100,6 +109,9 @@ pub fn run(options: &SampleOptions) -> Result<i32, String> {
     }
     if let Some(findings) = &options.keep {
         return keep(findings).map(|()| 0);
+    }
+    if options.memory {
+        return crate::memory::sample(!options.no_keep, options.json, options.svg.as_deref());
     }
     measure_all(options)
 }

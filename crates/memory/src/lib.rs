@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+pub mod accesses;
 mod between;
 mod buffer;
 mod copy;

@@ -4,6 +4,8 @@
 //! process reads that of its machine when it starts; if there is none, the rails' models start from
 //! what drivers declare.
 
+mod memory;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io, process};
@@ -13,6 +15,8 @@ use engine::Engine;
 use engine::model::RailFigures;
 use serde::{Deserialize, Serialize};
 
+pub use self::memory::MemorySample;
+
 /// The version of the file's meaning; others are not understood.
 const VERSION: u32 = 1;
 
@@ -20,7 +24,7 @@ const VERSION: u32 = 1;
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// The figures of one machine's rails.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Samples {
     version: u32,
     /// The name of the machine.
@@ -30,12 +34,16 @@ pub struct Samples {
     /// What the steps of collective operations cost there, if that was measured.
     #[serde(default)]
     pub costs: Option<Costs>,
+    /// What accesses to its memory cost, if that was measured.
+    #[serde(default)]
+    pub memory: Option<MemorySample>,
 }
 
 impl Samples {
     /// Those of a machine of which nothing was measured yet.
     pub fn none(host: &str) -> Self {
-        Self { version: VERSION, host: host.to_owned(), rails: BTreeMap::new(), costs: None }
+        let (rails, costs, memory) = Default::default();
+        Self { version: VERSION, host: host.to_owned(), rails, costs, memory }
     }
 
     /// Those kept in a folder for a machine; none if there are none.
@@ -59,7 +67,8 @@ impl Samples {
             format!("{} is no file of combray sample ({cause}): {advice}", path.display())
         })?;
         let known = samples.version == VERSION && samples.host == host;
-        let plausible = samples.costs.is_none_or(|costs| costs.are_plausible());
+        let plausible = samples.costs.is_none_or(|costs| costs.are_plausible())
+            && samples.memory.as_ref().is_none_or(|memory| memory.table.is_plausible());
         if !known || !plausible || !samples.rails.values().all(RailFigures::are_plausible) {
             let whose = "is of another version or machine, or damaged";
             return Err(format!("{} {whose}: {advice}", path.display()));

@@ -1,0 +1,10 @@
+//! What accesses to this machine's memory cost: measured, shown, and used for predictions that are
+//! compared with what is measured.
+
+mod pair;
+mod picture;
+mod report;
+mod sampling;
+mod validation;
+
+pub use report::{sample, validate};

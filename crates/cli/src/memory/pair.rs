@@ -1,0 +1,188 @@
+//! Two threads on cores of their own, one of which measures while the other prepares.
+
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use memory::accesses::{self, Line};
+use sys::cores;
+
+/// PairBlocks that both threads use, in turn.
+pub type PairBlocks = Vec<Vec<Line>>;
+
+/// What the measuring thread has at hand.
+pub struct Pair<'a> {
+    shared: &'a Shared,
+    /// What it takes to look at the clock twice and to wait for one's own stores.
+    overhead_ns: f64,
+}
+
+#[derive(Default)]
+struct Shared {
+    blocks: Mutex<PairBlocks>,
+    /// What the other thread shall do, and with which block; [`IDLE`] when it has done it.
+    task: OwnLine,
+    call: OwnLine,
+    answer: OwnLine,
+}
+
+/// A word in a line of its own.
+#[derive(Default)]
+#[repr(align(128))]
+struct OwnLine(AtomicU32);
+
+/// What is written first: as a number of floating point nothing that takes longer than others.
+pub const ONE: u64 = 1.0_f64.to_bits();
+
+const IDLE: u32 = 0;
+const LOAD: u32 = 1;
+const STORE: u32 = 2;
+const CROSS: u32 = 3;
+const END: u32 = 4;
+
+/// So many times a line goes there and back when a crossing is measured.
+const CROSSINGS: u32 = 24;
+
+/// The other thread may be kept from its core for so long before that is an error.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Measures with two threads on these cores.
+///
+/// # Errors
+/// A core cannot be used; or what `measure` returns.
+pub fn with_pair<T: Send>(
+    [own, other]: [usize; 2],
+    measure: impl FnOnce(&Pair<'_>) -> Result<T, String> + Send,
+) -> Result<T, String> {
+    let bind =
+        |core| cores::bind(core).map_err(|cause| format!("core {core} cannot be used: {cause}"));
+    let shared = Shared::default();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let bound = bind(other);
+            shared.serve();
+            bound
+        });
+        let measuring = scope.spawn(|| {
+            let _end = End(&shared);
+            bind(own)?;
+            let mut pair = Pair { shared: &shared, overhead_ns: 0.0 };
+            let empty = (0..200).map(|_| pair.time(&mut |_| accesses::store(&mut [], 0)));
+            pair.overhead_ns = empty.fold(f64::MAX, f64::min);
+            measure(&pair)
+        });
+        measuring.join().unwrap_or_else(|_| Err("a measurement was broken off".to_owned()))
+    })
+}
+
+/// Ends the other thread, whatever happens to the one that measures.
+struct End<'a>(&'a Shared);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.task.0.store(END, Ordering::Release);
+    }
+}
+
+impl Shared {
+    fn blocks(&self) -> MutexGuard<'_, PairBlocks> {
+        self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn serve(&self) {
+        loop {
+            let task = self.task.0.load(Ordering::Acquire);
+            let block = (task >> 8) as usize;
+            match task & 0xff {
+                IDLE => {
+                    spin_loop();
+                    continue;
+                }
+                LOAD => accesses::load(&self.blocks()[block]),
+                STORE => accesses::store(&mut self.blocks()[block], ONE),
+                CROSS => {
+                    for round in 1..=CROSSINGS {
+                        await_word(&self.call.0, round);
+                        self.answer.0.store(round, Ordering::Release);
+                    }
+                }
+                _ => return,
+            }
+            // Nothing else was told meanwhile but the end.
+            _ = self.task.0.compare_exchange(task, IDLE, Ordering::Release, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Pair<'_> {
+    /// The blocks, for the measuring thread alone.
+    pub fn blocks(&self) -> MutexGuard<'_, PairBlocks> {
+        self.shared.blocks()
+    }
+
+    /// The other thread reads a block.
+    pub fn other_loads(&self, block: usize) -> Result<(), String> {
+        self.order(LOAD | (block as u32) << 8)
+    }
+
+    /// The other thread writes a block.
+    pub fn other_stores(&self, block: usize) -> Result<(), String> {
+        self.order(STORE | (block as u32) << 8)
+    }
+
+    fn order(&self, task: u32) -> Result<(), String> {
+        self.shared.task.0.store(task, Ordering::Release);
+        self.await_other()
+    }
+
+    fn await_other(&self) -> Result<(), String> {
+        let deadline = Instant::now() + PATIENCE;
+        let mut looks = 0_u32;
+        while self.shared.task.0.load(Ordering::Acquire) != IDLE {
+            spin_loop();
+            looks = looks.wrapping_add(1);
+            if looks.is_multiple_of(1 << 16) && Instant::now() > deadline {
+                return Err("other programs keep the cores busy".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// How long a line takes from one core to the other just now, in nanoseconds.
+    pub fn crossing_ns(&self) -> Result<f64, String> {
+        let Shared { task, call, answer, .. } = self.shared;
+        for word in [call, answer] {
+            word.0.store(0, Ordering::Relaxed);
+        }
+        task.0.store(CROSS, Ordering::Release);
+        let turn = |round| {
+            call.0.store(round, Ordering::Release);
+            await_word(&answer.0, round);
+        };
+        // The first ones wake the other.
+        let waking = CROSSINGS / 3;
+        (1..=waking).for_each(turn);
+        let begin = Instant::now();
+        (waking + 1..=CROSSINGS).for_each(turn);
+        let time = begin.elapsed();
+        self.await_other()?;
+        Ok(time.as_nanos() as f64 / f64::from(2 * (CROSSINGS - waking)))
+    }
+
+    /// How long something takes with the blocks, in nanoseconds, until others could see it.
+    pub fn time(&self, what: &mut dyn FnMut(&mut PairBlocks)) -> f64 {
+        let mut blocks = self.blocks();
+        let begin = Instant::now();
+        what(&mut blocks);
+        let time = begin.elapsed();
+        (time.as_nanos() as f64 - self.overhead_ns).max(0.1)
+    }
+}
+
+fn await_word(word: &AtomicU32, value: u32) {
+    while word.load(Ordering::Acquire) != value {
+        spin_loop();
+    }
+}

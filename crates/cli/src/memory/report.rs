@@ -1,0 +1,147 @@
+//! `combray sample --memory` and `combray bench memory`.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use memory_costs::{CostTable, Distance};
+use runtime::samples::{self, MemorySample, Samples};
+use sys::cores;
+
+use super::pair::with_pair;
+use super::validation::{self, Before, Case};
+use super::{pair::Pair, picture, sampling};
+
+/// Measures what accesses to this machine's memory cost, shows it and, if asked to, draws and keeps
+/// it.
+///
+/// # Errors
+/// There are no two cores, or they are too busy; or the figures cannot be kept.
+pub fn sample(keep: bool, as_json: bool, picture: Option<&Path>) -> Result<i32, String> {
+    let table = on_two_cores(sampling::table)?;
+    let host = samples::host();
+    if let Some(path) = picture {
+        let title = format!("{host}, {}", MemorySample::of_now(CostTable::default()).processor);
+        fs::write(path, picture::svg(&title, &table))
+            .map_err(|cause| format!("{} cannot be written: {cause}", path.display()))?;
+    }
+    match as_json {
+        true => println!("{}", serde_json::to_string_pretty(&table).map_err(|e| e.to_string())?),
+        false => print!("{}", shown(&host, &table)),
+    }
+    if !keep {
+        return Ok(0);
+    }
+    let folder = samples::folder()
+        .ok_or("neither XDG_CACHE_HOME nor HOME is set: no place to keep the figures")?;
+    let mut known = Samples::read(&folder, &host).ok().flatten().unwrap_or(Samples::none(&host));
+    let mut memory = MemorySample::of_now(table);
+    if let Some(before) = known.memory.take().filter(|before| before.is_of(&memory)) {
+        memory.add_distances_of(before);
+    }
+    known.memory = Some(memory);
+    let path = known.write(&folder)?;
+    if !as_json {
+        println!("Kept for {host} in {}", path.display());
+    }
+    Ok(0)
+}
+
+/// Measures kernels, and compares with what the kept table, or one that is measured now, predicts.
+///
+/// # Errors
+/// As of [`sample`].
+pub fn validate() -> Result<i32, String> {
+    let host = samples::host();
+    let kept = samples::folder().and_then(|folder| Samples::read(&folder, &host).ok().flatten());
+    let table = match kept.and_then(|kept| kept.memory) {
+        Some(memory) => memory.table,
+        None => {
+            eprintln!("combray: nothing is kept of this machine's memory: measuring first ...");
+            on_two_cores(sampling::table)?
+        }
+    };
+    let cases = on_two_cores(|pair| validation::cases(pair, &table))?;
+    print!("{}", compared(&cases));
+    Ok(0)
+}
+
+fn on_two_cores<T: Send>(
+    measure: impl FnOnce(&Pair<'_>) -> Result<T, String> + Send,
+) -> Result<T, String> {
+    match *cores::allowed() {
+        [own, other, ..] => with_pair([own, other], measure),
+        _ => Err("two cores are needed, and this process may use one only".to_owned()),
+    }
+}
+
+/// The table, for people: bandwidths in GB/s, by condition and size.
+fn shown(host: &str, table: &CostTable) -> String {
+    let mut text = String::new();
+    for Distance { crossing_ns, curves } in &table.distances {
+        _ = writeln!(
+            text,
+            "\n{host}: a line crosses in {crossing_ns:.0} ns; GB/s by size of block"
+        );
+        let sizes = curves.values().next().map_or(&[][..], |curve| curve.points());
+        _ = write!(text, "{:34}", "");
+        for (bytes, _) in sizes.iter().step_by(2) {
+            _ = write!(text, "{:>8}", size(*bytes));
+        }
+        text.push('\n');
+        for (condition, curve) in curves {
+            _ = write!(text, "{:34}", condition.to_string());
+            for (bytes, ns) in curve.points().iter().step_by(2) {
+                _ = write!(text, "{:>8.1}", *bytes as f64 / ns);
+            }
+            text.push('\n');
+        }
+    }
+    let system = &table.system;
+    _ = writeln!(
+        text,
+        "\nsystem: a page's first use {:.0} ns; copying by the system {:.0} ns, and {:.0} ns a page",
+        system.page_fault_ns, system.copy_call_ns, system.copy_page_ns
+    );
+    text
+}
+
+/// Predictions beside what was measured.
+fn compared(cases: &[Case]) -> String {
+    let mut text = format!(
+        "{:16}{:>8}{:>10}{:>14}{:>14}{:>8}\n",
+        "", "data of", "bytes", "predicted", "measured", "off by"
+    );
+    for case in cases {
+        let before = if case.before == Before::Own { "own" } else { "other" };
+        _ = writeln!(
+            text,
+            "{:16}{before:>8}{:>10}{:>11.2} us{:>11.2} us{:>6.0} %",
+            case.name,
+            size(case.bytes),
+            case.predicted_ns / 1000.0,
+            case.measured_ns / 1000.0,
+            case.error() * 100.0
+        );
+    }
+    let errors = |wanted: &dyn Fn(&&Case) -> bool| {
+        let errors: Vec<f64> = cases.iter().filter(wanted).map(Case::error).collect();
+        (errors.len(), 100.0 * sampling::median(errors))
+    };
+    let (all, of_memory) = (errors(&|_| true), errors(&|case| case.depends_on_memory()));
+    _ = writeln!(
+        text,
+        "median error {:.0} % of {}, {:.0} % of the {} where accesses take longer than computing",
+        all.1, all.0, of_memory.1, of_memory.0
+    );
+    text
+}
+
+/// A size, for people.
+pub fn size(bytes: u64) -> String {
+    match bytes {
+        0..1024 => format!("{bytes} B"),
+        1024..1_048_576 => format!("{} KiB", bytes >> 10),
+        _ => format!("{} MiB", bytes >> 20),
+    }
+}

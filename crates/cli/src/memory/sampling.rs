@@ -1,0 +1,225 @@
+//! Measuring a table of costs.
+
+use std::collections::BTreeMap;
+use std::hint::black_box;
+use std::iter;
+use std::time::{Duration, Instant};
+
+use memory::accesses::{self, Line};
+use memory_costs::{
+    AccessCondition, CONDITIONS, CostTable, Curve, Distance, LineState, MemoryOperation, Met,
+    SystemCosts,
+};
+
+use super::pair::{ONE, Pair, PairBlocks};
+
+/// The sizes of blocks, in bytes, as powers of two: from what an inner cache holds many times to
+/// what hardly any cache holds.
+const SIZES: std::ops::RangeInclusive<u32> = 10..=24;
+
+/// All is measured again until this time has passed.
+const TIME: Duration = Duration::from_secs(3);
+
+/// And so often at least.
+const ROUNDS_MIN: usize = 3;
+
+/// Times of one condition and one size that were taken at one distance: so many at least.
+const TIMES_MIN: usize = 3;
+
+/// What takes little time is measured so often in a round that it comes to so many bytes, but not
+/// more often than so.
+const SMALL_BYTES: u64 = 256 << 10;
+const TIMES_EACH_MAX: u64 = 8;
+
+/// Copies that are timed in a round: so many at least.
+const COPIES_MIN: u64 = 3;
+
+/// What was measured once: the crossing, and the time.
+type Times = BTreeMap<(AccessCondition, u64), Vec<(f64, f64)>>;
+
+/// Bytes of a page, of which a system call handles one at a time.
+const PAGE_BYTES: usize = 4096;
+
+/// What accesses cost between the two threads of a pair, at each distance at which their cores were
+/// while it was measured.
+///
+/// # Errors
+/// The cores are too busy, or moved all the time.
+pub fn table(pair: &Pair<'_>) -> Result<CostTable, String> {
+    let begin = Instant::now();
+    let (mut times, mut copies) = (Times::new(), BTreeMap::<u64, Vec<f64>>::new());
+    let mut rounds = 0;
+    while rounds < ROUNDS_MIN || begin.elapsed() < TIME {
+        for exponent in SIZES {
+            round(pair, 1 << exponent, &mut times, &mut copies)?;
+        }
+        rounds += 1;
+    }
+    let mut table = CostTable {
+        copy: Curve::new(copies.into_iter().map(|(bytes, times)| (bytes, median(times)))),
+        ..CostTable::default()
+    };
+    for distance in distances(&times) {
+        table.learn(distance);
+    }
+    if table.distances.is_empty() {
+        return Err("the cores did not keep their distance for long enough".to_owned());
+    }
+    table.system = system(pair, &table);
+    Ok(table)
+}
+
+fn round(
+    pair: &Pair<'_>,
+    bytes: u64,
+    times: &mut Times,
+    copies: &mut BTreeMap<u64, Vec<f64>>,
+) -> Result<(), String> {
+    let lines = bytes as usize / size_of::<Line>();
+    *pair.blocks() = vec![vec![Line([1; 8]); lines], vec![Line([1; 8]); lines]];
+    let times_each = (SMALL_BYTES / bytes).clamp(1, TIMES_EACH_MAX);
+    for condition in CONDITIONS.iter().flat_map(|one| iter::repeat_n(*one, times_each as usize)) {
+        let before = pair.crossing_ns()?;
+        if !prepare(pair, condition.met, 0)? {
+            continue;
+        }
+        let time = pair.time(&mut |blocks| access(condition.operation, &mut blocks[0]));
+        let after = pair.crossing_ns()?;
+        let crossing = (before * after).sqrt();
+        let is_steady = Distance { crossing_ns: before, ..Distance::default() }.has(after);
+        if is_steady {
+            times.entry((condition, bytes)).or_default().push((crossing, time));
+        }
+    }
+    for _ in 0..times_each.max(COPIES_MIN) {
+        pair.blocks().iter_mut().for_each(|block| accesses::store(block, ONE));
+        copies.entry(bytes).or_default().push(pair.time(&mut copy));
+    }
+    Ok(())
+}
+
+/// Copies the first block to the second.
+fn copy(blocks: &mut PairBlocks) {
+    let (from, into) = blocks.split_at_mut(1);
+    into[0].copy_from_slice(&from[0]);
+    accesses::store(&mut [], 0);
+}
+
+/// Brings a block into a state; whether that is possible here.
+pub fn prepare(pair: &Pair<'_>, met: Met, block: usize) -> Result<bool, String> {
+    let evict = || accesses::evict(&pair.blocks()[block]);
+    match met {
+        Met::Own(LineState::Modified) => {
+            pair.time(&mut |blocks| accesses::store(&mut blocks[block], ONE));
+        }
+        Met::Other(LineState::Modified) => pair.other_stores(block)?,
+        _ if !evict() => return Ok(false),
+        Met::Memory => {}
+        Met::Own(LineState::Exclusive) => accesses::load(&pair.blocks()[block]),
+        Met::Own(LineState::Shared) => {
+            pair.other_loads(block)?;
+            accesses::load(&pair.blocks()[block]);
+        }
+        Met::Other(_) => pair.other_loads(block)?,
+    }
+    Ok(true)
+}
+
+fn access(operation: MemoryOperation, block: &mut [Line]) {
+    match operation {
+        MemoryOperation::Load => accesses::load(block),
+        MemoryOperation::Store => accesses::store(block, ONE),
+        MemoryOperation::StorePast => accesses::store_past_caches(block, ONE),
+    }
+}
+
+/// The distances at which all was measured that could be, with the medians of their times.
+fn distances(times: &Times) -> Vec<Distance> {
+    let mut crossings: Vec<f64> = times.values().flatten().map(|time| time.0).collect();
+    crossings.sort_by(f64::total_cmp);
+    let mut groups: Vec<Vec<f64>> = Vec::new();
+    for crossing in crossings {
+        match groups.last_mut() {
+            Some(group) if crossing < group[0] * 1.5 => group.push(crossing),
+            _ => groups.push(vec![crossing]),
+        }
+    }
+    let complete = |group: Vec<f64>| {
+        let (least, most) = (*group.first()?, *group.last()?);
+        let mut points: BTreeMap<AccessCondition, Vec<(u64, f64)>> = BTreeMap::new();
+        for (&(condition, bytes), taken) in times {
+            let here = taken.iter().filter(|time| (least..=most).contains(&time.0));
+            let here: Vec<f64> = here.map(|time| time.1).collect();
+            if here.len() < TIMES_MIN {
+                return None;
+            }
+            points.entry(condition).or_default().push((bytes, median(here)));
+        }
+        let curves = points.into_iter().map(|(condition, points)| (condition, Curve::new(points)));
+        Some(Distance { crossing_ns: median(group), curves: curves.collect() })
+    };
+    groups.into_iter().filter_map(complete).collect()
+}
+
+/// What the system's part costs; what is not allowed here costs nothing.
+fn system(pair: &Pair<'_>, table: &CostTable) -> SystemCosts {
+    let by_call = |bytes: usize| {
+        let lines = bytes / size_of::<Line>();
+        *pair.blocks() = vec![vec![Line([1; 8]); lines], vec![Line([1; 8]); lines]];
+        let times = (0..40).map(|_| {
+            pair.time(&mut |blocks| {
+                let (from, into) = blocks.split_at_mut(1);
+                accesses::copy_by_system(&from[0], &mut into[0]);
+            })
+        });
+        let copied = table.copy.at(bytes as u64).unwrap_or(0.0);
+        (median(times.collect()) - copied).max(0.0)
+    };
+    let (one, many) = (by_call(PAGE_BYTES), by_call(64 * PAGE_BYTES));
+    let copy_page_ns = (many - one).max(0.0) / 63.0;
+    SystemCosts {
+        page_fault_ns: page_fault_ns(),
+        copy_call_ns: (one - copy_page_ns).max(0.0),
+        copy_page_ns,
+    }
+}
+
+/// The first access to a page, for the median of several areas.
+fn page_fault_ns() -> f64 {
+    const PAGES: usize = 256;
+    // So large that every allocator has it from the system each time, and returns it.
+    const AREA_BYTES: usize = 256 << 20;
+    let area = |_| {
+        let mut fresh = vec![0_u8; AREA_BYTES];
+        let begin = Instant::now();
+        fresh.chunks_exact_mut(PAGE_BYTES).take(PAGES).for_each(|page| page[0] = black_box(1));
+        let time = begin.elapsed();
+        black_box(fresh);
+        time.as_nanos() as f64 / PAGES as f64
+    };
+    median((0..9).map(area).collect())
+}
+
+/// The median, which disturbances of some times do not move.
+pub fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times.get(times.len() / 2).copied().unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_sorted_by_the_distance_at_which_they_were_taken() {
+        let condition = CONDITIONS[0];
+        let mut times = Times::new();
+        let taken = [(25.0, 10.0), (160.0, 70.0), (26.0, 11.0), (170.0, 60.0), (27.0, 99.0)];
+        times.insert((condition, 1024), taken.to_vec());
+        // Three at the nearer distance, two only at the farther one.
+        let found = distances(&times);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].crossing_ns, 26.0);
+        assert_eq!(found[0].curves[&condition].points(), [(1024, 11.0)]);
+    }
+}

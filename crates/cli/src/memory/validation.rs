@@ -1,0 +1,317 @@
+//! Code whose time is predicted from its accesses, and measured.
+
+use memory::accesses::{self, Line};
+use memory_costs::{
+    Access, Block, BlockStates, CostTable, Kernel, KernelPhase, LineState, Loop, MemoryOperation,
+    Met, Thread, predict,
+};
+
+use super::pair::{ONE, Pair, PairBlocks};
+use super::sampling::{median, prepare};
+
+/// One that was predicted and measured.
+pub struct Case {
+    /// What was run.
+    pub name: &'static str,
+    /// Who has written the blocks before.
+    pub before: Before,
+    /// Of all blocks together.
+    pub bytes: u64,
+    /// How long it should take and how long it took, in nanoseconds.
+    pub predicted_ns: f64,
+    /// The median of several runs.
+    pub measured_ns: f64,
+    /// What of it is computing, if nothing is waited for.
+    pub computing_ns: f64,
+}
+
+/// Who has written the blocks before a kernel runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Before {
+    /// The thread that runs it.
+    Own,
+    /// The other one.
+    Other,
+}
+
+impl Case {
+    /// By which part of the measured time the prediction is off.
+    pub fn error(&self) -> f64 {
+        (self.predicted_ns / self.measured_ns - 1.0).abs()
+    }
+
+    /// Whether accesses take longer than computing, by the prediction.
+    pub fn depends_on_memory(&self) -> bool {
+        self.predicted_ns > self.computing_ns * 1.001
+    }
+}
+
+/// Code with its description.
+struct Subject {
+    name: &'static str,
+    /// How long each block is, as a multiple of the size.
+    blocks: &'static [u64],
+    /// Whether the blocks are read, and whether they are written.
+    uses: &'static [(bool, bool)],
+    /// How often it walks through all of them, for a size in bytes.
+    walks: fn(u64) -> u64,
+    run: fn(&mut PairBlocks),
+}
+
+const SUBJECTS: [Subject; 6] = [
+    Subject {
+        name: "copy",
+        blocks: &[1, 1],
+        uses: &[(true, false), (false, true)],
+        walks: |_| 1,
+        run: copy,
+    },
+    Subject {
+        name: "dot product",
+        blocks: &[1, 1],
+        uses: &[(true, false), (true, false)],
+        walks: |_| 1,
+        run: dot,
+    },
+    Subject {
+        name: "DAXPY",
+        blocks: &[1, 1],
+        uses: &[(true, false), (true, true)],
+        walks: |_| 1,
+        run: daxpy,
+    },
+    Subject {
+        name: "stencil",
+        blocks: &[1, 1],
+        uses: &[(true, false), (false, true)],
+        walks: |_| 1,
+        run: stencil,
+    },
+    Subject {
+        name: "sparse matrix",
+        blocks: &[ROW_ENTRIES, ROW_ENTRIES, 1, 1],
+        uses: &[(true, false), (true, false), (true, false), (false, true)],
+        walks: |_| 1,
+        run: sparse,
+    },
+    Subject {
+        name: "FFT",
+        blocks: &[1, 1],
+        uses: &[(true, true), (true, true)],
+        walks: |bytes| u64::from((bytes / 8).ilog2()),
+        run: transform,
+    },
+];
+
+/// The entries of a row of the sparse matrix.
+const ROW_ENTRIES: u64 = 5;
+
+/// The sizes of blocks, in bytes, as powers of two.
+const SIZES: [u32; 6] = [12, 14, 16, 18, 20, 22];
+
+/// The size at which it is measured how long computing takes: all is in the nearest cache then.
+const COMPUTING_BYTES: u64 = 2 << 10;
+
+/// So many runs in a row, as one is short for the clock.
+const COMPUTING_RUNS: u32 = 100;
+
+/// So many runs are timed.
+const RUNS: usize = 9;
+
+/// Runs and predicts all of them.
+///
+/// # Errors
+/// The cores are too busy.
+pub fn cases(pair: &Pair<'_>, table: &CostTable) -> Result<Vec<Case>, String> {
+    let mut cases = Vec::new();
+    for subject in &SUBJECTS {
+        let steps = |bytes| (bytes * (subject.walks)(bytes)) as f64;
+        let computing = computing_ns(pair, subject) / steps(COMPUTING_BYTES);
+        for before in [Before::Own, Before::Other] {
+            for bytes in SIZES.map(|exponent| 1 << exponent) {
+                let (measured_ns, crossing_ns) = measure(pair, subject, bytes, before)?;
+                let computing_ns = computing * steps(bytes);
+                let predicted = subject.predict(bytes, before, computing_ns, table, crossing_ns);
+                let predicted_ns = predicted.ok_or("the table has no figures: sample again")?;
+                let bytes = bytes * subject.blocks.iter().sum::<u64>();
+                let name = subject.name;
+                let case = Case { name, before, bytes, predicted_ns, measured_ns, computing_ns };
+                cases.push(case);
+            }
+        }
+    }
+    Ok(cases)
+}
+
+/// How long a subject computes whose blocks of [`COMPUTING_BYTES`] are all in the nearest cache, in
+/// nanoseconds.
+fn computing_ns(pair: &Pair<'_>, subject: &Subject) -> f64 {
+    give_blocks(pair, subject, COMPUTING_BYTES);
+    let all_runs = |blocks: &mut PairBlocks| {
+        for _ in 0..COMPUTING_RUNS {
+            blocks.iter_mut().for_each(|block| accesses::store(block, ONE));
+        }
+    };
+    let storing = median((0..RUNS).map(|_| pair.time(&mut |blocks| all_runs(blocks))).collect());
+    let both = (0..RUNS).map(|_| {
+        pair.time(&mut |blocks| {
+            for _ in 0..COMPUTING_RUNS {
+                blocks.iter_mut().for_each(|block| accesses::store(block, ONE));
+                (subject.run)(blocks);
+            }
+        })
+    });
+    ((median(both.collect()) - storing) / f64::from(COMPUTING_RUNS)).max(0.0)
+}
+
+fn give_blocks(pair: &Pair<'_>, subject: &Subject, bytes: u64) {
+    let lines = |times: &u64| vec![Line::default(); (bytes * times) as usize / size_of::<Line>()];
+    *pair.blocks() = subject.blocks.iter().map(lines).collect();
+}
+
+/// How long a subject takes, and how far the cores were, both in nanoseconds.
+fn measure(
+    pair: &Pair<'_>,
+    subject: &Subject,
+    bytes: u64,
+    before: Before,
+) -> Result<(f64, f64), String> {
+    give_blocks(pair, subject, bytes);
+    let (mut times, mut crossings) = (Vec::new(), Vec::new());
+    for run in 0..=RUNS {
+        let met = match before {
+            Before::Own => Met::Own(LineState::Modified),
+            Before::Other => Met::Other(LineState::Modified),
+        };
+        for block in 0..subject.blocks.len() {
+            prepare(pair, met, block)?;
+        }
+        crossings.push(pair.crossing_ns()?);
+        let time = pair.time(&mut |blocks| {
+            (subject.run)(blocks);
+            accesses::store(&mut [], 0);
+        });
+        // The first one finds cold code.
+        if run > 0 {
+            times.push(time);
+        }
+    }
+    Ok((median(times), median(crossings)))
+}
+
+impl Subject {
+    fn predict(
+        &self,
+        bytes: u64,
+        before: Before,
+        computing_ns: f64,
+        table: &CostTable,
+        crossing_ns: f64,
+    ) -> Option<f64> {
+        let own = Thread(0);
+        let writer = if before == Before::Own { own } else { Thread(1) };
+        let (mut states, mut accesses) = (BlockStates::default(), Vec::new());
+        for (number, (times, (is_read, is_written))) in (0..).zip(self.blocks.iter().zip(self.uses))
+        {
+            let block = Block(number);
+            states.access(block, writer, MemoryOperation::Store);
+            accesses.extend(is_read.then(|| Access::load(block, bytes * times)));
+            accesses.extend(is_written.then(|| Access::store(block, bytes * times)));
+        }
+        let walks = (self.walks)(bytes);
+        let computing_ns = computing_ns / walks as f64;
+        let walk = KernelPhase::Together(vec![Loop { thread: own, accesses, computing_ns }]);
+        let kernel = Kernel { phases: vec![walk; walks as usize] };
+        predict(&kernel, &mut states, table, crossing_ns)
+    }
+}
+
+fn number(word: u64) -> f64 {
+    f64::from_bits(word)
+}
+
+fn copy(blocks: &mut PairBlocks) {
+    let (from, into) = blocks.split_at_mut(1);
+    into[0].copy_from_slice(&from[0]);
+}
+
+fn dot(blocks: &mut PairBlocks) {
+    let mut sums = [0.0; 8];
+    for (x, y) in blocks[0].iter().zip(&blocks[1]) {
+        for ((sum, x), y) in sums.iter_mut().zip(x.0).zip(y.0) {
+            *sum += number(x) * number(y);
+        }
+    }
+    std::hint::black_box(sums);
+}
+
+fn daxpy(blocks: &mut PairBlocks) {
+    let (x, y) = blocks.split_at_mut(1);
+    for (x, y) in x[0].iter().zip(&mut y[0]) {
+        for (x, y) in x.0.iter().zip(&mut y.0) {
+            *y = (number(*y) + 3.0 * number(*x)).to_bits();
+        }
+    }
+}
+
+/// Each number becomes the sum of three neighbours.
+fn stencil(blocks: &mut PairBlocks) {
+    let (x, y) = blocks.split_at_mut(1);
+    for (x, y) in x[0].windows(3).zip(&mut y[0]) {
+        let [before, here, after] = [x[0].0, x[1].0, x[2].0];
+        for i in 0..8 {
+            let left = if i == 0 { before[7] } else { here[i - 1] };
+            let right = if i == 7 { after[0] } else { here[i + 1] };
+            y.0[i] = (number(left) + number(here[i]) + number(right)).to_bits();
+        }
+    }
+}
+
+/// A matrix in compressed rows, times a vector: entries, columns, vector, result. The columns are
+/// near the diagonal, which gives them from the row and what the block holds.
+fn sparse(blocks: &mut PairBlocks) {
+    let (given, result) = blocks.split_at_mut(3);
+    let [entries, columns, vector] = given else { return };
+    let rows = vector.len() * 8;
+    let word = |block: &[Line], at: usize| block[at / 8].0[at % 8];
+    for (line, sums) in result[0].iter_mut().enumerate() {
+        for (place, sum) in sums.0.iter_mut().enumerate() {
+            let row = line * 8 + place;
+            let mut total = 0.0;
+            for entry in row * ROW_ENTRIES as usize..(row + 1) * ROW_ENTRIES as usize {
+                let column = (row + word(columns, entry) as usize % 8) % rows;
+                total += number(word(entries, entry)) * number(word(vector, column));
+            }
+            *sum = total.to_bits();
+        }
+    }
+}
+
+/// A transform in as many walks as there are powers of two: real parts and imaginary parts.
+fn transform(blocks: &mut PairBlocks) {
+    let (real, imaginary) = blocks.split_at_mut(1);
+    let (real, imaginary) = (&mut real[0], &mut imaginary[0]);
+    let walks = (real.len() * 8).ilog2();
+    for walk in 0..walks {
+        let factor = 1.0 / f64::from(walk + 1);
+        // The walk whose partners are in one line, and those whose partners lie farther apart.
+        let apart = 1_usize << walk.saturating_sub(3);
+        let mut first = 0;
+        while first + apart < real.len() {
+            for line in first..first + apart {
+                for place in 0..8 {
+                    let other = line + apart;
+                    let (a, b) = (number(real[line].0[place]), number(real[other].0[place]));
+                    let (c, d) =
+                        (number(imaginary[line].0[place]), number(imaginary[other].0[place]));
+                    let (turned, turned_too) = (b * factor - d, d * factor + b);
+                    real[line].0[place] = (a + turned).to_bits();
+                    real[other].0[place] = (a - turned).to_bits();
+                    imaginary[line].0[place] = (c + turned_too).to_bits();
+                    imaginary[other].0[place] = (c - turned_too).to_bits();
+                }
+            }
+            first += 2 * apart;
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! What accesses to memory cost, by the state of the cache lines that they meet, and what follows
+//! from that for code that is described by its accesses alone: a prediction, without running it.
+//!
+//! [`CostTable`] holds what was measured on a machine. [`Kernel`] is a piece of code: who reads and
+//! writes which blocks, at the same time or one after the other. [`predict`] walks through it with
+//! the state of each block and adds.
+//!
+//! After B. Putigny, "Benchmark-driven approaches to performance modeling of multi-core
+//! architectures" (PhD thesis, Université de Bordeaux, 2014). Prefetching, execution out of order
+//! and what the processor's maker does not tell stay inside the measurements; only the coherence of
+//! the caches is modelled. Pure: no clock, no threads, no files.
+
+#![forbid(unsafe_code)]
+
+mod curve;
+mod kernel;
+mod prediction;
+mod table;
+
+pub use curve::Curve;
+pub use kernel::{Access, Block, Kernel, KernelPhase, Loop, Thread};
+pub use prediction::{BlockStates, predict};
+pub use table::{
+    AccessCondition, CONDITIONS, CostTable, Distance, LineState, MemoryOperation, Met, SystemCosts,
+};

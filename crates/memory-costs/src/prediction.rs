@@ -1,0 +1,260 @@
+//! From accesses to times.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::kernel::{Access, Block, Kernel, KernelPhase, Loop, Thread};
+use crate::table::{AccessCondition, CostTable, Distance, LineState, MemoryOperation, Met};
+
+/// In which caches each block is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BlockStates(BTreeMap<Block, Holders>);
+
+/// Who has a block.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Holders {
+    threads: BTreeSet<Thread>,
+    is_modified: bool,
+}
+
+impl BlockStates {
+    /// What a thread meets that accesses a block.
+    pub fn met(&self, block: Block, by: Thread) -> Met {
+        let Some(holders) = self.0.get(&block) else { return Met::Memory };
+        let state = match (holders.is_modified, holders.threads.len()) {
+            (true, _) => LineState::Modified,
+            (false, 0 | 1) => LineState::Exclusive,
+            (false, _) => LineState::Shared,
+        };
+        match (holders.threads.contains(&by), holders.threads.is_empty()) {
+            (true, _) => Met::Own(state),
+            (false, false) => Met::Other(state),
+            (false, true) => Met::Memory,
+        }
+    }
+
+    /// A thread accesses a block.
+    pub fn access(&mut self, block: Block, by: Thread, operation: MemoryOperation) {
+        let holders = self.0.entry(block).or_default();
+        match operation {
+            MemoryOperation::Load => {
+                // What another has modified is clean when two have it.
+                holders.is_modified &= holders.threads.contains(&by);
+                holders.threads.insert(by);
+            }
+            MemoryOperation::Store => {
+                *holders = Holders { threads: BTreeSet::from([by]), is_modified: true };
+            }
+            MemoryOperation::StorePast => *holders = Holders::default(),
+        }
+    }
+}
+
+/// How long a kernel takes in nanoseconds, where lines cross in about so many nanoseconds between
+/// any two of its threads; afterwards `blocks` are where it leaves them. None if the table lacks a
+/// figure that is needed.
+pub fn predict(
+    kernel: &Kernel,
+    blocks: &mut BlockStates,
+    table: &CostTable,
+    crossing_ns: f64,
+) -> Option<f64> {
+    let distance = table.distance(crossing_ns)?;
+    let machine = Machine { table, distance, crossing_ns };
+    kernel.phases.iter().try_fold(0.0, |time, phase| Some(time + machine.phase(phase, blocks)?))
+}
+
+struct Machine<'a> {
+    table: &'a CostTable,
+    distance: &'a Distance,
+    crossing_ns: f64,
+}
+
+impl Machine<'_> {
+    fn phase(&self, phase: &KernelPhase, blocks: &mut BlockStates) -> Option<f64> {
+        match phase {
+            KernelPhase::Told => Some(self.crossing_ns),
+            KernelPhase::System(ns) => Some(*ns),
+            KernelPhase::Together(loops) => {
+                let times: Option<Vec<f64>> =
+                    loops.iter().map(|one| self.of_loop(one, blocks)).collect();
+                loops.iter().for_each(|one| apply(one, blocks));
+                Some(times?.into_iter().fold(0.0, f64::max))
+            }
+            KernelPhase::Following(first, second, pieces) => {
+                let ahead = self.of_loop(first, blocks)?;
+                apply(first, blocks);
+                let behind = self.of_loop(second, blocks)?;
+                apply(second, blocks);
+                let pieces = f64::from((*pieces).max(1));
+                let slower = ahead.max(behind);
+                let filling = (ahead + behind) / pieces;
+                Some(filling + slower * (pieces - 1.0) / pieces + self.crossing_ns)
+            }
+        }
+    }
+
+    /// Accesses that do the same and meet the same go on as one stream of all their bytes, as the
+    /// processor reads ahead in all of them. Loads and stores overlap, as far as a copy shows it on
+    /// this machine; loads that meet something else do not, nor do such stores.
+    fn of_loop(&self, one: &Loop, blocks: &BlockStates) -> Option<f64> {
+        let mut streams: BTreeMap<AccessCondition, u64> = BTreeMap::new();
+        for Access { operation, block, bytes } in one.accesses.iter().copied() {
+            let condition = AccessCondition { operation, met: blocks.met(block, one.thread) };
+            *streams.entry(condition).or_default() += bytes;
+        }
+        let (mut loads, mut stores) = ((0.0, 0), (0.0, 0));
+        for (condition, bytes) in streams {
+            let time = self.stream(condition, bytes)?;
+            let sum =
+                if condition.operation == MemoryOperation::Load { &mut loads } else { &mut stores };
+            *sum = (sum.0 + time, sum.1 + bytes);
+        }
+        let hidden = self.overlap(loads.1.max(stores.1)) * f64::min(loads.0, stores.0);
+        Some((loads.0 + stores.0 - hidden).max(one.computing_ns))
+    }
+
+    fn stream(&self, condition: AccessCondition, bytes: u64) -> Option<f64> {
+        let time = |met| self.distance.curves.get(&AccessCondition { met, ..condition })?.at(bytes);
+        // What was not measured costs as what is most like it.
+        time(condition.met).or_else(|| match condition.met {
+            Met::Own(_) | Met::Memory => time(Met::Own(LineState::Modified)),
+            Met::Other(_) => time(Met::Other(LineState::Exclusive)),
+        })
+    }
+
+    /// Which share of the shorter of a load and a store is hidden behind the longer one.
+    fn overlap(&self, bytes: u64) -> f64 {
+        let own = |operation| {
+            let condition = AccessCondition { operation, met: Met::Own(LineState::Modified) };
+            self.distance.curves.get(&condition)?.at(bytes)
+        };
+        let share = || {
+            let (load, store) = (own(MemoryOperation::Load)?, own(MemoryOperation::Store)?);
+            let copy = self.table.copy.at(bytes)?;
+            Some((load + store - copy) / load.min(store))
+        };
+        share().unwrap_or(1.0).clamp(0.0, 1.0)
+    }
+}
+
+fn apply(one: &Loop, blocks: &mut BlockStates) {
+    for access in &one.accesses {
+        blocks.access(access.block, one.thread, access.operation);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use proptest::prelude::*;
+
+    use crate::curve::Curve;
+    use crate::table::CONDITIONS;
+
+    const X: Block = Block(0);
+    const Y: Block = Block(1);
+    const A: Thread = Thread(0);
+    const B: Thread = Thread(1);
+
+    /// Every condition costs so many picoseconds per byte, in their order, from 100 on.
+    fn table() -> CostTable {
+        let curve = |cost: f64| Curve::new([(1 << 10, 1.024 * cost), (1 << 20, 1048.576 * cost)]);
+        let curves = CONDITIONS.into_iter().zip((100..).map(|cost| curve(f64::from(cost))));
+        let mut table = CostTable::default();
+        table.learn(Distance { crossing_ns: 50.0, curves: curves.collect() });
+        table
+    }
+
+    fn cost(operation: MemoryOperation, met: Met) -> f64 {
+        let wanted = AccessCondition { operation, met };
+        let at = CONDITIONS.into_iter().position(|one| one == wanted).unwrap();
+        (100 + at) as f64
+    }
+
+    #[test]
+    fn blocks_go_from_state_to_state() {
+        use MemoryOperation::{Load, Store, StorePast};
+        let mut blocks = BlockStates::default();
+        let steps = [
+            (A, Load, Met::Own(LineState::Exclusive), Met::Other(LineState::Exclusive)),
+            (B, Load, Met::Own(LineState::Shared), Met::Own(LineState::Shared)),
+            (A, Store, Met::Own(LineState::Modified), Met::Other(LineState::Modified)),
+            (A, Load, Met::Own(LineState::Modified), Met::Other(LineState::Modified)),
+            (B, Load, Met::Own(LineState::Shared), Met::Own(LineState::Shared)),
+            (B, StorePast, Met::Memory, Met::Memory),
+        ];
+        assert_eq!(blocks.met(X, A), Met::Memory);
+        for (by, operation, of_a, of_b) in steps {
+            blocks.access(X, by, operation);
+            assert_eq!((blocks.met(X, A), blocks.met(X, B)), (of_a, of_b), "{by:?} {operation:?}");
+        }
+    }
+
+    #[test]
+    fn a_loop_adds_what_does_not_overlap() {
+        let bytes = 1 << 14;
+        let kernel = Kernel {
+            phases: vec![KernelPhase::Together(vec![Loop::new(
+                A,
+                [Access::load(X, bytes), Access::load(Y, bytes), Access::store(Y, bytes)],
+            )])],
+        };
+        let mut blocks = BlockStates::default();
+        blocks.access(X, B, MemoryOperation::Store);
+        blocks.access(Y, A, MemoryOperation::Store);
+        let time = predict(&kernel, &mut blocks, &table(), 50.0).unwrap();
+        let load_x = cost(MemoryOperation::Load, Met::Other(LineState::Modified));
+        let load_y = cost(MemoryOperation::Load, Met::Own(LineState::Modified));
+        let store_y = cost(MemoryOperation::Store, Met::Own(LineState::Modified));
+        // The loads, as they are together dearer than the store.
+        assert!(load_x + load_y > store_y);
+        let expected = (load_x + load_y) * bytes as f64 / 1000.0;
+        assert!((time - expected).abs() < 1.0, "{time} for {expected}");
+        assert_eq!(blocks.met(X, A), Met::Own(LineState::Shared));
+        assert_eq!(blocks.met(Y, B), Met::Other(LineState::Modified));
+    }
+
+    #[test]
+    fn nothing_is_predicted_without_figures() {
+        let kernel = Kernel {
+            phases: vec![KernelPhase::Together(vec![Loop::new(A, [Access::load(X, 1024)])])],
+        };
+        assert_eq!(
+            predict(&kernel, &mut BlockStates::default(), &CostTable::default(), 50.0),
+            None
+        );
+    }
+
+    proptest! {
+        /// A pipeline takes no longer than one loop after the other, and no less than the slower.
+        #[test]
+        fn pipelines_lie_between_their_bounds(bytes in 1_u64..1 << 24, pieces in 1_u32..64) {
+            let first = Loop::new(A, [Access::load(X, bytes), Access::store(Y, bytes)]);
+            let second = Loop::new(B, [Access::load(Y, bytes)]);
+            let time = |phases: Vec<KernelPhase>| {
+                predict(&Kernel { phases }, &mut BlockStates::default(), &table(), 50.0).unwrap()
+            };
+            let piped = time(vec![KernelPhase::Following(first.clone(), second.clone(), pieces)]);
+            let serial = time(vec![
+                KernelPhase::Together(vec![first.clone()]),
+                KernelPhase::Told,
+                KernelPhase::Together(vec![second]),
+            ]);
+            let slower = time(vec![KernelPhase::Together(vec![first])]);
+            prop_assert!(piped <= serial * 1.000_001, "{piped} {serial}");
+            prop_assert!(piped >= slower, "{piped} {slower}");
+        }
+
+        /// More bytes never take less time.
+        #[test]
+        fn times_grow_with_sizes(less in 1_u64..1 << 24, more in 0_u64..1 << 24) {
+            let time = |bytes| {
+                let one = Loop::new(A, [Access::load(X, bytes), Access::store_past(Y, bytes)]);
+                let kernel = Kernel { phases: vec![KernelPhase::Together(vec![one])] };
+                predict(&kernel, &mut BlockStates::default(), &table(), 50.0).unwrap()
+            };
+            prop_assert!(time(less) <= time(less + more) * 1.000_001);
+        }
+    }
+}

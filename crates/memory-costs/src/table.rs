@@ -1,0 +1,216 @@
+//! What was measured on a machine.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::curve::Curve;
+
+/// What an access does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MemoryOperation {
+    /// Reads.
+    Load,
+    /// Writes through the caches.
+    Store,
+    /// Writes past the caches, by non-temporal stores.
+    StorePast,
+}
+
+/// The state of a line in a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LineState {
+    /// Written there, and nowhere else.
+    Modified,
+    /// Read there, and nowhere else.
+    Exclusive,
+    /// In several caches, all of which have read it.
+    Shared,
+}
+
+/// What an access meets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Met {
+    /// The accessing core has it, in this state; of one that is shared, another core has it, too.
+    Own(LineState),
+    /// Only others have it, in this state.
+    Other(LineState),
+    /// No cache has it.
+    Memory,
+}
+
+/// A cost depends on what is done and what it meets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AccessCondition {
+    /// What is done.
+    pub operation: MemoryOperation,
+    /// What it meets.
+    pub met: Met,
+}
+
+/// All conditions that can be measured with two cores, in the order of reports.
+pub const CONDITIONS: [AccessCondition; 17] = {
+    use LineState::{Exclusive, Modified, Shared};
+    use MemoryOperation::{Load, Store, StorePast};
+    use Met::{Memory, Other, Own};
+    const fn of(operation: MemoryOperation, met: Met) -> AccessCondition {
+        AccessCondition { operation, met }
+    }
+    [
+        of(Load, Own(Modified)),
+        of(Load, Own(Exclusive)),
+        of(Load, Own(Shared)),
+        of(Load, Other(Modified)),
+        of(Load, Other(Exclusive)),
+        of(Load, Memory),
+        of(Store, Own(Modified)),
+        of(Store, Own(Exclusive)),
+        of(Store, Own(Shared)),
+        of(Store, Other(Modified)),
+        of(Store, Other(Exclusive)),
+        of(Store, Memory),
+        of(StorePast, Own(Modified)),
+        of(StorePast, Own(Shared)),
+        of(StorePast, Other(Modified)),
+        of(StorePast, Other(Exclusive)),
+        of(StorePast, Memory),
+    ]
+};
+
+impl fmt::Display for AccessCondition {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(match self.operation {
+            MemoryOperation::Load => "load",
+            MemoryOperation::Store => "store",
+            MemoryOperation::StorePast => "store past caches",
+        })?;
+        let state = |state| match state {
+            LineState::Modified => "modified",
+            LineState::Exclusive => "exclusive",
+            LineState::Shared => "shared",
+        };
+        match self.met {
+            Met::Own(met) => write!(to, ", own {}", state(met)),
+            Met::Other(met) => write!(to, ", other's {}", state(met)),
+            Met::Memory => to.write_str(", memory"),
+        }
+    }
+}
+
+impl Serialize for AccessCondition {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for AccessCondition {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        let named = CONDITIONS.into_iter().find(|condition| condition.to_string() == name);
+        named.ok_or_else(|| serde::de::Error::custom(format!("no condition is named {name:?}")))
+    }
+}
+
+/// What was measured between two cores while a cache line took about so long to cross.
+///
+/// In a virtual machine cores move, so that the same two are near in one minute and far in the
+/// next: figures belong to a time of crossing, not to the numbers of cores.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Distance {
+    /// From a store on one core until another has seen it, in nanoseconds.
+    pub crossing_ns: f64,
+    /// The time for a block, by condition.
+    pub curves: BTreeMap<AccessCondition, Curve>,
+}
+
+/// What the system does with memory.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SystemCosts {
+    /// The first access to a page that was never used, in nanoseconds.
+    pub page_fault_ns: f64,
+    /// The call that copies between two processes' memories, besides the bytes, in nanoseconds.
+    pub copy_call_ns: f64,
+    /// What the call adds for each page that it copies from or to, in nanoseconds.
+    pub copy_page_ns: f64,
+}
+
+/// All that was measured on a machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CostTable {
+    /// By crossing, the nearest first.
+    pub distances: Vec<Distance>,
+    /// By how much two accesses of one loop overlap: the time for a copy of a block of this size
+    /// that this core has modified to another such block.
+    pub copy: Curve,
+    /// The system's part.
+    pub system: SystemCosts,
+}
+
+/// Crossings that differ by less than this factor are the same distance.
+const SAME_DISTANCE: f64 = 1.5;
+
+impl Distance {
+    /// Whether cores between which a line crosses in this time are at this distance.
+    pub fn has(&self, crossing_ns: f64) -> bool {
+        let (less, more) = (self.crossing_ns.min(crossing_ns), self.crossing_ns.max(crossing_ns));
+        more < less * SAME_DISTANCE
+    }
+}
+
+impl CostTable {
+    /// The distance whose crossing is nearest to this one, by their ratio.
+    pub fn distance(&self, crossing_ns: f64) -> Option<&Distance> {
+        let apart = |distance: &&Distance| (distance.crossing_ns / crossing_ns).ln().abs();
+        self.distances.iter().min_by(|a, b| apart(a).total_cmp(&apart(b)))
+    }
+
+    /// Takes what was measured at a distance, instead of what was known of that one.
+    pub fn learn(&mut self, distance: Distance) {
+        self.distances.retain(|known| !known.has(distance.crossing_ns));
+        self.distances.push(distance);
+        self.distances.sort_by(|a, b| a.crossing_ns.total_cmp(&b.crossing_ns));
+    }
+
+    /// Whether it can have been measured.
+    pub fn is_plausible(&self) -> bool {
+        let is_time = |ns: f64| ns.is_finite() && (0.0..1e12).contains(&ns);
+        let SystemCosts { page_fault_ns, copy_call_ns, copy_page_ns } = self.system;
+        [page_fault_ns, copy_call_ns, copy_page_ns].into_iter().all(is_time)
+            && self.copy.is_plausible()
+            && self.distances.iter().all(|distance| {
+                let is_crossing = is_time(distance.crossing_ns) && distance.crossing_ns > 0.0;
+                is_crossing && distance.curves.values().all(Curve::is_plausible)
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_come_back_from_text() {
+        let curve = Curve::new([(1024, 40.0), (2048, 70.5)]);
+        let curves = CONDITIONS.map(|condition| (condition, curve.clone())).into();
+        let mut table = CostTable { copy: curve, ..CostTable::default() };
+        table.learn(Distance { crossing_ns: 150.0, curves });
+        table.learn(Distance { crossing_ns: 30.0, ..Distance::default() });
+        let text = serde_json::to_string(&table).unwrap();
+        assert_eq!(serde_json::from_str::<CostTable>(&text).unwrap(), table);
+        assert!(table.is_plausible());
+    }
+
+    #[test]
+    fn the_nearest_distance_is_taken_and_the_same_one_replaced() {
+        let at = |crossing_ns| Distance { crossing_ns, ..Distance::default() };
+        let mut table = CostTable::default();
+        for crossing_ns in [160.0, 25.0, 30.0] {
+            table.learn(at(crossing_ns));
+        }
+        let known: Vec<_> = table.distances.iter().map(|one| one.crossing_ns).collect();
+        assert_eq!(known, [30.0, 160.0]);
+        assert_eq!(table.distance(60.0).unwrap().crossing_ns, 30.0);
+        assert_eq!(table.distance(80.0).unwrap().crossing_ns, 160.0);
+    }
+}

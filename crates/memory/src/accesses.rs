@@ -1,0 +1,109 @@
+//! Accesses to a block of memory as such, for measurements: all of it once, as fast as this
+//! processor does it.
+
+use std::hint::black_box;
+use std::sync::atomic::{Ordering, fence};
+
+use sys::cross_memory::{self, Run};
+
+/// A cache line.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(64))]
+pub struct Line(pub [u64; 8]);
+
+/// Reads all of a block.
+#[inline(never)]
+pub fn load(block: &[Line]) {
+    let mut sums = [0_u64; 8];
+    for Line(words) in block {
+        for (sum, word) in sums.iter_mut().zip(words) {
+            *sum = sum.wrapping_add(*word);
+        }
+    }
+    black_box(sums);
+}
+
+/// Writes all of a block through the caches: `value` to the first line, one more to each that
+/// follows. Others can see it when this returns.
+#[inline(never)]
+pub fn store(block: &mut [Line], value: u64) {
+    let mut value = value;
+    for Line(words) in &mut *block {
+        *words = [value; 8];
+        // Not the same everywhere, for which the compiler would call a function.
+        value = value.wrapping_add(1);
+    }
+    fence(Ordering::SeqCst);
+}
+
+/// The same past the caches, where it is known how.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[inline(never)]
+pub fn store_past_caches(block: &mut [Line], value: u64) {
+    use std::arch::x86_64::{__m128i, _mm_set1_epi64x, _mm_stream_si128};
+    let mut value = value;
+    for Line(words) in &mut *block {
+        let to = words.as_mut_ptr().cast::<__m128i>();
+        for word in 0..4 {
+            // SAFETY: a line has four such words and is aligned to more than one of them; SSE2, to
+            // which the instruction belongs, is part of every x86-64 processor, and the fence below
+            // orders the stores.
+            unsafe { _mm_stream_si128(to.add(word), _mm_set1_epi64x(value as i64)) };
+        }
+        value = value.wrapping_add(1);
+    }
+    fence(Ordering::SeqCst);
+}
+
+/// Copies a block by the call that copies between processes, as if it were another's; whether all
+/// was copied.
+pub fn copy_by_system(from: &[Line], into: &mut [Line]) -> bool {
+    let length = size_of_val(from).min(size_of_val(into));
+    let local = Run { address: into.as_mut_ptr() as usize, length };
+    let remote = Run { address: from.as_ptr() as usize, length };
+    // SAFETY: the local run lies in `into`, which is borrowed for this alone, and any bytes are
+    // lines.
+    let copied = unsafe { cross_memory::read(std::process::id() as i32, &[local], &[remote]) };
+    copied.is_ok_and(|copied| copied == length)
+}
+
+/// Takes a block out of all caches; whether it is known how.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+pub fn evict(block: &[Line]) -> bool {
+    use std::arch::x86_64::{_mm_clflush, _mm_mfence};
+    for line in block {
+        // SAFETY: flushing a line that can be read changes no value; SSE2 as above.
+        unsafe { _mm_clflush(std::ptr::from_ref(line).cast()) };
+    }
+    // SAFETY: a fence; SSE2 as above.
+    unsafe { _mm_mfence() };
+    true
+}
+
+/// The same past the caches, where it is known how.
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+pub fn store_past_caches(block: &mut [Line], value: u64) {
+    store(block, value);
+}
+
+/// Takes a block out of all caches; whether it is known how.
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+pub fn evict(_block: &[Line]) -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_hold_what_was_stored() {
+        let mut block = vec![Line::default(); 33];
+        for (value, how) in [(3, store as fn(&mut [Line], u64)), (5, store_past_caches)] {
+            how(&mut block, value);
+            load(&block);
+            evict(&block);
+            assert!(block.iter().zip(value..).all(|(line, value)| line.0 == [value; 8]));
+        }
+    }
+}
