@@ -29,6 +29,7 @@ const TIERS: &[(&str, u32)] = &[
     ("placement", 2),
     ("bubbles", 2),
     ("hangs", 2),
+    ("checks", 2),
     ("memory-costs", 2),
     ("boards", 2),
     ("pmix", 2),
@@ -110,8 +111,17 @@ const CONFINED: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that know no clock, threads, network or files.
-const WITHOUT_WORLD: &[&str] =
-    &["engine", "wire", "collectives", "datatype", "placement", "bubbles", "hangs", "memory-costs"];
+const WITHOUT_WORLD: &[&str] = &[
+    "engine",
+    "wire",
+    "collectives",
+    "datatype",
+    "placement",
+    "bubbles",
+    "hangs",
+    "checks",
+    "memory-costs",
+];
 const WORLD: &[&str] = &["std::time", "std::thread", "std::net", "std::fs", "std::io"];
 
 #[test]

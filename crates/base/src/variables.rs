@@ -25,6 +25,8 @@ variables! {
     BOX = "COMBRAY_BOX";
     /// The C compiler behind the wrapper.
     CC = "COMBRAY_CC";
+    /// Whether calls are looked at for mistakes of the program.
+    CHECK = "COMBRAY_CHECK";
     /// The algorithms of collective operations that a person wants.
     COLLECTIVES = "COMBRAY_COLLECTIVES";
     /// How many cores the processes of a machine may use together; set by the launcher.

@@ -344,6 +344,7 @@ impl ProgramReader<'_> {
                     .map_err(|cause| format!("{name} wants the name of a file: {cause}"))?;
                 self.global.insert(variables::RECORD.into(), file.into());
             }
+            Meaning::Check => drop(self.global.insert(variables::CHECK.into(), "1".into())),
             Meaning::Folder => self.application.folder = Some(raw.into()),
             Meaning::Hosts => self.add_hosts(name, hosts::read_list(name, &value)?)?,
             Meaning::HostFile => self.add_hosts(name, hosts::read_file(name, raw)?)?,

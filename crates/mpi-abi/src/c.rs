@@ -56,6 +56,9 @@ pub trait Passed: Copy {
     fn handed(self) -> Self {
         self
     }
+
+    /// It as a word: the value of a handle or of an integer, an address. What is neither is 0.
+    fn word(self) -> usize;
 }
 
 impl HandleKind {
@@ -146,13 +149,24 @@ macro_rules! pass_as_the_dialect_says {
             fn handed(self) -> Self {
                 Self::from_raw(handed(self.raw()))
             }
+
+            #[inline(always)]
+            fn word(self) -> usize {
+                self.raw()
+            }
         })*
     };
 }
 
 macro_rules! pass_as_they_are {
-    ($($name:ty),*) => {
-        $(impl Passed for $name {})*
+    ($($name:ty as |$value:ident| $word:expr),*) => {
+        $(impl Passed for $name {
+            #[inline(always)]
+            fn word(self) -> usize {
+                let $value = self;
+                $word
+            }
+        })*
     };
 }
 
@@ -164,12 +178,27 @@ pass_as_the_dialect_says! {
     Comm, Datatype, Errhandler, File, Group, Info, Message, Op, Request, Session, Win
 }
 pass_as_they_are! {
-    u8, c_int, i64, u64, isize, usize, f64, Status, CvarHandle, PvarSession, PvarHandle,
-    EventRegistration, PackedMessage, Enumeration, EventInstance
+    u8 as |value| value.into(), c_int as |value| value as usize, i64 as |value| value as usize,
+    u64 as |value| value as usize, isize as |value| value as usize, usize as |value| value,
+    f64 as |_value| 0, Status as |_value| 0, CvarHandle as |handle| handle.0,
+    PvarSession as |handle| handle.0, PvarHandle as |handle| handle.0,
+    EventRegistration as |handle| handle.0, PackedMessage as |handle| handle.0,
+    Enumeration as |number| number.0, EventInstance as |number| number.0
 }
 
-impl<T> Passed for *const T {}
-impl<T> Passed for *mut T {}
+impl<T> Passed for *const T {
+    #[inline(always)]
+    fn word(self) -> usize {
+        self.expose_provenance()
+    }
+}
+
+impl<T> Passed for *mut T {
+    #[inline(always)]
+    fn word(self) -> usize {
+        self.expose_provenance()
+    }
+}
 
 /// `MPI_T_enum`: the number of an enumeration, from 1 on; 0 is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

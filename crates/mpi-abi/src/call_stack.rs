@@ -11,6 +11,12 @@ pub fn current_call() -> FoundCall {
     call_in(&Backtrace::force_capture().to_string())
 }
 
+/// The functions of the program that led to the call in which this thread is, the innermost first,
+/// up to `main`, and at most so many. It takes as long as [`current_call`].
+pub fn callers(most: usize) -> Vec<String> {
+    callers_in(&Backtrace::force_capture().to_string(), most)
+}
+
 /// One frame of a stack.
 #[derive(Debug, Default)]
 struct Frame<'a> {
@@ -21,6 +27,39 @@ struct Frame<'a> {
 
 /// The first function of MPI, from the innermost frame on, and the frame that called it.
 fn call_in(stack: &str) -> FoundCall {
+    let frames = frames_of(stack);
+    let Some(place) = frames.iter().position(|frame| is_function(frame.name)) else {
+        return FoundCall::default();
+    };
+    let name = frames[place].name;
+    let function = name.strip_prefix('P').unwrap_or(name).to_owned();
+    let caller = frames[place + 1..].iter().find(|frame| !is_same(frame)).map(Frame::described);
+    FoundCall { function: Some(function), caller: caller.flatten() }
+}
+
+/// The frames that are the program's, from the innermost on.
+fn callers_in(stack: &str, most: usize) -> Vec<String> {
+    let frames = frames_of(stack);
+    let inside = frames.iter().position(|frame| is_function(frame.name)).unwrap_or(frames.len());
+    let inside = inside + frames[inside..].iter().take_while(|frame| is_same(frame)).count();
+    let mut callers = Vec::new();
+    for frame in frames[inside..].iter().take(most) {
+        callers.extend(frame.described());
+        if frame.name == "main" {
+            break;
+        }
+    }
+    callers
+}
+
+/// Whether a frame is a function of MPI, or one of the same name: a tool that interposes, and the
+/// Fortran interfaces, call that.
+fn is_same(frame: &Frame<'_>) -> bool {
+    let name = frame.name.to_ascii_lowercase();
+    is_function(frame.name) || name.trim_end_matches('_').starts_with("mpi_")
+}
+
+fn frames_of(stack: &str) -> Vec<Frame<'_>> {
     let mut frames: Vec<Frame<'_>> = Vec::new();
     for line in stack.lines().map(str::trim) {
         if let Some(place) = line.strip_prefix("at ") {
@@ -33,18 +72,7 @@ fn call_in(stack: &str) -> FoundCall {
             frames.push(Frame { name, place: None });
         }
     }
-    let Some(place) = frames.iter().position(|frame| is_function(frame.name)) else {
-        return FoundCall::default();
-    };
-    let name = frames[place].name;
-    let function = name.strip_prefix('P').unwrap_or(name).to_owned();
-    // A tool that interposes, and the Fortran interfaces, call the function of the same name.
-    let is_same = |frame: &&Frame<'_>| {
-        let name = frame.name.to_ascii_lowercase();
-        is_function(frame.name) || name.trim_end_matches('_').starts_with("mpi_")
-    };
-    let caller = frames[place + 1..].iter().find(|frame| !is_same(frame)).map(Frame::described);
-    FoundCall { function: Some(function), caller: caller.flatten() }
+    frames
 }
 
 /// Whether a symbol is a function of the C interface.
@@ -89,5 +117,14 @@ mod tests {
         assert_eq!(found.function.as_deref(), Some("MPI_Barrier"));
         assert_eq!(found.caller, None);
         assert_eq!(call_in("   0: main\n   1: MPI_\n").function, None);
+    }
+
+    #[test]
+    fn callers_are_the_functions_of_the_program_up_to_main() {
+        let stack = "   0: mpi_abi::check::x\n   1: MPI_Send\n   2: mpi_send_\n   3: exchange\n             \
+                     at /home/u/halo.c:41:3\n   4: step\n   5: main\n             at /home/u/halo.c:90:3\n   \
+                     6: __libc_start_main\n";
+        assert_eq!(callers_in(stack, 9), ["exchange (halo.c:41)", "step", "main (halo.c:90)"]);
+        assert_eq!(callers_in(stack, 2), ["exchange (halo.c:41)", "step"]);
     }
 }

@@ -14,6 +14,7 @@ use runtime::door::ProgramInside;
 use crate::call_stack;
 use crate::calls;
 use crate::calls::tools::{self, ToolOutcome, Tools};
+use crate::check::{self, SeenCall};
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::{MPI_SUCCESS, MPI_T_ERR_NOT_INITIALIZED};
 use crate::helper;
@@ -54,31 +55,40 @@ const WATCHED: u32 = 4;
 const INITIALIZED: u32 = 8;
 /// `MPI_Finalize` has returned.
 const FINALIZED: u32 = 16;
+/// Calls are looked at for mistakes of the program.
+const CHECKED: u32 = 32;
 
 /// What a call looks at.
-const MANNER: u32 = OPEN | LOCKED | WATCHED;
+const MANNER: u32 = OPEN | LOCKED | WATCHED | CHECKED;
 const OPEN_LOCKED: u32 = OPEN | LOCKED;
 
 /// Runs a call that is allowed between `MPI_Init` and `MPI_Finalize`, and while a session is open.
+/// `words` are its arguments, for who looks at them beside the call itself.
 #[inline(always)]
-pub fn enter(entry: &'static EntryPoint, body: impl FnOnce(&Call) -> CallOutcome<()>) -> c_int {
-    enter_with(report::fail, entry, body)
+pub fn enter<const N: usize>(
+    entry: &'static EntryPoint,
+    words: impl FnOnce() -> [usize; N],
+    body: impl FnOnce(&Call) -> CallOutcome<()>,
+) -> c_int {
+    enter_with(report::fail, entry, words, body)
 }
 
 /// The same for a call of the native interface: no error handler hears of errors.
-pub fn enter_native(
+pub fn enter_native<const N: usize>(
     entry: &'static EntryPoint,
+    words: impl FnOnce() -> [usize; N],
     body: impl FnOnce(&Call) -> CallOutcome<()>,
 ) -> c_int {
-    enter_with(report::code_of, entry, body)
+    enter_with(report::code_of, entry, words, body)
 }
 
 /// Runs a call that is allowed between `MPI_Init` and `MPI_Finalize`; `fail` makes a code of a
 /// failure.
 #[inline(always)]
-fn enter_with(
+fn enter_with<const N: usize>(
     fail: fn(&Call, Failure) -> c_int,
     entry: &'static EntryPoint,
+    words: impl FnOnce() -> [usize; N],
     body: impl FnOnce(&Call) -> CallOutcome<()>,
 ) -> c_int {
     let phase = PHASE.load(Ordering::Relaxed);
@@ -86,13 +96,15 @@ fn enter_with(
     let visit = library.process.enter_if(phase & OPEN_LOCKED == OPEN);
     let mut admission = None;
     if phase & MANNER != OPEN {
-        match admit(fail, entry, library, phase) {
+        match admit(fail, entry, library, phase, &words()) {
             Ok(admitted) => admission = Some(admitted),
             Err(code) => return code,
         }
     }
     let code = run(fail, entry, library, body);
-    drop(admission);
+    if let Some(admission) = admission {
+        admission.end(code);
+    }
     drop(visit);
     code
 }
@@ -100,14 +112,15 @@ fn enter_with(
 /// Runs a call that any thread may make between `MPI_Init` and `MPI_Finalize`, whatever the level
 /// of thread support: others may be inside, so it passes no door and `body` uses only what does not
 /// change meanwhile.
-pub fn enter_any_thread(
+pub fn enter_any_thread<const N: usize>(
     entry: &'static EntryPoint,
+    _words: impl FnOnce() -> [usize; N],
     body: impl FnOnce(&Call) -> CallOutcome<()>,
 ) -> c_int {
     let phase = PHASE.load(Ordering::Acquire);
     let library = library();
     if phase & OPEN == 0
-        && let Err(code) = admit(report::fail, entry, library, phase)
+        && let Err(code) = admit(report::fail, entry, library, phase, &[])
     {
         return code;
     }
@@ -116,18 +129,26 @@ pub fn enter_any_thread(
 
 /// Runs a call that is allowed at any time.
 #[inline]
-pub fn enter_any_time(
+pub fn enter_any_time<const N: usize>(
     entry: &'static EntryPoint,
+    words: impl FnOnce() -> [usize; N],
     body: impl FnOnce(&Call) -> CallOutcome<()>,
 ) -> c_int {
     let library = library();
-    let _guard = (PHASE.load(Ordering::Relaxed) & MANNER != OPEN).then(|| Guard::lock(library));
-    run(report::fail, entry, library, body)
+    let phase = PHASE.load(Ordering::Relaxed);
+    let admission =
+        (phase & MANNER != OPEN).then(|| admit_any_time(entry, library, phase, &words()));
+    let code = run(report::fail, entry, library, body);
+    if let Some(admission) = admission {
+        admission.end(code);
+    }
+    code
 }
 
 /// Runs a call of the native interface that is allowed at any time.
-pub fn enter_native_any_time(
+pub fn enter_native_any_time<const N: usize>(
     entry: &'static EntryPoint,
+    _words: impl FnOnce() -> [usize; N],
     body: impl FnOnce(&Call) -> CallOutcome<()>,
 ) -> c_int {
     let library = library();
@@ -205,16 +226,20 @@ fn tell_unsupported(call: &Call) {
 /// A call of a function that this version does not have.
 #[cold]
 pub fn unsupported(entry: &'static EntryPoint, handler_owner: HandlerOwner) -> c_int {
-    enter_any_time(entry, |call| {
-        call.set_handler_owner(handler_owner);
-        tell_unsupported(call);
-        let detail = concat!(
-            "is not implemented in this version of Combray (",
-            env!("CARGO_PKG_VERSION"),
-            "); `combray info --unsupported` lists all such functions"
-        );
-        Err(Failure::new(ErrorClass::UnsupportedOperation, detail))
-    })
+    enter_any_time(
+        entry,
+        || [],
+        |call| {
+            call.set_handler_owner(handler_owner);
+            tell_unsupported(call);
+            let detail = concat!(
+                "is not implemented in this version of Combray (",
+                env!("CARGO_PKG_VERSION"),
+                "); `combray info --unsupported` lists all such functions"
+            );
+            Err(Failure::new(ErrorClass::UnsupportedOperation, detail))
+        },
+    )
 }
 
 #[inline(always)]
@@ -224,7 +249,7 @@ fn run(
     library: &'static LibraryState,
     body: impl FnOnce(&Call) -> CallOutcome<()>,
 ) -> c_int {
-    let call = Call { entry, library, handler_owner: Cell::new(HandlerOwner::Unnamed) };
+    let call = Call::new(entry, library);
     match body(&call) {
         Ok(()) => MPI_SUCCESS,
         Err(failure) => fail(&call, failure),
@@ -235,12 +260,19 @@ fn run(
 struct Admission {
     /// Tools are told of events at the end of the call.
     watched: Option<&'static LibraryState>,
+    /// The call is looked at for mistakes.
+    checked: Option<Box<SeenCall>>,
     /// Given up after tools were told.
     _guard: Option<Guard>,
 }
 
-impl Drop for Admission {
-    fn drop(&mut self) {
+impl Admission {
+    /// The call has ended with this code.
+    #[inline(never)]
+    fn end(self, code: c_int) {
+        if let Some(seen) = self.checked {
+            seen.end(code);
+        }
         if let Some(library) = self.watched {
             tools::tell(library);
         }
@@ -254,18 +286,38 @@ fn admit(
     entry: &'static EntryPoint,
     library: &'static LibraryState,
     phase: u32,
+    words: &[usize],
 ) -> Result<Admission, c_int> {
-    let watched = (phase & WATCHED != 0).then_some(library);
-    match phase & OPEN_LOCKED {
-        OPEN => return Ok(Admission { watched, _guard: None }),
-        OPEN_LOCKED => return Ok(Admission { watched, _guard: Some(Guard::lock(library)) }),
-        _ => {}
+    if phase & OPEN != 0 {
+        let watched = (phase & WATCHED != 0).then_some(library);
+        let _guard = (phase & LOCKED != 0).then(|| Guard::lock(library));
+        let checked = match phase & CHECKED {
+            0 => None,
+            _ => SeenCall::begin(entry, library, words),
+        };
+        return Ok(Admission { watched, checked, _guard });
     }
-    let call = Call { entry, library, handler_owner: Cell::new(HandlerOwner::Unnamed) };
+    let call = Call::new(entry, library);
     let when = if phase & FINALIZED != 0 { "after MPI_Finalize" } else { "before MPI_Init" };
     let detail = format!("was called {when}, which the standard does not allow");
     let _guard = Guard::lock(library);
     Err(fail(&call, Failure::new(ErrorClass::Other, detail)))
+}
+
+/// The lock, for a call that is allowed at any time.
+#[inline(never)]
+fn admit_any_time(
+    entry: &'static EntryPoint,
+    library: &'static LibraryState,
+    phase: u32,
+    words: &[usize],
+) -> Admission {
+    let _guard = Some(Guard::lock(library));
+    let checked = match phase & (OPEN | CHECKED) == OPEN | CHECKED {
+        true => SeenCall::begin(entry, library, words),
+        false => None,
+    };
+    Admission { watched: None, checked, _guard }
 }
 
 /// Holds the lock of the process.
@@ -287,6 +339,10 @@ impl Drop for Guard {
 }
 
 impl Call {
+    pub(crate) fn new(entry: &'static EntryPoint, library: &'static LibraryState) -> Self {
+        Self { entry, library, handler_owner: Cell::new(HandlerOwner::Unnamed) }
+    }
+
     /// Errors from here on go to the error handler of this object, unless another one was named
     /// before.
     #[inline]
@@ -318,6 +374,7 @@ pub fn update(call: &Call) {
         (LOCKED, process.highest_level() == ThreadLevel::Multiple),
         (INITIALIZED, begun),
         (FINALIZED, ended),
+        (CHECKED, begun && !ended && check::is_wanted(call.library)),
     ];
     let (all, now) = bits
         .iter()

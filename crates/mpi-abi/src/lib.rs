@@ -12,6 +12,7 @@ mod arguments;
 mod c;
 mod call_stack;
 mod calls;
+mod check;
 mod codes;
 mod dialect;
 mod entry;

@@ -1,6 +1,6 @@
 //! Everything that the library knows, in one place.
 
-use std::cell::RefCell;
+use std::cell::{self, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
@@ -22,6 +22,7 @@ use crate::calls::operations::UserOperation;
 use crate::calls::point_to_point::KeptMessage;
 use crate::calls::tools::Tools;
 use crate::calls::windows::ProgramWindow;
+use crate::check::Checks;
 use crate::codes::Messages;
 use crate::generated::constants::MPI_ERR_LASTCODE;
 use crate::handles::Table;
@@ -71,6 +72,8 @@ pub struct LibraryState {
     pub standard_values: StandardValues,
     /// What Fortran bindings told.
     pub fortran: FortranFacts,
+    /// What is known for finding mistakes of the program, if that is wanted.
+    pub checks: cell::OnceCell<Rc<Checks>>,
     /// The tools interface; any thread may use it at any time.
     pub tools: Tools,
 }
@@ -156,6 +159,7 @@ impl LibraryState {
             sessions: Table::default(),
             standard_values: StandardValues::default(),
             fortran: FortranFacts::default(),
+            checks: cell::OnceCell::new(),
         }
     }
 }

@@ -253,6 +253,12 @@ impl Communicator {
         }
     }
 
+    /// A number that all its processes know it by, and no other communicator has that any of them
+    /// knows; none while it is being made.
+    pub fn number(&self) -> Option<u64> {
+        self.context_block().map(|block| u64::from_le_bytes(block.to_bytes()))
+    }
+
     /// Its name, for people; empty at first. Bytes as the program gave them.
     pub fn name(&self) -> Box<[u8]> {
         self.name.borrow().clone()

@@ -18,6 +18,7 @@ mod recovery;
 mod request;
 pub mod session;
 pub mod sharing;
+mod side_channel;
 mod status;
 pub mod topology;
 
@@ -33,4 +34,5 @@ pub use process::{
 pub use recovery::{ActiveAgreement, NewCommunicator};
 pub use request::{EngineTransfer, ExternalOperation, Request, TransferCompletion, TransferScan};
 pub use runtime::RegionAccess;
+pub use side_channel::SideChannel;
 pub use status::MessageStatus;

@@ -97,6 +97,14 @@ pub const VARIABLES: &[Variable] = &[
         audience: Audience::User,
         changeable: false,
     },
+    Variable {
+        name: variables::CHECK,
+        values: &["0", "1"],
+        help: "whether calls are looked at (1) for mistakes of the program, which are told on \
+               standard error (combray run --check sets this variable)",
+        audience: Audience::User,
+        changeable: false,
+    },
 ];
 
 /// The positions in [`VARIABLES`].
@@ -108,6 +116,7 @@ const BOARDS: usize = 4;
 const HELPER: usize = 5;
 const PREFER: usize = 6;
 const KEEP_GOING: usize = 7;
+const CHECK: usize = 8;
 
 /// What an error does until the program sets an error handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -281,6 +290,11 @@ impl Configuration {
     /// `COMBRAY_HELPER` is not `never`.
     pub fn helper(&self) -> bool {
         self.chosen[HELPER] == 0
+    }
+
+    /// `COMBRAY_CHECK` is 1.
+    pub fn checks(&self) -> bool {
+        self.chosen[CHECK] == 1
     }
 
     /// `COMBRAY_KEEP_GOING` is 1.

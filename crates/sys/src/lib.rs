@@ -2,6 +2,7 @@
 //!
 //! No policy lives here: who maps what, who sleeps when and who copies is decided above.
 
+pub mod callers;
 pub mod cores;
 pub mod cross_memory;
 pub mod descriptor;

@@ -100,7 +100,8 @@ fn section(meaning: Meaning) -> Section {
         | Meaning::FilePattern(_)
         | Meaning::Output
         | Meaning::StandardInput
-        | Meaning::Record => Section::Output,
+        | Meaning::Record
+        | Meaning::Check => Section::Output,
         Meaning::Variable
         | Meaning::GlobalVariable
         | Meaning::VariableList

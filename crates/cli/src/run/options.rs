@@ -70,6 +70,8 @@ pub enum Meaning {
     Rankfile,
     /// Where the matrix of communication is written.
     Record,
+    /// Calls are looked at for mistakes of the program.
+    Check,
     /// What errors do until the program sets an error handler.
     InitialErrhandler,
     Help,
@@ -219,6 +221,12 @@ pub const OPTIONS: &[RunOption] = &[
         ValueCount::One,
         Meaning::Record,
         "FILE    write the bytes and messages between all ranks to a file (see combray place)",
+    ),
+    option(
+        &["--check"],
+        ValueCount::Nothing,
+        Meaning::Check,
+        "     look for mistakes of the program while it runs, and tell them (see docs/checking.md)",
     ),
     option(
         &["--oversubscribe", "-oversubscribe"],

@@ -7,6 +7,7 @@ use base::ErrorClass;
 use mpi::ThreadLevel;
 
 use crate::arguments::{KnownCommunicator, Out, OutInteger, OutText};
+use crate::check;
 use crate::dialect;
 use crate::entry::{self, Call};
 use crate::failure::{CallOutcome, Failure};
@@ -66,6 +67,7 @@ fn initialize(call: &Call, level: ThreadLevel) -> CallOutcome<()> {
     process.world().set_name(b"MPI_COMM_WORLD");
     process.alone().set_name(b"MPI_COMM_SELF");
     call.library.main_thread.get_or_init(|| thread::current().id());
+    check::start(call.library);
     entry::update(call);
     Ok(())
 }

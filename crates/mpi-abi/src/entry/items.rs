@@ -13,13 +13,16 @@
 //! [`Tools`](crate::calls::tools::Tools).
 
 /// An exported function: under its name, and with a `P` before it for tools. To debuggers and to
-/// who looks at the stack (`crate::call_stack`) both have the function's name.
+/// who looks at the stack (`crate::call_stack`) both have the function's name, and so has the one
+/// body to which they lead, as jumps where the compiler makes them so.
 macro_rules! exported {
     ($name:ident($($parameter:ident: $type:ty),*) -> $result:ty $body:block) => {
         const _: () = {
             #[allow(unused_variables, reason = "what no implementation needs")]
             #[allow(unused_unsafe, reason = "some functions have no pointers")]
-            unsafe extern "C" fn body($($parameter: $type),*) -> $result $body
+            unsafe extern "C" fn $name($($parameter: $type),*) -> $result $body
+
+            const BODY: unsafe extern "C" fn($($type),*) -> $result = $name;
 
             use $crate::c::Passed;
 
@@ -27,14 +30,14 @@ macro_rules! exported {
                 #[unsafe(export_name = stringify!($name))]
                 unsafe extern "C" fn $name($($parameter: $type),*) -> $result {
                     // SAFETY: the same function with the same promises.
-                    unsafe { Passed::handed(body($(Passed::received($parameter)),*)) }
+                    unsafe { Passed::handed(BODY($(Passed::received($parameter)),*)) }
                 }
             };
             const _: () = {
                 #[unsafe(export_name = concat!("P", stringify!($name)))]
                 unsafe extern "C" fn $name($($parameter: $type),*) -> $result {
                     // SAFETY: the same function with the same promises.
-                    unsafe { Passed::handed(body($(Passed::received($parameter)),*)) }
+                    unsafe { Passed::handed(BODY($(Passed::received($parameter)),*)) }
                 }
             };
         };
@@ -79,7 +82,7 @@ macro_rules! call_body {
             name: stringify!($name),
             parameters: &[$(stringify!($parameter)),*],
         };
-        $crate::entry::$enter(&ENTRY, |call| {
+        $crate::entry::$enter(&ENTRY, || [$($crate::c::Passed::word($parameter)),*], |call| {
             // SAFETY: the program passes what the standard, or the header of the native interface,
             // says of each parameter; what of that a method relies on, the table grants by naming
             // it for the parameter.

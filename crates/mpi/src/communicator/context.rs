@@ -99,6 +99,9 @@ impl ContextBlock {
     /// Those of all processes together for agreements that the program does not see.
     pub(crate) const EVERYBODY: Self = Self { creator: 0, counter: 2 * Self::SIZE };
 
+    /// Those of all processes together for what checks tell each other.
+    pub(crate) const CHECKS: Self = Self { creator: 0, counter: 3 * Self::SIZE };
+
     /// In place of a block when the numbers have come to their end.
     pub(crate) const EXHAUSTED: Self = Self { creator: u32::MAX, counter: u32::MAX };
 
@@ -153,7 +156,7 @@ pub(crate) enum SpacePurpose {
 
 /// Counters are multiples of the block's size. 0 is the world's, with process 0 as the creator.
 const SELF: u32 = ContextBlock::SIZE;
-const FIRST_FREE: u32 = 3 * ContextBlock::SIZE;
+const FIRST_FREE: u32 = 4 * ContextBlock::SIZE;
 
 #[cfg(test)]
 mod tests {
@@ -162,8 +165,9 @@ mod tests {
     #[test]
     fn no_space_has_two_communicators() {
         let (first, second) = (Contexts::new(0), Contexts::new(1));
-        let mut blocks =
-            vec![ContextBlock::WORLD, ContextBlock::EVERYBODY, first.of_self(), second.of_self()];
+        let common = [ContextBlock::WORLD, ContextBlock::EVERYBODY, ContextBlock::CHECKS];
+        let mut blocks = vec![first.of_self(), second.of_self()];
+        blocks.extend(common);
         for _ in 0..3 {
             blocks.extend([first.take(), second.take()]);
         }

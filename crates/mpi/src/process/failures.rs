@@ -74,7 +74,7 @@ impl Process {
     }
 
     /// Whether processes of the job have ended while the others go on, as far as can be known.
-    pub(crate) fn has_lost_processes(&self) -> bool {
+    pub fn has_lost_processes(&self) -> bool {
         !self.runtime().failed().is_empty() || self.started().job.lacks_processes()
     }
 

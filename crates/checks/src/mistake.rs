@@ -1,0 +1,124 @@
+//! What is wrong, in words.
+
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+
+/// Where the program made a call.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct CallSite {
+    /// The function of MPI, such as `MPI_Send`.
+    pub function: String,
+    /// The functions of the program, the innermost first, each with file and line if they are
+    /// known: `solve (poisson.c:41)`.
+    pub stack: Vec<String>,
+}
+
+impl CallSite {
+    /// `MPI_Send, called by solve (poisson.c:41), main (poisson.c:90)`.
+    pub fn described(&self) -> String {
+        match self.stack.is_empty() {
+            true => self.function.clone(),
+            false => format!("{}, called by {}", self.function, self.stack.join(", ")),
+        }
+    }
+}
+
+/// What kind of mistake it is: each place hears of one kind once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MistakeKind {
+    /// Different collective operations at one place in the order.
+    Order,
+    /// The same operation, with different roots.
+    Root,
+    /// With different operations of reduction.
+    Reduction,
+    /// With amounts or types that contradict.
+    Amount,
+    /// Two threads of a process are in collective operations of one communicator.
+    Threads,
+}
+
+/// A mistake of the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    /// Of what kind.
+    pub kind: MistakeKind,
+    /// What is wrong: a clause without a full stop, without the rank.
+    pub what: String,
+    /// The calls that are involved, each with the rank in the job of the process that made it. The
+    /// first one is the place at which it is told.
+    pub sites: Vec<(u32, CallSite)>,
+}
+
+impl Mistake {
+    /// All that a person is told: a sentence, what to do, and the calls.
+    pub fn text(&self) -> String {
+        let mut text = format!("{}. {}.", self.what, self.kind.remedy());
+        for (rank, site) in &self.sites {
+            text.push_str(&format!("\n    rank {rank}: {}", site.described()));
+        }
+        text
+    }
+}
+
+impl MistakeKind {
+    /// What to do.
+    fn remedy(self) -> &'static str {
+        match self {
+            MistakeKind::Order => {
+                "All processes of a communicator must call the same collective operations in the \
+                 same order; look for a branch that only some of them take"
+            }
+            MistakeKind::Root => "All processes must name the same root",
+            MistakeKind::Reduction => "All processes must name the same operation",
+            MistakeKind::Amount => {
+                "Counts and datatypes must describe the same data on all processes; look for where \
+                 they are computed differently"
+            }
+            MistakeKind::Threads => {
+                "Collective operations of one communicator need one order, so one thread at a time \
+                 may call them; give each thread a duplicate (MPI_Comm_dup), or let them take turns"
+            }
+        }
+    }
+}
+
+/// What was told already.
+#[derive(Debug, Default)]
+pub struct MistakesTold(HashSet<(MistakeKind, CallSite)>);
+
+impl MistakesTold {
+    /// Whether this place has not yet heard of such a mistake; from now on it has.
+    pub fn is_new(&mut self, mistake: &Mistake) -> bool {
+        let site = mistake.sites.first().map(|(_, site)| site.clone()).unwrap_or_default();
+        self.0.insert((mistake.kind, site))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_hears_of_a_mistake_once() {
+        let site = CallSite { function: "MPI_Bcast".into(), stack: vec!["main (a.c:4)".into()] };
+        let other = CallSite { stack: vec!["main (a.c:5)".into()], ..site.clone() };
+        let mistake = |kind, site: &CallSite| Mistake {
+            kind,
+            what: "it is wrong".into(),
+            sites: vec![(1, site.clone())],
+        };
+        let mut told = MistakesTold::default();
+        assert!(told.is_new(&mistake(MistakeKind::Root, &site)));
+        assert!(!told.is_new(&mistake(MistakeKind::Root, &site)));
+        assert!(told.is_new(&mistake(MistakeKind::Root, &other)));
+        assert!(told.is_new(&mistake(MistakeKind::Amount, &site)));
+        let text = mistake(MistakeKind::Root, &site).text();
+        assert_eq!(
+            text,
+            "it is wrong. All processes must name the same root.\n    rank 1: MPI_Bcast, called by \
+             main (a.c:4)"
+        );
+    }
+}

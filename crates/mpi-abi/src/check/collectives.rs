@@ -1,0 +1,304 @@
+//! Collective operations, as the calls tell them.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::thread::{self, ThreadId};
+
+use checks::{CallSite, CollectiveEntry, CollectiveOrder, Mistake, MistakeKind};
+use datatype::{Predefined, ValueKind};
+use mpi::Communicator;
+
+use super::{Checks, Note, SeenCall};
+use crate::arguments::is_in_place;
+use crate::c::HandleKind;
+use crate::handles::describe;
+
+/// The collective operations of all communicators, by their numbers.
+#[derive(Debug, Default)]
+pub struct CollectiveChecks(RefCell<HashMap<u64, OneCommunicator>>);
+
+/// Those of one.
+#[derive(Debug, Default)]
+struct OneCommunicator {
+    order: CollectiveOrder,
+    /// What people call it.
+    name: String,
+    /// The rank in the job of the process to which all others are compared.
+    reference: u32,
+    /// The calls that threads are in.
+    inside: Vec<(ThreadId, Rc<CallSite>)>,
+}
+
+/// The functions that all processes of a communicator must call in one order, without prefix, in
+/// small letters: those that have other forms, too, and those that make something.
+const OPERATIONS: &[&str] = &[
+    "barrier",
+    "bcast",
+    "gather",
+    "gatherv",
+    "scatter",
+    "scatterv",
+    "allgather",
+    "allgatherv",
+    "alltoall",
+    "alltoallv",
+    "alltoallw",
+    "reduce",
+    "allreduce",
+    "reduce_scatter",
+    "reduce_scatter_block",
+    "scan",
+    "exscan",
+    "neighbor_allgather",
+    "neighbor_allgatherv",
+    "neighbor_alltoall",
+    "neighbor_alltoallv",
+    "neighbor_alltoallw",
+];
+const CREATIONS: &[&str] = &[
+    "MPI_Comm_dup",
+    "MPI_Comm_dup_with_info",
+    "MPI_Comm_create",
+    "MPI_Comm_split",
+    "MPI_Comm_split_type",
+    "MPI_Cart_create",
+    "MPI_Cart_sub",
+    "MPI_Graph_create",
+    "MPI_Dist_graph_create",
+    "MPI_Dist_graph_create_adjacent",
+    "MPI_Win_create",
+    "MPI_Win_allocate",
+    "MPI_Win_allocate_shared",
+    "MPI_Win_create_dynamic",
+    "MPI_File_open",
+];
+const BEGUN_CREATIONS: &[&str] = &["MPI_Comm_idup", "MPI_Comm_idup_with_info"];
+
+/// Whether a function returns only when its operation is over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ReturnTime {
+    AtTheEnd,
+    AtOnce,
+}
+
+/// When a collective function returns; `None` for all others.
+fn collective(function: &str) -> Option<ReturnTime> {
+    let function = function.strip_suffix("_c").unwrap_or(function);
+    if CREATIONS.contains(&function) {
+        return Some(ReturnTime::AtTheEnd);
+    }
+    if BEGUN_CREATIONS.contains(&function) {
+        return Some(ReturnTime::AtOnce);
+    }
+    let name = function.strip_prefix("MPI_")?.to_ascii_lowercase();
+    if OPERATIONS.contains(&name.as_str()) {
+        return Some(ReturnTime::AtTheEnd);
+    }
+    let begun = name.strip_suffix("_init").or_else(|| name.strip_prefix('i'));
+    begun.filter(|name| OPERATIONS.contains(name)).map(|_| ReturnTime::AtOnce)
+}
+
+/// The program calls a function: if that is collective, it is compared with what the first process
+/// of its communicator calls. Who waits in it for others anyway waits for that first. Returns the
+/// number of the communicator if the thread is inside from now on.
+pub fn begin(seen: &SeenCall) -> Option<u64> {
+    let time = collective(seen.entry.name)?;
+    let communicator = seen.communicator("comm").or_else(|| seen.communicator("comm_old"))?;
+    enter(seen, &communicator, time)
+}
+
+fn enter(seen: &SeenCall, communicator: &Rc<Communicator>, time: ReturnTime) -> Option<u64> {
+    let (checks, process) = (&seen.checks, &seen.library.process);
+    let everyone = communicator.everyone();
+    let number = communicator.number().filter(|_| everyone.size() > 1)?;
+    let reference = everyone.gates().next()?.0;
+    let site = seen.site();
+    let entry = entry_of(seen, communicator, &site);
+    let mut mistake = None;
+    let mut own = None;
+    {
+        let mut known = checks.collectives.0.borrow_mut();
+        let one = known.entry(number).or_default();
+        one.name = name_of(communicator);
+        one.reference = reference;
+        let this_thread = thread::current().id();
+        if let Some((_, other)) = one.inside.iter().find(|(thread, _)| *thread != this_thread) {
+            let what = format!(
+                "rank {} calls {} on {} while another of its threads is in {} there",
+                checks.rank, site.function, one.name, other.function
+            );
+            let sites = vec![(checks.rank, (*site).clone()), (checks.rank, (**other).clone())];
+            mistake = Some(Mistake { kind: MistakeKind::Threads, what, sites });
+        }
+        if time == ReturnTime::AtTheEnd {
+            one.inside.push((this_thread, site));
+        }
+        if reference != checks.rank {
+            own = Some(one.order.enter(entry.clone()));
+        }
+    }
+    mistake.iter().for_each(|mistake| checks.tell(mistake));
+    match own {
+        None => {
+            let note = Note::Collective(number, entry);
+            for gate in everyone.gates().skip(1) {
+                checks.send(process, gate.0, &note);
+            }
+        }
+        Some(own) => {
+            checks.collectives.compare(checks, number);
+            if time == ReturnTime::AtTheEnd {
+                process.wait_until(&mut |process| {
+                    checks.collectives.is_compared(number, own)
+                        || !communicator.is_ready()
+                        || process.has_lost_processes()
+                });
+            }
+        }
+    }
+    (time == ReturnTime::AtTheEnd).then_some(number)
+}
+
+impl CollectiveChecks {
+    /// The reference of a communicator has called its next operation.
+    pub fn hear(&self, checks: &Checks, communicator: u64, from: u32, entry: CollectiveEntry) {
+        {
+            let mut known = self.0.borrow_mut();
+            let one = known.entry(communicator).or_default();
+            one.reference = from;
+            one.order.hear(entry);
+        }
+        self.compare(checks, communicator);
+    }
+
+    fn compare(&self, checks: &Checks, communicator: u64) {
+        loop {
+            let mistake = {
+                let mut known = self.0.borrow_mut();
+                let Some(one) = known.get_mut(&communicator) else { return };
+                one.order.compare((checks.rank, one.reference), &one.name)
+            };
+            match mistake {
+                Some(mistake) => checks.tell(&mistake),
+                None => return,
+            }
+        }
+    }
+
+    fn is_compared(&self, communicator: u64, number: u64) -> bool {
+        let known = self.0.borrow();
+        known.get(&communicator).is_none_or(|one| one.order.is_compared(number))
+    }
+
+    /// This thread has left its operation on a communicator.
+    pub fn end(&self, communicator: u64) {
+        if let Some(one) = self.0.borrow_mut().get_mut(&communicator) {
+            let this_thread = thread::current().id();
+            let place = one.inside.iter().rposition(|(thread, _)| *thread == this_thread);
+            place.map(|place| one.inside.remove(place));
+        }
+    }
+}
+
+/// What people call a communicator.
+pub fn name_of(communicator: &Communicator) -> String {
+    let name = String::from_utf8_lossy(&communicator.name()).into_owned();
+    let size = communicator.size();
+    if name.is_empty() { format!("a communicator of {size} processes") } else { name }
+}
+
+/// What must be the same on all processes.
+fn entry_of(seen: &SeenCall, communicator: &Communicator, site: &CallSite) -> CollectiveEntry {
+    let mut entry = CollectiveEntry {
+        root: None,
+        operation: None,
+        bytes: None,
+        element: None,
+        site: site.clone(),
+    };
+    // Between two groups roots mean something else on each side.
+    if communicator.remote().is_some() {
+        return entry;
+    }
+    entry.root = seen.integer("root");
+    entry.operation = seen.word("op").map(|handle| {
+        let described = describe(handle, HandleKind::Op);
+        let name = described.strip_prefix("is ").filter(|name| name.starts_with("MPI_"));
+        name.unwrap_or("an operation of the program").to_owned()
+    });
+    let is_root = entry.root == Some(i64::from(communicator.rank()));
+    let name = seen.entry.name.to_ascii_lowercase();
+    let has = |operation: &str| name.strip_suffix("_c").unwrap_or(&name).contains(operation);
+    let receives = match () {
+        () if has("gatherv") || has("scatterv") || has("alltoallv") || has("alltoallw") => {
+            return entry;
+        }
+        () if has("neighbor") => return entry,
+        () if has("allgather") || has("alltoall") => true,
+        () if has("gather") => is_root,
+        () if has("scatter") && !has("reduce") => !is_root,
+        () => true,
+    };
+    let (count, datatype) = match (seen.word("datatype"), receives) {
+        (Some(_), _) => (seen.integer("count").or_else(|| seen.integer("recvcount")), "datatype"),
+        (None, true) => (seen.integer("recvcount"), "recvtype"),
+        (None, false) => (seen.integer("sendcount"), "sendtype"),
+    };
+    // A root that scatters, or gathers, in place has nothing to say on its own side only.
+    let place = if receives { "recvbuf" } else { "sendbuf" };
+    let in_place =
+        seen.word(place).is_some_and(|word| is_in_place(std::ptr::with_exposed_provenance(word)));
+    let datatype = seen.datatype(datatype).filter(|_| !in_place);
+    if let (Some(count @ 0..), Some(datatype)) = (count, datatype) {
+        entry.bytes = Some((count as u64).saturating_mul(datatype.size() as u64));
+        entry.element = datatype.operand().filter(|_| count > 0).and_then(element_kind);
+    }
+    entry
+}
+
+/// What the bytes of a datatype mean, as far as it is a mistake to take them for something else.
+/// Bytes and characters pass for anything.
+pub fn element_kind(element: Predefined) -> Option<String> {
+    let bytes = element.size();
+    match element.kind() {
+        ValueKind::Byte | ValueKind::Packed | ValueKind::Character | ValueKind::WideCharacter => {
+            None
+        }
+        ValueKind::Signed | ValueKind::Unsigned | ValueKind::Logical if bytes == 1 => None,
+        ValueKind::Signed | ValueKind::Unsigned | ValueKind::Logical => {
+            Some(format!("integers of {bytes} bytes"))
+        }
+        ValueKind::Real(_) => Some(format!("floating-point numbers of {bytes} bytes")),
+        ValueKind::Complex(_) => Some(format!("complex numbers of {bytes} bytes")),
+        ValueKind::Pair(..) => Some(format!("elements of {}", element.name())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn collective_functions_are_known_in_all_forms() {
+        let known = |name: &str| collective(name).map(|time| time == ReturnTime::AtTheEnd);
+        assert_eq!(known("MPI_Barrier"), Some(true));
+        assert_eq!(known("MPI_Allreduce_c"), Some(true));
+        assert_eq!(known("MPI_Ibcast"), Some(false));
+        assert_eq!(known("MPI_Bcast_init_c"), Some(false));
+        assert_eq!(known("MPI_Comm_split"), Some(true));
+        assert_eq!(known("MPI_Ineighbor_alltoallw"), Some(false));
+        for other in ["MPI_Isend", "MPI_Init", "MPI_Send_init", "MPI_Comm_rank", "MPI_Reduce_local"]
+        {
+            assert_eq!(known(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn kinds_of_elements_are_those_of_the_representation() {
+        assert_eq!(element_kind(Predefined::Int), element_kind(Predefined::FortranInteger));
+        assert_eq!(element_kind(Predefined::Int), element_kind(Predefined::Unsigned));
+        assert_ne!(element_kind(Predefined::Int), element_kind(Predefined::Float));
+        assert_eq!(element_kind(Predefined::Packed), None);
+    }
+}

@@ -1,0 +1,28 @@
+//! Where the program makes its calls.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use checks::CallSite;
+use sys::callers::return_addresses;
+
+use crate::call_stack;
+
+/// The places from which calls were made, by what the stack looked like: names are looked up once
+/// for each, as that takes milliseconds.
+#[derive(Debug, Default)]
+pub struct CallSites(HashMap<Vec<usize>, Rc<CallSite>>);
+
+impl CallSites {
+    /// The place from which this thread has called a function.
+    pub fn current(&mut self, function: &str) -> Rc<CallSite> {
+        let found = self.0.entry(return_addresses()).or_insert_with(|| {
+            let stack = call_stack::callers(STACK_MAX);
+            Rc::new(CallSite { function: function.to_owned(), stack })
+        });
+        Rc::clone(found)
+    }
+}
+
+/// How many functions of the program are told.
+const STACK_MAX: usize = 4;
