@@ -13,27 +13,15 @@ use std::time::Instant;
 
 use driver::Copying;
 
+use crate::costs::WayCosts;
 use crate::protocol::AHEAD_BYTES_MAX;
 
 /// What was measured so far.
 #[derive(Debug, Default)]
 pub(crate) struct CopyStatistics {
-    classes: [LengthClass; CLASSES],
+    /// For messages of similar length, the costs of the ways in the order of [`Copying::ALL`].
+    classes: [WayCosts<{ Copying::ALL.len() }>; CLASSES],
     underway: Vec<TimedTransfer>,
-}
-
-/// Messages of similar length.
-#[derive(Clone, Copy, Debug, Default)]
-struct LengthClass {
-    /// By way.
-    estimates: [CopyCost; Copying::ALL.len()],
-    transfers: u64,
-}
-
-/// The cost of a way: picoseconds per byte.
-#[derive(Clone, Copy, Debug, Default)]
-struct CopyCost {
-    cost: Option<u64>,
 }
 
 /// A transfer that is being timed.
@@ -55,21 +43,15 @@ const TRIAL_BYTES: u64 = 4 << 20;
 /// So many transfers in a row at least and at most.
 const TRIAL_TRANSFERS: (u64, u64) = (4, 64);
 
-/// One trial to so many transfers.
-const TRIAL_SHARE: u64 = 96;
-
-/// One that seems more than twice as slow is tried in one of so many rounds.
-const ROUNDS_PER_SLOW_TRIAL: u64 = 4;
-
 impl CopyStatistics {
     /// Chooses for a message of `length` bytes and starts the watch.
     pub(crate) fn begin(&mut self, token: u64, length: u64, now: Instant) -> Copying {
         if length <= AHEAD_BYTES_MAX as u64 {
             return Copying::Piped;
         }
-        let class = &mut self.classes[class_of(length)];
-        let way = class.choose(length);
-        class.transfers = class.transfers.wrapping_add(1);
+        let (at_least, at_most) = TRIAL_TRANSFERS;
+        let row = (TRIAL_BYTES / length).clamp(at_least, at_most);
+        let way = Copying::ALL[self.classes[class_of(length)].choose(row)];
         self.underway.push(TimedTransfer { token, way, length, since: now });
         way
     }
@@ -94,53 +76,12 @@ impl CopyStatistics {
                 let elapsed_ns = now.duration_since(transfer.since).as_nanos() as u64;
                 let class = &mut self.classes[class_of(transfer.length)];
                 let before = class.fastest();
-                class.estimates[transfer.way as usize]
-                    .learn(elapsed_ns * 1000 / transfer.length.max(1));
+                class.learn(transfer.way as usize, elapsed_ns * 1000 / transfer.length.max(1));
                 if class.fastest() != before {
-                    changed(transfer.length, class.fastest());
+                    changed(transfer.length, Copying::ALL[class.fastest()]);
                 }
             }
             !complete
-        });
-    }
-}
-
-impl LengthClass {
-    fn choose(&self, length: u64) -> Copying {
-        let (at_least, at_most) = TRIAL_TRANSFERS;
-        let row = (TRIAL_BYTES / length.max(1)).clamp(at_least, at_most);
-        let (turn, ways) = (self.transfers / row, Copying::ALL.len() as u64);
-        if turn < ways {
-            return Copying::ALL[turn as usize];
-        }
-        let fastest = self.fastest();
-        if !turn.is_multiple_of(TRIAL_SHARE) {
-            return fastest;
-        }
-        // All in turn; those that seem far slower in one round of several.
-        let trial = turn / TRIAL_SHARE;
-        let (round, way) = (trial / ways, Copying::ALL[(trial % ways) as usize]);
-        let far_slower = self.cost(way) / 2 > self.cost(fastest);
-        if far_slower && !round.is_multiple_of(ROUNDS_PER_SLOW_TRIAL) { fastest } else { way }
-    }
-
-    fn cost(&self, way: Copying) -> u64 {
-        self.estimates[way as usize].cost.unwrap_or(u64::MAX)
-    }
-
-    /// What seems to be the fastest way by now.
-    fn fastest(&self) -> Copying {
-        Copying::ALL.into_iter().min_by_key(|way| self.cost(*way)).unwrap_or(Copying::Once)
-    }
-}
-
-impl CopyCost {
-    /// A faster transfer is believed at once, as nothing makes one too fast; a slower one may have
-    /// been disturbed, for far longer than it takes, and moves the estimate by a quarter at most.
-    fn learn(&mut self, cost: u64) {
-        self.cost = Some(match self.cost {
-            Some(known) if known < cost => known + (cost - known).min(known) / 4,
-            _ => cost,
         });
     }
 }

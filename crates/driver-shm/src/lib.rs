@@ -11,8 +11,10 @@
 mod calls;
 mod card;
 mod copying;
+mod costs;
 mod ending;
 mod incoming;
+mod middle;
 pub mod protocol;
 mod regions;
 mod segment;

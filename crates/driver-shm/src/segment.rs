@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use driver::{Doorbell, DriverError};
-use memory::{Manner, SharedBytes, SharedBytesMut, Stores};
+use memory::{Buffer, Manner, SharedBytes, SharedBytesMut, Stores};
 use queues::bell::{self, Wake};
 use queues::exchange::PIECES;
 use queues::lane;
@@ -22,6 +22,7 @@ use sys::{futex, membarrier};
 
 use crate::calls::WantedSlots;
 use crate::card::{SegmentCard, host};
+use crate::middle::{MiddleStatistics, MiddleWay};
 use crate::protocol::PIECE_BYTES;
 use crate::regions::{Declared, REGIONS_MAX, RegionEntry};
 use crate::supply::Supply;
@@ -463,6 +464,9 @@ pub(crate) struct PeerSegment {
     lane: Option<lane::LaneProducer>,
     /// How long packets are written to it.
     manner: Manner,
+    /// How messages of middle length go to it, and where in the lane the last one begins.
+    pub middle: MiddleStatistics,
+    middle_begin: u64,
     pub pid: i32,
     /// Whether its memory can be read and written.
     pub reachable: bool,
@@ -485,11 +489,33 @@ impl PeerSegment {
         }
     }
 
-    /// Whether so many packets of `length` bytes at most can be pushed now: through a lane, where
-    /// nobody else takes the room.
+    /// As [`driver::InlineDriver::begin_fragments`]: through a lane, where nobody else takes the
+    /// room.
     #[inline]
-    pub(crate) fn has_room(&mut self, packets: usize, length: usize) -> bool {
-        self.lane.as_mut().is_some_and(|lane| lane.has_room(packets, length))
+    pub(crate) fn begin_fragments(
+        &mut self,
+        data: &Buffer,
+        packets: usize,
+        packet_bytes: usize,
+    ) -> bool {
+        let Some(lane) = &mut self.lane else { return false };
+        if !lane.has_room(packets, packet_bytes) {
+            return false;
+        }
+        self.middle_begin = lane.pushed();
+        let is_readable = self.reachable && data.is_contiguous();
+        self.middle.begin(data.len(), is_readable) == MiddleWay::InFragments
+    }
+
+    /// As [`driver::InlineDriver::end_fragments`].
+    #[inline]
+    pub(crate) fn end_fragments(&mut self) {
+        let Some(lane) = &mut self.lane else { return };
+        let (begin, end) = (self.middle_begin, lane.pushed());
+        self.middle.end_fragments(|| {
+            let passed = lane.passed().saturating_sub(begin);
+            passed as f64 / (end - begin).max(1) as f64
+        });
     }
 
     /// As [`push`](Self::push), with the stores that are faster for so many lines: the beginning
@@ -581,7 +607,7 @@ impl PeerSegment {
         // - The ring's memory lies inside the mapping, which lives in the same value.
         // - All processes use the same number of lines (the version of the card says so).
         let ring = unsafe { RingProducer::new(segment.ring_memory(), LINES, sender) };
-        let (packets, claimed, lane, manner) = Default::default();
+        let (packets, claimed, lane, manner, middle, middle_begin) = Default::default();
         Ok(Self {
             bell: PeerBell { segment, fence_required },
             sender,
@@ -590,6 +616,8 @@ impl PeerSegment {
             claimed,
             lane,
             manner,
+            middle,
+            middle_begin,
             pid: card.pid,
             reachable,
             populated: false,

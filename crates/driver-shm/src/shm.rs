@@ -17,6 +17,7 @@ use sys::process;
 use crate::card::{SegmentCard, name_node};
 use crate::copying::CopyStatistics;
 use crate::incoming::AssistedCopy;
+use crate::middle::MIDDLE_BYTES_MIN;
 use crate::segment::{OwnSegment, PeerBell, PeerSegment};
 use crate::transfer::{CopyDirection, RegionRange};
 
@@ -45,9 +46,9 @@ pub struct Shm {
     posted_to: Option<GateId>,
 }
 
-/// The longest message that is sent without asking, in bytes. One of 12 KiB takes 0.9 µs so, and
-/// 1.4 µs when it is announced.
-const EAGER_BYTES_MAX: usize = 16 << 10;
+/// The longest message that is sent without asking, in bytes, where it cannot go in fragments. One
+/// of 12 KiB takes 0.9 µs so, and 1.4 µs when it is announced.
+const EAGER_BYTES_MAX: usize = MIDDLE_BYTES_MIN;
 
 /// The fragments of a message take 64 cache lines of a lane, and then 128 each.
 const FRAGMENTATION: Fragmentation = Fragmentation {
@@ -214,9 +215,21 @@ impl InlineDriver for Shm {
     }
 
     #[inline]
-    fn has_room_for(&mut self, gate: GateId, packets: usize, length: usize) -> bool {
+    fn begin_fragments(
+        &mut self,
+        gate: GateId,
+        data: &Buffer,
+        packets: usize,
+        packet_bytes: usize,
+    ) -> bool {
         let peer = self.peers.get_mut(gate.0 as usize).and_then(Option::as_deref_mut);
-        peer.is_some_and(|peer| peer.has_room(packets, length))
+        peer.is_some_and(|peer| peer.begin_fragments(data, packets, packet_bytes))
+    }
+
+    #[inline]
+    fn end_fragments(&mut self, gate: GateId) {
+        let peer = self.peers.get_mut(gate.0 as usize).and_then(Option::as_deref_mut);
+        peer.into_iter().for_each(PeerSegment::end_fragments);
     }
 
     /// # Panics

@@ -57,9 +57,10 @@ impl Supply {
         message: &Announcement<'_>,
         region: RegionToken,
         offered: Option<MessageLabel>,
+        left_until: Option<Instant>,
     ) {
         let exchange = &self.segment.region(place_of(region).0).exchange;
-        self.sender.send_ahead(message, region, offered, exchange);
+        self.sender.send_ahead(message, region, offered, left_until, exchange);
         self.ahead.push(region);
     }
 

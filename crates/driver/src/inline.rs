@@ -2,6 +2,8 @@
 
 use base::{Fragmentation, GateId};
 
+use memory::Buffer;
+
 use crate::{Driver, SharedBytesMut, Sink, Stores};
 
 /// A driver for the shortest ways: whoever knows its type has the posting of a packet, and the look
@@ -13,8 +15,18 @@ pub trait InlineDriver: Driver {
     /// How eager messages of middle length are cut on the only rail, if they are.
     fn fragmentation(&self) -> Option<Fragmentation>;
 
-    /// Whether so many packets of `length` bytes at most can surely be pushed to a gate now.
-    fn has_room_for(&mut self, gate: GateId, packets: usize, length: usize) -> bool;
+    /// Whether an eager message of middle length shall go to a gate now, in so many packets of
+    /// `packet_bytes` at most, for all of which there is room.
+    fn begin_fragments(
+        &mut self,
+        gate: GateId,
+        data: &Buffer,
+        packets: usize,
+        packet_bytes: usize,
+    ) -> bool;
+
+    /// All packets of that message were pushed, and its sender has nothing else to do.
+    fn end_fragments(&mut self, gate: GateId);
 
     /// Pushes a packet for which there is room, with the stores that suit the way to the gate.
     fn push_long(

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use base::{Fragmentation, GateId, RailProfile};
+use memory::Buffer;
 
 use crate::{Driver, DriverError, Fill, InlineDriver, PeerReach, SharedBytesMut, Sink, Stores};
 
@@ -61,9 +62,17 @@ impl InlineDriver for Loopback {
         None
     }
 
-    fn has_room_for(&mut self, _gate: GateId, packets: usize, length: usize) -> bool {
+    fn begin_fragments(
+        &mut self,
+        _gate: GateId,
+        _data: &Buffer,
+        packets: usize,
+        length: usize,
+    ) -> bool {
         self.underway.len() + packets <= PACKETS_MAX && length <= PACKET_BYTES_MAX
     }
+
+    fn end_fragments(&mut self, _gate: GateId) {}
 
     fn push_long(
         &mut self,

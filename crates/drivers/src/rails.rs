@@ -13,6 +13,7 @@ use driver::{
 use crate::networks::wanted_networks;
 use crate::numbered::NumberedSink;
 use crate::table::{MACHINE, MachineDriver, PeerBell};
+use memory::Buffer;
 
 /// All rails of a process, by their number: that to itself, that inside its machine, and those
 /// between machines in the order of the table.
@@ -230,16 +231,23 @@ impl Rails {
         (rails == [MACHINE_RAIL]).then(|| self.machine.fragmentation()).flatten()
     }
 
-    /// Whether so many packets of `length` bytes at most can surely be pushed to `gate` now.
+    /// As [`InlineDriver::begin_fragments`].
     #[inline]
-    pub fn has_room_for(
+    pub fn begin_fragments(
         &mut self,
         gate: GateId,
         rail: RailId,
+        data: &Buffer,
         packets: usize,
-        length: usize,
+        packet_bytes: usize,
     ) -> bool {
-        rail == MACHINE_RAIL && self.machine.has_room_for(gate, packets, length)
+        rail == MACHINE_RAIL && self.machine.begin_fragments(gate, data, packets, packet_bytes)
+    }
+
+    /// As [`InlineDriver::end_fragments`], for what went inside the machine.
+    #[inline]
+    pub fn end_fragments(&mut self, gate: GateId) {
+        self.machine.end_fragments(gate);
     }
 
     /// As [`push`](Self::push), for a packet of thousands of bytes that the rail has room for.

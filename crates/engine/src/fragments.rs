@@ -34,8 +34,9 @@ enum FragmentPlace {
 
 /// Takes the fragments of a message.
 pub trait PostFragments {
-    /// Whether a rail surely takes so many packets of so many bytes at most now.
-    fn has_room(&mut self, rail: RailId, packets: usize, packet_bytes: usize) -> bool;
+    /// Whether a message shall go on a rail now, in so many packets of so many bytes at most, for
+    /// all of which there is room.
+    fn begin(&mut self, rail: RailId, data: &Buffer, packets: usize, packet_bytes: usize) -> bool;
 
     /// Hands the next packet to that rail.
     fn post(&mut self, rail: RailId, packet: &FragmentPacket<'_>);
@@ -90,7 +91,7 @@ impl Engine {
     }
 
     /// Sends a message of middle length at once, in fragments, when nothing waits for the gate,
-    /// the flow has its number, there is credit, and the rail has room for all of them. Returns
+    /// the flow has its number, there is credit, and the rail agrees. Returns
     /// whether the message is sent; if not, nothing has happened.
     #[inline]
     pub fn send_in_fragments(&mut self, send: &Send, post: &mut impl PostFragments) -> bool {
@@ -111,7 +112,7 @@ impl Engine {
             && !send.synchronous;
         let packets = 1 + length.saturating_sub(first).div_ceil(others);
         let rail = match gate.rails[..] {
-            [rail] if is_free && post.has_room(rail, packets, packet_bytes) => rail,
+            [rail] if is_free && post.begin(rail, &send.buffer, packets, packet_bytes) => rail,
             _ => return false,
         };
         let (flow, tag, sequence) = (flow.number, send.tag, flow.take_sequence());

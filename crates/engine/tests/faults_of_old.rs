@@ -164,7 +164,7 @@ fn a_short_message_that_took_the_short_cut_goes_again_when_its_rail_is_lost() {
 struct Fragments<'a>(&'a mut Vec<Vec<u8>>);
 
 impl PostFragments for Fragments<'_> {
-    fn has_room(&mut self, _rail: RailId, packets: usize, _packet_bytes: usize) -> bool {
+    fn begin(&mut self, _: RailId, _: &Buffer, packets: usize, _packet_bytes: usize) -> bool {
         packets < 100
     }
 

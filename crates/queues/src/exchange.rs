@@ -10,7 +10,9 @@
 //! The data of a message that is not very long is sent ahead: the sender fills the pieces without
 //! being asked, and its send is over. They are there when the receiver comes, even if the sender
 //! then computes. Who begins a send, and may go away to compute, fills them at its next look only;
-//! a receiver that waits and finds nothing claims the data meanwhile, and reads it itself.
+//! a receiver that waits and finds nothing claims the data meanwhile, and reads it itself. Where
+//! one copy by the system is faster than two through the pool, the sender leaves the data to the
+//! receiver for a moment, who then claims it at once.
 //!
 //! The pool is larger than a core's own cache, and its pieces are used in turn. A line is then
 //! written again only after both cores have dropped it: it comes out of the cache that they share,
@@ -120,15 +122,22 @@ impl Exchange {
         of(generation, self.taken.load(Ordering::Acquire))
     }
 
-    /// The sender's, before others know of the region: its data is sent ahead.
-    pub fn set_ahead(&self, generation: u32) {
+    /// The sender's, before others know of the region: its data is sent ahead, and this is whom it
+    /// expects to copy it.
+    pub fn set_ahead(&self, generation: u32, expected: Copier) {
+        let how = if expected == Copier::Receiver { AHEAD | RECEIVER_FIRST } else { AHEAD };
         self.copier.store(tagged(generation, Copier::Nobody as u32), Ordering::Relaxed);
-        self.filled.store(tagged(generation, AHEAD), Ordering::Relaxed);
+        self.filled.store(tagged(generation, how), Ordering::Relaxed);
     }
 
     /// Whether its data is sent ahead.
     pub fn is_ahead(&self, generation: u32) -> bool {
         of(generation, self.filled.load(Ordering::Acquire)) & AHEAD != 0
+    }
+
+    /// Whether it is sent ahead, and the sender expects the receiver to claim it at once.
+    pub fn is_left_to_receiver(&self, generation: u32) -> bool {
+        of(generation, self.filled.load(Ordering::Acquire)) & RECEIVER_FIRST != 0
     }
 
     /// Claims data that is sent ahead; who copies it, or has.
@@ -156,13 +165,13 @@ impl Exchange {
     /// Publishes that the piece `place` is filled, after `count` others.
     pub fn set_filled(&self, generation: u32, count: u32, place: usize) {
         self.places[(count % FILLED_MAX) as usize].store(place as u16, Ordering::Relaxed);
-        let ahead = of(generation, self.filled.load(Ordering::Relaxed)) & AHEAD;
+        let ahead = of(generation, self.filled.load(Ordering::Relaxed)) & FLAGS;
         self.filled.store(tagged(generation, (count + 1) | ahead), Ordering::Release);
     }
 
     /// How many pieces the sender has filled.
     pub fn filled(&self, generation: u32) -> u32 {
-        of(generation, self.filled.load(Ordering::Acquire)) & !AHEAD
+        of(generation, self.filled.load(Ordering::Acquire)) & !FLAGS
     }
 
     /// Where the piece after `count` others is, if that is told truly.
@@ -174,6 +183,9 @@ impl Exchange {
 
 /// Beside the count of filled pieces: the data is sent ahead.
 const AHEAD: u32 = 1 << 31;
+/// And the receiver is expected to claim it.
+const RECEIVER_FIRST: u32 = 1 << 30;
+const FLAGS: u32 = AHEAD | RECEIVER_FIRST;
 
 fn tagged(generation: u32, count: u32) -> u64 {
     u64::from(generation) << 32 | u64::from(count)
@@ -302,7 +314,7 @@ mod models {
     fn check_claims(is_readable: bool) {
         check(3, move || {
             let shared = Shared::new();
-            shared.exchange.set_ahead(GENERATION);
+            shared.exchange.set_ahead(GENERATION, Copier::Nobody);
             let sender = Arc::clone(&shared);
             let peer = thread::spawn(move || {
                 loop {

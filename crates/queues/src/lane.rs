@@ -74,6 +74,19 @@ impl LaneProducer {
         self.tail + wanted - self.known_head <= self.place.lines() || self.find_room(wanted)
     }
 
+    /// Lines pushed since the beginning.
+    #[inline]
+    pub fn pushed(&self) -> u64 {
+        self.tail
+    }
+
+    /// How many of them the consumer has surely passed; after a long packet that is told at once.
+    #[inline]
+    pub fn passed(&mut self) -> u64 {
+        self.known_head = self.place.head();
+        self.known_head
+    }
+
     /// Whether there is room for so many lines now.
     #[cold]
     fn find_room(&mut self, wanted: u64) -> bool {

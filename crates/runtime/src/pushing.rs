@@ -3,6 +3,7 @@
 use base::{GateId, RailId};
 use drivers::Rails;
 use engine::{FragmentPacket, PostFragments, PostShort, ShortPacket};
+use memory::Buffer;
 
 /// Pushes a short packet; not a closure, so that it is part of its caller.
 pub(crate) struct ShortPush<'a> {
@@ -24,8 +25,8 @@ pub(crate) struct FragmentPush<'a> {
 }
 
 impl PostFragments for FragmentPush<'_> {
-    fn has_room(&mut self, rail: RailId, packets: usize, packet_bytes: usize) -> bool {
-        self.rails.has_room_for(self.gate, rail, packets, packet_bytes)
+    fn begin(&mut self, rail: RailId, data: &Buffer, packets: usize, packet_bytes: usize) -> bool {
+        self.rails.begin_fragments(self.gate, rail, data, packets, packet_bytes)
     }
 
     #[inline]

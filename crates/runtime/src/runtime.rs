@@ -138,7 +138,11 @@ impl Runtime {
     fn send_in_fragments(&mut self, send: &SendCommand, when: When) -> bool {
         let waits = when == When::Now || send.buffer.len() <= EAGER_LATER_BYTES_MAX;
         let mut push = FragmentPush { rails: &mut self.rails, gate: send.gate };
-        waits && self.engine.send_in_fragments(send, &mut push)
+        let is_sent = waits && self.engine.send_in_fragments(send, &mut push);
+        if is_sent && when == When::Now {
+            self.rails.end_fragments(send.gate);
+        }
+        is_sent
     }
 
     /// Whether a message goes through the outbox also where it need not.

@@ -3,7 +3,7 @@
 use base::{GateId, RailId};
 use engine::{FragmentPacket, PostFragments, Receive, Send, ShortPacket};
 
-use memory::Stores;
+use memory::{Buffer, Stores};
 
 use crate::network::SimulatedNetwork;
 use crate::reference::{Label, Selector};
@@ -119,7 +119,7 @@ impl World {
             packets: Vec<Vec<u8>>,
         }
         impl PostFragments for Fragments<'_> {
-            fn has_room(&mut self, rail: RailId, packets: usize, _packet_bytes: usize) -> bool {
+            fn begin(&mut self, rail: RailId, _: &Buffer, packets: usize, _: usize) -> bool {
                 self.network.has_room_for((self.way.0, self.way.1, rail), packets)
             }
 

@@ -12,7 +12,7 @@ use std::time::Instant;
 use base::{GateId, MessageLabel, RegionToken};
 use driver::{Announcement, ProgramState};
 use memory::Buffer;
-use queues::exchange::{Exchange, PIECES};
+use queues::exchange::{Copier, Exchange, PIECES};
 use queues::offer::Offer;
 
 use super::PIECE_BYTES;
@@ -126,7 +126,11 @@ impl Sender {
     /// Whether something waits for time to pass, so that [`serve`](Self::serve) must be told the
     /// time.
     pub fn needs_time(&self) -> bool {
-        self.tasks.iter().any(|task| matches!(task.kind, TaskKind::Offered(_)))
+        self.tasks.iter().any(|task| match &task.kind {
+            TaskKind::Ahead(ahead) => ahead.needs_time(),
+            TaskKind::Offered(_) => true,
+            TaskKind::Piped(_) | TaskKind::Jointly(_) => false,
+        })
     }
 
     /// Whether something is to be done for the region in a slot.
@@ -141,17 +145,21 @@ impl Sender {
 
     /// Sends the data of a message ahead, through a region that was declared for that and has the
     /// words `exchange`. If it may be copied later, the receiver may claim it, and read it itself;
-    /// if that has offered the place for the message with the label `offered`, the data goes there.
+    /// `left_until` then it is expected to do so at once. If it has offered the place for the
+    /// message with the label `offered`, the data goes there.
     pub fn send_ahead(
         &mut self,
         announced: &Announcement<'_>,
         region: RegionToken,
         offered: Option<MessageLabel>,
+        left_until: Option<Instant>,
         exchange: &Exchange,
     ) {
         let message = SendData::new(announced, region);
-        exchange.set_ahead(message.generation);
-        let kind = TaskKind::Ahead(AheadSend::new(announced.token, offered, announced.when));
+        let expected = if left_until.is_some() { Copier::Receiver } else { Copier::Nobody };
+        exchange.set_ahead(message.generation, expected);
+        let Announcement { token, when, .. } = *announced;
+        let kind = TaskKind::Ahead(AheadSend::new(token, offered, when, left_until));
         self.tasks.push(SendTask { message, kind });
     }
 
@@ -247,7 +255,7 @@ impl TaskKind {
     ) -> TaskStep {
         let computes = program == ProgramState::Computes;
         match self {
-            Self::Ahead(ahead) => ahead.step(message, pool, program, world),
+            Self::Ahead(ahead) => ahead.step(message, pool, now, program, world),
             Self::Piped(filling) => filling.step(message, pool, None, world),
             // The receiver copies itself, or another time this process does.
             Self::Jointly(_) | Self::Offered(_) if computes => TaskStep::Still,

@@ -135,14 +135,26 @@ impl Shm {
         if !self.own.supply.has_room_ahead() {
             return None;
         }
-        let region = match when {
-            When::Later => self.own.declared.declare(data, RegionAccess::Read, WayOut::Pipe)?,
-            When::Now => self.own.declared.declare_ahead(data)?,
-        };
         let label = label.filter(|_| data.len() >= OFFERED_BYTES_MIN);
         let offered = label.filter(|label| self.is_offered(gate, *label, data));
-        self.own.supply.send_ahead(message, region, offered);
+        let left_until = match offered {
+            Some(_) => None,
+            None => self.leave_to_receiver(message),
+        };
+        let region = match when {
+            When::Now if left_until.is_none() => self.own.declared.declare_ahead(data)?,
+            When::Now | When::Later => self.declare_message(data)?,
+        };
+        self.own.supply.send_ahead(message, region, offered, left_until);
         Some(region)
+    }
+
+    /// Until when a message that is sent ahead is left to its receiver, if that is faster.
+    fn leave_to_receiver(&mut self, message: &Announcement<'_>) -> Option<Instant> {
+        let peer = self.peers.get_mut(message.gate.0 as usize)?.as_mut()?;
+        let is_readable = peer.reachable && message.data.is_contiguous();
+        let middle = is_readable.then_some(&mut peer.middle)?;
+        middle.leave_to_receiver(message.data.len(), message.token)
     }
 
     /// Declares the data of a message that is about to be announced, which its receiver will fetch.
@@ -164,10 +176,20 @@ impl Shm {
     #[inline]
     pub(super) fn serve_into(&mut self, sink: &mut (impl Sink + ?Sized)) -> bool {
         let Self { own, peers, program, .. } = self;
-        own.supply.is_wanted()
-            && own.supply.serve(&own.declared, peers, *program, |gate, token| {
-                sink.sent(gate, 0, token);
-            })
+        if !own.supply.is_wanted() {
+            return false;
+        }
+        let mut timed = None;
+        let active = own.supply.serve(&own.declared, peers, *program, |gate, token| {
+            sink.sent(gate, 0, token);
+            timed = Some((gate, token));
+        });
+        if let Some((gate, token)) = timed
+            && let Some(Some(peer)) = peers.get_mut(gate.0 as usize)
+        {
+            peer.middle.note_sent(token);
+        }
+        active
     }
 
     /// As [`Rendezvous::fetch`], in a way that is chosen.

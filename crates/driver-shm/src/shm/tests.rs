@@ -12,6 +12,7 @@ use driver::conformance::{self, RecordingSink};
 use driver::{Announcement, Exposure, FetchEnd, When};
 use queues::bell::Wake;
 
+use crate::middle::MiddleStatistics;
 use crate::protocol::AHEAD_BYTES_MAX;
 use crate::segment::PeerSegment;
 
@@ -232,6 +233,47 @@ fn what_is_sent_ahead_needs_its_sender_no_more() {
     }
     let long = conformance::memory(AHEAD_BYTES_MAX + 1, 0);
     assert!(send_ahead(&mut two, &long, 0, When::Now).is_none());
+}
+
+/// A message of middle length whose sender waits, as the receiver copies faster.
+#[test]
+fn what_is_left_to_the_receiver_is_read_by_it_or_sent_after_all() {
+    let (mut one, mut two) = pair(true);
+    if one.peers[1].as_ref().is_none_or(|peer| !peer.reachable) {
+        return;
+    }
+    let length = 48 << 10;
+    for round in 0..100_u64 {
+        let (there, into) = (conformance::memory(length, 0), conformance::memory(length, 0));
+        there.write(0, &vec![round as u8; length]);
+        two.peers[0].as_mut().unwrap().middle = MiddleStatistics::that_leaves_to_receiver(length);
+        let region = send_ahead(&mut two, &there, round, When::Now).unwrap();
+        let (mut sent, mut fetched) = (RecordingSink::default(), RecordingSink::default());
+        let receiver_comes = round % 2 == 0;
+        if !receiver_comes {
+            while sent.sent.is_empty() {
+                two.poll(&mut sent);
+            }
+            there.write(0, &vec![0xff; length]);
+        }
+        one.fetch_by(
+            Fetch { gate: GateId(1), region, length, into: into.clone(), token: round },
+            Copying::Piped,
+        );
+        while fetched.fetched.is_empty() {
+            one.poll(&mut fetched);
+        }
+        while sent.sent.is_empty() {
+            two.poll(&mut sent);
+        }
+        assert_eq!(
+            (&sent.sent[..], &fetched.fetched[..]),
+            (&[round][..], &[(round, FetchEnd::Complete)][..])
+        );
+        let mut got = vec![0; length];
+        into.read(0, &mut got);
+        assert!(got.iter().all(|byte| *byte == round as u8), "round {round}");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use base::{GateId, RegionToken};
 use driver::{Announcement, ProgramState, When};
-use driver_shm::protocol::{Caches, Sender, SenderWorld};
+use driver_shm::protocol::{Caches, RECEIVER_TIME, Sender, SenderWorld};
 use memory::Buffer;
 use queues::exchange::Exchange;
 use queues::offer::Offer;
@@ -50,7 +50,8 @@ impl SenderSide {
         match (message.ahead, label) {
             (Some(_), offered) => {
                 let exchange = &world.exchanges[slot];
-                self.sender.send_ahead(&announcement, region, offered, exchange);
+                let left_until = message.is_left.then(|| world.now() + RECEIVER_TIME);
+                self.sender.send_ahead(&announcement, region, offered, left_until, exchange);
             }
             (None, Some(label)) => {
                 self.sender.watch(&announcement, region, label, world.now());

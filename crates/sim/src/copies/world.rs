@@ -56,6 +56,8 @@ pub(super) struct CopiedMessage {
     pub into: Buffer,
     /// How it is sent: ahead, or announced only.
     pub ahead: Option<When>,
+    /// Whether its sender leaves it to the receiver for a moment.
+    pub is_left: bool,
     /// Whether the receiver can read the data where it lies.
     pub is_readable: bool,
     pub label: MessageLabel,
@@ -299,11 +301,13 @@ impl CopiedMessage {
         };
         let (data, into) = (Buffer::zeroed(length), Buffer::zeroed(length));
         data.write(0, &pattern(number, length));
+        let is_left = ahead.is_some() && rng.u8(..3) == 0;
         Self {
             data,
             into,
             ahead,
-            is_readable: ahead != Some(When::Now) && rng.u8(..4) > 0,
+            is_left,
+            is_readable: (is_left || ahead != Some(When::Now)) && rng.u8(..4) > 0,
             label: MessageLabel { flow: (number % FLOWS) as u32, tag: 7, sequence: number as u32 },
             is_sent: Cell::default(),
             is_announced: Cell::default(),

@@ -23,14 +23,16 @@ pub struct PipedReceive {
     is_ahead: bool,
     /// A claim has shown that the region cannot be read.
     is_unreadable: bool,
+    /// Whether nothing was there once.
+    has_looked: bool,
 }
 
 impl PipedReceive {
     /// A transfer of the first `wanted` of `whole` bytes of a region, which is asked for or is sent
     /// ahead.
     pub fn new(generation: u32, wanted: usize, whole: usize, is_ahead: bool) -> Self {
-        let (taken, done, since, is_unreadable) = Default::default();
-        Self { generation, wanted, whole, taken, done, since, is_ahead, is_unreadable }
+        let (taken, done, since, is_unreadable, has_looked) = Default::default();
+        Self { generation, wanted, whole, taken, done, since, is_ahead, is_unreadable, has_looked }
     }
 
     /// Takes what is there.
@@ -45,6 +47,9 @@ impl PipedReceive {
         }
         let filled = world.exchange().filled(self.generation);
         if filled == self.taken {
+            if self.may_claim_at_once(world) {
+                return self.claim(world);
+            }
             return self.wait(now, world);
         }
         if filled.wrapping_sub(self.taken) > FILLED_MAX {
@@ -71,6 +76,15 @@ impl PipedReceive {
             world.exchange().set_taken(self.generation, ENOUGH);
         }
         TransferProgress::Ended(true)
+    }
+
+    /// Whether the sender waits for this; asks for it once.
+    fn may_claim_at_once(&mut self, world: &mut impl ReceiverWorld) -> bool {
+        let is_first_look = !std::mem::replace(&mut self.has_looked, true);
+        is_first_look
+            && self.is_ahead
+            && world.is_readable()
+            && world.exchange().is_left_to_receiver(self.generation)
     }
 
     /// Nothing is there: the sender may be late, or not look at all.

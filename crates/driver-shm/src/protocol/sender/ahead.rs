@@ -9,6 +9,10 @@
 //!   to the offered place ──────────────────────────▶ through the pool ──▶ over
 //!     └──────────────────────────────────────────────────────────────────▶ over
 //! ```
+//!
+//! Where the receiver is expected to claim it, the sender leaves it free for a moment.
+
+use std::time::Instant;
 
 use base::MessageLabel;
 use driver::{ProgramState, When};
@@ -25,6 +29,8 @@ pub(super) struct AheadSend {
     token: u64,
     /// The receiver may still claim it.
     is_free: bool,
+    /// Until then it is left to the receiver.
+    left_until: Option<Instant>,
     /// The receiver has offered the place for it, as far as is known.
     offered: Option<MessageLabel>,
     /// Otherwise it goes through the pool.
@@ -32,19 +38,32 @@ pub(super) struct AheadSend {
 }
 
 impl AheadSend {
-    pub(super) fn new(token: u64, offered: Option<MessageLabel>, when: When) -> Self {
+    pub(super) fn new(
+        token: u64,
+        offered: Option<MessageLabel>,
+        when: When,
+        left_until: Option<Instant>,
+    ) -> Self {
         let filling = PoolFill::new(Caches::Either);
-        Self { token, is_free: when == When::Later, offered, filling }
+        let is_free = when == When::Later || left_until.is_some();
+        Self { token, is_free, left_until, offered, filling }
+    }
+
+    /// Whether it waits for time to pass.
+    pub(super) fn needs_time(&self) -> bool {
+        self.is_free && self.left_until.is_some()
     }
 
     pub(super) fn step(
         &mut self,
         message: &SendData,
         pool: &mut Pool,
+        now: Option<Instant>,
         program: ProgramState,
         world: &mut impl SenderWorld,
     ) -> TaskStep {
-        if self.offered.is_some() && program == ProgramState::Computes {
+        let is_left = self.left_until.is_some_and(|until| now.is_none_or(|now| now < until));
+        if self.offered.is_some() && program == ProgramState::Computes || self.is_free && is_left {
             // It stays free: a receiver that waits for it reads it.
             return if self.is_free { self.look_at_claim(message, world) } else { TaskStep::Still };
         }

@@ -1,0 +1,200 @@
+//! How messages of middle length go to a peer: in fragments, which the sender copies into its lane
+//! and the receiver out of it, or announced, so that the receiver copies them once, by the system.
+//!
+//! A call of the system takes a microsecond, on some machines, and then copies three times as many
+//! bytes in a nanosecond as two cores that are far from each other; where they are near it is the
+//! other way round. So both ways are timed, for each peer, as for long messages
+//! ([`crate::copying`]).
+
+use std::hint;
+use std::time::{Duration, Instant};
+
+use crate::costs::WayCosts;
+use crate::protocol::{AHEAD_BYTES_MAX, RECEIVER_TIME};
+
+/// What was measured of the messages to a peer.
+#[derive(Debug, Default)]
+pub(crate) struct MiddleStatistics {
+    classes: [WayCosts<{ MiddleWay::ALL.len() }>; CLASSES],
+    underway: Option<TimedMessage>,
+    messages: u32,
+}
+
+/// How a message of middle length goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MiddleWay {
+    /// Through the lane, in fragments.
+    InFragments,
+    /// The receiver copies it when it was announced.
+    ByReceiver,
+}
+
+impl MiddleWay {
+    const ALL: [Self; 2] = [Self::InFragments, Self::ByReceiver];
+}
+
+/// A message whose time is taken.
+#[derive(Debug)]
+struct TimedMessage {
+    way: MiddleWay,
+    length: usize,
+    since: Instant,
+    /// The send, once it has a name.
+    token: Option<u64>,
+}
+
+/// Shorter messages go in fragments, or in one packet.
+pub(crate) const MIDDLE_BYTES_MIN: usize = 12 << 10;
+
+/// About 16, 32 and 64 KiB.
+const CLASSES: usize = 3;
+
+/// So many messages in a row go the same way while both are tried.
+const ROW: u64 = 16;
+
+/// Of those in fragments one of so many is timed: its sender waits until it has seen how far the
+/// receiver is.
+const FRAGMENTED_PER_TIMED: u32 = 8;
+
+impl MiddleStatistics {
+    /// Chooses for a message of `length` bytes, which the receiver can read or cannot, and starts
+    /// the watch now and then.
+    #[inline]
+    pub(crate) fn begin(&mut self, length: usize, is_readable: bool) -> MiddleWay {
+        self.underway = None;
+        if !is_readable || !is_middle(length) {
+            return MiddleWay::InFragments;
+        }
+        let way = MiddleWay::ALL[self.classes[class_of(length)].choose(ROW)];
+        self.messages = self.messages.wrapping_add(1);
+        if way == MiddleWay::ByReceiver || self.messages.is_multiple_of(FRAGMENTED_PER_TIMED) {
+            self.underway = Some(TimedMessage { way, length, since: Instant::now(), token: None });
+        }
+        way
+    }
+
+    /// A message of `length` bytes is announced for the send `token`: until when it is left to the
+    /// receiver, if it is.
+    pub(crate) fn leave_to_receiver(&mut self, length: usize, token: u64) -> Option<Instant> {
+        if !is_middle(length) {
+            return None;
+        }
+        let now = Instant::now();
+        let is_left = match &mut self.underway {
+            Some(underway) if underway.token.is_none() && underway.length == length => {
+                underway.token = Some(token);
+                underway.way == MiddleWay::ByReceiver
+            }
+            _ => MiddleWay::ALL[self.classes[class_of(length)].fastest()] == MiddleWay::ByReceiver,
+        };
+        is_left.then(|| now + RECEIVER_TIME)
+    }
+
+    /// The send `token` is over.
+    pub(crate) fn note_sent(&mut self, token: u64) {
+        if let Some(underway) = self.underway.take_if(|underway| underway.token == Some(token)) {
+            self.learn(&underway, underway.since.elapsed(), 1.0);
+        }
+    }
+
+    /// All fragments of a message are in the lane. `passed` tells which share of them the receiver
+    /// has passed.
+    pub(crate) fn end_fragments(&mut self, mut passed: impl FnMut() -> f64) {
+        let Some(underway) = self.underway.take() else { return };
+        let written = underway.since.elapsed();
+        loop {
+            let share = passed();
+            let time = underway.since.elapsed();
+            if share >= SHARE_PASSED {
+                return self.learn(&underway, time, share);
+            }
+            if time > written + RECEIVER_TIME {
+                // The receiver has not come: all that counts is how soon the sender is free.
+                return self.learn(&underway, written, 1.0);
+            }
+            hint::spin_loop();
+        }
+    }
+
+    /// Of messages that the receiver copied fast.
+    #[cfg(test)]
+    pub(crate) fn that_leaves_to_receiver(length: usize) -> Self {
+        let mut statistics = Self::default();
+        statistics.classes[class_of(length)].learn(MiddleWay::ByReceiver as usize, 1);
+        statistics
+    }
+
+    fn learn(&mut self, message: &TimedMessage, time: Duration, share: f64) {
+        let cost = time.as_nanos() as f64 * 1000.0 / (message.length as f64 * share);
+        self.classes[class_of(message.length)].learn(message.way as usize, cost as u64);
+    }
+}
+
+/// How much of a message shows how long all of it takes.
+const SHARE_PASSED: f64 = 0.6;
+
+fn is_middle(length: usize) -> bool {
+    (MIDDLE_BYTES_MIN + 1..=AHEAD_BYTES_MAX).contains(&length)
+}
+
+fn class_of(length: usize) -> usize {
+    match length {
+        ..=0x6000 => 0,
+        0x6001..=0xc000 => 1,
+        _ => 2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sends messages of 32 KiB, each way taking so many nanoseconds; how many went in fragments.
+    fn run(statistics: &mut MiddleStatistics, messages: u64, times: [u64; 2]) -> u64 {
+        let way = |_| {
+            let way = statistics.begin(32 << 10, true);
+            if let Some(underway) = statistics.underway.take() {
+                statistics.learn(&underway, Duration::from_nanos(times[way as usize]), 1.0);
+            }
+            u64::from(way == MiddleWay::InFragments)
+        };
+        (0..messages).map(way).sum()
+    }
+
+    #[test]
+    fn messages_of_middle_length_go_the_faster_way() {
+        let mut statistics = MiddleStatistics::default();
+        assert!(run(&mut statistics, 4000, [4000, 2500]) < 100);
+        assert!(run(&mut statistics, 8000, [1700, 2500]) > 5000);
+    }
+
+    #[test]
+    fn what_the_receiver_cannot_read_is_never_left_to_it() {
+        let mut statistics = MiddleStatistics::default();
+        assert!((0..200).all(|_| statistics.begin(32 << 10, false) == MiddleWay::InFragments));
+        assert!((0..200).all(|_| statistics.begin(8 << 10, true) == MiddleWay::InFragments));
+    }
+
+    #[test]
+    fn fragments_whose_receiver_does_not_come_cost_what_writing_them_takes() {
+        let mut statistics = MiddleStatistics::default();
+        while statistics.underway.is_none() {
+            statistics.begin(64 << 10, true);
+        }
+        let begin = Instant::now();
+        statistics.end_fragments(|| 0.0);
+        assert!(begin.elapsed() > RECEIVER_TIME);
+        assert_eq!(statistics.classes[2].fastest(), MiddleWay::InFragments as usize);
+    }
+
+    #[test]
+    fn only_the_send_whose_time_is_taken_ends_it() {
+        let mut statistics = MiddleStatistics::default();
+        while statistics.begin(64 << 10, true) == MiddleWay::InFragments {}
+        assert!(statistics.leave_to_receiver(64 << 10, 5).is_some());
+        statistics.note_sent(4);
+        assert!(statistics.underway.is_some());
+        statistics.note_sent(5);
+        assert!(statistics.underway.is_none());
+    }
+}
