@@ -71,6 +71,255 @@ static void threads(void) {
     pthread_join(other, NULL);
 }
 
+// The data is changed before the send is complete.
+static void changed(void) {
+    int value = 1;
+    MPI_Request request;
+    if (rank == 0) {
+        MPI_Isend(&value, 1, MPI_INT, 1, 0, world, &request); // changed: here
+        value = 2;
+        MPI_Wait(&request, MPI_STATUS_IGNORE); // changed: end
+    } else if (rank == 1) {
+        MPI_Recv(&value, 1, MPI_INT, 0, 0, world, MPI_STATUS_IGNORE);
+    }
+}
+
+// The same with a long message and a request that is started.
+static void changed_started(void) {
+    int count = 1 << 18, *data = calloc(count, sizeof *data);
+    MPI_Request request;
+    if (rank == 0) {
+        MPI_Send_init(data, count, MPI_INT, 1, 0, world, &request);
+        MPI_Start(&request); // changed_started: here
+        data[count / 2] = 7;
+        MPI_Waitall(1, &request, MPI_STATUSES_IGNORE);
+        MPI_Request_free(&request);
+    } else if (rank == 1) {
+        MPI_Recv(data, count, MPI_INT, 0, 0, world, MPI_STATUS_IGNORE);
+    }
+    free(data);
+}
+
+// The memory is given back before the send is complete.
+static void freed(void) {
+    int count = 1 << 20, *data = calloc(count, sizeof *data);
+    MPI_Request request;
+    if (rank == 0) {
+        MPI_Irecv(&size, 1, MPI_INT, 1, 1, world, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        MPI_Isend(data, 100, MPI_INT, 1, 0, world, &request); // freed: here
+        free(data);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    } else if (rank == 1) {
+        MPI_Irecv(data, 100, MPI_INT, 0, 0, world, &request);
+        MPI_Send(&size, 1, MPI_INT, 0, 1, world);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        free(data);
+    }
+}
+
+// Two receives have four elements in common.
+static void overlap(void) {
+    int values[12] = {0};
+    MPI_Request requests[2];
+    if (rank == 0) {
+        MPI_Irecv(values, 8, MPI_INT, 1, 0, world, &requests[0]); // overlap: first
+        MPI_Irecv(values + 4, 8, MPI_INT, 1, 1, world, &requests[1]); // overlap: here
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    } else if (rank == 1) {
+        MPI_Send(values, 8, MPI_INT, 0, 0, world);
+        MPI_Send(values, 8, MPI_INT, 0, 1, world);
+    }
+}
+
+// What is sent may just be arriving.
+static void sent_too_early(void) {
+    int value = rank;
+    MPI_Request request;
+    if (rank == 0) {
+        MPI_Irecv(&value, 1, MPI_INT, 1, 0, world, &request);
+        MPI_Send(&value, 1, MPI_INT, 1, 0, world); // sent_too_early: here
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    } else if (rank == 1) {
+        MPI_Recv(&value, 1, MPI_INT, 0, 0, world, MPI_STATUS_IGNORE);
+        MPI_Send(&value, 1, MPI_INT, 0, 0, world);
+    }
+}
+
+// The receiver has no receive posted for this.
+static void ready(void) {
+    int value = rank;
+    if (rank == 0) {
+        MPI_Rsend(&value, 1, MPI_INT, 1, 3, world); // ready: here
+        MPI_Barrier(world);
+    } else {
+        MPI_Barrier(world);
+        if (rank == 1) {
+            MPI_Recv(&value, 1, MPI_INT, 0, 3, world, MPI_STATUS_IGNORE);
+        }
+    }
+}
+
+// The message is longer than the buffer.
+static void truncated(void) {
+    int values[4] = {rank};
+    if (rank == 0) {
+        MPI_Send(values, 4, MPI_INT, 1, 5, world); // truncated: sender
+    } else if (rank == 1) {
+        MPI_Recv(values, 3, MPI_INT, 0, 5, world, MPI_STATUS_IGNORE); // truncated: here
+    }
+}
+
+// The same with a receive from anybody, which is waited for.
+static void truncated_later(void) {
+    int values[4] = {rank};
+    MPI_Request request;
+    if (rank == 1) {
+        MPI_Irecv(values, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, world, &request); // truncated_later: here
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    } else if (rank == 0) {
+        MPI_Send(values, 2, MPI_INT, 1, 5, world); // truncated_later: sender
+    }
+}
+
+// Integers are received as floating-point numbers.
+static void mismatched(void) {
+    double values[2] = {0};
+    if (rank == 0) {
+        MPI_Send(values, 2, MPI_LONG, 1, 6, world); // mismatched: sender
+    } else if (rank == 1) {
+        MPI_Recv(values, 2, MPI_DOUBLE, MPI_ANY_SOURCE, 6, world, MPI_STATUS_IGNORE); // mismatched: here
+    }
+}
+
+// The members of a structure have another order on the other side.
+static void mismatched_structure(void) {
+    struct {
+        int number;
+        float value;
+    } one = {1, 2};
+    int lengths[2] = {1, 1};
+    MPI_Aint places[2] = {0, 4};
+    MPI_Datatype types[2] = {MPI_INT, MPI_FLOAT}, made;
+    if (rank == 1) {
+        types[0] = MPI_FLOAT, types[1] = MPI_INT;
+    }
+    MPI_Type_create_struct(2, lengths, places, types, &made);
+    MPI_Type_commit(&made);
+    if (rank < 2) {
+        MPI_Sendrecv_replace(&one, 1, made, 1 - rank, 0, 1 - rank, 0, world, MPI_STATUS_IGNORE); // mismatched_structure: here
+    }
+    MPI_Type_free(&made);
+}
+
+// Nobody completes this receive.
+static void request_left(void) {
+    static int value;
+    MPI_Request request;
+    MPI_Irecv(&value, 1, MPI_INT, rank, 0, world, &request); // request_left: here
+    MPI_Send(&rank, 1, MPI_INT, rank, 0, world);
+}
+
+// Nor frees these.
+static void persistent_left(void) {
+    static int value;
+    MPI_Request requests[3];
+    for (int i = 0; i < 3; i++) {
+        MPI_Recv_init(&value, 1, MPI_INT, rank, i, world, &requests[i]); // persistent_left: here
+    }
+}
+
+static void objects_left(void) {
+    MPI_Comm made;
+    MPI_Datatype type;
+    MPI_Group group;
+    MPI_Comm_dup(world, &made); // objects_left: communicator
+    MPI_Type_contiguous(3, MPI_INT, &type); // objects_left: type
+    MPI_Comm_group(world, &group); // objects_left: group
+}
+
+// Nobody receives this.
+static void message_left(void) {
+    int value = rank;
+    if (rank == 0) {
+        MPI_Send(&value, 1, MPI_INT, 1, 8, world); // message_left: here
+    }
+}
+
+// One ends while others go on.
+static void left_early(void) {
+    if (rank != 1 && MPI_Barrier(world) != MPI_SUCCESS) { // left_early: others
+        printf("the barrier has failed\n");
+    }
+}
+
+static void correct_messages(void) {
+    enum { COUNT = 40 };
+    int values[COUNT][4] = {{0}}, matrix[4][4] = {{0}}, flag = 0, index, count, indices[COUNT];
+    int to = (rank + 1) % size, from = (rank + size - 1) % size;
+    MPI_Request requests[2 * COUNT];
+    MPI_Status status;
+    MPI_Datatype column;
+    // Many with one tag, waited for in another order.
+    for (int i = 0; i < COUNT; i++) {
+        MPI_Irecv(values[i], 4, i % 3 ? MPI_INT : MPI_BYTE, from, 1, world, &requests[i]);
+    }
+    for (int i = 0; i < COUNT; i++) {
+        MPI_Isend(matrix, i % 3 ? 4 : 1, MPI_INT, to, 1, world, &requests[COUNT + i]);
+    }
+    for (int i = 2 * COUNT - 1; i >= COUNT / 2; i--) {
+        MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+    }
+    MPI_Waitany(COUNT / 2, requests, &index, &status);
+    MPI_Waitsome(COUNT / 2, requests, &count, indices, MPI_STATUSES_IGNORE);
+    MPI_Waitall(COUNT / 2, requests, MPI_STATUSES_IGNORE);
+    // Columns lie between each other, and have nothing in common.
+    MPI_Type_vector(4, 1, 4, MPI_INT, &column);
+    MPI_Type_commit(&column);
+    for (int i = 0; i < 4; i++) {
+        MPI_Irecv(&matrix[0][i], 1, column, from, i, world, &requests[i]);
+        MPI_Isend(values[i], 4, MPI_INT, to, i, world, &requests[4 + i]);
+    }
+    while (!flag) {
+        MPI_Testall(8, requests, &flag, MPI_STATUSES_IGNORE);
+    }
+    MPI_Type_free(&column);
+    // Sends of the same data; from anybody; a receive that is cancelled; one that was found before.
+    MPI_Isend(values, 1, MPI_INT, to, 9, world, &requests[0]);
+    MPI_Isend(values, 2, MPI_INT, to, 10, world, &requests[1]);
+    MPI_Irecv(values[2], 16, MPI_INT, MPI_ANY_SOURCE, 12345, world, &requests[2]);
+    MPI_Recv(matrix[1], 4, MPI_INT, MPI_ANY_SOURCE, 10, world, MPI_STATUS_IGNORE);
+    MPI_Probe(from, MPI_ANY_TAG, world, &status);
+    MPI_Recv(matrix[2], 4, MPI_INT, from, status.MPI_TAG, world, MPI_STATUS_IGNORE);
+    MPI_Cancel(&requests[2]);
+    MPI_Waitall(3, requests, MPI_STATUSES_IGNORE);
+    // A message that is taken out of matching, and sends that fail or are cancelled.
+    MPI_Message message;
+    MPI_Comm careful;
+    MPI_Comm_dup(world, &careful);
+    MPI_Comm_set_errhandler(careful, MPI_ERRORS_RETURN);
+    for (int i = 0; i < 2; i++) {
+        MPI_Isend(values, 2 + i, MPI_INT, to, 7, careful, &requests[i]);
+    }
+    MPI_Bsend(values, 4, MPI_INT, to, 7, careful);
+    MPI_Mprobe(MPI_ANY_SOURCE, 7, careful, &message, &status);
+    MPI_Recv(matrix[1], 3, MPI_INT, from, 7, careful, MPI_STATUS_IGNORE);
+    MPI_Mrecv(matrix, 2, MPI_INT, &message, MPI_STATUS_IGNORE);
+    MPI_Issend(values, 4, MPI_INT, to, 8, careful, &requests[2]);
+    MPI_Cancel(&requests[2]);
+    MPI_Waitall(3, requests, MPI_STATUSES_IGNORE);
+    MPI_Comm_free(&careful);
+    // A ready send whose receive is posted, and started again and again.
+    MPI_Recv_init(values, 1, MPI_INT, from, 3, world, &requests[0]);
+    for (int i = 0; i < 5; i++) {
+        MPI_Start(&requests[0]);
+        MPI_Sendrecv(&i, 1, MPI_INT, from, 4, &index, 1, MPI_INT, to, 4, world, MPI_STATUS_IGNORE);
+        MPI_Rsend(&i, 1, MPI_INT, to, 3, world);
+        MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+    }
+    MPI_Request_free(&requests[0]);
+}
+
 // Nothing is wrong with this.
 static void none(void) {
     int value = rank, result, all[16];
@@ -85,17 +334,41 @@ static void none(void) {
     MPI_Scatter(all, 1, MPI_INT, rank == 0 ? MPI_IN_PLACE : &value, 1, MPI_INT, 0, world);
     MPI_Iallgather(&value, 4, MPI_BYTE, all, 1, MPI_INT, world, &request);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
+    correct_messages();
 }
 
 static struct {
     const char *name;
     void (*commit)(void);
-} mistakes[] = {{"order", order}, {"root", root},       {"reduction", reduction}, {"counts", counts},
-                {"types", types}, {"begun", begun},     {"threads", threads},     {"none", none}};
+} mistakes[] = {
+    {"order", order},
+    {"root", root},
+    {"reduction", reduction},
+    {"counts", counts},
+    {"types", types},
+    {"begun", begun},
+    {"threads", threads},
+    {"none", none},
+    {"changed", changed},
+    {"changed_started", changed_started},
+    {"freed", freed},
+    {"overlap", overlap},
+    {"sent_too_early", sent_too_early},
+    {"ready", ready},
+    {"truncated", truncated},
+    {"truncated_later", truncated_later},
+    {"mismatched", mismatched},
+    {"mismatched_structure", mismatched_structure},
+    {"request_left", request_left},
+    {"persistent_left", persistent_left},
+    {"objects_left", objects_left},
+    {"message_left", message_left},
+    {"left_early", left_early},
+};
 
 int main(int argc, char **argv) {
-    int level;
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+    int level, has_threads = argc > 1 && strcmp(argv[1], "threads") == 0;
+    MPI_Init_thread(&argc, &argv, has_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level);
     MPI_Comm_rank(world, &rank);
     MPI_Comm_size(world, &size);
     for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {

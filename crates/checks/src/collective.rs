@@ -52,6 +52,11 @@ impl CollectiveOrder {
         self.is_lost || self.compared >= number
     }
 
+    /// Whether nothing is known that is to be kept, if the communicator is gone.
+    pub fn is_empty(&self) -> bool {
+        self.own.is_empty() && self.reference.is_empty()
+    }
+
     /// Compares what is known of both sides; what is wrong with the first operations that differ.
     /// After different operations nothing more is compared: all that follows would differ, too.
     pub fn compare(&mut self, ranks: (u32, u32), communicator: &str) -> Option<Mistake> {

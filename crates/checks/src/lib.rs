@@ -1,14 +1,20 @@
 //! Mistakes of a program that runs, found from what its calls tell.
 //!
-//! Whoever sees the calls says here what they were ([`CollectiveEntry`]), as it
-//! happens in this process and as other processes told it; what is wrong with that comes back as
-//! a [`Mistake`], which says it in words for people. Everything here is data and decisions: no
-//! clock, no messages, no memory of the program.
+//! Whoever sees the calls says here what they were ([`CollectiveEntry`], [`SentMessage`],
+//! [`MemoryRanges`]), as it happens in this process and as other processes told it; what is wrong
+//! with that comes back, and becomes a [`Mistake`], which says it in words for people. Everything
+//! here is data and decisions: no clock, no messages, no memory of the program.
 
 #![forbid(unsafe_code)]
 
 mod collective;
+mod messages;
 mod mistake;
+mod ranges;
+mod signature;
 
 pub use collective::{CollectiveEntry, CollectiveOrder};
+pub use messages::{MessageOrder, ReceiveSelection, SentMessage};
 pub use mistake::{CallSite, Mistake, MistakeKind, MistakesTold};
+pub use ranges::MemoryRanges;
+pub use signature::{SIGNATURE_RUNS_MAX, TypeSignature};

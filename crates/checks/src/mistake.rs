@@ -37,6 +37,22 @@ pub enum MistakeKind {
     Amount,
     /// Two threads of a process are in collective operations of one communicator.
     Threads,
+    /// Memory belongs to two operations at once.
+    Overlap,
+    /// Data was changed before its send was complete.
+    Changed,
+    /// A message is longer than the buffer.
+    Truncation,
+    /// A message is something else than what is received.
+    Types,
+    /// A ready send came before the receive.
+    Ready,
+    /// A message that nobody received.
+    Message,
+    /// A request that was never completed, or freed.
+    Request,
+    /// An object that was never freed.
+    Object,
 }
 
 /// A mistake of the program.
@@ -80,6 +96,26 @@ impl MistakeKind {
                 "Collective operations of one communicator need one order, so one thread at a time \
                  may call them; give each thread a duplicate (MPI_Comm_dup), or let them take turns"
             }
+            MistakeKind::Overlap => {
+                "Memory that an operation receives into belongs to it until its request is \
+                 complete; use another buffer, or complete the request first"
+            }
+            MistakeKind::Changed => {
+                "The buffer of a send belongs to it until its request is complete; complete the \
+                 request (MPI_Wait) before the buffer is written or freed"
+            }
+            MistakeKind::Truncation => "Receive with a count that is large enough for the message",
+            MistakeKind::Types => "Send and receive with datatypes of the same elements",
+            MistakeKind::Ready => {
+                "A ready send is allowed only when the receive is known to be posted; use \
+                 MPI_Send or MPI_Isend, or let the receiver say that it is ready"
+            }
+            MistakeKind::Message => "Receive each message that is sent, or do not send it",
+            MistakeKind::Request => {
+                "Complete each request (MPI_Wait, MPI_Test), and free persistent ones \
+                 (MPI_Request_free)"
+            }
+            MistakeKind::Object => "Free each object that the program makes",
         }
     }
 }

@@ -6,23 +6,32 @@
 //! channel beside the messages of the program.
 
 mod collectives;
+mod messages;
+mod objects;
+mod requests;
 mod sites;
+mod transfers;
 
-use std::cell::RefCell;
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::HashSet;
 use std::ffi::c_int;
 use std::rc::Rc;
 
-use checks::{CallSite, CollectiveEntry, Mistake, MistakesTold};
+use checks::{CallSite, CollectiveEntry, Mistake, MistakesTold, SentMessage};
 use mpi::{Process, RequestService, SideChannel};
 use serde::{Deserialize, Serialize};
 
-use crate::arguments::KnownCommunicator;
-use crate::c::{Comm, Datatype, Handle};
+use crate::arguments::{KnownCommunicator, KnownDatatype};
+use crate::c::{Comm, Datatype, Handle, Status};
 use crate::calls::environment::say;
 use crate::entry::{Call, EntryPoint};
+use crate::generated::constants::{MPI_STATUS_IGNORE, MPI_SUCCESS};
 use crate::library::LibraryState;
 
 use collectives::CollectiveChecks;
+use messages::{AnnouncedMessage, MessageChecks};
+use objects::MadeObjects;
+use requests::{SeenRequests, TrackedRequests, UnderwayTransfer};
 use sites::CallSites;
 
 /// What is known for mistake mistakes.
@@ -33,6 +42,19 @@ pub struct Checks {
     sites: RefCell<CallSites>,
     told: RefCell<MistakesTold>,
     collectives: CollectiveChecks,
+    requests: TrackedRequests,
+    messages: MessageChecks,
+    objects: MadeObjects,
+    /// The processes of the world are in different operations, so that nothing can be awaited.
+    is_apart: Cell<bool>,
+    /// A communicator was revoked, so that messages need not be received.
+    is_revoked: Cell<bool>,
+    /// When there are so many communicators, those that are gone are forgotten.
+    purge_at: Cell<usize>,
+    /// At the end: what each process has told each, of which the first one makes sums.
+    counts: RefCell<Vec<Vec<u64>>>,
+    /// How many messages were told to this process in all.
+    expected: Cell<Option<u64>>,
 }
 
 /// What processes tell each other.
@@ -40,6 +62,16 @@ pub struct Checks {
 enum Note {
     /// The first process of the communicator with this number has called a collective operation.
     Collective(u64, CollectiveEntry),
+    /// A message goes to the receiver of this, in the communicator with this number.
+    Message(u64, SentMessage),
+    /// A message that the sender told of is none.
+    Unsent(AnnouncedMessage),
+    /// How many messages the sender has told to each process, at its end.
+    Counts(Vec<u64>),
+    /// How many all have told to the receiver of this.
+    Expected(u64),
+    /// The processes of the world are in different operations.
+    Apart,
 }
 
 /// From now on calls are looked at, if the person wants it.
@@ -54,15 +86,36 @@ pub fn start(library: &LibraryState) {
         sites: RefCell::default(),
         told: RefCell::default(),
         collectives: CollectiveChecks::default(),
+        requests: TrackedRequests::default(),
+        messages: MessageChecks::default(),
+        objects: MadeObjects::default(),
+        is_apart: Cell::new(false),
+        is_revoked: Cell::new(false),
+        purge_at: Cell::new(PURGE_MIN),
+        counts: RefCell::default(),
+        expected: Cell::new(None),
     });
     if library.checks.set(Rc::clone(&checks)).is_ok() {
         process.serve_in_progress(checks);
     }
 }
 
+/// With fewer communicators nothing is forgotten.
+const PURGE_MIN: usize = 64;
+
 /// Whether calls are looked at.
 pub fn is_wanted(library: &LibraryState) -> bool {
     library.checks.get().is_some()
+}
+
+/// At the end of the program, when its attributes are deleted: what it has left.
+pub fn finish(library: &LibraryState) {
+    let Some(checks) = library.checks.get() else { return };
+    checks.requests.tell_left(checks);
+    checks.objects.tell_left(checks, library);
+    if messages::await_all(checks, &library.process) && !checks.is_revoked.get() {
+        checks.messages.tell_left(checks);
+    }
 }
 
 impl Checks {
@@ -78,25 +131,77 @@ impl Checks {
         }
     }
 
-    fn take(&self, from: u32, note: Note) {
+    fn take(&self, process: &Process, from: u32, note: Note) {
         match note {
             Note::Collective(communicator, entry) => {
-                self.collectives.hear(self, communicator, from, entry);
+                self.collectives.hear(self, process, communicator, from, entry);
+            }
+            Note::Message(communicator, message) => {
+                self.messages.hear(self, communicator, message);
+            }
+            Note::Unsent(message) => self.messages.forget(message),
+            Note::Counts(counts) => self.take_counts(process, counts),
+            Note::Expected(count) => self.expected.set(Some(count)),
+            Note::Apart => self.is_apart.set(true),
+        }
+    }
+
+    /// The first process tells each how much was told to it, when all have said what they told.
+    fn take_counts(&self, process: &Process, counts: Vec<u64>) {
+        let size = counts.len();
+        self.counts.borrow_mut().push(counts);
+        if self.counts.borrow().len() < size {
+            return;
+        }
+        let all = self.counts.take();
+        for to in 0..size {
+            let sum = all.iter().filter_map(|counts| counts.get(to)).sum();
+            self.send(process, to as u32, &Note::Expected(sum));
+        }
+    }
+
+    /// The processes of the world are in different operations: nobody shall wait for the others at
+    /// the end.
+    fn part(&self, process: &Process) {
+        self.is_apart.set(true);
+        for rank in (0..process.world().size()).filter(|rank| *rank != self.rank) {
+            self.send(process, rank, &Note::Apart);
+        }
+    }
+
+    /// Forgets what is known of objects that are gone, if there are many.
+    fn purge(&self, library: &LibraryState) {
+        if self.collectives.len().max(self.objects.len()) < self.purge_at.get() {
+            return;
+        }
+        let process = &library.process;
+        let mut alive = HashSet::new();
+        let lasting = [process.world_if_any(), process.alone_if_any()];
+        alive.extend(lasting.into_iter().flatten().filter_map(|one| one.number()));
+        library.communicators.each(|_, one| alive.extend(one.number()));
+        self.collectives.purge(&|number| alive.contains(&number));
+        self.messages.purge(&|number| alive.contains(&number));
+        self.objects.purge(library);
+        let left = self.collectives.len().max(self.objects.len());
+        self.purge_at.set(PURGE_MIN.max(2 * left));
+    }
+
+    /// Takes all that has come from other processes; whether there was anything.
+    fn take_all(&self, process: &Process) -> bool {
+        let mut active = false;
+        while let Some((from, bytes)) = self.channel.next(process) {
+            active = true;
+            if let Ok(note) = serde_json::from_slice(&bytes) {
+                self.take(process, from, note);
             }
         }
+        active
     }
 }
 
 impl RequestService for Checks {
     fn serve(&self, process: &Process) -> bool {
-        let mut active = false;
-        while let Some((from, bytes)) = self.channel.next(process) {
-            active = true;
-            if let Ok(note) = serde_json::from_slice(&bytes) {
-                self.take(from, note);
-            }
-        }
-        active
+        self.take_all(process)
     }
 }
 
@@ -106,8 +211,12 @@ pub struct SeenCall {
     library: &'static LibraryState,
     checks: Rc<Checks>,
     words: Vec<usize>,
+    site: OnceCell<Rc<CallSite>>,
     /// The communicator of the collective operation that it is, while it runs.
     collective: Option<u64>,
+    /// What it sends and receives, if that is over when it returns.
+    transfer: Option<Rc<UnderwayTransfer>>,
+    requests: SeenRequests,
 }
 
 impl SeenCall {
@@ -120,22 +229,63 @@ impl SeenCall {
     ) -> Option<Box<Self>> {
         let checks = Rc::clone(library.checks.get()?);
         let words = words.to_vec();
-        let mut seen = Self { entry, library, checks, words, collective: None };
+        let mut seen = Self {
+            entry,
+            library,
+            checks,
+            words,
+            site: OnceCell::new(),
+            collective: None,
+            transfer: None,
+            requests: SeenRequests::default(),
+        };
         seen.collective = collectives::begin(&seen);
+        let transfer = transfers::transfer_of(&seen);
+        if seen.word("request").is_none()
+            && let Some(transfer) = &transfer
+        {
+            seen.transfer = Some(messages::begin(&seen, transfer));
+        }
+        seen.requests = requests::begin(&seen, transfer);
         Some(Box::new(seen))
     }
 
     /// It is over.
     #[cold]
-    pub fn end(self, _code: c_int) {
+    pub fn end(mut self, code: c_int) {
         if let Some(communicator) = self.collective {
             self.checks.collectives.end(communicator);
         }
+        if let Some(transfer) = &self.transfer {
+            match transfer.receive() {
+                // That it was too long is an error, too.
+                Some(receive) => self.checks.messages.end(&self, receive, false),
+                None if code != MPI_SUCCESS => transfer.fail(&self),
+                None => {}
+            }
+        }
+        let requests = std::mem::take(&mut self.requests);
+        requests::end(&self, requests, code);
+        if code == MPI_SUCCESS {
+            objects::end(&self);
+            match self.function() {
+                "MPI_Mprobe" | "MPI_Improbe" => self.checks.messages.take_matched(&self),
+                "MPI_Comm_free" | "MPI_Comm_disconnect" => self.checks.purge(self.library),
+                "MPIX_Comm_revoke" => self.checks.is_revoked.set(true),
+                _ => {}
+            }
+        }
+    }
+
+    /// Its name, without what tells that counts are long.
+    fn function(&self) -> &'static str {
+        self.entry.name.strip_suffix("_c").unwrap_or(self.entry.name)
     }
 
     /// Where the program makes it.
     fn site(&self) -> Rc<CallSite> {
-        self.checks.sites.borrow_mut().current(self.entry.name)
+        let current = || self.checks.sites.borrow_mut().current(self.entry.name);
+        Rc::clone(self.site.get_or_init(current))
     }
 
     /// The argument with a name, if the function has it.
@@ -148,6 +298,18 @@ impl SeenCall {
         self.word(name).map(|word| word as i64)
     }
 
+    /// Source and tag in the status that the call has left, if the program wants it.
+    fn status(&self) -> Option<(u32, i32)> {
+        let place = self.word("status")?;
+        let place = std::ptr::with_exposed_provenance_mut::<Status>(place);
+        if place.addr() == MPI_STATUS_IGNORE {
+            return None;
+        }
+        // SAFETY: the call has succeeded, and has left a status there.
+        let status = unsafe { *place };
+        Some((u32::try_from(status.source).ok()?, status.tag))
+    }
+
     fn call(&self) -> Call {
         Call::new(self.entry, self.library)
     }
@@ -156,11 +318,14 @@ impl SeenCall {
     fn communicator(&self, name: &str) -> Option<KnownCommunicator> {
         let handle = Comm::from_raw(self.word(name)?);
         let found = self.call().any_communicator(1, handle).ok()?;
+        if found.is_revoked() {
+            self.checks.is_revoked.set(true);
+        }
         found.is_ready().then_some(found)
     }
 
     /// The datatype that the argument with a name is.
-    fn datatype(&self, name: &str) -> Option<crate::arguments::KnownDatatype> {
+    fn datatype(&self, name: &str) -> Option<KnownDatatype> {
         self.call().datatype(1, Datatype::from_raw(self.word(name)?)).ok()
     }
 }

@@ -94,6 +94,7 @@ pub fn finalize(call: &Call) -> CallOutcome<()> {
     let process = &call.library.process;
     // Deleting the attributes of MPI_COMM_SELF is the first thing (section 11.4.3).
     process.alone().attributes().delete_all(MPI_COMM_SELF.0 as u64)?;
+    check::finish(call.library);
     process.finalize()?;
     entry::update(call);
     Ok(())

@@ -416,7 +416,7 @@ fn finish_generalized(operation: &Generalized) -> MessageStatus {
 }
 
 /// The status of a request if it is complete, null or inactive; it stays as it is.
-fn peek(call: &Call, position: usize, handle: Request) -> CallOutcome<Option<MessageStatus>> {
+pub fn peek(call: &Call, position: usize, handle: Request) -> CallOutcome<Option<MessageStatus>> {
     if handle == MPI_REQUEST_NULL {
         return Ok(Some(MessageStatus::EMPTY));
     }

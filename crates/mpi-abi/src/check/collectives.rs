@@ -7,7 +7,7 @@ use std::thread::{self, ThreadId};
 
 use checks::{CallSite, CollectiveEntry, CollectiveOrder, Mistake, MistakeKind};
 use datatype::{Predefined, ValueKind};
-use mpi::Communicator;
+use mpi::{Communicator, Process};
 
 use super::{Checks, Note, SeenCall};
 use crate::arguments::is_in_place;
@@ -103,6 +103,10 @@ fn collective(function: &str) -> Option<ReturnTime> {
 /// of its communicator calls. Who waits in it for others anyway waits for that first. Returns the
 /// number of the communicator if the thread is inside from now on.
 pub fn begin(seen: &SeenCall) -> Option<u64> {
+    if seen.entry.name == "MPI_Finalize" {
+        let world = seen.library.process.world_if_usable()?;
+        return enter(seen, world, ReturnTime::AtTheEnd);
+    }
     let time = collective(seen.entry.name)?;
     let communicator = seen.communicator("comm").or_else(|| seen.communicator("comm_old"))?;
     enter(seen, &communicator, time)
@@ -147,7 +151,7 @@ fn enter(seen: &SeenCall, communicator: &Rc<Communicator>, time: ReturnTime) -> 
             }
         }
         Some(own) => {
-            checks.collectives.compare(checks, number);
+            checks.collectives.compare(checks, process, number);
             if time == ReturnTime::AtTheEnd {
                 process.wait_until(&mut |process| {
                     checks.collectives.is_compared(number, own)
@@ -162,26 +166,34 @@ fn enter(seen: &SeenCall, communicator: &Rc<Communicator>, time: ReturnTime) -> 
 
 impl CollectiveChecks {
     /// The reference of a communicator has called its next operation.
-    pub fn hear(&self, checks: &Checks, communicator: u64, from: u32, entry: CollectiveEntry) {
+    pub fn hear(
+        &self,
+        checks: &Checks,
+        process: &Process,
+        communicator: u64,
+        from: u32,
+        entry: CollectiveEntry,
+    ) {
         {
             let mut known = self.0.borrow_mut();
             let one = known.entry(communicator).or_default();
             one.reference = from;
             one.order.hear(entry);
         }
-        self.compare(checks, communicator);
+        self.compare(checks, process, communicator);
     }
 
-    fn compare(&self, checks: &Checks, communicator: u64) {
+    fn compare(&self, checks: &Checks, process: &Process, communicator: u64) {
         loop {
             let mistake = {
                 let mut known = self.0.borrow_mut();
                 let Some(one) = known.get_mut(&communicator) else { return };
                 one.order.compare((checks.rank, one.reference), &one.name)
             };
-            match mistake {
-                Some(mistake) => checks.tell(&mistake),
-                None => return,
+            let Some(mistake) = mistake else { return };
+            checks.tell(&mistake);
+            if mistake.kind == MistakeKind::Order {
+                checks.part(process);
             }
         }
     }
@@ -189,6 +201,18 @@ impl CollectiveChecks {
     fn is_compared(&self, communicator: u64, number: u64) -> bool {
         let known = self.0.borrow();
         known.get(&communicator).is_none_or(|one| one.order.is_compared(number))
+    }
+
+    /// How many communicators are known.
+    pub fn len(&self) -> usize {
+        self.0.borrow().len()
+    }
+
+    /// Forgets those that are gone.
+    pub fn purge(&self, is_alive: &dyn Fn(u64) -> bool) {
+        self.0.borrow_mut().retain(|number, one| {
+            is_alive(*number) || !one.order.is_empty() || !one.inside.is_empty()
+        });
     }
 
     /// This thread has left its operation on a communicator.

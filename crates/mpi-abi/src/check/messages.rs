@@ -1,0 +1,316 @@
+//! Messages and receives, which must fit together.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use checks::{CallSite, MessageOrder, Mistake, MistakeKind, SentMessage, TypeSignature};
+use mpi::{MessageSource, MessageStatus, Process};
+use serde::{Deserialize, Serialize};
+
+use super::requests::{UnderwayTransfer, begin_transfer};
+use super::transfers::{self, SeenTransfer, TransferSide};
+use super::{Checks, Note, SeenCall};
+use crate::entry;
+
+/// The messages of all communicators, by their numbers, and the receives.
+#[derive(Debug, Default)]
+pub struct MessageChecks {
+    orders: RefCell<HashMap<u64, MessageOrder>>,
+    receives: RefCell<HashMap<u64, SeenReceive>>,
+    next: Cell<u64>,
+    /// How many messages were told to each process of the job, and were told here.
+    told: RefCell<HashMap<u32, u64>>,
+    heard: Cell<u64>,
+}
+
+/// A receive that has not found its message.
+#[derive(Debug)]
+struct SeenReceive {
+    communicator: u64,
+    exact: Option<(u32, i32)>,
+    is_known: bool,
+    bytes: u64,
+    signature: Option<TypeSignature>,
+    site: Rc<CallSite>,
+}
+
+/// A message that the other end has heard of.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct AnnouncedMessage {
+    to: u32,
+    communicator: u64,
+    source: u32,
+    tag: i32,
+    number: u64,
+}
+
+/// How many rounds of progress are made at most for what was told of a message that has come.
+const ROUNDS_MAX: u32 = 200;
+
+impl MessageChecks {
+    /// The program sends; the process at the other end hears of it before the message comes.
+    pub fn send(
+        &self,
+        seen: &SeenCall,
+        side: &TransferSide,
+        site: &CallSite,
+    ) -> Option<AnnouncedMessage> {
+        let checks = &seen.checks;
+        let (peer, tag) = (side.peer?, side.tag?);
+        let to = side.communicator.gate(peer)?.0;
+        let source = side.communicator.rank();
+        let number = self.next.replace(self.next.get() + 1);
+        let message = SentMessage {
+            source,
+            tag,
+            number,
+            bytes: side.bytes,
+            signature: side.signature.clone(),
+            is_ready: side.is_ready,
+            rank: checks.rank,
+            site: site.clone(),
+        };
+        self.tell(seen, to, &Note::Message(side.number, message));
+        Some(AnnouncedMessage { to, communicator: side.number, source, tag, number })
+    }
+
+    /// A message that the other end has heard of is not sent.
+    pub fn take_back(&self, seen: &SeenCall, message: AnnouncedMessage) {
+        self.tell(seen, message.to, &Note::Unsent(message));
+    }
+
+    fn tell(&self, seen: &SeenCall, to: u32, note: &Note) {
+        *self.told.borrow_mut().entry(to).or_default() += 1;
+        seen.checks.send(&seen.library.process, to, note);
+    }
+
+    /// Another process has not sent what it told of.
+    pub fn forget(&self, message: AnnouncedMessage) {
+        self.heard.set(self.heard.get() + 1);
+        let AnnouncedMessage { communicator, source, tag, number, .. } = message;
+        let mut orders = self.orders.borrow_mut();
+        orders.entry(communicator).or_default().forget(source, tag, number);
+    }
+
+    /// A matched probe has taken a message out of matching.
+    pub fn take_matched(&self, seen: &SeenCall) {
+        let Some(side) = transfers::probe_of(seen) else { return };
+        let number = self.post(seen, &side, &seen.site());
+        match seen.status().or(side.selection().exact()) {
+            Some((source, tag)) => {
+                self.found(number, source, tag);
+                self.await_note(seen, number);
+            }
+            None => self.lose(number),
+        }
+    }
+
+    /// Forgets communicators that are gone, if there are many.
+    pub fn purge(&self, is_alive: &dyn Fn(u64) -> bool) {
+        self.orders.borrow_mut().retain(|number, one| is_alive(*number) || !one.is_empty());
+    }
+
+    /// Another process sends to this one.
+    pub fn hear(&self, checks: &Checks, communicator: u64, message: SentMessage) {
+        self.heard.set(self.heard.get() + 1);
+        let sent = message.is_ready.then(|| message.clone());
+        let is_expected = self.orders.borrow_mut().entry(communicator).or_default().hear(message);
+        if let Some(sent) = sent.filter(|_| !is_expected) {
+            let what = format!(
+                "rank {} calls {} with tag {} to rank {}, where no receive is posted for it",
+                sent.rank, sent.site.function, sent.tag, checks.rank
+            );
+            let sites = vec![(sent.rank, sent.site)];
+            checks.tell(&Mistake { kind: MistakeKind::Ready, what, sites });
+        }
+        self.settle(checks, communicator);
+    }
+
+    /// The program posts a receive; its number.
+    pub fn post(&self, seen: &SeenCall, side: &TransferSide, site: &Rc<CallSite>) -> u64 {
+        // What was sent before is known before.
+        seen.checks.take_all(&seen.library.process);
+        let number = self.next.replace(self.next.get() + 1);
+        let selection = side.selection();
+        self.orders.borrow_mut().entry(side.number).or_default().post(number, selection);
+        let receive = SeenReceive {
+            communicator: side.number,
+            exact: selection.exact(),
+            is_known: false,
+            bytes: side.bytes,
+            signature: side.signature.clone(),
+            site: Rc::clone(site),
+        };
+        self.receives.borrow_mut().insert(number, receive);
+        number
+    }
+
+    /// A receive got its message, or was cancelled, as this status says.
+    pub fn resolve(&self, seen: &SeenCall, number: u64, status: &MessageStatus) {
+        let (MessageSource::Rank(source), Some(tag), false) =
+            (status.source, status.tag, status.cancelled)
+        else {
+            return self.withdraw(number);
+        };
+        self.found(number, source, tag);
+        self.await_note(seen, number);
+    }
+
+    fn found(&self, number: u64, source: u32, tag: i32) {
+        if let Some(receive) = self.receives.borrow_mut().get_mut(&number) {
+            receive.is_known = true;
+            let mut orders = self.orders.borrow_mut();
+            orders.entry(receive.communicator).or_default().resolve(number, source, tag);
+        }
+    }
+
+    /// What the sender said of the message comes at about the same time.
+    fn await_note(&self, seen: &SeenCall, number: u64) {
+        let process = &seen.library.process;
+        let Some(communicator) = self.communicator_of(number) else { return };
+        for _ in 0..ROUNDS_MAX {
+            self.settle(&seen.checks, communicator);
+            if self.communicator_of(number).is_none() {
+                return;
+            }
+            process.progress();
+            seen.checks.take_all(process);
+        }
+    }
+
+    fn communicator_of(&self, number: u64) -> Option<u64> {
+        self.receives.borrow().get(&number).map(|receive| receive.communicator)
+    }
+
+    /// A receive is over.
+    pub fn end(&self, seen: &SeenCall, number: u64, was_cancelled: bool) {
+        let exact = {
+            let receives = self.receives.borrow();
+            let Some(receive) = receives.get(&number).filter(|one| !one.is_known) else { return };
+            receive.exact.filter(|_| !was_cancelled)
+        };
+        match exact {
+            Some((source, tag)) => {
+                self.found(number, source, tag);
+                self.await_note(seen, number);
+            }
+            None => self.lose(number),
+        }
+    }
+
+    /// A receive may get any message from now on, or none: nothing is known there any more.
+    pub fn lose(&self, number: u64) {
+        if let Some(receive) = self.receives.borrow_mut().remove(&number) {
+            self.orders.borrow_mut().entry(receive.communicator).or_default().lose();
+        }
+    }
+
+    /// A receive gets nothing.
+    pub fn withdraw(&self, number: u64) {
+        if let Some(receive) = self.receives.borrow_mut().remove(&number) {
+            self.orders.borrow_mut().entry(receive.communicator).or_default().withdraw(number);
+        }
+    }
+
+    /// Compares the messages and receives that have found each other.
+    fn settle(&self, checks: &Checks, communicator: u64) {
+        let pairs = match self.orders.borrow_mut().get_mut(&communicator) {
+            Some(order) => order.pairs(),
+            None => return,
+        };
+        for (number, message) in pairs {
+            let receive = self.receives.borrow_mut().remove(&number);
+            if let Some(mistake) = receive.and_then(|one| one.contradiction(checks.rank, message)) {
+                checks.tell(&mistake);
+            }
+        }
+    }
+
+    /// A call that returns when its message is there: what that message is, as it is known before
+    /// it fails, or ends the program.
+    pub fn look_ahead(&self, seen: &SeenCall, side: &TransferSide, number: u64) {
+        // Another thread may take the message that is found.
+        if entry::is_locked() {
+            return;
+        }
+        let process = &seen.library.process;
+        if let Ok(status) = side.communicator.probe(process, side.source(), side.tag) {
+            self.resolve(seen, number, &status);
+        }
+    }
+
+    /// How many messages were told to each of `size` processes.
+    pub fn told(&self, size: u32) -> Vec<u64> {
+        let told = self.told.borrow();
+        (0..size).map(|rank| told.get(&rank).copied().unwrap_or(0)).collect()
+    }
+
+    /// How many were told here.
+    pub fn heard(&self) -> u64 {
+        self.heard.get()
+    }
+
+    /// Tells of the messages that nobody has received.
+    pub fn tell_left(&self, checks: &Checks) {
+        for order in self.orders.borrow().values() {
+            for message in order.left() {
+                let what = format!(
+                    "rank {} calls MPI_Finalize, but has never received a message of {} bytes with \
+                     tag {} from rank {}",
+                    checks.rank, message.bytes, message.tag, message.rank
+                );
+                let sites = vec![(message.rank, message.site.clone())];
+                checks.tell(&Mistake { kind: MistakeKind::Message, what, sites });
+            }
+        }
+    }
+}
+
+impl SeenReceive {
+    /// What is wrong if it gets this message.
+    fn contradiction(self, rank: u32, message: SentMessage) -> Option<Mistake> {
+        let sender = message.rank;
+        let (kind, what) = if message.bytes > self.bytes {
+            let what = format!(
+                "rank {rank} receives {} bytes with tag {} from rank {sender} into a buffer of {}",
+                message.bytes, message.tag, self.bytes
+            );
+            (MistakeKind::Truncation, what)
+        } else {
+            let (sent, received) = (message.signature?, self.signature?);
+            let (sent, received) = sent.contradiction(&received)?;
+            let what = format!(
+                "rank {rank} receives {received} with tag {} from rank {sender}, which sends {sent}",
+                message.tag
+            );
+            (MistakeKind::Types, what)
+        };
+        let sites = vec![(rank, (*self.site).clone()), (sender, message.site)];
+        Some(Mistake { kind, what, sites })
+    }
+}
+
+/// A call that is over when it returns sends, and receives.
+pub fn begin(seen: &SeenCall, transfer: &SeenTransfer) -> Rc<UnderwayTransfer> {
+    let underway = begin_transfer(seen, transfer);
+    if transfer.send.is_none()
+        && let (Some(receive), Some(number)) = (&transfer.receive, underway.receive())
+    {
+        seen.checks.messages.look_ahead(seen, receive, number);
+    }
+    underway
+}
+
+/// Waits until all that other processes told this one has come, unless they have stopped to agree.
+pub fn await_all(checks: &Checks, process: &Process) -> bool {
+    let world = process.world();
+    let size = world.size();
+    checks.send(process, 0, &Note::Counts(checks.messages.told(size)));
+    let is_there =
+        || checks.expected.get().is_some_and(|expected| expected <= checks.messages.heard());
+    process.wait_until(&mut |process| {
+        is_there() || checks.is_apart.get() || process.has_lost_processes()
+    });
+    is_there()
+}

@@ -1,0 +1,130 @@
+//! Objects that the program makes, and should free.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+use checks::{CallSite, Mistake, MistakeKind};
+
+use super::{Checks, SeenCall};
+use crate::arguments::Out;
+use crate::c::{Comm, Datatype, File, Group, Handle, HandleKind, Info, Op, Passed, Win};
+use crate::library::LibraryState;
+
+/// Where objects were made, by kind and handle.
+#[derive(Debug, Default)]
+pub struct MadeObjects(RefCell<HashMap<(&'static str, usize), Rc<CallSite>>>);
+
+/// The parameters in which functions leave what they make.
+const MAKERS: &[(&str, HandleKind)] = &[
+    ("newcomm", HandleKind::Comm),
+    ("comm_cart", HandleKind::Comm),
+    ("comm_graph", HandleKind::Comm),
+    ("comm_dist_graph", HandleKind::Comm),
+    ("newintercomm", HandleKind::Comm),
+    ("newintracomm", HandleKind::Comm),
+    ("newtype", HandleKind::Datatype),
+    ("newgroup", HandleKind::Group),
+    ("newinfo", HandleKind::Info),
+    ("info_used", HandleKind::Info),
+];
+
+/// The same in functions whose parameters have names that elsewhere mean something else.
+const SPECIAL_MAKERS: &[(&str, &str, HandleKind)] = &[
+    ("MPI_Comm_group", "group", HandleKind::Group),
+    ("MPI_Win_get_group", "group", HandleKind::Group),
+    ("MPI_File_get_group", "group", HandleKind::Group),
+    ("MPI_Info_create", "info", HandleKind::Info),
+    ("MPI_Op_create", "op", HandleKind::Op),
+    ("MPI_Win_create", "win", HandleKind::Win),
+    ("MPI_Win_allocate", "win", HandleKind::Win),
+    ("MPI_Win_allocate_shared", "win", HandleKind::Win),
+    ("MPI_Win_create_dynamic", "win", HandleKind::Win),
+    ("MPI_File_open", "fh", HandleKind::File),
+];
+
+/// A call has succeeded: what it has made.
+pub fn end(seen: &SeenCall) {
+    let function = seen.function();
+    if function.starts_with("MPI_Type_create_f90") {
+        // These are never freed (section 19.1.9).
+        return;
+    }
+    let special = SPECIAL_MAKERS.iter().find(|(name, ..)| *name == function);
+    let special = special.map(|&(_, parameter, kind)| (parameter, kind));
+    let made = special.into_iter().chain(MAKERS.iter().copied());
+    for (parameter, kind) in made {
+        let Some(place) = seen.word(parameter).filter(|place| *place != 0) else { continue };
+        let handle = match kind {
+            HandleKind::Comm => left_there::<Comm>(seen, place),
+            HandleKind::Datatype => left_there::<Datatype>(seen, place),
+            HandleKind::Group => left_there::<Group>(seen, place),
+            HandleKind::Info => left_there::<Info>(seen, place),
+            HandleKind::Op => left_there::<Op>(seen, place),
+            HandleKind::Win => left_there::<Win>(seen, place),
+            HandleKind::File => left_there::<File>(seen, place),
+            _ => None,
+        };
+        let Some(handle) = handle else { continue };
+        seen.checks.objects.0.borrow_mut().insert((kind.noun(), handle), seen.site());
+    }
+}
+
+/// The handle that a call has left in a place.
+fn left_there<H: Handle + Passed>(seen: &SeenCall, place: usize) -> Option<usize> {
+    let call = seen.call();
+    // SAFETY: the call has succeeded, and has left a handle there, as the standard says of the
+    // parameters that are listed above.
+    let place = unsafe { call.out(1, std::ptr::with_exposed_provenance_mut(place)) };
+    let place: Out<'_, H> = place.ok()?;
+    Some(place.value().raw())
+}
+
+/// Shows the handles of all objects that there are, by kinds.
+fn each(library: &LibraryState, show: &mut dyn FnMut(&'static str, usize)) {
+    let mut show = |kind: HandleKind, handle: usize| show(kind.noun(), handle);
+    library.communicators.each(|handle, _| show(HandleKind::Comm, handle.raw()));
+    library.datatypes.each(|handle, _| show(HandleKind::Datatype, handle.raw()));
+    library.groups.each(|handle, _| show(HandleKind::Group, handle.raw()));
+    library.infos.each(|handle, _| show(HandleKind::Info, handle.raw()));
+    library.operations.each(|handle, _| show(HandleKind::Op, handle.raw()));
+    library.windows.each(|handle, _| show(HandleKind::Win, handle.raw()));
+    library.files.each(|handle, _| show(HandleKind::File, handle.raw()));
+}
+
+impl MadeObjects {
+    /// How many are known, those that are gone included.
+    pub fn len(&self) -> usize {
+        self.0.borrow().len()
+    }
+
+    /// Forgets those that are gone.
+    pub fn purge(&self, library: &LibraryState) {
+        let mut alive = HashSet::new();
+        each(library, &mut |noun, handle| {
+            alive.insert((noun, handle));
+        });
+        self.0.borrow_mut().retain(|object, _| alive.contains(object));
+    }
+
+    /// Tells of those that are there at the end of the program.
+    pub fn tell_left(&self, checks: &Checks, library: &LibraryState) {
+        let sites = self.0.borrow();
+        let mut counts: HashMap<(&'static str, Rc<CallSite>), usize> = HashMap::new();
+        each(library, &mut |noun, handle| {
+            if let Some(site) = sites.get(&(noun, handle)) {
+                *counts.entry((noun, Rc::clone(site))).or_default() += 1;
+            }
+        });
+        for ((noun, site), count) in counts {
+            let objects = match count {
+                1 => format!("a {noun} of {} was", site.function),
+                _ => format!("{count} {noun}s of {} were", site.function),
+            };
+            let what =
+                format!("rank {} calls MPI_Finalize, but {objects} never freed", checks.rank);
+            let sites = vec![(checks.rank, (*site).clone())];
+            checks.tell(&Mistake { kind: MistakeKind::Object, what, sites });
+        }
+    }
+}

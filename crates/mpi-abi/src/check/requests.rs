@@ -1,0 +1,384 @@
+//! Requests of the program that are not over, with what their operations use.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use checks::{CallSite, MemoryRanges, Mistake, MistakeKind};
+
+use super::messages::AnnouncedMessage;
+use super::transfers::{SeenTransfer, TransferSide, checksum};
+use super::{Checks, SeenCall};
+use crate::arguments::{HandleList, Out};
+use crate::c::{Handle, Request};
+use crate::calls::requests::{Pending, PendingRequest, peek};
+use crate::generated::constants::{MPI_REQUEST_NULL, MPI_SUCCESS};
+use crate::report::HandlerOwner;
+use crate::requests::DONE;
+
+/// The requests of the program, by the values of their handles.
+#[derive(Debug, Default)]
+pub struct TrackedRequests(RefCell<HashMap<usize, TrackedRequest>>);
+
+/// One of them.
+struct TrackedRequest {
+    /// Where it was made.
+    site: Rc<CallSite>,
+    /// What it sends and receives, if it is about messages.
+    transfer: Option<SeenTransfer>,
+    is_persistent: bool,
+    /// The operation that it is about now.
+    underway: Option<Rc<UnderwayTransfer>>,
+}
+
+/// An operation that was begun.
+#[derive(Debug, Default)]
+pub struct UnderwayTransfer {
+    /// Where it was begun.
+    site: Rc<CallSite>,
+    sends: Option<MemoryRanges>,
+    /// What the data was like at that time.
+    checksum: Option<u64>,
+    receives: Option<MemoryRanges>,
+    /// The number of the receive, to be told whose message it got.
+    receive: Option<u64>,
+    /// What the other end has heard of.
+    announced: Option<AnnouncedMessage>,
+    cancels: Cell<bool>,
+}
+
+/// What happens to the requests of a call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum RequestUse {
+    /// It makes one.
+    Makes,
+    /// It makes one that is started later.
+    Prepares,
+    /// It may complete some, and waits until all are complete.
+    AwaitsAll,
+    /// It may complete some.
+    Completes,
+    Starts,
+    Cancels,
+    Frees,
+}
+
+/// The requests of a call, as they are when it is made.
+#[derive(Default)]
+pub struct SeenRequests {
+    what: Option<RequestUse>,
+    handles: Vec<Request>,
+    /// What the call itself begins.
+    begun: Option<SeenTransfer>,
+    /// What it begins with each of its requests.
+    started: Vec<Option<Rc<UnderwayTransfer>>>,
+}
+
+impl UnderwayTransfer {
+    /// The number of its receive, if it has one.
+    pub fn receive(&self) -> Option<u64> {
+        self.receive
+    }
+
+    /// The call that begins it has failed.
+    pub fn fail(&self, seen: &SeenCall) {
+        let messages = &seen.checks.messages;
+        self.receive.inspect(|receive| messages.withdraw(*receive));
+        self.announced.inspect(|message| messages.take_back(seen, *message));
+    }
+}
+
+impl std::fmt::Debug for TrackedRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.site.function)
+    }
+}
+
+fn use_of(function: &str, makes: bool) -> Option<RequestUse> {
+    Some(match function {
+        "MPI_Wait" | "MPI_Waitall" => RequestUse::AwaitsAll,
+        "MPI_Test" | "MPI_Testall" | "MPI_Waitany" | "MPI_Testany" | "MPI_Waitsome"
+        | "MPI_Testsome" => RequestUse::Completes,
+        "MPI_Start" | "MPI_Startall" => RequestUse::Starts,
+        "MPI_Cancel" => RequestUse::Cancels,
+        "MPI_Request_free" => RequestUse::Frees,
+        _ if !makes || function.starts_with("MPI_Request_get") => return None,
+        "MPI_Grequest_complete" | "MPI_Parrived" => return None,
+        _ if function.starts_with("MPI_Pready") => return None,
+        _ if function.ends_with("_init") => RequestUse::Prepares,
+        _ => RequestUse::Makes,
+    })
+}
+
+/// The program calls a function; what it does with requests, and what it sends and receives.
+pub fn begin(seen: &SeenCall, transfer: Option<SeenTransfer>) -> SeenRequests {
+    let (function, makes) = (seen.function(), seen.word("request").is_some());
+    let Some(what) = use_of(function, makes) else { return SeenRequests::default() };
+    let mut requests =
+        SeenRequests { what: Some(what), begun: transfer, ..SeenRequests::default() };
+    match what {
+        RequestUse::Makes => {
+            let begun = requests.begun.iter().map(|transfer| begin_transfer(seen, transfer));
+            requests.started = begun.map(Some).collect();
+        }
+        RequestUse::Prepares => {}
+        _ => requests.handles = handles_of(seen),
+    }
+    match what {
+        RequestUse::Starts => requests.started = start(seen, &requests.handles),
+        RequestUse::AwaitsAll | RequestUse::Completes => ask(seen, what, &requests.handles),
+        _ => {}
+    }
+    requests
+}
+
+/// The call is over.
+pub fn end(seen: &SeenCall, requests: SeenRequests, code: i32) {
+    let tracked = &seen.checks.requests;
+    match requests.what {
+        None => {}
+        Some(RequestUse::Makes | RequestUse::Prepares) => make(seen, requests, code),
+        Some(RequestUse::AwaitsAll | RequestUse::Completes) => {
+            let now = handles_of(seen);
+            for (before, now) in requests.handles.iter().zip(now) {
+                complete(seen, *before, now);
+            }
+        }
+        Some(RequestUse::Starts) => {
+            for (handle, underway) in requests.handles.iter().zip(requests.started) {
+                if let Some(one) = tracked.0.borrow_mut().get_mut(&handle.raw()) {
+                    one.underway = underway;
+                }
+            }
+        }
+        Some(RequestUse::Cancels) => {
+            for handle in &requests.handles {
+                let known = tracked.0.borrow();
+                let underway = known.get(&handle.raw()).and_then(|one| one.underway.as_ref());
+                underway.inspect(|one| one.cancels.set(true));
+            }
+        }
+        Some(RequestUse::Frees) => {
+            for handle in &requests.handles {
+                let freed = tracked.0.borrow_mut().remove(&handle.raw());
+                if let Some(receive) = freed.and_then(|one| one.underway?.receive) {
+                    seen.checks.messages.lose(receive);
+                }
+            }
+        }
+    }
+}
+
+/// The requests that the call names.
+fn handles_of(seen: &SeenCall) -> Vec<Request> {
+    let call = seen.call();
+    let count = seen.integer("count").or_else(|| seen.integer("incount"));
+    let list: Option<HandleList<'_, Request>> = match seen.word("array_of_requests") {
+        Some(first) => {
+            let count = count.and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
+            // SAFETY: so many requests lie there, as the standard says of this parameter.
+            unsafe { call.handles(1, std::ptr::with_exposed_provenance(first), count) }.ok()
+        }
+        None => seen.word("request").and_then(|place| {
+            // SAFETY: one lies there, likewise.
+            unsafe { call.handles(1, std::ptr::with_exposed_provenance(place), 1) }.ok()
+        }),
+    };
+    list.map_or(Vec::new(), |list| list.iter().collect())
+}
+
+/// A transfer begins: its memory must not be in use, the other end hears of it.
+pub fn begin_transfer(seen: &SeenCall, transfer: &SeenTransfer) -> Rc<UnderwayTransfer> {
+    let checks = &seen.checks;
+    let site = seen.site();
+    let mut underway = UnderwayTransfer { site: Rc::clone(&site), ..UnderwayTransfer::default() };
+    if let Some(receive) = &transfer.receive {
+        refuse_overlap(checks, &site, receive, Access::Receives);
+        underway.receives.clone_from(&receive.memory);
+        underway.receive = Some(checks.messages.post(seen, receive, &site));
+    }
+    if let Some(send) = &transfer.send {
+        refuse_overlap(checks, &site, send, Access::Sends);
+        if !send.is_buffered {
+            underway.checksum = send.memory.as_ref().and_then(checksum);
+            underway.sends.clone_from(&send.memory);
+        }
+        underway.announced = checks.messages.send(seen, send, &site);
+    }
+    Rc::new(underway)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Sends,
+    Receives,
+}
+
+/// Tells if memory is used by an operation that is underway, and one of both writes.
+fn refuse_overlap(checks: &Checks, site: &CallSite, side: &TransferSide, access: Access) {
+    let Some(memory) = &side.memory else { return };
+    let mut found = None;
+    for one in checks.requests.0.borrow().values() {
+        let Some(other) = &one.underway else { continue };
+        let common = |ranges: &Option<MemoryRanges>| ranges.as_ref()?.common(memory);
+        let received = common(&other.receives).map(|common| (common, "receive"));
+        let sent = common(&other.sends).filter(|_| access == Access::Receives);
+        let sent = sent.map(|common| (common, "send"));
+        if let Some(((_, bytes), what)) = received.or(sent) {
+            found = Some((Rc::clone(&other.site), bytes, what));
+            break;
+        }
+    }
+    let Some((other, bytes, what)) = found else { return };
+    let own = if access == Access::Receives { "receives into" } else { "sends" };
+    let text = format!(
+        "rank {} {own} memory of which {bytes} bytes belong to a {what} that is not complete",
+        checks.rank
+    );
+    let sites = vec![(checks.rank, site.clone()), (checks.rank, (*other).clone())];
+    checks.tell(&Mistake { kind: MistakeKind::Overlap, what: text, sites });
+}
+
+/// The call has made a request, unless it failed.
+fn make(seen: &SeenCall, requests: SeenRequests, code: i32) {
+    let checks = &seen.checks;
+    let underway = requests.started.into_iter().next().flatten();
+    if code != MPI_SUCCESS {
+        underway.inspect(|one| one.fail(seen));
+        return;
+    }
+    let Some(place) = seen.word("request").filter(|place| *place != 0) else { return };
+    let call = seen.call();
+    // SAFETY: the call has just left a request there.
+    let place = unsafe { call.out(1, std::ptr::with_exposed_provenance_mut(place)) };
+    let Ok(place): Result<Out<'_, Request>, _> = place else { return };
+    let mut handle = place.value();
+    if handle == DONE {
+        // All that are over have this one; which is which must be known.
+        let work = Pending::One(mpi::Request::Done);
+        let pending = PendingRequest { handler_owner: HandlerOwner::Unnamed, work };
+        handle = seen.library.requests.insert(pending);
+        place.set(handle);
+    }
+    if handle == MPI_REQUEST_NULL {
+        return;
+    }
+    let tracked = TrackedRequest {
+        site: seen.site(),
+        transfer: requests.begun,
+        is_persistent: requests.what == Some(RequestUse::Prepares),
+        underway,
+    };
+    checks.requests.0.borrow_mut().insert(handle.raw(), tracked);
+}
+
+/// Persistent requests are started.
+fn start(seen: &SeenCall, handles: &[Request]) -> Vec<Option<Rc<UnderwayTransfer>>> {
+    let begin = |handle: &Request| {
+        let transfer = {
+            let known = seen.checks.requests.0.borrow();
+            known.get(&handle.raw())?.transfer.clone()?
+        };
+        Some(begin_transfer(seen, &transfer))
+    };
+    handles.iter().map(begin).collect()
+}
+
+/// Whose messages the receives got that complete in this call: afterwards nobody knows. A call that
+/// waits for all of them waits here.
+fn ask(seen: &SeenCall, what: RequestUse, handles: &[Request]) {
+    let process = &seen.library.process;
+    for handle in handles {
+        let underway = {
+            let known = seen.checks.requests.0.borrow();
+            known.get(&handle.raw()).and_then(|one| one.underway.clone())
+        };
+        let Some(underway) = underway else { continue };
+        if underway.receive.is_none() && !underway.cancels.get() {
+            continue;
+        }
+        let call = seen.call();
+        if what == RequestUse::AwaitsAll {
+            process.wait_until(&mut |_| {
+                peek(&call, 1, *handle).map_or(true, |status| status.is_some())
+            });
+        } else {
+            process.progress();
+        }
+        let Ok(Some(status)) = peek(&call, 1, *handle) else { continue };
+        let messages = &seen.checks.messages;
+        underway.receive.inspect(|receive| messages.resolve(seen, *receive, &status));
+        if status.cancelled {
+            underway.announced.inspect(|message| messages.take_back(seen, *message));
+        }
+    }
+}
+
+/// A request may have been completed, and its handle be another one now.
+fn complete(seen: &SeenCall, before: Request, now: Request) {
+    let checks = &seen.checks;
+    if before == MPI_REQUEST_NULL {
+        return;
+    }
+    let underway = {
+        let mut known = checks.requests.0.borrow_mut();
+        let Some(one) = known.get_mut(&before.raw()) else { return };
+        if now == before {
+            let inactive = |pending: &mut PendingRequest| pending.work.is_inactive();
+            let is_over =
+                one.is_persistent && seen.library.requests.with(now, inactive).unwrap_or(false);
+            if !is_over {
+                return;
+            }
+            one.underway.take()
+        } else {
+            known.remove(&before.raw()).and_then(|one| one.underway)
+        }
+    };
+    let Some(underway) = underway else { return };
+    if let Some(receive) = underway.receive {
+        checks.messages.end(seen, receive, underway.cancels.get());
+    }
+    look_for_change(seen, &underway);
+}
+
+/// Tells if the data of a send that is complete is not what it was when it was begun.
+fn look_for_change(seen: &SeenCall, underway: &UnderwayTransfer) {
+    let (Some(memory), Some(before)) = (&underway.sends, underway.checksum) else { return };
+    let rank = seen.checks.rank;
+    let what = match checksum(memory) {
+        Some(now) if now == before => return,
+        Some(_) => "was changed",
+        None => "was given back to the system",
+    };
+    let what = format!(
+        "rank {rank}: the memory that {} sends {what} before the send was complete",
+        underway.site.function
+    );
+    let sites = vec![(rank, (*underway.site).clone()), (rank, (*seen.site()).clone())];
+    seen.checks.tell(&Mistake { kind: MistakeKind::Changed, what, sites });
+}
+
+impl TrackedRequests {
+    /// Tells of those that are there at the end of the program.
+    pub fn tell_left(&self, checks: &Checks) {
+        let mut counts: HashMap<Rc<CallSite>, (usize, bool)> = HashMap::new();
+        for one in self.0.borrow().values() {
+            let known = counts.entry(Rc::clone(&one.site)).or_insert((0, one.is_persistent));
+            known.0 += 1;
+        }
+        for (site, (count, is_persistent)) in counts {
+            let requests = if count == 1 { "a request" } else { "requests" };
+            let number = if count == 1 { String::new() } else { format!("{count} ") };
+            let what = if is_persistent { "freed" } else { "completed" };
+            let text = format!(
+                "rank {} calls MPI_Finalize, but {number}{requests} of {} {} never {what}",
+                checks.rank,
+                site.function,
+                if count == 1 { "was" } else { "were" },
+            );
+            let sites = vec![(checks.rank, (*site).clone())];
+            checks.tell(&Mistake { kind: MistakeKind::Request, what: text, sites });
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! What a call says of a message that it sends or receives.
+
+use checks::{MemoryRanges, ReceiveSelection, TypeSignature};
+use mpi::MessageSource;
+use sys::cross_memory::{self, Run};
+
+use super::SeenCall;
+use super::collectives::element_kind;
+use crate::arguments::{KnownCommunicator, KnownDatatype};
+use crate::generated::constants::{MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_PROC_NULL};
+
+/// One side of a transfer.
+#[derive(Clone)]
+pub struct TransferSide {
+    pub communicator: KnownCommunicator,
+    /// By which all processes know that.
+    pub number: u64,
+    /// The rank of the other end; none: any.
+    pub peer: Option<u32>,
+    /// None: any.
+    pub tag: Option<i32>,
+    /// Bytes of data that are sent, or that there is room for.
+    pub bytes: u64,
+    pub signature: Option<TypeSignature>,
+    /// Where the data lies; none: in too many pieces to look at.
+    pub memory: Option<MemoryRanges>,
+    /// The program promises that the receive is posted.
+    pub is_ready: bool,
+    /// The data is copied before the call returns.
+    pub is_buffered: bool,
+}
+
+/// What a call of a function sends and receives.
+#[derive(Clone, Default)]
+pub struct SeenTransfer {
+    pub send: Option<TransferSide>,
+    pub receive: Option<TransferSide>,
+}
+
+/// The names of the parameters that describe one side.
+struct SideNames {
+    buffer: &'static str,
+    count: &'static str,
+    datatype: &'static str,
+    peer: &'static str,
+    tag: &'static str,
+}
+
+const SEND: SideNames =
+    SideNames { buffer: "buf", count: "count", datatype: "datatype", peer: "dest", tag: "tag" };
+const RECEIVE: SideNames = SideNames { peer: "source", ..SEND };
+const SEND_OF_BOTH: SideNames = SideNames {
+    buffer: "sendbuf",
+    count: "sendcount",
+    datatype: "sendtype",
+    peer: "dest",
+    tag: "sendtag",
+};
+const RECEIVE_OF_BOTH: SideNames = SideNames {
+    buffer: "recvbuf",
+    count: "recvcount",
+    datatype: "recvtype",
+    peer: "source",
+    tag: "recvtag",
+};
+const SEND_OF_REPLACE: SideNames = SideNames { tag: "sendtag", ..SEND };
+const RECEIVE_OF_REPLACE: SideNames = SideNames { tag: "recvtag", ..RECEIVE };
+
+/// Of a buffer in more pieces nothing is remembered.
+const PIECES_MAX: usize = 4096;
+
+/// So many bytes are looked at together.
+const CHUNK: usize = 64 << 10;
+
+/// What a call sends and receives, if it is one that does, or prepares that.
+pub fn transfer_of(seen: &SeenCall) -> Option<SeenTransfer> {
+    let (send, receive) = match seen.function() {
+        "MPI_Send" | "MPI_Ssend" | "MPI_Bsend" | "MPI_Rsend" | "MPI_Isend" | "MPI_Issend"
+        | "MPI_Ibsend" | "MPI_Irsend" | "MPI_Send_init" | "MPI_Ssend_init" | "MPI_Bsend_init"
+        | "MPI_Rsend_init" => (Some(SEND), None),
+        "MPI_Recv" | "MPI_Irecv" | "MPI_Recv_init" => (None, Some(RECEIVE)),
+        "MPI_Sendrecv" | "MPI_Isendrecv" => (Some(SEND_OF_BOTH), Some(RECEIVE_OF_BOTH)),
+        "MPI_Sendrecv_replace" | "MPI_Isendrecv_replace" => {
+            (Some(SEND_OF_REPLACE), Some(RECEIVE_OF_REPLACE))
+        }
+        _ => return None,
+    };
+    let name = seen.function();
+    let send = send.and_then(|names| side(seen, &names)).map(|side| TransferSide {
+        is_ready: name.starts_with("MPI_Rsend") || name == "MPI_Irsend",
+        // What is replaced is copied first.
+        is_buffered: name.contains("bsend") || name.contains("Bsend") || name.contains("replace"),
+        ..side
+    });
+    Some(SeenTransfer { send, receive: receive.and_then(|names| side(seen, &names)) })
+}
+
+/// What a matched probe looks for that has found a message.
+pub fn probe_of(seen: &SeenCall) -> Option<TransferSide> {
+    let communicator = seen.communicator("comm")?;
+    let number = communicator.number()?;
+    let (peer, tag) = (seen.integer("source")? as i32, seen.integer("tag")? as i32);
+    let found = match seen.word("flag") {
+        // SAFETY: the call has succeeded, and has left an integer there.
+        Some(flag) => unsafe { *std::ptr::with_exposed_provenance::<i32>(flag) != 0 },
+        None => true,
+    };
+    if !found || peer == MPI_PROC_NULL {
+        return None;
+    }
+    Some(TransferSide {
+        communicator,
+        number,
+        peer: u32::try_from(peer).ok(),
+        tag: (tag != MPI_ANY_TAG).then_some(tag),
+        // What it is received as is not compared.
+        bytes: u64::MAX,
+        signature: None,
+        memory: None,
+        is_ready: false,
+        is_buffered: false,
+    })
+}
+
+fn side(seen: &SeenCall, names: &SideNames) -> Option<TransferSide> {
+    let communicator = seen.communicator("comm")?;
+    let number = communicator.number()?;
+    let (peer, tag) = (seen.integer(names.peer)? as i32, seen.integer(names.tag)? as i32);
+    if peer == MPI_PROC_NULL {
+        return None;
+    }
+    let peer = if peer == MPI_ANY_SOURCE { None } else { Some(u32::try_from(peer).ok()?) };
+    if peer.is_some_and(|peer| peer >= communicator.peer_count()) {
+        return None;
+    }
+    let tag = (tag != MPI_ANY_TAG).then_some(tag);
+    let count = seen.integer(names.count).filter(|count| *count >= 0)?;
+    let datatype = seen.datatype(names.datatype)?;
+    let bytes = (count as u64).checked_mul(datatype.size() as u64)?;
+    let signature = signature_of(&datatype, count as usize);
+    let memory = memory_of(seen, names, count);
+    let (is_ready, is_buffered) = (false, false);
+    Some(TransferSide {
+        communicator,
+        number,
+        peer,
+        tag,
+        bytes,
+        signature,
+        memory,
+        is_ready,
+        is_buffered,
+    })
+}
+
+/// What `count` elements of a datatype are made of, if that is soon said.
+fn signature_of(datatype: &KnownDatatype, count: usize) -> Option<TypeSignature> {
+    let mut signature = TypeSignature::default();
+    let is_whole = datatype.basic_elements(count, &mut |element, count| {
+        signature.add(&element_kind(element).unwrap_or_default(), count as u64)
+    });
+    is_whole.then_some(signature)
+}
+
+fn memory_of(seen: &SeenCall, names: &SideNames, count: i64) -> Option<MemoryRanges> {
+    let address = std::ptr::with_exposed_provenance(seen.word(names.buffer)?);
+    let handle = crate::c::Handle::from_raw(seen.word(names.datatype)?);
+    let call = seen.call();
+    // SAFETY: nothing is read or written: of the memory only the addresses are used.
+    let buffer = unsafe { call.buffer(1, address, count, handle) }.ok()?;
+    let mut pieces = Vec::new();
+    buffer.runs(0, buffer.len(), &mut |address, length| {
+        pieces.push((address, length));
+        pieces.len() <= PIECES_MAX
+    });
+    (pieces.len() <= PIECES_MAX).then(|| MemoryRanges::new(pieces))
+}
+
+impl TransferSide {
+    /// What a receive of this side accepts.
+    pub fn selection(&self) -> ReceiveSelection {
+        ReceiveSelection { source: self.peer, tag: self.tag }
+    }
+
+    /// The other end of a receive.
+    pub fn source(&self) -> MessageSource {
+        self.peer.map_or(MessageSource::Any, MessageSource::Rank)
+    }
+}
+
+/// A number that tells whether memory has changed; none if it cannot be read any more. The program
+/// may have given it back, so the system reads it.
+pub fn checksum(memory: &MemoryRanges) -> Option<u64> {
+    let own = std::process::id() as i32;
+    let mut chunk = vec![0; CHUNK.min(memory.iter().map(|(_, length)| length).max().unwrap_or(0))];
+    let mut sum = 0xcbf2_9ce4_8422_2325_u64;
+    for (mut address, mut length) in memory.iter() {
+        while length > 0 {
+            let part = length.min(chunk.len());
+            let local = Run { address: chunk.as_mut_ptr().expose_provenance(), length: part };
+            // SAFETY: the chunk is ours alone, and has so many bytes.
+            let copied =
+                unsafe { cross_memory::read(own, &[local], &[Run { address, length: part }]) };
+            if copied.ok() != Some(part) {
+                return None;
+            }
+            for word in chunk[..part].chunks(8) {
+                let mut bytes = [0; 8];
+                bytes[..word.len()].copy_from_slice(word);
+                sum = (sum ^ u64::from_ne_bytes(bytes)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                sum ^= sum >> 29;
+            }
+            address += part;
+            length -= part;
+        }
+    }
+    Some(sum)
+}
