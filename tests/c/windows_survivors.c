@@ -45,10 +45,9 @@ static int accumulate(void) {
     long before, value = 1000;
     CHECK_EQ(MPI_Fetch_and_op(&value, &before, MPI_LONG, 0, 0, MPI_SUM, window), MPI_SUCCESS);
     CHECK_EQ(MPI_Accumulate(values, COUNT, MPI_LONG, 0, 0, COUNT, MPI_LONG, MPI_SUM, window), MPI_SUCCESS);
-    MPI_Win_unlock_all(window);
-    // All are done with the window.
     int flag = 1;
     FAILS(MPIX_Comm_agree(MPI_COMM_WORLD, &flag));
+    MPI_Win_unlock_all(window);
     CHECK_EQ(MPI_Win_free(&window), MPI_SUCCESS);
     free(values);
     printf("rank %d survives\n", check_rank);
@@ -93,7 +92,7 @@ int main(int argc, char **argv) {
         CHECK_EQ(memory[0][1], 5);
     }
     FAILS(MPI_Win_lock(MPI_LOCK_SHARED, last, 0, windows[0]));
-    // Freeing waits for nobody any more.
+    // Freeing waits for those that are left.
     int flag = 1;
     FAILS(MPIX_Comm_agree(MPI_COMM_WORLD, &flag));
     for (int i = 0; i < WINDOWS; i++) CHECK_EQ(MPI_Win_free(&windows[i]), MPI_SUCCESS);

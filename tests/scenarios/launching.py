@@ -295,6 +295,22 @@ def windows_survive_a_killed_process(runner):
         assert "expected" not in output and " gave class " not in output, output
 
 
+def a_window_is_freed_when_all_that_are_left_are_done(runner):
+    needs_combray(runner)
+    cases = [(3, "known"), (4, "unknown"), (2, "unknown"), (4, "epochs")]
+    cases += [(3, "loop", str(moment)) for moment in (700, 3000, 9000)]
+    for count, *words in cases:
+        for shared in ("auto", "never"):
+            code, output, _ = run(
+                [*runner.mpiexec, "--keep-going", "-n", str(count), str(runner.build / "windows_freed"), *words],
+                env=dict(os.environ, COMBRAY_SHARED_WINDOWS=shared),
+            )
+            assert code == (142 if words[0] == "loop" else 137), f"{words}: exit code {code}\n{output}"
+            for rank in range(count - 1):
+                assert f"rank {rank} survives" in output, f"{words}: rank {rank}\n{output}"
+            assert "expected" not in output and " gave class " not in output, f"{words}\n{output}"
+
+
 def initial_error_handler(runner):
     needs_combray(runner)
     handler = lambda name: ("-initial-errhandler", name)
@@ -324,6 +340,7 @@ SCENARIOS = [
     those_left_recover,
     who_fails_in_finalize_keeps_nobody_there,
     windows_survive_a_killed_process,
+    a_window_is_freed_when_all_that_are_left_are_done,
     initial_error_handler,
     calls_at_the_wrong_time_are_told,
     alone_without_launcher,

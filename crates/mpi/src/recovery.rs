@@ -1,5 +1,5 @@
-//! What programs need to go on after a process has failed: they revoke communicators, agree, and
-//! make smaller ones of those that are left.
+//! What programs need to go on after a process has failed: they revoke communicators, agree, make
+//! smaller ones of those that are left, and free what they had together.
 //!
 //! Its messages go through a space of their own, in which every process of the job has the same
 //! rank as in the job, and name the communicator by its message spaces: so they reach also who is
@@ -8,6 +8,7 @@
 
 mod acknowledgement;
 mod agreement;
+mod departure;
 mod shrinking;
 
 use std::cell::RefCell;
@@ -25,7 +26,7 @@ pub use agreement::ActiveAgreement;
 use agreement::MemberAgreements;
 pub use shrinking::NewCommunicator;
 
-/// What one process knows of revoked communicators and of agreements.
+/// What one process knows of revoked communicators, of agreements and of departures.
 pub(crate) struct Recovery {
     context: ContextSlot,
     /// What has come, or is coming, in order.
@@ -37,6 +38,10 @@ pub(crate) struct Recovery {
     agreements: RefCell<HashMap<ContextBlock, Rc<MemberAgreements>>>,
     /// What came of agreements of communicators that are not made here yet.
     strays: RefCell<HashMap<ContextBlock, Vec<Stray>>>,
+    /// Of what this process uses together with others: those that are done with it.
+    departed: RefCell<HashMap<ContextBlock, Vec<GateId>>>,
+    /// What this process does not use, as it has told others.
+    unused: RefCell<HashSet<ContextBlock>>,
 }
 
 /// A message about an agreement, and who sent it.
@@ -50,9 +55,11 @@ struct ArrivingMessage {
     buffer: Buffer,
 }
 
-/// Tags of messages: the communicator was revoked; something about an agreement.
+/// Tags of messages: the communicator was revoked; something about an agreement; the sender is done
+/// with what was made on it.
 const REVOKED: i32 = 0;
 const AGREEMENT: i32 = 1;
+const DEPARTURE: i32 = 2;
 
 impl Recovery {
     /// The name of the space of these messages.
@@ -68,13 +75,15 @@ impl Recovery {
             revoked: RefCell::default(),
             agreements: RefCell::default(),
             strays: RefCell::default(),
+            departed: RefCell::default(),
+            unused: RefCell::default(),
         }
     }
 }
 
 impl Process {
-    /// Takes the messages about revoked communicators and agreements that have come; whether there
-    /// were any.
+    /// Takes the messages about revoked communicators, agreements and departures that have come;
+    /// whether there were any.
     pub(crate) fn serve_recovery(&self) -> bool {
         let recovery = self.recovery();
         let mut active = false;
@@ -131,6 +140,7 @@ impl Process {
                     }
                 }
             }
+            DEPARTURE => self.note_departed(message.from, block, rest),
             _ => {}
         }
     }

@@ -36,14 +36,7 @@ impl Window {
         let own = duplicate(process, communicator)?;
         let shares = exchange_shares(process, &own, Share { size: part.len(), unit })?;
         let reach = Reach::among(process, &own, &part)?;
-        Ok(Self::open(
-            process,
-            own,
-            Flavor::Created,
-            shares,
-            ExposedParts::Own { part, reach },
-            info,
-        ))
+        Self::open(process, own, Flavor::Created, shares, ExposedParts::Own { part, reach }, info)
     }
 
     /// `MPI_Win_allocate`: a window on memory that comes with it.
@@ -68,7 +61,7 @@ impl Window {
             Some(shared) => shared,
             None => allocate_alone(process, &own, share)?,
         };
-        Ok(Self::open(process, own, Flavor::Allocated, shares, memory, info))
+        Self::open(process, own, Flavor::Allocated, shares, memory, info)
     }
 
     /// `MPI_Win_allocate_shared`: a window on memory that all processes can use as their own; one
@@ -89,7 +82,7 @@ impl Window {
         let apart = info.and_then(|info| info.hint(b"alloc_shared_noncontig"));
         let apart = all_agree(process, &own, apart.is_some_and(|value| *value == *b"true"))?;
         let memory = share_memory(process, &own, &shares, if apart { PART_ALIGNMENT } else { 1 })?;
-        Ok(Self::open(process, own, Flavor::Shared, shares, memory, info))
+        Self::open(process, own, Flavor::Shared, shares, memory, info)
     }
 
     /// `MPI_Win_create_dynamic`: a window to which memory is attached later.
@@ -104,28 +97,35 @@ impl Window {
         let own = duplicate(process, communicator)?;
         let shares = vec![Share { size: 0, unit: 1 }; own.size() as usize];
         let memory = ExposedParts::Attached(RefCell::default());
-        Ok(Self::open(process, own, Flavor::Dynamic, shares, memory, info))
+        Self::open(process, own, Flavor::Dynamic, shares, memory, info)
     }
 
     /// `MPI_Win_free`: waits for all processes, then the window is gone. Where some have failed, or
-    /// its communicator was revoked, it waits for nobody, and epochs may be open.
+    /// its communicator was revoked, it waits for those that are left, and epochs may be open: they
+    /// end, so that nobody waits for that.
     ///
     /// # Errors
     /// `RmaSync` while an epoch is open; the code of the first delete function of an attribute
     /// that fails. Then the window stays.
     pub fn free(self: &Rc<Window>, process: &Process, object: ObjectName) -> Result<()> {
         let lacks_processes = || process.failure_of_source(&self.communicator, None).is_some();
-        if !lacks_processes() {
+        let goes_without = lacks_processes();
+        if !goes_without {
             self.epochs.borrow().check_free()?;
         }
         self.attributes().delete_all(object)?;
-        let barrier = collective::barrier(&Invocation::blocking(&self.communicator));
-        let met = barrier.and_then(|barrier| barrier.complete(process));
-        met.or_else(|error| if lacks_processes() { Ok(()) } else { Err(error) })?;
-        process.serve_no_longer(&**self);
-        if let ExposedParts::Own { reach, .. } = &self.memory {
-            reach.end(process);
+        let meet =
+            || collective::barrier(&Invocation::blocking(&self.communicator))?.complete(process);
+        match (!goes_without).then(meet) {
+            Some(Ok(())) => self.communicator.end_use(process),
+            Some(Err(error)) if !lacks_processes() => return Err(error),
+            _ => {
+                self.end_epochs(process);
+                self.communicator.depart(process);
+            }
         }
+        process.serve_no_longer(&**self);
+        self.memory.end(process);
         Ok(())
     }
 
@@ -136,14 +136,18 @@ impl Window {
         shares: Vec<Share>,
         memory: ExposedParts,
         info: Option<&Info>,
-    ) -> Rc<Window> {
+    ) -> Result<Rc<Window>> {
+        if let Err(error) = communicator.begin_use(process) {
+            memory.end(process);
+            return Err(error);
+        }
         let window = Rc::new(Window::new(communicator, flavor, shares, memory));
         if let Some(info) = info {
             window.set_info(info);
         }
         window.place_own_part();
         process.serve_in_progress(Rc::clone(&window) as Rc<dyn RequestService>);
-        window
+        Ok(window)
     }
 }
 

@@ -236,6 +236,11 @@ impl Epochs {
         self.check_no_other(what)
     }
 
+    /// The access epoch that is open, if any; it is no more.
+    pub(crate) fn take_access(&mut self) -> AccessEpoch {
+        std::mem::take(&mut self.access)
+    }
+
     /// Whether the window may be freed now.
     ///
     /// # Errors

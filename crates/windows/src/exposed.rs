@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use base::{Error, ErrorClass, Result};
 use memory::{Buffer, Segment, SharedMemory};
+use mpi::Process;
 
 use super::message::{Refusal, room};
 use super::reach::Reach;
@@ -68,6 +69,13 @@ impl TargetMemory {
 }
 
 impl ExposedParts {
+    /// Nobody reaches the own part any more.
+    pub(super) fn end(&self, process: &Process) {
+        if let ExposedParts::Own { reach, .. } = self {
+            reach.end(process);
+        }
+    }
+
     /// The own memory where the runs of a request are.
     pub(super) fn resolve(
         &self,

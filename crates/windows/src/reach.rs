@@ -70,7 +70,8 @@ impl Reach {
         let own = wanted.then(declare).flatten();
         let (place, secret) = own.map_or((0, 0), |token| (token.place, token.secret));
         let told = [place.to_le_bytes(), secret.to_le_bytes()].concat();
-        let all = collective::allgather_bytes(process, communicator, &told)?;
+        let all = collective::allgather_bytes(process, communicator, &told);
+        let all = all.inspect_err(|_| revoke(process, own))?;
         let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
         let part_of = |told: &[u8]| match (number(&told[..8]), number(&told[8..])) {
             (0, 0) => ReachedPart::Asked,
@@ -82,10 +83,7 @@ impl Reach {
 
     /// Ends what was declared.
     pub(super) fn end(&self, process: &Process) {
-        if let Some(own) = self.own {
-            let revoked = process.runtime().regions().revoke(own);
-            debug_assert!(revoked.is_ok(), "it was declared when the window was made");
-        }
+        revoke(process, self.own);
     }
 
     /// Puts or gets what lies in one run at the target, after so many flushes. False: nothing was
@@ -153,5 +151,13 @@ impl Reach {
                 reaches.then_some((gate, token))
             }
         }
+    }
+}
+
+/// Ends what was declared, if anything was.
+fn revoke(process: &Process, own: Option<RegionToken>) {
+    if let Some(own) = own {
+        let revoked = process.runtime().regions().revoke(own);
+        debug_assert!(revoked.is_ok(), "it was declared when the window was made");
     }
 }

@@ -10,6 +10,7 @@ use mpi::collective::{self, CallForm, Invocation};
 use mpi::group::Group;
 use mpi::{ExternalOperation, Process, error_of};
 
+use super::epoch::AccessEpoch;
 use super::exposed::ExposedParts;
 use super::locks::SharedLock;
 use super::message::{POST_TAG, Refusal, RequestKind, WindowRequest, room};
@@ -83,6 +84,10 @@ impl Window {
     /// `RmaSync` if there is none; and what targets refused to do in it.
     pub fn complete(&self, process: &Process) -> Result<()> {
         let targets = self.epochs.borrow_mut().complete()?;
+        self.complete_at(process, targets)
+    }
+
+    fn complete_at(&self, process: &Process, targets: Vec<u32>) -> Result<()> {
         let outcome = self.settle(process, None);
         fence(Ordering::SeqCst);
         for target in targets {
@@ -90,6 +95,24 @@ impl Window {
             self.send_request(process, target, message);
         }
         outcome
+    }
+
+    /// Ends the access epoch that is open where a process has failed and the window is freed: the
+    /// others that are left may wait for that. What went wrong in it is lost.
+    pub(super) fn end_epochs(&self, process: &Process) {
+        let access = self.epochs.borrow_mut().take_access();
+        let _lost = match access {
+            AccessEpoch::None | AccessEpoch::Fence { .. } => self.settle(process, None),
+            AccessEpoch::Start(targets) => self.complete_at(process, targets),
+            AccessEpoch::Locks(locks) => {
+                let unlock = |(target, kind)| self.unlock_parts(process, &[target], kind);
+                locks.into_iter().map(unlock).fold(Ok(()), Result::and)
+            }
+            AccessEpoch::LockAll => {
+                let targets: Vec<u32> = self.ranks().collect();
+                self.unlock_parts(process, &targets, LockKind::Shared)
+            }
+        };
     }
 
     /// `MPI_Win_wait`: waits until all processes of the exposure epoch have completed.
