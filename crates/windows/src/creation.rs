@@ -55,7 +55,14 @@ impl Window {
         let is_recorded = process.runtime().records();
         let shared = match is_recorded {
             true => None,
-            false => share_memory(process, &own, &shares, PART_ALIGNMENT).ok(),
+            false => match share_memory(process, &own, &shares, PART_ALIGNMENT) {
+                Ok(shared) => Some(shared),
+                // All learn that.
+                Err(error) if matches!(error.class, ErrorClass::NoMem | ErrorClass::RmaShared) => {
+                    None
+                }
+                Err(error) => return Err(error),
+            },
         };
         let memory = match shared {
             Some(shared) => shared,

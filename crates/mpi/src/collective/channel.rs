@@ -135,6 +135,9 @@ impl Channel for MessageChannel<'_> {
 
     #[cold]
     fn failed_member(&self) -> Option<u32> {
+        // What is called from now on ends alike: messages of it could be taken for those that
+        // others still expect of this one.
+        self.process.note_failures();
         let group = self.members.unwrap_or_else(|| self.communicator.everyone());
         self.process.runtime().failed().iter().find_map(|&gate| group.rank_of(gate))
     }
