@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use common::{
     combray, eventually, expect_end_without_reader, expect_flood_to_stop_nothing,
     expect_many_lines, expect_second_interrupt_to_kill, expect_signals_to_reach_all, is_running,
-    many_lines, run, signal, sorted, told, trapping,
+    many_lines, mark, run, signal, sorted, told, trapping,
 };
 
 const RSH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/rsh");
@@ -250,19 +250,21 @@ fn marked(mark: &str) -> Child {
 #[test]
 fn nothing_survives_the_launcher() {
     for name in ["KILL", "TERM", "INT"] {
-        let mut child = marked("7161.25");
+        let mark = mark();
+        let mut child = marked(&mark);
         signal(child.id(), name);
         child.wait().unwrap();
-        assert!(eventually(|| !is_running("7161.25")), "{name}");
+        assert!(eventually(|| !is_running(&mark)), "{name}");
     }
 }
 
 #[test]
 fn nothing_survives_the_supervisor() {
-    let child = marked("7162.25");
+    let mark = mark();
+    let child = marked(&mark);
     signal(common::guard_and_supervisor_of(child.id()).1, "KILL");
     assert_eq!(told(child.wait_with_output().unwrap()).0, Some(128 + 9));
-    assert!(eventually(|| !is_running("7162.25")));
+    assert!(eventually(|| !is_running(&mark)));
 }
 
 /// The three processes of an agent that has `mark` below it, the inner ones first.
@@ -302,41 +304,45 @@ fn find_agent_above(mark: &str) -> Option<Vec<u32>> {
 #[test]
 fn an_agent_that_is_killed_ends_the_job() {
     // Each agent is three processes, which watch over each other.
-    for (which, mark) in ["7163.25", "7164.25", "7166.25"].into_iter().enumerate() {
-        let child = marked(mark);
-        signal(agent_above(mark)[which], "KILL");
+    for which in 0..3 {
+        let mark = mark();
+        let child = marked(&mark);
+        signal(agent_above(&mark)[which], "KILL");
         let (code, _, err) = told(child.wait_with_output().unwrap());
         assert_eq!(code, Some(1), "{err}");
         assert!(err.contains("the connection to ") && err.contains(" was lost"), "{err}");
         assert_eq!(err.matches("combray: the connection").count(), 1, "{err}");
-        assert!(eventually(|| !is_running(mark)));
+        assert!(eventually(|| !is_running(&mark)));
     }
 }
 
 #[test]
 fn an_agent_that_is_stopped_is_noticed() {
     // Its supervisor, whose processes the others of the agent then end; and all three.
-    for (count, mark) in [(1, "7171.25"), (3, "7172.25")] {
+    for count in [1, 3] {
+        let mark = mark();
         let script = format!("setsid sleep {mark} & sleep {mark}");
         let mut command = on("a,localhost", &["sh", "-c", &script]);
         command.env("COMBRAY_HOST_TIMEOUT", "4").stderr(Stdio::piped());
         let child = command.spawn().unwrap();
-        assert!(eventually(|| is_running(mark)));
-        let stopped = agent_above(mark);
+        assert!(eventually(|| is_running(&mark)));
+        let stopped = agent_above(&mark);
         stopped[..count].iter().for_each(|process| signal(*process, "STOP"));
         let (code, _, err) = told(child.wait_with_output().unwrap());
         assert_eq!(code, Some(1), "{err}");
         assert!(err.contains("a was lost: nothing was received from it for 4 s"), "{err}");
-        assert!(eventually(|| !is_running(mark)), "{count}");
+        assert!(eventually(|| !is_running(&mark)), "{count}");
     }
 }
 
 #[test]
 fn what_processes_leave_behind_ends_with_the_job() {
-    let script = "setsid sleep 7165.25 & (sleep 7165.25 >/dev/null 2>&1 &) ; echo done; exit 0";
-    let (code, out, err) = run_on("a,b", &["sh", "-c", script]);
+    let mark = mark();
+    let script =
+        format!("setsid sleep {mark} & (sleep {mark} >/dev/null 2>&1 &) ; echo done; exit 0");
+    let (code, out, err) = run_on("a,b", &["sh", "-c", &script]);
     assert_eq!((code, out.as_str(), err.as_str()), (Some(0), "done\ndone\n", ""));
-    assert!(!is_running("7165.25"), "it is gone before the launcher ends");
+    assert!(!is_running(&mark), "it is gone before the launcher ends");
 }
 
 #[test]

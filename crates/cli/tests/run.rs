@@ -10,7 +10,7 @@ use std::time::Duration;
 use common::{
     combray, eventually, expect_end_without_reader, expect_flood_to_stop_nothing,
     expect_many_lines, expect_second_interrupt_to_kill, expect_signals_to_reach_all,
-    guard_and_supervisor_of, is_running, many_lines, run, signal, sorted, told, trapping,
+    guard_and_supervisor_of, is_running, many_lines, mark, run, signal, sorted, told, trapping,
 };
 
 #[test]
@@ -159,21 +159,22 @@ fn more_processes_than_hardware_threads_can_be_refused() {
 
 #[test]
 fn what_processes_leave_behind_ends_with_the_job() {
-    let mark = "sleep 7654.25";
-    let script = format!("setsid {mark} & ({mark} >/dev/null 2>&1 &) ; exit 0");
+    let mark = mark();
+    let script = format!("setsid sleep {mark} & (sleep {mark} >/dev/null 2>&1 &) ; exit 0");
     let (code, ..) = run(&["-n", "2", "sh", "-c", &script]);
     assert_eq!(code, Some(0));
-    assert!(eventually(|| !is_running("7654.25")));
+    assert!(eventually(|| !is_running(&mark)));
 }
 
 #[test]
 fn nothing_survives_the_launcher() {
-    let script = "setsid sleep 6543.25 & sleep 6543.25";
-    let mut child = combray(&["-n", "2", "sh", "-c", script]).spawn().unwrap();
-    assert!(eventually(|| is_running("6543.25")));
+    let mark = mark();
+    let script = format!("setsid sleep {mark} & sleep {mark}");
+    let mut child = combray(&["-n", "2", "sh", "-c", &script]).spawn().unwrap();
+    assert!(eventually(|| is_running(&mark)));
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(eventually(|| !is_running("6543.25")));
+    assert!(eventually(|| !is_running(&mark)));
 }
 
 #[test]
@@ -348,54 +349,58 @@ fn a_second_interrupt_kills() {
 #[test]
 fn the_whole_group_may_be_killed() {
     use std::os::unix::process::CommandExt;
-    let script = "setsid sleep 5432.25 & sleep 5432.25";
-    let mut child = combray(&["-n", "2", "sh", "-c", script]).process_group(0).spawn().unwrap();
-    assert!(eventually(|| is_running("5432.25")));
+    let mark = mark();
+    let script = format!("setsid sleep {mark} & sleep {mark}");
+    let mut child = combray(&["-n", "2", "sh", "-c", &script]).process_group(0).spawn().unwrap();
+    assert!(eventually(|| is_running(&mark)));
     let group = format!("-{}", child.id());
     assert!(Command::new("kill").args(["-s", "KILL", "--", &group]).status().unwrap().success());
     child.wait().unwrap();
-    assert!(eventually(|| !is_running("5432.25")));
+    assert!(eventually(|| !is_running(&mark)));
 }
 
 #[test]
 fn nothing_survives_the_supervisor() {
-    let script = "setsid sleep 4321.25 & sleep 4321.25";
-    let mut command = combray(&["-n", "2", "sh", "-c", script]);
+    let mark = mark();
+    let script = format!("setsid sleep {mark} & sleep {mark}");
+    let mut command = combray(&["-n", "2", "sh", "-c", &script]);
     let child = command.stderr(Stdio::piped()).spawn().unwrap();
     let (_, supervisor) = guard_and_supervisor_of(child.id());
-    assert!(eventually(|| is_running("4321.25")));
+    assert!(eventually(|| is_running(&mark)));
     signal(supervisor, "KILL");
     let (code, _, err) = told(child.wait_with_output().unwrap());
     assert_eq!(code, Some(128 + 9));
     assert!(err.contains("SIGKILL") && err.contains("supervisor"), "{err}");
-    assert!(eventually(|| !is_running("4321.25")));
+    assert!(eventually(|| !is_running(&mark)));
 }
 
 #[test]
 fn nothing_survives_any_two_that_watch_over_the_job() {
     // A shell stands between, and what it starts has a session of its own.
-    let script = "setsid sleep 6543.25 & sleep 6543.25; true";
     for pair in [[0, 1], [0, 2], [1, 2]] {
-        let mut command = combray(&["-n", "2", "sh", "-c", script]);
+        let mark = mark();
+        let script = format!("setsid sleep {mark} & sleep {mark}; true");
+        let mut command = combray(&["-n", "2", "sh", "-c", &script]);
         let mut child = command.stderr(Stdio::null()).spawn().unwrap();
         let (guard, supervisor) = guard_and_supervisor_of(child.id());
         let all = [child.id(), guard, supervisor];
-        assert!(eventually(|| is_running("6543.25")));
+        assert!(eventually(|| is_running(&mark)));
         let [first, second] = pair.map(|index| all[index].to_string());
         // At once: none of them sees the other's end.
         let stop = Command::new("kill").args(["-s", "STOP", &first, &second]).status();
         let kill = Command::new("kill").args(["-s", "KILL", &first, &second]).status();
         assert!(stop.unwrap().success() && kill.unwrap().success());
-        assert!(eventually(|| !is_running("6543.25")), "{pair:?}");
+        assert!(eventually(|| !is_running(&mark)), "{pair:?}");
         child.wait().unwrap();
     }
 }
 
 #[test]
 fn who_ends_processes_by_command_line_leaves_those_that_clean_up() {
-    let mut child = combray(&["-n", "1", "sleep", "3210.25"]).spawn().unwrap();
+    let mark = mark();
+    let mut child = combray(&["-n", "1", "sleep", &mark]).spawn().unwrap();
     let (guard, supervisor) = guard_and_supervisor_of(child.id());
-    assert!(eventually(|| is_running("3210.25")));
+    assert!(eventually(|| is_running(&mark)));
     for (process, name) in [(guard, "job-guard"), (supervisor, "job-supervisor")] {
         let line = || std::fs::read_to_string(format!("/proc/{process}/cmdline")).unwrap();
         assert!(eventually(|| line().trim_end_matches('\0') == name), "{}", line());
@@ -404,7 +409,7 @@ fn who_ends_processes_by_command_line_leaves_those_that_clean_up() {
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(eventually(|| !is_running("3210.25")));
+    assert!(eventually(|| !is_running(&mark)));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -25,6 +26,12 @@ pub fn sorted(text: &str) -> Vec<&str> {
     let mut lines: Vec<_> = text.lines().collect();
     lines.sort_unstable();
     lines
+}
+
+/// A time in seconds that only processes of one test sleep, also beside other runs of the tests.
+pub fn mark() -> String {
+    static MARKS: AtomicU32 = AtomicU32::new(5000);
+    format!("{}.{}1", MARKS.fetch_add(1, Ordering::Relaxed), std::process::id())
 }
 
 /// Whether a process whose command line holds `mark` is there.
