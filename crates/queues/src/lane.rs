@@ -110,8 +110,8 @@ impl LaneProducer {
             return;
         }
         for line in ahead {
-            // The consumer has passed the line and cleared this word: its value stays.
-            self.place.header(self.tail + line).store(0, Ordering::Relaxed);
+            // The consumer has passed the line and cleared its first word.
+            self.place.take_to_write(self.tail + line);
         }
     }
 
@@ -124,7 +124,7 @@ impl LaneProducer {
 }
 
 /// No more lines are taken ahead: what is pushed meanwhile waits for them.
-const LINES_AHEAD_MAX: u64 = 32;
+const LINES_AHEAD_MAX: u64 = 128;
 
 #[cfg(all(test, not(loom)))]
 mod tests {

@@ -102,4 +102,18 @@ impl Place {
         #[cfg(not(all(target_arch = "x86_64", not(miri))))]
         let _ = number;
     }
+
+    /// Takes a line, whose first word is 0 for everyone, out of the others' caches, to be written
+    /// later. Where that is a hint, nobody waits for it.
+    #[inline]
+    pub(crate) fn take_to_write(&self, number: u64) {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        // SAFETY: a hint, as above; a processor that does not know it does nothing.
+        unsafe {
+            let line = self.line(number).as_ptr();
+            std::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags));
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        self.header(number).store(0, crate::primitive::Ordering::Relaxed);
+    }
 }
