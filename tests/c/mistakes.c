@@ -308,6 +308,9 @@ static void correct_messages(void) {
     MPI_Issend(values, 4, MPI_INT, to, 8, careful, &requests[2]);
     MPI_Cancel(&requests[2]);
     MPI_Waitall(3, requests, MPI_STATUSES_IGNORE);
+    MPI_Issend(values, 0, MPI_INT, rank, 9, careful, &requests[0]);
+    MPI_Cancel(&requests[0]);
+    MPI_Request_free(&requests[0]);
     MPI_Comm_free(&careful);
     // A ready send whose receive is posted, and started again and again.
     MPI_Recv_init(values, 1, MPI_INT, from, 3, world, &requests[0]);

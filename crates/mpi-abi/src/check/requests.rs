@@ -161,8 +161,13 @@ pub fn end(seen: &SeenCall, requests: SeenRequests, code: i32) {
         Some(RequestUse::Frees) => {
             for handle in &requests.handles {
                 let freed = tracked.0.borrow_mut().remove(&handle.raw());
-                if let Some(receive) = freed.and_then(|one| one.underway?.receive) {
-                    seen.checks.messages.lose(receive);
+                let Some(underway) = freed.and_then(|one| one.underway) else { continue };
+                underway.receive.inspect(|receive| seen.checks.messages.lose(*receive));
+                if underway.cancels.get() {
+                    // Nobody will tell whether it was sent.
+                    underway
+                        .announced
+                        .inspect(|message| seen.checks.messages.take_back(seen, *message));
                 }
             }
         }
