@@ -103,7 +103,7 @@ fn enter_with<const N: usize>(
     }
     let code = run(fail, entry, library, body);
     if let Some(admission) = admission {
-        admission.end(code);
+        admission.end(library, code);
     }
     drop(visit);
     code
@@ -140,7 +140,7 @@ pub fn enter_any_time<const N: usize>(
         (phase & MANNER != OPEN).then(|| admit_any_time(entry, library, phase, &words()));
     let code = run(report::fail, entry, library, body);
     if let Some(admission) = admission {
-        admission.end(code);
+        admission.end(library, code);
     }
     code
 }
@@ -256,30 +256,32 @@ fn run(
     }
 }
 
-/// What a call holds until its end, where more is to be done than the call itself.
+/// What a call holds until its end, where more is to be done than the call itself. Short, as what
+/// is frequent has to keep room for it.
 struct Admission {
-    /// Tools are told of events at the end of the call.
-    watched: Option<&'static LibraryState>,
     /// The call is looked at for mistakes.
     checked: Option<Box<SeenCall>>,
-    /// Given up after tools were told.
-    _guard: Option<Guard>,
+    /// Of [`PHASE`]: whether tools are told of events at the end, and the lock is given up.
+    then: u32,
 }
 
 impl Admission {
     /// The call has ended with this code.
+    #[cold]
     #[inline(never)]
-    fn end(self, code: c_int) {
+    fn end(self, library: &'static LibraryState, code: c_int) {
+        let _guard = (self.then & LOCKED != 0).then(|| Guard(library));
         if let Some(seen) = self.checked {
             seen.end(code);
         }
-        if let Some(library) = self.watched {
+        if self.then & WATCHED != 0 {
             tools::tell(library);
         }
     }
 }
 
 /// The lock, or why the call may not go on.
+#[cold]
 #[inline(never)]
 fn admit(
     fail: fn(&Call, Failure) -> c_int,
@@ -289,13 +291,14 @@ fn admit(
     words: &[usize],
 ) -> Result<Admission, c_int> {
     if phase & OPEN != 0 {
-        let watched = (phase & WATCHED != 0).then_some(library);
-        let _guard = (phase & LOCKED != 0).then(|| Guard::lock(library));
+        if phase & LOCKED != 0 {
+            library.process.lock().lock();
+        }
         let checked = match phase & CHECKED {
             0 => None,
             _ => SeenCall::begin(entry, library, words),
         };
-        return Ok(Admission { watched, checked, _guard });
+        return Ok(Admission { checked, then: phase & (LOCKED | WATCHED) });
     }
     let call = Call::new(entry, library);
     let when = if phase & FINALIZED != 0 { "after MPI_Finalize" } else { "before MPI_Init" };
@@ -305,6 +308,7 @@ fn admit(
 }
 
 /// The lock, for a call that is allowed at any time.
+#[cold]
 #[inline(never)]
 fn admit_any_time(
     entry: &'static EntryPoint,
@@ -312,12 +316,12 @@ fn admit_any_time(
     phase: u32,
     words: &[usize],
 ) -> Admission {
-    let _guard = Some(Guard::lock(library));
+    library.process.lock().lock();
     let checked = match phase & (OPEN | CHECKED) == OPEN | CHECKED {
         true => SeenCall::begin(entry, library, words),
         false => None,
     };
-    Admission { watched: None, checked, _guard }
+    Admission { checked, then: LOCKED }
 }
 
 /// Holds the lock of the process.
