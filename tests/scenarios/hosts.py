@@ -131,6 +131,7 @@ def all_is_as_on_one_machine(runner):
             launching.who_fails_in_finalize_keeps_nobody_there,
             launching.windows_survive_a_killed_process,
             launching.a_window_is_freed_when_all_that_are_left_are_done,
+            launching.who_fails_while_persistent_collectives_are_made_holds_up_nobody,
             launching.initial_error_handler,
             launching.calls_at_the_wrong_time_are_told,
             launching.input_goes_to_rank_0,

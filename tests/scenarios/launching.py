@@ -311,6 +311,20 @@ def a_window_is_freed_when_all_that_are_left_are_done(runner):
             assert "expected" not in output and " gave class " not in output, f"{words}\n{output}"
 
 
+def who_fails_while_persistent_collectives_are_made_holds_up_nobody(runner):
+    needs_combray(runner)
+    cases = [(137, "killed", when, kind) for when in ("before", "made") for kind in (0, 1, 4, 8, 12, 17)]
+    cases += [(142, "killed", moment, 0) for moment in (400, 2000, 9000)]
+    cases += [(6, "alone", when, 12) for when in ("before", "made")]
+    for wanted, how, when, kind in cases:
+        options = ["--keep-going"] if how == "killed" else []
+        words = [*options, "-n", "3", str(runner.build / "persistent_survivors"), how, str(when), str(kind)]
+        code, output, _ = run([*runner.mpiexec, *words])
+        assert code == wanted, f"{words}: exit code {code}\n{output}"
+        assert "rank 0 survives" in output and "rank 1 survives" in output, f"{words}\n{output}"
+        assert "expected" not in output and " got class " not in output, f"{words}\n{output}"
+
+
 def initial_error_handler(runner):
     needs_combray(runner)
     handler = lambda name: ("-initial-errhandler", name)
@@ -341,6 +355,7 @@ SCENARIOS = [
     who_fails_in_finalize_keeps_nobody_there,
     windows_survive_a_killed_process,
     a_window_is_freed_when_all_that_are_left_are_done,
+    who_fails_while_persistent_collectives_are_made_holds_up_nobody,
     initial_error_handler,
     calls_at_the_wrong_time_are_told,
     alone_without_launcher,
