@@ -4,6 +4,7 @@ mod common;
 #[path = "run/output.rs"]
 mod output;
 
+use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -392,6 +393,27 @@ fn nothing_survives_any_two_that_watch_over_the_job() {
         assert!(stop.unwrap().success() && kill.unwrap().success());
         assert!(eventually(|| !is_running(&mark)), "{pair:?}");
         child.wait().unwrap();
+    }
+}
+
+#[test]
+fn who_is_killed_while_it_ends_the_job_leaves_that_to_the_others() {
+    for step in 0..32_u64 {
+        let mark = mark();
+        let script = format!("setsid sleep {mark} & echo ready; sleep {mark}; true");
+        let mut command = combray(&["-n", "2", "sh", "-c", &script]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let (guard, _) = guard_and_supervisor_of(child.id());
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        assert_eq!(lines.next().unwrap().unwrap(), "ready");
+        let pair = if step % 2 == 0 { [child.id(), guard] } else { [guard, child.id()] };
+        signal(pair[0], "KILL");
+        std::thread::sleep(Duration::from_micros(step * 150));
+        // It may have ended meanwhile.
+        let [_, second] = pair.map(|process| process.to_string());
+        Command::new("kill").args(["-s", "KILL", &second]).stderr(Stdio::null()).status().unwrap();
+        child.wait().unwrap();
+        assert!(eventually(|| !is_running(&mark)), "step {step}");
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use sys::process::{self, DescriptorLimit, Interest, Signals, signal};
 
-use super::guard::{KILL_TIME_MAX, end_descendants};
+use super::guard::{END, KILL_TIME_MAX, end_descendants};
 use super::heartbeats::{self, SharedOutlet};
 use super::local_processes::{LocalProcesses, StandardInput};
 use super::outlets::Outlet;
@@ -132,7 +132,7 @@ impl Agent {
         while let Some(number) = self.signals.next() {
             is_over |= matches!(
                 number,
-                signal::SIGINT | signal::SIGTERM | signal::SIGHUP | signal::SIGQUIT
+                signal::SIGINT | signal::SIGTERM | signal::SIGHUP | signal::SIGQUIT | END
             );
         }
         while let Ok(Some((process, end))) = process::reap() {

@@ -34,6 +34,16 @@ const INTERRUPTS_MAX: u32 = 3;
 /// How long killed processes may take to be gone. Those that belong to another user stay.
 pub(super) const KILL_TIME_MAX: Duration = Duration::from_secs(5);
 
+/// How long those that watch over the job wait for the end of others that do not end.
+const LAST_AFTER_MAX: Duration = Duration::from_secs(1);
+
+/// By this signal guard and supervisor hear that all ends, and that nobody is to be told.
+pub(super) const END: i32 = signal::SIGALRM;
+
+const GUARD: &str = "job-guard";
+const SUPERVISOR: &str = "job-supervisor";
+const WATCHERS: [&str; 2] = [GUARD, SUPERVISOR];
+
 /// Runs `body` as the supervisor, which gets the number of its parent, and sees to it that nothing
 /// is left when that has ended. Returns the exit code.
 ///
@@ -51,9 +61,7 @@ pub(super) fn run_guarded(
     let child = process::fork()?;
     if child == 0 {
         drop((signals, terminal));
-        exit_with(
-            become_child("job-guard", launcher).and_then(|signals| guard(launcher, signals, body)),
-        );
+        exit_with(become_child(GUARD, launcher).and_then(|signals| guard(launcher, signals, body)));
     }
     // With it goes what only the supervisor shall hold.
     drop(body);
@@ -70,7 +78,7 @@ fn guard(
     let child = process::fork()?;
     if child == 0 {
         drop(signals);
-        exit_with(become_child("job-supervisor", guard).and_then(|signals| body(guard, signals)));
+        exit_with(become_child(SUPERVISOR, guard).and_then(|signals| body(guard, signals)));
     }
     drop(body);
     let (role, terminal) = (Role::Guard { launcher }, TerminalInput::none());
@@ -79,7 +87,7 @@ fn guard(
 
 fn take_signals() -> io::Result<Signals> {
     let mut watched = FORWARDED.to_vec();
-    watched.extend([signal::SIGCHLD, signal::SIGTTOU]);
+    watched.extend([signal::SIGCHLD, signal::SIGTTOU, END]);
     Signals::take(&watched)
 }
 
@@ -140,13 +148,13 @@ impl Parent {
                 interrupts += u32::from(matches!(number, signal::SIGINT | signal::SIGTERM));
                 self.handle_signal(number)?;
                 if interrupts >= INTERRUPTS_MAX {
-                    end_descendants();
+                    end_what_is_watched();
                     return Ok(128 + number);
                 }
             }
             while let Ok(Some((process, end))) = process::reap() {
                 if process == self.child {
-                    end_descendants();
+                    end_what_is_watched();
                     return Ok(self.exit_code(end));
                 }
             }
@@ -159,7 +167,7 @@ impl Parent {
             let timeout = match self.hangup {
                 // The supervisor of an agent ends by itself, unless it is stopped.
                 Some(since) if since.elapsed() >= KILL_TIME_MAX => {
-                    end_descendants();
+                    end_what_is_watched();
                     return Ok(128 + signal::SIGHUP);
                 }
                 Some(since) => Some(KILL_TIME_MAX.saturating_sub(since.elapsed())),
@@ -178,8 +186,12 @@ impl Parent {
             (signal::SIGCHLD | signal::SIGTTOU, _) => return Ok(()),
             // From the system, when the launcher was killed.
             (signal::SIGTERM, Role::Guard { launcher }) if parent_id() != launcher => {
-                end_descendants();
+                end_what_is_watched();
                 std::process::exit(128 + signal::SIGKILL);
+            }
+            (END, _) => {
+                end_what_is_watched();
+                std::process::exit(128 + END);
             }
             _ => {}
         }
@@ -212,6 +224,19 @@ impl Parent {
 
 /// Kills all processes below this one, and waits until they are gone.
 pub(super) fn end_descendants() {
+    end_with_last(|_| false);
+}
+
+/// The same as launcher or guard. Those below that watch over the job, too, end the rest with it,
+/// and are killed when that is gone: if this one is killed meanwhile, they still do.
+fn end_what_is_watched() {
+    end_with_last(|process| {
+        let name = process::name(process);
+        WATCHERS.iter().any(|watcher| name.as_deref() == Some(watcher))
+    });
+}
+
+fn end_with_last(is_last: impl Fn(i32) -> bool) {
     let start = Instant::now();
     let mut pause = Duration::from_millis(1);
     while start.elapsed() < KILL_TIME_MAX {
@@ -221,8 +246,16 @@ pub(super) fn end_descendants() {
             Err(_) => return,
             Ok(None) => {}
         }
-        for process in process::descendants(std::process::id() as i32) {
-            // It may have ended meanwhile.
+        let all = process::descendants(std::process::id() as i32);
+        let (last, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|&one| is_last(one));
+        // Who is stopped does not take leave of what has ended.
+        let come_last = start.elapsed() < LAST_AFTER_MAX
+            && others.iter().any(|&other| !process::has_ended(other));
+        // They may have ended meanwhile.
+        for process in last {
+            let _ = process::kill(process, if come_last { END } else { signal::SIGKILL });
+        }
+        for process in others {
             let _ = process::kill(process, signal::SIGKILL);
         }
         std::thread::sleep(pause);

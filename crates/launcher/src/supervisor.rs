@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use sys::process::{self, End, Interest, Signals, signal};
 
-use super::guard::{KILL_TIME_MAX, end_descendants};
+use super::guard::{END, KILL_TIME_MAX, end_descendants};
 use super::outlets::Outlets;
 use super::{JobPlan, LaunchError};
 use crate::jobs::JobSummary;
@@ -504,6 +504,10 @@ impl<'a> Supervisor<'a> {
                 signal::SIGTERM if std::os::unix::process::parent_id() != self.guard => {
                     end_descendants();
                     std::process::exit(128 + signal::SIGKILL);
+                }
+                END => {
+                    end_descendants();
+                    std::process::exit(128 + END);
                 }
                 signal::SIGQUIT if self.asks_by_signal() => self.inquire(Asker::Terminal),
                 signal::SIGINT | signal::SIGTERM | signal::SIGHUP | signal::SIGQUIT => {

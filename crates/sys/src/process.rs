@@ -190,6 +190,12 @@ pub fn set_name(name: &str) -> io::Result<()> {
     fs::OpenOptions::new().write(true).open("/proc/self/mem")?.write_all_at(&bytes, start)
 }
 
+/// The name of a process, as lists of processes show it; none when it is gone.
+pub fn name(process: i32) -> Option<String> {
+    let name = fs::read_to_string(format!("/proc/{process}/comm")).ok()?;
+    Some(name.trim_end().to_owned())
+}
+
 /// Whether this process is in the foreground of the terminal at `descriptor`, and so may read what
 /// is typed there.
 pub fn is_foreground(descriptor: RawFd) -> bool {
