@@ -30,6 +30,7 @@ const TIERS: &[(&str, u32)] = &[
     ("bubbles", 2),
     ("hangs", 2),
     ("checks", 2),
+    ("profiles", 2),
     ("memory-costs", 2),
     ("boards", 2),
     ("pmix", 2),
@@ -120,6 +121,7 @@ const WITHOUT_WORLD: &[&str] = &[
     "bubbles",
     "hangs",
     "checks",
+    "profiles",
     "memory-costs",
 ];
 const WORLD: &[&str] = &["std::time", "std::thread", "std::net", "std::fs", "std::io"];

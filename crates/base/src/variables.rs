@@ -65,6 +65,8 @@ variables! {
     PMIX_LIBRARY = "COMBRAY_PMIX_LIBRARY";
     /// What counts first: latency, bandwidth or the processor.
     PREFER = "COMBRAY_PREFER";
+    /// What is told of the time of a job when it ends: `page`, or a file for all of it.
+    PROFILE = "COMBRAY_PROFILE";
     /// Where the launcher asks the processes of a machine what they do; set by it.
     QUESTIONS = "COMBRAY_QUESTIONS";
     /// The rank in the job; set by the launcher.

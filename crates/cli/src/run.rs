@@ -288,7 +288,7 @@ impl ProgramReader<'_> {
             let option = options::find(&name).ok_or_else(|| unknown(&name))?;
             rest = after;
             let mut values: Vec<OsString> = joined.into_iter().collect();
-            while values.len() < wanted(option.takes, &values) {
+            while values.len() < wanted(option.takes, &values, rest) {
                 let (value, after) = rest.split_first().ok_or_else(|| {
                     format!("the option {name} wants a value after it, and nothing follows")
                 })?;
@@ -339,10 +339,9 @@ impl ProgramReader<'_> {
                 );
             }
             Meaning::Rankfile => self.plan.rankfile = hosts::read_rankfile(name, raw)?,
-            Meaning::Record => {
-                let file = std::path::absolute(raw)
-                    .map_err(|cause| format!("{name} wants the name of a file: {cause}"))?;
-                self.global.insert(variables::RECORD.into(), file.into());
+            Meaning::Record | Meaning::Profile => {
+                let (variable, target) = told_at_end(meaning, name, raw)?;
+                self.global.insert(variable.into(), target);
             }
             Meaning::Check => drop(self.global.insert(variables::CHECK.into(), "1".into())),
             Meaning::Folder => self.application.folder = Some(raw.into()),
@@ -548,13 +547,46 @@ fn host_timeout(text: &str) -> Result<Duration, String> {
     })
 }
 
+/// Where the processes tell something at the end of the job, and the variable that tells them.
+fn told_at_end(
+    meaning: Meaning,
+    option: &str,
+    file: &OsStr,
+) -> Result<(&'static str, OsString), String> {
+    let absolute = || {
+        let file = std::path::absolute(file);
+        file.map_err(|cause| format!("{option} wants the name of a file: {cause}"))
+    };
+    if meaning == Meaning::Record {
+        return Ok((variables::RECORD, absolute()?.into()));
+    }
+    if file.is_empty() {
+        return Ok((variables::PROFILE, "page".into()));
+    }
+    let bytes = file.as_bytes();
+    if !bytes.ends_with(b".json") && !bytes.ends_with(b".html") {
+        let name = file.display();
+        return Err(format!(
+            "{option} wants a file that ends in .json or .html, and got \"{name}\""
+        ));
+    }
+    Ok((variables::PROFILE, absolute()?.into()))
+}
+
 /// The variable by which other launchers take a time limit, too.
 const TIMEOUT_VARIABLE: &str = "MPIEXEC_TIMEOUT";
 
 /// How many values an option has, after the first are known: some write `-genv NAME=value` in one
 /// word.
-fn wanted(takes: ValueCount, values: &[OsString]) -> usize {
+fn wanted(takes: ValueCount, values: &[OsString], rest: &[OsString]) -> usize {
+    let is_file = |word: &OsString, endings: &[&str]| {
+        endings.iter().any(|ending| word.as_bytes().ends_with(ending.as_bytes()))
+    };
     match takes {
+        ValueCount::FileEndingIn(endings) => {
+            let follows = rest.first().is_some_and(|word| is_file(word, endings));
+            usize::from(values.is_empty() && follows)
+        }
         ValueCount::Nothing => 0,
         ValueCount::One => 1,
         ValueCount::Two if values.first().is_some_and(|value| split(value).is_some()) => 1,
@@ -719,6 +751,19 @@ mod tests {
         let Ok(Request::Job { plan, .. }) = parse(&words) else { panic!() };
         assert_eq!(plan.applications[0].arguments, [broken]);
         assert_eq!(plan.applications[0].variables[OsStr::new("A")], "");
+    }
+
+    #[test]
+    fn a_word_is_the_file_of_a_profile_by_its_ending() {
+        let target = |line| {
+            let application = plan(line).0.applications.remove(0);
+            let target = application.variables[OsStr::new(variables::PROFILE)].clone();
+            (target.to_string_lossy().into_owned(), application.program)
+        };
+        assert_eq!(target("--profile ./a b.json"), ("page".to_owned(), "./a".into()));
+        assert_eq!(target("--profile /b.json ./a"), ("/b.json".to_owned(), "./a".into()));
+        assert_eq!(target("--profile=/b.html ./a"), ("/b.html".to_owned(), "./a".into()));
+        assert!(error("--profile=b.txt a").contains("ends in .json or .html"));
     }
 
     #[test]

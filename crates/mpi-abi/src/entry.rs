@@ -11,6 +11,7 @@ use base::ErrorClass;
 use mpi::ThreadLevel;
 use runtime::door::ProgramInside;
 
+use crate::call_sites;
 use crate::call_stack;
 use crate::calls;
 use crate::calls::tools::{self, ToolOutcome, Tools};
@@ -51,6 +52,8 @@ const OPEN: u32 = 1;
 const LOCKED: u32 = 2;
 /// Tools wait for events, which they are told of at the end of calls.
 const WATCHED: u32 = 4;
+/// Calls are noted for the profile of the job.
+const PROFILED: u32 = 64;
 /// `MPI_Init` has returned.
 const INITIALIZED: u32 = 8;
 /// `MPI_Finalize` has returned.
@@ -59,7 +62,7 @@ const FINALIZED: u32 = 16;
 const CHECKED: u32 = 32;
 
 /// What a call looks at.
-const MANNER: u32 = OPEN | LOCKED | WATCHED | CHECKED;
+const MANNER: u32 = OPEN | LOCKED | WATCHED | CHECKED | PROFILED;
 const OPEN_LOCKED: u32 = OPEN | LOCKED;
 
 /// Runs a call that is allowed between `MPI_Init` and `MPI_Finalize`, and while a session is open.
@@ -261,7 +264,8 @@ fn run(
 struct Admission {
     /// The call is looked at for mistakes.
     checked: Option<Box<SeenCall>>,
-    /// Of [`PHASE`]: whether tools are told of events at the end, and the lock is given up.
+    /// Of [`PHASE`]: whether at the end the call is noted, tools are told of events, and the lock is
+    /// given up.
     then: u32,
 }
 
@@ -273,6 +277,9 @@ impl Admission {
         let _guard = (self.then & LOCKED != 0).then(|| Guard(library));
         if let Some(seen) = self.checked {
             seen.end(code);
+        }
+        if self.then & PROFILED != 0 {
+            library.process.end_call();
         }
         if self.then & WATCHED != 0 {
             tools::tell(library);
@@ -291,14 +298,18 @@ fn admit(
     words: &[usize],
 ) -> Result<Admission, c_int> {
     if phase & OPEN != 0 {
+        let begun = (phase & PROFILED != 0).then(|| library.process.call_time());
         if phase & LOCKED != 0 {
             library.process.lock().lock();
+        }
+        if let Some(begun) = begun {
+            library.process.begin_call(begun, || call_sites::of(entry, library));
         }
         let checked = match phase & CHECKED {
             0 => None,
             _ => SeenCall::begin(entry, library, words),
         };
-        return Ok(Admission { checked, then: phase & (LOCKED | WATCHED) });
+        return Ok(Admission { checked, then: phase & (LOCKED | PROFILED | WATCHED) });
     }
     let call = Call::new(entry, library);
     let when = if phase & FINALIZED != 0 { "after MPI_Finalize" } else { "before MPI_Init" };
@@ -373,9 +384,13 @@ impl Call {
 pub fn update(call: &Call) {
     let process = &call.library.process;
     let (begun, ended) = (process.is_initialized(), process.is_finalized());
+    if begun && !ended {
+        process.begin_profile();
+    }
     let bits = [
         (OPEN, begun && !ended || process.open_sessions() > 0),
         (LOCKED, process.highest_level() == ThreadLevel::Multiple),
+        (PROFILED, process.is_profiled()),
         (INITIALIZED, begun),
         (FINALIZED, ended),
         (CHECKED, begun && !ended && check::is_wanted(call.library)),

@@ -10,6 +10,7 @@
 
 mod arguments;
 mod c;
+mod call_sites;
 mod call_stack;
 mod calls;
 mod check;

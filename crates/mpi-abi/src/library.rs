@@ -16,6 +16,7 @@ use mpi::session::Session;
 use once_cell::sync::OnceCell;
 
 use crate::c;
+use crate::call_sites::CallSites;
 use crate::calls::attributes::StandardValues;
 use crate::calls::interface::FortranFacts;
 use crate::calls::operations::UserOperation;
@@ -70,6 +71,8 @@ pub struct LibraryState {
     pub sessions: Table<c::Session, Rc<Session>>,
     /// Values of the attributes that the standard defines.
     pub standard_values: StandardValues,
+    /// Places of the program, for profiles.
+    pub call_sites: CallSites,
     /// What Fortran bindings told.
     pub fortran: FortranFacts,
     /// What is known for finding mistakes of the program, if that is wanted.
@@ -158,6 +161,7 @@ impl LibraryState {
             packed_messages: Table::default(),
             sessions: Table::default(),
             standard_values: StandardValues::default(),
+            call_sites: CallSites::default(),
             fortran: FortranFacts::default(),
             checks: cell::OnceCell::new(),
         }

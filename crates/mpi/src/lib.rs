@@ -28,8 +28,8 @@ pub use partitioned::{Partitioned, Partitions};
 pub use point_to_point::{Destination, MatchedMessage, MessageSource, SendMode};
 pub use process::helping::{AnswerSlot, HelperAccess, Outside, RestingHelper};
 pub use process::{
-    BackgroundOperation, FoundCall, Process, RequestService, ThreadLevel, answer_without_queues,
-    error_of, revoked,
+    BackgroundOperation, CallPlace, FoundCall, Process, RequestService, ThreadLevel,
+    answer_without_queues, error_of, revoked,
 };
 pub use recovery::{ActiveAgreement, NewCommunicator};
 pub use request::{EngineTransfer, ExternalOperation, Request, TransferCompletion, TransferScan};

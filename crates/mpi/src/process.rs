@@ -3,8 +3,10 @@
 
 pub(crate) mod answering;
 mod failures;
+mod gather;
 pub(crate) mod helping;
 mod life;
+mod profiling;
 mod record;
 mod waiting;
 
@@ -35,6 +37,8 @@ use crate::topology::ProcessLocation;
 use answering::Questions;
 pub use answering::{FoundCall, answer_without_queues};
 use helping::Need;
+pub use profiling::CallPlace;
+use profiling::ProfilePlace;
 
 /// One operating system process as MPI sees it.
 ///
@@ -86,6 +90,8 @@ pub struct Process {
     /// What is set, read from the environment when it is first asked for.
     configuration: parking_lot::Mutex<Option<ReadConfiguration>>,
     instruments: Instruments,
+    /// Where the time goes, as long as that is noted.
+    profile: ProfilePlace,
 }
 
 /// What there is once the process is part of its job.
@@ -174,6 +180,7 @@ impl Default for Process {
             origin: Instant::now(),
             configuration: parking_lot::Mutex::new(None),
             instruments: Instruments::default(),
+            profile: ProfilePlace::default(),
         }
     }
 }

@@ -158,6 +158,11 @@ pub const TEXTS: &[(&str, &str)] = &[
         "a file for the matrix of communication, the bytes and messages between all processes; \
          process 0 writes it when the job ends (combray run --record sets this variable)",
     ),
+    (
+        variables::PROFILE,
+        "where the time of the job went, told by process 0 when it ends: page, or a file that ends \
+         in .json or .html for all of it (combray run --profile sets this variable)",
+    ),
 ];
 
 /// The networks that `COMBRAY_NET` lets in, as the person says it.
@@ -191,6 +196,24 @@ pub fn node() -> Option<String> {
 /// The file that `COMBRAY_RECORD` names for the matrix of communication.
 pub fn record() -> Option<PathBuf> {
     env::var_os(variables::RECORD).filter(|file| !file.is_empty()).map(PathBuf::from)
+}
+
+/// What `COMBRAY_PROFILE` wants to be told when the job ends.
+pub fn profile() -> Option<ProfileTarget> {
+    let wanted = env::var_os(variables::PROFILE).filter(|wanted| !wanted.is_empty())?;
+    Some(match wanted == "page" {
+        true => ProfileTarget::Page,
+        false => ProfileTarget::File(wanted.into()),
+    })
+}
+
+/// Where the profile of a job goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProfileTarget {
+    /// One page, where errors go.
+    Page,
+    /// The page there, and all of it in this file.
+    File(PathBuf),
 }
 
 /// What the launcher has opened for this process, as it tells it.

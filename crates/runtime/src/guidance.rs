@@ -1,5 +1,6 @@
 //! What process 0 tells all others, so that all do the same: how collective operations shall be
-//! carried out (what steps cost, and what the person wants), and whether messages are recorded.
+//! carried out (what steps cost, and what the person wants), and whether messages are recorded and
+//! time is accounted for.
 
 use std::env;
 
@@ -17,6 +18,8 @@ pub struct JobSettings {
     pub preferences: AlgorithmPreferences,
     /// Whether all note how much they send to whom.
     pub records: bool,
+    /// Whether all note where their time goes.
+    pub profiles: bool,
 }
 
 impl JobSettings {
@@ -26,13 +29,15 @@ impl JobSettings {
         let wanted = env::var(variables::COLLECTIVES).unwrap_or_default();
         let (preferences, complaints) = preferences(&wanted);
         let records = configuration::record().is_some();
-        (Self { costs: measured.unwrap_or_default(), preferences, records }, complaints)
+        let profiles = configuration::profile().is_some();
+        let costs = measured.unwrap_or_default();
+        (Self { costs, preferences, records, profiles }, complaints)
     }
 
     /// As processes tell each other.
     pub(crate) fn to_text(self) -> String {
         let all = self.costs.numbers().into_iter().chain(self.preferences.numbers());
-        let all = [u64::from(self.records)].into_iter().chain(all);
+        let all = [self.records, self.profiles].map(u64::from).into_iter().chain(all);
         all.map(|number| number.to_string()).collect::<Vec<_>>().join(":")
     }
 
@@ -40,11 +45,11 @@ impl JobSettings {
     pub(crate) fn from_text(text: &str) -> Option<Self> {
         let numbers: Option<Vec<u64>> = text.split(':').map(|word| word.parse().ok()).collect();
         let numbers = numbers?;
-        let (&records, numbers) = numbers.split_first()?;
+        let (&[records, profiles], numbers) = numbers.split_first_chunk()?;
         let (costs, wanted) = numbers.split_at_checked(Costs::default().numbers().len())?;
         let costs = Costs::from_numbers(costs)?;
         let preferences = AlgorithmPreferences::from_numbers(wanted)?;
-        Some(Self { costs, preferences, records: records != 0 })
+        Some(Self { costs, preferences, records: records != 0, profiles: profiles != 0 })
     }
 }
 
@@ -94,7 +99,7 @@ mod tests {
         let (preferences, complaints) = preferences("allreduce:star, bcast:binomial,");
         assert!(complaints.is_empty(), "{complaints:?}");
         let costs = Costs { turn_ns: 3, ..Costs::default() };
-        let told = JobSettings { costs, preferences, records: true };
+        let told = JobSettings { costs, preferences, records: true, profiles: true };
         assert_eq!(JobSettings::from_text(&told.to_text()), Some(told));
         for nonsense in ["", "1:2", "x", &told.to_text().replace(':', "::")] {
             assert_eq!(JobSettings::from_text(nonsense), None, "{nonsense}");

@@ -27,6 +27,6 @@ pub use drivers::{
 pub use gathering::Aim;
 pub use guidance::{JobSettings, preferences};
 pub use launch::Job;
-pub use recording::SentTotals;
+pub use recording::{Recording, SentTotals};
 pub use runtime::Runtime;
 pub use wire_up::{JoinedRuntime, StartError, start};

@@ -4,6 +4,15 @@ use std::sync::OnceLock;
 
 /// The cores on which this process and its threads may run.
 pub use sys::cores;
+/// What this process has used.
+pub mod usage {
+    pub use sys::usage::{processor_time, processor_time_of_threads};
+
+    /// Bytes of the memory that Combray shares between processes which this one has touched.
+    pub fn shared_memory_bytes() -> u64 {
+        sys::usage::shared_memory_bytes("combray")
+    }
+}
 
 use base::variables;
 use topology::{Hwloc, Scope, Topology};

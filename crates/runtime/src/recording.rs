@@ -1,8 +1,8 @@
-//! How much this process sent to whom, for the placement of later runs.
+//! How much this process sent to whom, for the placement of later runs and for profiles.
 
 use base::GateId;
 
-/// What was sent to one peer.
+/// How many messages were sent, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SentTotals {
     /// Bytes of messages.
@@ -11,25 +11,83 @@ pub struct SentTotals {
     pub messages: u64,
 }
 
+/// What is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RecordingScope {
+    /// What is sent as messages.
+    Messages,
+    /// All that the program sends: what could go without messages, as collective operations inside
+    /// a machine, goes as messages, too.
+    Everything,
+}
+
 /// What was sent to each peer, by rank in the job.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Recording {
+#[derive(Clone, Debug)]
+pub struct Recording {
+    pub(crate) scope: RecordingScope,
     sent: Vec<SentTotals>,
+    /// By the number of bits of the length.
+    sizes: [u64; SIZE_CLASSES],
+    total: SentTotals,
+}
+
+/// Lengths of messages have 0 to 64 bits.
+const SIZE_CLASSES: usize = 65;
+
+impl SentTotals {
+    fn add(&mut self, bytes: usize) {
+        self.bytes = self.bytes.saturating_add(bytes as u64);
+        self.messages += 1;
+    }
 }
 
 impl Recording {
+    pub(crate) fn new(scope: RecordingScope) -> Self {
+        let total = SentTotals::default();
+        Self { scope, sent: Vec::new(), sizes: [0; SIZE_CLASSES], total }
+    }
+
     pub(crate) fn note(&mut self, gate: GateId, bytes: usize) {
         let index = gate.0 as usize;
         if self.sent.len() <= index {
             self.sent.resize(index + 1, SentTotals::default());
         }
-        let sent = &mut self.sent[index];
-        sent.bytes = sent.bytes.saturating_add(bytes as u64);
-        sent.messages += 1;
+        self.sent[index].add(bytes);
+        self.total.add(bytes);
+        self.sizes[(usize::BITS - bytes.leading_zeros()) as usize] += 1;
     }
 
     /// The peers to whom something was sent.
-    pub(crate) fn peers(&self) -> impl Iterator<Item = (u32, SentTotals)> + '_ {
+    pub fn peers(&self) -> impl Iterator<Item = (u32, SentTotals)> + '_ {
         (0..).zip(self.sent.iter().copied()).filter(|(_, sent)| sent.messages > 0)
+    }
+
+    /// What was sent to all together.
+    pub fn total(&self) -> SentTotals {
+        self.total
+    }
+
+    /// How many messages had a length of so many bits, up to the longest.
+    pub fn sizes(&self) -> &[u64] {
+        let used = self.sizes.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
+        &self.sizes[..used]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_counted_by_peer_and_by_length() {
+        let mut recording = Recording::new(RecordingScope::Messages);
+        assert!(recording.sizes().is_empty());
+        for (peer, bytes) in [(2, 0), (2, 8), (0, 9)] {
+            recording.note(GateId(peer), bytes);
+        }
+        let sent = |bytes, messages| SentTotals { bytes, messages };
+        assert_eq!(recording.peers().collect::<Vec<_>>(), [(0, sent(9, 1)), (2, sent(8, 2))]);
+        assert_eq!(recording.total(), sent(17, 3));
+        assert_eq!(recording.sizes(), [1, 0, 0, 0, 2]);
     }
 }

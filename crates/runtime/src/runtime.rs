@@ -23,7 +23,7 @@ use crate::instruments::journal::{EventKind, number_of};
 use crate::nearness::{Nearness, RailPlace, Station};
 use crate::pushing::{FragmentPush, ShortPush};
 use crate::receiver::Deferred;
-use crate::recording::{Recording, SentTotals};
+use crate::recording::{Recording, RecordingScope};
 use crate::wire_up::Fatal;
 
 /// One process's engine with its rails.
@@ -122,7 +122,7 @@ impl Runtime {
 
     #[inline(always)]
     fn send_when(&mut self, send: SendCommand, when: When) -> Option<RequestId> {
-        if self.watches && self.takes_the_long_way(send.gate, send.context) {
+        if self.watches && self.takes_the_long_way(&send) {
             return Some(self.submit(send, when));
         }
         let push = ShortPush { rails: &mut self.rails, gate: send.gate };
@@ -145,26 +145,32 @@ impl Runtime {
         is_sent
     }
 
-    /// Whether a message goes through the outbox also where it need not.
-    fn takes_the_long_way(&mut self, gate: GateId, context: ContextSlot) -> bool {
-        (self.rails.has_networks() && self.waits_for_more(gate, context))
-            || self.recording.is_some()
+    fn note_sent(&mut self, send: &SendCommand) {
+        if let Some(recording) = &mut self.recording {
+            recording.note(send.gate, send.buffer.len());
+        }
     }
 
-    /// From now on it is noted how much is sent to whom. No message takes the short cut any more.
-    pub(crate) fn record(&mut self) {
-        self.recording = Some(Box::default());
+    /// Whether a message goes through the outbox also where it need not.
+    fn takes_the_long_way(&mut self, send: &SendCommand) -> bool {
+        self.note_sent(send);
+        self.rails.has_networks() && self.waits_for_more(send.gate, send.context)
+    }
+
+    /// From now on it is noted how much is sent to whom.
+    pub(crate) fn record(&mut self, scope: RecordingScope) {
+        self.recording = Some(Box::new(Recording::new(scope)));
         self.watches = true;
     }
 
-    /// Whether it is noted how much is sent to whom.
+    /// Whether it is noted how much is sent to whom, and all must go as messages.
     pub fn records(&self) -> bool {
-        self.recording.is_some()
+        self.recording.as_ref().is_some_and(|one| one.scope == RecordingScope::Everything)
     }
 
-    /// The peers to whom something was sent since the recording began, by rank in the job.
-    pub fn recorded(&self) -> Vec<(u32, SentTotals)> {
-        self.recording.iter().flat_map(|recording| recording.peers()).collect()
+    /// What was sent to whom since the recording began, if there is one.
+    pub fn recording(&self) -> Option<&Recording> {
+        self.recording.as_deref()
     }
 
     /// Whether a message to a peer on another machine is likely to be followed by more.
@@ -205,6 +211,7 @@ impl Runtime {
     /// Submits a message and leaves it in the outbox: it goes with what is sent next to its gate,
     /// or in the next round of progress.
     pub fn hold(&mut self, send: SendCommand) -> RequestId {
+        self.note_sent(&send);
         self.hold_till(send, When::Now)
     }
 
@@ -213,9 +220,6 @@ impl Runtime {
             self.connect(send.gate);
         }
         let (gate, synchronous) = (send.gate, send.synchronous);
-        if let Some(recording) = &mut self.recording {
-            recording.note(send.gate, send.buffer.len());
-        }
         let request = self.engine.send(send);
         let Self { engine, rails, .. } = self;
         let Some(data) = engine.wants_region(request) else { return request };

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use queues::door::Threads;
 
-pub use room::{LongWait, Waiter, WaitingThreads, wait};
+pub use room::{LongWait, WaitNote, Waiter, WaitingThreads, wait};
 pub use sleeping::wake_others;
 
 /// What waiting needs of the system besides what doors and locks do.

@@ -20,6 +20,7 @@ use crate::guidance::JobSettings;
 use crate::instruments::Instruments;
 use crate::nearness::{self, Nearness};
 use crate::parts;
+use crate::recording::RecordingScope;
 use crate::runtime::{Runtime, cannot_reach, strategy};
 use crate::samples;
 
@@ -109,7 +110,9 @@ pub fn start(
         runtime.set_nearness(nearness);
     }
     if guidance.records {
-        runtime.record();
+        runtime.record(RecordingScope::Everything);
+    } else if guidance.profiles {
+        runtime.record(RecordingScope::Messages);
     }
     if size > 1 {
         // One trial now, so that what keeps all from working is told at the start.

@@ -22,6 +22,7 @@ pub mod random;
 pub mod signals;
 pub mod socket;
 pub mod stacks;
+pub mod usage;
 
 use std::io;
 

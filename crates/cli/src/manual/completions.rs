@@ -54,6 +54,9 @@ fn argument(option: &'static RunOption) -> Option<Arg> {
         ValueCount::Nothing => argument.action(ArgAction::SetTrue),
         ValueCount::One => argument.num_args(1).value_hint(hint(values.trim())),
         ValueCount::Two => argument.num_args(2),
+        ValueCount::FileEndingIn(_) => {
+            argument.num_args(0..=1).value_hint(hint(values.trim_matches(['[', ']'])))
+        }
     };
     match (long, short) {
         (None, None) => None,

@@ -101,7 +101,8 @@ fn section(meaning: Meaning) -> Section {
         | Meaning::Output
         | Meaning::StandardInput
         | Meaning::Record
-        | Meaning::Check => Section::Output,
+        | Meaning::Check
+        | Meaning::Profile => Section::Output,
         Meaning::Variable
         | Meaning::GlobalVariable
         | Meaning::VariableList

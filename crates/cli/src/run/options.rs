@@ -20,6 +20,8 @@ pub enum ValueCount {
     Nothing,
     One,
     Two,
+    /// The next word, if it is the name of a file that ends so.
+    FileEndingIn(&'static [&'static str]),
 }
 
 /// What an option does.
@@ -72,6 +74,8 @@ pub enum Meaning {
     Record,
     /// Calls are looked at for mistakes of the program.
     Check,
+    /// Where the time of the job went.
+    Profile,
     /// What errors do until the program sets an error handler.
     InitialErrhandler,
     Help,
@@ -227,6 +231,12 @@ pub const OPTIONS: &[RunOption] = &[
         ValueCount::Nothing,
         Meaning::Check,
         "     look for mistakes of the program while it runs, and tell them (see docs/checking.md)",
+    ),
+    option(
+        &["--profile"],
+        ValueCount::FileEndingIn(&[".json", ".html"]),
+        Meaning::Profile,
+        "[FILE]    tell at the end where the time went, and what would help; all of it in FILE.json or FILE.html",
     ),
     option(
         &["--oversubscribe", "-oversubscribe"],

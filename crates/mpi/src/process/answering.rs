@@ -214,7 +214,7 @@ impl Process {
     }
 
     /// What a thread waits for that is in a call of `function`.
-    fn awaited_by(&self, wait: &LongWait, function: Option<&str>) -> Awaited {
+    pub(super) fn awaited_by(&self, wait: &LongWait, function: Option<&str>) -> Awaited {
         if let Some(awaited) = wait.awaited.and_then(|id| self.awaited_request(id)) {
             return match awaited {
                 // Messages of the library's own, for one-sided operations.
@@ -333,7 +333,7 @@ fn described(communicator: &Communicator) -> hangs::CommunicatorName {
 }
 
 /// Whether a function belongs to one-sided communication.
-fn is_one_sided(function: &str) -> bool {
+pub(super) fn is_one_sided(function: &str) -> bool {
     let names =
         ["MPI_Put", "MPI_Get", "MPI_Accumulate", "MPI_Fetch_and_op", "MPI_Compare_and_swap"];
     let prefixes = ["MPI_Win_", "MPI_Rput", "MPI_Rget", "MPI_Raccumulate", "MPI_Get_accumulate"];

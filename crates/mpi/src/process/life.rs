@@ -112,6 +112,9 @@ impl Process {
         let started = self.started();
         self.finalizing.set(true);
         self.wait_until(&mut Self::is_settled);
+        if self.is_profiled() {
+            self.tell_profile();
+        }
         if self.runtime().records() {
             self.write_record();
         }

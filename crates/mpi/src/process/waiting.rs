@@ -7,7 +7,8 @@ use std::time::Duration;
 use engine::{Outcome, RequestId};
 use runtime::door::{System, Threads};
 use runtime::waiting::{
-    self, CoreSharing, LongWait, WaitHistory, WaitStage, Waiter, WaitingSystem, WaitingThreads,
+    self, CoreSharing, LongWait, WaitHistory, WaitNote, WaitStage, Waiter, WaitingSystem,
+    WaitingThreads,
 };
 use runtime::{Aim, Doorbell};
 
@@ -177,7 +178,12 @@ impl Process {
         };
         let mut sleeps = 0u32;
         let mut since = 0;
+        let mut note = None;
         while !done(self) {
+            match &mut note {
+                None => note = self.begin_note(None),
+                Some(note) => self.go_on_noting(note),
+            }
             if self.progress() {
                 wait_history.renew();
                 continue;
@@ -199,6 +205,9 @@ impl Process {
                 let thread = System.thread_number();
                 self.answer_question(&LongWait { awaited: None, since, thread }, now);
             }
+        }
+        if let Some(note) = note {
+            self.end_noting(note);
         }
     }
 
@@ -270,6 +279,19 @@ impl Waiter for Process {
     fn answer_inquiries(&self, wait: &LongWait) {
         Process::answer_inquiries(self);
         self.answer_question(wait, System.now());
+    }
+
+    #[inline]
+    fn begin_note(&self, awaited: Option<RequestId>) -> Option<WaitNote> {
+        if self.is_profiled() { self.begin_noting(awaited) } else { None }
+    }
+
+    fn go_on_with_note(&self, note: &mut WaitNote) {
+        self.go_on_noting(note);
+    }
+
+    fn end_note(&self, note: WaitNote) {
+        self.end_noting(note);
     }
 
     fn is_asked(&self, now: u64) -> bool {

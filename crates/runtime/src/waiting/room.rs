@@ -81,10 +81,52 @@ pub trait Waiter {
     /// waited long.
     fn answer_inquiries(&self, wait: &LongWait);
 
+    /// A wait begins, as what is waited for was not there: what is noted of it, if anything is.
+    fn begin_note(&self, _awaited: Option<RequestId>) -> Option<WaitNote> {
+        None
+    }
+
+    /// A wait that is noted goes on: called after some rounds, or a sleep.
+    fn go_on_with_note(&self, _note: &mut WaitNote) {}
+
+    /// A wait that is noted is over.
+    fn end_note(&self, _note: WaitNote) {}
+
     /// Whether somebody has asked, since this was called last, what the process does. It is called
     /// after sleeps, at this time of the kernel's clock.
     fn is_asked(&self, _now: u64) -> bool {
         false
+    }
+}
+
+/// What is noted of a wait, for who wants to know how long it lasted and why.
+#[derive(Clone, Copy, Debug)]
+pub struct WaitNote {
+    /// The request that it waits for, if that is all.
+    pub awaited: Option<RequestId>,
+    /// When it was looked at last, by the kernel's clock.
+    pub looked: u64,
+    /// How long it had lasted then.
+    pub lasted: Duration,
+    /// Rounds since then.
+    rounds: u32,
+}
+
+/// So many rounds of a wait that is noted pass between two looks at what it waits for.
+const ROUNDS_PER_NOTE: u32 = 16;
+
+impl WaitNote {
+    /// A wait for `awaited` that begins now.
+    pub fn new(awaited: Option<RequestId>, now: u64) -> Self {
+        Self { awaited, looked: now, lasted: Duration::ZERO, rounds: 0 }
+    }
+
+    /// Looks at the clock; how long it is since that was done last.
+    pub fn pass(&mut self, now: u64) -> Duration {
+        let passed = Duration::from_nanos(now.saturating_sub(self.looked));
+        self.looked = now;
+        self.lasted += passed;
+        passed
     }
 }
 
@@ -113,6 +155,7 @@ pub fn wait<W: Waiter>(waiter: &W, awaited: Option<RequestId>, done: &mut dyn Fn
     };
     let mut vain_sleeps = room.vain_sleeps.get();
     let mut sleep = Sleep::new(awaited, room.lock.arrivals());
+    let mut note = waiter.begin_note(awaited);
     loop {
         let active = waiter.progress();
         if done(waiter) {
@@ -132,6 +175,16 @@ pub fn wait<W: Waiter>(waiter: &W, awaited: Option<RequestId>, done: &mut dyn Fn
             // What happened to other threads' messages does not make this one wait shorter.
             break;
         }
+        if let Some(note) = &mut note {
+            note.rounds += 1;
+            if note.rounds >= ROUNDS_PER_NOTE || sleep.has_slept() {
+                note.rounds = 0;
+                waiter.go_on_with_note(note);
+            }
+        }
+    }
+    if let Some(note) = note {
+        waiter.end_note(note);
     }
     sleeping::rise(waiter, &sleep);
 }

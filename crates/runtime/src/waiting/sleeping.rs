@@ -101,6 +101,11 @@ impl Sleep {
         LongWait { awaited: self.awaited, since, thread: kernel.thread_number() }
     }
 
+    /// Whether it has slept.
+    pub(super) fn has_slept(&self) -> bool {
+        self.since != 0
+    }
+
     /// Something happened.
     pub(super) fn renew(&mut self) {
         self.nap = LOOKS_AGAIN.0;

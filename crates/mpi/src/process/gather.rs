@@ -1,0 +1,47 @@
+//! What all processes tell process 0 at the end of the world.
+
+use memory::Buffer;
+
+use super::Process;
+use crate::collective::{self, Collective, Invocation, Root};
+
+impl Process {
+    /// Brings the bytes of all processes to process 0, by rank. `None`: this is another process, or
+    /// some are not there any more.
+    pub(super) fn gather(&self, own: &[u8]) -> Option<Vec<Vec<u8>>> {
+        let world = self.world();
+        let counts = Buffer::zeroed(world.size() as usize * 8);
+        counts.write(world.rank() as usize * 8, &(own.len() as u64).to_le_bytes());
+        let invocation = Invocation::nonblocking(world);
+        let exchange = collective::allgather_packed(&invocation, counts.clone(), 8);
+        let told = exchange.is_ok_and(|exchange| self.completes(exchange));
+        let length = |rank: u32| {
+            let mut bytes = [0; 8];
+            counts.read(rank as usize * 8, &mut bytes);
+            u64::from_le_bytes(bytes).min(BYTES_MAX) as usize
+        };
+        let rows: Vec<Buffer> =
+            (0..world.size()).map(|rank| Buffer::zeroed(length(rank))).collect();
+        let mine = Buffer::zeroed(own.len().min(BYTES_MAX as usize));
+        mine.write(0, &own[..mine.len()]);
+        let into = (world.rank() == 0).then(|| rows.clone());
+        let gather = collective::gatherv(&invocation, Root::Rank(0), Some(mine), into);
+        let is_complete = told && gather.is_ok_and(|gather| self.completes(gather));
+        let bytes_of = |row: &Buffer| {
+            let mut bytes = vec![0; row.len()];
+            row.read(0, &mut bytes);
+            bytes
+        };
+        (is_complete && world.rank() == 0).then(|| rows.iter().map(bytes_of).collect())
+    }
+
+    /// Runs an operation to its end, if all processes are there.
+    fn completes(&self, operation: Collective) -> bool {
+        let request = operation.into_request(self);
+        self.wait_until(&mut |process| request.is_ready(process));
+        !self.has_lost_processes()
+    }
+}
+
+/// More bytes than this no process tells.
+const BYTES_MAX: u64 = 64 << 20;

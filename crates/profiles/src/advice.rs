@@ -1,0 +1,297 @@
+//! What would help most, and why: each cause is looked for by itself, with the time that it costs.
+
+use serde::{Deserialize, Serialize};
+
+use crate::summary::{CallSummary, LateRank, TimeSplit, in_collectives};
+use crate::words;
+use crate::{RankProfile, WaitCause};
+
+/// What would help, and why.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Advice {
+    /// The cause, by a name for programs: `slow_rank`, `chain`, `late_receives`, `late_sends`,
+    /// `imbalance`, `small_messages`.
+    pub cause: String,
+    /// Seconds of all ranks together that it costs, at most.
+    pub seconds: f64,
+    /// What is wrong, with the figures that show it.
+    pub reason: String,
+    /// What to do.
+    pub remedy: String,
+}
+
+/// So many are told.
+const TOLD_MAX: usize = 3;
+
+/// What costs less than this share of all time is not worth a word.
+const WORTH: f64 = 0.02;
+
+/// All that is known.
+struct Facts<'a> {
+    ranks: &'a [RankProfile],
+    times: &'a [TimeSplit],
+    calls: &'a [CallSummary],
+    late: &'a [LateRank],
+    /// The time of all ranks together.
+    total: f64,
+}
+
+/// The greatest gains.
+pub(crate) fn best(
+    ranks: &[RankProfile],
+    times: &[TimeSplit],
+    calls: &[CallSummary],
+    late: &[LateRank],
+) -> Vec<Advice> {
+    let total = times.iter().map(|time| time.sum()).sum();
+    let facts = Facts { ranks, times, calls, late, total };
+    let slow = facts.slow_rank();
+    let chain = if slow.is_none() { facts.chain() } else { None };
+    let explains_others = slow.is_some() || chain.is_some();
+    let mut all: Vec<Advice> = [
+        facts.late_receives(),
+        if explains_others { None } else { facts.late_sends() },
+        if explains_others { None } else { facts.imbalance() },
+        facts.small_messages(),
+        slow,
+        chain,
+    ]
+    .into_iter()
+    .flatten()
+    .filter(|advice| advice.seconds >= WORTH * total)
+    .collect();
+    all.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
+    all.truncate(TOLD_MAX);
+    all
+}
+
+/// A rank that computes so much longer than the median is slow.
+const SLOW: f64 = 1.25;
+
+/// In a chain this share of all ranks computes at a time at most.
+const CHAINED: f64 = 0.6;
+
+/// Fewer ranks are no chain: one of two that waits for the other is told as such.
+const CHAIN_MIN: usize = 3;
+
+/// Messages up to this length are small.
+const SMALL_BYTES: u64 = 1024;
+
+impl Facts<'_> {
+    /// The seconds of waiting for one cause.
+    fn waited(&self, cause: WaitCause) -> f64 {
+        self.late.iter().filter(|one| one.cause == cause).map(|one| one.seconds).sum()
+    }
+
+    /// One rank computes longer than the others, who wait for it.
+    fn slow_rank(&self) -> Option<Advice> {
+        let mut computing: Vec<f64> = self.times.iter().map(|time| time.computing).collect();
+        if computing.len() < 2 {
+            return None;
+        }
+        let slowest = (0..computing.len()).max_by(|&one, &other| {
+            self.times[one].computing.total_cmp(&self.times[other].computing)
+        })?;
+        let longest = self.times[slowest].computing;
+        computing.remove(slowest);
+        computing.sort_by(f64::total_cmp);
+        let median = computing[computing.len() / 2];
+        let waited: f64 = computing.iter().map(|other| longest - other).sum();
+        let (others, own): (f64, f64) =
+            (0..).zip(self.times).fold((0.0, 0.0), |sum, (rank, time)| match rank == slowest {
+                true => (sum.0, time.waiting),
+                false => (sum.0 + time.waiting, sum.1),
+            });
+        let mean = others / computing.len() as f64;
+        if longest < SLOW * median || own > 0.5 * mean {
+            return None;
+        }
+        let profile = &self.ranks[slowest];
+        let busy = profile.processor_seconds / profile.seconds.max(f64::MIN_POSITIVE);
+        let mut reason = format!(
+            "rank {} computes {}, the others {} (median): they wait {} for it, in all",
+            profile.rank,
+            words::seconds(longest),
+            words::seconds(median),
+            words::seconds(others.min(waited)),
+        );
+        let remedy = if busy < 0.7 {
+            reason +=
+                &format!("; it had a processor for {} of its time only", words::percent(busy, 1.0));
+            format!(
+                "see what else runs on the core of rank {} ({}; --report-bindings), or what it \
+                 waits for outside of MPI, as files",
+                profile.rank, profile.host
+            )
+        } else {
+            format!(
+                "give rank {} less of the work; if it has no more than the others, its core or its \
+                 memory is slower (combray doctor --hosts)",
+                profile.rank
+            )
+        };
+        let seconds = others.min(waited);
+        Some(Advice { cause: "slow_rank".to_owned(), seconds, reason, remedy })
+    }
+
+    /// Ranks compute one after the other, each when it has what the one before it sends.
+    fn chain(&self) -> Option<Advice> {
+        let count = self.times.len();
+        let (for_messages, in_all) =
+            (self.waited(WaitCause::LateSender), self.times.iter().map(|time| time.waiting).sum());
+        let computing: f64 = self.times.iter().map(|time| time.computing).sum();
+        let wall = self.ranks.iter().map(|rank| rank.seconds).fold(0.0, f64::max);
+        let at_once = computing / wall.max(f64::MIN_POSITIVE);
+        if count < CHAIN_MIN || at_once > CHAINED * count as f64 || at_once < 0.3 {
+            return None;
+        }
+        // The rank for whose messages each rank waits most.
+        let before = |rank: u32| {
+            let is = |one: &&LateRank| one.waiter == rank && one.cause == WaitCause::LateSender;
+            self.late.iter().find(is).map(|one| one.late)
+        };
+        let longest = self.ranks.iter().map(|rank| {
+            let mut path = vec![rank.rank];
+            while let Some(next) = before(path[path.len() - 1])
+                && !path.contains(&next)
+            {
+                path.push(next);
+            }
+            path
+        });
+        let mut path = longest.max_by_key(Vec::len)?;
+        path.reverse();
+        if path.len() < CHAIN_MIN || for_messages < 0.25 * in_all {
+            return None;
+        }
+        let first = self.late.iter().find(|one| one.cause == WaitCause::LateSender)?;
+        Some(Advice {
+            cause: "chain".to_owned(),
+            seconds: in_all,
+            reason: format!(
+                "{} work one after the other, each waits for a message of the one before it \
+                 (mostly {}): on average {:.1} of {count} ranks compute at a time",
+                words::ranks(&path),
+                words::place(&first.function, first.caller.as_deref()),
+                at_once,
+            ),
+            remedy: "divide the work into parts, and send each part on as soon as it is ready, so \
+                     that the next rank begins while this one goes on"
+                .to_owned(),
+        })
+    }
+
+    /// Senders wait until the receiver comes.
+    fn late_receives(&self) -> Option<Advice> {
+        let seconds = self.waited(WaitCause::LateReceiver);
+        let first = self.late.iter().find(|one| one.cause == WaitCause::LateReceiver)?;
+        Some(Advice {
+            cause: "late_receives".to_owned(),
+            seconds,
+            reason: format!(
+                "rank {} waits {} in {} until rank {} receives{}",
+                first.waiter,
+                words::seconds(first.seconds),
+                words::place(&first.function, first.caller.as_deref()),
+                first.late,
+                self.and_others(seconds - first.seconds),
+            ),
+            remedy: format!(
+                "let rank {} post the receive (MPI_Irecv) before it computes, or rank {} go on \
+                 after MPI_Isend and wait later",
+                first.late, first.waiter
+            ),
+        })
+    }
+
+    /// Receivers wait until the sender sends.
+    fn late_sends(&self) -> Option<Advice> {
+        let seconds = self.waited(WaitCause::LateSender);
+        let first = self.late.iter().find(|one| one.cause == WaitCause::LateSender)?;
+        Some(Advice {
+            cause: "late_sends".to_owned(),
+            seconds,
+            reason: format!(
+                "rank {} waits {} in {} until rank {} sends{}",
+                first.waiter,
+                words::seconds(first.seconds),
+                words::place(&first.function, first.caller.as_deref()),
+                first.late,
+                self.and_others(seconds - first.seconds),
+            ),
+            remedy: format!(
+                "let rank {} send as soon as it has the data, before it computes other things; \
+                 rank {} can receive with MPI_Irecv and compute until it needs the message",
+                first.late, first.waiter
+            ),
+        })
+    }
+
+    fn and_others(&self, seconds: f64) -> String {
+        match seconds > WORTH * self.total {
+            true => format!(", others {} for the same reason", words::seconds(seconds)),
+            false => String::new(),
+        }
+    }
+
+    /// Ranks come to collective operations at different times, now this one last and now that.
+    fn imbalance(&self) -> Option<Advice> {
+        let places = in_collectives(self.ranks);
+        let all = |waited: &[(u32, f64)]| waited.iter().map(|(_, seconds)| seconds).sum::<f64>();
+        let seconds: f64 = places.values().map(|waited| all(waited)).sum();
+        let (place, waited) =
+            places.iter().max_by(|one, other| all(one.1).total_cmp(&all(other.1)))?;
+        let by_waiting = |one: &&(u32, f64), other: &&(u32, f64)| one.1.total_cmp(&other.1);
+        let (last, first) = (waited.iter().min_by(by_waiting)?, waited.iter().max_by(by_waiting)?);
+        Some(Advice {
+            cause: "imbalance".to_owned(),
+            seconds,
+            reason: format!(
+                "ranks come to {} at different times and wait there {} in all: rank {} {}, rank {} \
+                 {}",
+                words::place(place.0, place.1),
+                words::seconds(all(waited)),
+                first.0,
+                words::seconds(first.1),
+                last.0,
+                words::seconds(last.1),
+            ),
+            remedy: "divide the work before it more evenly, or begin the operation early \
+                     (MPI_Iallreduce, MPI_Ibarrier ...) and do something else before MPI_Wait"
+                .to_owned(),
+        })
+    }
+
+    /// Most of the time in communication goes to the beginning of many small messages.
+    fn small_messages(&self) -> Option<Advice> {
+        let is_small =
+            |call: &&CallSummary| call.messages > 0 && call.bytes / call.messages <= SMALL_BYTES;
+        let all: u64 = self.calls.iter().map(|call| call.messages).sum();
+        let small: u64 = self.calls.iter().filter(is_small).map(|call| call.messages).sum();
+        let most = self.calls.iter().filter(is_small).max_by_key(|call| call.messages)?;
+        let own: f64 = self.times.iter().map(|time| time.communicating).sum();
+        // A receiver waits again and again for a short while where messages come one by one.
+        let seconds = own * small as f64 / all as f64 * 0.8;
+        let each = seconds / small as f64;
+        if most.messages < 1000 || each > 100e-6 {
+            return None;
+        }
+        Some(Advice {
+            cause: "small_messages".to_owned(),
+            seconds,
+            reason: format!(
+                "{} messages of {} (on average) from {}, each of which costs about {}: \
+                 communication takes {} of all time",
+                words::count(most.messages),
+                words::bytes(most.bytes / most.messages),
+                words::place(&most.function, most.caller.as_deref()),
+                words::seconds(own / all as f64),
+                words::percent(own, self.total),
+            ),
+            remedy:
+                "collect what goes to the same rank and send it as one message (an array, or a \
+                     derived datatype)"
+                    .to_owned(),
+        })
+    }
+}

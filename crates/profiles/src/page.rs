@@ -1,0 +1,237 @@
+//! One page for a person.
+
+use crate::words::{self, percent, seconds};
+use crate::{CallSummary, JobProfile, RankProfile};
+
+/// So many rows of each table are shown.
+const ROWS_MAX: usize = 10;
+
+/// So many ranks are shown one by one; of more, those that waited most and least.
+const RANKS_MAX: usize = 16;
+
+/// The page, at most 80 lines of at most 120 letters or so.
+pub(crate) fn text(profile: &JobProfile) -> String {
+    let mut hosts: Vec<&str> = profile.ranks.iter().map(|rank| rank.host.as_str()).collect();
+    hosts.sort_unstable();
+    hosts.dedup();
+    let total = profile.total;
+    let mut text = format!(
+        "combray profile: {}, {}, {} from MPI_Init to MPI_Finalize\n\
+         of the time of all ranks: {} computing, {} communicating, {} waiting\n",
+        profile.program,
+        places(profile.ranks.len(), hosts.len()),
+        seconds(profile.seconds),
+        percent(total.computing, total.sum()),
+        percent(total.communicating, total.sum()),
+        percent(total.waiting, total.sum()),
+    );
+    text += &advice(profile);
+    text += &by_rank(profile);
+    text += &by_call(profile);
+    text += &by_pair_waited(profile);
+    text += &messages(profile);
+    text += &library(profile);
+    text
+}
+
+fn places(ranks: usize, hosts: usize) -> String {
+    let plural = |count: usize, one: &str| match count {
+        1 => format!("1 {one}"),
+        _ => format!("{count} {one}s"),
+    };
+    format!("{} on {}", plural(ranks, "rank"), plural(hosts, "machine"))
+}
+
+fn advice(profile: &JobProfile) -> String {
+    if profile.advice.is_empty() {
+        return "\nNothing stands out that costs 2 % of the time.\n".to_owned();
+    }
+    let mut text = "\nWhat would help most\n".to_owned();
+    for (index, one) in profile.advice.iter().enumerate() {
+        let share = percent(one.seconds, profile.total.sum());
+        text += &format!("{}. {}: up to {share} of the time.\n", index + 1, one.reason);
+        text += &format!("   To do: {}.\n", one.remedy);
+    }
+    text
+}
+
+/// A table with a title: the first column to the left, as the last, the others to the right.
+fn table(title: &str, header: &[&str], rows: &[Vec<String>]) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let header: Vec<String> = header.iter().map(|&word| word.to_owned()).collect();
+    let width = |column: usize| {
+        let words = rows.iter().chain([&header]).map(|row| row[column].chars().count());
+        words.max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..header.len()).map(width).collect();
+    let mut text = format!("\n{title}\n");
+    for row in [&header].into_iter().chain(rows) {
+        let mut line = String::new();
+        for (column, word) in row.iter().enumerate() {
+            let width = widths[column];
+            line += &match column + 1 == row.len() {
+                true => format!("  {word}"),
+                false => format!("  {word:>width$}"),
+            };
+        }
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+fn by_rank(profile: &JobProfile) -> String {
+    let mut shown: Vec<usize> = (0..profile.ranks.len()).collect();
+    let is_part = shown.len() > RANKS_MAX;
+    if is_part {
+        shown.sort_by(|&one, &other| {
+            profile.times[other].waiting.total_cmp(&profile.times[one].waiting)
+        });
+        let least = shown.split_off(shown.len() - RANKS_MAX / 2);
+        shown.truncate(RANKS_MAX / 2);
+        shown.extend(least);
+    }
+    let row = |&index: &usize| {
+        let (rank, time) = (&profile.ranks[index], profile.times[index]);
+        let share = |part| format!("{} {:>5}", seconds(part), percent(part, time.sum()));
+        let waited = profile.late.iter().find(|one| one.waiter == rank.rank);
+        let most = waited.map(|one| format!("rank {}, {}", one.late, seconds(one.seconds)));
+        vec![
+            rank.rank.to_string(),
+            share(time.computing),
+            share(time.communicating),
+            share(time.waiting),
+            percent(rank.processor_seconds, rank.seconds),
+            most.unwrap_or_default(),
+        ]
+    };
+    let rows: Vec<Vec<String>> = shown.iter().map(row).collect();
+    let title = match is_part {
+        true => "Time by rank (the ranks that waited most, and those that waited least)",
+        false => "Time by rank",
+    };
+    let header = ["rank", "computing", "communicating", "waiting", "on a core", "mostly for"];
+    table(title, &header, &rows)
+}
+
+fn by_call(profile: &JobProfile) -> String {
+    let matters = |call: &&CallSummary| call.seconds >= 0.001 * profile.total.sum();
+    let rows: Vec<Vec<String>> = profile
+        .calls
+        .iter()
+        .filter(matters)
+        .take(ROWS_MAX)
+        .map(|call| {
+            vec![
+                seconds(call.seconds),
+                percent(call.seconds, profile.total.sum()),
+                seconds(call.waiting),
+                words::count(call.calls),
+                words::count(call.messages),
+                words::bytes(call.bytes),
+                words::place(&call.function, call.caller.as_deref()),
+            ]
+        })
+        .collect();
+    let header = ["time", "share", "waiting", "calls", "messages", "in all", "call"];
+    table("Time by call, of all ranks together", &header, &rows)
+}
+
+fn by_pair_waited(profile: &JobProfile) -> String {
+    let told = profile.late.iter().filter(|one| one.seconds >= 0.001 * profile.seconds);
+    let rows: Vec<Vec<String>> = told
+        .take(ROWS_MAX)
+        .map(|one| {
+            let waits = if one.waits > 0 { words::count(one.waits) } else { String::new() };
+            vec![
+                one.waiter.to_string(),
+                one.late.to_string(),
+                seconds(one.seconds),
+                waits,
+                format!(
+                    "{}, {}",
+                    words::cause(one.cause),
+                    words::place(&one.function, one.caller.as_deref())
+                ),
+            ]
+        })
+        .collect();
+    table("Who waited for whom", &["rank", "for", "time", "times", "why"], &rows)
+}
+
+fn messages(profile: &JobProfile) -> String {
+    let (count, bytes) = profile.sent();
+    if count == 0 {
+        return String::new();
+    }
+    let mut text = format!("\nMessages: {}, {} in all\n", words::count(count), words::bytes(bytes));
+    let sizes = [
+        (0, 8, "below 128 bytes"),
+        (8, 11, "to 1 KiB"),
+        (11, 17, "to 64 KiB"),
+        (17, 21, "to 1 MiB"),
+        (21, 64, "more"),
+    ];
+    let of = |from: usize, to: usize| -> u64 {
+        let all = profile.ranks.iter().flat_map(|rank| rank.sizes.iter().take(to).skip(from));
+        all.sum()
+    };
+    let classes: Vec<String> = sizes
+        .iter()
+        .map(|&(from, to, name)| (of(from, to), name))
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, name)| format!("{} {name}", words::count(number)))
+        .collect();
+    text += &format!("  by size: {}\n", classes.join(", "));
+    let mut pairs: Vec<(u32, u32, u64, u64)> = profile
+        .ranks
+        .iter()
+        .flat_map(|rank| rank.sent.iter().map(|to| (rank.rank, to.peer, to.bytes, to.messages)))
+        .collect();
+    pairs.sort_by_key(|pair| std::cmp::Reverse((pair.2, pair.3)));
+    let most: Vec<String> = pairs
+        .iter()
+        .take(4)
+        .map(|(from, to, bytes, count)| {
+            format!("{from} to {to} {} in {}", words::bytes(*bytes), words::count(*count))
+        })
+        .collect();
+    text += &format!("  most from rank {}\n", most.join("; "));
+    text
+}
+
+fn library(profile: &JobProfile) -> String {
+    let sum = |name: &str| profile.variable(name);
+    let eager = sum("eager_sent");
+    let all = eager + sum("announced_sent");
+    let alone = sum("short_cuts") + sum("fragmented");
+    // What went through an outbox, and shared packets with others there.
+    let queued = eager.saturating_sub(alone);
+    let packets = sum("packets_sent").saturating_sub(alone);
+    let share = |part: u64| percent(part as f64, all as f64);
+    let most = |of: &dyn Fn(&RankProfile) -> u64| profile.ranks.iter().map(of).max().unwrap_or(0);
+    let helper: f64 = profile.ranks.iter().map(|rank| rank.helper_seconds).sum();
+    let mut text = format!(
+        "\nInside the library: {} of messages shared a packet, {} went in parts, {} were copied once; \
+         {} came before their receive\n",
+        share(queued.saturating_sub(packets)),
+        share(sum("fragmented") + sum("streamed")),
+        share(sum("fetched")),
+        share(sum("unexpected_total")),
+    );
+    text += &format!(
+        "  shared memory: {} per rank at most; unexpected messages: {} at most; the helper had a \
+         processor for {} ({} of all time)\n",
+        words::bytes(most(&|rank| rank.shared_memory_bytes)),
+        words::bytes(most(&|rank| rank.variable("unexpected_bytes_highest"))),
+        seconds(helper),
+        percent(helper, profile.total.sum()),
+    );
+    if profile.ranks.iter().any(|rank| rank.is_crowded) {
+        text += "  There are more processes than cores: much of what looks like waiting or computing \
+                 is waiting for a core.\n";
+    }
+    text
+}

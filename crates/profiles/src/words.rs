@@ -1,0 +1,96 @@
+//! Words for people.
+
+use crate::WaitCause;
+
+/// A time.
+pub(crate) fn seconds(time: f64) -> String {
+    match time {
+        ..0.000_999_5 => format!("{:.0} µs", time * 1e6),
+        0.000_999_5..0.999_5 => format!("{:.0} ms", time * 1e3),
+        0.999_5..9.995 => format!("{time:.2} s"),
+        9.995..999.5 => format!("{time:.0} s"),
+        999.5..36_000.0 => format!("{:.0} min", time / 60.0),
+        _ => format!("{:.1} h", time / 3600.0),
+    }
+}
+
+/// A share of a whole, in percent.
+pub(crate) fn percent(part: f64, whole: f64) -> String {
+    match whole > 0.0 {
+        true => format!("{:.0} %", 100.0 * part / whole),
+        false => "0 %".to_owned(),
+    }
+}
+
+/// A number of bytes.
+pub(crate) fn bytes(count: u64) -> String {
+    match count {
+        1 => "1 byte".to_owned(),
+        0..=9999 => format!("{count} bytes"),
+        10_000..=10_485_759 => format!("{} KiB", count >> 10),
+        10_485_760..=10_737_418_239 => format!("{} MiB", count >> 20),
+        _ => format!("{} GiB", count >> 30),
+    }
+}
+
+/// A count, with spaces between groups of three digits.
+pub(crate) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A function and who calls it.
+pub(crate) fn place(function: &str, caller: Option<&str>) -> String {
+    match caller {
+        Some(caller) => format!("{function} in {caller}"),
+        None => function.to_owned(),
+    }
+}
+
+/// What the one who is waited for does.
+pub(crate) fn cause(cause: WaitCause) -> &'static str {
+    match cause {
+        WaitCause::LateSender => "sends late",
+        WaitCause::LateReceiver => "receives late",
+        WaitCause::Members => "comes late",
+        WaitCause::Window => "answers late",
+        WaitCause::Other => "other",
+    }
+}
+
+/// Ranks by their numbers.
+pub(crate) fn ranks(list: &[u32]) -> String {
+    let names: Vec<String> = list.iter().take(NAMED_MAX).map(u32::to_string).collect();
+    match (names.as_slice(), list.len()) {
+        ([], _) => "no rank".to_owned(),
+        ([one], 1) => format!("rank {one}"),
+        (all, length) if length > NAMED_MAX => {
+            format!("ranks {} and {} more", all.join(", "), length - NAMED_MAX)
+        }
+        ([before @ .., last], _) => format!("ranks {} and {last}", before.join(", ")),
+    }
+}
+
+/// So many ranks are named one by one.
+const NAMED_MAX: usize = 6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!([12e-6, 0.0123, 1.0, 123.4].map(seconds), ["12 µs", "12 ms", "1.00 s", "123 s"]);
+        assert_eq!([7, 1234, 1_234_567].map(count), ["7", "1 234", "1 234 567"]);
+        assert_eq!([1, 900, 20_480].map(bytes), ["1 byte", "900 bytes", "20 KiB"]);
+        assert_eq!(percent(1.0, 3.0), "33 %");
+        assert_eq!(ranks(&[1, 2, 3]), "ranks 1, 2 and 3");
+    }
+}

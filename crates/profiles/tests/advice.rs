@@ -1,0 +1,139 @@
+//! Jobs that are slow for one reason: the advice names it.
+
+use profiles::{CallProfile, JobProfile, PeerTotals, RankProfile, WaitCause, WaitTotals};
+
+/// A rank that was there for 10 s, in calls of one function for `inside` of them, and waited there.
+fn rank(
+    rank: u32,
+    function: &str,
+    inside: f64,
+    waits: &[(WaitCause, Option<u32>, f64)],
+) -> RankProfile {
+    let waits = waits
+        .iter()
+        .map(|&(cause, peer, seconds)| WaitTotals { cause, peer, waits: 5, seconds })
+        .collect();
+    let call = CallProfile {
+        function: function.to_owned(),
+        caller: Some("step (model.c:40)".to_owned()),
+        calls: 100,
+        seconds: inside,
+        waits,
+        ..CallProfile::default()
+    };
+    RankProfile {
+        rank,
+        host: "n1".to_owned(),
+        seconds: 10.0,
+        processor_seconds: 10.0,
+        calls: vec![call],
+        ..RankProfile::default()
+    }
+}
+
+fn causes(ranks: Vec<RankProfile>) -> Vec<String> {
+    let job = JobProfile::of("./model".to_owned(), ranks);
+    job.advice.iter().map(|one| one.cause.clone()).collect()
+}
+
+#[test]
+fn one_rank_that_computes_longer_is_slow() {
+    let others = |waited| [(WaitCause::Members, None, waited)];
+    let slow = rank(2, "MPI_Allreduce", 0.1, &[]);
+    let mut ranks: Vec<RankProfile> =
+        [0, 1, 3].map(|number| rank(number, "MPI_Allreduce", 6.0, &others(5.9))).into();
+    ranks.insert(2, slow);
+    let job = JobProfile::of("./model".to_owned(), ranks);
+    let first = &job.advice[0];
+    assert_eq!(first.cause, "slow_rank");
+    assert!(first.reason.starts_with("rank 2 computes 9.90 s, the others 4.00 s"), "{first:?}");
+    assert!((first.seconds - 17.7).abs() < 1e-6, "{first:?}");
+    let late = &job.late[0];
+    assert_eq!((late.late, late.cause), (2, WaitCause::Members));
+    assert!(
+        job.page().contains("comes late, MPI_Allreduce in step (model.c:40)"),
+        "{}",
+        job.page()
+    );
+}
+
+#[test]
+fn who_had_no_processor_is_told() {
+    let mut slow = rank(1, "MPI_Barrier", 0.0, &[]);
+    slow.processor_seconds = 4.0;
+    let other = rank(0, "MPI_Barrier", 6.0, &[(WaitCause::Members, None, 6.0)]);
+    let job = JobProfile::of("./model".to_owned(), vec![other, slow]);
+    assert!(job.advice[0].reason.contains("it had a processor for 40 %"), "{:?}", job.advice);
+    assert!(job.advice[0].remedy.contains("the core of rank 1 (n1"), "{:?}", job.advice);
+}
+
+#[test]
+fn ranks_that_work_one_after_the_other_are_a_chain() {
+    let waits = |before: u32| [(WaitCause::LateSender, Some(before), 7.0)];
+    let mut ranks = vec![rank(0, "MPI_Barrier", 7.5, &[(WaitCause::Members, None, 7.0)])];
+    ranks.extend((1..4).map(|number| rank(number, "MPI_Recv", 7.5, &waits(number - 1))));
+    let job = JobProfile::of("./model".to_owned(), ranks);
+    assert_eq!(job.advice[0].cause, "chain", "{:?}", job.advice);
+    assert!(job.advice[0].reason.starts_with("ranks 0, 1, 2 and 3 work one after the other"));
+}
+
+#[test]
+fn late_ends_of_messages_are_told_apart() {
+    let pair = |cause| {
+        let waits = [(cause, Some(1), 4.0)];
+        vec![rank(0, "MPI_Wait", 5.0, &waits), rank(1, "MPI_Wait", 5.0, &[])]
+    };
+    assert_eq!(causes(pair(WaitCause::LateReceiver)), ["late_receives"]);
+    assert_eq!(causes(pair(WaitCause::LateSender)), ["late_sends"]);
+}
+
+#[test]
+fn ranks_that_come_last_in_turn_are_no_slow_ones() {
+    let ranks = (0..4)
+        .map(|number| rank(number, "MPI_Barrier", 3.0, &[(WaitCause::Members, None, 2.9)]))
+        .collect();
+    assert_eq!(causes(ranks), ["imbalance"]);
+}
+
+#[test]
+fn many_small_messages_are_told_with_their_length() {
+    let mut sender = rank(0, "MPI_Send", 4.0, &[]);
+    sender.calls[0].messages = 4_000_000;
+    sender.calls[0].bytes = 32_000_000;
+    sender.sent = vec![PeerTotals { peer: 1, bytes: 32_000_000, messages: 4_000_000 }];
+    sender.sizes = vec![0, 0, 0, 0, 4_000_000];
+    let job = JobProfile::of("./model".to_owned(), vec![sender, rank(1, "MPI_Recv", 4.0, &[])]);
+    let first = &job.advice[0];
+    assert_eq!(first.cause, "small_messages");
+    assert!(first.reason.starts_with("4 000 000 messages of 8 bytes"), "{first:?}");
+}
+
+#[test]
+fn who_ends_first_waits_for_the_last() {
+    let mut early = rank(0, "MPI_Barrier", 0.0, &[]);
+    early.seconds = 4.0;
+    let job = JobProfile::of("./model".to_owned(), vec![early, rank(1, "MPI_Barrier", 0.0, &[])]);
+    assert!((job.times[0].waiting - 6.0).abs() < 1e-9);
+    assert_eq!(job.calls[0].function, "MPI_Finalize");
+}
+
+#[test]
+fn nothing_is_told_of_a_job_that_computes() {
+    assert!(
+        causes(vec![rank(0, "MPI_Barrier", 0.1, &[]), rank(1, "MPI_Barrier", 0.1, &[])]).is_empty()
+    );
+    assert!(causes(Vec::new()).is_empty());
+}
+
+#[test]
+fn the_page_for_a_browser_holds_no_text_of_the_program_as_elements() {
+    let mut one = rank(0, "MPI_Send", 1.0, &[(WaitCause::LateReceiver, Some(0), 0.5)]);
+    one.calls[0].caller = Some("std::vector<int>::</script>".to_owned());
+    one.sent = vec![PeerTotals { peer: 0, bytes: 5, messages: 1 }];
+    let html = JobProfile::of("./a <b>".to_owned(), vec![one]).to_html();
+    assert_eq!(html.matches("</script>").count(), 1);
+    assert!(html.contains("Profile of ./a &lt;b&gt;") && !html.contains("http"), "{html}");
+    let (_, data) = html.split_once("id=\"profile\">").unwrap();
+    let data = data.split_once("</script>").unwrap().0;
+    assert!(serde_json::from_str::<JobProfile>(data).is_ok());
+}
