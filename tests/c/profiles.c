@@ -42,7 +42,7 @@ static void chain(void) {
 // Numbers are sent one by one.
 static void small_messages(void) {
     double number = 0;
-    for (int step = 0; step < 20; step++) {
+    for (int step = 0; step < 50; step++) {
         for (int i = 0; i < 10000; i++) {
             if (rank == 0)
                 MPI_Send(&number, 1, MPI_DOUBLE, 1, 2, MPI_COMM_WORLD);
@@ -77,14 +77,14 @@ static void imbalance(void) {
 static void late_sends(void) {
     MPI_Request request;
     for (int step = 0; step < 15; step++) {
-        compute(rank == 0 ? 15 : 1);
+        compute(rank == 0 ? 25 : 1);
         if (rank == 0) {
             MPI_Send(large, 100, MPI_CHAR, 1, 3, MPI_COMM_WORLD);
         } else if (rank == 1) {
             MPI_Irecv(large, 100, MPI_CHAR, 0, 3, MPI_COMM_WORLD, &request);
             MPI_Waitall(1, &request, MPI_STATUSES_IGNORE);
         }
-        compute(rank == 0 ? 1 : 14);
+        compute(rank == 0 ? 1 : 24);
     }
 }
 

@@ -6,6 +6,8 @@ import re
 
 from harness.scenarios import alone, needs_combray, run
 
+# Others may use the machine while times are measured: so often a program is tried.
+ATTEMPTS = 3
 # By the argument of tests/c/profiles.c: the number of processes, and the cause that is told first.
 CAUSES = {
     "slow_rank": (2, "slow_rank"),
@@ -28,11 +30,13 @@ def advice_names_the_cause(runner):
     file = runner.build / "advice.json"
     faults = []
     for name, (count, cause) in CAUSES.items():
-        code, output, _ = start(runner, count, name, "--profile", str(file))
-        assert code == 0, output
-        told = json.loads(file.read_text())
-        causes = [one["cause"] for one in told["advice"]]
-        if cause != (causes or [None])[0]:
+        for _ in range(ATTEMPTS):
+            code, output, _ = start(runner, count, name, "--profile", str(file))
+            assert code == 0, output
+            causes = [one["cause"] for one in json.loads(file.read_text())["advice"]]
+            if causes[:1] == [cause]:
+                break
+        else:
             faults.append(f"{name}: {causes}\n{output}")
     assert not faults, "\n".join(faults)
 
@@ -44,7 +48,7 @@ def a_page_tells_times_and_messages(runner):
     assert re.search(r"^combray profile: \S*profiles late_receives, 2 ranks on 1 machine, ", output, re.M), output
     assert re.search(r"^Messages: 15, 15 MiB in all$", output, re.M), output
     assert "most from rank 0 to 1 15 MiB in 15" in output, output
-    assert re.search(r"^ +0 +1 .* receives late, MPI_Send", output, re.M), output
+    assert re.search(r"^ +0 +1 .* receives late, MPI_Send in late_receives", output, re.M), output
     assert len(output.splitlines()) < 60, output
 
 

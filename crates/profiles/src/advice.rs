@@ -74,8 +74,19 @@ const CHAINED: f64 = 0.6;
 /// Fewer ranks are no chain: one of two that waits for the other is told as such.
 const CHAIN_MIN: usize = 3;
 
+/// Fewer messages from one call are not many.
+const MANY: u64 = 1000;
+
 /// Messages up to this length are small.
 const SMALL_BYTES: u64 = 1024;
+
+/// Whether a call sent so many small messages that their number matters. One that waits for its
+/// receive anyway floods nobody.
+fn is_flood(function: &str, messages: u64, bytes: u64) -> bool {
+    messages >= MANY
+        && bytes / messages <= SMALL_BYTES
+        && !matches!(function, "MPI_Ssend" | "MPI_Issend")
+}
 
 impl Facts<'_> {
     /// The seconds of waiting for one cause.
@@ -181,10 +192,26 @@ impl Facts<'_> {
         })
     }
 
+    /// The seconds that senders of so many small messages waited, as the receiver had too many of
+    /// them: it would not have had to be there earlier.
+    fn flooded(&self) -> f64 {
+        let calls = self.ranks.iter().flat_map(|rank| &rank.calls);
+        let floods = calls.filter(|call| is_flood(&call.function, call.messages, call.bytes));
+        let waits = floods.flat_map(|call| &call.waits);
+        waits.filter(|wait| wait.cause == WaitCause::LateReceiver).map(|wait| wait.seconds).sum()
+    }
+
     /// Senders wait until the receiver comes.
     fn late_receives(&self) -> Option<Advice> {
-        let seconds = self.waited(WaitCause::LateReceiver);
-        let first = self.late.iter().find(|one| one.cause == WaitCause::LateReceiver)?;
+        let is_flooded = |one: &LateRank| {
+            let place =
+                |call: &&CallSummary| call.function == one.function && call.caller == one.caller;
+            let call = self.calls.iter().find(place);
+            call.is_some_and(|call| is_flood(&call.function, call.messages, call.bytes))
+        };
+        let seconds = self.waited(WaitCause::LateReceiver) - self.flooded();
+        let mut late = self.late.iter().filter(|one| one.cause == WaitCause::LateReceiver);
+        let first = late.find(|one| !is_flooded(one))?;
         Some(Advice {
             cause: "late_receives".to_owned(),
             seconds,
@@ -270,10 +297,11 @@ impl Facts<'_> {
         let small: u64 = self.calls.iter().filter(is_small).map(|call| call.messages).sum();
         let most = self.calls.iter().filter(is_small).max_by_key(|call| call.messages)?;
         let own: f64 = self.times.iter().map(|time| time.communicating).sum();
-        // A receiver waits again and again for a short while where messages come one by one.
-        let seconds = own * small as f64 / all as f64 * 0.8;
+        // A receiver waits again and again for a short while where messages come one by one, and a
+        // sender where there are too many.
+        let seconds = (own * small as f64 / all as f64 + self.flooded()) * 0.8;
         let each = seconds / small as f64;
-        if most.messages < 1000 || each > 100e-6 {
+        if most.messages < MANY || each > 100e-6 {
             return None;
         }
         Some(Advice {

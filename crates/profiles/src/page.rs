@@ -135,7 +135,7 @@ fn by_call(profile: &JobProfile) -> String {
             ]
         })
         .collect();
-    let header = ["time", "share", "waiting", "calls", "messages", "in all", "call"];
+    let header = ["time", "share", "waiting", "calls", "messages", "bytes", "call"];
     table("Time by call, of all ranks together", &header, &rows)
 }
 

@@ -102,10 +102,14 @@ fn many_small_messages_are_told_with_their_length() {
     sender.calls[0].bytes = 32_000_000;
     sender.sent = vec![PeerTotals { peer: 1, bytes: 32_000_000, messages: 4_000_000 }];
     sender.sizes = vec![0, 0, 0, 0, 4_000_000];
+    let seconds = 1.0;
+    let (cause, peer, waits) = (WaitCause::LateReceiver, Some(1), 100);
+    sender.calls[0].waits = vec![WaitTotals { cause, peer, waits, seconds }];
     let job = JobProfile::of("./model".to_owned(), vec![sender, rank(1, "MPI_Recv", 4.0, &[])]);
     let first = &job.advice[0];
     assert_eq!(first.cause, "small_messages");
     assert!(first.reason.starts_with("4 000 000 messages of 8 bytes"), "{first:?}");
+    assert!(job.advice.iter().all(|one| one.cause != "late_receives"), "{:?}", job.advice);
 }
 
 #[test]

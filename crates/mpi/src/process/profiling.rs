@@ -116,7 +116,8 @@ impl Process {
 
     /// This thread begins a call, at this time; `site` tells its place. Inside another call, from
     /// a function of the program, it is part of that one.
-    pub fn begin_call(&self, begun: u64, site: impl FnOnce() -> CallPlace) {
+    /// `site` tells also whether it had to look that up, which is no time of the program.
+    pub fn begin_call(&self, begun: u64, site: impl FnOnce() -> (CallPlace, bool)) {
         let thread = System.thread_number();
         if let Some(notes) = &mut *self.profile.borrow_mut()
             && let Some(open) = notes.open.iter_mut().find(|open| open.thread == thread)
@@ -124,10 +125,16 @@ impl Process {
             open.nested += 1;
             return;
         }
-        let site = site();
+        let (site, was_looked_up) = site();
         let sent = self.sent_so_far();
         if let Some(notes) = &mut *self.profile.borrow_mut() {
             let (nested, awaited, looks_next) = (0, None, LOOKS_FIRST);
+            let mut begun = begun;
+            if was_looked_up {
+                let now = System.now();
+                notes.begun += now - begun;
+                begun = now;
+            }
             notes.open.push(OpenCall { thread, site, begun, sent, nested, awaited, looks_next });
         }
     }
@@ -215,7 +222,7 @@ impl Process {
             return self.event_of_request(id, last);
         }
         if note.lasted < looks_next {
-            return last;
+            return last.or(Some((WaitCause::Other, None)));
         }
         let function = function.as_deref();
         let (since, thread) = (note.looked, System.thread_number());

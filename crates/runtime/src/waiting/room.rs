@@ -116,9 +116,10 @@ pub struct WaitNote {
 const ROUNDS_PER_NOTE: u32 = 16;
 
 impl WaitNote {
-    /// A wait for `awaited` that begins now.
+    /// A wait for `awaited` that begins now. It is looked at after the first round, which may last
+    /// long where processes outnumber cores.
     pub fn new(awaited: Option<RequestId>, now: u64) -> Self {
-        Self { awaited, looked: now, lasted: Duration::ZERO, rounds: 0 }
+        Self { awaited, looked: now, lasted: Duration::ZERO, rounds: ROUNDS_PER_NOTE }
     }
 
     /// Looks at the clock; how long it is since that was done last.
