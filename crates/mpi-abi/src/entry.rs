@@ -264,8 +264,8 @@ fn run(
 struct Admission {
     /// The call is looked at for mistakes.
     checked: Option<Box<SeenCall>>,
-    /// Of [`PHASE`]: whether at the end the call is noted, tools are told of events, and the lock is
-    /// given up.
+    /// Of [`PHASE`]: whether at the end the call is noted, tools are told of events, and the lock
+    /// is given up.
     then: u32,
 }
 
