@@ -15,7 +15,7 @@ use queues::bell::{self, Wake};
 use queues::exchange::PIECES;
 use queues::lane;
 use queues::offer::Offer;
-use queues::ring::{self, Consumer, RingProducer};
+use queues::ring::{self, Consumer, RingProducer, UNPUBLISHED_MAX};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sys::mapping::{Mapping, create_memory_file, is_sealed_against_shrinking};
 use sys::{futex, membarrier};
@@ -504,7 +504,9 @@ impl PeerSegment {
         }
         self.middle_begin = lane.pushed();
         let is_readable = self.reachable && data.is_contiguous();
-        self.middle.begin(data.len(), is_readable) == MiddleWay::InFragments
+        self.middle
+            .begin(data.len(), is_readable, || lane.pushed() - lane.passed() <= UNPUBLISHED_MAX)
+            == MiddleWay::InFragments
     }
 
     /// As [`driver::InlineDriver::end_fragments`].

@@ -9,7 +9,7 @@
 //!   storing the header. They look at `head` only when their copy of it says that there is no room.
 //! - The consumer finds the next packet by looking at the line where it must begin: its header
 //!   carries the current lap, which also tells a line that was left out from a new one. It
-//!   publishes `head` once per eighth of the ring, and after long packets.
+//!   publishes `head` once in 96 lines, or per eighth of a short ring.
 //! - A header is told from stale bytes: the consumer clears the first word of every line that it
 //!   passes. That costs nothing: a line that the consumer has changed comes back to the producer
 //!   faster than one that both have read.
@@ -265,9 +265,8 @@ impl Consumer {
     #[inline]
     fn pass(&mut self, lines: u64) {
         self.head += lines;
-        let is_share =
-            self.head - self.published >= self.place.lines() / PUBLICATIONS_PER_LAP as u64;
-        if is_share || self.head - self.cleared >= UNCLEARED_MAX {
+        let share = self.place.lines() / PUBLICATIONS_PER_LAP as u64;
+        if self.head - self.published >= share.min(UNPUBLISHED_MAX) {
             self.clear_passed();
             self.published = self.head;
             self.place.control().head.store(self.head, Ordering::Release);
@@ -275,9 +274,9 @@ impl Consumer {
     }
 }
 
-/// With so many lines that were passed and not cleared, they are cleared at once, and given back:
-/// who sends long packets sees soon how far they have come.
-const UNCLEARED_MAX: u64 = 96;
+/// So many lines that were passed are given back at once: who sends long packets sees soon how far
+/// they have come.
+pub const UNPUBLISHED_MAX: u64 = 96;
 
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Control>() == 4 * LINE_BYTES);
