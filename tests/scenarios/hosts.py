@@ -132,6 +132,7 @@ def all_is_as_on_one_machine(runner):
             launching.windows_survive_a_killed_process,
             launching.a_window_is_freed_when_all_that_are_left_are_done,
             launching.who_fails_while_persistent_collectives_are_made_holds_up_nobody,
+            launching.operations_that_a_failed_process_began_end_well_or_are_told,
             launching.initial_error_handler,
             launching.calls_at_the_wrong_time_are_told,
             launching.input_goes_to_rank_0,

@@ -325,6 +325,16 @@ def who_fails_while_persistent_collectives_are_made_holds_up_nobody(runner):
         assert "expected" not in output and " got class " not in output, f"{words}\n{output}"
 
 
+def operations_that_a_failed_process_began_end_well_or_are_told(runner):
+    needs_combray(runner)
+    for kind in ("0", "1", "2"):
+        words = ["--keep-going", "-n", "3", str(runner.build / "sent_before_failing"), kind]
+        code, output, _ = run([*runner.mpiexec, *words])
+        assert code == 137, f"{kind}: exit code {code}\n{output}"
+        assert "rank 0 survives" in output and "rank 1 survives" in output, f"{kind}\n{output}"
+        assert "expected" not in output and " gave class " not in output, f"{kind}\n{output}"
+
+
 def initial_error_handler(runner):
     needs_combray(runner)
     handler = lambda name: ("-initial-errhandler", name)
@@ -356,6 +366,7 @@ SCENARIOS = [
     windows_survive_a_killed_process,
     a_window_is_freed_when_all_that_are_left_are_done,
     who_fails_while_persistent_collectives_are_made_holds_up_nobody,
+    operations_that_a_failed_process_began_end_well_or_are_told,
     initial_error_handler,
     calls_at_the_wrong_time_are_told,
     alone_without_launcher,

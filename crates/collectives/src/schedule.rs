@@ -325,11 +325,11 @@ impl Schedule {
         self.slots
     }
 
-    /// Waits for a message of member `peer`: of an operation that cannot take place, as that member
-    /// has failed.
-    pub fn awaiting(peer: u32) -> Self {
+    /// Sends nothing to member `peer`: of an operation that cannot take place, as that member has
+    /// failed, which is what becomes of the send. A receive could still get what it sent before.
+    pub fn to_failed(peer: u32) -> Self {
         let mut schedule = Self::default();
-        schedule.receive(peer, BlockRange::NOTHING);
+        schedule.send(peer, BlockRange::NOTHING);
         schedule.end_round();
         schedule
     }

@@ -59,7 +59,7 @@ impl CollectiveCache {
             (movement::member(communicator), communicator.board_place().slot_capacities());
         let schedule = Rc::new(match self.failed.get() {
             None => collectives::plan(call, member, slot_capacities, form).schedule,
-            Some(member) => Schedule::awaiting(member),
+            Some(member) => Schedule::to_failed(member),
         });
         let fresh = Kept { call: call.clone(), form, schedule: Rc::clone(&schedule) };
         let mut kept = self.kept.borrow_mut();
@@ -82,11 +82,11 @@ impl CollectiveCache {
         let member = movement::member(communicator);
         Rc::new(match self.failed.get() {
             None => collectives::plan(call, member, None, CallForm::Persistent).schedule,
-            Some(member) => Schedule::awaiting(member),
+            Some(member) => Schedule::to_failed(member),
         })
     }
 
-    /// A member has failed: its message, which never comes, is all that operations wait for.
+    /// A member has failed: a send to it, which fails, is all that operations consist of.
     pub(crate) fn note_failure(&self, member: u32) {
         self.failed.set(Some(member));
         self.clear();

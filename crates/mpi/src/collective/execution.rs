@@ -322,7 +322,7 @@ impl<P: Copy> Execution<P> {
         if channel.is_revoked() {
             self.note(Err(revoked()));
         } else if let Some(member) = failed {
-            self.pending.push(channel.receive(member, self.tag, Buffer::empty()));
+            self.pending.extend(channel.send(member, self.tag, Buffer::empty()));
         }
         self.conceal(channel);
         self.task.schedule = Rc::new(Schedule::of_nothing_new());
