@@ -80,11 +80,11 @@ impl LaneProducer {
         self.tail
     }
 
-    /// How many of them the consumer has surely passed; after a long packet that is told at once.
+    /// How many of them the consumer has passed, as far as it has told, never more than there are:
+    /// it may be broken.
     #[inline]
-    pub fn passed(&mut self) -> u64 {
-        self.known_head = self.place.head();
-        self.known_head
+    pub fn passed(&self) -> u64 {
+        self.place.head().min(self.tail)
     }
 
     /// Whether there is room for so many lines now.
