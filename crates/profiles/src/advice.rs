@@ -215,14 +215,7 @@ impl Facts<'_> {
         Some(Advice {
             cause: "late_receives".to_owned(),
             seconds,
-            reason: format!(
-                "rank {} waits {} in {} until rank {} receives{}",
-                first.waiter,
-                words::seconds(first.seconds),
-                words::place(&first.function, first.caller.as_deref()),
-                first.late,
-                self.and_others(seconds - first.seconds),
-            ),
+            reason: self.late_rank(first, "receives", seconds),
             remedy: format!(
                 "let rank {} post the receive (MPI_Irecv) before it computes, or rank {} go on \
                  after MPI_Isend and wait later",
@@ -238,20 +231,25 @@ impl Facts<'_> {
         Some(Advice {
             cause: "late_sends".to_owned(),
             seconds,
-            reason: format!(
-                "rank {} waits {} in {} until rank {} sends{}",
-                first.waiter,
-                words::seconds(first.seconds),
-                words::place(&first.function, first.caller.as_deref()),
-                first.late,
-                self.and_others(seconds - first.seconds),
-            ),
+            reason: self.late_rank(first, "sends", seconds),
             remedy: format!(
                 "let rank {} send as soon as it has the data, before it computes other things; \
                  rank {} can receive with MPI_Irecv and compute until it needs the message",
                 first.late, first.waiter
             ),
         })
+    }
+
+    /// Who waits until another rank does something, of `seconds` in all for that reason.
+    fn late_rank(&self, first: &LateRank, does: &str, seconds: f64) -> String {
+        format!(
+            "rank {} waits {} in {} until rank {} {does}{}",
+            first.waiter,
+            words::seconds(first.seconds),
+            words::place(&first.function, first.caller.as_deref()),
+            first.late,
+            self.and_others(seconds - first.seconds),
+        )
     }
 
     fn and_others(&self, seconds: f64) -> String {

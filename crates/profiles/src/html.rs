@@ -1,6 +1,6 @@
 //! The same as a page for a browser: one file that needs no network and no script.
 
-use crate::words::{self, percent, seconds};
+use crate::words::{self, CALL_HEADER, percent, seconds};
 use crate::{CallSummary, JobProfile, LateRank, TimeSplit};
 
 /// So many rows of each table are shown.
@@ -126,19 +126,8 @@ fn table(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
 }
 
 fn calls(profile: &JobProfile) -> String {
-    let row = |call: &CallSummary| {
-        vec![
-            seconds(call.seconds),
-            percent(call.seconds, profile.total.sum()),
-            seconds(call.waiting),
-            words::count(call.calls),
-            words::count(call.messages),
-            words::bytes(call.bytes),
-            words::place(&call.function, call.caller.as_deref()),
-        ]
-    };
-    let header = ["time", "share", "waiting", "calls", "messages", "bytes", "call"];
-    table(&header, profile.calls.iter().take(ROWS_MAX).map(row))
+    let row = |call: &CallSummary| call.cells(profile.total.sum()).to_vec();
+    table(&CALL_HEADER, profile.calls.iter().take(ROWS_MAX).map(row))
 }
 
 fn late(late: &[LateRank]) -> String {

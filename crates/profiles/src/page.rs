@@ -1,6 +1,6 @@
 //! One page for a person.
 
-use crate::words::{self, percent, seconds};
+use crate::words::{self, CALL_HEADER, percent, seconds};
 use crate::{CallSummary, JobProfile, RankProfile};
 
 /// So many rows of each table are shown.
@@ -123,20 +123,9 @@ fn by_call(profile: &JobProfile) -> String {
         .iter()
         .filter(matters)
         .take(ROWS_MAX)
-        .map(|call| {
-            vec![
-                seconds(call.seconds),
-                percent(call.seconds, profile.total.sum()),
-                seconds(call.waiting),
-                words::count(call.calls),
-                words::count(call.messages),
-                words::bytes(call.bytes),
-                words::place(&call.function, call.caller.as_deref()),
-            ]
-        })
+        .map(|call| call.cells(profile.total.sum()).to_vec())
         .collect();
-    let header = ["time", "share", "waiting", "calls", "messages", "bytes", "call"];
-    table("Time by call, of all ranks together", &header, &rows)
+    table("Time by call, of all ranks together", &CALL_HEADER, &rows)
 }
 
 fn by_pair_waited(profile: &JobProfile) -> String {

@@ -1,6 +1,6 @@
 //! Words for people.
 
-use crate::WaitCause;
+use crate::{CallSummary, WaitCause};
 
 /// A time.
 pub(crate) fn seconds(time: f64) -> String {
@@ -80,6 +80,25 @@ pub(crate) fn ranks(list: &[u32]) -> String {
 
 /// So many ranks are named one by one.
 const NAMED_MAX: usize = 6;
+
+/// Above the cells of a call.
+pub(crate) const CALL_HEADER: [&str; 7] =
+    ["time", "share", "waiting", "calls", "messages", "bytes", "call"];
+
+impl CallSummary {
+    /// A row of the table of calls; `total` is the time of all ranks, in seconds.
+    pub(crate) fn cells(&self, total: f64) -> [String; 7] {
+        [
+            seconds(self.seconds),
+            percent(self.seconds, total),
+            seconds(self.waiting),
+            count(self.calls),
+            count(self.messages),
+            bytes(self.bytes),
+            place(&self.function, self.caller.as_deref()),
+        ]
+    }
+}
 
 #[cfg(test)]
 mod tests {
