@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use sys::process::{self, End, Interest, Signals, signal};
 
 use crate::LaunchError;
+use crate::process_table::TableReader;
 use crate::terminal_input::TerminalInput;
 
 /// The signals that are passed on to the ranks.
@@ -51,7 +52,7 @@ const WATCHERS: [&str; 2] = [GUARD, SUPERVISOR];
 /// The system's.
 pub(super) fn run_guarded(
     source: Source,
-    terminal: TerminalInput,
+    (terminal, table): (TerminalInput, Option<TableReader>),
     body: impl FnOnce(u32, Signals) -> Result<i32, LaunchError>,
 ) -> Result<i32, LaunchError> {
     process::adopt_orphans()?;
@@ -60,12 +61,12 @@ pub(super) fn run_guarded(
     let launcher = std::process::id();
     let child = process::fork()?;
     if child == 0 {
-        drop((signals, terminal));
+        drop((signals, terminal, table));
         exit_with(become_child(GUARD, launcher).and_then(|signals| guard(launcher, signals, body)));
     }
     // With it goes what only the supervisor shall hold.
     drop(body);
-    Parent { child, role: Role::Launcher(source), signals, terminal, hangup: None }.wait()
+    Parent { child, role: Role::Launcher(source), signals, terminal, table, hangup: None }.wait()
 }
 
 /// The guard's part.
@@ -82,7 +83,7 @@ fn guard(
     }
     drop(body);
     let (role, terminal) = (Role::Guard { launcher }, TerminalInput::none());
-    Parent { child, role, signals, terminal, hangup: None }.wait()
+    Parent { child, role, signals, terminal, table: None, hangup: None }.wait()
 }
 
 fn take_signals() -> io::Result<Signals> {
@@ -119,6 +120,8 @@ struct Parent {
     role: Role,
     signals: Signals,
     terminal: TerminalInput,
+    /// Where the supervisor tells which processes it has started.
+    table: Option<TableReader>,
     /// Since when the connection to the launcher is closed, if this is an agent.
     hangup: Option<Instant>,
 }
@@ -159,11 +162,14 @@ impl Parent {
                 }
             }
             let mut watched = vec![(self.signals.as_raw_fd(), Interest::Read)];
-            watched.extend(self.terminal.watched());
+            let typed = self.terminal.watched();
+            watched.extend(typed);
             let is_agent = matches!(self.role, Role::Launcher(Source::Launcher));
-            if is_agent && self.hangup.is_none() {
-                watched.push((STANDARD_INPUT, Interest::Hangup));
-            }
+            let input =
+                (is_agent && self.hangup.is_none()).then_some((STANDARD_INPUT, Interest::Hangup));
+            watched.extend(input);
+            let table = self.table.as_ref().and_then(TableReader::watched);
+            watched.extend(table.map(|descriptor| (descriptor, Interest::Read)));
             let timeout = match self.hangup {
                 // The supervisor of an agent ends by itself, unless it is stopped.
                 Some(since) if since.elapsed() >= KILL_TIME_MAX => {
@@ -173,10 +179,16 @@ impl Parent {
                 Some(since) => Some(KILL_TIME_MAX.saturating_sub(since.elapsed())),
                 None => self.terminal.poll_timeout(),
             };
-            match process::poll(&watched, timeout)?.get(1) {
-                Some(true) if is_agent => self.hangup = Some(Instant::now()),
-                Some(true) => self.terminal.serve(),
-                _ => {}
+            let ready = process::poll(&watched, timeout)?;
+            let mut ready = ready.into_iter().skip(1);
+            if typed.is_some() && ready.next() == Some(true) {
+                self.terminal.serve();
+            }
+            if input.is_some() && ready.next() == Some(true) {
+                self.hangup = Some(Instant::now());
+            }
+            if let Some(table) = self.table.as_mut().filter(|_| ready.next() == Some(true)) {
+                table.serve();
             }
         }
     }

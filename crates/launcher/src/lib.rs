@@ -33,6 +33,7 @@ mod output;
 mod placement;
 mod pmi_server;
 mod preview;
+mod process_table;
 mod program;
 mod protocol;
 pub mod rankfile;
@@ -195,8 +196,10 @@ impl From<io::Error> for LaunchError {
 pub fn run(plan: &JobPlan) -> Result<i32, LaunchError> {
     let (keyboard, typed) = TerminalInput::open()?;
     let launcher = std::process::id();
-    guard::run_guarded(Source::User, keyboard, |guard, signals| {
-        supervisor::supervise(plan, (launcher, guard), signals, typed)
+    // Where the system has not what it takes, debuggers learn nothing.
+    let (reader, writer) = process_table::open().ok().unzip();
+    guard::run_guarded(Source::User, (keyboard, reader), |guard, signals| {
+        supervisor::supervise(plan, (launcher, guard), signals, (typed, writer))
     })
 }
 
@@ -208,7 +211,7 @@ pub fn run(plan: &JobPlan) -> Result<i32, LaunchError> {
 /// What comes from the launcher makes no sense, or the system has not what is needed.
 pub fn serve_as_agent(timeout: Duration, open_ahead: OpenAhead) -> Result<i32, LaunchError> {
     let terminal = TerminalInput::none();
-    guard::run_guarded(Source::Launcher, terminal, |_, signals| {
+    guard::run_guarded(Source::Launcher, (terminal, None), |_, signals| {
         agent::serve(signals, timeout, open_ahead)
     })
 }

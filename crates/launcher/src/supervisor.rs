@@ -1,6 +1,7 @@
 //! The supervisor of a job: what its processes do on all machines, and what follows from it.
 
 mod clients;
+mod debugging;
 mod host;
 mod inquiry;
 mod messages;
@@ -22,8 +23,10 @@ use super::{JobPlan, LaunchError};
 use crate::jobs::JobSummary;
 use crate::lines::LineMode;
 use crate::pmi_server::{OnMissing, PmiAction, PmiServer};
+use crate::process_table::TableWriter;
 use crate::protocol::{AgentOrder, AgentReport, OutputStream, START_TIME_MAX};
 use clients::{ClientRequest, Clients};
+use debugging::Debugging;
 use host::JobHost;
 use inquiry::{Asker, Inquiry};
 use rank_state::RankState;
@@ -59,14 +62,14 @@ const QUIT_TIME_MAX: Duration = Duration::from_secs(3);
 
 /// Starts all ranks and returns the exit code when the last has ended. `launcher` and `guard` are
 /// the processes above this one; `typed` is where rank 0 reads what is typed at the launcher's
-/// terminal, if there is one.
+/// terminal, if there is one, and `table` tells the launcher of them for debuggers.
 pub(super) fn supervise(
     plan: &JobPlan,
     (launcher, guard): (u32, u32),
     signals: Signals,
-    typed: Option<PipeReader>,
+    (typed, table): (Option<PipeReader>, Option<TableWriter>),
 ) -> Result<i32, LaunchError> {
-    let mut supervisor = Supervisor::start(plan, (launcher, guard), signals, typed)?;
+    let mut supervisor = Supervisor::start(plan, (launcher, guard), signals, (typed, table))?;
     while !supervisor.has_ended() {
         supervisor.round()?;
     }
@@ -100,6 +103,8 @@ struct Supervisor<'a> {
     /// Who asks from outside, and what is being asked.
     clients: Clients,
     inquiry: Option<Inquiry>,
+    /// What debuggers are told, and whether the processes wait for them.
+    debugging: Debugging,
     /// When it is looked next whether the job stands still, if that shall end it.
     stall: Option<Instant>,
     /// When a signal asked last.
@@ -168,7 +173,7 @@ impl<'a> Supervisor<'a> {
         plan: &'a JobPlan,
         (launcher, guard): (u32, u32),
         signals: Signals,
-        typed: Option<PipeReader>,
+        (typed, table): (Option<PipeReader>, Option<TableWriter>),
     ) -> Result<Self, LaunchError> {
         let terminal = typed.is_some().then(Terminal::default);
         let prepared = prepare::prepare(plan, typed)?;
@@ -198,6 +203,7 @@ impl<'a> Supervisor<'a> {
             begun: Instant::now(),
             clients: Clients::listen(launcher),
             inquiry: None,
+            debugging: Debugging::new(table),
             stall: plan.stall.map(|limit| Instant::now() + limit),
             quit: None,
             code: 0,
@@ -241,6 +247,8 @@ impl<'a> Supervisor<'a> {
         let input = self.relay.as_ref().filter(|_| is_relaying).and_then(Relay::watched);
         watched.extend(input.map(|descriptor| (descriptor, Interest::Read)));
         let client_count = self.clients.watched(&mut watched);
+        let table = self.debugging.watched();
+        watched.extend(table.map(|descriptor| (descriptor, Interest::Read)));
         let counts: Vec<usize> =
             self.hosts.iter_mut().map(|host| host.watched(&mut watched)).collect();
         let ready = process::poll(&watched, self.poll_timeout())?;
@@ -252,9 +260,12 @@ impl<'a> Supervisor<'a> {
         if ready_input == [true] {
             self.relay_input();
         }
-        let (ready_clients, after) = rest.split_at(client_count);
-        let mut rest = after;
+        let (ready_clients, rest) = rest.split_at(client_count);
         self.serve_clients(ready_clients);
+        let (ready_table, mut rest) = rest.split_at(usize::from(table.is_some()));
+        if ready_table == [true] {
+            self.release_held();
+        }
         for (host, count) in counts.into_iter().enumerate() {
             let (own, after) = rest.split_at(count);
             let mut reports = Vec::new();
@@ -341,6 +352,7 @@ impl<'a> Supervisor<'a> {
                     .for_each(|(rank_state, process)| rank_state.process = process);
                 if self.hosts.iter().all(JobHost::has_started) {
                     self.starting = None;
+                    self.tell_debuggers();
                 }
             }
             AgentReport::StartFailed(why) => {
@@ -366,8 +378,9 @@ impl<'a> Supervisor<'a> {
                 self.ranks[rank as usize].close_output(target, &mut self.outlets);
             }
             AgentReport::PmiData(rank, bytes) => {
-                let actions = self.server.receive(rank, &bytes);
-                actions.into_iter().for_each(|action| self.act(action));
+                if !self.debugging.hold(rank, &bytes) {
+                    self.receive_pmi(rank, &bytes);
+                }
             }
             AgentReport::PmiClosed(rank) => {
                 self.ranks[rank as usize].is_connected = false;

@@ -27,7 +27,10 @@ pub fn create_memory_file(label: &CStr, length: usize) -> io::Result<File> {
 }
 
 /// Whether a file may have so many bytes. Who makes a larger one is killed by SIGXFSZ.
-fn check_file_size(length: usize) -> io::Result<()> {
+///
+/// # Errors
+/// The limit is lower: which it is.
+pub fn check_file_size(length: usize) -> io::Result<()> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the place is ours.
     crate::check(libc::c_long::from(unsafe {

@@ -1,0 +1,140 @@
+//! How the launcher, which debuggers look at, learns what processes the supervisor has started.
+//!
+//! The table goes through a file in memory, a byte tells that it is there: neither waits for the
+//! other, as a debugger may have stopped one of them. A launcher that was started by a debugger has
+//! the processes of the job wait in MPI_Init until it is let go on.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::UnixStream;
+
+use mpir::JobProcess;
+use sys::mapping;
+
+/// What the table has of a process: host, file of the program, number.
+type Line = (String, String, i32);
+
+/// The launcher's side.
+pub(super) struct TableReader {
+    table: File,
+    /// None once the table was read, or the supervisor has ended.
+    socket: Option<UnixStream>,
+}
+
+/// The supervisor's side.
+pub(super) struct TableWriter {
+    table: File,
+    socket: UnixStream,
+    state: WriterState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WriterState {
+    /// The processes are not started yet.
+    Starting,
+    /// The launcher was told.
+    Told,
+    /// The processes may go on, if they ever had to wait.
+    Released,
+}
+
+/// Both sides.
+///
+/// # Errors
+/// The system has no file in memory, or no socket.
+pub(super) fn open() -> io::Result<(TableReader, TableWriter)> {
+    let table = mapping::create_memory_file(c"combray-processes", 0)?;
+    let (ours, theirs) = UnixStream::pair()?;
+    ours.set_nonblocking(true)?;
+    theirs.set_nonblocking(true)?;
+    let writer =
+        TableWriter { table: table.try_clone()?, socket: theirs, state: WriterState::Starting };
+    Ok((TableReader { table, socket: Some(ours) }, writer))
+}
+
+impl TableReader {
+    /// What to watch for reading.
+    pub(super) fn watched(&self) -> Option<RawFd> {
+        self.socket.as_ref().map(AsRawFd::as_raw_fd)
+    }
+
+    /// Tells debuggers what the supervisor has told, and the supervisor that they know.
+    pub(super) fn serve(&mut self) {
+        let Some(mut socket) = self.socket.take() else { return };
+        // Without a byte the supervisor has ended.
+        if !matches!(socket.read(&mut [0]), Ok(1)) {
+            return;
+        }
+        let mut text = Vec::new();
+        let read = self.table.rewind().and_then(|()| self.table.read_to_end(&mut text));
+        let lines: Vec<Line> =
+            read.ok().and_then(|_| serde_json::from_slice(&text).ok()).unwrap_or_default();
+        let processes: Vec<JobProcess> = lines
+            .into_iter()
+            .map(|(host, executable, process)| JobProcess { host, executable, process })
+            .collect();
+        mpir::publish(&processes);
+        // Who has ended needs no answer.
+        let _ = socket.write(&[0]);
+    }
+}
+
+impl TableWriter {
+    /// Whether the processes have to wait.
+    pub(super) fn holds(&self) -> bool {
+        self.state != WriterState::Released && mpir::is_being_debugged()
+    }
+
+    /// What to watch for reading.
+    pub(super) fn watched(&self) -> Option<RawFd> {
+        (self.state == WriterState::Told).then(|| self.socket.as_raw_fd())
+    }
+
+    /// All processes are started: by rank, host, file of the program and number.
+    pub(super) fn tell(&mut self, lines: &[Line]) {
+        if self.state != WriterState::Starting {
+            return;
+        }
+        let text = serde_json::to_vec(lines).unwrap_or_default();
+        let told = mapping::check_file_size(text.len())
+            .and_then(|()| self.table.write_all(&text))
+            .and_then(|()| self.socket.write_all(&[0]));
+        // A job runs without debuggers, too.
+        self.state = if told.is_ok() { WriterState::Told } else { WriterState::Released };
+    }
+
+    /// The launcher has answered, or has ended.
+    pub(super) fn release(&mut self) {
+        self.state = WriterState::Released;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_launcher_learns_the_processes_and_answers_once() {
+        let (mut reader, mut writer) = open().unwrap();
+        assert_eq!(writer.watched(), None);
+        let lines = [("here".to_owned(), "/bin/true".to_owned(), 7)];
+        writer.tell(&lines);
+        writer.tell(&[]);
+        assert!(writer.watched().is_some());
+        reader.serve();
+        assert_eq!(reader.watched(), None);
+        assert_eq!(mpir::MPIR_proctable_size.load(std::sync::atomic::Ordering::Relaxed), 1);
+        assert_eq!(writer.socket.read(&mut [0; 8]).unwrap(), 1);
+        writer.release();
+        assert!(!writer.holds() && writer.watched().is_none());
+    }
+
+    #[test]
+    fn who_has_ended_tells_nothing() {
+        let (mut reader, writer) = open().unwrap();
+        drop(writer);
+        reader.serve();
+        assert_eq!(reader.watched(), None);
+    }
+}

@@ -1,0 +1,72 @@
+//! Telling debuggers which processes there are, and letting those wait for them.
+
+use std::os::fd::RawFd;
+use std::path::Path;
+
+use super::Supervisor;
+use crate::process_table::TableWriter;
+
+/// What stands between the job and a debugger at its launcher.
+pub(super) struct Debugging {
+    /// None: the launcher cannot be told.
+    table: Option<TableWriter>,
+    /// What ranks have asked of the PMI server since they are held.
+    held: Vec<(u32, Vec<u8>)>,
+}
+
+impl Debugging {
+    pub(super) fn new(table: Option<TableWriter>) -> Self {
+        Self { table, held: Vec::new() }
+    }
+
+    /// What to watch for reading.
+    pub(super) fn watched(&self) -> Option<RawFd> {
+        self.table.as_ref()?.watched()
+    }
+
+    /// Keeps what a rank asks, if all have to wait for a debugger.
+    pub(super) fn hold(&mut self, rank: u32, bytes: &[u8]) -> bool {
+        let holds = self.table.as_ref().is_some_and(TableWriter::holds);
+        if holds {
+            self.held.push((rank, bytes.to_vec()));
+        }
+        holds
+    }
+}
+
+impl Supervisor<'_> {
+    /// All processes are started.
+    pub(super) fn tell_debuggers(&mut self) {
+        let Some(table) = &mut self.debugging.table else { return };
+        let programs = self.plan.applications.iter().flat_map(|application| {
+            std::iter::repeat_n(&application.program, application.processes as usize)
+        });
+        let lines = self.ranks.iter().zip(programs).map(|(rank, program)| {
+            let host = &self.hosts[rank.host];
+            // Of a script it is the interpreter that a debugger can look into.
+            let running = std::fs::read_link(format!("/proc/{}/exe", rank.process));
+            let file = match running {
+                Ok(file) if host.is_local() => file,
+                _ => Path::new(program).to_owned(),
+            };
+            (host.name.clone(), file.to_string_lossy().into_owned(), rank.process)
+        });
+        table.tell(&lines.collect::<Vec<_>>());
+    }
+
+    /// A debugger, if there is one, lets the processes go on.
+    pub(super) fn release_held(&mut self) {
+        if let Some(table) = &mut self.debugging.table {
+            table.release();
+        }
+        for (rank, bytes) in std::mem::take(&mut self.debugging.held) {
+            self.receive_pmi(rank, &bytes);
+        }
+    }
+
+    /// Answers what a rank asks of the PMI server.
+    pub(super) fn receive_pmi(&mut self, rank: u32, bytes: &[u8]) {
+        let actions = self.server.receive(rank, bytes);
+        actions.into_iter().for_each(|action| self.act(action));
+    }
+}
