@@ -26,6 +26,10 @@ CELL_LIMIT, MEAN_LIMIT = 1.2, 0.8
 CALLS, CALLS_PROCESSES_MAX = ("calls", "rma"), 4
 CALL_LIMIT, CALLS_MEAN_LIMIT = 1.1, 0.7
 
+# Collective input and output (see bench/programs/files.c).
+FILES = ("file_blocks", "file_array", "file_records", "file_checkpoint", "file_gigabyte")
+FILE_LIMIT, FILES_MEAN_LIMIT = 1.2, 0.9
+
 
 def is_cell(key: Key) -> bool:
     return key.benchmark in COLLECTIVES and not key.place
@@ -33,6 +37,10 @@ def is_cell(key: Key) -> bool:
 
 def is_call(key: Key) -> bool:
     return key.benchmark in CALLS and not key.place
+
+
+def is_of_file(key: Key) -> bool:
+    return key.benchmark in FILES and not key.place
 
 
 def geometric_mean(values: list) -> float:

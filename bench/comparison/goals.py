@@ -83,6 +83,8 @@ def goal_on_one_machine(key: Key):
         return Goal("usual time", cells.CELL_LIMIT)
     if cells.is_call(key):
         return Goal("usual time", cells.CALL_LIMIT)
+    if cells.is_of_file(key):
+        return Goal("usual time", cells.FILE_LIMIT)
     return None
 
 

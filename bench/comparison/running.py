@@ -172,6 +172,7 @@ class Sample:
     median_us: float
     ratio: float | None
     crossings_ns: tuple
+    system_calls: int | None = None  # that read or write, of all processes, if they were counted
 
 
 class Measurements:
@@ -197,7 +198,8 @@ class Measurements:
                 by_library = self.samples.setdefault(key_of(record, place), {})
                 by_library.setdefault(library.name, []).append(
                     Sample(record["min_us"], record["median_us"],
-                           record.get("ratio_to_twin"), crossings_ns))
+                           record.get("ratio_to_twin"), crossings_ns,
+                           record.get("system_calls")))
 
     def add_limits(self, found: list, crossings_ns: tuple) -> None:
         for way, size, microseconds in found:
@@ -271,6 +273,12 @@ class Measurements:
         """The median over the rounds of the median over the batches, in microseconds."""
         medians = [sample.median_us for sample in self.samples.get(key, {}).get(name, [])]
         return statistics.median(medians) if medians else None
+
+    def system_calls(self, key: tuple, name: str):
+        """How many the library made in the usual round, or None."""
+        counts = [sample.system_calls for sample in self.samples.get(key, {}).get(name, [])
+                  if sample.system_calls is not None]
+        return round(statistics.median(counts)) if counts else None
 
     def ratio_to_twin(self, key: tuple, name: str):
         """The median over the rounds: both times of a round met the same machine."""

@@ -40,6 +40,7 @@ LINES = (
     Line(6, "collectives, each cell", cells.is_cell),
     Line(0, "calls", lambda key: cells.is_call(key) and key.benchmark == "calls"),
     Line(0, "one-sided calls", lambda key: cells.is_call(key) and key.benchmark == "rma"),
+    Line(0, "files", cells.is_of_file),
     Line(6, "overlap with computing", lambda key: key.benchmark == "overlap"),
     Line(7, "communication of examples", lambda key: key.benchmark in goals.APPLICATIONS),
     Line(0, "message to oneself", lambda key: key.benchmark == "self"),
@@ -73,7 +74,8 @@ def row(number: int, title: str, goal: str, verdict: str, found: str) -> str:
 
 # Of which cells the geometric mean has a goal: number, title, those cells, limit.
 MEANS = ((6, "collectives, all cells", cells.is_cell, cells.MEAN_LIMIT),
-         (0, "calls, all of both", cells.is_call, cells.CALLS_MEAN_LIMIT))
+         (0, "calls, all of both", cells.is_call, cells.CALLS_MEAN_LIMIT),
+         (0, "files, all of them", cells.is_of_file, cells.FILES_MEAN_LIMIT))
 
 
 def means_of_cells(measurements: Measurements) -> list:

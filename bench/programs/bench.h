@@ -142,6 +142,7 @@ struct row {
     struct timing timing;
     double ratio;                   /* time over that of the twin measured beside it; 0: none */
     const char *twin;               /* what the twin is, as "contiguous"; NULL where ratio is 0 */
+    long system_calls;              /* that read or write, of all processes, per iteration; 0: not counted */
 };
 
 void report_header(struct job *job);
@@ -188,6 +189,7 @@ void bench_file_blocks(struct job *job);
 void bench_file_array(struct job *job);
 void bench_file_records(struct job *job);
 void bench_file_checkpoint(struct job *job);
+void bench_file_gigabyte(struct job *job);
 /* Shows over what two processes speak: loopback traffic and shared mappings. */
 void show_transport(struct job *job);
 

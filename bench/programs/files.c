@@ -1,8 +1,15 @@
-/* Files: blocks, a distributed array, interleaved records, checkpoints, through the page cache. */
+/*
+ * Files: blocks, a distributed array, interleaved records, checkpoints, through the page cache. Beside
+ * what the library does stands what the system allows: the first process moves as many bytes, without
+ * holes, by plain pwritev and preadv.
+ */
+#define _DEFAULT_SOURCE
 #include "bench.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 /*
@@ -19,7 +26,11 @@ struct file_case {
     char *data, *back;
     size_t bytes;
     bool reopens;                   /* each iteration opens and closes the file */
+    char plain_path[264];
+    int plain;                      /* the file of the first process alone */
 };
+
+enum { DIRECTIONS = 2, PARTS_MAX = 1024 };
 
 static void expect_success(const struct file_case *one, int code)
 {
@@ -80,12 +91,104 @@ static void check_both(void *state)
     pattern_expect(one->job, one->back, one->bytes, (unsigned)one->job->rank + 1);
 }
 
+static void plain_open(struct file_case *one)
+{
+    one->plain = open(one->plain_path, O_RDWR | O_CREAT, 0600);
+    if (one->plain < 0)
+        job_fail(one->job, "%s: cannot open %s", one->name, one->plain_path);
+}
+
+typedef ssize_t move_function(int file, const struct iovec *parts, int count, off_t offset);
+
+/* The block of the first process as often as there are processes. */
+static void plain_move(struct file_case *one, move_function *move, char *block)
+{
+    size_t all = one->bytes * (size_t)one->job->size;
+    for (size_t done = 0; done < all;) {
+        struct iovec parts[PARTS_MAX];
+        int count = 0;
+        size_t at = done;
+        for (; at < all && count < PARTS_MAX; count++) {
+            size_t begun = at % one->bytes;
+            parts[count] = (struct iovec){block + begun, one->bytes - begun};
+            at += one->bytes - begun;
+        }
+        ssize_t moved = move(one->plain, parts, count, (off_t)done);
+        if (moved <= 0)
+            job_fail(one->job, "%s: a plain call moved nothing", one->name);
+        done += (size_t)moved;
+    }
+}
+
+static void run_plain(struct file_case *one, long iterations, move_function *move, char *block)
+{
+    if (one->job->rank != 0)
+        return;
+    for (long i = 0; i < iterations; i++) {
+        if (one->reopens)
+            plain_open(one);
+        plain_move(one, move, block);
+        if (one->reopens)
+            close(one->plain);
+    }
+}
+
+static void run_plain_write(void *state, long iterations)
+{
+    struct file_case *one = state;
+    run_plain(one, iterations, pwritev, one->data);
+}
+
+static void run_plain_read(void *state, long iterations)
+{
+    struct file_case *one = state;
+    run_plain(one, iterations, preadv, one->back);
+}
+
+static void check_plain(void *state)
+{
+    struct file_case *one = state;
+    run_plain_write(one, 1);
+    run_plain_read(one, 1);
+    if (one->job->rank == 0)
+        pattern_expect(one->job, one->back, one->bytes, 1);
+}
+
+/* How often this process has called the system to read or write; the call itself is one. */
+static long calls_so_far(void)
+{
+    char text[512] = "";
+    long reads = 0, writes = 0;
+    int file = open("/proc/self/io", O_RDONLY);
+    if (file < 0)
+        return 0;
+    if (read(file, text, sizeof text - 1) > 0 && strstr(text, "syscr:")) {
+        reads = atol(strstr(text, "syscr:") + 6);
+        writes = atol(strstr(text, "syscw:") + 6);
+    }
+    close(file);
+    return reads + writes;
+}
+
+/* The calls of all processes for one iteration. */
+static long calls_of(const struct operation *operation)
+{
+    long all = 0, before;
+    MPI_Barrier(MPI_COMM_WORLD);
+    before = calls_so_far();
+    operation->run(operation->state, 1);
+    long calls = calls_so_far() - before - 1;
+    MPI_Reduce(&calls, &all, 1, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
+    return all;
+}
+
 static void measure_case(struct job *job, struct file_case *one, size_t size)
 {
     const char *folder = getenv("TMPDIR");
     snprintf(one->path, sizeof one->path, "%s/combray-bench-%d", folder ? folder : "/tmp",
              (int)getpid());
     MPI_Bcast(one->path, sizeof one->path, MPI_CHAR, 0, MPI_COMM_WORLD);
+    snprintf(one->plain_path, sizeof one->plain_path, "%s-plain", one->path);
     one->job = job;
     one->data = buffer_new(job, one->bytes);
     one->back = buffer_new(job, one->bytes);
@@ -93,17 +196,26 @@ static void measure_case(struct job *job, struct file_case *one, size_t size)
     job_describe(job, one->name, "", size);
     if (!one->reopens)
         case_open(one);
+    if (!one->reopens && job->rank == 0)
+        plain_open(one);
     struct operation operations[] = {
         {.run = run_write, .check = check_both, .state = one, .comm = MPI_COMM_WORLD,
          .clock = CLOCK_SLOWEST, .share = 1.0},
         {.run = run_read, .check = check_both, .state = one, .comm = MPI_COMM_WORLD,
+         .clock = CLOCK_SLOWEST, .share = 1.0},
+        {.run = run_plain_write, .check = check_plain, .state = one, .comm = MPI_COMM_WORLD,
+         .clock = CLOCK_SLOWEST, .share = 1.0},
+        {.run = run_plain_read, .check = check_plain, .state = one, .comm = MPI_COMM_WORLD,
          .clock = CLOCK_SLOWEST, .share = 1.0}};
-    struct timing timings[2];
-    if (measure(job, operations, 2, timings)) {
-        for (int direction = 0; direction < 2; direction++) {
+    struct timing timings[2 * DIRECTIONS];
+    if (measure(job, operations, 2 * DIRECTIONS, timings)) {
+        for (int direction = 0; direction < DIRECTIONS; direction++) {
             struct row row = {.benchmark = one->name, .processes = job->size, .bytes = size,
                               .bytes_total = one->bytes * (size_t)job->size,
-                              .timing = timings[direction]};
+                              .timing = timings[direction],
+                              .ratio = timings[direction].min / timings[DIRECTIONS + direction].min,
+                              .twin = "plain calls",
+                              .system_calls = calls_of(&operations[direction])};
             strcpy(row.variant, direction ? "read" : "write");
             report_row(job, &row);
         }
@@ -112,9 +224,13 @@ static void measure_case(struct job *job, struct file_case *one, size_t size)
     }
     if (!one->reopens)
         case_close(one);
+    if (!one->reopens && job->rank == 0)
+        close(one->plain);
     MPI_Barrier(MPI_COMM_WORLD);
-    if (job->rank == 0)
+    if (job->rank == 0) {
         unlink(one->path);
+        unlink(one->plain_path);
+    }
     free(one->data);
     free(one->back);
 }
@@ -185,4 +301,14 @@ void bench_file_checkpoint(struct job *job)
                                 .displacement = (MPI_Offset)bytes * job->rank, .reopens = true};
         measure_case(job, &one, bytes);
     }
+}
+
+/* 1 GiB of all processes together. */
+void bench_file_gigabyte(struct job *job)
+{
+    size_t bytes = ((size_t)1 << 30) / (size_t)job->size;
+    struct file_case one = {.name = "file_gigabyte", .filetype = MPI_BYTE, .bytes = bytes,
+                            .displacement = (MPI_Offset)bytes * job->rank, .reopens = true};
+    report_section(job, "file_gigabyte", "open, a part of 1 GiB of each process, close", true);
+    measure_case(job, &one, bytes);
 }

@@ -186,6 +186,8 @@ static void print_row_json(const struct row *row)
         printf(",\"messages_per_s\":%.0f", messages_per_second(row));
     if (row->ratio > 0)
         printf(",\"twin\":\"%s\",\"ratio_to_twin\":%.4f", row->twin, row->ratio);
+    if (row->system_calls)
+        printf(",\"system_calls\":%ld", row->system_calls);
     puts("}");
 }
 
@@ -217,6 +219,8 @@ static void print_row_table(const struct row *row)
         printf("%9.2f mio/s", messages_per_second(row) * 1e-6);
     if (row->ratio > 0)
         printf("  %.2f of %s", row->ratio, row->twin);
+    if (row->system_calls)
+        printf("  %ld calls", row->system_calls);
     putchar('\n');
 }
 

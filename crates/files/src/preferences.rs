@@ -86,7 +86,7 @@ fn number(hints: &Hints, key: &str) -> Option<u64> {
 
 /// How one process moves its runs. `alone`: nobody else can have the file.
 pub(crate) fn manner(hints: &Hints, atomic: bool, alone: bool) -> Manner {
-    let read = number(hints, hints::READ_BUFFER).unwrap_or(4 << 20) as usize;
+    let read = number(hints, hints::READ_BUFFER).unwrap_or(256 << 10) as usize;
     let write = number(hints, hints::WRITE_BUFFER).unwrap_or(512 << 10) as usize;
     let writes_together = match choice(hints, hints::SIEVE_WRITES) {
         Choice::Always => true,

@@ -44,12 +44,13 @@ pub(crate) struct Progress {
 /// A hole of more bytes is not worth a call less.
 pub(crate) const HOLE_BYTES_MAX: u64 = 4 << 10;
 
-/// A run of more bytes is worth a call of its own.
-const TOGETHER_RUN_BYTES_MAX: u64 = 64 << 10;
+/// The same of a hole and the run behind it, where the run is copied once more: so many bytes
+/// cost as much as a call.
+const TOGETHER_STEP_BYTES_MAX: u64 = 3 << 10;
 
 impl Manner {
     /// As it is if nothing is said.
-    pub const USUAL: Self = Self { read_together: 4 << 20, write_together: 0, atomic: false };
+    pub const USUAL: Self = Self { read_together: 256 << 10, write_together: 0, atomic: false };
 }
 
 impl Default for Manner {
@@ -139,8 +140,7 @@ impl Mover<'_> {
             (Some((start, _)), Some((last, before))) => {
                 let end = last + before;
                 offset >= end
-                    && offset - end <= HOLE_BYTES_MAX
-                    && length.max(*before) <= TOGETHER_RUN_BYTES_MAX
+                    && offset - end + length <= TOGETHER_STEP_BYTES_MAX
                     && offset + length - start <= self.together
             }
             _ => true,
