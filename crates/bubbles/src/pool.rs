@@ -24,12 +24,12 @@ pub enum Relation {
 
 /// How a count changes.
 #[derive(Clone, Copy)]
-enum Change {
+enum CountChange {
     More,
     Less,
 }
 
-impl Change {
+impl CountChange {
     fn apply(self, count: &mut u32, by: u32) {
         match self {
             Self::More => *count += by,
@@ -149,12 +149,12 @@ impl Entity {
 pub struct Pool {
     machine: Arc<MachineTree>,
     entities: Vec<Entity>,
-    queues: Vec<Queue>,
+    queues: Vec<EntityQueue>,
     now: u64,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Queue {
+struct EntityQueue {
     entries: VecDeque<EntityId>,
     aside: VecDeque<EntityId>,
     /// Ready threads of the entries, without those aside.
@@ -164,7 +164,7 @@ struct Queue {
 impl Pool {
     /// A pool without entities.
     pub fn new(machine: Arc<MachineTree>) -> Self {
-        let queues = machine.vertices().map(|_| Queue::default()).collect();
+        let queues = machine.vertices().map(|_| EntityQueue::default()).collect();
         Self { machine, entities: Vec::new(), queues, now: 0 }
     }
 
@@ -297,7 +297,7 @@ impl Pool {
     /// Says that a thread runs already.
     pub fn mark_running(&mut self, id: EntityId, processor: u32) {
         if self.entity(id).state() == Some(State::Ready) {
-            self.count_ready(id, Change::Less);
+            self.count_ready(id, CountChange::Less);
         }
         self.set_state(id, State::Running(processor));
         self.mark_last(id, processor);
@@ -363,7 +363,7 @@ impl Pool {
 
     fn run(&mut self, thread: EntityId, processor: u32) {
         assert_eq!(self.entity(thread).state(), Some(State::Ready), "only ready threads run");
-        self.count_ready(thread, Change::Less);
+        self.count_ready(thread, CountChange::Less);
         self.set_state(thread, State::Running(processor));
         self.mark_last(thread, processor);
         // Whoever stands behind it has its turn: in each bubble, and in the queue.
@@ -421,7 +421,7 @@ impl Pool {
 
     fn make_ready(&mut self, thread: EntityId) {
         self.set_state(thread, State::Ready);
-        self.count_ready(thread, Change::More);
+        self.count_ready(thread, CountChange::More);
     }
 
     fn set_state(&mut self, thread: EntityId, state: State) {
@@ -432,13 +432,13 @@ impl Pool {
     }
 
     /// Counts one ready thread more, or less, where it stands.
-    fn count_ready(&mut self, thread: EntityId, change: Change) {
+    fn count_ready(&mut self, thread: EntityId, change: CountChange) {
         self.count(thread, 1, change);
         change.apply(&mut self.entities[thread.0 as usize].ready, 1);
     }
 
     /// Counts ready threads of an entity in what holds it, the entity itself aside.
-    fn count(&mut self, mut id: EntityId, ready: u32, change: Change) {
+    fn count(&mut self, mut id: EntityId, ready: u32, change: CountChange) {
         loop {
             match self.entity(id).place {
                 Place::Inside => match self.entity(id).bubble {
@@ -459,7 +459,7 @@ impl Pool {
     /// Puts an entity, with all that it holds together, elsewhere.
     pub(crate) fn place(&mut self, id: EntityId, place: Place) {
         let ready = self.entity(id).ready;
-        self.count(id, ready, Change::Less);
+        self.count(id, ready, CountChange::Less);
         match self.entity(id).place {
             Place::Queue(from) => self.queues[from.0 as usize].entries.retain(|&one| one != id),
             Place::Aside(from) => self.queues[from.0 as usize].aside.retain(|&one| one != id),
@@ -471,7 +471,7 @@ impl Pool {
             Place::Inside => {}
         }
         self.entities[id.0 as usize].place = place;
-        self.count(id, ready, Change::More);
+        self.count(id, ready, CountChange::More);
     }
 
     /// The entity and the bubbles in which it is, to the outermost.

@@ -27,15 +27,15 @@ use sys::cores;
 /// Runs what `words` ask for and returns the exit code.
 pub fn run(words: &[OsString]) -> Result<i32, String> {
     match parse(words)? {
-        Request::Help => {
+        RunRequest::Help => {
             print!("{}", help::text());
             Ok(0)
         }
-        Request::Version => {
+        RunRequest::Version => {
             println!("combray {}", env!("CARGO_PKG_VERSION"));
             Ok(0)
         }
-        Request::Job { plan, ignored, shown, purpose } => {
+        RunRequest::Job { plan, ignored, shown, purpose } => {
             if let Some(line) = shown {
                 eprintln!("combray: {line}");
             }
@@ -59,7 +59,7 @@ pub fn run(words: &[OsString]) -> Result<i32, String> {
 
 /// What a person asked for.
 #[derive(Debug)]
-enum Request {
+enum RunRequest {
     Help,
     Version,
     Job {
@@ -89,7 +89,7 @@ pub fn check(words: &[OsString]) -> Result<(), String> {
     parse(words).map(|_| ())
 }
 
-fn parse(words: &[OsString]) -> Result<Request, String> {
+fn parse(words: &[OsString]) -> Result<RunRequest, String> {
     let mut plan = JobPlan::default();
     let mut ignored = Vec::new();
     let mut global = HashMap::new();
@@ -147,7 +147,7 @@ fn parse(words: &[OsString]) -> Result<Request, String> {
     follow_environment(&mut plan)?;
     let shown = shows_allocation.then(|| allocation_line(&plan, allocation.as_ref()));
     let purpose = if is_dry_run { RunMode::Show { machine } } else { RunMode::Start };
-    Ok(Request::Job { plan: Box::new(plan), ignored, shown, purpose })
+    Ok(RunRequest::Job { plan: Box::new(plan), ignored, shown, purpose })
 }
 
 /// Takes from the environment what no option has said, and sets what the processes shall find
@@ -269,7 +269,7 @@ struct ProgramReader<'a> {
 }
 
 impl ProgramReader<'_> {
-    fn read(&mut self, words: &[OsString]) -> Result<Option<Request>, String> {
+    fn read(&mut self, words: &[OsString]) -> Result<Option<RunRequest>, String> {
         let mut rest = words;
         let mut last = String::new();
         while let Some((word, after)) = rest.split_first() {
@@ -299,8 +299,8 @@ impl ProgramReader<'_> {
                 last = format!(" ({} is the value of {name})", value.display());
             }
             match option.meaning {
-                Meaning::Help => return Ok(Some(Request::Help)),
-                Meaning::Version => return Ok(Some(Request::Version)),
+                Meaning::Help => return Ok(Some(RunRequest::Help)),
+                Meaning::Version => return Ok(Some(RunRequest::Version)),
                 meaning => self.apply(meaning, &name, &values)?,
             }
         }
@@ -672,7 +672,7 @@ mod tests {
     fn plan(line: &str) -> (JobPlan, Vec<String>) {
         let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
         match parse(&words).unwrap() {
-            Request::Job { plan, ignored, .. } => (*plan, ignored),
+            RunRequest::Job { plan, ignored, .. } => (*plan, ignored),
             other => panic!("{other:?}"),
         }
     }
@@ -737,7 +737,7 @@ mod tests {
         assert_eq!(job.applications[0].processes, 6);
         assert_eq!(job.policy.mapping, ProcessMapping::Levels(vec![Kind::Core]));
         let words: Vec<OsString> = ["--launch-agent", "a  b", "p"].map(OsString::from).into();
-        let Ok(Request::Job { plan, .. }) = parse(&words) else { panic!() };
+        let Ok(RunRequest::Job { plan, .. }) = parse(&words) else { panic!() };
         assert_eq!(plan.access, HostAccess::Shell(vec!["a".into(), "b".into()]));
     }
 
@@ -748,7 +748,7 @@ mod tests {
         assert_eq!(plan.applications[0].arguments, ["-n", "2", "--timeout"]);
         let broken = OsString::from_vec(vec![0xff, b'=']);
         let words = ["-x".into(), "A=".into(), "p".into(), broken.clone()];
-        let Ok(Request::Job { plan, .. }) = parse(&words) else { panic!() };
+        let Ok(RunRequest::Job { plan, .. }) = parse(&words) else { panic!() };
         assert_eq!(plan.applications[0].arguments, [broken]);
         assert_eq!(plan.applications[0].variables[OsStr::new("A")], "");
     }

@@ -82,11 +82,11 @@ struct SampledRail {
 }
 
 /// By host: what was measured.
-type Findings = BTreeMap<String, Finding>;
+type Findings = BTreeMap<String, HostMeasurement>;
 
 /// What was measured of one host.
 #[derive(Default, Serialize, Deserialize)]
-struct Finding {
+struct HostMeasurement {
     /// By the names of the rails.
     rails: BTreeMap<String, RailFigures>,
     /// Inside the host, and between it and the other one.

@@ -32,7 +32,7 @@ mod tests;
 
 use std::collections::VecDeque;
 
-pub use message::{Message, MessageContent};
+pub use message::{AgreementMessage, MessageContent};
 pub use set::MemberSet;
 
 /// What one member brings into an agreement.
@@ -81,17 +81,17 @@ pub struct Agreement {
     /// How many agreements this member has begun: the number of the last one.
     begun: u32,
     /// The last one, if it is not decided.
-    current: Option<Round>,
+    current: Option<AgreementRound>,
     /// The last decisions with their numbers.
     decided: VecDeque<(u32, Decision)>,
     /// What came of the next agreement.
-    early: Vec<(u32, Message)>,
-    outbox: VecDeque<(u32, Message)>,
+    early: Vec<(u32, AgreementMessage)>,
+    outbox: VecDeque<(u32, AgreementMessage)>,
 }
 
 /// How far an agreement is.
 #[derive(Debug)]
-struct Round {
+struct AgreementRound {
     contribution: Contribution,
     /// Nothing of an earlier round is accepted any more.
     promised: u32,
@@ -101,14 +101,14 @@ struct Round {
     reported_to: Option<u32>,
     /// Of the coordinator: what it was told, by member, whom it asked, and who has accepted what it
     /// proposes.
-    reports: Vec<Option<Report>>,
+    reports: Vec<Option<MemberReport>>,
     asked: MemberSet,
     accepts: Option<MemberSet>,
 }
 
 /// What a coordinator is told.
 #[derive(Clone, Debug)]
-struct Report {
+struct MemberReport {
     contribution: Contribution,
     accepted: Option<(u32, Decision)>,
 }
@@ -138,7 +138,7 @@ impl Agreement {
         assert!(self.current.is_none(), "agreements come one after the other");
         self.begun += 1;
         let size = self.failed.size();
-        self.current = Some(Round {
+        self.current = Some(AgreementRound {
             contribution,
             promised: 0,
             accepted: None,
@@ -171,7 +171,7 @@ impl Agreement {
     }
 
     /// The next message for another member, and that member.
-    pub fn next_message(&mut self) -> Option<(u32, Message)> {
+    pub fn next_message(&mut self) -> Option<(u32, AgreementMessage)> {
         self.outbox.pop_front()
     }
 
@@ -183,7 +183,7 @@ impl Agreement {
     }
 
     /// Takes a message from another member.
-    pub fn handle_message(&mut self, from: u32, message: Message) {
+    pub fn handle_message(&mut self, from: u32, message: AgreementMessage) {
         let own_failed = message.failed.contains(self.own);
         if from == self.own || own_failed || message.failed.size() != self.failed.size() {
             return;
@@ -193,8 +193,8 @@ impl Agreement {
         self.go_on();
     }
 
-    fn take(&mut self, from: u32, message: Message) {
-        let Message { number, round, .. } = message;
+    fn take(&mut self, from: u32, message: AgreementMessage) {
+        let AgreementMessage { number, round, .. } = message;
         if number > self.begun {
             self.early.push((from, message));
             return;
@@ -208,7 +208,7 @@ impl Agreement {
                 self.report(from);
             }
             MessageContent::Report { contribution, accepted } if round == self.own => {
-                current.reports[from as usize] = Some(Report { contribution, accepted });
+                current.reports[from as usize] = Some(MemberReport { contribution, accepted });
             }
             MessageContent::Propose(decision) if round >= current.promised => {
                 current.promised = round;
@@ -236,7 +236,7 @@ impl Agreement {
         }
         if let Some(decision) = self.decision(number).cloned() {
             let (failed, content) = (self.failed.clone(), MessageContent::Decided(decision));
-            self.outbox.push_back((to, Message { number, round, failed, content }));
+            self.outbox.push_back((to, AgreementMessage { number, round, failed, content }));
         }
     }
 
@@ -292,7 +292,7 @@ impl Agreement {
         if others.iter().any(|&other| current.reports[other as usize].is_none()) {
             return;
         }
-        let own = Report {
+        let own = MemberReport {
             contribution: current.contribution.clone(),
             accepted: current.accepted.clone(),
         };
@@ -337,13 +337,13 @@ impl Agreement {
 
     fn send(&mut self, to: u32, round: u32, content: MessageContent) {
         let (number, failed) = (self.begun, self.failed.clone());
-        self.outbox.push_back((to, Message { number, round, failed, content }));
+        self.outbox.push_back((to, AgreementMessage { number, round, failed, content }));
     }
 }
 
 /// What a coordinator proposes: what was accepted in the latest round, as it may be decided, or
 /// all contributions together.
-fn chosen(reports: &[Option<Report>], failed: &MemberSet) -> Decision {
+fn chosen(reports: &[Option<MemberReport>], failed: &MemberSet) -> Decision {
     let told = || reports.iter().flatten();
     let accepted = told().filter_map(|report| report.accepted.as_ref());
     if let Some((_, decision)) = accepted.max_by_key(|(round, _)| *round) {

@@ -40,7 +40,7 @@ pub fn leaders(situation: &Situation) -> Vec<Vec<u32>> {
 }
 
 /// One process's view of the parts of the widest level.
-pub(crate) struct View {
+pub(crate) struct HierarchyView {
     pub rank: u32,
     /// The leaders, in the order of the lowest ranks of their parts.
     pub leaders: Vec<u32>,
@@ -54,7 +54,7 @@ pub(crate) struct View {
     across: Situation,
 }
 
-impl View {
+impl HierarchyView {
     pub fn new(member: Member, root: Option<u32>) -> Self {
         Self::over(member, root, 0)
     }
@@ -226,7 +226,7 @@ pub(crate) fn cost_over(
 }
 
 pub(crate) fn barrier(member: Member) -> Schedule {
-    let view = View::new(member, None);
+    let view = HierarchyView::new(member, None);
     let mut schedule = Schedule::default();
     let (near, top) = (view.near_member(), view.near_leader());
     view.add_inside(&mut schedule, &crate::barrier::come(near, top), |place| place);
@@ -239,7 +239,7 @@ pub(crate) fn barrier(member: Member) -> Schedule {
 
 /// All come to the leaders, and these to `top`.
 pub(crate) fn come(member: Member, top: u32) -> Schedule {
-    let view = View::new(member, Some(top));
+    let view = HierarchyView::new(member, Some(top));
     let mut schedule = Schedule::default();
     let inside = crate::barrier::come(view.near_member(), view.near_leader());
     view.add_inside(&mut schedule, &inside, |place| place);
@@ -252,7 +252,7 @@ pub(crate) fn come(member: Member, top: u32) -> Schedule {
 
 /// As [`come`], the other way round.
 pub(crate) fn leave(member: Member, top: u32) -> Schedule {
-    let view = View::new(member, Some(top));
+    let view = HierarchyView::new(member, Some(top));
     let mut schedule = Schedule::default();
     if let Some(leader) = view.leader_member() {
         let across = crate::barrier::leave(leader, view.part_of(top));
@@ -265,7 +265,7 @@ pub(crate) fn leave(member: Member, top: u32) -> Schedule {
 
 /// `blocks` blocks of `bytes` bytes in all.
 pub(crate) fn bcast(member: Member, root: u32, blocks: usize, bytes: usize) -> Schedule {
-    let view = View::new(member, Some(root));
+    let view = HierarchyView::new(member, Some(root));
     let mut schedule = Schedule::default();
     if let Some(leader) = view.leader_member() {
         let across = crate::bcast::of_blocks(leader, view.part_of(root), blocks, bytes);
@@ -278,7 +278,7 @@ pub(crate) fn bcast(member: Member, root: u32, blocks: usize, bytes: usize) -> S
 
 /// Partial results lie at the beginning of scratch memory on leaders that are not the root.
 pub(crate) fn reduce(member: Member, root: u32, operands: Operands, source: Area) -> Schedule {
-    let view = View::new(member, Some(root));
+    let view = HierarchyView::new(member, Some(root));
     let mut schedule = Schedule::default();
     let is_root = member.rank == root;
     let partial = Area::Scratch.blocks(0, operands.count);
@@ -305,7 +305,7 @@ pub(crate) fn reduce(member: Member, root: u32, operands: Operands, source: Area
 }
 
 pub(crate) fn allreduce(member: Member, operands: Operands, input: InputPlace) -> Schedule {
-    let view = View::new(member, None);
+    let view = HierarchyView::new(member, None);
     let mut schedule = Schedule::default();
     let near = view.near_member();
     let leader_is_here = view.near_leader() == near.rank;
@@ -335,7 +335,7 @@ pub(crate) fn allgather(
     exchange: impl Fn(Member, usize) -> Schedule,
     spread: impl Fn(Member, u32) -> Schedule,
 ) -> Schedule {
-    let view = View::new(member, None);
+    let view = HierarchyView::new(member, None);
     let mut schedule = Schedule::default();
     let near = view.near_member();
     let own = view.own_blocks(Area::Receive);
@@ -361,7 +361,7 @@ pub(crate) fn reduce_scatter(
     operands: Operands,
     source: Area,
 ) -> Schedule {
-    let view = View::new(member, None);
+    let view = HierarchyView::new(member, None);
     let mut schedule = Schedule::default();
     let near = view.near_member();
     let operands = Operands { count: counts.iter().sum(), ..operands };
@@ -410,7 +410,7 @@ pub(crate) fn reduce_scatter(
 /// Where the ranks of each part follow each other. Leaders that are not the root keep the blocks of
 /// their part at the beginning of scratch memory.
 pub(crate) fn gather(member: Member, root: u32, block_bytes: usize, input: InputPlace) -> Schedule {
-    let view = View::new(member, Some(root));
+    let view = HierarchyView::new(member, Some(root));
     let mut schedule = Schedule::default();
     let (near, is_root) = (view.near_member(), member.rank == root);
     let own = if is_root { view.own_blocks(Area::Receive) } else { held(&view) };
@@ -442,7 +442,7 @@ pub(crate) fn scatter(
     block_bytes: usize,
     input: InputPlace,
 ) -> Schedule {
-    let view = View::new(member, Some(root));
+    let view = HierarchyView::new(member, Some(root));
     let mut schedule = Schedule::default();
     let (near, is_root) = (view.near_member(), member.rank == root);
     let own = if is_root { view.own_blocks(Area::Send) } else { held(&view) };
@@ -469,12 +469,12 @@ pub(crate) fn scatter(
 }
 
 /// Where a leader that is not the root keeps the blocks of its part.
-fn held(view: &View) -> BlockRange {
+fn held(view: &HierarchyView) -> BlockRange {
     Area::Scratch.blocks(0, view.near.len())
 }
 
 /// Scratch memory of a schedule behind [`held`].
-fn own_then_scratch(view: &View, place: BlockRange) -> BlockRange {
+fn own_then_scratch(view: &HierarchyView, place: BlockRange) -> BlockRange {
     match place.area {
         Area::Scratch => Area::Scratch.blocks(place.first + view.near.len(), place.count),
         _ => place,
@@ -501,7 +501,7 @@ mod tests {
         let distances = vec![16, 10, u32::MAX, 22, 22];
         let all = Situation { layout, distances, ..Situation::default() };
         assert_eq!(leaders(&all), [[1, 3]]);
-        let view = View::new(Member { rank: 4, size: 5, situation: &all }, Some(2));
+        let view = HierarchyView::new(Member { rank: 4, size: 5, situation: &all }, Some(2));
         assert_eq!(view.leaders, [1, 2], "a root leads");
         // Inside a machine nobody is nearer to the others.
         let parts = [(Width::Package, vec![0, 0, 1])];

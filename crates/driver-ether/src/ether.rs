@@ -15,7 +15,7 @@ use sys::packets::{ETHERNET_BYTES, FrameBatch};
 use crate::ahead::inherited;
 use crate::bell::WakingDescriptor;
 use crate::card::{EtherCard, EtherEnd, pairs};
-use crate::frame::{COVERED_BYTES, FrameKind, HEAD_BYTES, Header};
+use crate::frame::{COVERED_BYTES, FrameHeader, FrameKind, HEAD_BYTES};
 use crate::interfaces::{self, EtherInterface, MacAddress};
 use crate::link::{Link, LinkTerms, PACKET_BYTES_MAX};
 use crate::liveness::Liveness;
@@ -72,7 +72,7 @@ struct EtherLink {
 
 /// Which frames are taken of those that have come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Turn {
+enum TakenFrames {
     All,
     AllButPieces,
     Pieces,
@@ -355,7 +355,7 @@ impl Ether {
             // socket.
             let mut late = false;
             for index in 0..count {
-                late |= !self.take(rail, batch.frame(index), Turn::AllButPieces, now, sink);
+                late |= !self.take(rail, batch.frame(index), TakenFrames::AllButPieces, now, sink);
             }
             if self.expecting.iter().any(|name| name.1 == rail)
                 || self.polls.is_multiple_of(POLLS_PER_LOOK)
@@ -363,7 +363,7 @@ impl Ether {
                 found |= self.receive_bulk(rail, now, sink);
             }
             for index in (0..count).filter(|_| late) {
-                self.take(rail, batch.frame(index), Turn::Pieces, now, sink);
+                self.take(rail, batch.frame(index), TakenFrames::Pieces, now, sink);
             }
             let is_full = count == batch.looked_for();
             self.urgent = batch;
@@ -380,7 +380,7 @@ impl Ether {
             let mut batch = std::mem::replace(&mut self.bulk, FrameBatch::new(0, 1));
             let count = batch.receive(self.ports[rail].bulk.as_fd()).unwrap_or(0);
             for index in 0..count {
-                self.take(rail, batch.frame(index), Turn::All, now, sink);
+                self.take(rail, batch.frame(index), TakenFrames::All, now, sink);
             }
             found |= count > 0;
             let is_full = count == batch.looked_for();
@@ -398,7 +398,7 @@ impl Ether {
         &mut self,
         rail: usize,
         frame: &[u8],
-        turn: Turn,
+        turn: TakenFrames,
         now: Time,
         sink: &mut dyn Sink,
     ) -> bool {
@@ -409,14 +409,14 @@ impl Ether {
             return true;
         };
         let (Some(header), Some((tag, data))) =
-            (Header::parse(head), rest.split_at_checked(HEAD_BYTES - COVERED_BYTES))
+            (FrameHeader::parse(head), rest.split_at_checked(HEAD_BYTES - COVERED_BYTES))
         else {
             return true;
         };
         let is_piece = header.kind == FrameKind::Piece;
         match turn {
-            Turn::AllButPieces if is_piece => return false,
-            Turn::Pieces if !is_piece => return true,
+            TakenFrames::AllButPieces if is_piece => return false,
+            TakenFrames::Pieces if !is_piece => return true,
             _ => {}
         }
         let gate = GateId(header.source);
@@ -443,7 +443,7 @@ impl Ether {
 
     /// Somebody who is not known sends a frame: is it a process of the job?
     #[cold]
-    fn admit(&mut self, rail: usize, header: &Header, data: &[u8]) -> bool {
+    fn admit(&mut self, rail: usize, header: &FrameHeader, data: &[u8]) -> bool {
         let Ok(secret) = self.secret() else { return false };
         let introduction = introduction(&secret, header.source, self.ports[rail].endpoint);
         header.kind == FrameKind::Hello

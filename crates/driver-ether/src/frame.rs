@@ -53,7 +53,7 @@ const KINDS: [FrameKind; 9] = [
 
 /// The head of a frame. The fields `first` to `count` mean what the kind says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Header {
+pub(crate) struct FrameHeader {
     /// For whom it is, on its machine.
     pub endpoint: u32,
     /// The place of that process among those whose sockets were opened together.
@@ -89,7 +89,7 @@ pub(crate) struct Header {
     pub mask: u64,
 }
 
-impl Header {
+impl FrameHeader {
     /// Writes all but the tag.
     pub(crate) fn emit(&self, out: &mut [u8; COVERED_BYTES]) {
         let kind = KINDS.iter().position(|kind| *kind == self.kind).unwrap_or_default() as u8;
@@ -152,7 +152,7 @@ mod tests {
             let mut bytes = [0; COVERED_BYTES];
             bytes.fill_with(|| fastrand::u8(..));
             (bytes[6], bytes[7]) = (fastrand::u8(..5), fastrand::u8(..3));
-            let Some(header) = Header::parse(&bytes) else { continue };
+            let Some(header) = FrameHeader::parse(&bytes) else { continue };
             let mut again = [0; COVERED_BYTES];
             header.emit(&mut again);
             assert_eq!(bytes, again);

@@ -9,21 +9,21 @@ use driver::{PartPlace, Sink};
 use memory::Buffer;
 use memory::transfer::Part;
 
-use crate::frame::{FrameKind, HEAD_BYTES, Header};
-use crate::pulling::{Announced, Pulls, Wanted};
+use crate::frame::{FrameHeader, FrameKind, HEAD_BYTES};
+use crate::pulling::{Announced, Pulls, WantedPieces};
 use crate::seal::Seal;
-use crate::sequence::{Incoming, Outgoing, Turn};
+use crate::sequence::{FrameOrder, Incoming, Outgoing};
 use crate::serving::{PieceRun, Services};
 use crate::timing::{ACKNOWLEDGE_AFTER, MICROSECOND, MILLISECOND, RoundTrips, Time};
 
 /// Who takes the frames of a link.
 pub(crate) trait Transmitter {
     /// Takes frames with their data, and returns how many: fewer if there is no room now.
-    fn frames(&mut self, seal: &Seal, frames: &[(Header, &[u8])]) -> usize;
+    fn frames(&mut self, seal: &Seal, frames: &[(FrameHeader, &[u8])]) -> usize;
 
     /// Takes a frame for each of these pieces, which lie behind each other in the `length` bytes
     /// from `offset` on in the buffer, and returns how many.
-    fn pieces(&mut self, seal: &Seal, heads: &[Header], run: PieceBytes<'_>) -> usize;
+    fn pieces(&mut self, seal: &Seal, heads: &[FrameHeader], run: PieceBytes<'_>) -> usize;
 }
 
 /// Where the bytes of pieces lie.
@@ -80,7 +80,7 @@ pub(crate) struct Link {
     /// The first frames of a packet of which more are to come.
     packet: Vec<u8>,
     pulls: Pulls,
-    wanted: Option<Wanted>,
+    wanted: Option<WantedPieces>,
     services: Services,
     acknowledging: Acknowledging,
     /// Hellos that were heard, by their length, which are to be answered.
@@ -261,7 +261,7 @@ impl Link {
     /// What is in it makes no sense.
     pub(crate) fn receive(
         &mut self,
-        header: &Header,
+        header: &FrameHeader,
         data: &[u8],
         now: Time,
         sink: &mut dyn Sink,
@@ -283,11 +283,11 @@ impl Link {
             FrameKind::Answer => self.note_answer(header.index as usize),
             FrameKind::Acknowledgement => {}
             FrameKind::Request => {
-                let Header { first, index, mask, request, time, .. } = *header;
+                let FrameHeader { first, index, mask, request, time, .. } = *header;
                 self.services.request(first, index, mask, request, time);
             }
             FrameKind::Piece => {
-                let Header { first, index, request, .. } = *header;
+                let FrameHeader { first, index, request, .. } = *header;
                 if let Some(whole) = self.pulls.take(first, index, request, data) {
                     self.complete(whole, sink);
                 }
@@ -312,22 +312,22 @@ impl Link {
 
     fn take_sequenced(
         &mut self,
-        header: &Header,
+        header: &FrameHeader,
         data: &[u8],
         now: Time,
         sink: &mut dyn Sink,
     ) -> Result<(), &'static str> {
-        let Header { kind, is_last, first, .. } = *header;
+        let FrameHeader { kind, is_last, first, .. } = *header;
         let turn = self.incoming.take(first, kind, is_last, data);
         if self.acknowledging.count == 0 {
             self.echo = header.time;
         }
         self.acknowledging.count += 1;
         // Who waits for it, sends again, or has lost something, shall know it at once.
-        let is_usual = turn == Turn::Now && !header.asks && !self.incoming.has_gap();
+        let is_usual = turn == FrameOrder::Now && !header.asks && !self.incoming.has_gap();
         let by = if is_usual { now + ACKNOWLEDGE_AFTER } else { now };
         self.acknowledging.by = Some(self.acknowledging.by.map_or(by, |known| known.min(by)));
-        if turn == Turn::Now {
+        if turn == FrameOrder::Now {
             self.deliver(kind, is_last, data, now, sink)?;
             while let Some(early) = self.incoming.next_early() {
                 self.deliver(early.kind, early.is_last, &early.data, now, sink)?;
@@ -449,7 +449,7 @@ impl Link {
 
     fn send_greetings(&mut self, now: Time, to: &mut impl Transmitter) -> bool {
         while let Some(length) = self.to_answer.pop() {
-            let set = |header: &mut Header| header.index = length;
+            let set = |header: &mut FrameHeader| header.index = length;
             if !self.send_control(FrameKind::Answer, set, &[], now, to) {
                 self.to_answer.push(length);
                 return false;
@@ -485,7 +485,7 @@ impl Link {
     fn send_control(
         &mut self,
         kind: FrameKind,
-        set: impl FnOnce(&mut Header),
+        set: impl FnOnce(&mut FrameHeader),
         data: &[u8],
         now: Time,
         to: &mut impl Transmitter,
@@ -498,10 +498,10 @@ impl Link {
     }
 
     /// The head of the next frame.
-    fn header(&self, kind: FrameKind, now: Time) -> Header {
+    fn header(&self, kind: FrameKind, now: Time) -> FrameHeader {
         let (acknowledged, early) = self.incoming.acknowledgement();
         let LinkTerms { own, endpoint, slot, room, .. } = self.terms;
-        Header {
+        FrameHeader {
             endpoint,
             slot,
             is_bulk: false,
@@ -536,11 +536,11 @@ impl Link {
         let (mut sent, mut wanted) = (0, 0);
         let seal = &self.seal;
         self.outgoing.send_ready(now, &self.trips, |ready, is_window_full| {
-            let frames: Vec<(Header, &[u8])> = (0..)
+            let frames: Vec<(FrameHeader, &[u8])> = (0..)
                 .zip(ready)
                 .map(|(behind, frame)| {
                     let echo = if behind == 0 { header.echo } else { 0 };
-                    let header = Header {
+                    let header = FrameHeader {
                         kind: frame.kind,
                         is_last: frame.is_last,
                         asks: is_window_full && behind + 1 == ready.len() as u64,
@@ -566,7 +566,7 @@ impl Link {
         loop {
             let wanted = self.wanted.take().or_else(|| self.pulls.next_wanted(now, &self.trips));
             let Some(wanted) = wanted else { return true };
-            let set = |header: &mut Header| {
+            let set = |header: &mut FrameHeader| {
                 (header.first, header.index) = (wanted.part, wanted.first);
                 (header.mask, header.request) = (wanted.mask, wanted.number);
             };
@@ -595,11 +595,16 @@ impl Link {
     }
 }
 
-fn send_run(seal: &Seal, header: Header, run: &PieceRun<'_>, to: &mut impl Transmitter) -> usize {
+fn send_run(
+    seal: &Seal,
+    header: FrameHeader,
+    run: &PieceRun<'_>,
+    to: &mut impl Transmitter,
+) -> usize {
     let each = run.announced.piece_bytes as usize;
     let heads = (0..run.count).take(TOGETHER_MAX).map(|behind| {
         let is_last = behind + 1 == run.count && run.ends_block;
-        Header {
+        FrameHeader {
             is_bulk: !is_last,
             is_last,
             number: header.number + u64::from(behind),
@@ -611,7 +616,7 @@ fn send_run(seal: &Seal, header: Header, run: &PieceRun<'_>, to: &mut impl Trans
             ..header
         }
     });
-    let heads: Vec<Header> = heads.collect();
+    let heads: Vec<FrameHeader> = heads.collect();
     let start = run.first as usize * each;
     let length = (heads.len() * each).min(run.part.length - start);
     let (buffer, offset) = (&run.part.buffer, run.part.offset + start);

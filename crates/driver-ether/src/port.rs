@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use sys::forks;
 use sys::packets::{self, ETHERNET_BYTES, FRAMES_AT_ONCE_MAX, FrameFilter};
 
-use crate::frame::{COVERED_BYTES, ETHER_TYPE, HEAD_BYTES, Header};
+use crate::frame::{COVERED_BYTES, ETHER_TYPE, FrameHeader, HEAD_BYTES};
 use crate::interfaces::{EtherInterface, MacAddress};
 use crate::link::{LinkRoom, PieceBytes, Transmitter};
 use crate::seal::Seal;
@@ -108,7 +108,7 @@ const START_BYTES: usize = ETHERNET_BYTES + HEAD_BYTES;
 type FrameStart = [u8; START_BYTES];
 
 impl Transmitter for PortTransmitter<'_> {
-    fn frames(&mut self, seal: &Seal, frames: &[(Header, &[u8])]) -> usize {
+    fn frames(&mut self, seal: &Seal, frames: &[(FrameHeader, &[u8])]) -> usize {
         if let [(header, data)] = frames {
             let mut start = [0; START_BYTES];
             self.begin(&mut start, header, seal, std::iter::once(*data));
@@ -133,7 +133,7 @@ impl Transmitter for PortTransmitter<'_> {
         sent
     }
 
-    fn pieces(&mut self, seal: &Seal, heads: &[Header], run: PieceBytes<'_>) -> usize {
+    fn pieces(&mut self, seal: &Seal, heads: &[FrameHeader], run: PieceBytes<'_>) -> usize {
         let PieceBytes { buffer, offset, length, each } = run;
         if buffer.is_worth_lending() {
             let lent = buffer.lend(&[], offset, length, |slices| match slices {
@@ -157,7 +157,7 @@ impl PortTransmitter<'_> {
     fn begin<'a>(
         &self,
         start: &mut FrameStart,
-        header: &Header,
+        header: &FrameHeader,
         seal: &Seal,
         data: impl Iterator<Item = &'a [u8]>,
     ) {
@@ -171,7 +171,7 @@ impl PortTransmitter<'_> {
         }
     }
 
-    fn send_pieces(&self, seal: &Seal, heads: &[Header], data: &[u8], each: usize) -> usize {
+    fn send_pieces(&self, seal: &Seal, heads: &[FrameHeader], data: &[u8], each: usize) -> usize {
         let mut starts = [[0; START_BYTES]; FRAMES_AT_ONCE_MAX];
         let mut slices = [[IoSlice::new(&[]); 2]; FRAMES_AT_ONCE_MAX];
         let pieces = || data.chunks(each).take(heads.len());

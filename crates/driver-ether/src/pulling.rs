@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use memory::Buffer;
 use memory::transfer::Label;
 
-use crate::timing::{RoundTrips, Time, Window};
+use crate::timing::{CongestionWindow, RoundTrips, Time};
 
 /// Pieces in a block at most.
 pub(crate) const BLOCK_PIECES_MAX: usize = 32;
@@ -81,7 +81,7 @@ pub(crate) struct Pulls {
     requests: VecDeque<PullRequest>,
     /// Pieces that were asked for, or follow an announcement, and have not come.
     underway: usize,
-    window: Window,
+    window: CongestionWindow,
     /// The number of the last request.
     last: u32,
     /// Losses of what was asked for up to this request are dealt with.
@@ -116,7 +116,7 @@ struct PullRequest {
 
 /// Which pieces to ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct WantedPieces {
     pub number: u32,
     pub part: u32,
     pub first: u32,
@@ -130,7 +130,7 @@ impl Pulls {
             parts: VecDeque::new(),
             requests: VecDeque::new(),
             underway: 0,
-            window: Window::new(room.clamp(1, PIECES_UNDERWAY_MAX)),
+            window: CongestionWindow::new(room.clamp(1, PIECES_UNDERWAY_MAX)),
             last: 0,
             recovered: 0,
             failures: 0,
@@ -245,7 +245,7 @@ impl Pulls {
     }
 
     /// What is to be asked for now, if anything.
-    pub(crate) fn next_wanted(&mut self, now: Time, trips: &RoundTrips) -> Option<Wanted> {
+    pub(crate) fn next_wanted(&mut self, now: Time, trips: &RoundTrips) -> Option<WantedPieces> {
         if let Some(wanted) = self.wanted_again(now, trips) {
             return Some(wanted);
         }
@@ -261,11 +261,11 @@ impl Pulls {
         part.asked += count;
         self.last += 1;
         self.note_request(number, first, mask, self.last, now);
-        Some(Wanted { number: self.last, part: number, first, mask })
+        Some(WantedPieces { number: self.last, part: number, first, mask })
     }
 
     /// What was asked for and is lost.
-    fn wanted_again(&mut self, now: Time, trips: &RoundTrips) -> Option<Wanted> {
+    fn wanted_again(&mut self, now: Time, trips: &RoundTrips) -> Option<WantedPieces> {
         let limit = trips.resend_after(self.failures);
         let is_late = |one: &PullRequest| now >= one.asked_at + limit;
         let lost = |one: &PullRequest| one.overtaken >= OVERTAKEN_MAX || is_late(one);
@@ -281,14 +281,14 @@ impl Pulls {
             self.window.give_way();
         }
         self.last += 1;
-        let Wanted { number, part, first, mask } = Wanted {
+        let WantedPieces { number, part, first, mask } = WantedPieces {
             number: self.last,
             part: request.part,
             first: request.first,
             mask: request.missing,
         };
         self.note_request(part, first, mask, number, now);
-        Some(Wanted { number, part, first, mask })
+        Some(WantedPieces { number, part, first, mask })
     }
 
     /// When something is taken for lost.

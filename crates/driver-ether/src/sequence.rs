@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use crate::frame::FrameKind;
-use crate::timing::{RoundTrips, Time, Window};
+use crate::timing::{CongestionWindow, RoundTrips, Time};
 
 /// How many frames of the sequence are underway at most: as many as one head tells of.
 pub(crate) const WINDOW_MAX: usize = 64;
@@ -25,7 +25,7 @@ pub(crate) struct Outgoing {
     /// How many of `frames` have never been sent: the last ones.
     unsent: usize,
     underway: usize,
-    window: Window,
+    window: CongestionWindow,
     /// How many times frames were sent.
     sendings: u64,
     /// The latest sending of which it is known that it has arrived.
@@ -75,7 +75,7 @@ impl Outgoing {
             first: 0,
             unsent: 0,
             underway: 0,
-            window: Window::new(WINDOW_MAX),
+            window: CongestionWindow::new(WINDOW_MAX),
             sendings: 0,
             arrived: 0,
             lost: 0,
@@ -314,7 +314,7 @@ pub(crate) struct EarlyFrame {
 
 /// What is to be done with a frame of the sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum FrameOrder {
     /// It is the next.
     Now,
     /// It is kept until those before it have come.
@@ -326,27 +326,33 @@ pub(crate) enum Turn {
 impl Incoming {
     /// Takes a frame. If it is the next, those that follow it and have come before are
     /// [next](Self::next_early) then.
-    pub(crate) fn take(&mut self, place: u32, kind: FrameKind, is_last: bool, data: &[u8]) -> Turn {
+    pub(crate) fn take(
+        &mut self,
+        place: u32,
+        kind: FrameKind,
+        is_last: bool,
+        data: &[u8],
+    ) -> FrameOrder {
         let place = near(place, self.next);
-        let Some(distance) = place.checked_sub(self.next) else { return Turn::Never };
+        let Some(distance) = place.checked_sub(self.next) else { return FrameOrder::Never };
         if distance == 0 {
             self.next += 1;
             let known = self.early.pop_front();
             debug_assert!(known.is_none_or(|frame| frame.is_none()), "the next is never kept");
-            return Turn::Now;
+            return FrameOrder::Now;
         }
         let distance = distance as usize;
         if distance >= WINDOW_MAX {
-            return Turn::Never;
+            return FrameOrder::Never;
         }
         while self.early.len() <= distance {
             self.early.push_back(None);
         }
         if self.early[distance].is_some() {
-            return Turn::Never;
+            return FrameOrder::Never;
         }
         self.early[distance] = Some(EarlyFrame { kind, is_last, data: data.into() });
-        Turn::Later
+        FrameOrder::Later
     }
 
     /// The next frame, if it came before its turn.

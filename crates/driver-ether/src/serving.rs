@@ -18,7 +18,7 @@ const REQUESTS_MAX: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Services {
     parts: VecDeque<ServedPart>,
-    requests: VecDeque<Service>,
+    requests: VecDeque<PieceService>,
     last: u32,
     /// When the rail had nothing to do last.
     idle_until: Time,
@@ -35,7 +35,7 @@ struct ServedPart {
 
 /// Pieces that are to be sent.
 #[derive(Clone, Copy, Debug)]
-struct Service {
+struct PieceService {
     part: u32,
     first: u32,
     mask: u64,
@@ -98,7 +98,7 @@ impl Services {
         announced.following = following.min(announced.pieces());
         if announced.following > 0 {
             let mask = ones(announced.following);
-            let service = Service { part: self.last, first: 0, mask, request: 0, echo: 0 };
+            let service = PieceService { part: self.last, first: 0, mask, request: 0, echo: 0 };
             self.requests.push_back(service);
         }
         self.parts.push_back(ServedPart { part, announced, posted_at: now, reached: 0 });
@@ -108,7 +108,7 @@ impl Services {
     /// The receiver asks for pieces.
     pub(crate) fn request(&mut self, part: u32, first: u32, mask: u64, request: u32, echo: u32) {
         if self.requests.len() < REQUESTS_MAX {
-            self.requests.push_back(Service { part, first, mask, request, echo });
+            self.requests.push_back(PieceService { part, first, mask, request, echo });
         }
     }
 

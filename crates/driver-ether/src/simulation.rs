@@ -9,7 +9,7 @@ use driver::conformance::RecordingSink;
 use memory::Buffer;
 use memory::transfer::Part;
 
-use crate::frame::{COVERED_BYTES, HEAD_BYTES, Header};
+use crate::frame::{COVERED_BYTES, FrameHeader, HEAD_BYTES};
 use crate::link::{Link, LinkRoom, LinkTerms, PieceBytes, Transmitter};
 use crate::seal::{Seal, SealEnd, TAG_BYTES};
 use crate::timing::{MICROSECOND, MILLISECOND, Time};
@@ -67,7 +67,7 @@ struct Simulation {
 struct Collected(Vec<Vec<u8>>);
 
 impl Transmitter for Collected {
-    fn frames(&mut self, seal: &Seal, frames: &[(Header, &[u8])]) -> usize {
+    fn frames(&mut self, seal: &Seal, frames: &[(FrameHeader, &[u8])]) -> usize {
         for (header, data) in frames {
             let mut head = [0; COVERED_BYTES];
             header.emit(&mut head);
@@ -77,7 +77,7 @@ impl Transmitter for Collected {
         frames.len()
     }
 
-    fn pieces(&mut self, seal: &Seal, heads: &[Header], run: PieceBytes<'_>) -> usize {
+    fn pieces(&mut self, seal: &Seal, heads: &[FrameHeader], run: PieceBytes<'_>) -> usize {
         let mut data = vec![0; run.length];
         run.buffer.read(run.offset, &mut data);
         for (header, piece) in heads.iter().zip(data.chunks(run.each)) {
@@ -184,7 +184,7 @@ impl Simulation {
             let (head, rest) = frame.split_first_chunk().unwrap();
             let (tag, data) = rest.split_at(TAG_BYTES);
             assert_eq!(frame.len() - data.len(), HEAD_BYTES);
-            let header = Header::parse(head).unwrap();
+            let header = FrameHeader::parse(head).unwrap();
             let link = &mut self.links[end];
             if link.seal.accepts(head, data, tag, header.number) {
                 link.receive(&header, data, self.now, &mut self.sinks[end]).unwrap();

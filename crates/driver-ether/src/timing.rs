@@ -46,7 +46,7 @@ impl RoundTrips {
 
 /// How many frames may be underway: more with each that arrives, fewer when some are lost.
 #[derive(Debug)]
-pub(crate) struct Window {
+pub(crate) struct CongestionWindow {
     frames: f64,
     /// Up to this it grows with each frame by one, from there on with each window.
     threshold: f64,
@@ -60,7 +60,7 @@ const WINDOW_MIN: f64 = 4.0;
 /// queue is full, costs as little as that.
 const REMAINS_AFTER_LOSS: f64 = 0.7;
 
-impl Window {
+impl CongestionWindow {
     pub(crate) fn new(max: usize) -> Self {
         Self { frames: max as f64, threshold: max as f64, max }
     }

@@ -105,8 +105,8 @@ pub(crate) struct FabricAttributes {
 }
 
 #[repr(C)]
-pub(crate) struct Info {
-    pub next: *mut Info,
+pub(crate) struct FiInfo {
+    pub next: *mut FiInfo,
     pub caps: u64,
     pub mode: u64,
     pub address_format: u32,
@@ -149,7 +149,7 @@ pub(crate) struct Fabric {
 pub(crate) struct FabricOps {
     pub size: usize,
     pub domain:
-        unsafe extern "C" fn(*mut Fabric, *mut Info, *mut *mut Domain, *mut c_void) -> c_int,
+        unsafe extern "C" fn(*mut Fabric, *mut FiInfo, *mut *mut Domain, *mut c_void) -> c_int,
     pub passive_endpoint: Unused,
     pub eq_open: Unused,
     pub wait_open: Unused,
@@ -179,7 +179,7 @@ pub(crate) struct DomainOps {
         *mut c_void,
     ) -> c_int,
     pub endpoint:
-        unsafe extern "C" fn(*mut Domain, *mut Info, *mut *mut Endpoint, *mut c_void) -> c_int,
+        unsafe extern "C" fn(*mut Domain, *mut FiInfo, *mut *mut FidEndpoint, *mut c_void) -> c_int,
 }
 
 #[repr(C)]
@@ -193,13 +193,13 @@ pub(crate) struct RegistrationOps {
         u64,
         u64,
         u64,
-        *mut *mut Registration,
+        *mut *mut FidRegion,
         *mut c_void,
     ) -> c_int,
 }
 
 #[repr(C)]
-pub(crate) struct Registration {
+pub(crate) struct FidRegion {
     pub fid: Fid,
     pub descriptor: *mut c_void,
     pub key: u64,
@@ -287,7 +287,7 @@ pub(crate) struct ErrorEntry {
 }
 
 #[repr(C)]
-pub(crate) struct Endpoint {
+pub(crate) struct FidEndpoint {
     pub fid: Fid,
     pub ops: *const c_void,
     pub connection: *const ConnectionOps,
@@ -305,7 +305,7 @@ pub(crate) struct ConnectionOps {
 pub(crate) struct MessageOps {
     pub size: usize,
     pub recv: unsafe extern "C" fn(
-        *mut Endpoint,
+        *mut FidEndpoint,
         *mut c_void,
         usize,
         *mut c_void,
@@ -315,7 +315,7 @@ pub(crate) struct MessageOps {
     pub recvv: Unused,
     pub recvmsg: Unused,
     pub send: unsafe extern "C" fn(
-        *mut Endpoint,
+        *mut FidEndpoint,
         *const c_void,
         usize,
         *mut c_void,
@@ -324,5 +324,5 @@ pub(crate) struct MessageOps {
     ) -> isize,
     pub sendv: Unused,
     pub sendmsg: Unused,
-    pub inject: unsafe extern "C" fn(*mut Endpoint, *const c_void, usize, u64) -> isize,
+    pub inject: unsafe extern "C" fn(*mut FidEndpoint, *const c_void, usize, u64) -> isize,
 }

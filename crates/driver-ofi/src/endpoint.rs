@@ -6,9 +6,10 @@ use std::os::fd::{BorrowedFd, RawFd};
 use std::ptr::{self, NonNull};
 
 use crate::declarations::{
-    AddressVector, CompletionEntry, CompletionQueue, Domain, Endpoint, ErrorEntry, FI_ADDR_UNSPEC,
+    AddressVector, CompletionEntry, CompletionQueue, Domain, ErrorEntry, FI_ADDR_UNSPEC,
     FI_CQ_FORMAT_MSG, FI_EAGAIN, FI_EAVAIL, FI_ENABLE, FI_GETWAIT, FI_MR_LOCAL, FI_RECV, FI_SEND,
-    FI_WAIT_FD, FI_WAIT_NONE, Fabric, Fid, QueueAttributes, Registration, VectorAttributes,
+    FI_WAIT_FD, FI_WAIT_NONE, Fabric, Fid, FidEndpoint, FidRegion, QueueAttributes,
+    VectorAttributes,
 };
 use crate::library::{FabricInfo, FabricInterface};
 
@@ -71,13 +72,13 @@ type OperationContext = [usize; 8];
 /// An endpoint for reliable messages, with an address vector and a completion queue of its own.
 pub(crate) struct FabricEndpoint {
     info: FabricInfo,
-    fabric: Handle<Fabric>,
-    domain: Handle<Domain>,
-    vector: Handle<AddressVector>,
-    queue: Handle<CompletionQueue>,
-    endpoint: Handle<Endpoint>,
+    fabric: FidHandle<Fabric>,
+    domain: FidHandle<Domain>,
+    vector: FidHandle<AddressVector>,
+    queue: FidHandle<CompletionQueue>,
+    endpoint: FidHandle<FidEndpoint>,
     /// If the provider wants to know the buffers.
-    registration: Handle<Registration>,
+    registration: FidHandle<FidRegion>,
     descriptor: Option<RawFd>,
     address: Vec<u8>,
     inject_bytes: usize,
@@ -89,9 +90,9 @@ pub(crate) struct FabricEndpoint {
 }
 
 /// Something that the library has opened; null: nothing.
-struct Handle<T>(*mut T);
+struct FidHandle<T>(*mut T);
 
-impl<T> Handle<T> {
+impl<T> FidHandle<T> {
     const NONE: Self = Self(ptr::null_mut());
 
     /// What all that the library opens begins with.
@@ -122,12 +123,12 @@ impl FabricEndpoint {
     pub(crate) fn open(interface: FabricInterface) -> Result<Self, String> {
         let mut new = Self {
             info: interface.info,
-            fabric: Handle::NONE,
-            domain: Handle::NONE,
-            vector: Handle::NONE,
-            queue: Handle::NONE,
-            endpoint: Handle::NONE,
-            registration: Handle::NONE,
+            fabric: FidHandle::NONE,
+            domain: FidHandle::NONE,
+            vector: FidHandle::NONE,
+            queue: FidHandle::NONE,
+            endpoint: FidHandle::NONE,
+            registration: FidHandle::NONE,
             descriptor: None,
             address: Vec::new(),
             inject_bytes: 0,
@@ -152,7 +153,7 @@ impl FabricEndpoint {
 
     fn open_objects(&mut self) -> Result<(), String> {
         let fabric = self.info.functions.open_fabric(&self.info);
-        self.fabric = Handle(
+        self.fabric = FidHandle(
             fabric
                 .map_err(|error| format!("fi_fabric: {}", self.info.functions.describe(error)))?,
         );

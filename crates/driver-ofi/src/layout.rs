@@ -41,7 +41,7 @@ fn descriptions(facts: &mut Vec<Fact>) {
     fields!(facts, "fi_domain_attr" DomainAttributes: name name, threading threading, av_type av_type,
         mr_mode mr_mode);
     fields!(facts, "fi_fabric_attr" FabricAttributes: name name, prov_name provider);
-    fields!(facts, "fi_info" Info: next next, caps caps, mode mode, addr_format address_format,
+    fields!(facts, "fi_info" FiInfo: next next, caps caps, mode mode, addr_format address_format,
         src_addrlen source_length, src_addr source, tx_attr transmit, rx_attr receive,
         ep_attr endpoint, domain_attr domain, fabric_attr fabric, nic nic);
     fields!(facts, "fid_nic" Nic: link_attr link);
@@ -54,7 +54,7 @@ fn objects(facts: &mut Vec<Fact>) {
     fields!(facts, "fid_domain" Domain: ops ops, mr registration);
     fields!(facts, "fi_ops_domain" DomainOps: av_open av_open, cq_open cq_open, endpoint endpoint);
     fields!(facts, "fi_ops_mr" RegistrationOps: reg register);
-    fields!(facts, "fid_mr" Registration: mem_desc descriptor, key key);
+    fields!(facts, "fid_mr" FidRegion: mem_desc descriptor, key key);
     fields!(facts, "fi_av_attr" VectorAttributes: type kind, count count, flags flags);
     fields!(facts, "fid_av" AddressVector: ops ops);
     fields!(facts, "fi_ops_av" VectorOps: insert insert);
@@ -65,7 +65,7 @@ fn objects(facts: &mut Vec<Fact>) {
     fields!(facts, "fi_cq_msg_entry" CompletionEntry: op_context context, flags flags, len length);
     fields!(facts, "fi_cq_err_entry" ErrorEntry: op_context context, err error, err_data error_data,
         err_data_size error_data_size);
-    fields!(facts, "fid_ep" Endpoint: cm connection, msg message);
+    fields!(facts, "fid_ep" FidEndpoint: cm connection, msg message);
     fields!(facts, "fi_ops_cm" ConnectionOps: getname getname);
     fields!(facts, "fi_ops_msg" MessageOps: recv recv, send send, inject inject);
 }

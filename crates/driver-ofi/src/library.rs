@@ -12,7 +12,7 @@ use sys::library::LoadedLibrary;
 use crate::declarations::{
     FI_CONTEXT, FI_CONTEXT2, FI_EP_RDM, FI_MR_ALLOCATED, FI_MR_LOCAL, FI_MR_PROV_KEY,
     FI_MR_VIRT_ADDR, FI_MSG, FI_ORDER_SAS, FI_SOCKADDR_IN, FI_SOCKADDR_IN6, FI_THREAD_DOMAIN,
-    Fabric, FabricAttributes, Info, VERSION,
+    Fabric, FabricAttributes, FiInfo, VERSION,
 };
 
 /// The name that all versions of the library have.
@@ -36,11 +36,11 @@ type GetInfo = unsafe extern "C" fn(
     *const c_char,
     *const c_char,
     u64,
-    *const Info,
-    *mut *mut Info,
+    *const FiInfo,
+    *mut *mut FiInfo,
 ) -> c_int;
-type FreeInfo = unsafe extern "C" fn(*mut Info);
-type DuplicateInfo = unsafe extern "C" fn(*const Info) -> *mut Info;
+type FreeInfo = unsafe extern "C" fn(*mut FiInfo);
+type DuplicateInfo = unsafe extern "C" fn(*const FiInfo) -> *mut FiInfo;
 type OpenFabric =
     unsafe extern "C" fn(*mut FabricAttributes, *mut *mut Fabric, *mut c_void) -> c_int;
 type DescribeError = unsafe extern "C" fn(c_int) -> *const c_char;
@@ -101,7 +101,7 @@ impl FabricFunctions {
             error => return Err(format!("fi_getinfo: {}", self.describe(error))),
         }
         let mut found = Vec::new();
-        let mut next: *const Info = list;
+        let mut next: *const FiInfo = list;
         while !next.is_null() {
             // SAFETY: the list and what it points to are there until it is given back, and the
             // copy is whole.
@@ -128,7 +128,7 @@ impl FabricFunctions {
 ///
 /// # Safety
 /// What `hints` points to is there.
-unsafe fn describe_wishes(hints: &mut Info) {
+unsafe fn describe_wishes(hints: &mut FiInfo) {
     hints.caps = FI_MSG;
     hints.mode = FI_CONTEXT | FI_CONTEXT2;
     // SAFETY: as the caller vouches.
@@ -144,7 +144,7 @@ unsafe fn describe_wishes(hints: &mut Info) {
 /// The library's description of an interface.
 pub(crate) struct FabricInfo {
     pub functions: FabricFunctions,
-    pub info: *mut Info,
+    pub info: *mut FiInfo,
 }
 
 // SAFETY: it is a value of its own, which may be used by any thread, by one at a time.
@@ -188,7 +188,7 @@ pub(crate) struct FabricInterface {
 impl FabricInterface {
     /// # Safety
     /// `info` is whole and comes from the library.
-    unsafe fn of(functions: FabricFunctions, info: &Info) -> Option<Self> {
+    unsafe fn of(functions: FabricFunctions, info: &FiInfo) -> Option<Self> {
         // SAFETY: as the caller vouches.
         unsafe {
             let copy = (functions.dupinfo)(info);
@@ -213,7 +213,7 @@ fn base_provider(name: &str) -> &str {
 
 /// # Safety
 /// As for [`FabricInterface::of`].
-unsafe fn address(info: &Info) -> Option<IpAddr> {
+unsafe fn address(info: &FiInfo) -> Option<IpAddr> {
     // The port and for version 6 the flow, in this order, stand before the address.
     let (from, length) = match info.address_format {
         FI_SOCKADDR_IN => (4, 4),
@@ -233,7 +233,7 @@ unsafe fn address(info: &Info) -> Option<IpAddr> {
 
 /// # Safety
 /// As for [`FabricInterface::of`].
-unsafe fn speed(info: &Info) -> Option<u64> {
+unsafe fn speed(info: &FiInfo) -> Option<u64> {
     // SAFETY: as the caller vouches.
     let bits = unsafe { info.nic.as_ref()?.link.as_ref()?.speed };
     let speed = bits as u64 / 8_000_000;

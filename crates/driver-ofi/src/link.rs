@@ -61,7 +61,7 @@ pub(crate) struct EarlyMessage {
 
 /// What is to be done with a message, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum ArrivalOrder {
     Now,
     Later,
     /// It was here before.
@@ -114,19 +114,19 @@ impl OfiLink {
     }
 
     /// Takes a message that has come into account.
-    pub(crate) fn arrive(&mut self, message: EarlyMessage) -> Turn {
+    pub(crate) fn arrive(&mut self, message: EarlyMessage) -> ArrivalOrder {
         self.is_used = true;
         self.stands = true;
         match message.sequence.wrapping_sub(self.next_received).cast_signed() {
             0 => {
                 self.next_received = self.next_received.wrapping_add(1);
-                Turn::Now
+                ArrivalOrder::Now
             }
             ahead if ahead > 0 && self.early.iter().all(|one| one.sequence != message.sequence) => {
                 self.early.push(message);
-                Turn::Later
+                ArrivalOrder::Later
             }
-            _ => Turn::Never,
+            _ => ArrivalOrder::Never,
         }
     }
 
@@ -161,23 +161,23 @@ mod tests {
     #[test]
     fn messages_that_end_early_wait_for_those_before_them() {
         let mut link = link();
-        assert_eq!(link.arrive(message(0)), Turn::Now);
-        assert_eq!([3, 2].map(|number| link.arrive(message(number))), [Turn::Later; 2]);
+        assert_eq!(link.arrive(message(0)), ArrivalOrder::Now);
+        assert_eq!([3, 2].map(|number| link.arrive(message(number))), [ArrivalOrder::Later; 2]);
         assert_eq!(link.next_early(), None);
         assert!(link.early_slots().eq([message(3).slot, message(2).slot]));
-        assert_eq!([3, 0].map(|number| link.arrive(message(number))), [Turn::Never; 2]);
-        assert_eq!(link.arrive(message(1)), Turn::Now);
+        assert_eq!([3, 0].map(|number| link.arrive(message(number))), [ArrivalOrder::Never; 2]);
+        assert_eq!(link.arrive(message(1)), ArrivalOrder::Now);
         let rest: Vec<_> = std::iter::from_fn(|| link.next_early()).collect();
         assert_eq!(rest, [message(2), message(3)]);
-        assert_eq!(link.arrive(message(4)), Turn::Now);
+        assert_eq!(link.arrive(message(4)), ArrivalOrder::Now);
     }
 
     #[test]
     fn numbers_begin_again_after_the_last() {
         let mut link = link();
         link.next_received = u32::MAX;
-        assert_eq!(link.arrive(message(0)), Turn::Later);
-        assert_eq!(link.arrive(message(u32::MAX)), Turn::Now);
+        assert_eq!(link.arrive(message(0)), ArrivalOrder::Later);
+        assert_eq!(link.arrive(message(u32::MAX)), ArrivalOrder::Now);
         assert_eq!(link.next_early(), Some(message(0)));
     }
 

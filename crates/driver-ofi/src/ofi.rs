@@ -14,7 +14,7 @@ use crate::card::{OfiCard, OfiEnd, pairs};
 use crate::choice::{self, DRIVER};
 use crate::endpoint::{FabricEndpoint, MESSAGE_BYTES_MAX, MessageEnd, SendOutcome, SlotNumber};
 use crate::library::FabricInterface;
-use crate::link::{EarlyMessage, OfiLink, Turn, WaitingMessage};
+use crate::link::{ArrivalOrder, EarlyMessage, OfiLink, WaitingMessage};
 use crate::message::{HEAD_BYTES, MessageHead, MessageKind, Token, agree, token};
 
 /// The rails to processes of other machines.
@@ -413,9 +413,9 @@ impl Ofi {
         let mut message = EarlyMessage { sequence, kind, slot, length };
         let Some(link) = self.link_mut(gate, rail) else { return self.post(rail, slot) };
         match link.arrive(message) {
-            Turn::Later => return,
-            Turn::Never => return self.post(rail, slot),
-            Turn::Now => {}
+            ArrivalOrder::Later => return,
+            ArrivalOrder::Never => return self.post(rail, slot),
+            ArrivalOrder::Now => {}
         }
         loop {
             match message.kind {

@@ -16,7 +16,7 @@ use crate::protocol::{AHEAD_BYTES_MAX, RECEIVER_TIME};
 #[derive(Debug, Default)]
 pub(crate) struct MiddleStatistics {
     classes: [WayCosts<{ MiddleWay::ALL.len() }>; CLASSES],
-    underway: Option<TimedMessage>,
+    underway: Option<MeasuredMessage>,
     messages: u32,
 }
 
@@ -35,7 +35,7 @@ impl MiddleWay {
 
 /// A message whose time is taken.
 #[derive(Debug)]
-struct TimedMessage {
+struct MeasuredMessage {
     way: MiddleWay,
     length: usize,
     since: Instant,
@@ -76,7 +76,7 @@ impl MiddleStatistics {
         self.messages = self.messages.wrapping_add(1);
         if way == MiddleWay::ByReceiver || self.messages.is_multiple_of(FRAGMENTED_PER_TIMED) {
             let (is_alone, since) = (is_alone(), Instant::now());
-            self.underway = Some(TimedMessage { way, length, since, is_alone, token: None });
+            self.underway = Some(MeasuredMessage { way, length, since, is_alone, token: None });
         }
         way
     }
@@ -129,7 +129,7 @@ impl MiddleStatistics {
         statistics
     }
 
-    fn learn(&mut self, message: &TimedMessage, time: Duration, share: f64) {
+    fn learn(&mut self, message: &MeasuredMessage, time: Duration, share: f64) {
         let cost = time.as_nanos() as f64 * 1000.0 / (message.length as f64 * share);
         self.classes[class_of(message.length)].learn(message.way as usize, cost as u64);
     }

@@ -135,7 +135,7 @@ impl RegionEntry {
 /// The regions that this process has declared.
 pub(crate) struct Declared {
     segment: Arc<MappedSegment>,
-    slots: Vec<Slot>,
+    slots: Vec<RegionSlot>,
     /// Slots that name nothing, the last used first.
     free: Vec<usize>,
     /// Makes the secrets: nobody can tell one from another.
@@ -148,7 +148,7 @@ pub(crate) struct Declared {
 type Table = Box<[Run]>;
 
 #[derive(Default)]
-struct Slot {
+struct RegionSlot {
     generation: u32,
     /// What keeps the memory alive, while the region is declared.
     region: Option<(Buffer, Option<Table>)>,
@@ -213,7 +213,7 @@ impl Declared {
             Some(slot) => slot,
             None if self.slots.len() == REGIONS_MAX => return None,
             None => {
-                self.slots.push(Slot::default());
+                self.slots.push(RegionSlot::default());
                 self.slots.len() - 1
             }
         };

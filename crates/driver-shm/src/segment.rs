@@ -58,7 +58,7 @@ const SEGMENT_BYTES: usize = POOL_OFFSET + PIECES * PIECE_BYTES;
 /// The beginning of a segment. What comes before `visited` is stored before the card is given away,
 /// and never again by an owner that obeys this; a peer loads it once.
 #[repr(C)]
-struct Header {
+struct SegmentHeader {
     magic: AtomicU64,
     nonce: [AtomicU64; 2],
     /// Where in its owner's memory the nonce stands once more, for the trial of fetching.
@@ -86,9 +86,9 @@ const ON_WORD: u32 = 1;
 /// The owner sleeps on its pipe and on other descriptors.
 const ON_PIPE: u32 = 2;
 
-const _: () = assert!(size_of::<Header>() <= REGIONS_OFFSET);
+const _: () = assert!(size_of::<SegmentHeader>() <= REGIONS_OFFSET);
 const _: () = assert!(RING_OFFSET.is_multiple_of(4096));
-const _: () = assert!(std::mem::offset_of!(Header, bell) == 128);
+const _: () = assert!(std::mem::offset_of!(SegmentHeader, bell) == 128);
 
 /// A nonce as the words of a header.
 fn words_of(nonce: &[u8; 16]) -> [u64; 2] {
@@ -123,7 +123,7 @@ impl OwnSegment {
         let probe = Box::new(nonce);
         let (reader, writer) = io::pipe()?;
         let fence_required = u32::from(membarrier::register().is_err());
-        let header = Header {
+        let header = SegmentHeader {
             magic: AtomicU64::new(MAGIC),
             nonce: words_of(&nonce).map(AtomicU64::new),
             probe_address: AtomicU64::new(probe.as_ptr().addr() as u64),
@@ -138,7 +138,7 @@ impl OwnSegment {
         };
         // SAFETY: the mapping is new, nobody else knows it, and it is longer than the header and
         // aligned to a page.
-        unsafe { mapping.base().cast::<Header>().write(header) };
+        unsafe { mapping.base().cast::<SegmentHeader>().write(header) };
         let descriptor = file.as_raw_fd();
         let pid = std::process::id() as i32;
         let card = SegmentCard { host: host(), pid, descriptor, nonce };
@@ -207,7 +207,7 @@ pub(crate) struct MappedSegment {
 }
 
 impl MappedSegment {
-    fn header(&self) -> &Header {
+    fn header(&self) -> &SegmentHeader {
         // SAFETY: the mapping begins with a header, which is made of atomic words, and of bytes
         // between them at which nobody looks.
         unsafe { self.mapping.base().cast().as_ref() }

@@ -9,8 +9,8 @@ use base::GateId;
 use driver::Secret;
 
 use crate::handshake::{
-    self, ANSWER_BYTES, CLAIM_BYTES, ConnectionClaim, GREETING_BYTES, Nonce, OPENING_BYTES,
-    PROOF_BYTES, VERDICT_BYTES, Verdict,
+    self, ANSWER_BYTES, CLAIM_BYTES, ConnectionClaim, GREETING_BYTES, HandshakeVerdict, Nonce,
+    OPENING_BYTES, PROOF_BYTES, VERDICT_BYTES,
 };
 use crate::peers::Retry;
 
@@ -64,7 +64,7 @@ pub(crate) struct HandshakeTerms {
 pub(crate) enum AttemptProgress {
     Waits,
     /// Began here: the other side agreed, or will make the same connection itself.
-    Decided(Verdict),
+    Decided(HandshakeVerdict),
     /// Began there: a process of the job opened it with this nonce, or somebody who has recorded
     /// that.
     Opened(Nonce),
@@ -176,7 +176,7 @@ impl Attempt {
                 return Ok(AttemptProgress::Introduced(claim));
             }
             HandshakeStage::AwaitsVerdict => {
-                let verdict = Verdict::parse(heard);
+                let verdict = HandshakeVerdict::parse(heard);
                 let verdict = verdict.ok_or_else(|| refused("it answers nonsense"))?;
                 return Ok(AttemptProgress::Decided(verdict));
             }

@@ -9,7 +9,9 @@ use memory::Buffer;
 use crate::card::AddressCard;
 use crate::connection::{INBOX_BYTES, ReadOutcome, TcpConnection};
 use crate::faulty;
-use crate::handshake::{self, CLAIM_BYTES, GREETING_BYTES, PROOF_BYTES, VERDICT_BYTES, Verdict};
+use crate::handshake::{
+    self, CLAIM_BYTES, GREETING_BYTES, HandshakeVerdict, PROOF_BYTES, VERDICT_BYTES,
+};
 use crate::stream::ByteStream;
 
 #[cfg(test)]
@@ -71,7 +73,7 @@ pub fn handshake(bytes: &[u8]) {
         assert!(!handshake::is_answer(&secret, &first, &second, &claim[..PROOF_BYTES]));
     }
     if let Some(verdict) = bytes.first_chunk::<VERDICT_BYTES>() {
-        let parsed = Verdict::parse(verdict);
+        let parsed = HandshakeVerdict::parse(verdict);
         assert!(parsed.is_none_or(|parsed| parsed.emit() == *verdict));
     }
     let card: Option<AddressCard> =

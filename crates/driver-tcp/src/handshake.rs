@@ -49,7 +49,7 @@ pub(crate) struct ConnectionClaim {
 
 /// What becomes of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum HandshakeVerdict {
     /// It stands.
     Welcome,
     /// The other side is about to make the same connection: that one shall stand.
@@ -152,16 +152,18 @@ pub(crate) fn introduction_of(
     Some(ConnectionClaim { from: word(0), to: word(4), link: word(8) })
 }
 
-impl Verdict {
+impl HandshakeVerdict {
     pub(crate) fn emit(self) -> [u8; VERDICT_BYTES] {
         match self {
-            Verdict::Welcome => *b"welcome\0",
-            Verdict::Crossing => *b"crossing",
+            HandshakeVerdict::Welcome => *b"welcome\0",
+            HandshakeVerdict::Crossing => *b"crossing",
         }
     }
 
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
-        [Verdict::Welcome, Verdict::Crossing].into_iter().find(|verdict| verdict.emit() == bytes)
+        [HandshakeVerdict::Welcome, HandshakeVerdict::Crossing]
+            .into_iter()
+            .find(|verdict| verdict.emit() == bytes)
     }
 }
 

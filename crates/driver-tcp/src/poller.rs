@@ -17,7 +17,7 @@ pub(crate) struct Poller {
 
 /// Something can be done with the socket of this number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ready {
+pub(crate) struct ReadySocket {
     pub number: u64,
     pub readable: bool,
     pub writable: bool,
@@ -28,7 +28,7 @@ const EVENTS_MAX: usize = 64;
 
 /// What a socket is watched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum SocketInterest {
     /// Something to read.
     Read,
     /// That, and room to write.
@@ -43,7 +43,12 @@ impl Poller {
     }
 
     /// Watches a socket from now on, until it is [removed](Self::remove).
-    pub(crate) fn add(&self, socket: impl AsFd, number: u64, wanted: Wanted) -> io::Result<()> {
+    pub(crate) fn add(
+        &self,
+        socket: impl AsFd,
+        number: u64,
+        wanted: SocketInterest,
+    ) -> io::Result<()> {
         epoll::add(&self.epoll, &socket, EventData::new_u64(number), wanted.flags())?;
         forks::keep_from_children(socket);
         Ok(())
@@ -58,7 +63,12 @@ impl Poller {
     }
 
     /// Changes what is watched for.
-    pub(crate) fn watch(&self, socket: impl AsFd, number: u64, wanted: Wanted) -> io::Result<()> {
+    pub(crate) fn watch(
+        &self,
+        socket: impl AsFd,
+        number: u64,
+        wanted: SocketInterest,
+    ) -> io::Result<()> {
         epoll::modify(&self.epoll, socket, EventData::new_u64(number), wanted.flags())?;
         Ok(())
     }
@@ -71,7 +81,7 @@ impl Poller {
     }
 
     /// The sockets with which something can be done now.
-    pub(crate) fn ready(&self) -> io::Result<Vec<Ready>> {
+    pub(crate) fn ready(&self) -> io::Result<Vec<ReadySocket>> {
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         let mut events = [const { MaybeUninit::<Event>::uninit() }; EVENTS_MAX];
         let events = match epoll::wait(&self.epoll, &mut events, Some(&now)) {
@@ -82,7 +92,7 @@ impl Poller {
         let failed = EventFlags::ERR | EventFlags::HUP;
         let ready = events.iter().map(|event| {
             let (flags, data) = (event.flags, event.data);
-            Ready {
+            ReadySocket {
                 number: data.u64(),
                 readable: flags.intersects(EventFlags::IN | failed),
                 writable: flags.intersects(EventFlags::OUT | failed),
@@ -103,7 +113,7 @@ impl Drop for Poller {
     }
 }
 
-impl Wanted {
+impl SocketInterest {
     fn flags(self) -> EventFlags {
         match self {
             Self::Read => EventFlags::IN,

@@ -18,7 +18,7 @@ use crate::connection::{INBOX_BYTES, ReadOutcome, TcpConnection, Written};
 use crate::frame::{self, FrameKind, HEAD_BYTES, PACKET_BYTES_MAX};
 use crate::interfaces::{self, Interface};
 use crate::peers::{Peers, RailConnection, Slot, TcpPeer};
-use crate::poller::{Poller, Ready, Wanted};
+use crate::poller::{Poller, ReadySocket, SocketInterest};
 use silence::SilenceWatch;
 use unauthenticated::UnauthenticatedConnections;
 
@@ -171,7 +171,7 @@ impl Tcp {
         self.card.ends.push(Endpoint { address, prefix: interface.prefix });
         self.rails.push(profile(&interface));
         self.interfaces.push(interface);
-        self.insert(WatchedSocket::Listener(listener), Wanted::Read)?;
+        self.insert(WatchedSocket::Listener(listener), SocketInterest::Read)?;
         Ok(())
     }
 
@@ -194,7 +194,7 @@ impl Tcp {
         }
     }
 
-    fn insert(&mut self, socket: WatchedSocket, wanted: Wanted) -> io::Result<Slot> {
+    fn insert(&mut self, socket: WatchedSocket, wanted: SocketInterest) -> io::Result<Slot> {
         let slot = self.free.pop().unwrap_or(self.sockets.len());
         let added = match &socket {
             WatchedSocket::Listener(listener) => self.poller.add(listener, slot as u64, wanted),
@@ -281,7 +281,7 @@ impl Tcp {
         }
         connection.watched = stuck;
         self.stuck = if stuck { self.stuck + 1 } else { self.stuck - 1 };
-        let wanted = if stuck { Wanted::ReadAndWrite } else { Wanted::Read };
+        let wanted = if stuck { SocketInterest::ReadAndWrite } else { SocketInterest::Read };
         if let Err(error) = self.poller.watch(&connection.stream, slot as u64, wanted) {
             self.break_off(slot, &error);
         }
@@ -380,7 +380,7 @@ impl Tcp {
         active
     }
 
-    fn run_event(&mut self, event: Ready, sink: &mut dyn Sink) -> bool {
+    fn run_event(&mut self, event: ReadySocket, sink: &mut dyn Sink) -> bool {
         let slot = event.number as Slot;
         match self.sockets.get(slot) {
             Some(Some(WatchedSocket::Listener(..))) => self.accept(slot),

@@ -9,17 +9,43 @@ use crate::networks::wanted_networks;
 /// which the process must have under the same numbers. Nothing, where this process may not either;
 /// the drivers say then what is missing.
 pub fn open_ahead(networks: &str, processes: usize) -> Vec<PassedDescriptors> {
+    let wanted = wanted_networks(networks).unwrap_or_default().into_iter();
+    together(
+        wanted.filter_map(|network| Some((network.name, network.open_ahead?(networks, processes)))),
+    )
+}
+
+/// What several networks opened, by process, each text behind the network's name.
+fn together(
+    by_network: impl Iterator<Item = (&'static str, Vec<PassedDescriptors>)>,
+) -> Vec<PassedDescriptors> {
     let mut opened = Vec::new();
-    for network in wanted_networks(networks).unwrap_or_default() {
-        let Some(open) = network.open_ahead else { continue };
-        for (process, (text, descriptors)) in open(networks, processes).into_iter().enumerate() {
+    for (name, of_network) in by_network {
+        for (process, (text, descriptors)) in of_network.into_iter().enumerate() {
             if opened.len() <= process {
                 opened.resize_with(process + 1, || (String::new(), Vec::new()));
             }
             let (texts, all) = &mut opened[process];
-            *texts += &format!("{}={text} ", network.name);
+            *texts += &format!("{name}={text} ");
             all.extend(descriptors);
         }
     }
     opened
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::OwnedFd;
+
+    use super::*;
+
+    #[test]
+    fn what_several_networks_open_is_put_together_by_process() {
+        let file = || OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
+        let one = vec![("3".to_owned(), vec![file()]), ("4".to_owned(), vec![file()])];
+        let other = vec![("5,6".to_owned(), vec![file(), file()])];
+        let opened = together([("one", one), ("other", other)].into_iter());
+        let told: Vec<_> = opened.iter().map(|(text, all)| (text.as_str(), all.len())).collect();
+        assert_eq!(told, [("one=3 other=5,6 ", 3), ("one=4 ", 1)]);
+    }
 }

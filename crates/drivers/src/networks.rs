@@ -74,4 +74,19 @@ mod tests {
         assert!(error.contains("\"ehter\"; there are: tcp, ether, ofi, datagram"), "{error}");
         assert!(wanted("10.0.0.0/99").unwrap_err().contains("10.0.0.0/99"));
     }
+
+    #[test]
+    fn rails_of_networks_that_are_not_wanted_are_found_and_say_what_would_name_them() {
+        let tcp = |text: &str| {
+            let all = found_rails(text).unwrap().into_iter();
+            let own = all.filter(|rail| rail.name.starts_with("tcp:"));
+            own.map(|rail| rail.obstacle.unwrap_or_default()).collect::<Vec<_>>()
+        };
+        let is_unnamed =
+            |why: &String| why.starts_with("COMBRAY_NET does not name it (COMBRAY_NET=tcp:");
+        let (wanted, unwanted) = (tcp("tcp"), tcp("datagram"));
+        assert!(!wanted.is_empty(), "a machine has a loopback interface");
+        assert!(!wanted.iter().any(is_unnamed), "{wanted:?}");
+        assert!(unwanted.len() == wanted.len() && unwanted.iter().all(is_unnamed), "{unwanted:?}");
+    }
 }

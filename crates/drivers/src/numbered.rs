@@ -80,3 +80,108 @@ impl<S: Sink> Sink for NumberedSink<'_, S> {
         self.sink.receive_state(token)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    /// What has been reported, in words.
+    #[derive(Default)]
+    struct Told(RefCell<Vec<String>>);
+
+    impl Told {
+        fn note(&self, what: String) {
+            self.0.borrow_mut().push(what);
+        }
+    }
+
+    impl Sink for Told {
+        fn packet(&mut self, gate: GateId, rail: usize, bytes: SharedBytes<'_>) {
+            self.note(format!("packet {} {rail} {}", gate.0, bytes.len()));
+        }
+
+        fn part(&mut self, gate: GateId, rail: usize, label: &Label, length: usize) -> PartPlace {
+            self.note(format!("part {} {rail} {} {length}", gate.0, label[0]));
+            PartPlace::Nowhere
+        }
+
+        fn part_arrived(&mut self, gate: GateId, rail: usize, label: &Label, length: usize) {
+            self.note(format!("part_arrived {} {rail} {} {length}", gate.0, label[0]));
+        }
+
+        fn sent(&mut self, gate: GateId, rail: usize, token: u64) {
+            self.note(format!("sent {} {rail} {token}", gate.0));
+        }
+
+        fn carried(&mut self, rail: usize, bytes: u64, nanoseconds: u64) {
+            self.note(format!("carried {rail} {bytes} {nanoseconds}"));
+        }
+
+        fn trouble(&mut self, what: &str) {
+            self.note(format!("trouble {what}"));
+        }
+
+        fn written(&mut self, token: u64) {
+            self.note(format!("written {token}"));
+        }
+
+        fn fetched(&mut self, token: u64, end: FetchEnd) {
+            self.note(format!("fetched {token} {end:?}"));
+        }
+
+        fn lost(&mut self, gate: GateId, rail: usize, why: DriverError) {
+            self.note(format!("lost {} {rail} {}", gate.0, why.message));
+        }
+
+        fn copying_chosen(&mut self, copying: Copying) {
+            self.note(format!("copying_chosen {copying:?}"));
+        }
+
+        fn copying_changed(&mut self, bytes: u64, copying: Copying) {
+            self.note(format!("copying_changed {bytes} {copying:?}"));
+        }
+
+        fn receive_state(&self, token: u64) -> ReceiveState {
+            self.note(format!("receive_state {token}"));
+            ReceiveState::Underway
+        }
+    }
+
+    #[test]
+    fn all_that_a_driver_reports_is_passed_on_with_the_rail_among_all() {
+        let (mut told, label) = (Told::default(), [9; size_of::<Label>()]);
+        // The driver has the rails 3 and 4 of all: its own 1 is 4.
+        let mut sink = NumberedSink::new(&mut told, 3, 2);
+        sink.packet(GateId(7), 1, (&[0_u8; 5]).into());
+        assert!(matches!(sink.part(GateId(7), 1, &label, 6), PartPlace::Nowhere));
+        sink.part_arrived(GateId(7), 1, &label, 6);
+        sink.sent(GateId(7), 1, 11);
+        sink.carried(1, 100, 20);
+        sink.trouble("a cable");
+        sink.written(12);
+        sink.fetched(13, FetchEnd::Incomplete);
+        sink.lost(GateId(7), 1, DriverError { message: "cut".into() });
+        sink.copying_chosen(Copying::Piped);
+        sink.copying_changed(64, Copying::Once);
+        assert!(matches!(sink.receive_state(14), ReceiveState::Underway));
+        assert_eq!(
+            told.0.into_inner(),
+            [
+                "packet 7 4 5",
+                "part 7 4 9 6",
+                "part_arrived 7 4 9 6",
+                "sent 7 4 11",
+                "carried 4 100 20",
+                "trouble a cable",
+                "written 12",
+                "fetched 13 Incomplete",
+                "lost 7 4 cut",
+                "copying_chosen Piped",
+                "copying_changed 64 Once",
+                "receive_state 14",
+            ]
+        );
+    }
+}

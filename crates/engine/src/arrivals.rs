@@ -13,10 +13,10 @@ use crate::request::{Refused, RequestId};
 
 /// The messages that were granted and are not complete, by their receives.
 #[derive(Debug, Default)]
-pub(crate) struct Arrivals(HashMap<u64, Arrival>);
+pub(crate) struct GrantedMessages(HashMap<u64, GrantedMessage>);
 
 #[derive(Debug)]
-struct Arrival {
+struct GrantedMessage {
     gate: GateId,
     /// What is here: in order, with gaps between.
     here: Vec<Range<u64>>,
@@ -28,10 +28,10 @@ struct Arrival {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Overlap;
 
-impl Arrivals {
+impl GrantedMessages {
     /// From now on data may come for a receive, from `gate`.
     pub(crate) fn grant(&mut self, receive: RequestId, gate: GateId) {
-        let arrival = Arrival { gate, here: Vec::new(), arriving: Vec::new() };
+        let arrival = GrantedMessage { gate, here: Vec::new(), arriving: Vec::new() };
         self.0.insert(receive.to_u64(), arrival);
     }
 
@@ -91,7 +91,7 @@ impl Arrivals {
     }
 }
 
-impl Arrival {
+impl GrantedMessage {
     fn is_free(&self, bytes: &Range<u64>) -> bool {
         if bytes.is_empty() {
             return true;
@@ -123,7 +123,7 @@ impl Arrival {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::slab::Key;
+    use crate::slab::SlabKey;
     use fastrand::Rng;
 
     const PEER: GateId = GateId(1);
@@ -139,10 +139,10 @@ mod tests {
 
     #[test]
     fn no_byte_is_accepted_twice() {
-        let receive = RequestId(Key { index: 3, generation: 1 });
+        let receive = RequestId(SlabKey { index: 3, generation: 1 });
         for seed in 0..2000 {
             let mut rng = Rng::with_seed(seed);
-            let mut arrivals = Arrivals::default();
+            let mut arrivals = GrantedMessages::default();
             arrivals.grant(receive, PEER);
             let word = receive.to_u64();
             let mut bytes = [Byte::Missing; BYTES as usize];
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn nothing_comes_for_what_was_not_granted() {
-        let mut arrivals = Arrivals::default();
+        let mut arrivals = GrantedMessages::default();
         assert_eq!(arrivals.take(7, 0..1), Err(Overlap));
         assert_eq!(arrivals.begin(7, RailId(0), 0..1), Err(Overlap));
         assert_eq!(arrivals.complete(7, 0..1), Err(Refused));

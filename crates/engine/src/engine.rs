@@ -10,7 +10,7 @@ use memory::Buffer;
 use memory::transfer::Fetch;
 use wire::Records;
 
-use crate::arrivals::Arrivals;
+use crate::arrivals::GrantedMessages;
 use crate::counters::{Counters, Observer};
 use crate::failure::Members;
 use crate::flow::{ContextSlot, InFlow, OutFlow};
@@ -18,7 +18,7 @@ use crate::gate::{Chunk, Gate, WaitingChunk, eager_cost};
 use crate::gates::Gates;
 use crate::matching::{Matching, Selector};
 use crate::model::{RailFigures, RailModel};
-use crate::numbering::Spares;
+use crate::numbering::SparePackets;
 use crate::preferences::Preferences;
 use crate::request::{
     ANY_SOURCE, ANY_TAG, Cancellation, Completion, Outcome, Request, RequestId, Revoked,
@@ -97,7 +97,7 @@ pub struct Engine {
     /// What came for contexts that are not open here yet.
     pub(crate) orphans: HashMap<ContextId, Vec<Orphan>>,
     /// Which bytes of granted messages are here.
-    pub(crate) arrivals: Arrivals,
+    pub(crate) arrivals: GrantedMessages,
     pub(crate) fetches: VecDeque<Fetch>,
     /// Regions that are needed no more.
     pub(crate) revocations: Vec<RegionToken>,
@@ -110,7 +110,7 @@ pub struct Engine {
     /// Instead of the plan, something that was lost with its rail is to be posted once more.
     pub(crate) posts_again: bool,
     /// Memory for the packets that are kept until they have arrived.
-    pub(crate) spares: Spares,
+    pub(crate) spares: SparePackets,
     /// The number of each flow's first message.
     pub(crate) first_sequence: u32,
     /// Gates that have failed.
@@ -165,7 +165,7 @@ impl Engine {
             unexpected: Slab::new(),
             in_flows: Slab::new(),
             orphans: HashMap::new(),
-            arrivals: Arrivals::default(),
+            arrivals: GrantedMessages::default(),
             fetches: VecDeque::new(),
             revocations: Vec::new(),
             submitted: 0,
@@ -173,7 +173,7 @@ impl Engine {
             plan: PacketPlan::default(),
             preferring: 0,
             posts_again: false,
-            spares: Spares::default(),
+            spares: SparePackets::default(),
             first_sequence: 0,
             failed: Vec::new(),
             revoked: Vec::new(),

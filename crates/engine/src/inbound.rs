@@ -14,7 +14,7 @@ use crate::gate::{Chunk, eager_cost};
 use crate::list::Links;
 use crate::numbering::NumberedTraffic;
 use crate::request::{Refused, Request, RequestId, Transition};
-use crate::slab::Key;
+use crate::slab::SlabKey;
 use crate::unexpected::{Unexpected, UnexpectedContent};
 
 const UNNUMBERED: Malformed = Malformed { offset: 0, what: "a number, where one rail needs none" };
@@ -25,10 +25,10 @@ struct Arrival<'a> {
     context: ContextSlot,
     source: u32,
     tag: i32,
-    body: Body<'a>,
+    body: ArrivalBody<'a>,
 }
 
-enum Body<'a> {
+enum ArrivalBody<'a> {
     Eager { data: SharedBytes<'a>, synchronous: Option<u64> },
     Announced { request: u64, length: u64, region: Option<RegionToken> },
 }
@@ -349,7 +349,7 @@ impl Engine {
     /// Messages that overtook the one just delivered and are next now. The flow ends where one of
     /// them was the last that its context waited for before it closed.
     #[cold]
-    fn deliver_early(&mut self, flow: Key) {
+    fn deliver_early(&mut self, flow: SlabKey) {
         while let Some(state) = self.in_flows.get_mut(flow) {
             let next = state.sequence;
             let Some(found) = state.early.iter().position(|early| early.0 == next) else { return };
@@ -411,7 +411,7 @@ impl Engine {
         }
         let sequence = self.first_sequence;
         let flow = InFlow { gate, context: slot, source, sequence, early: Vec::new() };
-        let Key { index, generation } = self.in_flows.insert(flow);
+        let SlabKey { index, generation } = self.in_flows.insert(flow);
         assert!(index <= FLOW_INDEX_MASK, "more than 2^24 flows");
         self.contexts[slot.0].in_flows.insert(gate, index);
         let number = flow_number(index, generation);
@@ -441,7 +441,7 @@ impl Engine {
         let Arrival { gate, source, tag, .. } = *arrival;
         let receive = &mut self.requests[index];
         match arrival.body {
-            Body::Eager { data, synchronous } => {
+            ArrivalBody::Eager { data, synchronous } => {
                 receive.take_whole(gate, source, tag, data);
                 self.note_complete(index);
                 self.take_eager(arrival.gate, data.len());
@@ -449,7 +449,7 @@ impl Engine {
                     self.push_control(arrival.gate, Record::Finished { request });
                 }
             }
-            Body::Announced { request, length, region } => {
+            ArrivalBody::Announced { request, length, region } => {
                 receive.take_announced((gate, source, tag), request, length);
                 self.counters.announced_received.add(1);
                 self.start_filling(index, region);
@@ -513,11 +513,11 @@ impl Engine {
     fn keep_unexpected(&mut self, arrival: Arrival<'_>) {
         let Arrival { gate, context, source, tag, body } = arrival;
         let (length, content) = match body {
-            Body::Eager { data, synchronous } => (
+            ArrivalBody::Eager { data, synchronous } => (
                 data.len() as u64,
                 UnexpectedContent::Eager { data: data.to_vec().into(), synchronous },
             ),
-            Body::Announced { request, length, region } => {
+            ArrivalBody::Announced { request, length, region } => {
                 (length, UnexpectedContent::Announced { request, region })
             }
         };
@@ -552,10 +552,10 @@ impl Engine {
             self.forget_unexpected(message);
         let body = match &content {
             UnexpectedContent::Eager { data, synchronous } => {
-                Body::Eager { data: data.into(), synchronous: *synchronous }
+                ArrivalBody::Eager { data: data.into(), synchronous: *synchronous }
             }
             UnexpectedContent::Announced { request, region } => {
-                Body::Announced { request: *request, length, region: *region }
+                ArrivalBody::Announced { request: *request, length, region: *region }
             }
         };
         self.fill(receive, &Arrival { gate, context, source, tag, body });
@@ -766,9 +766,11 @@ fn arrival<'a>(
     record: Record<'a>,
 ) -> Arrival<'a> {
     let body = match record {
-        Record::Message { payload, synchronous, .. } => Body::Eager { data: payload, synchronous },
+        Record::Message { payload, synchronous, .. } => {
+            ArrivalBody::Eager { data: payload, synchronous }
+        }
         Record::Announce { request, length, region, .. } => {
-            Body::Announced { request, length, region }
+            ArrivalBody::Announced { request, length, region }
         }
         _ => unreachable!("only messages arrive"),
     };

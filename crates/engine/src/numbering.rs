@@ -58,12 +58,12 @@ pub(crate) struct SentPart {
 
 /// Memory of packets that have arrived, for those that are kept next: of all gates of an engine.
 #[derive(Debug, Default)]
-pub(crate) struct Spares(Vec<Vec<u8>>);
+pub(crate) struct SparePackets(Vec<Vec<u8>>);
 
 /// More memory than that of so many packets is given back to the system.
 const SPARES_MAX: usize = 64;
 
-impl Spares {
+impl SparePackets {
     /// Empty memory, allocated only if none is left.
     pub(crate) fn take(&mut self) -> Vec<u8> {
         self.0.pop().unwrap_or_default()
@@ -119,7 +119,11 @@ impl NumberedTraffic {
 
     /// The peer has everything below `below`; the parts among what is let go. `None`: it cannot
     /// have that, as it was never sent.
-    pub(crate) fn acknowledge(&mut self, below: u32, spares: &mut Spares) -> Option<Vec<SentPart>> {
+    pub(crate) fn acknowledge(
+        &mut self,
+        below: u32,
+        spares: &mut SparePackets,
+    ) -> Option<Vec<SentPart>> {
         let SentPackets { next, retained, again } = &mut self.sent;
         let first = next.wrapping_sub(retained.len() as u32);
         let count = below.wrapping_sub(first) as usize;
@@ -275,7 +279,7 @@ mod tests {
 
     #[test]
     fn what_was_on_a_lost_rail_goes_again() {
-        let (mut numbered, mut spares) = (NumberedTraffic::default(), Spares::default());
+        let (mut numbered, mut spares) = (NumberedTraffic::default(), SparePackets::default());
         for (byte, rail) in [(0, 0), (1, 1), (2, 0)] {
             assert_eq!(numbered.next(), (u32::from(byte), 0));
             numbered.retain(RailId(rail), packet(byte));
@@ -296,8 +300,8 @@ mod tests {
 
     #[test]
     fn packets_are_kept_in_the_memory_of_those_that_have_arrived() {
-        let (mut numbered, mut spares) = (NumberedTraffic::default(), Spares::default());
-        let mut keep = |number: u32, spares: &mut Spares| {
+        let (mut numbered, mut spares) = (NumberedTraffic::default(), SparePackets::default());
+        let mut keep = |number: u32, spares: &mut SparePackets| {
             let mut memory = spares.take();
             memory.extend_from_slice(&[1; 100]);
             let address = memory.as_ptr();

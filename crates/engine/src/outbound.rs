@@ -10,7 +10,7 @@ use wire::{Envelope, FlowLabel, PartLabel, Record};
 
 use crate::engine::{Context, Engine, Send};
 use crate::gate::{Chunk, WaitingChunk, eager_cost};
-use crate::numbering::{NumberedTraffic, Posted, SentPart, Spares};
+use crate::numbering::{NumberedTraffic, Posted, SentPart, SparePackets};
 use crate::outbox::Outbox;
 use crate::preferences::plan_by_preferences;
 use crate::request::{Request, RequestId, RequestState, SendCompletion, Transition};
@@ -498,7 +498,7 @@ impl Engine {
 #[inline(never)]
 fn post_numbered(
     numbered: &mut NumberedTraffic,
-    spares: &mut Spares,
+    spares: &mut SparePackets,
     rail: RailId,
     lone: LonePacket<'_>,
     post: impl PostShort,

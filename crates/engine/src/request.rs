@@ -24,14 +24,14 @@ use memory::{Buffer, SharedBytes};
 
 use crate::flow::ContextSlot;
 use crate::list::{Chain, Links};
-use crate::slab::{Key, NONE};
+use crate::slab::{NONE, SlabKey};
 
 /// Names a request of one engine until it is taken or freed.
 ///
 /// It is the number of a place and that place's generation; places are taken again, generations
 /// are not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct RequestId(pub(crate) Key);
+pub struct RequestId(pub(crate) SlabKey);
 
 impl RequestId {
     /// The id as a word, for drivers to carry.
@@ -43,7 +43,7 @@ impl RequestId {
     /// The id from that word.
     #[inline]
     pub fn from_u64(word: u64) -> Self {
-        Self(Key::from_u64(word))
+        Self(SlabKey::from_u64(word))
     }
 
     /// The number of its place, the lower half of the word.

@@ -5,7 +5,7 @@ use memory::Buffer;
 
 use crate::flow::ContextSlot;
 use crate::request::{Completion, Outcome, Owner, Request, RequestId, SendCompletion};
-use crate::slab::{Key, NONE};
+use crate::slab::{NONE, SlabKey};
 
 /// All requests of an engine, in numbered places with generations: a place's generation changes
 /// when its request is forgotten, so that an old name is never taken for a new one. Places are
@@ -111,7 +111,7 @@ impl Requests {
 
     #[inline]
     pub(crate) fn id(&self, index: u32) -> RequestId {
-        RequestId(Key { index, generation: self.places[index as usize].generation })
+        RequestId(SlabKey { index, generation: self.places[index as usize].generation })
     }
 
     /// Forgets a request that has become complete if nobody asks for it.

@@ -19,12 +19,12 @@ struct SlabEntry<T> {
 
 /// Number and generation, as one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Key {
+pub(crate) struct SlabKey {
     pub index: u32,
     pub generation: u32,
 }
 
-impl Key {
+impl SlabKey {
     pub(crate) fn to_u64(self) -> u64 {
         u64::from(self.generation) << 32 | u64::from(self.index)
     }
@@ -40,16 +40,16 @@ impl<T> Slab<T> {
     }
 
     #[inline]
-    pub(crate) fn insert(&mut self, value: T) -> Key {
+    pub(crate) fn insert(&mut self, value: T) -> SlabKey {
         if let Some(index) = self.free.pop() {
             let place = &mut self.places[index as usize];
             place.value = Some(value);
-            return Key { index, generation: place.generation };
+            return SlabKey { index, generation: place.generation };
         }
         let index = u32::try_from(self.places.len()).expect("fewer than 2^32 places");
         assert!(index != NONE, "all numbers of a slab are taken");
         self.places.push(SlabEntry { generation: 1, value: Some(value) });
-        Key { index, generation: 1 }
+        SlabKey { index, generation: 1 }
     }
 
     #[inline]
@@ -62,13 +62,13 @@ impl<T> Slab<T> {
     }
 
     #[inline]
-    pub(crate) fn get(&self, key: Key) -> Option<&T> {
+    pub(crate) fn get(&self, key: SlabKey) -> Option<&T> {
         let place = self.places.get(key.index as usize)?;
         if place.generation == key.generation { place.value.as_ref() } else { None }
     }
 
     #[inline]
-    pub(crate) fn get_mut(&mut self, key: Key) -> Option<&mut T> {
+    pub(crate) fn get_mut(&mut self, key: SlabKey) -> Option<&mut T> {
         let place = self.places.get_mut(key.index as usize)?;
         if place.generation == key.generation { place.value.as_mut() } else { None }
     }
@@ -94,8 +94,8 @@ impl<T> Slab<T> {
 
     /// The key of a taken place.
     #[inline]
-    pub(crate) fn key(&self, index: u32) -> Key {
-        Key { index, generation: self.places[index as usize].generation }
+    pub(crate) fn key(&self, index: u32) -> SlabKey {
+        SlabKey { index, generation: self.places[index as usize].generation }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {

@@ -4,11 +4,11 @@ use base::{GateId, RegionToken};
 
 use crate::flow::ContextSlot;
 use crate::list::{Chain, Links};
-use crate::slab::{Key, Slab};
+use crate::slab::{Slab, SlabKey};
 
 /// Names a message that a matched probe has taken, until it is received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct MessageId(pub(crate) Key);
+pub struct MessageId(pub(crate) SlabKey);
 
 /// What there is of an unexpected message.
 #[derive(Debug)]

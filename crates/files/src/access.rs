@@ -139,7 +139,7 @@ impl File {
         transfer(storage, &view.bytes, *position, memory, *direction, self.manner())
     }
 
-    pub(crate) fn manner(&self) -> crate::transfer::Manner {
+    pub(crate) fn manner(&self) -> crate::transfer::SieveManner {
         let alone = self.mode.unique && self.communicator.size() == 1;
         preferences::manner(&self.hints, self.atomic.get(), alone)
     }

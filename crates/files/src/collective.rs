@@ -17,17 +17,17 @@ use memory::{Buffer, LentBuffer};
 
 use crate::agreement::{class_of, number_of};
 use crate::fault::{Fault, class_of as class_of_system};
-use crate::pool::Pool;
+use crate::pool::ThreadPool;
 use crate::storage::Storage;
 use crate::transfer::Direction;
 use crate::view::View;
 
 use aggregator::Aggregator;
 use domains::{Domains, Wish};
-use member::Member;
+use member::MemberPart;
 
 /// Messages between the processes of a file.
-pub(crate) trait Link {
+pub(crate) trait MemberLink {
     /// A message underway.
     type Pending: Copy;
 
@@ -59,15 +59,15 @@ const TRANSFERS_APART: u32 = 1 << 20;
 
 /// Who makes the calls of the system.
 #[derive(Clone)]
-pub(crate) enum Caller {
+pub(crate) enum SystemCaller {
     /// The thread that makes progress.
     Here,
     /// Threads of the library, which ring when they are done.
-    Threads(Pool, Arc<dyn Fn() + Send + Sync>),
+    Threads(ThreadPool, Arc<dyn Fn() + Send + Sync>),
 }
 
 /// What all parts of a collective transfer know.
-pub(crate) struct Shared {
+pub(crate) struct TransferContext {
     pub domains: Domains,
     pub wishes: Vec<Wish>,
     pub direction: Direction,
@@ -75,35 +75,35 @@ pub(crate) struct Shared {
     /// Which transfer of the file it is.
     pub number: u32,
     pub storage: Arc<dyn Storage>,
-    pub caller: Caller,
+    pub caller: SystemCaller,
 }
 
-impl Shared {
+impl TransferContext {
     pub fn tag(&self, kind: MessageKind) -> i32 {
         (self.number % TRANSFERS_APART * 4 + kind as u32) as i32
     }
 }
 
 /// The part of this process in a collective transfer.
-pub(crate) struct Exchange<P> {
-    shared: Shared,
-    member: Member<P>,
+pub(crate) struct TransferExchange<P> {
+    shared: TransferContext,
+    member: MemberPart<P>,
     aggregator: Option<Aggregator<P>>,
 }
 
 /// What went wrong in a domain, as it is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Verdict {
+pub(crate) struct DomainFault {
     pub class: ErrorClass,
     /// Where in the file.
     pub offset: u64,
     pub reason: String,
 }
 
-impl<P: Copy> Exchange<P> {
+impl<P: Copy> TransferExchange<P> {
     /// The transfer of `length` bytes of the stream from `position` on, which `memory` has.
     pub fn new(
-        shared: Shared,
+        shared: TransferContext,
         view: Arc<View>,
         position: u64,
         length: u64,
@@ -111,13 +111,13 @@ impl<P: Copy> Exchange<P> {
     ) -> Self {
         let mine =
             shared.domains.aggregators.iter().position(|aggregator| *aggregator == shared.rank);
-        let member = Member::new(&shared, view, position..position + length, memory);
+        let member = MemberPart::new(&shared, view, position..position + length, memory);
         let aggregator = mine.map(|index| Aggregator::new(&shared, index));
         Self { shared, member, aggregator }
     }
 
     /// Goes as far as it can; whether it is over.
-    pub fn advance(&mut self, link: &impl Link<Pending = P>) -> bool {
+    pub fn advance(&mut self, link: &impl MemberLink<Pending = P>) -> bool {
         let Self { shared, member, aggregator } = self;
         // One waits for the other: who calls this may sleep until a message comes.
         loop {
@@ -133,12 +133,12 @@ impl<P: Copy> Exchange<P> {
     }
 
     /// The memory, how many bytes of the stream were moved, and what went wrong.
-    pub fn into_outcome(self) -> (LentBuffer, u64, Option<Verdict>) {
+    pub fn into_outcome(self) -> (LentBuffer, u64, Option<DomainFault>) {
         self.member.into_outcome()
     }
 }
 
-impl Verdict {
+impl DomainFault {
     const BYTES: usize = 512;
 
     pub fn of(fault: &Fault) -> Self {

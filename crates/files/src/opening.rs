@@ -21,7 +21,7 @@ use mpi::info::Info;
 use crate::agreement::{all_succeed, check_same};
 use crate::fault::{class_of, refused};
 use crate::mode::{AccessMode, AccessRights};
-use crate::pool::Pool;
+use crate::pool::ThreadPool;
 use crate::shared_pointer::SharedPointer;
 use crate::storage::{Storage, SystemFile, repeated};
 use crate::{File, FileView, preferences};
@@ -29,7 +29,7 @@ use crate::{File, FileView, preferences};
 /// What all files of a process share.
 #[derive(Clone, Debug, Default)]
 pub struct FileThreads {
-    pub(crate) pool: Pool,
+    pub(crate) pool: ThreadPool,
 }
 
 /// What tells whether two processes have the same file.

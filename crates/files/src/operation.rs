@@ -8,7 +8,7 @@ use memory::LentBuffer;
 use mpi::{ExternalOperation, MessageStatus, Process, Request};
 
 use crate::access::{Prepared, conclude};
-use crate::pool::Task;
+use crate::pool::PoolTask;
 use crate::transfer::Progress;
 
 /// An operation of one process.
@@ -25,7 +25,7 @@ enum OperationState {
 pub(crate) struct StartedTransfer {
     /// The file's, for people.
     pub name: String,
-    pub task: Task<(LentBuffer, Progress)>,
+    pub task: PoolTask<(LentBuffer, Progress)>,
     pub prepared: Prepared,
 }
 

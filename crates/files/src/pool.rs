@@ -23,7 +23,7 @@ type Job = Box<dyn FnOnce() + Send>;
 
 /// The threads of a process.
 #[derive(Clone, Default)]
-pub(crate) struct Pool {
+pub(crate) struct ThreadPool {
     shared: Arc<PoolShared>,
 }
 
@@ -42,17 +42,17 @@ struct PoolState {
 }
 
 /// What becomes of a job.
-pub(crate) struct Task<T> {
+pub(crate) struct PoolTask<T> {
     outcome: Arc<Mutex<Option<T>>>,
 }
 
-impl Pool {
+impl ThreadPool {
     /// Begins a job; `done` is called when its outcome is there.
     pub fn begin<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
         done: impl FnOnce() + Send + 'static,
-    ) -> Task<T> {
+    ) -> PoolTask<T> {
         let outcome = Arc::new(Mutex::new(None));
         let place = Arc::clone(&outcome);
         self.add(Box::new(move || {
@@ -60,7 +60,7 @@ impl Pool {
             *place.lock() = Some(found);
             done();
         }));
-        Task { outcome }
+        PoolTask { outcome }
     }
 
     fn add(&self, job: Job) {
@@ -108,7 +108,7 @@ fn serve(shared: &PoolShared) {
     }
 }
 
-impl<T> Task<T> {
+impl<T> PoolTask<T> {
     /// One that is over.
     pub fn over(outcome: T) -> Self {
         Self { outcome: Arc::new(Mutex::new(Some(outcome))) }
@@ -120,17 +120,17 @@ impl<T> Task<T> {
     }
 }
 
-impl fmt::Debug for Pool {
+impl fmt::Debug for ThreadPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.shared.state.lock();
-        write!(f, "Pool({} threads, {} jobs)", state.threads, state.jobs.len())
+        write!(f, "ThreadPool({} threads, {} jobs)", state.threads, state.jobs.len())
     }
 }
 
-impl<T> fmt::Debug for Task<T> {
+impl<T> fmt::Debug for PoolTask<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = if self.outcome.lock().is_some() { "over" } else { "underway" };
-        write!(f, "Task({state})")
+        write!(f, "PoolTask({state})")
     }
 }
 
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn more_jobs_than_threads_all_end() {
-        let pool = Pool::default();
+        let pool = ThreadPool::default();
         let (sender, receiver) = mpsc::channel();
         let begin = |number: usize| {
             let sender = sender.clone();

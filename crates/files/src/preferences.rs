@@ -3,7 +3,7 @@
 use mpi::hints::{self, Hints};
 use mpi::info::Info;
 
-use crate::transfer::{Direction, Manner};
+use crate::transfer::{Direction, SieveManner};
 
 /// Whether something is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +85,7 @@ fn number(hints: &Hints, key: &str) -> Option<u64> {
 }
 
 /// How one process moves its runs. `alone`: nobody else can have the file.
-pub(crate) fn manner(hints: &Hints, atomic: bool, alone: bool) -> Manner {
+pub(crate) fn manner(hints: &Hints, atomic: bool, alone: bool) -> SieveManner {
     let read = number(hints, hints::READ_BUFFER).unwrap_or(256 << 10) as usize;
     let write = number(hints, hints::WRITE_BUFFER).unwrap_or(512 << 10) as usize;
     let writes_together = match choice(hints, hints::SIEVE_WRITES) {
@@ -93,7 +93,7 @@ pub(crate) fn manner(hints: &Hints, atomic: bool, alone: bool) -> Manner {
         Choice::Never => false,
         Choice::Automatic => alone || atomic,
     };
-    Manner {
+    SieveManner {
         read_together: if choice(hints, hints::SIEVE_READS) == Choice::Never { 0 } else { read },
         write_together: if writes_together { write } else { 0 },
         atomic,

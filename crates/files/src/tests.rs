@@ -6,7 +6,7 @@ use datatype::{ArgumentForm, Construction, Datatype, Predefined};
 use memory::LentBuffer;
 use proptest::prelude::*;
 
-use crate::transfer::{Direction, Manner, transfer};
+use crate::transfer::{Direction, SieveManner, transfer};
 use crate::view::View;
 use crate::world::MemoryFile;
 
@@ -52,13 +52,13 @@ pub(crate) fn content(memory: &LentBuffer) -> Vec<u8> {
     bytes
 }
 
-fn manner() -> impl Strategy<Value = Manner> {
+fn manner() -> impl Strategy<Value = SieveManner> {
     (
         prop::sample::select(vec![0, 7, 64, 4096]),
         prop::sample::select(vec![0, 9, 64]),
         any::<bool>(),
     )
-        .prop_map(|(read_together, write_together, atomic)| Manner {
+        .prop_map(|(read_together, write_together, atomic)| SieveManner {
             read_together,
             write_together,
             atomic,

@@ -23,7 +23,7 @@ pub enum Direction {
 
 /// What one process does with the holes between runs, and how it keeps others out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Manner {
+pub(crate) struct SieveManner {
     /// Runs are read together with holes between them; at most so many bytes at once. 0: they are
     /// not.
     pub read_together: usize,
@@ -48,12 +48,12 @@ pub(crate) const HOLE_BYTES_MAX: u64 = 4 << 10;
 /// cost as much as a call.
 const TOGETHER_STEP_BYTES_MAX: u64 = 3 << 10;
 
-impl Manner {
+impl SieveManner {
     /// As it is if nothing is said.
     pub const USUAL: Self = Self { read_together: 256 << 10, write_together: 0, atomic: false };
 }
 
-impl Default for Manner {
+impl Default for SieveManner {
     fn default() -> Self {
         Self::USUAL
     }
@@ -66,7 +66,7 @@ pub(crate) fn transfer(
     position: u64,
     memory: &LentBuffer,
     direction: Direction,
-    manner: Manner,
+    manner: SieveManner,
 ) -> Progress {
     let length = memory.len() as u64;
     if length == 0 {
@@ -95,7 +95,7 @@ fn move_runs(
     position: u64,
     memory: &LentBuffer,
     direction: Direction,
-    manner: Manner,
+    manner: SieveManner,
 ) -> Progress {
     let together = match direction {
         Direction::Read => manner.read_together,

@@ -300,9 +300,9 @@ impl<'a> Graph<'a> {
     /// that waits for members that are here.
     fn swapped<'b>(
         &self,
-        group: &Group<'a>,
-        groups: &'b BTreeMap<(u64, i32), Group<'a>>,
-    ) -> Option<(Vec<u32>, &'b Group<'a>)> {
+        group: &CallGroup<'a>,
+        groups: &'b BTreeMap<(u64, i32), CallGroup<'a>>,
+    ) -> Option<(Vec<u32>, &'b CallGroup<'a>)> {
         groups.values().find_map(|other| {
             let is_elsewhere = other.wait.communicator.id != group.wait.communicator.id;
             let is_awaited = group.inside.iter().any(|rank| other.awaited.contains(rank));
@@ -313,14 +313,14 @@ impl<'a> Graph<'a> {
     }
 
     /// The collective operations that ranks wait in, by communicator and place.
-    fn groups(&self) -> BTreeMap<(u64, i32), Group<'a>> {
-        let mut groups: BTreeMap<(u64, i32), Group<'a>> = BTreeMap::new();
+    fn groups(&self) -> BTreeMap<(u64, i32), CallGroup<'a>> {
+        let mut groups: BTreeMap<(u64, i32), CallGroup<'a>> = BTreeMap::new();
         for rank in self.all() {
             for call in self.calls(rank) {
                 let Awaited::Members(wait) = &call.awaits else { continue };
                 let key = (wait.communicator.id, wait.sequence);
                 let operation = words::operation(call, wait);
-                let group = groups.entry(key).or_insert_with(|| Group {
+                let group = groups.entry(key).or_insert_with(|| CallGroup {
                     wait,
                     operation,
                     inside: Vec::new(),
@@ -552,14 +552,14 @@ impl<'a> Graph<'a> {
 }
 
 /// The ranks in one collective operation.
-struct Group<'a> {
+struct CallGroup<'a> {
     wait: &'a CollectiveWait,
     operation: String,
     inside: Vec<u32>,
     awaited: BTreeSet<u32>,
 }
 
-impl Group<'_> {
+impl CallGroup<'_> {
     /// Those that are awaited and not there.
     fn missing(&self) -> Vec<u32> {
         self.awaited.iter().copied().filter(|rank| !self.inside.contains(rank)).collect()

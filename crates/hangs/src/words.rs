@@ -7,15 +7,7 @@ const NAMED_MAX: usize = 8;
 
 /// `rank 3`, or `ranks 0, 1 and 5`.
 pub(crate) fn ranks(list: &[u32]) -> String {
-    let names: Vec<String> = list.iter().take(NAMED_MAX).map(u32::to_string).collect();
-    match (names.as_slice(), list.len()) {
-        ([], _) => "no rank".to_owned(),
-        ([one], 1) => format!("rank {one}"),
-        (all, length) if length > NAMED_MAX => {
-            format!("ranks {} and {} more", all.join(", "), length - NAMED_MAX)
-        }
-        ([before @ .., last], _) => format!("ranks {} and {last}", before.join(", ")),
-    }
+    base::name_ranks(list, NAMED_MAX)
 }
 
 /// `waits` or `wait`.

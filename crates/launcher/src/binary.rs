@@ -72,7 +72,7 @@ const DT_RPATH: u64 = 15;
 const DT_RUNPATH: u64 = 29;
 
 /// A part of the file that is mapped when it runs.
-struct Segment {
+struct LoadedSegment {
     kind: u32,
     offset: u64,
     address: u64,
@@ -109,7 +109,7 @@ impl Binary {
         let (Some(address), Some(bytes)) = (value(DT_STRTAB), value(DT_STRSZ)) else {
             return Ok(Some(binary));
         };
-        let holds = |segment: &&Segment| {
+        let holds = |segment: &&LoadedSegment| {
             segment.kind == PT_LOAD
                 && (segment.address..segment.address.saturating_add(segment.file_bytes))
                     .contains(&address)
@@ -200,14 +200,14 @@ pub fn wanted(
     Ok(found)
 }
 
-fn segments(file: &File, head: &[u8; 64]) -> io::Result<Vec<Segment>> {
+fn segments(file: &File, head: &[u8; 64]) -> io::Result<Vec<LoadedSegment>> {
     let entry_bytes = u16::from_le_bytes([head[54], head[55]]) as usize;
     let count = u16::from_le_bytes([head[56], head[57]]) as usize;
     if entry_bytes < 56 {
         return Ok(Vec::new());
     }
     let table = table(file, number(head, 32), (entry_bytes * count) as u64)?;
-    let segment = |entry: &[u8]| Segment {
+    let segment = |entry: &[u8]| LoadedSegment {
         kind: number(entry, 0) as u32,
         offset: number(entry, 8),
         address: number(entry, 16),

@@ -30,7 +30,7 @@ pub struct JobSummary {
 
 /// What can be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Request {
+pub(crate) enum JobRequest {
     Summary,
     Report,
 }
@@ -44,7 +44,7 @@ pub(crate) const REQUEST_BYTES_MAX: usize = 16;
 /// How long a job may take to answer.
 const REPLY_TIME_MAX: Duration = Duration::from_secs(12);
 
-impl Request {
+impl JobRequest {
     const fn text(self) -> &'static [u8] {
         match self {
             Self::Summary => b"summary\n",
@@ -83,7 +83,7 @@ fn listening() -> Vec<(u32, u32)> {
 
 /// What runs on this machine and may be asked. A job that ends just now is left out.
 pub fn running() -> Vec<JobSummary> {
-    let ask = |(user, launcher)| request(user, launcher, Request::Summary).ok();
+    let ask = |(user, launcher)| request(user, launcher, JobRequest::Summary).ok();
     let answers = listening().into_iter().filter_map(ask);
     answers.filter_map(|text| serde_json::from_slice(&text).ok()).collect()
 }
@@ -99,13 +99,13 @@ pub fn ask(job: u32) -> Result<JobReport, String> {
              is named by the process of its launcher, on the machine where that runs)"
         ));
     };
-    let text = request(user, launcher, Request::Report)
+    let text = request(user, launcher, JobRequest::Report)
         .map_err(|cause| format!("job {job} does not answer: {cause}"))?;
     serde_json::from_slice(&text)
         .map_err(|cause| format!("job {job} answered what this version does not know: {cause}"))
 }
 
-fn request(user: u32, launcher: u32, request: Request) -> io::Result<Vec<u8>> {
+fn request(user: u32, launcher: u32, request: JobRequest) -> io::Result<Vec<u8>> {
     let mut stream = UnixStream::connect_addr(&address(user, launcher)?)?;
     // Anybody may listen under any name.
     if sys::socket::peer_user(stream.as_fd())? != user {

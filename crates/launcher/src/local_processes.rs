@@ -22,7 +22,7 @@ use super::{LaunchError, OpenAhead, OpenedAhead, is_no_end, libraries, program};
 use crate::protocol::{
     AgentOrder, AgentReport, OUTPUT_BYTES_MAX, OutputStream, ProgramStart, Start,
 };
-use asking::Asking;
+use asking::PendingQuestion;
 use rank::{RankDescriptor, RankProcess};
 use seating::Seating;
 use variables::RankIdentity;
@@ -59,7 +59,7 @@ pub(super) struct LocalProcesses {
     opened: Vec<OpenedAhead>,
     /// Where the processes are asked what they do, if there is memory for that.
     questions: Option<QuestionBoard>,
-    asking: Option<Asking>,
+    asking: Option<PendingQuestion>,
     /// What is watched, in the order of the last [`watched`](Self::watched).
     watched: Vec<LocalDescriptor>,
 }

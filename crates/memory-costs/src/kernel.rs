@@ -4,11 +4,11 @@ use crate::table::MemoryOperation;
 
 /// The number of a block of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Block(pub u32);
+pub struct BlockNumber(pub u32);
 
 /// The number of a thread, which stays on a core of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Thread(pub u32);
+pub struct ThreadNumber(pub u32);
 
 /// All bytes of a block, once, from the first to the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct Access {
     /// What is done with it.
     pub operation: MemoryOperation,
     /// To which block.
-    pub block: Block,
+    pub block: BlockNumber,
     /// How many bytes are loaded or stored: as many as the block has, or fewer, if the block is
     /// used again and again.
     pub bytes: u64,
@@ -27,7 +27,7 @@ pub struct Access {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loop {
     /// Who.
-    pub thread: Thread,
+    pub thread: ThreadNumber,
     /// To which blocks, in any order.
     pub accesses: Vec<Access>,
     /// What all rounds compute, as far as it takes processor time that accesses do not: they are
@@ -58,24 +58,24 @@ pub struct Kernel {
 
 impl Loop {
     /// One that only accesses memory.
-    pub fn new(thread: Thread, accesses: impl IntoIterator<Item = Access>) -> Self {
+    pub fn new(thread: ThreadNumber, accesses: impl IntoIterator<Item = Access>) -> Self {
         Self { thread, accesses: accesses.into_iter().collect(), computing_ns: 0.0 }
     }
 }
 
 impl Access {
     /// All bytes of a block are read.
-    pub fn load(block: Block, bytes: u64) -> Self {
+    pub fn load(block: BlockNumber, bytes: u64) -> Self {
         Self { operation: MemoryOperation::Load, block, bytes }
     }
 
     /// All bytes of a block are written.
-    pub fn store(block: Block, bytes: u64) -> Self {
+    pub fn store(block: BlockNumber, bytes: u64) -> Self {
         Self { operation: MemoryOperation::Store, block, bytes }
     }
 
     /// The same past the caches.
-    pub fn store_past(block: Block, bytes: u64) -> Self {
+    pub fn store_past(block: BlockNumber, bytes: u64) -> Self {
         Self { operation: MemoryOperation::StorePast, block, bytes }
     }
 }

@@ -18,7 +18,7 @@ mod prediction;
 mod table;
 
 pub use curve::Curve;
-pub use kernel::{Access, Block, Kernel, KernelPhase, Loop, Thread};
+pub use kernel::{Access, BlockNumber, Kernel, KernelPhase, Loop, ThreadNumber};
 pub use prediction::{BlockStates, predict};
 pub use table::{
     AccessCondition, CONDITIONS, CostTable, Distance, LineState, MemoryOperation, Met, SystemCosts,

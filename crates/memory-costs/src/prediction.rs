@@ -2,23 +2,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::kernel::{Access, Block, Kernel, KernelPhase, Loop, Thread};
+use crate::kernel::{Access, BlockNumber, Kernel, KernelPhase, Loop, ThreadNumber};
 use crate::table::{AccessCondition, CostTable, Distance, LineState, MemoryOperation, Met};
 
 /// In which caches each block is.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct BlockStates(BTreeMap<Block, Holders>);
+pub struct BlockStates(BTreeMap<BlockNumber, Holders>);
 
 /// Who has a block.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Holders {
-    threads: BTreeSet<Thread>,
+    threads: BTreeSet<ThreadNumber>,
     is_modified: bool,
 }
 
 impl BlockStates {
     /// What a thread meets that accesses a block.
-    pub fn met(&self, block: Block, by: Thread) -> Met {
+    pub fn met(&self, block: BlockNumber, by: ThreadNumber) -> Met {
         let Some(holders) = self.0.get(&block) else { return Met::Memory };
         let state = match (holders.is_modified, holders.threads.len()) {
             (true, _) => LineState::Modified,
@@ -33,7 +33,7 @@ impl BlockStates {
     }
 
     /// A thread accesses a block.
-    pub fn access(&mut self, block: Block, by: Thread, operation: MemoryOperation) {
+    pub fn access(&mut self, block: BlockNumber, by: ThreadNumber, operation: MemoryOperation) {
         let holders = self.0.entry(block).or_default();
         match operation {
             MemoryOperation::Load => {
@@ -59,17 +59,17 @@ pub fn predict(
     crossing_ns: f64,
 ) -> Option<f64> {
     let distance = table.distance(crossing_ns)?;
-    let machine = Machine { table, distance, crossing_ns };
+    let machine = CostModel { table, distance, crossing_ns };
     kernel.phases.iter().try_fold(0.0, |time, phase| Some(time + machine.phase(phase, blocks)?))
 }
 
-struct Machine<'a> {
+struct CostModel<'a> {
     table: &'a CostTable,
     distance: &'a Distance,
     crossing_ns: f64,
 }
 
-impl Machine<'_> {
+impl CostModel<'_> {
     fn phase(&self, phase: &KernelPhase, blocks: &mut BlockStates) -> Option<f64> {
         match phase {
             KernelPhase::Told => Some(self.crossing_ns),
@@ -152,10 +152,10 @@ mod tests {
     use crate::curve::Curve;
     use crate::table::CONDITIONS;
 
-    const X: Block = Block(0);
-    const Y: Block = Block(1);
-    const A: Thread = Thread(0);
-    const B: Thread = Thread(1);
+    const X: BlockNumber = BlockNumber(0);
+    const Y: BlockNumber = BlockNumber(1);
+    const A: ThreadNumber = ThreadNumber(0);
+    const B: ThreadNumber = ThreadNumber(1);
 
     /// Every condition costs so many picoseconds per byte, in their order, from 100 on.
     fn table() -> CostTable {

@@ -2,8 +2,8 @@
 //!
 //! Every call comes by here then, with its arguments as words, before anything else is done with
 //! them and again when it is over ([`SeenCall`]). What is wrong is decided in the crate `checks`,
-//! out of what the calls of this process tell and what other processes send ([`Note`]) through a
-//! channel beside the messages of the program.
+//! out of what the calls of this process tell and what other processes send ([`CheckNote`]) through
+//! a channel beside the messages of the program.
 
 mod collectives;
 mod messages;
@@ -32,14 +32,14 @@ use collectives::CollectiveChecks;
 use messages::{AnnouncedMessage, MessageChecks};
 use objects::MadeObjects;
 use requests::{SeenRequests, TrackedRequests, UnderwayTransfer};
-use sites::CallSites;
+use sites::NamedCallSites;
 
 /// What is known for mistake mistakes.
 #[derive(Debug)]
 pub struct Checks {
     channel: SideChannel,
     rank: u32,
-    sites: RefCell<CallSites>,
+    sites: RefCell<NamedCallSites>,
     told: RefCell<MistakesTold>,
     collectives: CollectiveChecks,
     requests: TrackedRequests,
@@ -59,7 +59,7 @@ pub struct Checks {
 
 /// What processes tell each other.
 #[derive(Debug, Serialize, Deserialize)]
-enum Note {
+enum CheckNote {
     /// The first process of the communicator with this number has called a collective operation.
     Collective(u64, CollectiveEntry),
     /// A message goes to the receiver of this, in the communicator with this number.
@@ -125,24 +125,24 @@ impl Checks {
         }
     }
 
-    fn send(&self, process: &Process, to: u32, note: &Note) {
+    fn send(&self, process: &Process, to: u32, note: &CheckNote) {
         if let Ok(bytes) = serde_json::to_vec(note) {
             self.channel.send(process, to, &bytes);
         }
     }
 
-    fn take(&self, process: &Process, from: u32, note: Note) {
+    fn take(&self, process: &Process, from: u32, note: CheckNote) {
         match note {
-            Note::Collective(communicator, entry) => {
+            CheckNote::Collective(communicator, entry) => {
                 self.collectives.hear(self, process, communicator, from, entry);
             }
-            Note::Message(communicator, message) => {
+            CheckNote::Message(communicator, message) => {
                 self.messages.hear(self, communicator, message);
             }
-            Note::Unsent(message) => self.messages.forget(message),
-            Note::Counts(counts) => self.take_counts(process, counts),
-            Note::Expected(count) => self.expected.set(Some(count)),
-            Note::Apart => self.is_apart.set(true),
+            CheckNote::Unsent(message) => self.messages.forget(message),
+            CheckNote::Counts(counts) => self.take_counts(process, counts),
+            CheckNote::Expected(count) => self.expected.set(Some(count)),
+            CheckNote::Apart => self.is_apart.set(true),
         }
     }
 
@@ -156,7 +156,7 @@ impl Checks {
         let all = self.counts.take();
         for to in 0..size {
             let sum = all.iter().filter_map(|counts| counts.get(to)).sum();
-            self.send(process, to as u32, &Note::Expected(sum));
+            self.send(process, to as u32, &CheckNote::Expected(sum));
         }
     }
 
@@ -165,7 +165,7 @@ impl Checks {
     fn part(&self, process: &Process) {
         self.is_apart.set(true);
         for rank in (0..process.world().size()).filter(|rank| *rank != self.rank) {
-            self.send(process, rank, &Note::Apart);
+            self.send(process, rank, &CheckNote::Apart);
         }
     }
 

@@ -28,7 +28,7 @@ use crate::codes::Messages;
 use crate::generated::constants::MPI_ERR_LASTCODE;
 use crate::handles::Table;
 use crate::native::PackedMessage;
-use crate::predefined::{FIRST_KEYVAL, Predefined};
+use crate::predefined::{FIRST_KEYVAL, PredefinedObjects};
 use crate::requests::RequestTable;
 
 /// The state of the library in this process.
@@ -42,7 +42,7 @@ pub struct LibraryState {
     /// Attribute keys of the program.
     pub keyvals: Keyvals,
     /// The objects that are there from the beginning.
-    pub predefined: Predefined,
+    pub predefined: PredefinedObjects,
     /// The thread that initialized MPI.
     pub main_thread: OnceLock<ThreadId>,
     pub communicators: Table<c::Comm, Rc<Communicator>>,
@@ -141,7 +141,7 @@ impl LibraryState {
             messages: Messages::default(),
             added_errors: AddedErrors::after(MPI_ERR_LASTCODE),
             keyvals: Keyvals::starting_at(FIRST_KEYVAL),
-            predefined: Predefined::new(),
+            predefined: PredefinedObjects::new(),
             main_thread: OnceLock::new(),
             communicators: Table::default(),
             datatypes: Table::default(),

@@ -28,7 +28,7 @@ const _: () = {
 };
 
 /// Predefined objects, found by the value of their handle.
-pub struct Predefined {
+pub struct PredefinedObjects {
     types: [Option<datatype::Predefined>; TYPES],
     /// Bytes of one element, for datatypes whose elements follow each other without gaps; else 0.
     sizes: [u8; TYPES],
@@ -38,7 +38,7 @@ pub struct Predefined {
     pub empty_group: Rc<Group>,
 }
 
-impl Predefined {
+impl PredefinedObjects {
     /// All of them.
     pub fn new() -> Self {
         let mut types = [None; TYPES];
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn every_predefined_handle_has_its_object() {
-        let predefined = Predefined::new();
+        let predefined = PredefinedObjects::new();
         for &(kind, value, name) in HANDLE_NAMES {
             let is_null = name.ends_with("_NULL");
             if kind == HandleKind::Datatype && !is_null {

@@ -14,7 +14,7 @@ use crate::session::Session;
 /// processes, one of them, every second one) hold no table.
 #[derive(Debug)]
 pub struct Group {
-    members: Members,
+    members: GroupMembers,
     /// From a process to its rank, for groups with a table; built when first asked for.
     ranks: OnceCell<HashMap<u32, u32>>,
     /// The session that it comes from.
@@ -39,31 +39,31 @@ impl engine::Members for Group {
 }
 
 #[derive(Debug)]
-enum Members {
+enum GroupMembers {
     Progression { first: u32, stride: i32, size: u32 },
     Table(Box<[u32]>),
 }
 
-impl Members {
+impl GroupMembers {
     fn of(table: Vec<u32>) -> Self {
-        progression(&table).unwrap_or_else(|| Members::Table(table.into()))
+        progression(&table).unwrap_or_else(|| GroupMembers::Table(table.into()))
     }
 }
 
 impl Group {
     /// The group without processes.
     pub fn empty() -> Rc<Self> {
-        Self::with(Members::Progression { first: 0, stride: 1, size: 0 })
+        Self::with(GroupMembers::Progression { first: 0, stride: 1, size: 0 })
     }
 
     /// The first `size` processes of the job, in their order.
     pub fn world(size: u32) -> Rc<Self> {
-        Self::with(Members::Progression { first: 0, stride: 1, size })
+        Self::with(GroupMembers::Progression { first: 0, stride: 1, size })
     }
 
     /// One process alone.
     pub fn single(process: GateId) -> Rc<Self> {
-        Self::with(Members::Progression { first: process.0, stride: 1, size: 1 })
+        Self::with(GroupMembers::Progression { first: process.0, stride: 1, size: 1 })
     }
 
     /// The given processes, which must differ from each other, in this order.
@@ -75,8 +75,8 @@ impl Group {
     #[inline]
     pub fn size(&self) -> u32 {
         match &self.members {
-            Members::Progression { size, .. } => *size,
-            Members::Table(table) => table.len() as u32,
+            GroupMembers::Progression { size, .. } => *size,
+            GroupMembers::Table(table) => table.len() as u32,
         }
     }
 
@@ -84,25 +84,25 @@ impl Group {
     #[inline]
     pub fn gate(&self, rank: u32) -> Option<GateId> {
         match &self.members {
-            Members::Progression { first, stride, size } if rank < *size => {
+            GroupMembers::Progression { first, stride, size } if rank < *size => {
                 Some(GateId(first.wrapping_add_signed(rank as i32 * stride)))
             }
-            Members::Progression { .. } => None,
-            Members::Table(table) => table.get(rank as usize).map(|process| GateId(*process)),
+            GroupMembers::Progression { .. } => None,
+            GroupMembers::Table(table) => table.get(rank as usize).map(|process| GateId(*process)),
         }
     }
 
     /// The rank of a process, if it is a member.
     pub fn rank_of(&self, process: GateId) -> Option<u32> {
         match &self.members {
-            Members::Progression { first, stride, size } => {
+            GroupMembers::Progression { first, stride, size } => {
                 let distance = i64::from(process.0) - i64::from(*first);
                 let rank = distance / i64::from(*stride);
                 let member =
                     distance % i64::from(*stride) == 0 && (0..i64::from(*size)).contains(&rank);
                 member.then_some(rank as u32)
             }
-            Members::Table(table) => {
+            GroupMembers::Table(table) => {
                 let ranks = self.ranks.get_or_init(|| {
                     table.iter().zip(0..).map(|(process, rank)| (*process, rank)).collect()
                 });
@@ -192,14 +192,14 @@ impl Group {
         self.excl(&self.expanded(ranges)?)
     }
 
-    fn with(members: Members) -> Rc<Self> {
+    fn with(members: GroupMembers) -> Rc<Self> {
         Rc::new(Self { members, ranks: OnceCell::new(), session: None })
     }
 
     /// The same processes, known to come from a session.
     pub(crate) fn with_session(&self, session: &Rc<Session>) -> Rc<Self> {
         let gates = self.gates().map(|process| process.0).collect();
-        let members = Members::of(gates);
+        let members = GroupMembers::of(gates);
         Rc::new(Self { members, ranks: OnceCell::new(), session: Some(Rc::clone(session)) })
     }
 
@@ -210,12 +210,12 @@ impl Group {
 
     /// A group of some of the processes of this one and others.
     fn derived(&self, table: Vec<u32>) -> Rc<Self> {
-        let (members, session) = (Members::of(table), self.session.clone());
+        let (members, session) = (GroupMembers::of(table), self.session.clone());
         Rc::new(Self { members, ranks: OnceCell::new(), session })
     }
 
     fn of_world_ranks(table: Vec<u32>) -> Rc<Self> {
-        Self::with(Members::of(table))
+        Self::with(GroupMembers::of(table))
     }
 
     fn filtered(self: &Rc<Self>, keep: impl Fn(u32, GateId) -> bool) -> Rc<Self> {
@@ -274,7 +274,7 @@ impl Group {
 }
 
 /// The table as an arithmetic progression, if it is one.
-fn progression(table: &[u32]) -> Option<Members> {
+fn progression(table: &[u32]) -> Option<GroupMembers> {
     let first = table.first().copied().unwrap_or(0);
     let stride = match table {
         [first, second, ..] => i32::try_from(i64::from(*second) - i64::from(*first)).ok()?,
@@ -282,7 +282,7 @@ fn progression(table: &[u32]) -> Option<Members> {
     };
     let follows = |pair: &[u32]| i64::from(pair[1]) - i64::from(pair[0]) == i64::from(stride);
     let size = table.len() as u32;
-    table.windows(2).all(follows).then_some(Members::Progression { first, stride, size })
+    table.windows(2).all(follows).then_some(GroupMembers::Progression { first, stride, size })
 }
 
 #[cfg(test)]

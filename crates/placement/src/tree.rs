@@ -46,7 +46,7 @@ impl Branch {
 #[derive(Clone, Debug)]
 pub struct BranchTree {
     /// The root first, each vertex before those below it.
-    vertices: Vec<Vertex>,
+    vertices: Vec<TreeVertex>,
     /// The vertex of each leaf.
     leaves: Vec<u32>,
     /// For each leaf the vertices from the root down to it, filled up with itself.
@@ -57,7 +57,7 @@ pub struct BranchTree {
 
 /// A vertex of the tree.
 #[derive(Clone, Debug)]
-pub(crate) struct Vertex {
+pub(crate) struct TreeVertex {
     pub crossing: u64,
     pub interfaces: u32,
     pub is_machine: bool,
@@ -86,7 +86,7 @@ impl BranchTree {
     fn add(&mut self, branch: &Branch, above: &mut Vec<u32>, paths: &mut Vec<Vec<u32>>) -> u32 {
         let number = self.vertices.len() as u32;
         let first = self.leaves.len() as u32;
-        self.vertices.push(Vertex {
+        self.vertices.push(TreeVertex {
             crossing: branch.crossing,
             interfaces: branch.interfaces,
             is_machine: branch.is_machine,
@@ -139,7 +139,7 @@ impl BranchTree {
         self.vertices.iter().map(|vertex| vertex.crossing).max().unwrap_or_default()
     }
 
-    pub(crate) fn vertex(&self, number: u32) -> &Vertex {
+    pub(crate) fn vertex(&self, number: u32) -> &TreeVertex {
         &self.vertices[number as usize]
     }
 

@@ -24,14 +24,14 @@ const MESSAGES_PER_LOOK: u32 = 8;
 /// What is known of the bursts to each gate.
 #[derive(Debug, Default)]
 pub(crate) struct Gathering {
-    bursts: Vec<Burst>,
+    bursts: Vec<SendBurst>,
     /// The gates to which something was sent since the program last looked.
     open: Vec<GateId>,
     since: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Burst {
+struct SendBurst {
     messages: u32,
     /// How many bursts there were in a row, up to [`STREAK`].
     streak: u8,
@@ -99,7 +99,7 @@ impl Gathering {
     pub(crate) fn note(&mut self, gate: GateId) -> GatheringDecision {
         let index = gate.0 as usize;
         if self.bursts.len() <= index {
-            self.bursts.resize(index + 1, Burst::default());
+            self.bursts.resize(index + 1, SendBurst::default());
         }
         let burst = &mut self.bursts[index];
         burst.messages += 1;
@@ -113,7 +113,7 @@ impl Gathering {
             self.end();
             self.open.push(gate);
             self.since = Some(Instant::now());
-            self.bursts[index] = Burst { messages: 1, streak, continued: true };
+            self.bursts[index] = SendBurst { messages: 1, streak, continued: true };
             return GatheringDecision::End;
         }
         if burst.streak == STREAK { GatheringDecision::Wait } else { GatheringDecision::Go }
@@ -153,7 +153,7 @@ impl Gathering {
             let burst = &mut self.bursts[gate.0 as usize];
             let several = burst.messages > 1 || burst.continued;
             let streak = if several { STREAK.min(burst.streak + 1) } else { 0 };
-            *burst = Burst { streak, ..Burst::default() };
+            *burst = SendBurst { streak, ..SendBurst::default() };
         }
         self.since = None;
     }

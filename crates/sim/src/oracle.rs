@@ -1,6 +1,6 @@
 //! What MPI promises of a program that has run.
 
-use crate::program::{Message, Program, Wanted};
+use crate::program::{ProgramMessage, Program, ProgramReceive};
 
 /// The bytes of message number `id`: the number itself, then a pattern of it.
 pub(crate) fn pattern(id: usize, length: usize) -> Vec<u8> {
@@ -20,9 +20,9 @@ pub(crate) struct Got {
 }
 
 /// Which message each receive got, once its data, source and tag have been found right.
-pub(crate) fn identify(program: &Program, wanted: &Wanted, got: &Got) -> Result<usize, String> {
+pub(crate) fn identify(program: &Program, wanted: &ProgramReceive, got: &Got) -> Result<usize, String> {
     let whole = got.truncated.unwrap_or(got.bytes) as usize;
-    let fits = |message: &Message| {
+    let fits = |message: &ProgramMessage| {
         wanted.accepts(message)
             && !message.unwanted
             && (message.source, message.tag) == (got.source, got.tag)

@@ -4,7 +4,7 @@ use fastrand::Rng;
 
 /// A message of the program.
 #[derive(Clone, Debug)]
-pub(crate) struct Message {
+pub(crate) struct ProgramMessage {
     pub source: u32,
     pub destination: u32,
     pub context: usize,
@@ -19,7 +19,7 @@ pub(crate) struct Message {
 
 /// A receive of the program.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct ProgramReceive {
     pub receiver: u32,
     pub context: usize,
     pub source: Option<u32>,
@@ -37,8 +37,8 @@ pub(crate) struct Wanted {
 pub(crate) struct Program {
     pub processes: u32,
     pub contexts: usize,
-    pub messages: Vec<Message>,
-    pub receives: Vec<Wanted>,
+    pub messages: Vec<ProgramMessage>,
+    pub receives: Vec<ProgramReceive>,
 }
 
 /// How the receives of one process in one context select. One way for all of them, so that none
@@ -63,7 +63,7 @@ impl Program {
         let contexts = rng.usize(1..=2);
         let count = rng.usize(1..40);
         let message = |rng: &mut Rng| random_message(rng, processes, contexts, limits);
-        let mut messages: Vec<Message> = (0..count).map(|_| message(rng)).collect();
+        let mut messages: Vec<ProgramMessage> = (0..count).map(|_| message(rng)).collect();
         let mut receives = Vec::new();
         for receiver in 0..processes {
             for context in 0..contexts {
@@ -73,7 +73,7 @@ impl Program {
         if cancels_sends {
             for _ in 0..rng.usize(0..3) {
                 let tag = UNWANTED_TAG;
-                let unwanted = Message { tag, synchronous: true, unwanted: true, ..message(rng) };
+                let unwanted = ProgramMessage { tag, synchronous: true, unwanted: true, ..message(rng) };
                 // A wildcard would take it.
                 if !receives.iter().any(|wanted| wanted.accepts(&unwanted)) {
                     messages.insert(rng.usize(0..=messages.len()), unwanted);
@@ -84,9 +84,9 @@ impl Program {
     }
 }
 
-impl Wanted {
+impl ProgramReceive {
     /// Whether a message is one that the receive may get.
-    pub(crate) fn accepts(&self, message: &Message) -> bool {
+    pub(crate) fn accepts(&self, message: &ProgramMessage) -> bool {
         self.receiver == message.destination
             && self.context == message.context
             && self.source.is_none_or(|source| source == message.source)
@@ -94,7 +94,7 @@ impl Wanted {
     }
 }
 
-fn random_message(rng: &mut Rng, processes: u32, contexts: usize, limits: &[usize]) -> Message {
+fn random_message(rng: &mut Rng, processes: u32, contexts: usize, limits: &[usize]) -> ProgramMessage {
     let near = limits[rng.usize(..limits.len())];
     let length = match rng.u8(..4) {
         0 => rng.usize(0..64),
@@ -102,7 +102,7 @@ fn random_message(rng: &mut Rng, processes: u32, contexts: usize, limits: &[usiz
         2 => near.saturating_sub(rng.usize(1..10)),
         _ => near + rng.usize(1..10),
     };
-    Message {
+    ProgramMessage {
         source: rng.u32(..processes),
         destination: rng.u32(..processes),
         context: rng.usize(..contexts),
@@ -114,12 +114,12 @@ fn random_message(rng: &mut Rng, processes: u32, contexts: usize, limits: &[usiz
     }
 }
 
-fn receives_for(rng: &mut Rng, messages: &[Message], receiver: u32, context: usize) -> Vec<Wanted> {
+fn receives_for(rng: &mut Rng, messages: &[ProgramMessage], receiver: u32, context: usize) -> Vec<ProgramReceive> {
     let selection =
         [Selection::Exact, Selection::AnySource, Selection::AnyTag, Selection::Any][rng.usize(..4)];
     let own = messages.iter().filter(|m| m.destination == receiver && m.context == context);
     let longest = own.clone().map(|message| message.length).max().unwrap_or(0);
-    let mut receives: Vec<Wanted> = own
+    let mut receives: Vec<ProgramReceive> = own
         .map(|message| {
             let (source, tag) = (Some(message.source), Some(message.tag));
             let (source, tag) = match selection {
@@ -131,14 +131,14 @@ fn receives_for(rng: &mut Rng, messages: &[Message], receiver: u32, context: usi
             let capacity = if rng.u8(..8) == 0 { rng.usize(..=longest) } else { longest };
             let (scattered, probed) = (rng.u8(..4) == 0, rng.u8(..6) == 0);
             let hopeless = false;
-            Wanted { receiver, context, source, tag, capacity, scattered, hopeless, probed }
+            ProgramReceive { receiver, context, source, tag, capacity, scattered, hopeless, probed }
         })
         .collect();
     rng.shuffle(&mut receives);
     if rng.bool() {
         let at = rng.usize(0..=receives.len());
         let (source, tag) = (None, Some(UNWANTED_TAG + 1));
-        let hopeless = Wanted {
+        let hopeless = ProgramReceive {
             receiver,
             context,
             source,

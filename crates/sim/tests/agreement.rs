@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use collectives::agreement::{Agreement, Contribution, Decision, MemberSet, Message};
+use collectives::agreement::{Agreement, AgreementMessage, Contribution, Decision, MemberSet};
 use fastrand::Rng;
 
 /// Members that agree several times, one after the other.
@@ -88,7 +88,7 @@ impl World {
             Step::Deliver((from, to)) => {
                 let bytes = self.links.get_mut(&(from, to)).and_then(VecDeque::pop_front);
                 let bytes = bytes.expect("it is underway");
-                let message = Message::from_bytes(&bytes, self.size() as u32);
+                let message = AgreementMessage::from_bytes(&bytes, self.size() as u32);
                 self.members[to].handle_message(from as u32, message.expect("it is well-formed"));
                 to
             }

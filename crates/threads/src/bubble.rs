@@ -15,10 +15,10 @@ use crate::worker;
 /// all of them and decides where each runs.
 #[derive(Clone)]
 pub struct Bubble {
-    inner: Arc<Inner>,
+    inner: Arc<BubbleInner>,
 }
 
-struct Inner {
+struct BubbleInner {
     relation: Relation,
     bubble: Option<Bubble>,
     home: AtomicU32,
@@ -46,7 +46,7 @@ impl Bubble {
 
     fn made(relation: Relation, bubble: Option<Bubble>) -> Self {
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(BubbleInner {
                 relation,
                 bubble,
                 home: AtomicU32::new(ANYWHERE),

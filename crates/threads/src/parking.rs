@@ -45,7 +45,7 @@ impl Wait {
                 if !thread.token.give() {
                     return;
                 }
-                let own = |local: &&worker::Local| Arc::ptr_eq(&local.shared, shared);
+                let own = |local: &&worker::WorkerLocal| Arc::ptr_eq(&local.shared, shared);
                 match worker::local().filter(own) {
                     Some(local) if local.is_owner() => {
                         shared.make_ready_here(thread.clone(), local.slot());

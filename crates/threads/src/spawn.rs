@@ -117,7 +117,7 @@ where
 
 /// The end of a thread can be awaited with it.
 pub struct Join<T> {
-    cell: Arc<dyn Outcome<T>>,
+    cell: Arc<dyn SpawnOutcome<T>>,
 }
 
 impl<T> Join<T> {
@@ -218,11 +218,11 @@ impl<F: FnOnce() -> T + Send, T: Send> Body for Cell<F, T> {
     }
 }
 
-trait Outcome<T>: Send + Sync {
+trait SpawnOutcome<T>: Send + Sync {
     fn wait(&self) -> std::thread::Result<T>;
 }
 
-impl<F: Send, T: Send> Outcome<T> for Cell<F, T> {
+impl<F: Send, T: Send> SpawnOutcome<T> for Cell<F, T> {
     fn wait(&self) -> std::thread::Result<T> {
         if self.state.load(Ordering::Acquire) != DONE {
             let wait = Wait::new();

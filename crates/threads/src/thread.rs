@@ -36,7 +36,7 @@ pub(crate) struct Thread {
     /// The vertex where it stands when it is ready, or [`ANYWHERE`]: with the worker that made it
     /// so.
     pub home: AtomicU32,
-    inner: UnsafeCell<Inner>,
+    inner: UnsafeCell<ThreadInner>,
 }
 
 /// No vertex.
@@ -45,7 +45,7 @@ pub(crate) const ANYWHERE: u32 = u32::MAX;
 /// With the number of a vertex: aside there.
 pub(crate) const ASIDE: u32 = 1 << 31;
 
-struct Inner {
+struct ThreadInner {
     body: Option<Arc<dyn Body>>,
     coroutine: Option<Coroutine<(), Pause, (), GuardedStack>>,
     yielder: *const Yielder<(), Pause>,
@@ -69,7 +69,7 @@ impl Thread {
             bubble,
             token: Token::new(),
             home: AtomicU32::new(ANYWHERE),
-            inner: UnsafeCell::new(Inner {
+            inner: UnsafeCell::new(ThreadInner {
                 body: Some(body),
                 coroutine: None,
                 yielder: std::ptr::null(),
@@ -182,7 +182,7 @@ impl Thread {
     }
 }
 
-struct SendPointer(*mut Inner);
+struct SendPointer(*mut ThreadInner);
 
 // SAFETY: the pointer goes into the thread's own coroutine, which uses it as `resume` says.
 unsafe impl Send for SendPointer {}

@@ -68,7 +68,7 @@ impl Timers {
 }
 
 /// Watches until all stop.
-pub(crate) fn run(shared: &Arc<Shared>, spares: &Arc<Spares>) {
+pub(crate) fn run(shared: &Arc<Shared>, spares: &Arc<SpareThreads>) {
     let begun = Instant::now();
     let mut steps = vec![0; shared.slots.len()];
     let mut tick = begun;
@@ -99,14 +99,14 @@ pub(crate) fn run(shared: &Arc<Shared>, spares: &Arc<Spares>) {
 }
 
 /// Kernel threads that may become workers.
-pub(crate) struct Spares {
+pub(crate) struct SpareThreads {
     /// The number of the kernel thread that was made last.
     numbers: AtomicU32,
     alive: AtomicU32,
     kernel_threads: Mutex<Vec<std::thread::JoinHandle<()>>>,
 }
 
-impl Spares {
+impl SpareThreads {
     pub fn new() -> Arc<Self> {
         Arc::new(Self {
             numbers: AtomicU32::new(0),

@@ -12,7 +12,7 @@ use crate::stack::GuardedStack;
 use crate::thread::{Pause, Ready, Thread};
 
 /// What a kernel thread has as a worker.
-pub(crate) struct Local {
+pub(crate) struct WorkerLocal {
     pub shared: Arc<Shared>,
     slot: usize,
     /// Its number as a kernel thread of the workers.
@@ -26,14 +26,14 @@ pub(crate) struct Local {
 }
 
 thread_local! {
-    static LOCAL: Cell<*const Local> = const { Cell::new(std::ptr::null()) };
+    static LOCAL: Cell<*const WorkerLocal> = const { Cell::new(std::ptr::null()) };
 }
 
 /// Lets `look` look at the worker on which the caller runs.
 ///
 /// # Panics
 /// The caller does not run on a worker.
-pub(crate) fn with<R>(look: impl FnOnce(&Local) -> R) -> R {
+pub(crate) fn with<R>(look: impl FnOnce(&WorkerLocal) -> R) -> R {
     let local = local().expect("this is to be called on a thread of Workers");
     look(local)
 }
@@ -42,7 +42,7 @@ pub(crate) fn with<R>(look: impl FnOnce(&Local) -> R) -> R {
 /// scheduling point, so this is never inlined (the address of the variable must not be kept), and
 /// the reference is for the moment.
 #[inline(never)]
-pub(crate) fn local<'a>() -> Option<&'a Local> {
+pub(crate) fn local<'a>() -> Option<&'a WorkerLocal> {
     let local = LOCAL.get();
     // SAFETY: set by `run` of this kernel thread to what lives as long as that runs, and a thread
     // only runs inside of it.
@@ -78,7 +78,7 @@ pub(crate) fn pause(why: Pause) {
 /// Is the worker of a slot, until another kernel thread is, or all stop.
 pub(crate) fn run(shared: &Arc<Shared>, slot: usize, number: u32) {
     let above = shared.machine.way_up(shared.machine.leaf(slot as u32)).skip(1).collect();
-    let local = Local {
+    let local = WorkerLocal {
         shared: shared.clone(),
         slot,
         number,
@@ -95,7 +95,7 @@ pub(crate) fn run(shared: &Arc<Shared>, slot: usize, number: u32) {
     }
 }
 
-impl Local {
+impl WorkerLocal {
     /// The processor whose worker it is.
     pub fn slot(&self) -> usize {
         self.slot

@@ -10,14 +10,14 @@ use topology::{Scope, Topology};
 use crate::bubble::Bubble;
 use crate::shared::Shared;
 use crate::spawn::ThreadBuilder;
-use crate::watchdog::{self, Spares};
+use crate::watchdog::{self, SpareThreads};
 use crate::{words, worker};
 
 /// Kernel threads, one on each processor that the process may use, which run the threads of a
 /// program. They end when this is dropped.
 pub struct Workers {
     shared: Arc<Shared>,
-    spares: Arc<Spares>,
+    spares: Arc<SpareThreads>,
     watchdog: Option<std::thread::JoinHandle<()>>,
 }
 
@@ -102,7 +102,7 @@ impl WorkersBuilder {
         sys::faults::explain_faults(explain)?;
         words::there_are_workers();
         let shared = Shared::new(machine, self.scheduler, self.stack_bytes);
-        let spares = Spares::new();
+        let spares = SpareThreads::new();
         (0..shared.slots.len()).for_each(|slot| spares.lend(&shared, slot));
         let (own, own_spares) = (shared.clone(), spares.clone());
         let watchdog = sys::signals::without_signals(|| {

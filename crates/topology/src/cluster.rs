@@ -14,7 +14,7 @@
 use std::collections::HashMap;
 use std::env;
 
-use crate::tree::Relation;
+use crate::tree::ParentRelation;
 use crate::{Kind, Object, ObjectId, Topology, TopologyError};
 
 /// What a description tells.
@@ -225,7 +225,7 @@ impl Topology {
                 above = *switches.entry(path).or_insert_with(|| {
                     let name = Some(path[length - 1].clone());
                     let switch = Object { name, ..Object::new(Kind::Switch) };
-                    cluster.add(switch, Some((above, Relation::Child)))
+                    cluster.add(switch, Some((above, ParentRelation::Child)))
                 });
             }
             cluster.add_machine(member, above);
@@ -236,7 +236,7 @@ impl Topology {
 
     fn add_machine(&mut self, member: &ClusterMember, above: ObjectId) {
         let name = Some(member.host.clone());
-        let place = Some((above, Relation::Child));
+        let place = Some((above, ParentRelation::Child));
         let Some(machine) = &member.machine else {
             self.add(Object { name, ..Object::new(Kind::Machine) }, place);
             return;
@@ -254,15 +254,15 @@ impl Topology {
         &mut self,
         other: &Self,
         id: ObjectId,
-        place: Option<(ObjectId, Relation)>,
+        place: Option<(ObjectId, ParentRelation)>,
     ) -> ObjectId {
         let old = &other[id];
         let bare = Object { children: vec![], memories: vec![], devices: vec![], ..old.clone() };
         let copy = self.add(bare, place);
         let below = [
-            (&old.children, Relation::Child),
-            (&old.memories, Relation::Memory),
-            (&old.devices, Relation::Device),
+            (&old.children, ParentRelation::Child),
+            (&old.memories, ParentRelation::Memory),
+            (&old.devices, ParentRelation::Device),
         ];
         for (ids, relation) in below {
             for &id in ids {

@@ -33,7 +33,7 @@ impl Distances {
 
 /// How an object belongs to its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Relation {
+pub(crate) enum ParentRelation {
     Child,
     Memory,
     Device,
@@ -176,17 +176,19 @@ impl Topology {
         &self,
         id: ObjectId,
         wanted: &CpuSet,
-        parent: Option<(ObjectId, Relation)>,
+        parent: Option<(ObjectId, ParentRelation)>,
         out: &mut Self,
     ) {
         let old = &self[id];
         let mut parent = parent;
-        let is_child = parent.is_none_or(|(_, relation)| relation == Relation::Child);
+        let is_child = parent.is_none_or(|(_, relation)| relation == ParentRelation::Child);
         let threads = old.threads.intersection(wanted);
         if is_child && threads.is_empty() {
             match (old.kind, parent) {
                 // The nearest that is left takes the memory.
-                (Kind::NumaNode, Some((above, _))) => parent = Some((above, Relation::Memory)),
+                (Kind::NumaNode, Some((above, _))) => {
+                    parent = Some((above, ParentRelation::Memory))
+                }
                 _ => {
                     for &inside in old.children.iter().chain(&old.memories) {
                         self.copy(inside, wanted, parent, out);
@@ -200,10 +202,10 @@ impl Topology {
             Object { threads, children: vec![], memories: vec![], devices: vec![], ..old.clone() };
         let copy = out.add(bare, parent);
         for &child in &old.children {
-            self.copy(child, wanted, Some((copy, Relation::Child)), out);
+            self.copy(child, wanted, Some((copy, ParentRelation::Child)), out);
         }
         for &memory in &old.memories {
-            self.copy(memory, wanted, Some((copy, Relation::Memory)), out);
+            self.copy(memory, wanted, Some((copy, ParentRelation::Memory)), out);
         }
         self.copy_devices(old, Some(copy), out);
     }
@@ -211,20 +213,24 @@ impl Topology {
     fn copy_devices(&self, old: &Object, parent: Option<ObjectId>, out: &mut Self) {
         let Some(parent) = parent else { return };
         for &device in &old.devices {
-            self.copy(device, &CpuSet::default(), Some((parent, Relation::Device)), out);
+            self.copy(device, &CpuSet::default(), Some((parent, ParentRelation::Device)), out);
         }
     }
 
     /// Adds an object to the tree; the first is the root.
-    pub(crate) fn add(&mut self, object: Object, parent: Option<(ObjectId, Relation)>) -> ObjectId {
+    pub(crate) fn add(
+        &mut self,
+        object: Object,
+        parent: Option<(ObjectId, ParentRelation)>,
+    ) -> ObjectId {
         let id = ObjectId(self.objects.len());
         self.objects.push(Object { parent: parent.map(|(parent, _)| parent), ..object });
         if let Some((parent, relation)) = parent {
             let parent = &mut self.objects[parent.0];
             match relation {
-                Relation::Child => parent.children.push(id),
-                Relation::Memory => parent.memories.push(id),
-                Relation::Device => parent.devices.push(id),
+                ParentRelation::Child => parent.children.push(id),
+                ParentRelation::Memory => parent.memories.push(id),
+                ParentRelation::Device => parent.devices.push(id),
             }
         }
         id

@@ -7,7 +7,7 @@
 use roxmltree::{Document, Node, ParsingOptions};
 
 use crate::object::{DeviceKind, Object, ObjectId};
-use crate::tree::{Distances, Relation, Topology};
+use crate::tree::{Distances, ParentRelation, Topology};
 use crate::{CpuSet, Kind, TopologyError};
 
 /// No machine has more objects, nor more of them one in another.
@@ -53,7 +53,7 @@ impl Topology {
     fn read(
         &mut self,
         node: Node<'_, '_>,
-        parent: Option<(ObjectId, Relation)>,
+        parent: Option<(ObjectId, ParentRelation)>,
         depth: usize,
     ) -> Result<(), TopologyError> {
         if depth > DEPTH_MAX {
@@ -78,15 +78,15 @@ impl Topology {
             _ => self.add(object(node, kind)?, parent),
         };
         if let Some(memory) = level {
-            let relation = Some((holder, Relation::Child));
+            let relation = Some((holder, ParentRelation::Child));
             holder = self.add(object(memory, Kind::NumaNode)?, relation);
         }
         for memory in further {
-            self.add(object(*memory, Kind::NumaNode)?, Some((holder, Relation::Memory)));
+            self.add(object(*memory, Kind::NumaNode)?, Some((holder, ParentRelation::Memory)));
         }
         for child in inside.into_iter().filter(|child| !is_memory(*child)) {
             let is_device = self::kind(child).map_or(is_bridge(child), Kind::is_device);
-            let relation = if is_device { Relation::Device } else { Relation::Child };
+            let relation = if is_device { ParentRelation::Device } else { ParentRelation::Child };
             self.read(child, Some((holder, relation)), depth + 1)?;
         }
         Ok(())

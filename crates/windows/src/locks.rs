@@ -89,12 +89,12 @@ impl<'a> SharedLock<'a> {
 #[derive(Debug, Default)]
 pub(super) struct LockQueue {
     holders: Vec<(u32, LockKind)>,
-    waiting: VecDeque<Asking>,
+    waiting: VecDeque<LockRequest>,
 }
 
 /// Somebody who wants a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Asking {
+pub(super) struct LockRequest {
     /// The rank.
     pub(super) origin: u32,
     /// Which lock.
@@ -105,7 +105,7 @@ pub(super) struct Asking {
 
 impl LockQueue {
     /// Adds somebody; [`LockQueue::grant`] tells when it is their turn.
-    pub(super) fn ask(&mut self, asking: Asking) {
+    pub(super) fn ask(&mut self, asking: LockRequest) {
         self.waiting.push_back(asking);
     }
 
@@ -123,7 +123,7 @@ impl LockQueue {
     }
 
     /// The next one who has the lock from now on.
-    pub(super) fn grant(&mut self) -> Option<Asking> {
+    pub(super) fn grant(&mut self) -> Option<LockRequest> {
         let next = self.waiting.front()?;
         let free = match next.kind {
             LockKind::Exclusive => self.holders.is_empty(),
@@ -150,7 +150,7 @@ mod tests {
         let mut queue = LockQueue::default();
         let kinds = [LockKind::Shared, LockKind::Exclusive, LockKind::Shared, LockKind::Shared];
         for (origin, kind) in (0..).zip(kinds) {
-            queue.ask(Asking { origin, kind, reply: 0 });
+            queue.ask(LockRequest { origin, kind, reply: 0 });
         }
         assert_eq!(granted(&mut queue), [0]);
         queue.release(7);
@@ -165,7 +165,7 @@ mod tests {
     fn who_has_failed_holds_up_nobody() {
         let mut queue = LockQueue::default();
         for origin in 0..4 {
-            queue.ask(Asking { origin, kind: LockKind::Exclusive, reply: 0 });
+            queue.ask(LockRequest { origin, kind: LockKind::Exclusive, reply: 0 });
         }
         assert_eq!(granted(&mut queue), [0]);
         queue.forget(0);

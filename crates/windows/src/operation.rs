@@ -26,11 +26,11 @@ pub struct WindowOperation {
     _communicator: Rc<Communicator>,
     pub(super) target: u32,
     completed_by: CompletedBy,
-    state: RefCell<OperationState>,
+    state: RefCell<PendingState>,
 }
 
 #[derive(Default)]
-struct OperationState {
+struct PendingState {
     /// Data that is read out of the program's memory.
     sends: Vec<RequestId>,
     answers: Vec<Answer>,
@@ -84,7 +84,7 @@ impl WindowOperation {
 impl ExternalOperation for WindowOperation {
     fn is_complete(&self, process: &Process) -> bool {
         let mut state = self.state.borrow_mut();
-        let OperationState { sends, answers, error } = &mut *state;
+        let PendingState { sends, answers, error } = &mut *state;
         sends.retain(|id| {
             let Some(outcome) = process.runtime().take(*id) else { return true };
             if let Some(problem) = outcome.problem {

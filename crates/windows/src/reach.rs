@@ -24,12 +24,12 @@ pub(super) struct Reach {
     own: Option<RegionToken>,
     /// By rank; empty where everything goes by messages.
     parts: Vec<Cell<ReachedPart>>,
-    last_burst: Cell<Burst>,
+    last_burst: Cell<AccessBurst>,
 }
 
 /// Short operations at one target between two flushes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Burst {
+struct AccessBurst {
     target: u32,
     /// How many flushes there were before.
     flushes: u64,
@@ -128,7 +128,7 @@ impl Reach {
         let last = self.last_burst.get();
         let goes_on = (last.target, last.flushes) == (target, flushes) && last.operations > 0;
         let operations = if goes_on { last.operations + 1 } else { 1 };
-        self.last_burst.set(Burst { target, flushes, operations });
+        self.last_burst.set(AccessBurst { target, flushes, operations });
         !goes_on && last.operations <= 1
     }
 

@@ -12,7 +12,7 @@ use mpi::{Process, RequestService};
 
 use super::access::ACCUMULATED_BYTES_MAX;
 use super::exposed::{ExposedParts, TargetMemory};
-use super::locks::{Asking, LockQueue, SharedLock};
+use super::locks::{LockQueue, LockRequest, SharedLock};
 use super::message::{
     DATA_TAG, FIRST_REPLY_TAG, REQUEST_BYTES_MAX, REQUEST_TAG, Refusal, RequestKind, WindowRequest,
     room,
@@ -50,13 +50,13 @@ enum IncomingStep {
     /// Data of a request; `None`: it is received straight into its place.
     Data {
         id: RequestId,
-        change: Option<Change>,
+        change: Option<CheckedRequest>,
         data: Buffer,
     },
 }
 
 /// What is left of a request that was checked.
-struct Change {
+struct CheckedRequest {
     kind: RequestKind,
     operator: Operator,
     element: Predefined,
@@ -228,7 +228,11 @@ impl Window {
     }
 
     /// What a request changes, checked; else why not, and the tag of the answer.
-    fn planned(&self, request: WindowRequest, data: &Buffer) -> Result<Change, (Refusal, i32)> {
+    fn planned(
+        &self,
+        request: WindowRequest,
+        data: &Buffer,
+    ) -> Result<CheckedRequest, (Refusal, i32)> {
         let WindowRequest { kind, operator, element, reply, apart, runs, .. } = request;
         let refused = |refusal| (refusal, reply);
         let malformed = || (Refusal::Malformed, reply);
@@ -254,14 +258,16 @@ impl Window {
             return Err(malformed());
         }
         let place = self.memory.resolve(self.rank(), runs).map_err(refused)?;
-        Ok(Change { kind, operator, element, reply, given, place })
+        Ok(CheckedRequest { kind, operator, element, reply, given, place })
     }
 
     /// Begins to receive the data of a request: what is put comes straight to its place.
-    fn receive_data(&self, process: &Process, origin: u32, change: Change) -> StepProgress {
+    fn receive_data(&self, process: &Process, origin: u32, change: CheckedRequest) -> StepProgress {
         let context = self.communicator.point_to_point_context();
         let (data, change) = match change {
-            Change { kind: RequestKind::Put, place: TargetMemory::One(place), .. } => (place, None),
+            CheckedRequest { kind: RequestKind::Put, place: TargetMemory::One(place), .. } => {
+                (place, None)
+            }
             change => (room(change.given), Some(change)),
         };
         let id = process.post_receive(context, origin, DATA_TAG, data.clone());
@@ -276,8 +282,8 @@ impl Window {
         StepProgress::Next(IncomingStep::Data { id, change: None, data })
     }
 
-    fn change(&self, process: &Process, origin: u32, change: &Change, data: &Buffer) {
-        let Change { kind, operator, element, reply, place, .. } = change;
+    fn change(&self, process: &Process, origin: u32, change: &CheckedRequest, data: &Buffer) {
+        let CheckedRequest { kind, operator, element, reply, place, .. } = change;
         match kind {
             RequestKind::Put => place.store(data),
             RequestKind::Get => self.answer(process, origin, *reply, place.data()),
@@ -315,7 +321,7 @@ impl Window {
             RequestKind::Lock if self.has_failed(process, origin) => {}
             RequestKind::Lock => {
                 let kind = if request.exclusive { LockKind::Exclusive } else { LockKind::Shared };
-                state.locks.ask(Asking { origin, kind, reply });
+                state.locks.ask(LockRequest { origin, kind, reply });
                 self.grant_locks(process, state);
             }
             RequestKind::Complete => state.completed += 1,
@@ -336,7 +342,7 @@ impl Window {
     }
 
     fn grant_locks(&self, process: &Process, state: &mut ServiceState) {
-        while let Some(Asking { origin, reply, .. }) = state.locks.grant() {
+        while let Some(LockRequest { origin, reply, .. }) = state.locks.grant() {
             self.answer(process, origin, reply, Refusal::answer(None));
         }
     }

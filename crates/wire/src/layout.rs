@@ -35,9 +35,9 @@ pub(crate) const ANNOUNCE_BYTES: usize = 32;
 
 /// The sixteen bytes with which every record begins, read once.
 #[derive(Clone, Copy)]
-pub(crate) struct Header([u64; 2]);
+pub(crate) struct RecordHeader([u64; 2]);
 
-impl Header {
+impl RecordHeader {
     /// The header of the record with which `bytes` begin, if they have so many.
     #[inline(always)]
     pub(crate) fn read(bytes: SharedBytes<'_>) -> Option<Self> {

@@ -166,7 +166,7 @@ impl<'a> LoneMessage<'a> {
     #[inline]
     pub fn parse(packet: impl Into<SharedBytes<'a>>) -> Option<Self> {
         let packet = packet.into();
-        let header = Header::read(packet)?;
+        let header = RecordHeader::read(packet)?;
         let payload = header.payload_len();
         if header.kind_and_flags() != (KIND_MESSAGE, 0)
             || padded(MESSAGE_HEADER_BYTES, payload) != packet.len()
@@ -380,7 +380,7 @@ impl<'a> Records<'a> {
     fn parse(&mut self) -> Result<Record<'a>, Malformed> {
         let rest = self.packet.rest(self.at);
         let wrong = |what| Malformed { offset: self.at, what };
-        let header = Header::read(rest).ok_or_else(|| wrong(CUT))?;
+        let header = RecordHeader::read(rest).ok_or_else(|| wrong(CUT))?;
         let (record, before) = match header.kind_and_flags() {
             (KIND_MESSAGE, _) => parse_message(rest, header),
             (KIND_ANNOUNCE, _) => parse_announce(rest, header),
@@ -418,7 +418,7 @@ const CUT: &str = "a record is cut short";
 #[inline]
 fn parse_envelope(
     rest: SharedBytes<'_>,
-    header: Header,
+    header: RecordHeader,
 ) -> Result<(Envelope, usize), &'static str> {
     let [flow, tag, sequence] = header.words();
     let (tag, (_, flags)) = (tag as i32, header.kind_and_flags());
@@ -434,7 +434,7 @@ fn parse_envelope(
 }
 
 #[inline]
-fn parse_message(rest: SharedBytes<'_>, header: Header) -> Parsed<'_> {
+fn parse_message(rest: SharedBytes<'_>, header: RecordHeader) -> Parsed<'_> {
     let (envelope, mut at) = parse_envelope(rest, header)?;
     let mut synchronous = None;
     let (_, flags) = header.kind_and_flags();
@@ -453,7 +453,7 @@ fn parse_message(rest: SharedBytes<'_>, header: Header) -> Parsed<'_> {
     Ok((Record::Message { envelope, synchronous, payload }, at))
 }
 
-fn parse_announce(rest: SharedBytes<'_>, header: Header) -> Parsed<'_> {
+fn parse_announce(rest: SharedBytes<'_>, header: RecordHeader) -> Parsed<'_> {
     let (envelope, at) = parse_envelope(rest, header)?;
     let body = rest.get(at, ANNOUNCE_BYTES).ok_or(CUT)?;
     let (_, flags) = header.kind_and_flags();
@@ -463,7 +463,7 @@ fn parse_announce(rest: SharedBytes<'_>, header: Header) -> Parsed<'_> {
     Ok((Record::Announce { envelope, request, length, region }, at + ANNOUNCE_BYTES))
 }
 
-fn parse_control(rest: SharedBytes<'_>, header: Header) -> Parsed<'_> {
+fn parse_control(rest: SharedBytes<'_>, header: RecordHeader) -> Parsed<'_> {
     let (kind, flags) = header.kind_and_flags();
     let ([first, second, third], request) = (header.words(), header.long_word());
     let body = |length| rest.get(MESSAGE_HEADER_BYTES, length).ok_or(CUT);

@@ -17,12 +17,14 @@ pub fn constants(tables: &Tables, dialect: Option<&Dialect>) -> String {
         let name = &constant.name;
         let value = value_in(dialect, constant);
         let line = match kind(constant) {
-            Kind::Integer => format!("pub const {name}: c_int = {value};\n"),
-            Kind::Limit => format!("pub const {name}: usize = {value};\n"),
-            Kind::Offset => format!("pub const {name}: i64 = {value};\n"),
-            Kind::Pointer => format!("pub const {name}: usize = {value};\n"),
-            Kind::Handle(handle) => format!("pub const {name}: {handle} = {handle}({value});\n"),
-            Kind::Alias(handle) => format!("pub const {name}: {handle} = {value};\n"),
+            ConstantKind::Integer => format!("pub const {name}: c_int = {value};\n"),
+            ConstantKind::Limit => format!("pub const {name}: usize = {value};\n"),
+            ConstantKind::Offset => format!("pub const {name}: i64 = {value};\n"),
+            ConstantKind::Pointer => format!("pub const {name}: usize = {value};\n"),
+            ConstantKind::Handle(handle) => {
+                format!("pub const {name}: {handle} = {handle}({value});\n")
+            }
+            ConstantKind::Alias(handle) => format!("pub const {name}: {handle} = {value};\n"),
         };
         text.push_str(&line);
     }
@@ -31,7 +33,7 @@ pub fn constants(tables: &Tables, dialect: Option<&Dialect>) -> String {
          excepted.\npub const HANDLE_NAMES: &[(HandleKind, usize, &str)] = &[\n",
     );
     for constant in &tables.constants {
-        if let Kind::Handle(kind) = kind(constant) {
+        if let ConstantKind::Handle(kind) = kind(constant) {
             let (name, value) = (&constant.name, value_in(dialect, constant));
             writeln!(text, "(HandleKind::{kind}, {value}, {name:?}),").expect("strings grow");
         }
@@ -87,7 +89,7 @@ pub fn errors(tables: &Tables) -> String {
     formatted(&text)
 }
 
-enum Kind<'a> {
+enum ConstantKind<'a> {
     Integer,
     /// A size of something, in bytes.
     Limit,
@@ -99,16 +101,18 @@ enum Kind<'a> {
     Alias(&'static str),
 }
 
-fn kind(constant: &Constant) -> Kind<'_> {
+fn kind(constant: &Constant) -> ConstantKind<'_> {
     match constant.kind.as_str() {
-        "" if constant.value.starts_with("MPI_") => Kind::Alias("Datatype"),
-        "" if constant.name.contains("VERSION") && !constant.name.contains("MAX") => Kind::Integer,
-        "" => Kind::Limit,
-        "int" => Kind::Integer,
-        "MPI_Offset" => Kind::Offset,
-        kind if kind.ends_with('*') => Kind::Pointer,
-        kind if kind.starts_with("MPI_T_") => Kind::Pointer,
-        kind => Kind::Handle(kind.trim_start_matches("MPI_")),
+        "" if constant.value.starts_with("MPI_") => ConstantKind::Alias("Datatype"),
+        "" if constant.name.contains("VERSION") && !constant.name.contains("MAX") => {
+            ConstantKind::Integer
+        }
+        "" => ConstantKind::Limit,
+        "int" => ConstantKind::Integer,
+        "MPI_Offset" => ConstantKind::Offset,
+        kind if kind.ends_with('*') => ConstantKind::Pointer,
+        kind if kind.starts_with("MPI_T_") => ConstantKind::Pointer,
+        kind => ConstantKind::Handle(kind.trim_start_matches("MPI_")),
     }
 }
 

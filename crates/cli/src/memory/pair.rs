@@ -13,14 +13,14 @@ use sys::cores;
 pub type PairBlocks = Vec<Vec<Line>>;
 
 /// What the measuring thread has at hand.
-pub struct Pair<'a> {
-    shared: &'a Shared,
+pub struct ThreadPair<'a> {
+    shared: &'a PairState,
     /// What it takes to look at the clock twice and to wait for one's own stores.
     overhead_ns: f64,
 }
 
 #[derive(Default)]
-struct Shared {
+struct PairState {
     blocks: Mutex<PairBlocks>,
     /// What the other thread shall do, and with which block; [`IDLE`] when it has done it.
     task: OwnLine,
@@ -54,11 +54,11 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// A core cannot be used; or what `measure` returns.
 pub fn with_pair<T: Send>(
     [own, other]: [usize; 2],
-    measure: impl FnOnce(&Pair<'_>) -> Result<T, String> + Send,
+    measure: impl FnOnce(&ThreadPair<'_>) -> Result<T, String> + Send,
 ) -> Result<T, String> {
     let bind =
         |core| cores::bind(core).map_err(|cause| format!("core {core} cannot be used: {cause}"));
-    let shared = Shared::default();
+    let shared = PairState::default();
     thread::scope(|scope| {
         scope.spawn(|| {
             let bound = bind(other);
@@ -66,9 +66,9 @@ pub fn with_pair<T: Send>(
             bound
         });
         let measuring = scope.spawn(|| {
-            let _end = End(&shared);
+            let _end = EndOnDrop(&shared);
             bind(own)?;
-            let mut pair = Pair { shared: &shared, overhead_ns: 0.0 };
+            let mut pair = ThreadPair { shared: &shared, overhead_ns: 0.0 };
             let empty = (0..200).map(|_| pair.time(&mut |_| accesses::store(&mut [], 0)));
             pair.overhead_ns = empty.fold(f64::MAX, f64::min);
             measure(&pair)
@@ -78,15 +78,15 @@ pub fn with_pair<T: Send>(
 }
 
 /// Ends the other thread, whatever happens to the one that measures.
-struct End<'a>(&'a Shared);
+struct EndOnDrop<'a>(&'a PairState);
 
-impl Drop for End<'_> {
+impl Drop for EndOnDrop<'_> {
     fn drop(&mut self) {
         self.0.task.0.store(END, Ordering::Release);
     }
 }
 
-impl Shared {
+impl PairState {
     fn blocks(&self) -> MutexGuard<'_, PairBlocks> {
         self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -116,7 +116,7 @@ impl Shared {
     }
 }
 
-impl Pair<'_> {
+impl ThreadPair<'_> {
     /// The blocks, for the measuring thread alone.
     pub fn blocks(&self) -> MutexGuard<'_, PairBlocks> {
         self.shared.blocks()
@@ -152,7 +152,7 @@ impl Pair<'_> {
 
     /// How long a line takes from one core to the other just now, in nanoseconds.
     pub fn crossing_ns(&self) -> Result<f64, String> {
-        let Shared { task, call, answer, .. } = self.shared;
+        let PairState { task, call, answer, .. } = self.shared;
         for word in [call, answer] {
             word.0.store(0, Ordering::Relaxed);
         }

@@ -10,7 +10,7 @@ use sys::cores;
 
 use super::pair::with_pair;
 use super::validation::{self, Before, Case};
-use super::{pair::Pair, picture, sampling};
+use super::{pair::ThreadPair, picture, sampling};
 
 /// Measures what accesses to this machine's memory cost, shows it and, if asked to, draws and keeps
 /// it.
@@ -67,7 +67,7 @@ pub fn validate() -> Result<i32, String> {
 }
 
 fn on_two_cores<T: Send>(
-    measure: impl FnOnce(&Pair<'_>) -> Result<T, String> + Send,
+    measure: impl FnOnce(&ThreadPair<'_>) -> Result<T, String> + Send,
 ) -> Result<T, String> {
     match *cores::allowed() {
         [own, other, ..] => with_pair([own, other], measure),

@@ -11,7 +11,7 @@ use memory_costs::{
     SystemCosts,
 };
 
-use super::pair::{ONE, Pair, PairBlocks};
+use super::pair::{ONE, PairBlocks, ThreadPair};
 
 /// The sizes of blocks, in bytes, as powers of two: from what an inner cache holds many times to
 /// what hardly any cache holds.
@@ -45,7 +45,7 @@ const PAGE_BYTES: usize = 4096;
 ///
 /// # Errors
 /// The cores are too busy, or moved all the time.
-pub fn table(pair: &Pair<'_>) -> Result<CostTable, String> {
+pub fn table(pair: &ThreadPair<'_>) -> Result<CostTable, String> {
     let begin = Instant::now();
     let (mut times, mut copies) = (Times::new(), BTreeMap::<u64, Vec<f64>>::new());
     let mut rounds = 0;
@@ -70,7 +70,7 @@ pub fn table(pair: &Pair<'_>) -> Result<CostTable, String> {
 }
 
 fn round(
-    pair: &Pair<'_>,
+    pair: &ThreadPair<'_>,
     bytes: u64,
     times: &mut Times,
     copies: &mut BTreeMap<u64, Vec<f64>>,
@@ -106,7 +106,7 @@ fn copy(blocks: &mut PairBlocks) {
 }
 
 /// Brings a block into a state; whether that is possible here.
-pub fn prepare(pair: &Pair<'_>, met: Met, block: usize) -> Result<bool, String> {
+pub fn prepare(pair: &ThreadPair<'_>, met: Met, block: usize) -> Result<bool, String> {
     let evict = || accesses::evict(&pair.blocks()[block]);
     match met {
         Met::Own(LineState::Modified) => {
@@ -162,7 +162,7 @@ fn distances(times: &Times) -> Vec<Distance> {
 }
 
 /// What the system's part costs; what is not allowed here costs nothing.
-fn system(pair: &Pair<'_>, table: &CostTable) -> SystemCosts {
+fn system(pair: &ThreadPair<'_>, table: &CostTable) -> SystemCosts {
     let by_call = |bytes: usize| {
         let lines = bytes / size_of::<Line>();
         *pair.blocks() = vec![vec![Line([1; 8]); lines], vec![Line([1; 8]); lines]];

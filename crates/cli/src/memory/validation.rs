@@ -2,11 +2,11 @@
 
 use memory::accesses::{self, Line};
 use memory_costs::{
-    Access, Block, BlockStates, CostTable, Kernel, KernelPhase, LineState, Loop, MemoryOperation,
-    Met, Thread, predict,
+    Access, BlockNumber, BlockStates, CostTable, Kernel, KernelPhase, LineState, Loop,
+    MemoryOperation, Met, ThreadNumber, predict,
 };
 
-use super::pair::{ONE, Pair, PairBlocks};
+use super::pair::{ONE, PairBlocks, ThreadPair};
 use super::sampling::{median, prepare};
 
 /// One that was predicted and measured.
@@ -122,7 +122,7 @@ const RUNS: usize = 9;
 ///
 /// # Errors
 /// The cores are too busy.
-pub fn cases(pair: &Pair<'_>, table: &CostTable) -> Result<Vec<Case>, String> {
+pub fn cases(pair: &ThreadPair<'_>, table: &CostTable) -> Result<Vec<Case>, String> {
     let mut cases = Vec::new();
     for subject in &SUBJECTS {
         let steps = |bytes| (bytes * (subject.walks)(bytes)) as f64;
@@ -145,7 +145,7 @@ pub fn cases(pair: &Pair<'_>, table: &CostTable) -> Result<Vec<Case>, String> {
 
 /// How long a subject computes whose blocks of [`COMPUTING_BYTES`] are all in the nearest cache, in
 /// nanoseconds.
-fn computing_ns(pair: &Pair<'_>, subject: &Subject) -> f64 {
+fn computing_ns(pair: &ThreadPair<'_>, subject: &Subject) -> f64 {
     give_blocks(pair, subject, COMPUTING_BYTES);
     let all_runs = |blocks: &mut PairBlocks| {
         for _ in 0..COMPUTING_RUNS {
@@ -164,14 +164,14 @@ fn computing_ns(pair: &Pair<'_>, subject: &Subject) -> f64 {
     ((median(both.collect()) - storing) / f64::from(COMPUTING_RUNS)).max(0.0)
 }
 
-fn give_blocks(pair: &Pair<'_>, subject: &Subject, bytes: u64) {
+fn give_blocks(pair: &ThreadPair<'_>, subject: &Subject, bytes: u64) {
     let lines = |times: &u64| vec![Line::default(); (bytes * times) as usize / size_of::<Line>()];
     *pair.blocks() = subject.blocks.iter().map(lines).collect();
 }
 
 /// How long a subject takes, and how far the cores were, both in nanoseconds.
 fn measure(
-    pair: &Pair<'_>,
+    pair: &ThreadPair<'_>,
     subject: &Subject,
     bytes: u64,
     before: Before,
@@ -208,12 +208,12 @@ impl Subject {
         table: &CostTable,
         crossing_ns: f64,
     ) -> Option<f64> {
-        let own = Thread(0);
-        let writer = if before == Before::Own { own } else { Thread(1) };
+        let own = ThreadNumber(0);
+        let writer = if before == Before::Own { own } else { ThreadNumber(1) };
         let (mut states, mut accesses) = (BlockStates::default(), Vec::new());
         for (number, (times, (is_read, is_written))) in (0..).zip(self.blocks.iter().zip(self.uses))
         {
-            let block = Block(number);
+            let block = BlockNumber(number);
             states.access(block, writer, MemoryOperation::Store);
             accesses.extend(is_read.then(|| Access::load(block, bytes * times)));
             accesses.extend(is_written.then(|| Access::store(block, bytes * times)));

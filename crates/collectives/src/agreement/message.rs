@@ -4,7 +4,7 @@ use super::{Contribution, Decision, MemberSet};
 
 /// What one member tells another one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
+pub struct AgreementMessage {
     /// Of which agreement.
     pub number: u32,
     /// Of which round: the coordinator's number.
@@ -35,7 +35,7 @@ pub enum MessageContent {
     Decided(Decision),
 }
 
-impl Message {
+impl AgreementMessage {
     /// The bytes of the message.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![self.content.kind()];

@@ -32,11 +32,12 @@ fn messages_come_as_they_went() {
             MessageContent::Decided(decision(size)),
         ];
         for content in contents {
-            let message = Message { number: 9, round: 1, failed: set(size, &[1]), content };
+            let message =
+                AgreementMessage { number: 9, round: 1, failed: set(size, &[1]), content };
             let bytes = message.to_bytes();
-            assert_eq!(Message::from_bytes(&bytes, size).as_ref(), Some(&message));
+            assert_eq!(AgreementMessage::from_bytes(&bytes, size).as_ref(), Some(&message));
             let shorter = &bytes[..bytes.len() - 1];
-            assert_eq!(Message::from_bytes(shorter, size), None);
+            assert_eq!(AgreementMessage::from_bytes(shorter, size), None);
         }
     }
 }
@@ -44,11 +45,12 @@ fn messages_come_as_they_went() {
 #[test]
 fn what_no_member_writes_is_no_message() {
     let failed = MemberSet::none(3);
-    let ask = Message { number: 1, round: 2, failed, content: MessageContent::Ask }.to_bytes();
+    let ask =
+        AgreementMessage { number: 1, round: 2, failed, content: MessageContent::Ask }.to_bytes();
     for (place, value) in [(0, 5), (5, 3), (9, 1 << 3)] {
         let mut bytes = ask.clone();
         bytes[place] = value;
-        assert_eq!(Message::from_bytes(&bytes, 3), None, "byte {place}");
+        assert_eq!(AgreementMessage::from_bytes(&bytes, 3), None, "byte {place}");
     }
 }
 
@@ -57,9 +59,9 @@ fn a_failure_is_told_unless_everybody_that_contributed_had_acknowledged_it() {
     let report = |acknowledged: &[u32]| {
         let acknowledged = set(3, acknowledged);
         let contribution = Contribution { flags: [6, -1], acknowledged, candidate: 2 };
-        Some(Report { contribution, accepted: None })
+        Some(MemberReport { contribution, accepted: None })
     };
-    let told = |reports: [Option<Report>; 3]| chosen(&reports, &set(3, &[2])).tells_failure();
+    let told = |reports: [Option<MemberReport>; 3]| chosen(&reports, &set(3, &[2])).tells_failure();
     assert!(told([report(&[2]), report(&[]), None]));
     assert!(!told([report(&[2]), report(&[2]), None]));
     assert!(!told([report(&[]), report(&[]), report(&[])]), "it contributed before it failed");

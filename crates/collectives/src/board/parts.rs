@@ -4,13 +4,13 @@
 
 use super::flow::{slot, wait_for};
 use crate::fold::Operands;
-use crate::hierarchy::View;
+use crate::hierarchy::HierarchyView;
 use crate::member::{InputPlace, Member};
 use crate::schedule::{Area, BlockRange, Operand, Schedule};
 
 /// `MPI_Barrier` (section 6.3).
 pub(super) fn barrier(member: Member, level: usize) -> Schedule {
-    let view = View::over(member, None, level);
+    let view = HierarchyView::over(member, None, level);
     let mut schedule = Schedule::default();
     let leader = view.own_leader();
     if member.rank != leader {
@@ -31,7 +31,7 @@ pub(super) fn barrier(member: Member, level: usize) -> Schedule {
 
 /// `MPI_Bcast` (section 6.4) of bytes that fit in a slot.
 pub(super) fn bcast(member: Member, level: usize, root: u32, bytes: usize) -> Schedule {
-    let view = View::over(member, Some(root), level);
+    let view = HierarchyView::over(member, Some(root), level);
     let mut schedule = Schedule::of_bytes();
     let (leader, data) = (view.own_leader(), Area::Receive.blocks(0, bytes));
     let is_leader = member.rank == leader;
@@ -57,7 +57,7 @@ pub(super) fn reduce(
     operands: Operands,
     input: InputPlace,
 ) -> Schedule {
-    let view = View::over(member, Some(root), level);
+    let view = HierarchyView::over(member, Some(root), level);
     let mut schedule = Schedule::default();
     let input = if member.rank == root { input } else { InputPlace::SendBuffer };
     let own = input.area().blocks(0, operands.count);
@@ -85,7 +85,7 @@ pub(super) fn allreduce(
     operands: Operands,
     input: InputPlace,
 ) -> Schedule {
-    let view = View::over(member, None, level);
+    let view = HierarchyView::over(member, None, level);
     let mut schedule = Schedule::default();
     let count = operands.count;
     let own = input.area().blocks(0, count);
@@ -118,7 +118,7 @@ fn show(schedule: &mut Schedule, member: Member, own: BlockRange, first: usize) 
 
 /// A leader combines what its part has, in the order of ranks, when that is shown. Says where it
 /// is.
-fn fold_part(schedule: &mut Schedule, view: &View, own: BlockRange) -> BlockRange {
+fn fold_part(schedule: &mut Schedule, view: &HierarchyView, own: BlockRange) -> BlockRange {
     let count = own.count;
     wait_for(schedule, view.near_others().map(|(_, rank)| rank), 1, Some(count));
     let partial = Area::Scratch.blocks(0, count);
@@ -132,7 +132,7 @@ fn fold_part(schedule: &mut Schedule, view: &View, own: BlockRange) -> BlockRang
 
 /// A leader combines what all parts have, each of which shows `expected` elements in the end, in
 /// the order of parts.
-fn fold_parts(schedule: &mut Schedule, view: &View, partial: BlockRange, expected: usize) {
+fn fold_parts(schedule: &mut Schedule, view: &HierarchyView, partial: BlockRange, expected: usize) {
     let count = partial.count;
     wait_for(schedule, view.other_leaders(), 1, Some(expected));
     let operands = view.leaders.iter().map(|leader| match *leader == view.rank {

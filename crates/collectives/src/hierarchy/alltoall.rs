@@ -8,12 +8,12 @@ use crate::member::{InputPlace, Member};
 use crate::schedule::{Area, BlockRange, Schedule};
 use crate::tree::Branching;
 
-use super::View;
+use super::HierarchyView;
 
 /// A leader's scratch memory: rows as they come from the processes of its part, or as they go to
 /// them; what leaves the part, and what comes, by part.
 struct RowTables<'a> {
-    view: &'a View,
+    view: &'a HierarchyView,
     /// The first rank of the own part, and how many it has.
     base: usize,
     size: usize,
@@ -22,7 +22,7 @@ struct RowTables<'a> {
 }
 
 impl<'a> RowTables<'a> {
-    fn new(view: &'a View) -> Self {
+    fn new(view: &'a HierarchyView) -> Self {
         let (base, size) = (view.near[0] as usize, view.near.len());
         let others = view.sizes.iter().sum::<usize>() - size;
         Self { view, base, size, others }
@@ -100,7 +100,7 @@ const KEPT_BYTES_MAX: usize = 4 << 20;
 
 /// Where the ranks of each part follow each other.
 pub(crate) fn alltoall(member: Member, input: InputPlace) -> Schedule {
-    let view = View::new(member, None);
+    let view = HierarchyView::new(member, None);
     let tables = RowTables::new(&view);
     let near = view.near_member();
     let own_leader = view.own_leader();

@@ -20,7 +20,7 @@ use ahead::AheadSend;
 use filling::PoolFill;
 use jointly::JointSend;
 use offered::OfferedSend;
-use pool::Pool;
+use pool::PiecePool;
 
 /// A message of at most so many bytes is sent ahead, as long as there is room.
 pub const AHEAD_BYTES_MAX: usize = 64 << 10;
@@ -34,7 +34,7 @@ const _: () = assert!(AHEAD_BYTES_MAX.div_ceil(PIECE_BYTES) == 4);
 #[derive(Debug, Default)]
 pub struct Sender {
     tasks: Vec<SendTask>,
-    pool: Pool,
+    pool: PiecePool,
 }
 
 /// What the sender can do with its own memory and with that of its peers.
@@ -248,7 +248,7 @@ impl TaskKind {
     fn step(
         &mut self,
         message: &SendData,
-        pool: &mut Pool,
+        pool: &mut PiecePool,
         now: Option<Instant>,
         program: ProgramState,
         world: &mut impl SenderWorld,

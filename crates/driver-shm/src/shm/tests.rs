@@ -235,6 +235,17 @@ fn what_is_sent_ahead_needs_its_sender_no_more() {
     assert!(send_ahead(&mut two, &long, 0, When::Now).is_none());
 }
 
+/// The message of a round, whose bytes are the round's number, has been sent, fetched and received.
+fn check_round(round: u64, sent: &RecordingSink, fetched: &RecordingSink, into: &Buffer) {
+    assert_eq!(
+        (&sent.sent[..], &fetched.fetched[..]),
+        (&[round][..], &[(round, FetchEnd::Complete)][..])
+    );
+    let mut got = vec![0; into.len()];
+    into.read(0, &mut got);
+    assert!(got.iter().all(|byte| *byte == round as u8), "round {round}");
+}
+
 /// A message of middle length whose sender waits, as the receiver copies faster.
 #[test]
 fn what_is_left_to_the_receiver_is_read_by_it_or_sent_after_all() {
@@ -266,13 +277,7 @@ fn what_is_left_to_the_receiver_is_read_by_it_or_sent_after_all() {
         while sent.sent.is_empty() {
             two.poll(&mut sent);
         }
-        assert_eq!(
-            (&sent.sent[..], &fetched.fetched[..]),
-            (&[round][..], &[(round, FetchEnd::Complete)][..])
-        );
-        let mut got = vec![0; length];
-        into.read(0, &mut got);
-        assert!(got.iter().all(|byte| *byte == round as u8), "round {round}");
+        check_round(round, &sent, &fetched, &into);
     }
 }
 
@@ -305,13 +310,7 @@ fn what_is_sent_ahead_later_is_read_by_who_waits() {
             }
             one.poll(&mut fetched);
         }
-        assert_eq!(
-            (&sent.sent[..], &fetched.fetched[..]),
-            (&[round][..], &[(round, FetchEnd::Complete)][..])
-        );
-        let mut got = vec![0; length];
-        into.read(0, &mut got);
-        assert!(got.iter().all(|byte| *byte == round as u8), "round {round}");
+        check_round(round, &sent, &fetched, &into);
     }
 }
 

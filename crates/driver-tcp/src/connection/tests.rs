@@ -228,3 +228,41 @@ fn the_backlog_of_short_packets_is_not_asked_for() {
     connection.post(&packet(100).0).unwrap();
     assert_eq!(connection.backlog(), 0);
 }
+
+#[test]
+fn what_waits_here_or_was_not_read_is_not_delivered_unless_the_connection_breaks() {
+    let (near, far) = pair(10_000);
+    let mut connection = TcpConnection::new(near, GateId(1), 0);
+    assert!(connection.has_delivered(), "there is nothing to deliver");
+    let frame = packet(100).0;
+    connection.post(&frame).unwrap();
+    assert!(!connection.is_stuck() && !connection.has_delivered(), "the peer has nothing yet");
+    let mut taken = vec![0; frame.len()];
+    assert_eq!(far.read(&mut taken).unwrap(), frame.len());
+    assert!(connection.has_delivered());
+    connection.post(&packet(50_000).0).unwrap();
+    assert!(connection.is_stuck() && !connection.has_delivered(), "some of it waits here");
+    connection.fail(ErrorKind::BrokenPipe.into());
+    assert!(connection.has_delivered(), "it never will be");
+}
+
+#[test]
+fn how_long_much_took_is_measured_and_little_is_not() {
+    // The peer reads what is on the way each time that no more can be written.
+    let carried = |length: usize| {
+        let (near, far) = pair(10_000);
+        let mut connection = TcpConnection::new(near, GateId(1), 0);
+        let (mut written, mut taken) = (Written::default(), vec![0; 10_000]);
+        let part = Part { label: [0; 24], buffer: memory(length, 0), offset: 0, length, token: 1 };
+        connection.post_part(part, &mut written).unwrap();
+        while written.sent.is_empty() {
+            assert_eq!(far.read(&mut taken).unwrap(), taken.len());
+            connection.flush(&mut written).unwrap();
+        }
+        written.carried
+    };
+    assert_eq!(carried(50_000), None);
+    let (bytes, nanoseconds) = carried(100_000).unwrap();
+    assert_eq!(bytes, 100_000, "what fills the stream at last has not reached the peer");
+    assert!(nanoseconds > 1);
+}

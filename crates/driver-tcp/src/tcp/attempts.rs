@@ -13,9 +13,9 @@ use super::unauthenticated::{describe_limit, lacks_descriptors};
 use super::{Tcp, WatchedSocket};
 use crate::attempt::{Attempt, AttemptProgress, AttemptSide};
 use crate::connection::TcpConnection;
-use crate::handshake::{ConnectionClaim, Nonce, Verdict};
+use crate::handshake::{ConnectionClaim, HandshakeVerdict, Nonce};
 use crate::peers::{RailConnection, Retry, Slot};
-use crate::poller::Wanted;
+use crate::poller::SocketInterest;
 
 /// A machine that has not answered after this time is given up; so is a peer that has ended one
 /// handshake after another for so long.
@@ -73,7 +73,7 @@ impl Tcp {
         self.silence.ask_regularly(&socket)?;
         let mut attempt = Attempt::new(socket.into(), side, nonce()?, Instant::now() + CONNECT_MAX);
         attempt.retry = retry;
-        self.insert(WatchedSocket::Attempt(Box::new(attempt)), Wanted::ReadAndWrite)
+        self.insert(WatchedSocket::Attempt(Box::new(attempt)), SocketInterest::ReadAndWrite)
     }
 
     /// Waits a moment for the other machine.
@@ -107,7 +107,7 @@ impl Tcp {
                 // Room to write is not news any more once the connection is there.
                 let connected = attempt.stream.peer_addr().is_ok();
                 if connected && matches!(attempt.side, AttemptSide::Here { .. }) {
-                    let _ = self.poller.watch(&attempt.stream, slot as u64, Wanted::Read);
+                    let _ = self.poller.watch(&attempt.stream, slot as u64, SocketInterest::Read);
                 }
             }
             Ok(AttemptProgress::Decided(verdict)) => self.decided(slot, verdict),
@@ -160,12 +160,12 @@ impl Tcp {
     }
 
     /// The other side has decided about an attempt that began here.
-    fn decided(&mut self, slot: Slot, verdict: Verdict) {
+    fn decided(&mut self, slot: Slot, verdict: HandshakeVerdict) {
         let Some(WatchedSocket::Attempt(attempt)) = &self.sockets[slot] else { return };
         let AttemptSide::Here { gate, rail, .. } = attempt.side else { return };
         match verdict {
-            Verdict::Welcome => self.settle(slot, gate, rail),
-            Verdict::Crossing => {
+            HandshakeVerdict::Welcome => self.settle(slot, gate, rail),
+            HandshakeVerdict::Crossing => {
                 self.remove(slot);
                 self.set_way(gate, rail, RailConnection::Open);
             }
@@ -183,18 +183,18 @@ impl Tcp {
         });
         let Some((rail, way)) = way else { return drop(self.remove(slot)) };
         let verdict = match way {
-            RailConnection::Begun(_) if own < gate => Verdict::Crossing,
+            RailConnection::Begun(_) if own < gate => HandshakeVerdict::Crossing,
             RailConnection::Begun(mine) => {
                 self.remove(mine);
-                Verdict::Welcome
+                HandshakeVerdict::Welcome
             }
-            RailConnection::Open | RailConnection::Again(_) => Verdict::Welcome,
+            RailConnection::Open | RailConnection::Again(_) => HandshakeVerdict::Welcome,
             RailConnection::Closed | RailConnection::Stands(_) => return drop(self.remove(slot)),
         };
         let Some(WatchedSocket::Attempt(attempt)) = &mut self.sockets[slot] else { return };
         let said = attempt.say(&verdict.emit());
         match verdict {
-            Verdict::Welcome if said.is_ok() => self.settle(slot, gate, rail),
+            HandshakeVerdict::Welcome if said.is_ok() => self.settle(slot, gate, rail),
             _ => drop(self.remove(slot)),
         }
     }
@@ -209,7 +209,7 @@ impl Tcp {
             let _ = socket2::SockRef::from(&attempt.stream).set_tcp_notsent_lowat(UNSENT_BYTES_MAX);
         }
         let connection = TcpConnection::new(attempt.stream, gate, rail);
-        let _ = self.poller.watch(&connection.stream, slot as u64, Wanted::Read);
+        let _ = self.poller.watch(&connection.stream, slot as u64, SocketInterest::Read);
         self.sockets[slot] = Some(WatchedSocket::Connection(Box::new(connection)));
         self.connections += 1;
         self.set_way(gate, rail, RailConnection::Stands(slot));

@@ -13,7 +13,7 @@ use super::{Tcp, WatchedSocket};
 use crate::attempt::{Attempt, AttemptSide};
 use crate::handshake::Nonce;
 use crate::peers::Slot;
-use crate::poller::Wanted;
+use crate::poller::SocketInterest;
 
 /// The connections to this process that have not been opened by a process of the job.
 pub(super) struct UnauthenticatedConnections {
@@ -129,7 +129,8 @@ impl Tcp {
         let deadline = Instant::now() + UNAUTHENTICATED_TIME_MAX;
         let attempt = Attempt::new(socket.into(), AttemptSide::There, nonce, deadline);
         // A process of the job that finds no place tries again, or tells.
-        let Ok(slot) = self.insert(WatchedSocket::Attempt(Box::new(attempt)), Wanted::Read) else {
+        let Ok(slot) = self.insert(WatchedSocket::Attempt(Box::new(attempt)), SocketInterest::Read)
+        else {
             return;
         };
         self.unauthenticated.all.push_back((slot, from));

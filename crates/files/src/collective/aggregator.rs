@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use memory::{Buffer, LentBuffer};
 
-use super::member::{HEAD_BYTES, Member, of_message};
-use super::pieces::{PieceReader, WindowPieces, united};
-use super::{Caller, Link, MessageKind, Shared, Verdict};
+use super::member::{HEAD_BYTES, MemberPart, of_message};
+use super::pieces::{RunReader, WindowPieces, united};
+use super::{DomainFault, MemberLink, MessageKind, SystemCaller, TransferContext};
 use crate::fault::Fault;
-use crate::pool::Task;
+use crate::pool::PoolTask;
 use crate::storage::{Storage, in_full};
 use crate::transfer::Direction;
 
@@ -25,18 +25,18 @@ const TOLD_BYTES_MAX: u64 = 1 << 40;
 /// The domain of this process, and who wants what of it.
 pub(crate) struct Aggregator<P> {
     index: usize,
-    clients: Vec<Client<P>>,
+    clients: Vec<DomainClient<P>>,
     next_window: u64,
-    windows: VecDeque<Window<P>>,
+    windows: VecDeque<FileWindow<P>>,
     /// Memory of windows that are over.
     spare: Vec<Buffer>,
-    fault: Option<Verdict>,
+    fault: Option<DomainFault>,
     verdicts: Vec<Option<P>>,
-    stage: Stage,
+    stage: AggregatorStage,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum AggregatorStage {
     Hearing,
     Moving,
     Closing,
@@ -44,7 +44,7 @@ enum Stage {
 }
 
 /// A process that wants something of the domain.
-struct Client<P> {
+struct DomainClient<P> {
     rank: u32,
     hearing: Hearing<P>,
 }
@@ -54,11 +54,11 @@ enum Hearing<P> {
     Nothing,
     Head(P, Buffer),
     Rest(P, Buffer, Vec<u8>),
-    All(PieceReader),
+    All(RunReader),
 }
 
 /// A window underway.
-struct Window<P> {
+struct FileWindow<P> {
     range: Range<u64>,
     pieces: Vec<WindowPieces>,
     /// What is read or written.
@@ -70,16 +70,16 @@ enum WindowState<P> {
     /// Messages are underway, before writing or after reading.
     Messages(Buffer, Vec<Option<P>>),
     /// The system is called.
-    Calling(Task<(LentBuffer, Option<Fault>)>),
+    Calling(PoolTask<(LentBuffer, Option<Fault>)>),
     Called(Buffer),
     Over,
 }
 
 impl<P: Copy> Aggregator<P> {
-    pub fn new(shared: &Shared, index: usize) -> Self {
+    pub fn new(shared: &TransferContext, index: usize) -> Self {
         let wants =
             |(_, wish): &(usize, &super::domains::Wish)| shared.domains.involves(index, wish);
-        let client = |(rank, _)| Client { rank: rank as u32, hearing: Hearing::Nothing };
+        let client = |(rank, _)| DomainClient { rank: rank as u32, hearing: Hearing::Nothing };
         Self {
             index,
             clients: shared.wishes.iter().enumerate().filter(wants).map(client).collect(),
@@ -88,56 +88,56 @@ impl<P: Copy> Aggregator<P> {
             spare: Vec::new(),
             fault: None,
             verdicts: Vec::new(),
-            stage: Stage::Hearing,
+            stage: AggregatorStage::Hearing,
         }
     }
 
     pub fn is_over(&self) -> bool {
-        self.stage == Stage::Over
+        self.stage == AggregatorStage::Over
     }
 
-    pub fn fault(&self) -> Option<&Verdict> {
+    pub fn fault(&self) -> Option<&DomainFault> {
         self.fault.as_ref()
     }
 
     /// Hears what this process itself wants.
     pub fn hear(&mut self, rank: u32, told: Vec<u8>) {
         for client in self.clients.iter_mut().filter(|client| client.rank == rank) {
-            client.hearing = Hearing::All(PieceReader::new(told.clone()));
+            client.hearing = Hearing::All(RunReader::new(told.clone()));
         }
     }
 
     /// Goes as far as it can in one round; whether it came to another stage.
     pub fn advance(
         &mut self,
-        shared: &Shared,
-        link: &impl Link<Pending = P>,
-        member: &Member<P>,
+        shared: &TransferContext,
+        link: &impl MemberLink<Pending = P>,
+        member: &MemberPart<P>,
     ) -> bool {
         let before = self.stage;
-        if self.stage == Stage::Hearing && self.listen(shared, link) {
-            self.stage = Stage::Moving;
+        if self.stage == AggregatorStage::Hearing && self.listen(shared, link) {
+            self.stage = AggregatorStage::Moving;
         }
-        if self.stage == Stage::Moving && self.move_windows(shared, link, member) {
+        if self.stage == AggregatorStage::Moving && self.move_windows(shared, link, member) {
             let verdict = self.fault.as_ref();
             let others = self.clients.iter().filter(|client| client.rank != shared.rank);
             let tag = shared.tag(MessageKind::Verdict);
             self.verdicts =
-                others.map(|one| link.send(one.rank, tag, Verdict::message(verdict))).collect();
-            self.stage = Stage::Closing;
+                others.map(|one| link.send(one.rank, tag, DomainFault::message(verdict))).collect();
+            self.stage = AggregatorStage::Closing;
         }
-        if self.stage == Stage::Closing {
+        if self.stage == AggregatorStage::Closing {
             // Who does not hear it has failed.
             self.verdicts.retain(|id| id.is_some_and(|id| link.take(id).is_none()));
             if self.verdicts.is_empty() {
-                self.stage = Stage::Over;
+                self.stage = AggregatorStage::Over;
             }
         }
         self.stage != before
     }
 
     /// Hears what processes want; whether all have told it.
-    fn listen(&mut self, shared: &Shared, link: &impl Link<Pending = P>) -> bool {
+    fn listen(&mut self, shared: &TransferContext, link: &impl MemberLink<Pending = P>) -> bool {
         let (head_tag, rest_tag) = (shared.tag(MessageKind::Head), shared.tag(MessageKind::Rest));
         let mut all = true;
         for client in &mut self.clients {
@@ -157,7 +157,7 @@ impl<P: Copy> Aggregator<P> {
                     }),
                     Err(error) => {
                         note(&mut self.fault, of_message(&error));
-                        Hearing::All(PieceReader::default())
+                        Hearing::All(RunReader::default())
                     }
                 };
             }
@@ -171,7 +171,7 @@ impl<P: Copy> Aggregator<P> {
                 if let Err(error) = outcome {
                     note(&mut self.fault, of_message(&error));
                 }
-                client.hearing = Hearing::All(PieceReader::new(told));
+                client.hearing = Hearing::All(RunReader::new(told));
             }
             all &= matches!(client.hearing, Hearing::All(_));
         }
@@ -181,9 +181,9 @@ impl<P: Copy> Aggregator<P> {
     /// Begins and ends windows; whether all are over.
     fn move_windows(
         &mut self,
-        shared: &Shared,
-        link: &impl Link<Pending = P>,
-        member: &Member<P>,
+        shared: &TransferContext,
+        link: &impl MemberLink<Pending = P>,
+        member: &MemberPart<P>,
     ) -> bool {
         loop {
             let mut has_moved = false;
@@ -216,7 +216,12 @@ impl<P: Copy> Aggregator<P> {
         }
     }
 
-    fn begin_window(&mut self, shared: &Shared, link: &impl Link<Pending = P>, member: &Member<P>) {
+    fn begin_window(
+        &mut self,
+        shared: &TransferContext,
+        link: &impl MemberLink<Pending = P>,
+        member: &MemberPart<P>,
+    ) {
         let range = shared.domains.window(self.index, self.next_window);
         self.next_window += 1;
         let pieces = self.clients.iter_mut().map(|client| match &mut client.hearing {
@@ -230,7 +235,7 @@ impl<P: Copy> Aggregator<P> {
         }
         let memory = self.spare.pop();
         let memory = memory.unwrap_or_else(|| Buffer::zeroed(shared.domains.room(self.index)));
-        let mut window = Window { range, pieces, runs, state: WindowState::Over };
+        let mut window = FileWindow { range, pieces, runs, state: WindowState::Over };
         window.state = match shared.direction {
             Direction::Write => {
                 let messages =
@@ -253,30 +258,30 @@ fn heard<P>(head: &Buffer, receive: impl FnOnce(usize) -> (P, Buffer)) -> Hearin
     let rest = length.min(TOLD_BYTES_MAX) as usize - first;
     let told = told[..first].to_vec();
     if rest == 0 {
-        return Hearing::All(PieceReader::new(told));
+        return Hearing::All(RunReader::new(told));
     }
     let (id, room) = receive(rest);
     Hearing::Rest(id, room, told)
 }
 
 /// Keeps the fault that lies first in the file.
-fn note(known: &mut Option<Verdict>, fault: Verdict) {
+fn note(known: &mut Option<DomainFault>, fault: DomainFault) {
     if known.as_ref().is_none_or(|known| fault.offset < known.offset) {
         *known = Some(fault);
     }
 }
 
-impl<P: Copy> Window<P> {
+impl<P: Copy> FileWindow<P> {
     /// Begins the messages of the window: from clients to its memory, or the other way. Own bytes
     /// are copied.
     fn messages(
         &self,
-        shared: &Shared,
-        link: &impl Link<Pending = P>,
-        member: &Member<P>,
-        clients: &[Client<P>],
+        shared: &TransferContext,
+        link: &impl MemberLink<Pending = P>,
+        member: &MemberPart<P>,
+        clients: &[DomainClient<P>],
         memory: &Buffer,
-        fault: &mut Option<Verdict>,
+        fault: &mut Option<DomainFault>,
     ) -> Vec<Option<P>> {
         let tag = shared.tag(MessageKind::Data);
         let mut messages = Vec::new();
@@ -305,7 +310,7 @@ impl<P: Copy> Window<P> {
     }
 
     /// Has the window read or written, once no message has its memory.
-    fn call(&mut self, shared: &Shared, memory: Buffer) -> WindowState<P> {
+    fn call(&mut self, shared: &TransferContext, memory: Buffer) -> WindowState<P> {
         let memory = match LentBuffer::alone(memory) {
             Ok(memory) => memory,
             Err(memory) => return WindowState::Messages(memory, Vec::new()),
@@ -317,11 +322,11 @@ impl<P: Copy> Window<P> {
             (memory, fault)
         };
         match &shared.caller {
-            Caller::Here => {
+            SystemCaller::Here => {
                 let (memory, fault) = work();
-                WindowState::Calling(Task::over((memory, fault)))
+                WindowState::Calling(PoolTask::over((memory, fault)))
             }
-            Caller::Threads(pool, ring) => {
+            SystemCaller::Threads(pool, ring) => {
                 let ring = Arc::clone(ring);
                 WindowState::Calling(pool.begin(work, move || ring()))
             }
@@ -331,11 +336,11 @@ impl<P: Copy> Window<P> {
     /// Goes on; whether it could.
     fn advance(
         &mut self,
-        shared: &Shared,
-        link: &impl Link<Pending = P>,
-        member: &Member<P>,
-        clients: &[Client<P>],
-        fault: &mut Option<Verdict>,
+        shared: &TransferContext,
+        link: &impl MemberLink<Pending = P>,
+        member: &MemberPart<P>,
+        clients: &[DomainClient<P>],
+        fault: &mut Option<DomainFault>,
     ) -> bool {
         match mem::replace(&mut self.state, WindowState::Over) {
             WindowState::Messages(memory, mut underway) => {
@@ -364,7 +369,7 @@ impl<P: Copy> Window<P> {
                     return false;
                 };
                 if let Some(found) = found {
-                    note(fault, Verdict::of(&found));
+                    note(fault, DomainFault::of(&found));
                 }
                 let memory = memory.into_buffer();
                 self.state = match shared.direction {

@@ -19,7 +19,7 @@ pub(crate) struct Wish {
 
 /// What decides, the same on all processes.
 #[derive(Clone, Debug)]
-pub(crate) struct Situation {
+pub(crate) struct DomainSituation {
     pub direction: Direction,
     /// Whether all processes are on one machine, which keeps for all what one has read.
     pub near: bool,
@@ -64,7 +64,7 @@ impl Wish {
     }
 }
 
-impl Situation {
+impl DomainSituation {
     /// How a transfer is shared; none: each process moves its own bytes.
     pub fn share(&self, wishes: &[Wish]) -> Option<Domains> {
         let mut wanted: Vec<Wish> =
@@ -140,9 +140,16 @@ impl Domains {
 mod tests {
     use super::*;
 
-    fn situation(choice: Choice) -> Situation {
+    fn situation(choice: Choice) -> DomainSituation {
         let (direction, near, aggregators) = (Direction::Write, false, vec![0, 2]);
-        Situation { direction, near, choice, aggregators, window_bytes: 1000, alignment: 4096 }
+        DomainSituation {
+            direction,
+            near,
+            choice,
+            aggregators,
+            window_bytes: 1000,
+            alignment: 4096,
+        }
     }
 
     #[test]
@@ -159,7 +166,8 @@ mod tests {
         assert_eq!(situation(Choice::Never).share(&alternating), None);
         let large = [wish(0, 9_000_000, 1 << 20), wish(1 << 20, 9_000_000, 1 << 20)];
         assert_eq!(situation(Choice::Automatic).share(&large), None);
-        let near = |direction| Situation { direction, near: true, ..situation(Choice::Automatic) };
+        let near =
+            |direction| DomainSituation { direction, near: true, ..situation(Choice::Automatic) };
         assert_eq!(near(Direction::Read).share(&alternating), None);
         assert!(near(Direction::Write).share(&alternating).is_some());
     }

@@ -9,8 +9,8 @@ use base::Error;
 use memory::{Buffer, LentBuffer};
 
 use super::aggregator::Aggregator;
-use super::pieces::PieceWriter;
-use super::{Link, MessageKind, Shared, Verdict};
+use super::pieces::RunWriter;
+use super::{DomainFault, MemberLink, MessageKind, TransferContext};
 use crate::transfer::Direction;
 use crate::view::View;
 
@@ -22,13 +22,13 @@ pub(crate) const HEAD_BYTES: usize = 1024;
 const WINDOWS_UNDERWAY_MAX: usize = 3;
 
 /// The bytes of this process.
-pub(crate) struct Member<P> {
+pub(crate) struct MemberPart<P> {
     view: Arc<View>,
     /// The bytes of the stream that memory has.
     stream: Range<u64>,
     memory: LentBuffer,
     parts: Vec<DomainPart<P>>,
-    fault: Option<Verdict>,
+    fault: Option<DomainFault>,
 }
 
 /// What this process has in one domain.
@@ -55,8 +55,13 @@ struct DataMessage<P> {
     unpack: Option<(Buffer, usize)>,
 }
 
-impl<P: Copy> Member<P> {
-    pub fn new(shared: &Shared, view: Arc<View>, stream: Range<u64>, memory: LentBuffer) -> Self {
+impl<P: Copy> MemberPart<P> {
+    pub fn new(
+        shared: &TransferContext,
+        view: Arc<View>,
+        stream: Range<u64>,
+        memory: LentBuffer,
+    ) -> Self {
         let domains = &shared.domains;
         let mine = &shared.wishes[shared.rank as usize];
         let involved =
@@ -85,7 +90,7 @@ impl<P: Copy> Member<P> {
     /// The runs of this process in a range of the file, as they are told.
     fn told(&self, range: &Range<u64>) -> Vec<u8> {
         let (start, end) = (self.before(range.start), self.before(range.end));
-        let mut writer = PieceWriter::default();
+        let mut writer = RunWriter::default();
         self.view.runs(self.stream.start + start, end - start, &mut |offset, length| {
             writer.add(offset, length);
             true
@@ -96,8 +101,8 @@ impl<P: Copy> Member<P> {
     /// Goes as far as it can in one round; whether it could.
     pub fn advance(
         &mut self,
-        shared: &Shared,
-        link: &impl Link<Pending = P>,
+        shared: &TransferContext,
+        link: &impl MemberLink<Pending = P>,
         mut own: Option<&mut Aggregator<P>>,
     ) -> bool {
         let mut has_moved = false;
@@ -127,7 +132,12 @@ impl<P: Copy> Member<P> {
     }
 
     /// Tells what this process wants of a domain.
-    fn tell(&mut self, part: &mut DomainPart<P>, shared: &Shared, link: &impl Link<Pending = P>) {
+    fn tell(
+        &mut self,
+        part: &mut DomainPart<P>,
+        shared: &TransferContext,
+        link: &impl MemberLink<Pending = P>,
+    ) {
         let domain = shared.domains.domain(part.index);
         let told = self.told(&domain);
         let head = Buffer::zeroed(HEAD_BYTES);
@@ -140,7 +150,7 @@ impl<P: Copy> Member<P> {
             message.write(0, rest);
             part.telling.push(link.send(part.aggregator, shared.tag(MessageKind::Rest), message));
         }
-        let room = Verdict::room();
+        let room = DomainFault::room();
         let id = link.receive(part.aggregator, shared.tag(MessageKind::Verdict), room.clone());
         part.verdict = Some((id, room));
         part.cursor = self.before(domain.start);
@@ -150,8 +160,8 @@ impl<P: Copy> Member<P> {
     fn advance_part(
         &mut self,
         part: &mut DomainPart<P>,
-        shared: &Shared,
-        link: &impl Link<Pending = P>,
+        shared: &TransferContext,
+        link: &impl MemberLink<Pending = P>,
     ) -> bool {
         let before = (part.telling.len(), part.next_window, part.underway.len());
         part.telling.retain(|id| id.is_some_and(|id| !self.is_over_now(link, id)));
@@ -182,7 +192,7 @@ impl<P: Copy> Member<P> {
             && let Some((id, room)) = &part.verdict
             && self.is_over_now(link, *id)
         {
-            self.note(Verdict::told(room));
+            self.note(DomainFault::told(room));
             part.is_over = true;
         }
         part.is_over || before != (part.telling.len(), part.next_window, part.underway.len())
@@ -191,8 +201,8 @@ impl<P: Copy> Member<P> {
     fn begin_window(
         &self,
         part: &DomainPart<P>,
-        shared: &Shared,
-        link: &impl Link<Pending = P>,
+        shared: &TransferContext,
+        link: &impl MemberLink<Pending = P>,
         start: usize,
         end: usize,
     ) -> DataMessage<P> {
@@ -245,7 +255,7 @@ impl<P: Copy> Member<P> {
     }
 
     /// Whether a message is over; a failed peer is a fault.
-    fn is_over_now(&mut self, link: &impl Link<Pending = P>, id: P) -> bool {
+    fn is_over_now(&mut self, link: &impl MemberLink<Pending = P>, id: P) -> bool {
         match link.take(id) {
             None => false,
             Some(Ok(())) => true,
@@ -257,7 +267,7 @@ impl<P: Copy> Member<P> {
     }
 
     /// Keeps the fault that lies first in the file.
-    fn note(&mut self, fault: Option<Verdict>) {
+    fn note(&mut self, fault: Option<DomainFault>) {
         let Some(fault) = fault else { return };
         if self.fault.as_ref().is_none_or(|known| fault.offset < known.offset) {
             self.fault = Some(fault);
@@ -268,7 +278,7 @@ impl<P: Copy> Member<P> {
         self.parts.iter().all(|part| part.is_over)
     }
 
-    pub fn into_outcome(self) -> (LentBuffer, u64, Option<Verdict>) {
+    pub fn into_outcome(self) -> (LentBuffer, u64, Option<DomainFault>) {
         let bytes = match &self.fault {
             None => self.stream.end - self.stream.start,
             Some(fault) => self.before(fault.offset),
@@ -278,6 +288,6 @@ impl<P: Copy> Member<P> {
 }
 
 /// A message that did not come or go, as a fault at the beginning of the file.
-pub(crate) fn of_message(error: &Error) -> Verdict {
-    Verdict { class: error.class, offset: 0, reason: error.detail.to_string() }
+pub(crate) fn of_message(error: &Error) -> DomainFault {
+    DomainFault { class: error.class, offset: 0, reason: error.detail.to_string() }
 }

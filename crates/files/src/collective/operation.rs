@@ -15,23 +15,23 @@ use mpi::communicator::Communicator;
 use mpi::{BackgroundOperation, ExternalOperation, MessageStatus, Process, Request};
 use parking_lot::Mutex;
 
-use super::domains::{Situation, Wish};
-use super::{Caller, Exchange, Link, Shared, Verdict};
+use super::domains::{DomainSituation, Wish};
+use super::{DomainFault, MemberLink, SystemCaller, TransferContext, TransferExchange};
 use crate::access::{Prepared, conclude, verb};
 use crate::agreement::numbers;
-use crate::pool::{Pool, Task};
+use crate::pool::{PoolTask, ThreadPool};
 use crate::preferences::Choice;
 use crate::storage::{Storage, repeated};
-use crate::transfer::{Direction, Manner, Progress, transfer};
+use crate::transfer::{Direction, Progress, SieveManner, transfer};
 
 /// What a transfer needs of its file.
 pub(crate) struct Ground {
     pub communicator: Rc<Communicator>,
     pub name: String,
     pub storage: Arc<dyn Storage>,
-    pub manner: Manner,
+    pub manner: SieveManner,
     pub exclusion: Arc<Mutex<()>>,
-    pub pool: Pool,
+    pub pool: ThreadPool,
     pub choice: Choice,
     /// How many processes read and write for others; 0: some.
     pub nodes: u64,
@@ -44,22 +44,22 @@ pub(crate) struct Ground {
 /// A collective transfer underway.
 pub(crate) struct CollectiveTransfer {
     ground: Ground,
-    state: RefCell<State>,
+    state: RefCell<CollectiveState>,
 }
 
-struct State {
+struct CollectiveState {
     /// Taken when it is over.
     prepared: Option<Prepared>,
-    stage: Stage,
+    stage: CollectiveStage,
 }
 
-enum Stage {
+enum CollectiveStage {
     /// All tell what they want.
     Asking(Request, Buffer),
-    Moving(Box<Exchange<RequestId>>),
-    Alone(Task<(LentBuffer, Progress)>),
+    Moving(Box<TransferExchange<RequestId>>),
+    Alone(PoolTask<(LentBuffer, Progress)>),
     /// The bytes are moved, and not yet converted.
-    Moved(LentBuffer, Progress, Option<Verdict>),
+    Moved(LentBuffer, Progress, Option<DomainFault>),
     Over(MessageStatus),
     /// For a moment only.
     Changing,
@@ -90,8 +90,8 @@ impl CollectiveTransfer {
         let invocation = Invocation::nonblocking(&communicator);
         let asking = collective::allgather_packed(&invocation, all.clone(), mine.len())?
             .into_request(process);
-        let stage = Stage::Asking(asking, all);
-        let state = RefCell::new(State { prepared: Some(prepared), stage });
+        let stage = CollectiveStage::Asking(asking, all);
+        let state = RefCell::new(CollectiveState { prepared: Some(prepared), stage });
         let transfer = Rc::new(Self { ground, state });
         if !transfer.advance(process) {
             process.keep_advancing(Rc::clone(&transfer) as Rc<dyn BackgroundOperation>);
@@ -110,17 +110,20 @@ impl CollectiveTransfer {
     ) -> Result<MessageStatus> {
         let mine = ground.told(&prepared);
         let told = collective::allgather_bytes(process, &ground.communicator, &mine)?;
-        let state = RefCell::new(State { prepared: Some(prepared), stage: Stage::Changing });
+        let state = RefCell::new(CollectiveState {
+            prepared: Some(prepared),
+            stage: CollectiveStage::Changing,
+        });
         let transfer = Self { ground, state };
         let stage = {
             let mut state = transfer.state.borrow_mut();
             let prepared = state.prepared.as_mut().expect("it is underway");
-            match transfer.ground.exchange_of(process, &told, prepared, Caller::Here) {
-                Some(exchange) => Stage::Moving(Box::new(exchange)),
+            match transfer.ground.exchange_of(process, &told, prepared, SystemCaller::Here) {
+                Some(exchange) => CollectiveStage::Moving(Box::new(exchange)),
                 None => {
                     let memory = prepared.take_memory();
                     let (memory, progress) = transfer.ground.alone(prepared, memory)();
-                    Stage::Moved(memory, progress, None)
+                    CollectiveStage::Moved(memory, progress, None)
                 }
             }
         };
@@ -135,11 +138,11 @@ impl CollectiveTransfer {
     /// Converts what was read, where functions of the program may run.
     fn convert(&self) {
         let mut state = self.state.borrow_mut();
-        if !matches!(state.stage, Stage::Moved(..)) {
+        if !matches!(state.stage, CollectiveStage::Moved(..)) {
             return;
         }
-        let Stage::Moved(memory, progress, fault) =
-            std::mem::replace(&mut state.stage, Stage::Changing)
+        let CollectiveStage::Moved(memory, progress, fault) =
+            std::mem::replace(&mut state.stage, CollectiveStage::Changing)
         else {
             return;
         };
@@ -153,21 +156,25 @@ impl CollectiveTransfer {
             let verb = verb(prepared.direction);
             status.error = Some(Box::new(fault.error(verb, &self.ground.name, bytes)));
         }
-        self.state.borrow_mut().stage = Stage::Over(status);
+        self.state.borrow_mut().stage = CollectiveStage::Over(status);
     }
 
-    fn step(&self, process: &Process, state: &mut State) -> bool {
-        let State { prepared, stage } = state;
-        match std::mem::replace(stage, Stage::Changing) {
-            Stage::Asking(mut request, all) => {
+    fn step(&self, process: &Process, state: &mut CollectiveState) -> bool {
+        let CollectiveState { prepared, stage } = state;
+        match std::mem::replace(stage, CollectiveStage::Changing) {
+            CollectiveStage::Asking(mut request, all) => {
                 if !request.is_ready(process) {
-                    *stage = Stage::Asking(request, all);
+                    *stage = CollectiveStage::Asking(request, all);
                     return false;
                 }
                 let prepared = prepared.as_mut().expect("it is underway");
                 if let Some(error) = request.take_status(process).error {
                     let fault = super::member::of_message(&error);
-                    *stage = Stage::Moved(prepared.take_memory(), Progress::default(), Some(fault));
+                    *stage = CollectiveStage::Moved(
+                        prepared.take_memory(),
+                        Progress::default(),
+                        Some(fault),
+                    );
                     return true;
                 }
                 let mut told = vec![0; all.len()];
@@ -177,33 +184,33 @@ impl CollectiveTransfer {
                     None => Arc::new(|| {}),
                 };
                 let pool = &self.ground.pool;
-                let caller = Caller::Threads(pool.clone(), Arc::clone(&ring));
+                let caller = SystemCaller::Threads(pool.clone(), Arc::clone(&ring));
                 *stage = match self.ground.exchange_of(process, &told, prepared, caller) {
-                    Some(exchange) => Stage::Moving(Box::new(exchange)),
+                    Some(exchange) => CollectiveStage::Moving(Box::new(exchange)),
                     None => {
                         let memory = prepared.take_memory();
                         let work = self.ground.alone(prepared, memory);
-                        Stage::Alone(pool.begin(work, move || ring()))
+                        CollectiveStage::Alone(pool.begin(work, move || ring()))
                     }
                 };
                 true
             }
-            Stage::Moving(mut exchange) => {
+            CollectiveStage::Moving(mut exchange) => {
                 let communicator = &self.ground.communicator;
                 if !exchange.advance(&FileLink { process, communicator }) {
-                    *stage = Stage::Moving(exchange);
+                    *stage = CollectiveStage::Moving(exchange);
                     return false;
                 }
                 let (memory, bytes, fault) = exchange.into_outcome();
-                *stage = Stage::Moved(memory, Progress { bytes, fault: None }, fault);
+                *stage = CollectiveStage::Moved(memory, Progress { bytes, fault: None }, fault);
                 true
             }
-            Stage::Alone(task) => {
+            CollectiveStage::Alone(task) => {
                 let Some((memory, progress)) = task.take() else {
-                    *stage = Stage::Alone(task);
+                    *stage = CollectiveStage::Alone(task);
                     return false;
                 };
-                *stage = Stage::Moved(memory, progress, None);
+                *stage = CollectiveStage::Moved(memory, progress, None);
                 true
             }
             done => {
@@ -218,7 +225,10 @@ impl BackgroundOperation for CollectiveTransfer {
     fn advance(&self, process: &Process) -> bool {
         let Ok(mut state) = self.state.try_borrow_mut() else { return false };
         while self.step(process, &mut state) {}
-        matches!(state.stage, Stage::Moved(..) | Stage::Over(_) | Stage::Changing)
+        matches!(
+            state.stage,
+            CollectiveStage::Moved(..) | CollectiveStage::Over(_) | CollectiveStage::Changing
+        )
     }
 
     fn must_end(&self) -> bool {
@@ -230,17 +240,17 @@ impl ExternalOperation for CollectiveTransfer {
     fn is_complete(&self, _process: &Process) -> bool {
         let is_moved = {
             let Ok(state) = self.state.try_borrow() else { return false };
-            matches!(state.stage, Stage::Moved(..))
+            matches!(state.stage, CollectiveStage::Moved(..))
         };
         if is_moved {
             self.convert();
         }
-        matches!(self.state.borrow().stage, Stage::Over(_))
+        matches!(self.state.borrow().stage, CollectiveStage::Over(_))
     }
 
     fn status(&self) -> MessageStatus {
         match &self.state.borrow().stage {
-            Stage::Over(status) => status.clone(),
+            CollectiveStage::Over(status) => status.clone(),
             _ => MessageStatus::EMPTY,
         }
     }
@@ -280,8 +290,8 @@ impl Ground {
         process: &Process,
         told: &[u8],
         prepared: &mut Prepared,
-        caller: Caller,
-    ) -> Option<Exchange<RequestId>> {
+        caller: SystemCaller,
+    ) -> Option<TransferExchange<RequestId>> {
         let all = numbers::<NUMBERS>(told);
         let [_, _, _, _, size, choice, nodes, window_bytes, alignment, _] = *all.first()?;
         // Domains and windows take bytes in the order of their offsets.
@@ -296,7 +306,7 @@ impl Ground {
         };
         let wishes: Vec<Wish> = all.iter().map(wish).collect();
         let machines = self.machines(process);
-        let situation = Situation {
+        let situation = DomainSituation {
             direction,
             near: machines.len() == 1,
             choice: Choice::numbered(choice),
@@ -313,7 +323,7 @@ impl Ground {
             }
             Direction::Write => prepared.bytes(),
         };
-        let shared = Shared {
+        let shared = TransferContext {
             domains,
             wishes,
             direction,
@@ -322,7 +332,7 @@ impl Ground {
             storage: Arc::clone(&self.storage),
             caller,
         };
-        Some(Exchange::new(shared, view, position, length, prepared.take_memory()))
+        Some(TransferExchange::new(shared, view, position, length, prepared.take_memory()))
     }
 
     /// The processes of each machine.
@@ -368,7 +378,7 @@ fn aggregators(machines: &[Vec<u32>], wanted: usize) -> Vec<u32> {
     chosen
 }
 
-impl Link for FileLink<'_> {
+impl MemberLink for FileLink<'_> {
     type Pending = RequestId;
 
     fn send(&self, peer: u32, tag: i32, buffer: Buffer) -> Option<RequestId> {

@@ -22,7 +22,7 @@ struct RunGroup {
 
 /// Runs, told as groups.
 #[derive(Debug, Default)]
-pub(crate) struct PieceWriter {
+pub(crate) struct RunWriter {
     bytes: Vec<u8>,
     /// Where the last group ends.
     end: u64,
@@ -31,7 +31,7 @@ pub(crate) struct PieceWriter {
     open_end: u64,
 }
 
-impl PieceWriter {
+impl RunWriter {
     /// Adds a run, behind all others.
     pub fn add(&mut self, offset: u64, length: u64) {
         if let Some(group) = &mut self.open
@@ -67,7 +67,7 @@ impl PieceWriter {
 
 /// Runs that were told, taken from the first on.
 #[derive(Debug, Default)]
-pub(crate) struct PieceReader {
+pub(crate) struct RunReader {
     bytes: Vec<u8>,
     /// Where the next group begins in `bytes`.
     next: usize,
@@ -96,7 +96,7 @@ struct WindowGroup {
 /// More groups are a list of runs.
 const GROUPS_MAX: usize = 16;
 
-impl PieceReader {
+impl RunReader {
     pub fn new(bytes: Vec<u8>) -> Self {
         Self { bytes, ..Self::default() }
     }
@@ -238,7 +238,7 @@ mod tests {
             steps in prop::collection::vec((1_u64..4, 1_u64..5), 0..60),
             window in 1_u64..40,
         ) {
-            let mut writer = PieceWriter::default();
+            let mut writer = RunWriter::default();
             let mut expected = Vec::new();
             let mut end = 0;
             for (gap, length) in steps {
@@ -246,7 +246,7 @@ mod tests {
                 expected.extend(end + gap..end + gap + length);
                 end += gap + length;
             }
-            let mut reader = PieceReader::new(writer.into_bytes());
+            let mut reader = RunReader::new(writer.into_bytes());
             let (mut bytes, mut start) = (Vec::new(), 0);
             while start <= end {
                 let pieces = reader.take_before(start, start + window);
@@ -287,10 +287,10 @@ mod tests {
 
     #[test]
     fn equal_runs_take_few_bytes_and_nonsense_ends() {
-        let mut writer = PieceWriter::default();
+        let mut writer = RunWriter::default();
         (0..100_000).for_each(|run| writer.add(run * 32, 8));
         assert!(writer.into_bytes().len() < 20);
-        let mut nonsense = PieceReader::new(vec![0xff; 7]);
+        let mut nonsense = RunReader::new(vec![0xff; 7]);
         assert_eq!(nonsense.take_before(0, u64::MAX).bytes, 0);
     }
 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use memory::Buffer;
 use proptest::prelude::*;
 
-use super::domains::{Situation, Wish};
-use super::{Caller, Exchange, Link, Shared};
+use super::domains::{DomainSituation, Wish};
+use super::{MemberLink, SystemCaller, TransferContext, TransferExchange};
 use crate::preferences::Choice;
 use crate::tests::{content, lent, offsets, view_of};
 use crate::transfer::Direction;
@@ -55,7 +55,7 @@ impl PostState {
     }
 }
 
-impl Link for PostLink<'_> {
+impl MemberLink for PostLink<'_> {
     type Pending = usize;
 
     fn send(&self, peer: u32, tag: i32, buffer: Buffer) -> Option<usize> {
@@ -118,7 +118,7 @@ fn run(
         if direction == Direction::Read { wish.before(size) } else { wish }
     };
     let wishes: Vec<_> = members.iter().map(wish).collect();
-    let situation = Situation {
+    let situation = DomainSituation {
         direction,
         near: true,
         choice: Choice::Always,
@@ -133,16 +133,16 @@ fn run(
             Direction::Read => view.position_within(size, position..position + length) - position,
             Direction::Write => length,
         };
-        let shared = Shared {
+        let shared = TransferContext {
             domains: domains.clone(),
             wishes: wishes.clone(),
             direction,
             rank: rank as u32,
             number: 7,
             storage: Arc::clone(file) as Arc<dyn crate::storage::Storage>,
-            caller: Caller::Here,
+            caller: SystemCaller::Here,
         };
-        Exchange::new(shared, Arc::new(view), position, length, lent(&data))
+        TransferExchange::new(shared, Arc::new(view), position, length, lent(&data))
     };
     let mut exchanges: Vec<_> = members.into_iter().enumerate().map(exchange).collect();
     let post = Post::default();

@@ -9,7 +9,7 @@ use super::LocalProcesses;
 use crate::protocol::{AgentReport, LocalAnswer};
 
 /// A question that is not answered by all.
-pub(super) struct Asking {
+pub(super) struct PendingQuestion {
     /// When those are reported that have not answered.
     deadline: Instant,
     /// When it is looked for answers next.
@@ -38,7 +38,7 @@ impl LocalProcesses {
         let time = if is_asked { ANSWER_TIME_MAX } else { Duration::ZERO };
         let is_reported = vec![false; self.ranks.len()];
         let below = process::descendants(std::process::id() as i32);
-        self.asking = Some(Asking { deadline: now + time, next: now, is_reported, below });
+        self.asking = Some(PendingQuestion { deadline: now + time, next: now, is_reported, below });
     }
 
     /// When to look for answers, if there is a question.

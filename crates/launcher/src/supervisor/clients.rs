@@ -9,21 +9,21 @@ use hangs::JobReport;
 use sys::process::{self, Interest};
 
 use crate::is_no_end;
-use crate::jobs::{self, JobSummary, Request};
+use crate::jobs::{self, JobRequest, JobSummary};
 
 /// Those that are connected. The address has no place in any folder, so that nothing is left of it,
 /// whoever is killed.
 #[derive(Default)]
 pub(super) struct Clients {
     listener: Option<UnixListener>,
-    connected: Vec<Client>,
+    connected: Vec<ConnectedClient>,
     next: ClientId,
 }
 
 /// Names a client, also after it has gone.
 pub(super) type ClientId = u64;
 
-struct Client {
+struct ConnectedClient {
     id: ClientId,
     stream: UnixStream,
     request: Vec<u8>,
@@ -100,7 +100,7 @@ impl Clients {
             && stream.set_nonblocking(true).is_ok()
         {
             self.next += 1;
-            self.connected.push(Client {
+            self.connected.push(ConnectedClient {
                 id: self.next,
                 stream,
                 request: Vec::new(),
@@ -133,7 +133,7 @@ impl Clients {
     }
 }
 
-impl Client {
+impl ConnectedClient {
     /// Reads or writes; false when it is to be forgotten.
     fn serve(&mut self, requests: &mut Vec<ClientRequest>) -> bool {
         while !self.answer.is_empty() {
@@ -152,9 +152,9 @@ impl Client {
             // Nobody waits for the answer any more.
             _ => return false,
         }
-        match Request::parse(&self.request) {
-            Some(Request::Summary) => requests.push(ClientRequest::Summary(self.id)),
-            Some(Request::Report) => requests.push(ClientRequest::Report(self.id)),
+        match JobRequest::parse(&self.request) {
+            Some(JobRequest::Summary) => requests.push(ClientRequest::Summary(self.id)),
+            Some(JobRequest::Report) => requests.push(ClientRequest::Report(self.id)),
             None => return self.request.len() < jobs::REQUEST_BYTES_MAX,
         }
         self.request.clear();

@@ -17,7 +17,7 @@ use crate::protocol::{ProgramStart, Start};
 use crate::{Application, HostAccess, JobPlan, LaunchError, open_nothing};
 
 /// A job that can begin.
-pub(super) struct Prepared {
+pub(super) struct PreparedJob {
     pub hosts: Vec<JobHost>,
     /// For each rank the position of its host.
     pub places: Vec<usize>,
@@ -34,7 +34,7 @@ pub(super) struct Prepared {
 pub(super) fn prepare(
     plan: &JobPlan,
     mut typed: Option<PipeReader>,
-) -> Result<Prepared, LaunchError> {
+) -> Result<PreparedJob, LaunchError> {
     let placement = plan.placement()?;
     let applications: Vec<u32> = (0..)
         .zip(&plan.applications)
@@ -74,7 +74,7 @@ pub(super) fn prepare(
             }
         });
     }
-    Ok(Prepared { hosts, places: placement.ranks, applications, relay })
+    Ok(PreparedJob { hosts, places: placement.ranks, applications, relay })
 }
 
 /// What each host shall start.

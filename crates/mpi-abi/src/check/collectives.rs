@@ -9,7 +9,7 @@ use checks::{CallSite, CollectiveEntry, CollectiveOrder, Mistake, MistakeKind};
 use datatype::{Predefined, ValueKind};
 use mpi::{Communicator, Process};
 
-use super::{Checks, Note, SeenCall};
+use super::{CheckNote, Checks, SeenCall};
 use crate::arguments::is_in_place;
 use crate::c::HandleKind;
 use crate::handles::describe;
@@ -145,7 +145,7 @@ fn enter(seen: &SeenCall, communicator: &Rc<Communicator>, time: ReturnTime) -> 
     mistake.iter().for_each(|mistake| checks.tell(mistake));
     match own {
         None => {
-            let note = Note::Collective(number, entry);
+            let note = CheckNote::Collective(number, entry);
             for gate in everyone.gates().skip(1) {
                 checks.send(process, gate.0, &note);
             }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::requests::{UnderwayTransfer, begin_transfer};
 use super::transfers::{self, SeenTransfer, TransferSide};
-use super::{Checks, Note, SeenCall};
+use super::{CheckNote, Checks, SeenCall};
 use crate::entry;
 
 /// The messages of all communicators, by their numbers, and the receives.
@@ -71,16 +71,16 @@ impl MessageChecks {
             rank: checks.rank,
             site: site.clone(),
         };
-        self.tell(seen, to, &Note::Message(side.number, message));
+        self.tell(seen, to, &CheckNote::Message(side.number, message));
         Some(AnnouncedMessage { to, communicator: side.number, source, tag, number })
     }
 
     /// A message that the other end has heard of is not sent.
     pub fn take_back(&self, seen: &SeenCall, message: AnnouncedMessage) {
-        self.tell(seen, message.to, &Note::Unsent(message));
+        self.tell(seen, message.to, &CheckNote::Unsent(message));
     }
 
-    fn tell(&self, seen: &SeenCall, to: u32, note: &Note) {
+    fn tell(&self, seen: &SeenCall, to: u32, note: &CheckNote) {
         *self.told.borrow_mut().entry(to).or_default() += 1;
         seen.checks.send(&seen.library.process, to, note);
     }
@@ -306,7 +306,7 @@ pub fn begin(seen: &SeenCall, transfer: &SeenTransfer) -> Rc<UnderwayTransfer> {
 pub fn await_all(checks: &Checks, process: &Process) -> bool {
     let world = process.world();
     let size = world.size();
-    checks.send(process, 0, &Note::Counts(checks.messages.told(size)));
+    checks.send(process, 0, &CheckNote::Counts(checks.messages.told(size)));
     let is_there =
         || checks.expected.get().is_some_and(|expected| expected <= checks.messages.heard());
     process.wait_until(&mut |process| {

@@ -198,12 +198,12 @@ pub fn begin_transfer(seen: &SeenCall, transfer: &SeenTransfer) -> Rc<UnderwayTr
     let site = seen.site();
     let mut underway = UnderwayTransfer { site: Rc::clone(&site), ..UnderwayTransfer::default() };
     if let Some(receive) = &transfer.receive {
-        refuse_overlap(checks, &site, receive, Access::Receives);
+        refuse_overlap(checks, &site, receive, OverlapAccess::Receives);
         underway.receives.clone_from(&receive.memory);
         underway.receive = Some(checks.messages.post(seen, receive, &site));
     }
     if let Some(send) = &transfer.send {
-        refuse_overlap(checks, &site, send, Access::Sends);
+        refuse_overlap(checks, &site, send, OverlapAccess::Sends);
         if !send.is_buffered {
             underway.checksum = send.memory.as_ref().and_then(checksum);
             underway.sends.clone_from(&send.memory);
@@ -214,20 +214,20 @@ pub fn begin_transfer(seen: &SeenCall, transfer: &SeenTransfer) -> Rc<UnderwayTr
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Access {
+enum OverlapAccess {
     Sends,
     Receives,
 }
 
 /// Tells if memory is used by an operation that is underway, and one of both writes.
-fn refuse_overlap(checks: &Checks, site: &CallSite, side: &TransferSide, access: Access) {
+fn refuse_overlap(checks: &Checks, site: &CallSite, side: &TransferSide, access: OverlapAccess) {
     let Some(memory) = &side.memory else { return };
     let mut found = None;
     for one in checks.requests.0.borrow().values() {
         let Some(other) = &one.underway else { continue };
         let common = |ranges: &Option<MemoryRanges>| ranges.as_ref()?.common(memory);
         let received = common(&other.receives).map(|common| (common, "receive"));
-        let sent = common(&other.sends).filter(|_| access == Access::Receives);
+        let sent = common(&other.sends).filter(|_| access == OverlapAccess::Receives);
         let sent = sent.map(|common| (common, "send"));
         if let Some(((_, bytes), what)) = received.or(sent) {
             found = Some((Rc::clone(&other.site), bytes, what));
@@ -235,7 +235,7 @@ fn refuse_overlap(checks: &Checks, site: &CallSite, side: &TransferSide, access:
         }
     }
     let Some((other, bytes, what)) = found else { return };
-    let own = if access == Access::Receives { "receives into" } else { "sends" };
+    let own = if access == OverlapAccess::Receives { "receives into" } else { "sends" };
     let text = format!(
         "rank {} {own} memory of which {bytes} bytes belong to a {what} that is not complete",
         checks.rank

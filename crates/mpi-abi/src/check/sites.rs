@@ -11,9 +11,9 @@ use crate::call_stack;
 /// The places from which calls were made, by what the stack looked like: names are looked up once
 /// for each, as that takes milliseconds.
 #[derive(Debug, Default)]
-pub struct CallSites(HashMap<Vec<usize>, Rc<CallSite>>);
+pub struct NamedCallSites(HashMap<Vec<usize>, Rc<CallSite>>);
 
-impl CallSites {
+impl NamedCallSites {
     /// The place from which this thread has called a function.
     pub fn current(&mut self, function: &str) -> Rc<CallSite> {
         let found = self.0.entry(return_addresses()).or_insert_with(|| {

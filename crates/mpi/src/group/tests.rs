@@ -131,9 +131,9 @@ fn wrong_ranges_are_explained_with_their_values() {
 #[test]
 fn progressions_hold_no_table() {
     for list in [&[][..], &[5], &[0, 1, 2], &[7, 5, 3, 1]] {
-        assert!(matches!(group_of(list).members, Members::Progression { .. }), "{list:?}");
+        assert!(matches!(group_of(list).members, GroupMembers::Progression { .. }), "{list:?}");
     }
-    assert!(matches!(group_of(&[0, 1, 3]).members, Members::Table(_)));
+    assert!(matches!(group_of(&[0, 1, 3]).members, GroupMembers::Table(_)));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use base::{Error, ErrorClass, GateId, Result};
-use collectives::agreement::{Agreement, Contribution, Decision, MemberSet, Message};
+use collectives::agreement::{Agreement, AgreementMessage, Contribution, Decision, MemberSet};
 use memory::Buffer;
 
 use super::AGREEMENT;
@@ -55,7 +55,7 @@ impl MemberAgreements {
 
     /// Takes a message of another process.
     pub(super) fn take(&self, process: &Process, from: GateId, bytes: &[u8]) {
-        let message = Message::from_bytes(bytes, self.everyone.size());
+        let message = AgreementMessage::from_bytes(bytes, self.everyone.size());
         let (Some(from), Some(message)) = (self.everyone.rank_of(from), message) else { return };
         self.agreement.borrow_mut().handle_message(from, message);
         self.tell_process(process);

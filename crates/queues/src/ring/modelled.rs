@@ -10,13 +10,13 @@ use super::{Control, HEADER_BYTES, LINE_BYTES, check_lines, pack_header};
 use crate::primitive::{AtomicU64, Ordering};
 
 /// What takes the place of shared memory.
-pub(crate) struct Memory {
+pub(crate) struct ModelMemory {
     control: Control,
     headers: Vec<AtomicU64>,
     bodies: Vec<UnsafeCell<[u8; LINE_BYTES]>>,
 }
 
-impl Memory {
+impl ModelMemory {
     pub(crate) fn new(lines: usize) -> Self {
         let control = Control::zeroed();
         let headers = (0..lines).map(|_| AtomicU64::new(0)).collect();
@@ -28,19 +28,19 @@ impl Memory {
 /// As the one in shared memory.
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
-    memory: NonNull<Memory>,
+    memory: NonNull<ModelMemory>,
     mask: u64,
 }
 
 impl Place {
     /// # Safety
-    /// `memory` points to a [`Memory`] of so many lines, which outlives the value.
+    /// `memory` points to a [`ModelMemory`] of so many lines, which outlives the value.
     pub(crate) unsafe fn new(memory: NonNull<u8>, lines: usize) -> Self {
         check_lines(lines);
         Self { memory: memory.cast(), mask: lines as u64 - 1 }
     }
 
-    fn memory(&self) -> &Memory {
+    fn memory(&self) -> &ModelMemory {
         // SAFETY: the type's promise.
         unsafe { self.memory.as_ref() }
     }

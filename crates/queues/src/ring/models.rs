@@ -7,7 +7,7 @@ use loom::model::Builder;
 use loom::sync::Arc;
 use loom::thread;
 
-use super::modelled::Memory;
+use super::modelled::ModelMemory;
 use super::*;
 use crate::lane;
 
@@ -15,16 +15,16 @@ use crate::lane;
 const LINES: usize = 16;
 
 /// A memory, which the ends keep.
-struct Shared(Memory);
+struct SharedModel(ModelMemory);
 
 // SAFETY: the checker finds who touches what somebody else touches.
-unsafe impl Send for Shared {}
+unsafe impl Send for SharedModel {}
 // SAFETY: as above.
-unsafe impl Sync for Shared {}
+unsafe impl Sync for SharedModel {}
 
-impl Shared {
+impl SharedModel {
     fn new() -> Arc<Self> {
-        Arc::new(Self(Memory::new(LINES)))
+        Arc::new(Self(ModelMemory::new(LINES)))
     }
 
     fn memory(&self) -> NonNull<u8> {
@@ -56,17 +56,17 @@ impl Push for lane::LaneProducer {
     }
 }
 
-fn ring(shared: &Shared, sender: u32) -> RingProducer {
+fn ring(shared: &SharedModel, sender: u32) -> RingProducer {
     // SAFETY: the memory outlives the ends.
     unsafe { RingProducer::new(shared.memory(), LINES, sender) }
 }
 
-fn lane(shared: &Shared) -> lane::LaneProducer {
+fn lane(shared: &SharedModel) -> lane::LaneProducer {
     // SAFETY: the memory outlives the ends.
     unsafe { lane::LaneProducer::new(shared.memory(), LINES, 0) }
 }
 
-fn consumer(shared: &Shared) -> Consumer {
+fn consumer(shared: &SharedModel) -> Consumer {
     // SAFETY: the memory outlives the ends, and each model makes one consumer.
     unsafe { Consumer::new(shared.memory(), LINES) }
 }
@@ -105,10 +105,10 @@ fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
 fn check_packets<P: Push + Send + 'static>(
     used: usize,
     lengths: &'static [usize],
-    end: fn(&Shared) -> P,
+    end: fn(&SharedModel) -> P,
 ) {
     check(2, move || {
-        let shared = Shared::new();
+        let shared = SharedModel::new();
         let (mut producer, mut consumer) = (end(&shared), consumer(&shared));
         for _ in 0..used {
             send(&mut producer, 1, 1);
@@ -133,7 +133,7 @@ fn check_packets<P: Push + Send + 'static>(
 #[test]
 fn packets_of_two_producers_arrive_whole() {
     check(3, || {
-        let shared = Shared::new();
+        let shared = SharedModel::new();
         let other = Arc::clone(&shared);
         let sender = thread::spawn(move || send(&mut ring(&other, 1), 1, 1));
         let another = Arc::clone(&shared);

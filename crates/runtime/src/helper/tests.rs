@@ -1,12 +1,16 @@
 //! The whole matrix of stages and events, compared with the reviewed one in `matrix.txt`, and what
 //! follows from it in the long run.
 
-use super::VisitCause;
 use std::cell::Cell;
 use std::fmt::Write;
+use std::sync::atomic::AtomicU32;
+
+use driver::Doorbell;
+use queues::door::Threads;
 
 use super::*;
 use crate::door::System;
+use crate::waiting::WaitingSystem;
 
 /// How many steps the program has made, seen from a stage: as many as then, then inside, and then
 /// outside again.
@@ -194,4 +198,166 @@ fn a_helper_that_listens_is_rung_once_by_whoever_calls_or_ends_it() {
     assert!(calls.listen(|| calls.end(&kernel, ring)));
     assert_eq!(rings.get(), 2);
     assert!(!calls.listen(|| panic!("it is about to end")));
+}
+
+/// A system in which sleeping takes no time: the program calls meanwhile, if it is given.
+#[derive(Default)]
+struct Kernel<'a> {
+    calls: Option<&'a HelperCalls>,
+    sleeps: Cell<u32>,
+    woken: Cell<u32>,
+}
+
+impl Threads for Kernel<'_> {
+    fn pass_barrier(&self) {}
+
+    fn sleep(&self, _word: &AtomicU32, _expected: u32) {}
+
+    fn wake(&self, _word: &AtomicU32) {}
+
+    fn wake_one(&self, _word: &AtomicU32) {
+        self.woken.set(self.woken.get() + 1);
+    }
+
+    fn pass_core(&self) {}
+}
+
+impl WaitingSystem for Kernel<'_> {
+    fn spin(&self) {}
+
+    fn sleep_at_most(&self, _word: &AtomicU32, _expected: u32, _limit: Duration) {
+        self.sleeps.set(self.sleeps.get() + 1);
+        if let Some(calls) = self.calls {
+            calls.wake(self, || panic!("it does not listen"));
+        }
+    }
+
+    fn pause(&self, _duration: Duration) {}
+
+    fn thread_number(&self) -> u64 {
+        1
+    }
+}
+
+#[test]
+fn a_helper_that_pauses_is_woken_by_a_call() {
+    let (calls, alone) = (HelperCalls::new(), Kernel::default());
+    assert!(!calls.pause(&alone, PAUSE_MAX), "nobody calls");
+    assert_eq!((alone.sleeps.get(), alone.woken.get()), (1, 0));
+    let called = Kernel { calls: Some(&calls), ..Kernel::default() };
+    assert!(calls.pause(&called, PAUSE_MAX));
+    assert_eq!((called.sleeps.get(), called.woken.get()), (1, 1));
+}
+
+/// A process that is away; the helper is ended at its third visit.
+struct Away<'a> {
+    calls: &'a HelperCalls,
+    kernel: &'a Kernel<'a>,
+    visits: u32,
+    leaves: u32,
+}
+
+impl Visitor for Away<'_> {
+    fn steps(&self) -> u32 {
+        2
+    }
+
+    fn visit(&mut self, _cause: VisitCause) -> VisitOutcome {
+        self.visits += 1;
+        if self.visits == 3 {
+            self.calls.end(self.kernel, || panic!("it does not listen"));
+        }
+        VisitOutcome::Unfinished
+    }
+
+    fn leave(&mut self) {
+        self.leaves += 1;
+    }
+
+    fn listen(&self, _ticket: u32) {
+        panic!("it has something to do");
+    }
+}
+
+#[test]
+fn a_helper_visits_until_it_is_ended_and_leaves_then() {
+    let (calls, kernel) = (HelperCalls::new(), Kernel::default());
+    let mut process = Away { calls: &calls, kernel: &kernel, visits: 0, leaves: 0 };
+    run(&mut process, &calls, Core::Own, &kernel);
+    assert_eq!((process.visits, process.leaves), (3, 2), "it left to pause, and at the end");
+}
+
+/// What a process has to do inside.
+#[derive(Default)]
+struct Work {
+    /// How many rounds of progress find something to do.
+    rounds: Cell<u32>,
+    /// How many were made.
+    made: Cell<u32>,
+    answers: bool,
+    is_idle: bool,
+    looks_again: bool,
+    is_awaited: bool,
+}
+
+impl Inside for Work {
+    fn has_nothing_underway(&self, _core: Core) -> bool {
+        self.is_idle
+    }
+
+    fn progress(&self) -> bool {
+        self.made.set(self.made.get() + 1);
+        let left = self.rounds.get();
+        self.rounds.set(left.saturating_sub(1));
+        left > 0
+    }
+
+    fn submitted(&self) -> u64 {
+        if self.answers { self.made.get().into() } else { 0 }
+    }
+
+    fn must_look_again(&self) -> bool {
+        self.looks_again
+    }
+
+    fn is_awaited(&self) -> bool {
+        self.is_awaited
+    }
+}
+
+struct Bell;
+
+impl Doorbell for Bell {
+    fn arm(&self) -> u32 {
+        7
+    }
+
+    fn wait(&self, _ticket: u32, _timeout: Duration) {}
+
+    fn ring(&self) {}
+}
+
+#[test]
+fn a_visit_tells_what_it_left_and_why_it_ended() {
+    use VisitCause::{Absence, Ring};
+    let rounds = |count| Cell::new(count);
+    let visited = |work: &Work, cause| visit(work, &Bell, Core::Own, cause);
+    let idle = Work { is_idle: true, ..Work::default() };
+    assert_eq!(visited(&idle, Absence), VisitOutcome::NothingUnderway);
+    assert_eq!(idle.made.get(), 0);
+    let others = VisitOutcome::WaitsForOthers(7);
+    assert_eq!(visited(&Work::default(), Absence), others);
+    assert_eq!(visited(&Work::default(), Ring), VisitOutcome::NothingToAnswer);
+    let silent = Work { rounds: rounds(1), ..Work::default() };
+    assert_eq!(visited(&silent, Ring), VisitOutcome::NothingToAnswer);
+    let answering = Work { rounds: rounds(1), answers: true, ..Work::default() };
+    assert_eq!(visited(&answering, Ring), others);
+    let unheard = Work { looks_again: true, answers: true, ..Work::default() };
+    assert_eq!(visited(&unheard, Absence), VisitOutcome::NothingToAnswer);
+    let endless = Work { rounds: rounds(u32::MAX), ..Work::default() };
+    assert_eq!(visited(&endless, Absence), VisitOutcome::Unfinished);
+    assert_eq!(endless.made.get(), visit::ROUNDS);
+    let wanted = Work { rounds: rounds(u32::MAX), is_awaited: true, ..Work::default() };
+    assert_eq!(visited(&wanted, Absence), VisitOutcome::Unfinished);
+    assert_eq!(wanted.made.get(), 1, "the program waits outside");
 }

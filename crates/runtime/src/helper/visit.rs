@@ -69,7 +69,7 @@ pub trait Inside {
 }
 
 /// So many rounds of progress the helper makes before it sees whether the program wants to go on.
-const ROUNDS: u32 = 64;
+pub(super) const ROUNDS: u32 = 64;
 
 /// The helper's life on such a core, until [`HelperCalls::end`].
 pub fn run(

@@ -8,7 +8,7 @@ use driver::Doorbell;
 use engine::RequestId;
 use queues::door::Threads;
 
-use super::sleeping::{self, Sleep, Sleepers};
+use super::sleeping::{self, Sleep, SleepingThreads};
 use super::{CoreSharing, SLEEP_MAX, WaitHistory, WaitStage, WaitingSystem};
 use crate::door::System;
 use crate::lock::ReentrantLock;
@@ -19,7 +19,7 @@ pub struct WaitingThreads<K = System> {
     /// What each call holds where threads may call all at once, and waiting gives up.
     pub lock: ReentrantLock<K>,
     pub(super) kernel: K,
-    pub(super) sleepers: Sleepers,
+    pub(super) sleepers: SleepingThreads,
     /// How often the process has slept for the longest time in vain.
     vain_sleeps: Cell<u32>,
 }

@@ -23,7 +23,7 @@ use super::{SLEEP_MAX, WaitHistory, WaitStage, WaitingSystem};
 
 /// The threads that are asleep.
 #[derive(Debug, Default)]
-pub(in crate::waiting) struct Sleepers {
+pub(in crate::waiting) struct SleepingThreads {
     asleep: RefCell<Vec<Sleeper>>,
     /// What the watch waits for, as long as it is asleep.
     watch: Cell<Option<Awaited>>,
@@ -275,7 +275,7 @@ pub(super) fn wake_lookers<K: WaitingSystem>(room: &WaitingThreads<K>) {
 
 fn wake_sleepers(waiter: &impl Waiter) {
     let room = waiter.room();
-    let Sleepers { asleep, watch, .. } = &room.sleepers;
+    let SleepingThreads { asleep, watch, .. } = &room.sleepers;
     if asleep.borrow().is_empty() && watch.get().is_none() {
         return;
     }

@@ -37,7 +37,7 @@ impl driver::Directory for CardsInBox {
 }
 
 /// One of the two processes.
-struct Station {
+struct MachinePeer {
     runtime: Runtime,
     context: ContextSlot,
     peer: GateId,
@@ -54,7 +54,7 @@ fn data(sender: usize, number: usize, length: usize) -> Vec<u8> {
     (0..length).map(|place| (place / 7 + number * 31 + sender * 101) as u8).collect()
 }
 
-fn pair(lengths: &[Vec<usize>; 2]) -> [Station; 2] {
+fn pair(lengths: &[Vec<usize>; 2]) -> [MachinePeer; 2] {
     let cards: Arc<Mutex<Vec<String>>> = Arc::default();
     let configuration = Configuration::default();
     let stations = [0, 1].map(|own: u32| {
@@ -76,7 +76,7 @@ fn pair(lengths: &[Vec<usize>; 2]) -> [Station; 2] {
             buffer.write(0, &data(own as usize, number, length));
             buffer
         };
-        Station {
+        MachinePeer {
             runtime,
             context,
             peer: GateId(1 - own),
@@ -92,7 +92,7 @@ fn pair(lengths: &[Vec<usize>; 2]) -> [Station; 2] {
     })
 }
 
-impl Station {
+impl MachinePeer {
     /// Posts the next receive, and maybe offers its place.
     fn receive(&mut self, offers: bool) {
         let Some(into) = self.incoming.get(self.receives.len()) else { return };
@@ -147,7 +147,7 @@ fn run(seed: u64) {
     let lengths = [lengths(), lengths()];
     let mut stations = pair(&lengths);
     let begin = Instant::now();
-    while !stations.iter().all(Station::is_done) {
+    while !stations.iter().all(MachinePeer::is_done) {
         let turn = random.usize(0..2);
         for _ in 0..random.u8(1..7) {
             stations[turn].step(&mut random);

@@ -45,7 +45,7 @@ struct ThreadTable {
     /// Who goes on when, in which of its turns: whoever was woken has another one by then.
     agenda: BinaryHeap<Reverse<(u64, u64, usize, u64)>>,
     made: u64,
-    threads: Vec<Thread>,
+    threads: Vec<SimulatedThread>,
     current: usize,
     /// A process for which something has come.
     suspect: Option<usize>,
@@ -53,7 +53,7 @@ struct ThreadTable {
     done: Waits,
 }
 
-struct Thread {
+struct SimulatedThread {
     process: usize,
     /// It is one of those that share kernel threads.
     shares: bool,
@@ -162,7 +162,7 @@ impl ThreadTable {
     }
 
     fn wake(&mut self, word: usize, count: usize) {
-        let sleeps = |thread: &Thread| matches!(thread.activity, ThreadActivity::SleepsOn(on) | ThreadActivity::Naps(on) if on == word);
+        let sleeps = |thread: &SimulatedThread| matches!(thread.activity, ThreadActivity::SleepsOn(on) | ThreadActivity::Naps(on) if on == word);
         let all: Vec<_> = (0..self.threads.len()).filter(|&i| sleeps(&self.threads[i])).collect();
         for index in all.into_iter().take(count) {
             let time = self.now + within(&mut self.rng, self.times.wake_max);
@@ -308,7 +308,7 @@ impl Machine {
         self.threads.push(Gn::new_opt(STACK_WORDS, run));
         plan(|plan| {
             let activity = ThreadActivity::Runs;
-            plan.threads.push(Thread { process, shares, activity, turn: 0 });
+            plan.threads.push(SimulatedThread { process, shares, activity, turn: 0 });
             let time = plan.now + plan.step(CALL_NS);
             plan.call(plan.threads.len() - 1, time);
         });

@@ -8,10 +8,10 @@ use crate::parking::Wait;
 /// A barrier for a number of threads, as often as they like.
 pub struct Barrier {
     parties: usize,
-    state: Lock<State>,
+    state: Lock<BarrierState>,
 }
 
-struct State {
+struct BarrierState {
     here: usize,
     line: Line,
 }
@@ -19,7 +19,7 @@ struct State {
 impl Barrier {
     /// For so many.
     pub const fn new(parties: usize) -> Self {
-        Self { parties, state: Lock::new(State { here: 0, line: Line::new() }) }
+        Self { parties, state: Lock::new(BarrierState { here: 0, line: Line::new() }) }
     }
 
     /// Waits until all are here; whether the caller came last.

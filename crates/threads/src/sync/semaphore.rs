@@ -7,10 +7,10 @@ use crate::parking::Wait;
 
 /// A number of permits.
 pub struct Semaphore {
-    state: Lock<State>,
+    state: Lock<SemaphoreState>,
 }
 
-struct State {
+struct SemaphoreState {
     permits: usize,
     line: Line,
 }
@@ -18,7 +18,7 @@ struct State {
 impl Semaphore {
     /// With so many permits.
     pub const fn new(permits: usize) -> Self {
-        Self { state: Lock::new(State { permits, line: Line::new() }) }
+        Self { state: Lock::new(SemaphoreState { permits, line: Line::new() }) }
     }
 
     /// Takes a permit; waits until there is one.

@@ -1,6 +1,6 @@
 //! How an argument is declared in each interface.
 
-use super::routine::{Argument, ArgumentKind, Intent, Routine, Shape};
+use super::routine::{ArgumentKind, FortranArgument, Intent, Routine, Shape};
 
 /// Which of the interfaces a declaration is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -22,7 +22,7 @@ impl FortranInterface {
 }
 
 /// The declaration of an argument, as lines.
-pub fn declaration(argument: &Argument, interface: FortranInterface) -> Vec<String> {
+pub fn declaration(argument: &FortranArgument, interface: FortranInterface) -> Vec<String> {
     let name = format!("{}{}", argument.name, dimensions(argument, interface));
     if argument.kind == ArgumentKind::Choice && interface != FortranInterface::Mpi08
         || argument.kind == ArgumentKind::Pointer
@@ -63,12 +63,12 @@ pub fn declaration(argument: &Argument, interface: FortranInterface) -> Vec<Stri
 }
 
 /// Where the address of a buffer is not an address but memory of any type.
-fn is_any_memory(argument: &Argument) -> bool {
+fn is_any_memory(argument: &FortranArgument) -> bool {
     argument.name == "buffer_addr"
 }
 
 /// The type, as far as it tells specific routines of a generic one apart.
-pub fn type_of(argument: &Argument, interface: FortranInterface) -> String {
+pub fn type_of(argument: &FortranArgument, interface: FortranInterface) -> String {
     let integer = |kind: &str| match interface {
         FortranInterface::Header => "integer(8)".to_owned(),
         _ => format!("integer({kind})"),
@@ -94,11 +94,11 @@ pub fn type_of(argument: &Argument, interface: FortranInterface) -> String {
     }
 }
 
-fn is_old_status(argument: &Argument, interface: FortranInterface) -> bool {
+fn is_old_status(argument: &FortranArgument, interface: FortranInterface) -> bool {
     interface != FortranInterface::Mpi08 && argument.name != "f08_status"
 }
 
-fn dimensions(argument: &Argument, interface: FortranInterface) -> &'static str {
+fn dimensions(argument: &FortranArgument, interface: FortranInterface) -> &'static str {
     let is_status = argument.kind == ArgumentKind::Status && is_old_status(argument, interface);
     match argument.shape {
         _ if argument.name == "f_status" => "(8)",

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use super::super::rust_text::filled;
-use super::routine::{Argument, ArgumentKind, Intent, Routine, Shape};
-use super::views::{View, uses, view};
+use super::routine::{ArgumentKind, FortranArgument, Intent, Routine, Shape};
+use super::views::{SectionView, uses, view};
 
 /// The text of `entries.c`.
 pub fn entries(routines: &[Routine]) -> String {
@@ -78,10 +78,10 @@ fn call(first: &str, routine: &Routine, given: &[String]) -> String {
 
 /// The call for buffers that lie side by side, and that for others.
 fn call_with_views(routine: &Routine, given: &[String]) -> String {
-    let views: Vec<(usize, View)> = (0..routine.arguments.len())
+    let views: Vec<(usize, SectionView)> = (0..routine.arguments.len())
         .filter(|&index| routine.arguments[index].kind == ArgumentKind::Choice)
         .map(|index| (index, view(routine, index)))
-        .filter(|(_, view)| *view != View::Address)
+        .filter(|(_, view)| *view != SectionView::Address)
         .collect();
     if views.is_empty() {
         return call("    int code = ", routine, given);
@@ -100,12 +100,12 @@ fn call_with_views(routine: &Routine, given: &[String]) -> String {
         writeln!(text, "        struct view {local} = {{.made = MPI_DATATYPE_NULL}};").unwrap();
         opened.push(open(routine, index, view, given, &local));
         replaced[index] = format!("{local}.address");
-        if let View::Single { count, datatype } = view {
+        if let SectionView::Single { count, datatype } = view {
             let is_large = routine.arguments[count].kind == ArgumentKind::Count;
             replaced[count] = format!("{}{local}.count", if is_large { "" } else { "(int)" });
             replaced[datatype] = format!("{local}.type");
         }
-        if let View::Blocks { datatype } = view {
+        if let SectionView::Blocks { datatype } = view {
             replaced[datatype] = format!("{local}.type");
         }
     }
@@ -122,14 +122,20 @@ fn call_with_views(routine: &Routine, given: &[String]) -> String {
     text + "    }\n"
 }
 
-fn open(routine: &Routine, index: usize, view: View, given: &[String], local: &str) -> String {
+fn open(
+    routine: &Routine,
+    index: usize,
+    view: SectionView,
+    given: &[String],
+    local: &str,
+) -> String {
     let argument = &routine.arguments[index];
     let (count, datatype, kind) = match view {
-        View::Single { count, datatype } => {
+        SectionView::Single { count, datatype } => {
             (given[count].clone(), given[datatype].clone(), "SINGLE")
         }
-        View::Blocks { datatype } => ("0".to_owned(), given[datatype].clone(), "BLOCKS"),
-        View::Region => ("0".to_owned(), "MPI_DATATYPE_NULL".to_owned(), "REGION"),
+        SectionView::Blocks { datatype } => ("0".to_owned(), given[datatype].clone(), "BLOCKS"),
+        SectionView::Region => ("0".to_owned(), "MPI_DATATYPE_NULL".to_owned(), "REGION"),
         _ => ("0".to_owned(), "MPI_DATATYPE_NULL".to_owned(), "WHOLE"),
     };
     let name = &argument.name;
@@ -145,7 +151,7 @@ fn open(routine: &Routine, index: usize, view: View, given: &[String], local: &s
 /// The call of the error handler of what the routine is about.
 fn raise(routine: &Routine, given: &[String]) -> String {
     for handle in ["Comm", "Win", "File", "Session"] {
-        let is_it = |one: &Argument| one.kind == ArgumentKind::Handle(handle.to_owned());
+        let is_it = |one: &FortranArgument| one.kind == ArgumentKind::Handle(handle.to_owned());
         if let Some(index) = routine.arguments.iter().position(is_it)
             && routine.arguments[index].intent == Intent::In
         {
@@ -156,7 +162,7 @@ fn raise(routine: &Routine, given: &[String]) -> String {
 }
 
 impl Passing {
-    fn of(routine: &Routine, argument: &Argument, has_descriptors: bool) -> Self {
+    fn of(routine: &Routine, argument: &FortranArgument, has_descriptors: bool) -> Self {
         let name = argument.c.name.as_str();
         let by_reference = |kind: &str, given: String| {
             let constant = if argument.intent == Intent::In { "const " } else { "" };
@@ -222,7 +228,7 @@ fn indices(mut passing: Passing, name: &str) -> Passing {
     passing
 }
 
-fn logical(mut passing: Passing, argument: &Argument) -> Passing {
+fn logical(mut passing: Passing, argument: &FortranArgument) -> Passing {
     let name = argument.c.name.as_str();
     match (argument.intent, argument.shape) {
         (Intent::In, Shape::Scalar) => passing.given = format!("*{name} != 0"),
@@ -246,7 +252,12 @@ fn conversion(handle: &str) -> &str {
     if handle == "Datatype" { "Type" } else { handle }
 }
 
-fn handle(mut passing: Passing, routine: &Routine, argument: &Argument, sent: &str) -> Passing {
+fn handle(
+    mut passing: Passing,
+    routine: &Routine,
+    argument: &FortranArgument,
+    sent: &str,
+) -> Passing {
     let ArgumentKind::Handle(handle) = &argument.kind else {
         unreachable!("asked for handles only")
     };
@@ -275,7 +286,7 @@ fn handle(mut passing: Passing, routine: &Routine, argument: &Argument, sent: &s
 fn handles(
     mut passing: Passing,
     routine: &Routine,
-    argument: &Argument,
+    argument: &FortranArgument,
     handle: &str,
     sent: &str,
 ) -> Passing {
@@ -308,7 +319,7 @@ fn handles(
     passing
 }
 
-fn status(mut passing: Passing, argument: &Argument) -> Passing {
+fn status(mut passing: Passing, argument: &FortranArgument) -> Passing {
     let name = argument.c.name.as_str();
     passing.given = match (argument.intent, argument.shape) {
         (Intent::Unsaid, Shape::Scalar) => format!("status_of({name})"),
@@ -318,7 +329,7 @@ fn status(mut passing: Passing, argument: &Argument) -> Passing {
     passing
 }
 
-fn text(argument: &Argument, has_descriptors: bool) -> Passing {
+fn text(argument: &FortranArgument, has_descriptors: bool) -> Passing {
     let name = argument.c.name.as_str();
     let (place, length) = match has_descriptors {
         true => (format!("{name}->base_addr"), format!("{name}->elem_len")),

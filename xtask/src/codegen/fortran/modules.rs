@@ -6,7 +6,7 @@ use super::super::tables::Tables;
 use super::constants::{HEAD, named};
 use super::declarations::{FortranInterface, declaration, names, type_of};
 use super::filled;
-use super::routine::{Argument, ArgumentKind, Routine, plain};
+use super::routine::{ArgumentKind, FortranArgument, Routine, plain};
 
 /// The text of module `mpi`.
 pub fn mpi(tables: &Tables, routines: &[Routine]) -> String {
@@ -117,9 +117,9 @@ fn agreements(are_kept: bool) -> String {
 /// Whether nothing tells the two apart in a call: then only the one without `_c` has the name.
 fn is_same_to_callers(routine: &Routine, large: &Routine) -> bool {
     let types = |routine: &Routine| {
-        let is_procedure = |one: &&Argument| !matches!(one.kind, ArgumentKind::Procedure(_));
+        let is_procedure = |one: &&FortranArgument| !matches!(one.kind, ArgumentKind::Procedure(_));
         let arguments = routine.arguments.iter().filter(is_procedure);
-        let text = |one: &Argument| {
+        let text = |one: &FortranArgument| {
             // These have the same kind of integer.
             let kind =
                 type_of(one, FortranInterface::Mpi08).replace("MPI_ADDRESS_KIND", "MPI_COUNT_KIND");

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use super::constants::HEAD;
 use super::declarations::{FortranInterface, declaration, names};
 use super::filled;
-use super::routine::{Argument, ArgumentKind, Intent, Routine, plain};
+use super::routine::{ArgumentKind, FortranArgument, Intent, Routine, plain};
 
 /// The programs: name and text.
 pub fn programs(routines: &[Routine]) -> Vec<(String, String)> {
@@ -94,7 +94,7 @@ fn called(routine: &Routine, interface: FortranInterface) -> Vec<String> {
 }
 
 /// A dummy argument that can be handed on.
-fn variable(argument: &Argument, interface: FortranInterface) -> Vec<String> {
+fn variable(argument: &FortranArgument, interface: FortranInterface) -> Vec<String> {
     if argument.kind == ArgumentKind::Choice {
         return vec![format!("real :: {}(*)", argument.name)];
     }

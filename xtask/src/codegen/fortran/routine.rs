@@ -8,7 +8,7 @@ pub struct Routine {
     /// As in C, with the prefix `MPI_`.
     pub name: String,
     /// Without the error code at the end.
-    pub arguments: Vec<Argument>,
+    pub arguments: Vec<FortranArgument>,
     /// What a function returns; most routines return nothing.
     pub result: Option<&'static str>,
     /// Whether an error code is the last argument.
@@ -21,7 +21,7 @@ pub struct Routine {
 
 /// One argument.
 #[derive(Clone)]
-pub struct Argument {
+pub struct FortranArgument {
     /// The name in Fortran.
     pub name: String,
     pub c: Parameter,
@@ -184,7 +184,7 @@ const SPECIAL: [&str; 38] = [
     "MPI_Win_shared_query",
 ];
 
-fn argument(function: &str, c: &Parameter, all: &[Parameter]) -> Argument {
+fn argument(function: &str, c: &Parameter, all: &[Parameter]) -> FortranArgument {
     let kind = kind(function, c);
     let shape = shape(c);
     let intent = intent(function, c, &kind, shape);
@@ -206,7 +206,7 @@ fn argument(function: &str, c: &Parameter, all: &[Parameter]) -> Argument {
         && intent == Intent::In
         && has("MPI_Request");
     let is_kept = lasts && (kind == ArgumentKind::Choice || is_list);
-    Argument { name, c: c.clone(), kind, intent, shape, is_kept }
+    FortranArgument { name, c: c.clone(), kind, intent, shape, is_kept }
 }
 
 /// Routines whose buffers are in use by others.

@@ -1,11 +1,11 @@
 //! What becomes of a buffer that module `mpi_f08` hands over as a descriptor.
 
-use super::routine::{Argument, ArgumentKind, Intent, Routine, plain};
+use super::routine::{ArgumentKind, FortranArgument, Intent, Routine, plain};
 
 /// How an array section is made an address, a count and a datatype; see `view_kind` in
 /// fortran/layer.h.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum View {
+pub enum SectionView {
     /// Only the address of the first element matters.
     Address,
     /// One block: its count and its datatype are replaced.
@@ -22,25 +22,26 @@ pub enum View {
 }
 
 /// The view of the argument with an index.
-pub fn view(routine: &Routine, index: usize) -> View {
+pub fn view(routine: &Routine, index: usize) -> SectionView {
     let name = plain(&routine.name).trim_start_matches("MPI_");
     let argument = routine.arguments[index].name.as_str();
     if ADDRESSES.contains(&name) || name.ends_with("_end") {
-        return View::Address;
+        return SectionView::Address;
     }
     if name == "Win_create" || name.ends_with("ttach_buffer") || name == "Buffer_attach" {
-        return View::Region;
+        return SectionView::Region;
     }
     if is_whole(routine, name, argument) {
-        return View::Whole;
+        return SectionView::Whole;
     }
-    let is_datatype = |one: &Argument| one.kind == ArgumentKind::Handle("Datatype".to_owned());
+    let is_datatype =
+        |one: &FortranArgument| one.kind == ArgumentKind::Handle("Datatype".to_owned());
     let after = routine.arguments.iter().skip(index).position(is_datatype);
     let datatype = index + after.expect("buffers have datatypes");
     if has_blocks(name, argument) {
-        View::Blocks { datatype }
+        SectionView::Blocks { datatype }
     } else {
-        View::Single { count: datatype - 1, datatype }
+        SectionView::Single { count: datatype - 1, datatype }
     }
 }
 
@@ -78,7 +79,7 @@ fn has_blocks(name: &str, argument: &str) -> bool {
 }
 
 /// What the call does with the buffer, as an expression in C.
-pub fn uses(routine: &Routine, argument: &Argument) -> &'static str {
+pub fn uses(routine: &Routine, argument: &FortranArgument) -> &'static str {
     let is_kept = argument.is_kept;
     match (argument.intent == Intent::In, is_kept) {
         (true, false) => "READ",

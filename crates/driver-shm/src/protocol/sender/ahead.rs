@@ -20,7 +20,7 @@ use queues::exchange::Copier;
 
 use super::filling::PoolFill;
 use super::offered::write_to_offer;
-use super::pool::Pool;
+use super::pool::PiecePool;
 use super::{Caches, SendData, SenderWorld, TaskStep};
 
 /// One message that is sent ahead.
@@ -57,7 +57,7 @@ impl AheadSend {
     pub(super) fn step(
         &mut self,
         message: &SendData,
-        pool: &mut Pool,
+        pool: &mut PiecePool,
         now: Option<Instant>,
         program: ProgramState,
         world: &mut impl SenderWorld,

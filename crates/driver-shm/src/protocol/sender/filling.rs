@@ -2,7 +2,7 @@
 
 use queues::exchange::FILLED_MAX;
 
-use super::pool::Pool;
+use super::pool::PiecePool;
 use super::{Caches, SendData, SenderWorld, TaskStep};
 use crate::protocol::piece_bytes;
 
@@ -29,7 +29,7 @@ impl PoolFill {
     pub(super) fn step(
         &mut self,
         message: &SendData,
-        pool: &mut Pool,
+        pool: &mut PiecePool,
         report: Option<u64>,
         world: &mut impl SenderWorld,
     ) -> TaskStep {

@@ -6,7 +6,7 @@ use super::SenderWorld;
 
 /// The pieces, which are used in turn.
 #[derive(Debug)]
-pub(super) struct Pool {
+pub(super) struct PiecePool {
     /// Who a piece was filled for last.
     users: [User; PIECES],
     /// The piece that is used next.
@@ -25,13 +25,13 @@ struct User {
 /// Pieces looked at for one that is free.
 const LOOKS: usize = 16;
 
-impl Default for Pool {
+impl Default for PiecePool {
     fn default() -> Self {
         Self { users: [User::default(); PIECES], next: 0 }
     }
 }
 
-impl Pool {
+impl PiecePool {
     /// The next piece that nobody needs any more.
     pub(super) fn free_piece(&mut self, world: &impl SenderWorld) -> Option<usize> {
         for _ in 0..LOOKS {
