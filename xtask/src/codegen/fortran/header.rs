@@ -91,8 +91,8 @@ fn body(routine: &Routine) -> String {
     text + &statement("END SUBROUTINE")
 }
 
-/// An argument for which anything may stand: old programs pass elements of pointer arrays for lists, and
-/// arrays of one element for scalars. Compilers want no intent and no extent where they check nothing.
+/// An argument for which anything may stand: old programs pass elements of pointer arrays for
+/// lists, and arrays of one element for scalars. Compilers want no intent and no extent there.
 fn unchecked(argument: &Argument) -> Vec<String> {
     let name = &argument.name;
     let lines = declaration(argument, FortranInterface::Header);
