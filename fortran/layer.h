@@ -167,6 +167,8 @@ struct view {
     MPI_Datatype type;
     /* Made for this call; null if there is none. */
     MPI_Datatype made;
+    /* How many calls use the datatype, if it is one that is kept. */
+    int *kept;
     char *copy;
     const CFI_cdesc_t *section;
     bool back;
@@ -192,6 +194,13 @@ int combray_fortran_view(struct view *view, const char *call, int position, cons
                          const CFI_cdesc_t *section, MPI_Count count, MPI_Datatype type,
                          enum view_kind kind, int use);
 void combray_fortran_view_end(struct view *view);
+
+/* Finds a kept datatype for the section of the view. */
+bool combray_fortran_find_type(struct view *view, MPI_Count count, MPI_Datatype type,
+                               enum view_kind kind);
+/* Keeps the datatype that was made for the view, if it can be used again. */
+void combray_fortran_keep_type(struct view *view, MPI_Count count, MPI_Datatype type,
+                               enum view_kind kind);
 
 /* An error code of this class with this text. */
 int combray_fortran_code(int class, const char *text);

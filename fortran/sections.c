@@ -180,6 +180,7 @@ int combray_fortran_view(struct view *view, const char *call, int position, cons
     /* The call itself says what is wrong with these. */
     bool refused = kind <= BLOCKS && type == MPI_DATATYPE_NULL;
     if (is_plain(section) || refused || (kind == SINGLE && count <= 0)) return MPI_SUCCESS;
+    if (kind <= BLOCKS && combray_fortran_find_type(view, count, type, kind)) return MPI_SUCCESS;
     struct shape shape = shape_of(section);
     char text[MPI_MAX_ERROR_STRING];
     if (kind == SINGLE) {
@@ -192,8 +193,11 @@ int combray_fortran_view(struct view *view, const char *call, int position, cons
             return combray_fortran_code(MPI_ERR_COUNT, text);
         }
     }
-    if (kind == SINGLE && single(view, &shape, count, type)) return MPI_SUCCESS;
-    if (kind == BLOCKS && blocks(view, &shape, type)) return MPI_SUCCESS;
+    if ((kind == SINGLE && single(view, &shape, count, type)) ||
+        (kind == BLOCKS && blocks(view, &shape, type))) {
+        combray_fortran_keep_type(view, count, type, kind);
+        return MPI_SUCCESS;
+    }
     if (kind != REGION && whole(view, &shape, use)) return MPI_SUCCESS;
     snprintf(text, sizeof text,
              "%s: argument %d (%s) is an array section with gaps, which this call cannot use "
@@ -204,6 +208,7 @@ int combray_fortran_view(struct view *view, const char *call, int position, cons
 
 void combray_fortran_view_end(struct view *view)
 {
+    if (view->kept) __atomic_fetch_sub(view->kept, 1, __ATOMIC_RELEASE);
     if (view->made != MPI_DATATYPE_NULL) PMPI_Type_free(&view->made);
     if (view->copy) {
         struct shape shape = shape_of(view->section);

@@ -4,7 +4,9 @@ program objects_f08
   use mpi_f08
   use, intrinsic :: iso_c_binding, only: c_ptr, c_f_pointer
   implicit none
-  integer :: rank, processes
+  integer :: rank = -1, processes
+  ! What the compiler is can be asked for at any time.
+  call compiler()
   call MPI_Init()
   call MPI_Comm_rank(MPI_COMM_WORLD, rank)
   call MPI_Comm_size(MPI_COMM_WORLD, processes)
@@ -218,9 +220,13 @@ contains
     integer, pointer :: shared(:), theirs(:)
     integer, asynchronous :: origin(2, 3)
     integer(MPI_ADDRESS_KIND) :: bytes, value
-    integer :: unit
+    integer :: unit, rank, processes
     logical :: flag
-    call MPI_Win_allocate_shared(48_MPI_ADDRESS_KIND, 4, MPI_INFO_NULL, MPI_COMM_WORLD, memory, win)
+    type(MPI_Comm) :: machine
+    call MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, machine)
+    call MPI_Comm_rank(machine, rank)
+    call MPI_Comm_size(machine, processes)
+    call MPI_Win_allocate_shared(48_MPI_ADDRESS_KIND, 4, MPI_INFO_NULL, machine, memory, win)
     call c_f_pointer(memory, shared, [12])
     shared = -1
     call MPI_Win_get_attr(win, MPI_WIN_SIZE, value, flag)
@@ -247,8 +253,9 @@ contains
     call MPI_Win_shared_query(win, 0, bytes, unit, memory)
     call c_f_pointer(memory, theirs, [12])
     call check(bytes == 48 .and. unit == 4 .and. theirs(5) == 6 + 10 * (processes - 1), "their memory")
-    call MPI_Barrier(MPI_COMM_WORLD)
+    call MPI_Barrier(machine)
     call MPI_Win_free(win)
+    call MPI_Comm_free(machine)
     call MPI_Alloc_mem(400_MPI_ADDRESS_KIND, MPI_INFO_NULL, memory)
     call c_f_pointer(memory, shared, [100])
     shared = 1

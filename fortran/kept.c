@@ -1,0 +1,133 @@
+/* Datatypes of array sections, kept from call to call: programs send the same faces of a block over and
+ * over, and to make a datatype costs more than to send one. Only sections of predefined types are kept,
+ * as the handle of another may come to mean another type. */
+#include "layer.h"
+
+#define KEPT_TYPES 8
+#define KEPT_RANK_MAX 4
+
+struct kept_type {
+    MPI_Datatype type;
+    /* Calls that use it now. */
+    int users;
+    /* What it is for; a place without a datatype has another rank than any section. */
+    int rank;
+    enum view_kind kind;
+    MPI_Datatype of;
+    size_t element;
+    MPI_Count count;
+    ptrdiff_t extent[KEPT_RANK_MAX], stride[KEPT_RANK_MAX];
+};
+
+static struct kept_type kept[KEPT_TYPES];
+/* Whether a thread looks at them; another then does without. */
+static char is_busy;
+static bool is_open, is_closed;
+static unsigned int next, found_last;
+
+static inline bool enter(void)
+{
+    return __atomic_exchange_n(&is_busy, 1, __ATOMIC_ACQUIRE) == 0;
+}
+
+static inline void leave(void)
+{
+    __atomic_store_n(&is_busy, 0, __ATOMIC_RELEASE);
+}
+
+static inline bool can_be_kept(const CFI_cdesc_t *section, MPI_Datatype type)
+{
+    return section->rank <= KEPT_RANK_MAX && (uintptr_t)type < PREDEFINED_END;
+}
+
+/* The datatype of a block does not depend on how many there are. */
+static inline MPI_Count count_that_matters(enum view_kind kind, MPI_Count count)
+{
+    return kind == SINGLE ? count : 0;
+}
+
+static inline bool is_for(const struct kept_type *one, const CFI_cdesc_t *section, MPI_Count count,
+                          MPI_Datatype type, enum view_kind kind)
+{
+    if (one->rank != section->rank || one->of != type || one->element != section->elem_len ||
+        one->count != count_that_matters(kind, count) || one->kind != kind)
+        return false;
+    for (int i = 0; i < section->rank; i++) {
+        if (one->extent[i] != section->dim[i].extent || one->stride[i] != section->dim[i].sm)
+            return false;
+    }
+    return true;
+}
+
+bool combray_fortran_find_type(struct view *view, MPI_Count count, MPI_Datatype type,
+                               enum view_kind kind)
+{
+    const CFI_cdesc_t *section = view->section;
+    if (!can_be_kept(section, type) || !enter()) return false;
+    bool found = false;
+    for (unsigned int i = 0; i < KEPT_TYPES && !found; i++) {
+        unsigned int place = (found_last + i) % KEPT_TYPES;
+        if (!is_for(&kept[place], section, count, type, kind)) continue;
+        found = true;
+        found_last = place;
+        __atomic_fetch_add(&kept[place].users, 1, __ATOMIC_ACQUIRE);
+        view->type = kept[place].type;
+        if (kind == SINGLE) view->count = 1;
+        view->kept = &kept[place].users;
+    }
+    leave();
+    return found;
+}
+
+static void forget(struct kept_type *one)
+{
+    if (one->rank != 0) PMPI_Type_free(&one->type);
+    one->rank = 0;
+}
+
+/* The beginning of MPI_Finalize: nothing is kept from now on. A call of another thread that still uses
+ * one is an error of the program. */
+static int close_all(MPI_Comm comm, int keyval, void *value, void *extra)
+{
+    (void)comm, (void)keyval, (void)value, (void)extra;
+    if (!enter()) return MPI_SUCCESS;
+    is_closed = true;
+    for (int i = 0; i < KEPT_TYPES; i++) forget(&kept[i]);
+    leave();
+    return MPI_SUCCESS;
+}
+
+/* Datatypes are only kept between MPI_Init and MPI_Finalize: sessions end without a word. */
+static bool open_first(void)
+{
+    int has_begun, has_ended, keyval;
+    if (is_open || is_closed) return !is_closed;
+    if (PMPI_Initialized(&has_begun) != MPI_SUCCESS || !has_begun) return false;
+    if (PMPI_Finalized(&has_ended) != MPI_SUCCESS || has_ended) return false;
+    if (PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, close_all, &keyval, NULL) != MPI_SUCCESS)
+        return false;
+    is_open = PMPI_Comm_set_attr(MPI_COMM_SELF, keyval, NULL) == MPI_SUCCESS;
+    PMPI_Comm_free_keyval(&keyval);
+    return is_open;
+}
+
+void combray_fortran_keep_type(struct view *view, MPI_Count count, MPI_Datatype type,
+                               enum view_kind kind)
+{
+    const CFI_cdesc_t *section = view->section;
+    if (!can_be_kept(section, type) || !enter()) return;
+    struct kept_type *place = &kept[next++ % KEPT_TYPES];
+    if (open_first() && __atomic_load_n(&place->users, __ATOMIC_ACQUIRE) == 0) {
+        forget(place);
+        *place = (struct kept_type){.type = view->made, .users = 1, .rank = section->rank, .kind = kind,
+                                    .of = type, .element = section->elem_len,
+                                    .count = count_that_matters(kind, count)};
+        for (int i = 0; i < section->rank; i++) {
+            place->extent[i] = section->dim[i].extent;
+            place->stride[i] = section->dim[i].sm;
+        }
+        view->kept = &place->users;
+        view->made = MPI_DATATYPE_NULL;
+    }
+    leave();
+}
