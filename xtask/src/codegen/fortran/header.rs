@@ -6,7 +6,7 @@ use super::super::tables::Tables;
 use super::constants::named;
 use super::declarations::{FortranInterface, declaration, names, type_of};
 use super::modules::FUNCTIONS;
-use super::routine::{Argument, ArgumentKind, Routine, Shape};
+use super::routine::{ArgumentKind, FortranArgument, Routine, Shape};
 
 /// The text of `mpif.h`.
 pub fn header(tables: &Tables, routines: &[Routine]) -> String {
@@ -93,7 +93,7 @@ fn body(routine: &Routine) -> String {
 
 /// An argument for which anything may stand: old programs pass elements of pointer arrays for
 /// lists, and arrays of one element for scalars. Compilers want no intent and no extent there.
-fn unchecked(argument: &Argument) -> Vec<String> {
+fn unchecked(argument: &FortranArgument) -> Vec<String> {
     let name = &argument.name;
     let lines = declaration(argument, FortranInterface::Header);
     if lines.len() > 1 || matches!(argument.kind, ArgumentKind::Text | ArgumentKind::Procedure(_)) {
