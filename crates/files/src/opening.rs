@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
@@ -40,11 +41,18 @@ struct Identity {
     size: u64,
     /// Nanoseconds since 1970.
     changed: u64,
+    /// Whether other machines surely cannot have it.
+    is_local: bool,
     host: Vec<u8>,
+    /// The running system of the host: containers share it.
+    system: Vec<u8>,
 }
 
 /// The name of a host is told with so many bytes.
 const HOST_BYTES: usize = 64;
+
+/// And a system in as many as its number has.
+const SYSTEM_BYTES: usize = 36;
 
 impl File {
     /// `MPI_File_open`: collective.
@@ -193,9 +201,10 @@ fn open_everywhere(
     Ok(file)
 }
 
-/// Whether all processes have the same file: on one host device and number tell; several hosts may
-/// know a device by different names, and files on disks of their own by the same number: there
-/// the time of the last change must be the same, too.
+/// Whether all processes have the same file: on one system device and number tell, in containers,
+/// too; several systems may know a device by different names, and files on disks of their own by
+/// the same number, made at the same time: there none may lie on a disk of its own, and the time of
+/// the last change must be the same, too.
 fn check_same_file(
     process: &Process,
     communicator: &Rc<Communicator>,
@@ -221,47 +230,65 @@ fn check_same_file(
 }
 
 impl Identity {
-    const BYTES: usize = 32 + HOST_BYTES;
+    const NUMBERS: usize = 5 * 8;
+    const BYTES: usize = Self::NUMBERS + HOST_BYTES + SYSTEM_BYTES;
 
     fn of(file: &fs::File) -> io::Result<Self> {
         let found = file.metadata()?;
         let changed = found.mtime().wrapping_mul(1_000_000_000).wrapping_add(found.mtime_nsec());
-        let mut host = fs::read("/proc/sys/kernel/hostname").unwrap_or_default();
-        host.retain(|byte| *byte != b'\n');
-        host.truncate(HOST_BYTES);
+        let line = |path: &str, length: usize| {
+            let mut line = fs::read(path).unwrap_or_default();
+            line.retain(|byte| *byte != b'\n');
+            line.truncate(length);
+            line
+        };
         Ok(Self {
             device: found.dev(),
             inode: found.ino(),
             size: found.len(),
             changed: changed as u64,
-            host,
+            is_local: sys::files::is_local(file.as_fd())?,
+            host: line("/proc/sys/kernel/hostname", HOST_BYTES),
+            system: line("/proc/sys/kernel/random/boot_id", SYSTEM_BYTES),
         })
     }
 
     fn encoded(&self) -> Vec<u8> {
-        let numbers = [self.device, self.inode, self.size, self.changed];
+        let is_local = u64::from(self.is_local);
+        let numbers = [self.device, self.inode, self.size, self.changed, is_local];
         let mut bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
         bytes.extend(&self.host);
+        bytes.resize(Self::NUMBERS + HOST_BYTES, 0);
+        bytes.extend(&self.system);
         bytes.resize(Self::BYTES, 0);
         bytes
     }
 
     fn decoded(bytes: &[u8]) -> Self {
-        let (numbers, host) = bytes.split_at(32);
+        let (numbers, texts) = bytes.split_at(Self::NUMBERS);
+        let (host, system) = texts.split_at(HOST_BYTES);
         let mut numbers = numbers
             .chunks_exact(8)
             .map(|bytes| u64::from_le_bytes(bytes.try_into().expect("a number was cut out")));
         let mut next = || numbers.next().unwrap_or(0);
-        let host = host.iter().copied().take_while(|byte| *byte != 0).collect();
-        Self { device: next(), inode: next(), size: next(), changed: next(), host }
+        let text = |bytes: &[u8]| bytes.iter().copied().take_while(|byte| *byte != 0).collect();
+        Self {
+            device: next(),
+            inode: next(),
+            size: next(),
+            changed: next(),
+            is_local: next() != 0,
+            host: text(host),
+            system: text(system),
+        }
     }
 
     fn is_same(&self, other: &Self) -> bool {
-        if self.host == other.host {
+        if self.system == other.system {
             return (self.device, self.inode) == (other.device, other.inode);
         }
         let what = |one: &Self| (one.inode, one.size, one.changed);
-        what(self) == what(other)
+        !self.is_local && !other.is_local && what(self) == what(other)
     }
 }
 
@@ -271,12 +298,25 @@ mod tests {
 
     #[test]
     fn hosts_with_disks_of_their_own_have_different_files() {
-        let one = Identity { device: 1, inode: 7, size: 0, changed: 5, host: b"a".to_vec() };
+        let one = Identity {
+            device: 1,
+            inode: 7,
+            size: 0,
+            changed: 5,
+            is_local: false,
+            host: b"a".to_vec(),
+            system: b"s".to_vec(),
+        };
         assert_eq!(Identity::decoded(&one.encoded()), one);
-        let mounted_elsewhere = Identity { device: 2, host: b"b".to_vec(), ..one.clone() };
+        let mounted_elsewhere = Identity { device: 2, system: b"t".to_vec(), ..one.clone() };
         assert!(one.is_same(&mounted_elsewhere));
-        let by_chance = Identity { changed: 6, ..mounted_elsewhere };
+        let by_chance = Identity { changed: 6, ..mounted_elsewhere.clone() };
         assert!(!one.is_same(&by_chance));
+        let made_at_once = Identity { is_local: true, ..mounted_elsewhere };
+        assert_eq!(Identity::decoded(&made_at_once.encoded()), made_at_once);
+        assert!(!made_at_once.is_same(&one) && !one.is_same(&made_at_once));
+        let in_a_container = Identity { device: 3, host: b"c".to_vec(), ..one.clone() };
+        assert!(!one.is_same(&in_a_container));
         let replaced = Identity { inode: 8, ..one.clone() };
         assert!(!one.is_same(&replaced));
     }

@@ -1,6 +1,7 @@
 //! Files: bytes between them and memory that is not borrowed, locks on ranges, space.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -16,6 +17,24 @@ impl MemoryRun {
     pub fn new(address: *mut u8, length: usize) -> Self {
         Self(libc::iovec { iov_base: address.cast(), iov_len: length })
     }
+}
+
+/// File systems on disks or in memory of the machine itself, by the numbers that the system gives
+/// them (statfs(2)): ext2 to ext4, XFS, Btrfs, F2FS, tmpfs, ramfs, overlays.
+const LOCAL: [i64; 7] =
+    [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0x0102_1994, 0x8584_58f6, 0x794c_7630];
+
+/// Whether a file lies on a file system that other machines cannot have mounted, too.
+///
+/// # Errors
+/// The system's.
+pub fn is_local(file: BorrowedFd<'_>) -> io::Result<bool> {
+    let mut found = MaybeUninit::<libc::statfs>::uninit();
+    // SAFETY: the place is ours, and has the form that the call fills.
+    check(libc::c_long::from(unsafe { libc::fstatfs(file.as_raw_fd(), found.as_mut_ptr()) }))?;
+    // SAFETY: the call has succeeded, and so filled it.
+    let kind = unsafe { found.assume_init() }.f_type;
+    Ok(LOCAL.contains(&(kind & 0xffff_ffff)))
 }
 
 /// The system takes no more runs at once (IOV_MAX).
@@ -163,6 +182,14 @@ mod tests {
     use super::*;
     use std::fs::File;
     use std::os::fd::AsFd;
+
+    #[test]
+    fn memory_of_a_machine_is_no_file_system_of_several() {
+        let in_memory = crate::mapping::create_memory_file(c"test", 1).unwrap();
+        assert!(is_local(in_memory.as_fd()).unwrap());
+        let of_the_system = File::open("/proc/self/stat").unwrap();
+        assert!(!is_local(of_the_system.as_fd()).unwrap());
+    }
 
     fn temporary(name: &str) -> (std::path::PathBuf, File) {
         let path = std::env::temp_dir().join(format!("combray-{name}-{}", std::process::id()));

@@ -1,0 +1,49 @@
+"""Files of one name that processes see differently, as on hosts that do not share a file system."""
+
+import subprocess
+import tempfile
+
+from harness.scenarios import Skip, needs_combray, run
+
+from . import hosts
+
+# Each process gets a disk of its own there, which nobody else sees.
+FOLDER = "/mnt"
+OWN_DISK = f"mount -t tmpfs none {FOLDER} && echo $COMBRAY_RANK > {FOLDER}/data"
+PROGRAM = 'exec "$0" "$@"'
+
+
+def own_disks(runner):
+    """Words that start the program with a disk of its own; at their end the program and its argument."""
+    needs_combray(runner)
+    if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0:
+        raise Skip("no right to make mount namespaces")
+    program = str(runner.build / "files_elsewhere")
+    return ["unshare", "-m", "sh", "-c", f"{OWN_DISK} && {PROGRAM}", program, f"{FOLDER}/data"]
+
+
+def different_files_are_told(command):
+    code, output, _ = run(command, timeout=60.0)
+    assert code == 0 and output.startswith("not the same: "), output
+    assert f'"{FOLDER}/data" is not the same file everywhere: rank 0 on ' in output, output
+    return output
+
+
+def processes_with_different_files_are_told(runner):
+    words = own_disks(runner)
+    for count in (2, 3):
+        different_files_are_told([*runner.mpiexec, "-n", str(count), *words])
+    # And those that have one file are not.
+    with tempfile.TemporaryDirectory() as folder:
+        code, output, _ = run([*runner.mpiexec, "-n", "3", words[-2], f"{folder}/data"])
+    assert code == 0 and output.startswith("the same: "), output
+
+
+def hosts_with_different_files_are_told(runner):
+    words = own_disks(runner)
+    with hosts.hosts(runner, 2) as here:
+        output = different_files_are_told(here.job("box1:1,box2:1", *words))
+        assert "rank 0 on box1 and rank 1 on box2" in output, output
+
+
+SCENARIOS = [processes_with_different_files_are_told, hosts_with_different_files_are_told]
