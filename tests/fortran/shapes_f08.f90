@@ -1,5 +1,7 @@
-! Every kind of thing that can be a buffer in module mpi_f08.
+! Every kind of thing that can be a buffer in module mpi_f08. flang 19 has no procedures in Fortran
+! whose arguments have assumed rank.
 ! run: 1
+! gfortran
 ! flags: -O2 -Wno-maybe-uninitialized
 module shapes
   use mpi_f08
