@@ -96,27 +96,16 @@ static void failing_write(Random *random, int round) {
     OK(MPI_Barrier(MPI_COMM_WORLD));
 }
 
-static void failing_writes(uint64_t seed) {
-    char name[256];
-    agree_on_name(name, sizeof name);
-    OK(MPI_Type_create_resized(MPI_SHORT, 0, 4, &gaps));
-    OK(MPI_Type_commit(&gaps));
-    Random random = random_from(seed);
-    for (int setting = 0; setting < SETTINGS; setting++) {
-        open_in_setting(name, setting);
-        for (int round = 0; round < CHECK_ROUNDS(FAULTS); round++) failing_write(&random, round);
-        OK(MPI_File_close(&file));
-    }
-    if (check_rank == 0) OK(MPI_File_delete(name, MPI_INFO_NULL));
-    OK(MPI_Type_free(&gaps));
+static void failing_writes(Random *random) {
+    for (int round = 0; round < CHECK_ROUNDS(FAULTS); round++) failing_write(random, round);
 }
 
 int main(void) {
     check_begin();
     begin(1000 * (unsigned long)check_rank, -1, -1);
-    random_files(78);
+    in_all_settings(78, random_rounds);
     end();
-    failing_writes(79);
+    in_all_settings(79, failing_writes);
     expect_faults("files_faulty_short");
     expect_faults("files_faulty_interrupted");
     expect_faults("files_faulty_failed");

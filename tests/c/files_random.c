@@ -6,6 +6,6 @@
 
 int main(void) {
     check_begin();
-    random_files(77);
+    in_all_settings(77, random_rounds);
     return check_end();
 }

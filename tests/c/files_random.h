@@ -304,8 +304,8 @@ static void agree_on_name(char *name, size_t size) {
     MPI_Bcast(name, (int)size, MPI_CHAR, 0, MPI_COMM_WORLD);
 }
 
-// All settings, from a seed that CHECK_SEED overrides.
-static void random_files(uint64_t seed) {
+// Rounds in all settings, from a seed that CHECK_SEED overrides.
+static void in_all_settings(uint64_t seed, void (*rounds)(Random *)) {
     char name[256];
     agree_on_name(name, sizeof name);
     OK(MPI_Type_create_resized(MPI_SHORT, 0, 4, &gaps));
@@ -313,7 +313,7 @@ static void random_files(uint64_t seed) {
     Random random = random_from(seed);
     for (int setting = 0; setting < SETTINGS; setting++) {
         open_in_setting(name, setting);
-        random_rounds(&random);
+        rounds(&random);
         OK(MPI_File_close(&file));
     }
     if (check_rank == 0) OK(MPI_File_delete(name, MPI_INFO_NULL));

@@ -41,7 +41,8 @@ struct Identity {
     size: u64,
     /// Nanoseconds since 1970.
     changed: u64,
-    /// Whether other machines surely cannot have it.
+    /// Whether other machines surely cannot have it. What is only read may lie in an image that
+    /// each of them has mounted, as those of containers do: that is one file.
     is_local: bool,
     host: Vec<u8>,
     /// The running system of the host: containers share it.
@@ -197,24 +198,25 @@ fn open_everywhere(
         None => open(false).map_err(refused),
     };
     let file = all_succeed(process, communicator, opened)?;
-    check_same_file(process, communicator, &file, shown)?;
+    check_same_file(process, communicator, (&file, mode), shown)?;
     Ok(file)
 }
 
 /// Whether all processes have the same file: on one system device and number tell, in containers,
 /// too; several systems may know a device by different names, and files on disks of their own by
-/// the same number, made at the same time: there none may lie on a disk of its own, and the time of
-/// the last change must be the same, too.
+/// the same number, made at the same time: there none that is written may lie on a disk of its own,
+/// and the time of the last change must be the same, too.
 fn check_same_file(
     process: &Process,
     communicator: &Rc<Communicator>,
-    file: &fs::File,
+    (file, mode): (&fs::File, AccessMode),
     shown: &str,
 ) -> Result<()> {
     if communicator.size() == 1 {
         return Ok(());
     }
-    let asked = Identity::of(file).map_err(|error| refused("look at", shown, &error));
+    let asked =
+        Identity::of(file, mode.writes()).map_err(|error| refused("look at", shown, &error));
     let mine = all_succeed(process, communicator, asked)?;
     let all = collective::allgather_bytes(process, communicator, &mine.encoded())?;
     let all: Vec<_> = all.chunks_exact(Identity::BYTES).map(Identity::decoded).collect();
@@ -233,7 +235,7 @@ impl Identity {
     const NUMBERS: usize = 5 * 8;
     const BYTES: usize = Self::NUMBERS + HOST_BYTES + SYSTEM_BYTES;
 
-    fn of(file: &fs::File) -> io::Result<Self> {
+    fn of(file: &fs::File, is_written: bool) -> io::Result<Self> {
         let found = file.metadata()?;
         let changed = found.mtime().wrapping_mul(1_000_000_000).wrapping_add(found.mtime_nsec());
         let line = |path: &str, length: usize| {
@@ -247,7 +249,7 @@ impl Identity {
             inode: found.ino(),
             size: found.len(),
             changed: changed as u64,
-            is_local: sys::files::is_local(file.as_fd())?,
+            is_local: is_written && sys::files::is_local(file.as_fd())?,
             host: line("/proc/sys/kernel/hostname", HOST_BYTES),
             system: line("/proc/sys/kernel/random/boot_id", SYSTEM_BYTES),
         })
@@ -319,5 +321,17 @@ mod tests {
         assert!(!one.is_same(&in_a_container));
         let replaced = Identity { inode: 8, ..one.clone() };
         assert!(!one.is_same(&replaced));
+    }
+
+    #[test]
+    fn what_is_only_read_may_lie_in_an_image_that_hosts_mount() {
+        let path = std::env::temp_dir().join(format!("combray-identity-{}", std::process::id()));
+        let file = fs::File::create(&path).unwrap();
+        let (read, written) = [false, true].map(|is| Identity::of(&file, is).unwrap()).into();
+        let elsewhere = |one: &Identity| Identity { system: b"other".to_vec(), ..one.clone() };
+        assert!(read.is_same(&elsewhere(&read)));
+        assert_eq!(written.is_local, sys::files::is_local(file.as_fd()).unwrap());
+        assert_eq!(written.is_same(&elsewhere(&written)), !written.is_local);
+        fs::remove_file(path).unwrap();
     }
 }
