@@ -46,6 +46,11 @@ impl<const WAYS: usize> WayCosts<WAYS> {
         (0..WAYS).min_by_key(|way| self.cost(*way)).unwrap_or(0)
     }
 
+    /// The same, once the cost of every way is known.
+    pub(crate) fn fastest_known(&self) -> Option<usize> {
+        self.costs.iter().all(Option::is_some).then(|| self.fastest())
+    }
+
     /// A transfer took so many picoseconds per byte. One that was faster than the others is
     /// believed at once, as nothing makes one too fast; a slower one may have been disturbed, for
     /// far longer than it takes, and moves what is known by a quarter at most.

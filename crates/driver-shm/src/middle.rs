@@ -4,10 +4,14 @@
 //! A call of the system takes a microsecond, on some machines, and then copies three times as many
 //! bytes in a nanosecond as two cores that are far from each other; where they are near it is the
 //! other way round. So both ways are timed, for each peer, as for long messages
-//! ([`crate::copying`]).
+//! ([`crate::copying`]). A message whose sender does not wait at once goes to the receiver or
+//! through the pool. That is not timed, as it lasts as long as the program computes; it goes by
+//! what is known of the others, and before that by how long a call of the system takes.
 
 use std::hint;
 use std::time::{Duration, Instant};
+
+use driver::When;
 
 use crate::costs::WayCosts;
 use crate::protocol::{AHEAD_BYTES_MAX, RECEIVER_TIME};
@@ -18,6 +22,8 @@ pub(crate) struct MiddleStatistics {
     classes: [WayCosts<{ MiddleWay::ALL.len() }>; CLASSES],
     underway: Option<MeasuredMessage>,
     messages: u32,
+    /// Where nothing is measured, longer messages are better copied by the receiver.
+    copied_twice_bytes_max: usize,
 }
 
 /// How a message of middle length goes.
@@ -58,7 +64,17 @@ const ROW: u64 = 16;
 /// receiver is.
 const FRAGMENTED_PER_TIMED: u32 = 8;
 
+/// Copying twice takes a nanosecond longer than the system takes to copy once, its call aside, for
+/// so many bytes.
+const BYTES_PER_NS_LONGER: usize = 16;
+
 impl MiddleStatistics {
+    /// Of a peer whose memory the system reads in calls that take so long.
+    pub(crate) fn new(call: Duration) -> Self {
+        let copied_twice_bytes_max = (call.as_nanos() as usize).saturating_mul(BYTES_PER_NS_LONGER);
+        Self { copied_twice_bytes_max, ..Self::default() }
+    }
+
     /// Chooses for a message of `length` bytes, which the receiver can read or cannot, and starts
     /// the watch now and then. `is_alone` tells whether the receiver has nothing else to copy.
     #[inline]
@@ -83,19 +99,27 @@ impl MiddleStatistics {
 
     /// A message of `length` bytes is announced for the send `token`: until when it is left to the
     /// receiver, if it is.
-    pub(crate) fn leave_to_receiver(&mut self, length: usize, token: u64) -> Option<Instant> {
+    pub(crate) fn leave_to_receiver(
+        &mut self,
+        length: usize,
+        token: u64,
+        when: When,
+    ) -> Option<Instant> {
         if !is_middle(length) {
             return None;
         }
-        let now = Instant::now();
+        let costs = &self.classes[class_of(length)];
         let is_left = match &mut self.underway {
             Some(underway) if underway.token.is_none() && underway.length == length => {
                 underway.token = Some(token);
                 underway.way == MiddleWay::ByReceiver
             }
-            _ => MiddleWay::ALL[self.classes[class_of(length)].fastest()] == MiddleWay::ByReceiver,
+            _ => match costs.fastest_known() {
+                Some(way) => MiddleWay::ALL[way] == MiddleWay::ByReceiver,
+                None => when == When::Later && length > self.copied_twice_bytes_max,
+            },
         };
-        is_left.then(|| now + RECEIVER_TIME)
+        is_left.then(|| Instant::now() + RECEIVER_TIME)
     }
 
     /// The send `token` is over.
@@ -125,7 +149,9 @@ impl MiddleStatistics {
     #[cfg(test)]
     pub(crate) fn that_leaves_to_receiver(length: usize) -> Self {
         let mut statistics = Self::default();
-        statistics.classes[class_of(length)].learn(MiddleWay::ByReceiver as usize, 1);
+        for (way, cost) in [(MiddleWay::InFragments, 2), (MiddleWay::ByReceiver, 1)] {
+            statistics.classes[class_of(length)].learn(way as usize, cost);
+        }
         statistics
     }
 
@@ -200,11 +226,22 @@ mod tests {
     fn only_the_send_whose_time_is_taken_ends_it() {
         let mut statistics = MiddleStatistics::default();
         while statistics.begin(64 << 10, true, || true) == MiddleWay::InFragments {}
-        assert!(statistics.leave_to_receiver(64 << 10, 5).is_some());
+        assert!(statistics.leave_to_receiver(64 << 10, 5, When::Now).is_some());
         statistics.note_sent(4);
         assert!(statistics.underway.is_some());
         statistics.note_sent(5);
         assert!(statistics.underway.is_none());
+    }
+
+    #[test]
+    fn what_is_not_waited_for_goes_by_the_time_of_a_call_until_more_is_known() {
+        let mut statistics = MiddleStatistics::new(Duration::from_nanos(2000));
+        let mut is_left = |length| statistics.leave_to_receiver(length, 1, When::Later).is_some();
+        assert_eq!([24, 31, 33, 64].map(|kib| is_left(kib << 10)), [false, false, true, true]);
+        run(&mut statistics, 400, [1700, 2500]);
+        assert!(statistics.leave_to_receiver(33 << 10, 1, When::Later).is_none());
+        run(&mut statistics, 4000, [4000, 2500]);
+        assert!(statistics.leave_to_receiver(33 << 10, 1, When::Later).is_some());
     }
 
     #[test]

@@ -604,12 +604,13 @@ impl PeerSegment {
         fence(Ordering::SeqCst);
         let fence_required = header.fence_required.load(Ordering::Relaxed) != 0;
         let probe_address = header.probe_address.load(Ordering::Relaxed);
-        let reachable = reach && probe(card.pid, probe_address, &card.nonce);
+        let call = if reach { probe(card.pid, probe_address, &card.nonce) } else { None };
+        let middle = call.map(MiddleStatistics::new).unwrap_or_default();
         // SAFETY:
         // - The ring's memory lies inside the mapping, which lives in the same value.
         // - All processes use the same number of lines (the version of the card says so).
         let ring = unsafe { RingProducer::new(segment.ring_memory(), LINES, sender) };
-        let (packets, claimed, lane, manner, middle, middle_begin) = Default::default();
+        let (packets, claimed, lane, manner, middle_begin) = Default::default();
         Ok(Self {
             bell: PeerBell { segment, fence_required },
             sender,
@@ -621,7 +622,7 @@ impl PeerSegment {
             middle,
             middle_begin,
             pid: card.pid,
-            reachable,
+            reachable: call.is_some(),
             populated: false,
             runs: None,
         })

@@ -154,7 +154,7 @@ impl Shm {
         let peer = self.peers.get_mut(message.gate.0 as usize)?.as_mut()?;
         let is_readable = peer.reachable && message.data.is_contiguous();
         let middle = is_readable.then_some(&mut peer.middle)?;
-        middle.leave_to_receiver(message.data.len(), message.token)
+        middle.leave_to_receiver(message.data.len(), message.token, message.when)
     }
 
     /// Declares the data of a message that is about to be announced, which its receiver will fetch.
