@@ -17,6 +17,20 @@ has() { command -v "$1" >/dev/null 2>&1; }
 
 version_at_least() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$2" ]; }
 
+install_packages() {
+    echo "Installing Debian packages: $*"
+    local as_root=()
+    if [ "$(id -u)" -ne 0 ]; then
+        if ! has sudo; then
+            echo "Please install these packages as root, then try again: apt-get install $*" >&2
+            exit 1
+        fi
+        as_root=(sudo)
+    fi
+    "${as_root[@]}" apt-get update -qq
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@" >/dev/null
+}
+
 missing=()
 has gcc || missing+=(gcc libc6-dev)
 has make || missing+=(make)
@@ -70,19 +84,7 @@ if [ -n "$everything" ] && [ "$(uname -m)" = x86_64 ]; then
     has qemu-aarch64 || missing+=(qemu-user)
     has aarch64-linux-gnu-gcc || missing+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
 fi
-if [ ${#missing[@]} -gt 0 ]; then
-    echo "Installing Debian packages: ${missing[*]}"
-    as_root=()
-    if [ "$(id -u)" -ne 0 ]; then
-        if ! has sudo; then
-            echo "Please install these packages as root, then try again: apt-get install ${missing[*]}" >&2
-            exit 1
-        fi
-        as_root=(sudo)
-    fi
-    "${as_root[@]}" apt-get update -qq
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "${missing[@]}" >/dev/null
-fi
+[ ${#missing[@]} -eq 0 ] || install_packages "${missing[@]}"
 
 # A small cluster with Slurm (tests/cluster/slurm), for whoever may have network namespaces. Without
 # what these packages recommend it takes seconds, and the tests go without where they are not to be
@@ -126,19 +128,29 @@ if [ "$task" = test ] && [ "$(id -u)" -eq 0 ] && [ "$(uname -m)" = x86_64 ]; the
     fi
 fi
 
+# Debian keeps a Rust beside its own for what needs a newer one; it wants no more than its packages.
+rust_of_debian() {
+    has apt-cache || return 1
+    local candidate
+    candidate=$(apt-cache policy rustc-web 2>/dev/null | sed -n 's/^ *Candidate: \([0-9.]*\).*/\1/p')
+    [ -n "$candidate" ] && version_at_least "$candidate" "$rust_needed"
+}
+
 rust_found=$(rustc --version 2>/dev/null | cut -d ' ' -f 2 || true)
 if [ -z "$rust_found" ] || ! version_at_least "$rust_found" "$rust_needed"; then
     echo "Combray needs Rust $rust_needed or newer; this machine has ${rust_found:-none}."
     if has rustup; then
         rustup toolchain install stable --profile minimal --component rustfmt --component clippy
+    elif rust_of_debian; then
+        install_packages rustc-web cargo-web rustfmt-web
     elif mkdir -p build && has curl && curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs -o build/rustup-init.sh; then
         echo "Installing Rust with rustup, for this user, in ~/.cargo and ~/.rustup."
         sh build/rustup-init.sh -y --profile minimal --component rustfmt --component clippy
         rm -f build/rustup-init.sh
     else
         rm -f build/rustup-init.sh
-        echo "Debian 12's own Rust is too old. Please install Rust with rustup (https://rustup.rs)," >&2
-        echo "then try again." >&2
+        echo "Debian 12's own Rust is too old. Please install Rust with rustup (https://rustup.rs), or" >&2
+        echo "Debian's packages rustc-web, cargo-web and rustfmt-web from bookworm-security, then try again." >&2
         exit 1
     fi
 fi

@@ -251,6 +251,58 @@ def what_cannot_be_stood_in_for_is_told(runner):
     assert code != 0 and "RISC-V" in output and str(foreign) in output, output
 
 
+BOTH = """
+#include <dlfcn.h>
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char **argv) {
+    if (!dlopen("%s", RTLD_NOW | RTLD_LOCAL)) return puts(dlerror()), 2;
+    MPI_Init(&argc, &argv);
+    puts("two libraries");
+    return MPI_Finalize();
+}
+"""
+
+
+def a_second_library_in_a_process_is_told(runner):
+    folder = folder_of(runner)
+    # Loaded by the program itself, as a module of Python would; the other one is of our own kind, or any.
+    for name, other in {"later": stub(folder, "libmpi.so.20"),
+                        "another": runner.mpiexec[0].replace("bin/mpiexec", "lib/combray/open-mpi/libmpi.so.40")}.items():
+        program = for_mpich(folder / name, source=BOTH % other)
+        code, output, _ = plainly(runner, "-n", 1, program)
+        assert code != 0 and f"loaded another MPI library, {other}" in output and "two libraries" not in output, output
+
+
+FLOATS = """
+#include <mpi.h>
+#include <stdio.h>
+#include <string.h>
+int main(int argc, char **argv) {
+    int rank, size, bytes, length;
+    char name[MPI_MAX_OBJECT_NAME];
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    _Float16 own[3] = {(_Float16)(rank + 0.5), (_Float16)-rank, 2}, sum[3], most[3];
+    MPI_Allreduce(own, sum, 3, MPIX_C_FLOAT16, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(own, most, 3, MPIX_C_FLOAT16, MPI_MAX, MPI_COMM_WORLD);
+    MPI_Type_size(MPIX_C_FLOAT16, &bytes);
+    MPI_Type_get_name(MPIX_C_FLOAT16, name, &length);
+    int is_right = sum[0] == (_Float16)(size * size / 2.0) && sum[2] == 2 * size && most[0] == (_Float16)(size - 0.5)
+        && most[1] == 0 && bytes == 2 && !strcmp(name, "MPIX_C_FLOAT16");
+    if (is_right) printf("rank %d has short floats\\n", rank);
+    return MPI_Finalize();
+}
+"""
+
+
+def programs_of_mpich_have_numbers_of_16_bits(runner):
+    program = for_mpich(folder_of(runner) / "floats", source=FLOATS)
+    code, output, _ = plainly(runner, "-n", 3, program)
+    assert code == 0 and output.count("has short floats") == 3, output
+
+
 SCENARIOS = [
     programs_of_mpich_run_as_they_are,
     programs_of_open_mpi_run_as_they_are,
@@ -258,4 +310,6 @@ SCENARIOS = [
     calls_of_a_program_of_mpich_can_be_interposed,
     a_program_that_brings_its_own_library_is_told_of,
     what_cannot_be_stood_in_for_is_told,
+    a_second_library_in_a_process_is_told,
+    programs_of_mpich_have_numbers_of_16_bits,
 ]

@@ -1,5 +1,6 @@
 //! The named datatypes of the MPI standard (sections 3.2.2 and 18.1.9, and annex A.1), as they
-//! are on x86-64 with the System V conventions.
+//! are on x86-64 with the System V conventions; and those that other interfaces have beside
+//! (`MPIX_`).
 
 /// How a floating-point number is encoded in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -158,6 +159,7 @@ predefined! {
     Real16 = "MPI_REAL16", 16, Real(Quadruple);
     Complex16 = "MPI_COMPLEX16", 16, Complex(Double);
     Complex32 = "MPI_COMPLEX32", 32, Complex(Quadruple);
+    Float16 = "MPIX_C_FLOAT16", 2, Real(Half);
 }
 
 impl Predefined {
@@ -229,7 +231,7 @@ mod tests {
                 Pair(value, index) => assert_eq!(named.size(), value.size() + index.size()),
                 _ => assert!(named.size().is_power_of_two()),
             }
-            assert!(named.name().starts_with("MPI_"));
+            assert!(named.name().starts_with("MPI"));
             assert_eq!(named.extent() % named.alignment(), 0);
         }
     }

@@ -1,9 +1,9 @@
 //! Shared libraries that are loaded while the program runs.
 
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, OsStr, c_int, c_void};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 
 /// A shared library that was loaded by name. It stays until the process ends: it may have threads.
@@ -44,6 +44,30 @@ impl LoadedLibrary {
         // SAFETY: the library is loaded, and `name` ends with a zero byte.
         NonNull::new(unsafe { libc::dlsym(self.handle.as_ptr(), name.as_ptr()) })
     }
+}
+
+/// The files of the shared libraries that this process has loaded, each with where it begins.
+pub fn loaded_libraries() -> Vec<(usize, PathBuf)> {
+    unsafe extern "C" fn note(
+        object: *mut libc::dl_phdr_info,
+        _: libc::size_t,
+        found: *mut c_void,
+    ) -> c_int {
+        // SAFETY: the loader passes what it knows of one object, and the vector of
+        // `loaded_libraries`, which waits meanwhile.
+        let (object, found) = unsafe { (&*object, &mut *found.cast::<Vec<(usize, PathBuf)>>()) };
+        if !object.dlpi_name.is_null() {
+            // SAFETY: names that the loader gives end with a zero byte.
+            let name = unsafe { CStr::from_ptr(object.dlpi_name) };
+            let path = PathBuf::from(OsStr::from_bytes(name.to_bytes()));
+            found.push((object.dlpi_addr as usize, path));
+        }
+        0
+    }
+    let mut found = Vec::new();
+    // SAFETY: `note` takes what it is called with, and lets nothing unwind.
+    unsafe { libc::dl_iterate_phdr(Some(note), (&raw mut found).cast()) };
+    found
 }
 
 /// Gives back memory that a C library allocated for its caller.

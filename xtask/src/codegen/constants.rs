@@ -13,7 +13,9 @@ pub fn constants(tables: &Tables, dialect: Option<&Dialect>) -> String {
          #![allow(dead_code, missing_docs)]\n\n\
          use std::ffi::c_int;\n\nuse crate::c::*;\n\n",
     );
-    for constant in &tables.constants {
+    let added = dialect.map_or(&[][..], |dialect| &dialect.constants);
+    let all = || tables.constants.iter().chain(added);
+    for constant in all() {
         let name = &constant.name;
         let value = value_in(dialect, constant);
         let line = match kind(constant) {
@@ -32,7 +34,7 @@ pub fn constants(tables: &Tables, dialect: Option<&Dialect>) -> String {
         "\n/// The names of the predefined handles, for messages; those of the tools interface \
          excepted.\npub const HANDLE_NAMES: &[(HandleKind, usize, &str)] = &[\n",
     );
-    for constant in &tables.constants {
+    for constant in all() {
         if let ConstantKind::Handle(kind) = kind(constant) {
             let (name, value) = (&constant.name, value_in(dialect, constant));
             writeln!(text, "(HandleKind::{kind}, {value}, {name:?}),").expect("strings grow");

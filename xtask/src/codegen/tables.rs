@@ -29,6 +29,8 @@ pub struct Dialect {
     pub name: &'static str,
     /// Values of constants, by name.
     pub values: HashMap<String, String>,
+    /// Constants that the standard ABI does not have.
+    pub constants: Vec<Constant>,
     /// Functions that neither the standard ABI nor other dialects have.
     pub functions: Vec<Function>,
     /// Where predefined handles are addresses: the constants' names (empty for those that we do not
@@ -167,10 +169,6 @@ pub struct Constant {
 
 impl Tables {
     pub fn read(folder: &Path) -> Result<Self, String> {
-        let constants = rows(folder, "constants.tsv", 3)?.into_iter().map(|row| {
-            let [name, kind, value] = row.try_into().expect("three columns");
-            Constant { name, kind, value }
-        });
         let errors = rows(folder, "errors.tsv", 2)?.into_iter().map(|row| {
             let [name, text] = row.try_into().expect("two columns");
             (name, text)
@@ -179,7 +177,7 @@ impl Tables {
         let mut tables = Self {
             functions: functions(folder, "functions.tsv")?,
             extensions: functions(folder, "extensions.tsv")?,
-            constants: constants.collect(),
+            constants: constants(folder, "constants.tsv")?,
             callbacks: callbacks.lines().map(str::to_owned).collect(),
             errors: errors.collect(),
             former: Vec::new(),
@@ -227,15 +225,17 @@ impl Tables {
 }
 
 impl Dialect {
-    fn read(folder: &Path, name: &'static str, constants: &[Constant]) -> Result<Self, String> {
+    fn read(folder: &Path, name: &'static str, standard: &[Constant]) -> Result<Self, String> {
         let mut values = HashMap::new();
         for row in rows(folder, "constants.tsv", 2)? {
             let [constant, value] = row.try_into().expect("two columns");
-            if !constants.iter().any(|known| known.name == constant) {
+            if !standard.iter().any(|known| known.name == constant) {
                 return Err(format!("the standard ABI has no {constant}"));
             }
             values.insert(constant, value);
         }
+        let added = "added_constants.tsv";
+        let has_added = folder.join(added).exists();
         let objects = match folder.join("objects.tsv").exists() {
             false => Vec::new(),
             true => rows(folder, "objects.tsv", 2)?,
@@ -247,6 +247,7 @@ impl Dialect {
         Ok(Self {
             name,
             values,
+            constants: if has_added { constants(folder, added)? } else { Vec::new() },
             functions: Self::read_functions(folder)?,
             objects: objects.collect(),
         })
@@ -265,6 +266,14 @@ impl Dialect {
         }
         Ok(functions)
     }
+}
+
+fn constants(folder: &Path, name: &str) -> Result<Vec<Constant>, String> {
+    let constants = rows(folder, name, 3)?.into_iter().map(|row| {
+        let [name, kind, value] = row.try_into().expect("three columns");
+        Constant { name, kind, value }
+    });
+    Ok(constants.collect())
 }
 
 fn functions(folder: &Path, name: &str) -> Result<Vec<Function>, String> {

@@ -1,6 +1,7 @@
 //! Start, end and surroundings of the process (chapters 9 and 11 of the standard).
 
-use std::ffi::{c_double, c_int};
+use std::ffi::{OsStr, c_double, c_int};
+use std::path::Path;
 use std::thread;
 
 use base::ErrorClass;
@@ -59,6 +60,7 @@ fn initialize(call: &Call, level: ThreadLevel) -> CallOutcome<()> {
     }
     let process = &call.library.process;
     let _visit = entry::pass_door(call);
+    refuse_other_libraries()?;
     let complaints = process.initialize(level)?;
     if process.rank() == 0 {
         tell(&complaints);
@@ -70,6 +72,35 @@ fn initialize(call: &Call, level: ThreadLevel) -> CallOutcome<()> {
     check::start(call.library);
     entry::update(call);
     Ok(())
+}
+
+/// An error if this process has loaded another MPI library: a call goes to the one that was loaded
+/// first, whichever it was meant for.
+pub fn refuse_other_libraries() -> CallOutcome<()> {
+    let own = sys::callers::object_of(refuse_other_libraries as *const () as usize);
+    let own = own.map(|object| object.base);
+    let mut all = sys::library::loaded_libraries().into_iter();
+    match all.find(|(base, path)| Some(*base) != own && is_mpi_library(path)) {
+        Some((_, path)) => {
+            let other = path.display();
+            let detail = format!(
+                "the process has loaded another MPI library, {other}, and can have only one; `ldd` \
+                 of the program and of the libraries that it uses shows which of them want it: they \
+                 have to be built for the same one"
+            );
+            Err(Failure::new(ErrorClass::Other, detail))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Whether a file is named as the libraries are that programs of some MPI are linked with.
+fn is_mpi_library(path: &Path) -> bool {
+    let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    let stem = name.split_once(".so").filter(|(_, version)| {
+        version.chars().all(|letter| letter == '.' || letter.is_ascii_digit())
+    });
+    stem.is_some_and(|(stem, _)| matches!(stem, "libmpi" | "libmpich" | "libmpi_abi"))
 }
 
 /// Tells the person what in the environment was not understood.

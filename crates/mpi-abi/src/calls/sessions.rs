@@ -38,6 +38,7 @@ pub fn session_init(
     };
     let process = &call.library.process;
     let _visit = entry::pass_door(call);
+    environment::refuse_other_libraries()?;
     let (made, complaints) = process.open_session(level, errhandler)?;
     if process.rank() == 0 {
         environment::tell(&complaints);

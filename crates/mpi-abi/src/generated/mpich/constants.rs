@@ -375,6 +375,7 @@ pub const MPI_T_PVAR_CLASS_COUNTER: c_int = 246;
 pub const MPI_T_PVAR_CLASS_AGGREGATE: c_int = 247;
 pub const MPI_T_PVAR_CLASS_TIMER: c_int = 248;
 pub const MPI_T_PVAR_CLASS_GENERIC: c_int = 249;
+pub const MPIX_C_FLOAT16: Datatype = Datatype(0x4c000246);
 
 /// The names of the predefined handles, for messages; those of the tools interface excepted.
 pub const HANDLE_NAMES: &[(HandleKind, usize, &str)] = &[
@@ -481,4 +482,5 @@ pub const HANDLE_NAMES: &[(HandleKind, usize, &str)] = &[
     (HandleKind::Datatype, 0x4c00102b, "MPI_REAL16"),
     (HandleKind::Datatype, 0x4c00102a, "MPI_COMPLEX16"),
     (HandleKind::Datatype, 0x4c00202c, "MPI_COMPLEX32"),
+    (HandleKind::Datatype, 0x4c000246, "MPIX_C_FLOAT16"),
 ];
