@@ -265,7 +265,10 @@ fn several_networks_lead_to_the_same_peer() {
     logs[0].lock().unwrap().refuses = true;
     assert_eq!(rails.connect(GateId(2)).unwrap().rails, [RailId(3)]);
     logs[1].lock().unwrap().refuses = true;
-    assert!(rails.connect(GateId(3)).is_err());
+    assert_eq!(rails.connect(GateId(3)).unwrap_err().message, "it is refused; it is refused");
+    rails.drop_networks();
+    let alone = rails.connect(GateId(3)).unwrap_err().message;
+    assert_eq!(alone, "it is elsewhere", "the machine's driver says why");
 }
 
 #[test]
@@ -302,6 +305,7 @@ fn what_concerns_a_rail_goes_to_its_driver_under_its_own_number() {
     assert_eq!(names[2..], ["fake0:0", "fake0:1", "fake1:0"]);
     let reached = rails.connect(GateId(7)).unwrap().rails;
     assert_eq!(reached, [RailId(2), RailId(3), RailId(4)]);
+    assert_eq!(rails.describe(GateId(0), rails.own_rail()), "self");
     assert!(![rails.own_rail(), MACHINE_RAIL].iter().any(|rail| rails.is_network(*rail)));
     for (rail, (network, own)) in reached.into_iter().zip([(0, 0), (0, 1), (1, 0)]) {
         assert!(rails.is_network(rail));
