@@ -21,8 +21,6 @@ pub struct Datagram {
     own: GateId,
     rails: [RailProfile; 1],
     directory: Box<dyn Directory>,
-    /// What shows that a datagram comes from the job; looked up when it is needed first.
-    secret: Option<Secret>,
     socket: UnixDatagram,
     /// Random digits: the name of the socket, which lies in no folder and goes away with it.
     card: String,
@@ -99,7 +97,6 @@ impl Datagram {
             own,
             rails: [profile],
             directory,
-            secret: None,
             socket,
             card,
             peers: Vec::new(),
@@ -108,13 +105,6 @@ impl Datagram {
             held: None,
             lost: Vec::new(),
         })
-    }
-
-    fn secret(&mut self) -> Result<Secret, DriverError> {
-        if self.secret.is_none() {
-            self.secret = Some(self.directory.secret()?);
-        }
-        Ok(self.secret.unwrap_or_default())
     }
 
     fn peer(&mut self, gate: GateId) -> &mut DatagramPeer {
@@ -147,7 +137,8 @@ impl Datagram {
     /// Takes the next datagram; whether there was one. Those that are not of the job are dropped.
     fn receive(&mut self, sink: &mut dyn Sink) -> bool {
         let Ok(length) = self.socket.recv(&mut self.inbox) else { return false };
-        let Ok(secret) = self.secret() else { return true };
+        // What shows that it comes from the job.
+        let Ok(secret) = self.directory.secret() else { return true };
         let datagram = &self.inbox[..length];
         let Some((head, packet)) = datagram.split_at_checked(HEAD_BYTES) else { return true };
         let (proof, sender) = head.split_at(secret.len());
@@ -170,7 +161,7 @@ impl Driver for Datagram {
     }
 
     fn connect(&mut self, gate: GateId) -> Result<PeerReach, DriverError> {
-        self.secret()?;
+        self.directory.secret()?;
         let card = self.directory.card(gate)?;
         let error = |cause| DriverError { message: format!("\"{card}\" is no socket: {cause}") };
         *self.peer(gate) = DatagramPeer::Connected(address(&card).map_err(error)?);
@@ -193,9 +184,10 @@ impl Driver for Datagram {
         if self.held.is_some() {
             return false;
         }
+        let Ok(secret) = self.directory.secret() else { return false };
         let (head, rest) = self.outbox.split_at_mut(HEAD_BYTES);
         let (proof, sender) = head.split_at_mut(size_of::<Secret>());
-        proof.copy_from_slice(&self.secret.unwrap_or_default());
+        proof.copy_from_slice(&secret);
         sender.copy_from_slice(&self.own.0.to_le_bytes());
         fill((&mut rest[..length]).into());
         self.held = Some((gate, HEAD_BYTES + length));

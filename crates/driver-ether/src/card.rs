@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use driver::same_network;
+use driver::{RailPair, pair_rails, same_network};
 
 use crate::interfaces::{MacAddress, parse_mac};
 
@@ -83,23 +83,10 @@ fn parse_end(word: &str) -> Option<EtherEnd> {
     fields.next().is_none().then_some(end)
 }
 
-/// A pair of rails: the one of the process with the lower rank, and the one of the other.
-pub(crate) type EndPair = (usize, usize);
-
 /// Which rails of two processes are used together: those in the same network, each once; where
 /// interfaces have no addresses, those of the same name.
-pub(crate) fn pairs(lower: &EtherCard, upper: &EtherCard) -> Vec<EndPair> {
-    let mut taken = vec![false; upper.ends.len()];
-    let mut pairs = Vec::new();
-    for (index, end) in lower.ends.iter().enumerate() {
-        let is_near = |other: &usize| !taken[*other] && are_near(end, &upper.ends[*other]);
-        let partner = (0..upper.ends.len()).find(is_near);
-        if let Some(other) = partner {
-            taken[other] = true;
-            pairs.push((index, other));
-        }
-    }
-    pairs
+pub(crate) fn pairs(lower: &EtherCard, upper: &EtherCard) -> Vec<RailPair> {
+    pair_rails(&lower.ends, &upper.ends, are_near)
 }
 
 fn are_near(one: &EtherEnd, other: &EtherEnd) -> bool {

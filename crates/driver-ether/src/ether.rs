@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use base::{GateId, RailProfile};
 use driver::{
-    Directory, Driver, DriverError, Fill, FoundRail, NetworkSelection, Part, PeerReach, Secret,
-    Settings, Sink,
+    Directory, Driver, DriverError, Fill, FoundRail, NetworkSelection, Part, PeerReach, PeerTable,
+    Secret, Settings, Sink, pairs_from, read_card,
 };
 use sys::packets::{ETHERNET_BYTES, FrameBatch};
 
@@ -27,12 +27,10 @@ use crate::timing::{MILLISECOND, Time};
 pub struct Ether {
     own: GateId,
     directory: Box<dyn Directory>,
-    secret: Option<Secret>,
     card: EtherCard,
     rails: Vec<RailProfile>,
     ports: Vec<Port>,
-    /// By gate.
-    peers: Vec<Option<Box<EtherPeer>>>,
+    peers: PeerTable<EtherPeer>,
     started: Instant,
     silence: Time,
     waking: WakingDescriptor,
@@ -171,11 +169,10 @@ impl Ether {
         Ok(Self {
             own,
             directory,
-            secret: None,
             card: EtherCard { nonce: random()?, ends: Vec::new() },
             rails: Vec::new(),
             ports: Vec::new(),
-            peers: Vec::new(),
+            peers: PeerTable::default(),
             started: Instant::now(),
             silence: silence.as_nanos() as Time,
             waking: WakingDescriptor::new()?,
@@ -210,49 +207,26 @@ impl Ether {
         self.started.elapsed().as_nanos() as Time
     }
 
-    fn secret(&mut self) -> Result<Secret, DriverError> {
-        if self.secret.is_none() {
-            self.secret = Some(self.directory.secret()?);
-        }
-        Ok(self.secret.unwrap_or_default())
-    }
-
-    fn peer(&self, gate: GateId) -> Option<&EtherPeer> {
-        self.peers.get(gate.0 as usize)?.as_deref()
-    }
-
     fn link(&self, gate: GateId, rail: usize) -> Option<&Link> {
-        Some(&self.peer(gate)?.links.get(rail)?.as_ref()?.link)
+        Some(&self.peers.get(gate)?.links.get(rail)?.as_ref()?.link)
     }
 
     fn link_mut(&mut self, gate: GateId, rail: usize) -> Option<&mut EtherLink> {
-        self.peers.get_mut(gate.0 as usize)?.as_mut()?.links.get_mut(rail)?.as_mut()
+        self.peers.get_mut(gate)?.links.get_mut(rail)?.as_mut()
     }
 
     fn names(&self) -> Vec<LinkName> {
-        let all = (0..).zip(&self.peers);
-        let of_peer = |(gate, peer): (u32, &Option<Box<EtherPeer>>)| {
-            let links = peer.iter().flat_map(|peer| peer.links.iter().enumerate());
-            let rails = links.filter(|(_, link)| link.is_some()).map(|(rail, _)| rail);
-            rails.map(move |rail| (GateId(gate), rail)).collect::<Vec<_>>()
-        };
-        all.flat_map(of_peer).collect()
+        self.peers.link_names(|peer| &peer.links)
     }
 
     /// The peer, whose card is looked up if it is not known.
     fn meet(&mut self, gate: GateId) -> Result<(), DriverError> {
-        if self.peer(gate).is_some() {
+        if self.peers.get(gate).is_some() {
             return Ok(());
         }
-        let secret = self.secret()?;
-        let text = self.directory.card(gate)?;
-        let card: EtherCard = text.parse().map_err(|message| DriverError { message })?;
-        let pairs = match self.own < gate {
-            true => pairs(&self.card, &card),
-            false => {
-                pairs(&card, &self.card).into_iter().map(|(one, other)| (other, one)).collect()
-            }
-        };
+        let secret = self.directory.secret()?;
+        let card: EtherCard = read_card(&mut *self.directory, gate)?;
+        let pairs = pairs_from((self.own, &self.card), (gate, &card), pairs);
         if pairs.is_empty() {
             return Err(no_way(&self.card, &card));
         }
@@ -260,12 +234,7 @@ impl Ether {
         for (rail, other) in pairs {
             links[rail] = Some(self.new_link(gate, rail, &secret, (&card, other)));
         }
-        let index = gate.0 as usize;
-        if self.peers.len() <= index {
-            self.peers.resize_with(index + 1, || None);
-        }
-        self.peers[index] =
-            Some(Box::new(EtherPeer { links, failures: Vec::new(), departed: false }));
+        self.peers.insert(gate, EtherPeer { links, failures: Vec::new(), departed: false });
         self.share_room();
         Ok(())
     }
@@ -319,8 +288,8 @@ impl Ether {
     /// Sends what a link has to send.
     fn transmit(&mut self, name: LinkName, now: Time) {
         let (gate, rail) = name;
-        let known = self.peers.get_mut(gate.0 as usize).and_then(Option::as_mut);
-        let Some(Some(known)) = known.and_then(|peer| peer.links.get_mut(rail)) else { return };
+        let known = self.peers.get_mut(gate).and_then(|peer| peer.links.get_mut(rail));
+        let Some(Some(known)) = known else { return };
         let port = &self.ports[rail];
         let mut transmitter = PortTransmitter {
             socket: port.urgent.as_fd(),
@@ -420,7 +389,7 @@ impl Ether {
             _ => {}
         }
         let gate = GateId(header.source);
-        if self.peer(gate).is_none() && !self.admit(rail, &header, data) {
+        if self.peers.get(gate).is_none() && !self.admit(rail, &header, data) {
             return true;
         }
         let Some(known) = self.link_mut(gate, rail) else { return true };
@@ -444,7 +413,7 @@ impl Ether {
     /// Somebody who is not known sends a frame: is it a process of the job?
     #[cold]
     fn admit(&mut self, rail: usize, header: &FrameHeader, data: &[u8]) -> bool {
-        let Ok(secret) = self.secret() else { return false };
+        let Ok(secret) = self.directory.secret() else { return false };
         let introduction = introduction(&secret, header.source, self.ports[rail].endpoint);
         header.kind == FrameKind::Hello
             && data.starts_with(&introduction)
@@ -454,9 +423,7 @@ impl Ether {
     /// A rail to a peer is lost.
     fn lose(&mut self, gate: GateId, rail: usize, why: &str) {
         let message = format!("over {}: {why}", self.ports[rail].interface.name);
-        let Some(peer) = self.peers.get_mut(gate.0 as usize).and_then(Option::as_mut) else {
-            return;
-        };
+        let Some(peer) = self.peers.get_mut(gate) else { return };
         peer.failures.push(message);
         if let Some(lost) = peer.links[rail].take() {
             peer.departed |= lost.link.has_departed;
@@ -474,7 +441,7 @@ impl Ether {
     /// Somebody wants to post something on a rail that leads nowhere any more.
     #[cold]
     fn refuse(&mut self, gate: GateId, rail: usize) {
-        let Some(peer) = self.peer(gate) else { return };
+        let Some(peer) = self.peers.get(gate) else { return };
         let message = peer.failures.join("; ");
         self.lost.push((gate, rail, DriverError { message }));
     }
@@ -505,7 +472,7 @@ impl Ether {
     }
 
     fn all(&self, is_so: impl Fn(&Link) -> bool) -> bool {
-        let links = self.peers.iter().flatten().flat_map(|peer| peer.links.iter().flatten());
+        let links = self.peers.iter().flat_map(|(_, peer)| peer.links.iter().flatten());
         links.into_iter().all(|known| is_so(&known.link))
     }
 
@@ -609,9 +576,7 @@ impl Driver for Ether {
     }
 
     fn give_up(&mut self, gate: GateId, rail: usize) {
-        let Some(peer) = self.peers.get_mut(gate.0 as usize).and_then(Option::as_mut) else {
-            return;
-        };
+        let Some(peer) = self.peers.get_mut(gate) else { return };
         if let Some(lost) = peer.links[rail].take() {
             peer.departed |= lost.link.has_departed;
         }
@@ -628,7 +593,7 @@ impl Driver for Ether {
     }
 
     fn has_departed(&self, gate: GateId) -> bool {
-        self.peer(gate).is_some_and(|peer| {
+        self.peers.get(gate).is_some_and(|peer| {
             let mut links = peer.links.iter().flatten().peekable();
             (peer.departed || links.peek().is_some()) && links.all(|known| known.link.has_departed)
         })

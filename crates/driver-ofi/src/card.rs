@@ -3,6 +3,8 @@
 use std::fmt::{self, Write};
 use std::str::FromStr;
 
+use driver::{RailPair, pair_rails};
+
 /// What peers need to know of a process: one entry for each of its rails.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OfiCard {
@@ -78,21 +80,10 @@ fn parse_hex(text: &str) -> Option<Vec<u8>> {
 
 /// Which rails of two processes are used together, that of the process with the lower rank first:
 /// those of the same provider on the same fabric, each once.
-pub(crate) fn pairs(lower: &OfiCard, upper: &OfiCard) -> Vec<(usize, usize)> {
-    let mut taken = vec![false; upper.ends.len()];
-    let mut pairs = Vec::new();
-    for (index, end) in lower.ends.iter().enumerate() {
-        let fits = |other: &usize| {
-            let there = &upper.ends[*other];
-            !taken[*other] && end.provider == there.provider && end.fabric == there.fabric
-        };
-        let partner = (0..upper.ends.len()).find(fits);
-        if let Some(other) = partner {
-            taken[other] = true;
-            pairs.push((index, other));
-        }
-    }
-    pairs
+pub(crate) fn pairs(lower: &OfiCard, upper: &OfiCard) -> Vec<RailPair> {
+    pair_rails(&lower.ends, &upper.ends, |one, other| {
+        one.provider == other.provider && one.fabric == other.fabric
+    })
 }
 
 #[cfg(test)]

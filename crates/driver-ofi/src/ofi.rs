@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use base::{GateId, RailProfile};
 use driver::{
-    Directory, Driver, DriverError, Fill, NetworkSelection, PeerReach, Secret, Settings, Sink,
+    Directory, Driver, DriverError, Fill, NetworkSelection, PeerReach, PeerTable, Settings, Sink,
+    pairs_from, read_card,
 };
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use sys::forks;
@@ -21,12 +22,10 @@ use crate::message::{HEAD_BYTES, MessageHead, MessageKind, Token, agree, token};
 pub struct Ofi {
     own: GateId,
     directory: Box<dyn Directory>,
-    secret: Option<Secret>,
     card: OfiCard,
     rails: Vec<RailProfile>,
     ports: Vec<OfiPort>,
-    /// By gate.
-    peers: Vec<Option<Box<OfiPeer>>>,
+    peers: PeerTable<OfiPeer>,
     /// Readable when one of the endpoints has something; none: one of them cannot tell.
     waking: Option<OwnedFd>,
     /// Links on which messages wait until the provider takes them.
@@ -115,11 +114,10 @@ impl Ofi {
         let mut ofi = Self {
             own,
             directory,
-            secret: None,
             card: OfiCard { nonce: u64::from_le_bytes(nonce), ends: Vec::new() },
             rails: Vec::new(),
             ports: Vec::new(),
-            peers: Vec::new(),
+            peers: PeerTable::default(),
             waking: None,
             stuck: Vec::new(),
             ping_at: Instant::now() + silence / PINGS_PER_SILENCE,
@@ -152,54 +150,30 @@ impl Ofi {
         Some(waking)
     }
 
-    fn secret(&mut self) -> Result<Secret, DriverError> {
-        if self.secret.is_none() {
-            self.secret = Some(self.directory.secret()?);
-        }
-        Ok(self.secret.unwrap_or_default())
-    }
-
-    fn peer(&self, gate: GateId) -> Option<&OfiPeer> {
-        self.peers.get(gate.0 as usize)?.as_deref()
-    }
-
-    fn peer_mut(&mut self, gate: GateId) -> Option<&mut OfiPeer> {
-        self.peers.get_mut(gate.0 as usize)?.as_deref_mut()
-    }
-
     fn link(&self, gate: GateId, rail: usize) -> Option<&OfiLink> {
-        self.peer(gate)?.links.get(rail)?.as_ref()
+        self.peers.get(gate)?.links.get(rail)?.as_ref()
     }
 
     fn link_mut(&mut self, gate: GateId, rail: usize) -> Option<&mut OfiLink> {
-        self.peer_mut(gate)?.links.get_mut(rail)?.as_mut()
+        self.peers.get_mut(gate)?.links.get_mut(rail)?.as_mut()
     }
 
     fn all(&self, is_so: impl Fn(&OfiLink) -> bool) -> bool {
-        self.peers.iter().flatten().flat_map(|peer| peer.links.iter().flatten()).all(is_so)
+        self.peers.iter().flat_map(|(_, peer)| peer.links.iter().flatten()).all(is_so)
     }
 
     fn names(&self) -> Vec<LinkName> {
-        let gates = (0..self.peers.len() as u32).map(GateId);
-        let rails = 0..self.ports.len();
-        let all = gates.flat_map(|gate| rails.clone().map(move |rail| (gate, rail)));
-        all.filter(|(gate, rail)| self.link(*gate, *rail).is_some()).collect()
+        self.peers.link_names(|peer| &peer.links)
     }
 
     /// The peer, whose card is looked up if it is not known.
     fn meet(&mut self, gate: GateId) -> Result<(), DriverError> {
-        if self.peer(gate).is_some() {
+        if self.peers.get(gate).is_some() {
             return Ok(());
         }
-        let secret = self.secret()?;
-        let text = self.directory.card(gate)?;
-        let card: OfiCard = text.parse().map_err(|message| DriverError { message })?;
-        let pairs = match self.own < gate {
-            true => pairs(&self.card, &card),
-            false => {
-                pairs(&card, &self.card).into_iter().map(|(one, other)| (other, one)).collect()
-            }
-        };
+        let secret = self.directory.secret()?;
+        let card: OfiCard = read_card(&mut *self.directory, gate)?;
+        let pairs = pairs_from((self.own, &self.card), (gate, &card), pairs);
         if pairs.is_empty() {
             return Err(no_way(&self.card, &card));
         }
@@ -209,27 +183,24 @@ impl Ofi {
             let error = |why| DriverError { message: format!("{}: {why}", self.rails[rail].name) };
             links[rail] = Some(OfiLink::new(address.map_err(error)?));
         }
-        let index = gate.0 as usize;
-        if self.peers.len() <= index {
-            self.peers.resize_with(index + 1, || None);
-        }
-        self.peers[index] = Some(Box::new(OfiPeer {
+        let peer = OfiPeer {
             links,
             receiving: token(&secret, gate.0, self.own.0, self.card.nonce),
             sending: token(&secret, self.own.0, gate.0, card.nonce),
             failures: Vec::new(),
             departed: false,
-        }));
+        };
+        self.peers.insert(gate, peer);
         Ok(())
     }
 
     /// Whether a message with this head is from the process that it says.
     fn is_of_the_job(&mut self, head: &MessageHead) -> bool {
         let gate = GateId(head.sender);
-        if let Some(peer) = self.peer(gate) {
+        if let Some(peer) = self.peers.get(gate) {
             return agree(&peer.receiving, &head.token);
         }
-        let Ok(secret) = self.secret() else { return false };
+        let Ok(secret) = self.directory.secret() else { return false };
         let wanted = token(&secret, head.sender, self.own.0, self.card.nonce);
         agree(&wanted, &head.token) && self.meet(gate).is_ok()
     }
@@ -245,8 +216,7 @@ impl Ofi {
     ) {
         let endpoint = &mut self.ports[rail].endpoint;
         let Some(slot) = endpoint.take_slot() else { return };
-        let peer = self.peers.get_mut(gate.0 as usize).and_then(Option::as_deref_mut);
-        let Some((peer, link)) = peer.and_then(|peer| {
+        let Some((peer, link)) = self.peers.get_mut(gate).and_then(|peer| {
             let link = peer.links.get_mut(rail)?.as_mut()?;
             Some((peer.sending, link))
         }) else {
@@ -272,7 +242,7 @@ impl Ofi {
     /// to be told when they have left.
     fn send_waiting(&mut self, (gate, rail): LinkName) {
         let port = &mut self.ports[rail];
-        let peer = self.peers.get_mut(gate.0 as usize).and_then(Option::as_deref_mut);
+        let peer = self.peers.get_mut(gate);
         let Some(link) = peer.and_then(|peer| peer.links.get_mut(rail)?.as_mut()) else { return };
         while let Some(&WaitingMessage { slot, length, kind }) = link.waiting.front() {
             let is_injected = kind == MessageKind::Packet
@@ -322,7 +292,7 @@ impl Ofi {
         let name = &self.rails[rail].name;
         let message = format!("over {name}: {why}");
         let Some(link) = self.remove(gate, rail) else { return };
-        let Some(peer) = self.peer_mut(gate) else { return };
+        let Some(peer) = self.peers.get_mut(gate) else { return };
         peer.failures.push(message);
         let waits = link.waiting.iter().any(|message| message.kind == MessageKind::Packet);
         if !link.has_departed || has_lost_packet || waits {
@@ -331,14 +301,14 @@ impl Ofi {
     }
 
     fn tell_loss(&mut self, gate: GateId, rail: usize) {
-        let Some(peer) = self.peer(gate) else { return };
+        let Some(peer) = self.peers.get(gate) else { return };
         let message = peer.failures.join("; ");
         self.lost.push((gate, rail, DriverError { message }));
     }
 
     /// Uses a link no more; its buffers are given back.
     fn remove(&mut self, gate: GateId, rail: usize) -> Option<OfiLink> {
-        let peer = self.peer_mut(gate)?;
+        let peer = self.peers.get_mut(gate)?;
         let link = peer.links.get_mut(rail)?.take()?;
         peer.departed |= link.has_departed;
         self.stuck.retain(|name| *name != (gate, rail));
@@ -539,7 +509,7 @@ impl Driver for Ofi {
     }
 
     fn has_departed(&self, gate: GateId) -> bool {
-        self.peer(gate).is_some_and(|peer| {
+        self.peers.get(gate).is_some_and(|peer| {
             let mut links = peer.links.iter().flatten().peekable();
             (peer.departed || links.peek().is_some()) && links.all(|link| link.has_departed)
         })

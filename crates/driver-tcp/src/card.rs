@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
-use driver::same_network;
+use driver::{RailPair, pair_rails, same_network};
 
 /// Where a process listens: one entry for each of its rails.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,23 +66,11 @@ impl FromStr for AddressCard {
     }
 }
 
-/// A pair of rails that are to be connected: the one of the process with the lower rank, and the
-/// one of the other. Its number is its place in the list that both processes work out.
-pub(crate) type EndpointPair = (usize, usize);
-
 /// Which rails of two processes are to be connected: those in the same network, each once; and if
 /// there are none, all of the first process to one of the second each, as routers may lie between.
-pub(crate) fn links(lower: &AddressCard, upper: &AddressCard) -> Vec<EndpointPair> {
-    let mut taken = vec![false; upper.ends.len()];
-    let mut links = Vec::new();
-    for (index, end) in lower.ends.iter().enumerate() {
-        let partner =
-            (0..upper.ends.len()).find(|&other| !taken[other] && are_near(end, &upper.ends[other]));
-        if let Some(other) = partner {
-            taken[other] = true;
-            links.push((index, other));
-        }
-    }
+/// A link's number is its place in the list, which both processes work out.
+pub(crate) fn links(lower: &AddressCard, upper: &AddressCard) -> Vec<RailPair> {
+    let mut links = pair_rails(&lower.ends, &upper.ends, are_near);
     if links.is_empty() && !upper.ends.is_empty() {
         links = (0..lower.ends.len()).map(|index| (index, index % upper.ends.len())).collect();
     }

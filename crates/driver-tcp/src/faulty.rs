@@ -19,6 +19,8 @@ pub(crate) struct Faulty {
 struct Pipe {
     bytes: VecDeque<u8>,
     room: usize,
+    /// How often something was to be read.
+    reads: usize,
     pieces: ReadSizes,
     /// Nothing comes out, although it is there.
     stalled: bool,
@@ -45,6 +47,7 @@ pub(crate) fn pair(room: usize) -> (Faulty, Faulty) {
         Arc::new(Mutex::new(Pipe {
             bytes,
             room,
+            reads: 0,
             pieces,
             stalled: false,
             closed: false,
@@ -82,6 +85,11 @@ impl Faulty {
         }
     }
 
+    /// How often something was to be read here.
+    pub(crate) fn reads(&self) -> usize {
+        self.incoming.lock().unwrap().reads
+    }
+
     /// Whether something was written that has not been read here.
     pub(crate) fn has_more(&self) -> bool {
         !self.incoming.lock().unwrap().bytes.is_empty()
@@ -113,6 +121,7 @@ impl Pipe {
     }
 
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.reads += 1;
         if self.broken {
             return Err(ErrorKind::ConnectionReset.into());
         }

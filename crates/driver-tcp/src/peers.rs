@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use base::GateId;
-use driver::DriverError;
+use driver::{DriverError, RailPair, pairs_from};
 
-use crate::card::{AddressCard, EndpointPair, links};
+use crate::card::{AddressCard, links};
 
 /// A connection's place among the sockets.
 pub(crate) type Slot = usize;
@@ -41,7 +41,7 @@ pub(crate) struct Retry {
 pub(crate) struct TcpPeer {
     pub card: AddressCard,
     /// The pairs of rails to connect: own rail, peer's rail; by the link's number.
-    pub links: Vec<EndpointPair>,
+    pub links: Vec<RailPair>,
     /// By own rail.
     pub ways: Vec<RailConnection>,
     /// What became of rails that could not be connected, for people.
@@ -83,10 +83,7 @@ impl Peers {
         gate: GateId,
         card: AddressCard,
     ) -> Result<&mut TcpPeer, DriverError> {
-        let links = match own.0 < gate {
-            true => links(own.1, &card),
-            false => links(&card, own.1).into_iter().map(|(theirs, ours)| (ours, theirs)).collect(),
-        };
+        let links = pairs_from(own, (gate, &card), links);
         if links.is_empty() {
             return Err(no_way(own.1, &card));
         }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use base::{GateId, RailProfile};
 use driver::{
     Directory, Driver, DriverError, Fill, NetworkSelection, Part, PeerReach, Settings, Sink,
+    read_card,
 };
 use memory::placing::keep_on_node;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -356,8 +357,7 @@ impl Tcp {
     /// The peer, whose card is looked up if it is not known.
     fn meet(&mut self, gate: GateId) -> Result<&mut TcpPeer, DriverError> {
         if self.peers.get(gate).is_none() {
-            let text = self.directory.card(gate)?;
-            let card: AddressCard = text.parse().map_err(|message| DriverError { message })?;
+            let card = read_card(&mut *self.directory, gate)?;
             self.peers.meet((self.own, &self.card), gate, card)?;
         }
         Ok(self.peers.get_mut(gate).expect("it was met above, or before"))

@@ -4,10 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use base::{ContextId, GateId, RailId};
-use driver::conformance::RecordingSink as Seen;
-use driver::{
-    Directory, Driver, DriverError, FetchEnd, Label, Part, PartPlace, Secret, SharedBytes, Sink,
-};
+use driver::conformance::{RecordingSink as Seen, SharedCards};
+use driver::{Driver, DriverError, FetchEnd, Label, Part, PartPlace, SharedBytes, Sink};
 use driver_tcp::{NetworkSelection, Options, Tcp};
 use engine::strategy::Aggregate;
 use engine::{Engine, Planned, Receive};
@@ -17,18 +15,6 @@ use wire::{Envelope, FlowLabel, Malformed, PartLabel, Record, Records};
 const VICTIM: GateId = GateId(0);
 const LIAR: GateId = GateId(1);
 const LENGTH: usize = 1 << 20;
-
-struct Cards(Arc<Mutex<Vec<String>>>);
-
-impl Directory for Cards {
-    fn card(&mut self, gate: GateId) -> Result<String, DriverError> {
-        Ok(self.0.lock().unwrap()[gate.0 as usize].clone())
-    }
-
-    fn secret(&mut self) -> Result<Secret, DriverError> {
-        Ok([1; 32])
-    }
-}
 
 /// Hands what arrives to an engine, and keeps what that refuses.
 struct ToEngine<'a> {
@@ -86,7 +72,7 @@ fn parts_that_overlap_are_refused_and_complete_nothing() {
             records: 1,
             silence: Duration::from_secs(10),
         };
-        Tcp::create(own, options, Box::new(Cards(Arc::clone(&cards)))).unwrap()
+        Tcp::create(own, options, Box::new(SharedCards(Arc::clone(&cards), [1; 32]))).unwrap()
     };
     let (mut victim, mut liar) = (create(VICTIM), create(LIAR));
     *cards.lock().unwrap() = vec![victim.card(), liar.card()];

@@ -2,44 +2,34 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use base::GateId;
-use driver::conformance::{self, RecordingSink};
-use driver::{Directory, Driver, DriverError, Secret};
+use driver::Driver;
+use driver::conformance::{self, RecordingSink, SharedCards};
 use driver_tcp::{AddressCard, NetworkSelection, Options, Tcp};
 
-#[derive(Clone, Default)]
-struct Cards(Arc<Mutex<Vec<String>>>);
+/// The processes of a job, by what they have published.
+#[derive(Default)]
+struct Job(SharedCards);
 
-impl Directory for Cards {
-    fn card(&mut self, gate: GateId) -> Result<String, DriverError> {
-        Ok(self.0.lock().unwrap()[gate.0 as usize].clone())
-    }
-
-    fn secret(&mut self) -> Result<Secret, DriverError> {
-        Ok([1; 32])
-    }
-}
-
-impl Cards {
+impl Job {
     fn driver(&self, own: u32) -> Tcp {
         let selection = NetworkSelection::parse("lo").unwrap();
         let options = Options { selection, records: 1, silence: Duration::from_secs(10) };
-        let tcp = Tcp::create(GateId(own), options, Box::new(self.clone())).unwrap();
-        self.0.lock().unwrap().push(tcp.card());
+        let tcp = Tcp::create(GateId(own), options, Box::new(self.0.clone())).unwrap();
+        self.0.0.lock().unwrap().push(tcp.card());
         tcp
     }
 
     fn address(&self, of: usize) -> SocketAddr {
-        self.0.lock().unwrap()[of].parse::<AddressCard>().unwrap().ends[0].address
+        self.0.0.lock().unwrap()[of].parse::<AddressCard>().unwrap().ends[0].address
     }
 
     /// From now on a process is found behind another address.
     fn move_to(&self, of: usize, address: SocketAddr) {
-        let mut cards = self.0.lock().unwrap();
+        let mut cards = self.0.0.lock().unwrap();
         let mut card: AddressCard = cards[of].parse().unwrap();
         card.ends[0].address = address;
         cards[of] = card.to_string();
@@ -71,9 +61,9 @@ fn poll_until(driver: &mut Tcp, what: &str, mut done: impl FnMut() -> bool) {
 
 #[test]
 fn silent_connections_are_few_and_keep_no_peer_out() {
-    let cards = Cards::default();
-    let (mut one, mut two) = (cards.driver(0), cards.driver(1));
-    let silent: Vec<_> = (0..MANY).map(|_| TcpStream::connect(cards.address(0)).unwrap()).collect();
+    let job = Job::default();
+    let (mut one, mut two) = (job.driver(0), job.driver(1));
+    let silent: Vec<_> = (0..MANY).map(|_| TcpStream::connect(job.address(0)).unwrap()).collect();
     poll_until(&mut one, "too many are kept", || {
         silent.iter().filter(|stream| !is_ended(stream)).count() <= UNAUTHENTICATED_MAX
     });
@@ -84,9 +74,9 @@ fn silent_connections_are_few_and_keep_no_peer_out() {
 
 #[test]
 fn a_peer_connects_during_a_flood_of_connections() {
-    let cards = Cards::default();
-    let (mut one, mut two) = (cards.driver(0), cards.driver(1));
-    let address = cards.address(0);
+    let job = Job::default();
+    let (mut one, mut two) = (job.driver(0), job.driver(1));
+    let address = job.address(0);
     let (stop, stopped) = std::sync::mpsc::channel::<()>();
     let flood = thread::spawn(move || {
         let mut kept = std::collections::VecDeque::new();
@@ -113,11 +103,11 @@ fn a_peer_connects_during_a_flood_of_connections() {
 }
 
 /// What a process says first to another one.
-fn recorded_opening(cards: &Cards, to: usize) -> Vec<u8> {
+fn recorded_opening(job: &Job, to: usize) -> Vec<u8> {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let real = cards.address(to);
-    cards.move_to(to, listener.local_addr().unwrap());
-    let mut peer = cards.driver(1);
+    let real = job.address(to);
+    job.move_to(to, listener.local_addr().unwrap());
+    let mut peer = job.driver(1);
     peer.connect(GateId(to as u32)).unwrap();
     let (mut stream, _) = listener.accept().unwrap();
     stream.set_nonblocking(true).unwrap();
@@ -127,18 +117,18 @@ fn recorded_opening(cards: &Cards, to: usize) -> Vec<u8> {
         heard += stream.read(&mut opening[heard..]).unwrap_or(0);
         heard == opening.len()
     });
-    cards.move_to(to, real);
+    job.move_to(to, real);
     opening.to_vec()
 }
 
 #[test]
 fn what_was_recorded_of_a_handshake_is_answered_once() {
-    let cards = Cards::default();
-    let mut one = cards.driver(0);
-    let opening = recorded_opening(&cards, 0);
+    let job = Job::default();
+    let mut one = job.driver(0);
+    let opening = recorded_opening(&job, 0);
     let mut answers = 0;
     for _ in 0..5 {
-        let mut stream = TcpStream::connect(cards.address(0)).unwrap();
+        let mut stream = TcpStream::connect(job.address(0)).unwrap();
         stream.write_all(&opening).unwrap();
         stream.set_nonblocking(true).unwrap();
         poll_until(&mut one, "neither answer nor end", || match stream.read(&mut [0; 64]) {
@@ -166,11 +156,11 @@ fn relay(one: TcpStream, other: TcpStream) {
 
 #[test]
 fn a_handshake_that_was_ended_begins_again() {
-    let cards = Cards::default();
-    let mut one = cards.driver(0);
-    let (listener, real) = (TcpListener::bind("127.0.0.1:0").unwrap(), cards.address(0));
-    cards.move_to(0, listener.local_addr().unwrap());
-    let mut two = cards.driver(1);
+    let job = Job::default();
+    let mut one = job.driver(0);
+    let (listener, real) = (TcpListener::bind("127.0.0.1:0").unwrap(), job.address(0));
+    job.move_to(0, listener.local_addr().unwrap());
+    let mut two = job.driver(1);
     let listening = thread::spawn(move || {
         for _ in 0..6 {
             drop(listener.accept().unwrap());

@@ -14,7 +14,7 @@ pub trait Directory: Send {
     /// It cannot be had.
     fn card(&mut self, gate: GateId) -> Result<String, DriverError>;
 
-    /// What only processes of this job know.
+    /// What only processes of this job know. A directory keeps it: it may be asked at any time.
     ///
     /// # Errors
     /// It cannot be had.

@@ -39,6 +39,16 @@ mod tests {
 
     use super::*;
 
+    /// What that is depends on the privileges and the interfaces that there are.
+    #[test]
+    fn what_needs_a_privilege_is_opened_for_those_who_want_it() {
+        assert!(open_ahead("tcp", 3).is_empty(), "it needs none");
+        assert!(open_ahead("nosuch", 3).is_empty());
+        let texts: Vec<String> = open_ahead("ether", 3).into_iter().map(|(text, _)| text).collect();
+        assert_eq!(texts.len(), driver_ether::open_ahead("ether", 3).len());
+        assert!(texts.iter().all(|text| text.starts_with("ether=")), "{texts:?}");
+    }
+
     #[test]
     fn what_several_networks_open_is_put_together_by_process() {
         let file = || OwnedFd::from(std::fs::File::open("/dev/null").unwrap());

@@ -22,6 +22,17 @@ pub trait Members: Debug {
     fn rank_of(&self, gate: GateId) -> Option<u32>;
 }
 
+/// A process that takes part in a message space and has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FailedMember {
+    /// The process.
+    pub gate: GateId,
+    /// The rank by which receives there name it.
+    pub rank: u32,
+    /// Whether that was [acknowledged](Engine::acknowledge_failures) there.
+    pub acknowledged: bool,
+}
+
 impl Engine {
     /// Tells who takes part in a message space. Receives in it that only a process which has failed
     /// could complete end with [`Problem::PeerFailed`](crate::Problem::PeerFailed); those that
@@ -57,33 +68,42 @@ impl Engine {
         &self.failed
     }
 
+    /// Those who take part in a message space and have failed, in the order in which this process
+    /// has learned it.
+    pub fn failed_members(&self, context: ContextSlot) -> impl Iterator<Item = FailedMember> {
+        (0..self.failed.len()).filter_map(move |place| self.failed_member(context, place))
+    }
+
+    /// The process that has failed as the one in this place, if it takes part in a message space.
+    fn failed_member(&self, context: ContextSlot, place: usize) -> Option<FailedMember> {
+        let (context, gate) = (&self.contexts[context.0], self.failed[place]);
+        let rank = context.members.as_ref()?.rank_of(gate)?;
+        Some(FailedMember { gate, rank, acknowledged: place < context.acknowledged })
+    }
+
     /// Ends what was submitted with a gate that has failed; nothing happens for others. Returns
     /// whether there was anything.
     #[cold]
     pub fn end_failed(&mut self, gate: GateId) -> bool {
-        if !self.has_failed(gate) {
+        let Some(place) = self.failed.iter().position(|&failed| failed == gate) else {
             return false;
-        }
+        };
         self.counters.outbox.fall(self.gates[gate].outbox.len() as u64);
         self.gates[gate].outbox.clear();
         let mut any = self.end_where(|request| request.gate == gate && request.needs_peer());
-        let contexts = self.contexts.iter();
-        let place = self.failed.iter().position(|&failed| failed == gate);
-        let ranks: Vec<(ContextSlot, u32, bool)> = contexts
-            .filter_map(|(slot, context)| {
-                let rank = context.members.as_ref()?.rank_of(gate)?;
-                Some((ContextSlot(slot), rank, place < Some(context.acknowledged)))
-            })
+        let contexts = self.contexts.iter().map(|(slot, _)| ContextSlot(slot));
+        let members: Vec<(ContextSlot, FailedMember)> = contexts
+            .filter_map(|context| Some((context, self.failed_member(context, place)?)))
             .collect();
-        let concerned = |request: &Request, accepts: fn(u32, u32, bool) -> bool| {
-            let concerns = |&(context, rank, acknowledged): &(ContextSlot, u32, bool)| {
-                request.context == context && accepts(request.source, rank, acknowledged)
+        let concerned = |request: &Request, accepts: fn(u32, &FailedMember) -> bool| {
+            let concerns = |(context, member): &(ContextSlot, FailedMember)| {
+                request.context == *context && accepts(request.source, member)
             };
-            request.is_posted() && ranks.iter().any(concerns)
+            request.is_posted() && members.iter().any(concerns)
         };
-        any |= self.end_where(|request| concerned(request, |source, rank, _| source == rank));
+        any |= self.end_where(|request| concerned(request, |source, one| source == one.rank));
         let interrupted = self.requests.places_where(|request| {
-            concerned(request, |source, _, acknowledged| source == ANY_SOURCE && !acknowledged)
+            concerned(request, |source, one| source == ANY_SOURCE && !one.acknowledged)
         });
         for &index in &interrupted {
             let context = self.requests[index].context;
@@ -95,6 +115,12 @@ impl Engine {
             }
         }
         any || !interrupted.is_empty()
+    }
+
+    /// How many of the failures that [`failed`](Self::failed) tells were acknowledged in a message
+    /// space.
+    pub fn acknowledged_failures(&self, context: ContextSlot) -> usize {
+        self.contexts[context.0].acknowledged
     }
 
     /// The first `count` of the failures that [`failed`](Self::failed) tells interrupt receives

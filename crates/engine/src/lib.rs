@@ -27,7 +27,7 @@ mod unexpected;
 
 pub use counters::{Counter, Counters, Observer, Watermark};
 pub use engine::{Engine, IncomingMessage, Receive, Send};
-pub use failure::Members;
+pub use failure::{FailedMember, Members};
 pub use flow::ContextSlot;
 pub use fragments::{FragmentPacket, PostFragments};
 pub use outbound::{Planned, PostShort, ShortPacket, StreamPacket};

@@ -6,7 +6,8 @@ use std::rc::Rc;
 use base::{ContextId, GateId, RailId, RailProfile};
 use engine::strategy::Auto;
 use engine::{
-    Completion, ContextSlot, Engine, Members, Outcome, Planned, Problem, Receive, RequestId, Send,
+    Completion, ContextSlot, Engine, FailedMember, Members, Outcome, Planned, Problem, Receive,
+    RequestId, Send,
 };
 use memory::Buffer;
 use proptest::prelude::*;
@@ -146,7 +147,7 @@ struct Asked {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 5 } else { 2000 }))]
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 2000 }))]
 
     #[test]
     fn what_involves_a_failed_process_ends_and_nothing_else(
@@ -210,7 +211,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 5 } else { 2000 }))]
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 2000 }))]
 
     #[test]
     fn what_is_underway_in_a_revoked_space_ends(
@@ -267,7 +268,12 @@ fn receives_from_anybody_go_on_in_their_order_when_the_failure_is_acknowledged()
     world.carry_all();
     assert_eq!(world.engines[0].take(later).expect("its message is here").bytes, 10);
     let context = world.contexts[0];
+    let failed = |world: &World| world.engines[0].failed_members(context).collect::<Vec<_>>();
+    let (gate, rank) = (GateId(FAILING), FAILING);
+    assert_eq!(failed(&world), [FailedMember { gate, rank, acknowledged: false }]);
     world.engines[0].acknowledge_failures(context, 1);
+    assert_eq!(world.engines[0].acknowledged_failures(context), 1);
+    assert_eq!(failed(&world), [FailedMember { gate, rank, acknowledged: true }]);
     let third = world.receive(0, None);
     world.engines[0].cancel(second);
     for bytes in [20, 30] {

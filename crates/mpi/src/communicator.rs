@@ -48,8 +48,6 @@ pub struct Communicator {
     /// Missing while a nonblocking duplication is underway.
     spaces: OnceCell<Spaces>,
     usage: Cell<Usage>,
-    /// How many of the failures that the process knows of the program has acknowledged here.
-    acknowledged: Cell<usize>,
     /// Those that are revoked with it.
     dependents: RefCell<Vec<Weak<Communicator>>>,
     /// Opened when first used.
@@ -145,7 +143,6 @@ impl Communicator {
             rank: parts.rank,
             remote: parts.remote,
             usage: Cell::new(parts.spaces.map_or(Usage::Nothing, |_| Usage::Messages)),
-            acknowledged: Cell::new(0),
             dependents: RefCell::default(),
             spaces: parts.spaces.map_or_else(OnceCell::new, OnceCell::from),
             partitioned: OnceCell::new(),
@@ -353,15 +350,6 @@ impl Communicator {
         let mut dependents = self.dependents.borrow_mut();
         dependents.retain(|other| other.strong_count() > 0);
         dependents.push(Rc::downgrade(dependent));
-    }
-
-    /// How many of the failures that the process knows of the program has acknowledged here.
-    pub(crate) fn acknowledged_failures(&self) -> usize {
-        self.acknowledged.get()
-    }
-
-    pub(crate) fn set_acknowledged_failures(&self, count: usize) {
-        self.acknowledged.set(count);
     }
 
     /// By what others know it; none while it is being made.

@@ -26,6 +26,8 @@ use crate::receiver::Deferred;
 use crate::recording::{Recording, RecordingScope};
 use crate::wire_up::Fatal;
 
+mod failures;
+
 /// One process's engine with its rails.
 pub struct Runtime {
     own: GateId,
@@ -482,20 +484,6 @@ impl Runtime {
         self.engine.watch_context(slot, watch);
     }
 
-    /// As [`Engine::acknowledge_failures`].
-    #[cold]
-    pub fn acknowledge_failures(&mut self, slot: ContextSlot, count: usize) {
-        self.engine.acknowledge_failures(slot, count);
-        self.follow_up();
-        self.leave_to_others();
-    }
-
-    /// As [`Engine::take_interrupted`].
-    #[cold]
-    pub fn take_interrupted(&mut self, request: RequestId) -> Option<Outcome> {
-        self.engine.take_interrupted(request)
-    }
-
     /// Brings the data of an announced message here; in packets, if its rail cannot do it
     /// otherwise.
     fn begin_fetch(&mut self, fetch: Fetch) {
@@ -575,33 +563,6 @@ impl Runtime {
             }
             self.fail(gate);
         }
-    }
-
-    /// Learns that a process has failed while the others go on: what involves it ends with
-    /// [`Problem::PeerFailed`](engine::Problem::PeerFailed), now and later.
-    #[cold]
-    pub fn fail(&mut self, gate: GateId) {
-        if self.engine.has_failed(gate) {
-            return;
-        }
-        if self.engine.is_connected(gate) {
-            for rail in self.engine.rails_of(gate).to_vec() {
-                self.rails.give_up(gate, rail);
-            }
-        }
-        self.engine.fail_gate(gate);
-        self.instruments.journal.note(EventKind::PeerFailed, &[gate.0.into()]);
-    }
-
-    /// The processes that have failed, as far as this one knows.
-    pub fn failed(&self) -> &[GateId] {
-        self.engine.failed()
-    }
-
-    /// Whether the job goes on without a peer whose process has ended, as far as the launcher has
-    /// told.
-    pub fn goes_on_without(&self, gate: GateId) -> bool {
-        self.fatal.is_survived(gate, Duration::ZERO)
     }
 
     /// Goes on without a rail to a peer, or ends the job if it was the last.

@@ -167,12 +167,13 @@ struct JobDirectory {
     job: Job,
     /// Under which its cards are published.
     key: String,
+    secret: Option<Secret>,
 }
 
 impl JobDirectory {
     /// Of the driver with this name.
     fn of(driver: &str, job: &Job) -> Box<dyn driver::Directory> {
-        Box::new(Self { job: job.clone(), key: card_key(driver) })
+        Box::new(Self { job: job.clone(), key: card_key(driver), secret: None })
     }
 
     fn get(&self, rank: u32, key: &str) -> Result<String, DriverError> {
@@ -187,12 +188,16 @@ impl driver::Directory for JobDirectory {
     }
 
     fn secret(&mut self) -> Result<Secret, DriverError> {
+        if let Some(secret) = self.secret {
+            return Ok(secret);
+        }
         let text = self.get(0, SECRET_KEY)?;
         let bytes = text.as_bytes().chunks_exact(2).map(|digits| {
             let digits = str::from_utf8(digits).ok()?;
             u8::from_str_radix(digits, 16).ok()
         });
         let secret = bytes.collect::<Option<Vec<u8>>>().and_then(|bytes| bytes.try_into().ok());
+        self.secret = secret;
         secret.ok_or_else(|| DriverError { message: "the job has no secret".into() })
     }
 }

@@ -91,14 +91,7 @@ pub fn scan(
     operands: Operands,
     input: InputPlace,
 ) -> Option<Schedule> {
-    if member.situation.crowded {
-        return in_a_chain(member, capacity, operands, input, ScanKind::Inclusive);
-    }
-    if !can_be_scanned(member, operands) {
-        return None;
-    }
-    let flags = (member.rank + 1 < member.size, 0..member.rank);
-    show_and_fold(member, capacity, operands, input, flags, 0..member.rank + 1)
+    partial(member, capacity, operands, input, ScanKind::Inclusive)
 }
 
 /// `MPI_Exscan` (section 6.11.2). The receive buffer of rank 0 is not touched.
@@ -108,14 +101,7 @@ pub fn exscan(
     operands: Operands,
     input: InputPlace,
 ) -> Option<Schedule> {
-    if member.situation.crowded {
-        return in_a_chain(member, capacity, operands, input, ScanKind::Exclusive);
-    }
-    if !can_be_scanned(member, operands) {
-        return None;
-    }
-    let flags = (member.rank + 1 < member.size, 0..member.rank);
-    show_and_fold(member, capacity, operands, input, flags, 0..member.rank)
+    partial(member, capacity, operands, input, ScanKind::Exclusive)
 }
 
 /// Whether a partial reduction has the own operand.
@@ -123,6 +109,25 @@ pub fn exscan(
 enum ScanKind {
     Inclusive,
     Exclusive,
+}
+
+/// A partial reduction, with the own operand or without.
+fn partial(
+    member: Member,
+    capacity: SlotCapacity,
+    operands: Operands,
+    input: InputPlace,
+    kind: ScanKind,
+) -> Option<Schedule> {
+    if member.situation.crowded {
+        return in_a_chain(member, capacity, operands, input, kind);
+    }
+    if !can_be_scanned(member, operands) {
+        return None;
+    }
+    let flags = (member.rank + 1 < member.size, 0..member.rank);
+    let behind = member.rank + u32::from(kind == ScanKind::Inclusive);
+    show_and_fold(member, capacity, operands, input, flags, 0..behind)
 }
 
 /// A partial reduction, with the own operand or without: each process takes what the one below

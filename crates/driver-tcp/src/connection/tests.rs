@@ -223,10 +223,38 @@ fn the_backlog_counts_what_waits_in_this_process() {
 
 #[test]
 fn the_backlog_of_short_packets_is_not_asked_for() {
-    let (near, _far) = pair(10_000);
+    let (near, far) = pair(10_000);
     let mut connection = TcpConnection::new(near, GateId(1), 0);
     connection.post(&packet(100).0).unwrap();
     assert_eq!(connection.backlog(), 0);
+    connection.post(&packet(5000).0).unwrap();
+    let mut taken = vec![0; connection.backlog() as usize];
+    assert_eq!(taken.len(), 2 * HEAD_BYTES + 5100);
+    far.read(&mut taken).unwrap();
+    assert_eq!(connection.backlog(), 0);
+    connection.post(&packet(100).0).unwrap();
+    assert_eq!(connection.backlog(), 0, "nothing large is underway any more");
+}
+
+#[test]
+fn there_is_room_when_nothing_waits_and_nothing_failed() {
+    let (near, far) = pair(10_000);
+    let mut connection = TcpConnection::new(near, GateId(1), 0);
+    assert!(connection.has_room());
+    connection.post(&packet(20_000).0).unwrap();
+    assert!(!connection.has_room(), "some of it waits, and what comes now shall gather");
+    connection.posted = false;
+    assert!(!connection.has_room(), "some of it waits");
+    while connection.is_stuck() {
+        far.read(&mut [0; 10_000]).unwrap();
+        connection.flush(&mut Written::default()).unwrap();
+    }
+    assert!(connection.has_room());
+    connection.posted = true;
+    assert!(!connection.has_room(), "what comes now shall gather");
+    connection.posted = false;
+    connection.fail(ErrorKind::BrokenPipe.into());
+    assert!(!connection.has_room(), "it never will have");
 }
 
 #[test]
@@ -246,23 +274,88 @@ fn what_waits_here_or_was_not_read_is_not_delivered_unless_the_connection_breaks
     assert!(connection.has_delivered(), "it never will be");
 }
 
+fn part_of(length: usize) -> Part {
+    Part { label: [0; 24], buffer: memory(length, 0), offset: 0, length, token: 1 }
+}
+
+/// Posts a part; the peer reads what is on the way each time that no more can be written. What was
+/// measured: bytes and nanoseconds.
+fn carried(
+    connection: &mut TcpConnection<Faulty>,
+    far: &Faulty,
+    length: usize,
+) -> Option<(u64, u64)> {
+    let mut written = Written::default();
+    connection.post_part(part_of(length), &mut written).unwrap();
+    while written.sent.is_empty() {
+        far.read(&mut [0; 100_000]).unwrap();
+        connection.flush(&mut written).unwrap();
+    }
+    written.carried
+}
+
 #[test]
 fn how_long_much_took_is_measured_and_little_is_not() {
-    // The peer reads what is on the way each time that no more can be written.
-    let carried = |length: usize| {
+    // What fills the stream at last has not reached the peer: the last bytes of the part.
+    for (room, length, bytes) in [
+        (10_000, 50_000, None),
+        (10_000, 100_000, Some(100_000)),
+        (1 << 16, 1 << 16, Some(1 << 16)),
+    ] {
+        let (near, far) = pair(room);
+        let measured = carried(&mut TcpConnection::new(near, GateId(1), 0), &far, length);
+        assert_eq!(measured.map(|(bytes, _)| bytes), bytes);
+        assert!(measured.is_none_or(|(_, nanoseconds)| nanoseconds > 1));
+    }
+}
+
+#[test]
+fn what_a_rail_carries_without_a_pause_is_measured_together() {
+    let measured = |is_idle_between: bool| {
         let (near, far) = pair(10_000);
         let mut connection = TcpConnection::new(near, GateId(1), 0);
-        let (mut written, mut taken) = (Written::default(), vec![0; 10_000]);
-        let part = Part { label: [0; 24], buffer: memory(length, 0), offset: 0, length, token: 1 };
-        connection.post_part(part, &mut written).unwrap();
-        while written.sent.is_empty() {
-            assert_eq!(far.read(&mut taken).unwrap(), taken.len());
-            connection.flush(&mut written).unwrap();
+        assert_eq!(carried(&mut connection, &far, 45_000), None);
+        if is_idle_between {
+            far.read(&mut [0; 10_000]).unwrap();
         }
-        written.carried
+        connection.post(&packet(1000).0).unwrap();
+        if is_idle_between {
+            far.read(&mut [0; 10_000]).unwrap();
+        }
+        carried(&mut connection, &far, 45_000).map(|(bytes, _)| bytes)
     };
-    assert_eq!(carried(50_000), None);
-    let (bytes, nanoseconds) = carried(100_000).unwrap();
-    assert_eq!(bytes, 100_000, "what fills the stream at last has not reached the peer");
-    assert!(nanoseconds > 1);
+    assert_eq!(measured(true), None);
+    let all = 2 * (PART_HEAD_BYTES + 45_000) + HEAD_BYTES + 1000;
+    assert_eq!(measured(false), Some((all - all % 10_000) as u64));
+}
+
+#[test]
+fn a_look_takes_what_is_here_but_no_more_than_its_share() {
+    let look = |frames: &[u8], pieces: Option<usize>| {
+        let (near, far) = pair(usize::MAX);
+        near.write(frames).unwrap();
+        if let Some(length) = pieces {
+            far.tear([Box::new(move || length), Box::new(|| 0)]);
+        }
+        let mut connection = TcpConnection::new(far, GateId(0), 0);
+        let mut events = Events::default();
+        let outcome = connection.receive(&mut vec![0; INBOX_BYTES], &mut events).unwrap();
+        assert_eq!(outcome, ReadOutcome::Something);
+        (frames.len() - near.unacknowledged() as usize, connection.stream.reads())
+    };
+    let packets: Vec<u8> = (0..60).flat_map(|_| packet(40_000).0).collect();
+    let (taken, _) = look(&packets, None);
+    let most = READS_MAX * READ_BYTES;
+    assert_eq!(taken, most);
+    assert_eq!(look(&packets[..1000], None), (1000, 1), "there was room for more");
+
+    let long = part(IN_A_ROW, 4 << 20).0;
+    assert_eq!(look(&long, None).0, READ_BYTES + PART_BYTES_AT_ONCE);
+    // A part is read on, also where little of it comes at once.
+    assert_eq!(look(&long, Some(1000)), (READS_MAX * 1000, READS_MAX));
+    let scattered = part(SCATTERED, 4 << 20).0;
+    assert_eq!(look(&scattered, None).0, READ_BYTES + (READS_MAX - 1) * PIECE_BYTES);
+    // What may be of the next part would have to be copied.
+    let parts = [part(IN_A_ROW, 100).0, part(IN_A_ROW, 100_000).0, packet(3000).0].concat();
+    assert_eq!(look(&parts, None).0, parts.len());
 }

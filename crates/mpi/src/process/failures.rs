@@ -4,11 +4,11 @@
 //! network when the connection is lost, else when it has waited for half a second in vain, or
 //! the launcher tells.
 
-use std::rc::Rc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use base::{Error, ErrorClass, GateId};
+use engine::FailedMember;
 
 use super::{Process, revoked};
 use crate::communicator::Communicator;
@@ -90,14 +90,12 @@ impl Process {
             return Some(revoked());
         }
         let runtime = self.runtime();
-        let peers: &Rc<_> = communicator.peers();
-        let acknowledged = communicator.acknowledged_failures();
-        let is_source = |(place, gate): &(usize, GateId)| {
-            let rank = peers.rank_of(*gate);
-            rank.is_some() && (source.is_none() && *place >= acknowledged || rank == source)
+        let is_source = |one: &FailedMember| match source {
+            None => !one.acknowledged,
+            Some(rank) => rank == one.rank,
         };
-        let mut failed = runtime.failed().iter().copied().enumerate();
-        let (_, failed) = failed.find(is_source)?;
+        let mut failed = runtime.failed_members(communicator.point_to_point_context());
+        let failed = failed.find(is_source)?.gate;
         Some(Error::new(
             ErrorClass::ProcFailed,
             format!("rank {} of the job, which the message may come from, has failed", failed.0),

@@ -17,7 +17,7 @@ impl Communicator {
 
     /// `MPIX_Comm_failure_get_acked`: those whose failure was acknowledged.
     pub fn acknowledged(&self, process: &Process) -> Rc<Group> {
-        Group::of(&self.failed_among(process, self.acknowledged_failures()))
+        Group::of(&self.failed_among(process, self.acknowledged_failures(process)))
     }
 
     /// `MPIX_Comm_failure_ack`: acknowledges all failures that this process knows of. Receives from
@@ -36,7 +36,7 @@ impl Communicator {
         if let Some((last, _)) = places.take(count).last() {
             self.acknowledge(process, last);
         }
-        self.failed_among(process, self.acknowledged_failures()).len()
+        self.failed_among(process, self.acknowledged_failures(process)).len()
     }
 
     /// Of the first `count` processes of the job that have failed, those that take part here.
@@ -47,9 +47,13 @@ impl Communicator {
         known.filter(|&gate| members.rank_of(gate).is_some()).collect()
     }
 
+    /// How many of the failures that the process knows of the program has acknowledged here.
+    fn acknowledged_failures(&self, process: &Process) -> usize {
+        process.runtime().acknowledged_failures(self.point_to_point_context())
+    }
+
     fn acknowledge(&self, process: &Process, count: usize) {
-        if count > self.acknowledged_failures() {
-            self.set_acknowledged_failures(count);
+        if count > self.acknowledged_failures(process) {
             process.runtime().acknowledge_failures(self.point_to_point_context(), count);
         }
     }

@@ -183,6 +183,31 @@ fn calls_that_are_ignored_leave_a_note_and_count_again_after_an_absence() {
 }
 
 #[test]
+fn who_needs_what_decides_whether_a_helper_is_called() {
+    for (core, need, reaction) in [
+        (Core::Own, Need::OfOthers, Reaction::Wake),
+        (Core::Own, Need::OfProgram, Reaction::Wake),
+        (Core::Shared, Need::OfOthers, Reaction::Wake),
+        (Core::Shared, Need::OfProgram, Reaction::Nothing),
+    ] {
+        let calls = HelperCalls::new();
+        calls.begin(core);
+        assert_eq!(calls.call(need, 0), Reaction::Nothing, "it is at work");
+        calls.listen(|| assert_eq!(calls.call(need, 0), reaction, "{core:?}, {need:?}"));
+    }
+}
+
+#[test]
+fn a_helper_may_begin_again_after_the_last_has_ended() {
+    let (calls, kernel) = (HelperCalls::default(), Kernel::default());
+    assert!(!calls.has_ended());
+    calls.end(&kernel, || panic!("it does not listen"));
+    assert!(calls.has_ended());
+    calls.allow();
+    assert!(!calls.has_ended());
+}
+
+#[test]
 fn a_helper_that_listens_is_rung_once_by_whoever_calls_or_ends_it() {
     let (calls, kernel) = (HelperCalls::new(), System);
     let rings = Cell::new(0);

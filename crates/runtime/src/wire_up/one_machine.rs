@@ -6,6 +6,7 @@ use std::sync::Mutex;
 
 use base::ContextId;
 use driver::ProgramState;
+use driver::conformance::SharedCards;
 use engine::{ContextSlot, Receive, RequestId, Send};
 use fastrand::Rng;
 use memory::Buffer;
@@ -23,18 +24,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How many seeds are run, unless the environment says (`SIM_SEEDS`).
 const SEEDS: u64 = 150;
-
-struct CardsInBox(Arc<Mutex<Vec<String>>>);
-
-impl driver::Directory for CardsInBox {
-    fn card(&mut self, gate: GateId) -> Result<String, DriverError> {
-        Ok(self.0.lock().unwrap()[gate.0 as usize].clone())
-    }
-
-    fn secret(&mut self) -> Result<Secret, DriverError> {
-        Ok(Secret::default())
-    }
-}
 
 /// One of the two processes.
 struct MachinePeer {
@@ -59,7 +48,8 @@ fn pair(lengths: &[Vec<usize>; 2]) -> [MachinePeer; 2] {
     let configuration = Configuration::default();
     let stations = [0, 1].map(|own: u32| {
         let directory = |_: &'static str| {
-            Box::new(CardsInBox(Arc::clone(&cards))) as Box<dyn driver::Directory>
+            Box::new(SharedCards(Arc::clone(&cards), Secret::default()))
+                as Box<dyn driver::Directory>
         };
         let settings = Settings { single_copy: true, ..Settings::default() };
         let rails = Rails::create(GateId(own), &settings, directory).unwrap();

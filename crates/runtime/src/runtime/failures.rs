@@ -1,0 +1,62 @@
+//! Processes that have failed, as the layers above tell of them and ask for them.
+
+use std::time::Duration;
+
+use base::GateId;
+use engine::{ContextSlot, FailedMember, Outcome, RequestId};
+
+use super::Runtime;
+use crate::instruments::journal::EventKind;
+
+impl Runtime {
+    /// Learns that a process has failed while the others go on: what involves it ends with
+    /// [`Problem::PeerFailed`](engine::Problem::PeerFailed), now and later.
+    #[cold]
+    pub fn fail(&mut self, gate: GateId) {
+        if self.engine.has_failed(gate) {
+            return;
+        }
+        if self.engine.is_connected(gate) {
+            for rail in self.engine.rails_of(gate).to_vec() {
+                self.rails.give_up(gate, rail);
+            }
+        }
+        self.engine.fail_gate(gate);
+        self.instruments.journal.note(EventKind::PeerFailed, &[gate.0.into()]);
+    }
+
+    /// The processes that have failed, as far as this one knows.
+    pub fn failed(&self) -> &[GateId] {
+        self.engine.failed()
+    }
+
+    /// Whether the job goes on without a peer whose process has ended, as far as the launcher has
+    /// told.
+    pub fn goes_on_without(&self, gate: GateId) -> bool {
+        self.fatal.is_survived(gate, Duration::ZERO)
+    }
+
+    /// As [`engine::Engine::failed_members`].
+    pub fn failed_members(&self, slot: ContextSlot) -> impl Iterator<Item = FailedMember> {
+        self.engine.failed_members(slot)
+    }
+
+    /// As [`engine::Engine::acknowledged_failures`].
+    pub fn acknowledged_failures(&self, slot: ContextSlot) -> usize {
+        self.engine.acknowledged_failures(slot)
+    }
+
+    /// As [`engine::Engine::acknowledge_failures`].
+    #[cold]
+    pub fn acknowledge_failures(&mut self, slot: ContextSlot, count: usize) {
+        self.engine.acknowledge_failures(slot, count);
+        self.follow_up();
+        self.leave_to_others();
+    }
+
+    /// As [`engine::Engine::take_interrupted`].
+    #[cold]
+    pub fn take_interrupted(&mut self, request: RequestId) -> Option<Outcome> {
+        self.engine.take_interrupted(request)
+    }
+}
