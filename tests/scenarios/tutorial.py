@@ -1,4 +1,4 @@
-"""docs/first-hour.md as somebody who types its commands sees it."""
+"""docs/user/first-hour.md as somebody who types its commands sees it."""
 
 import os
 import pathlib
@@ -10,7 +10,7 @@ import tempfile
 from harness import ROOT
 from harness.scenarios import needs_combray
 
-PAGE = ROOT / "docs" / "first-hour.md"
+PAGE = ROOT / "docs/user/first-hour.md"
 # On a machine that is busy with other tests.
 SECONDS_MAX = 120
 

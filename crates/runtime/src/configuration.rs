@@ -51,7 +51,7 @@ pub const VARIABLES: &[Variable] = &[
         help: "what rails carry next of what waits: one packet for each message (direct), small \
                ones together (aggregate), large ones over all rails (split), urgent ones first \
                (priority), or whichever of these is predicted to be done first (auto); \
-               docs/strategies.md tells more",
+               docs/internals/strategies.md tells more",
         audience: Audience::Tuner,
         changeable: true,
     },

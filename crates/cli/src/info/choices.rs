@@ -88,7 +88,7 @@ pub fn explain(communicator: &ShownCommunicator) -> Result<String, String> {
     }
     if nodes == 1 {
         text += "\n\"board\" and \"direct\" are for communicators that have a board, from the fifth operation or the\n\
-                 first reduction on (docs/collectives.md).\n";
+                 first reduction on (docs/internals/collectives.md).\n";
     }
     text += "\nSizes are of what one process contributes or gets; times are predicted. The variable\n\
              COMBRAY_COLLECTIVES=operation:algorithm,... takes another algorithm where it is applicable.\n";

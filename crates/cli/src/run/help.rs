@@ -155,10 +155,10 @@ pub const EXIT_CODE: &str = "A process that fails ends the job; the exit code is
 /// Where a page of the documentation lies: in the prefix, if this command is installed in one.
 fn page(name: &str) -> String {
     let installed =
-        crate::prefix::find().map(|prefix| prefix.join("share/doc/combray/docs").join(name));
+        crate::prefix::find().map(|prefix| prefix.join("share/doc/combray/docs/user").join(name));
     match installed {
         Ok(path) if path.exists() => path.display().to_string(),
-        _ => format!("docs/{name}"),
+        _ => format!("docs/user/{name}"),
     }
 }
 

@@ -230,7 +230,7 @@ pub const OPTIONS: &[RunOption] = &[
         &["--check"],
         ValueCount::Nothing,
         Meaning::Check,
-        "     look for mistakes of the program while it runs, and tell them (see docs/checking.md)",
+        "     look for mistakes of the program while it runs, and tell them (see docs/user/checking.md)",
     ),
     option(
         &["--profile"],
@@ -481,9 +481,9 @@ mod tests {
 
     #[test]
     fn the_page_lists_every_spelling() {
-        let page = include_str!("../../../../docs/launching.md");
+        let page = include_str!("../../../../docs/user/launching.md");
         for name in OPTIONS.iter().flat_map(|option| option.names) {
-            assert!(page.contains(&format!("`{name}`")), "docs/launching.md lacks {name}");
+            assert!(page.contains(&format!("`{name}`")), "docs/user/launching.md lacks {name}");
         }
     }
 }

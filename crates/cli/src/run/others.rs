@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn the_pages_have_these_tables() {
         for (name, names) in PAGES {
-            let path = format!("{}/../../docs/{name}", env!("CARGO_MANIFEST_DIR"));
+            let path = format!("{}/../../docs/user/{name}", env!("CARGO_MANIFEST_DIR"));
             let page = std::fs::read_to_string(&path).unwrap();
             let (before, rest) = page.split_once("<!-- options -->\n").unwrap();
             let (old, after) = rest.split_once("<!-- end of options -->").unwrap();
@@ -267,7 +267,10 @@ mod tests {
                 let text = format!("{before}<!-- options -->\n{new}<!-- end of options -->{after}");
                 std::fs::write(&path, text).unwrap();
             } else {
-                assert_eq!(old, new, "write docs/{name} anew: BLESS=1 cargo test -p cli pages");
+                assert_eq!(
+                    old, new,
+                    "write docs/user/{name} anew: BLESS=1 cargo test -p cli pages"
+                );
             }
         }
     }
