@@ -28,11 +28,13 @@ packages=(--package mpi-abi --package cli)
 [ $# -eq 3 ] || packages+=(--package mpi-abi-mpich --package mpi-abi-open-mpi)
 cargo build --profile "$profile" "${packages[@]}"
 
-mkdir -p "$prefix"/{bin,include,lib/pkgconfig,lib/cmake/combray,lib/combray,share/doc/combray/docs/{user,internals}}
+mkdir -p "$prefix"/{bin,include,lib/pkgconfig,lib/cmake/combray,lib/combray,share/combray,share/doc/combray/docs/{user,internals}}
 # A new file in place of the old: a program that runs keeps the library that it has mapped.
 install_new() { install -m "$1" "$2" "$3.new" && mv -f "$3.new" "$3"; }
 install_new 755 "$target/$profile/libmpi_abi.so" "$prefix/lib/libmpi_abi.so.1"
 ln -sfn libmpi_abi.so.1 "$prefix/lib/libmpi_abi.so"
+# Makefiles name it so; programs ask for libmpi_abi.so.1.
+ln -sfn libmpi_abi.so.1 "$prefix/lib/libmpi.so"
 # Early programs of the standard ABI were linked with this name.
 ln -sfn libmpi_abi.so.1 "$prefix/lib/libmpi_abi.so.0"
 [ $# -eq 3 ] || scripts/install-dialects.sh "$prefix" "$target/$profile"
@@ -56,6 +58,9 @@ fill packaging/modulefile.lua.in "$prefix/share/modulefiles/combray/$version.lua
 for part in user internals; do
     install -m 644 docs/$part/*.md "$prefix/share/doc/combray/docs/$part/"
 done
+install -m 644 docs/user/*.png "$prefix/share/doc/combray/docs/user/"
+install -m 644 crates/cli/fonts/LICENSE "$prefix/share/doc/combray/LICENSE-DejaVu"
+install -m 644 packaging/combray.supp "$prefix/share/combray/"
 install -m 644 README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT "$prefix/share/doc/combray/"
 "$prefix/bin/combray" manual "$prefix/share"
 # It finds the library from its own place, as the wrapper's programs do not.
