@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 #[path = "tidy/form.rs"]
 mod form;
+#[path = "tidy/links.rs"]
+mod links;
 #[path = "tidy/names.rs"]
 mod names;
 #[path = "tidy/numbers.rs"]
