@@ -64,7 +64,7 @@ def data(entries):
             files[path] = Entry(path, entry.mode, entry.content)
         elif path.startswith("bin/"):
             files[path] = Entry(path, 0o755, SCRIPT)
-        elif path == "lib/libmpi_abi.so":
+        elif path in ("lib/libmpi_abi.so", "lib/libmpi.so"):
             files[path] = Entry(path, 0o644, f"INPUT({entry.target})\n".encode())
         elif path.startswith("lib/"):
             files[path] = Entry(path, 0o755, second_name(pathlib.Path(path).name, entry.target))
@@ -91,6 +91,7 @@ def described(version, tag):
     files = {"METADATA": metadata.encode(), "WHEEL": wheel.encode()}
     for name in ("LICENSE-APACHE", "LICENSE-MIT"):
         files[f"licenses/{name}"] = (payload.ROOT / name).read_bytes()
+    files["licenses/LICENSE-DejaVu"] = (payload.ROOT / "crates/cli/fonts/LICENSE").read_bytes()
     return files
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the libraries for programs that were built for other MPIs (docs/binaries.md) from a
+# Installs the libraries for programs that were built for other MPIs (docs/user/binaries.md) from a
 # folder in which they were built: scripts/install-dialects.sh PREFIX FOLDER
 set -euo pipefail
 if [ $# -ne 2 ]; then

@@ -28,11 +28,13 @@ packages=(--package mpi-abi --package cli)
 [ $# -eq 3 ] || packages+=(--package mpi-abi-mpich --package mpi-abi-open-mpi)
 cargo build --profile "$profile" "${packages[@]}"
 
-mkdir -p "$prefix"/{bin,include,lib/pkgconfig,lib/cmake/combray,lib/combray,share/doc/combray/docs}
+mkdir -p "$prefix"/{bin,include,lib/pkgconfig,lib/cmake/combray,lib/combray,share/combray,share/doc/combray/docs/{user,internals}}
 # A new file in place of the old: a program that runs keeps the library that it has mapped.
 install_new() { install -m "$1" "$2" "$3.new" && mv -f "$3.new" "$3"; }
 install_new 755 "$target/$profile/libmpi_abi.so" "$prefix/lib/libmpi_abi.so.1"
 ln -sfn libmpi_abi.so.1 "$prefix/lib/libmpi_abi.so"
+# Makefiles name it so; programs ask for libmpi_abi.so.1.
+ln -sfn libmpi_abi.so.1 "$prefix/lib/libmpi.so"
 # Early programs of the standard ABI were linked with this name.
 ln -sfn libmpi_abi.so.1 "$prefix/lib/libmpi_abi.so.0"
 [ $# -eq 3 ] || scripts/install-dialects.sh "$prefix" "$target/$profile"
@@ -41,7 +43,7 @@ for name in mpicc mpicxx mpic++ mpiCC mpifort mpif77 mpif90 mpirun mpiexec; do
     ln -sfn combray "$prefix/bin/$name"
 done
 install -m 644 crates/mpi-abi/include/{mpi.h,mpi_fortran.h,combray.h,combray_threads.h} fortran/generated/mpif.h "$prefix/include/"
-# What is compiled for each Fortran compiler (docs/fortran.md).
+# What is compiled for each Fortran compiler (docs/user/fortran.md).
 mkdir -p "$prefix/lib/combray/fortran/source"
 install -m 644 fortran/*.{c,h,f90} fortran/generated/*.{c,f90} "$prefix/lib/combray/fortran/source/"
 # The templates in packaging/ find their prefix from their own place; only the version is filled in.
@@ -53,7 +55,12 @@ fill packaging/combray-config-version.cmake.in "$prefix/lib/cmake/combray/combra
 mkdir -p "$prefix/share/modulefiles/combray"
 fill packaging/modulefile.in "$prefix/share/modulefiles/combray/$version"
 fill packaging/modulefile.lua.in "$prefix/share/modulefiles/combray/$version.lua"
-install -m 644 docs/*.md "$prefix/share/doc/combray/docs/"
+for part in user internals; do
+    install -m 644 docs/$part/*.md "$prefix/share/doc/combray/docs/$part/"
+done
+install -m 644 docs/user/*.png "$prefix/share/doc/combray/docs/user/"
+install -m 644 crates/cli/fonts/LICENSE "$prefix/share/doc/combray/LICENSE-DejaVu"
+install -m 644 packaging/combray.supp "$prefix/share/combray/"
 install -m 644 README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT "$prefix/share/doc/combray/"
 "$prefix/bin/combray" manual "$prefix/share"
 # It finds the library from its own place, as the wrapper's programs do not.

@@ -41,7 +41,7 @@ if [ "$task" != build ]; then
 sys.exit(not os.path.exists(sysconfig.get_paths()["include"] + "/Python.h"))' 2>/dev/null ||
         missing+=(python3-dev)
 fi
-# What sees the machine and binds processes (docs/topology.md). Programs run without it too.
+# What sees the machine and binds processes (docs/user/topology.md). Programs run without it too.
 compgen -G '/usr/lib/*/libhwloc.so.15' >/dev/null || compgen -G '/usr/lib*/libhwloc.so.15' >/dev/null ||
     missing+=(libhwloc15)
 # The cluster in a box (tests/cluster/box), for whoever may have network namespaces.
@@ -63,7 +63,7 @@ if [ "$task" = test ]; then
     has pkg-config || missing+=(pkg-config)
     has readelf || missing+=(binutils)
     has valgrind || missing+=(valgrind)
-    # The provider of TCP stands for those of fast networks (docs/network.md).
+    # The provider of TCP stands for those of fast networks (docs/user/network.md).
     compgen -G '/usr/lib/*/libfabric.so.1' >/dev/null || compgen -G '/usr/lib*/libfabric.so.1' >/dev/null ||
         missing+=(libfabric1)
     # Placements are compared with those of Scotch.

@@ -24,7 +24,7 @@ class LibraryError(Exception):
 @dataclass(frozen=True)
 class Library:
     """One MPI library. `launch` stands before `-n N PROGRAM`; both it and the environment
-    hold only what the library needs to start here at its best: see docs/benchmarks.md.
+    hold only what the library needs to start here at its best: see docs/internals/benchmarks.md.
     The `remote_` ones are for emulated hosts; words in braces are filled in by the place.
     A variation, as "combray/direct", is the library before the slash with other settings."""
 

@@ -2,7 +2,7 @@
  * combray-bench: one portable MPI benchmark, compiled unchanged with every library.
  *
  * It uses the plain C API only, so that a difference between two libraries is a
- * difference between the libraries.  docs/benchmarks.md says what each part measures.
+ * difference between the libraries.  docs/internals/benchmarks.md says what each part measures.
  */
 #ifndef COMBRAY_BENCH_H
 #define COMBRAY_BENCH_H

@@ -1,5 +1,5 @@
-// A program over the driver that docs/writing-a-driver.md explains: datagrams, between machines
-// that are emulated. Messages of all lengths, from all to all, and collective operations.
+// A program over the driver that docs/internals/writing-a-driver.md explains: datagrams, between
+// machines that are emulated. Messages of all lengths, from all to all, and collective operations.
 //
 // run: 2 3
 // combray.h

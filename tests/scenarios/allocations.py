@@ -12,7 +12,7 @@ from harness.scenarios import (
     END_SECONDS_MAX, Skip, needs, needs_combray, own_copy, program, run, wait_until_gone,
 )
 
-from . import managers
+from . import doctor as doctor_scenarios, managers
 
 WHERE = ["sh", "-c", "echo $PMI_RANK/$PMI_SIZE $COMBRAY_NODE"]
 GROUPS = pathlib.Path("/sys/fs/cgroup")
@@ -53,6 +53,22 @@ def salloc_gives_hosts_and_slots(runner):
         assert re.search(r"Slurm job \d+: box.* by srun", output), output
     code, output, _ = run([*inside(runner, "-N2", "-n2"), *runner.mpiexec, "-n", "9", *WHERE])
     assert code == 2 and "slots for 2" in output, f"{code}\n{output}"
+
+
+@needs("slurm")
+def the_doctor_looks_at_all_hosts_of_an_allocation(runner):
+    needs_combray(runner)
+    doctor = [doctor_scenarios.command_of(runner), "doctor"]
+    code, output, _ = run([*inside(runner, "-N2", "-n4"), *doctor],
+                          env=doctor_scenarios.environment_of(runner), timeout=120.0)
+    assert code == 0 and re.search(r"ok +allocation +Slurm job \d+: 4 slots on 2 hosts", output), output
+    found = doctor_scenarios.findings(output.split("Between the hosts")[1])
+    assert {subject: mark for subject, (mark, _) in found.items()} == {
+        "versions": "ok", "networks": "ok", "trial job": "ok"}, output
+    # A step of a job is asked about its own host.
+    code, output, _ = run([*inside(runner, "-N1", "-n1", command="srun"), *doctor],
+                          env=doctor_scenarios.environment_of(runner), timeout=120.0)
+    assert code == 0 and re.search(r"ok +allocation +Slurm job \d+: 1 slot on 1 host$", output, re.M), output
 
 
 @needs("slurm")
@@ -158,6 +174,7 @@ def quotas_of_control_groups_count(runner):
 
 SCENARIOS = [
     salloc_gives_hosts_and_slots,
+    the_doctor_looks_at_all_hosts_of_an_allocation,
     messages_cross_the_allocation,
     steps_of_one_batch_job_run_side_by_side,
     nothing_is_left_of_a_cancelled_job,

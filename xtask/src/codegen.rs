@@ -76,9 +76,9 @@ fn outputs(folder: &Path) -> Result<Vec<Output>, String> {
         in_crate("src/generated/classes.rs", constants::errors(&tables)),
     ];
     let page = reliability::page(folder)?;
-    outputs.push(Output { path: "docs/reliability.md".into(), text: page });
+    outputs.push(Output { path: "docs/user/reliability.md".into(), text: page });
     let page = conformance::page(folder, &tables)?;
-    outputs.push(Output { path: "docs/conformance.md".into(), text: page });
+    outputs.push(Output { path: "docs/user/conformance.md".into(), text: page });
     let files = entries::entry_files(&tables)?;
     outputs.push(in_crate("src/generated/entries.rs", entries::list(&files)));
     let entries = files.into_iter();

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 #[path = "tidy/form.rs"]
 mod form;
+#[path = "tidy/links.rs"]
+mod links;
 #[path = "tidy/names.rs"]
 mod names;
 #[path = "tidy/numbers.rs"]
@@ -281,7 +283,7 @@ fn shared_libraries_are_of_one_kind() {
     report(faults.map(|(name, _)| format!("{name}: its crate-type is not only cdylib")).collect());
 }
 
-/// Each test that docs/reliability.md names is a file, or a function of Rust or of scenarios.
+/// Each test that docs/user/reliability.md names is a file, or a function of Rust or of scenarios.
 #[test]
 fn tests_of_reliability_exist() {
     let root = workspace();

@@ -196,7 +196,7 @@ fn variables() -> String {
 mod tests {
     use super::*;
 
-    /// A row of docs/variables.md.
+    /// A row of docs/user/variables.md.
     fn row(name: &str, sentence: &str) -> String {
         let variable = VARIABLES.iter().find(|variable| variable.name == name);
         let text = TEXTS.iter().find(|(known, _)| *known == name);
@@ -218,12 +218,12 @@ mod tests {
 
     #[test]
     fn the_page_lists_every_variable() {
-        let page = include_str!("../../../docs/variables.md");
+        let page = include_str!("../../../docs/user/variables.md");
         let rows: String = DESCRIBED.iter().map(|(name, sentence)| row(name, sentence)).collect();
         let table = format!("| variable | values | what it does |\n|---|---|---|\n{rows}");
         let begun = page.split_once("checked by a test of crates/cli: -->\n");
         let shown = begun.and_then(|(_, rest)| rest.split_once("<!-- end of what is checked -->"));
         let shown = shown.map_or("", |(shown, _)| shown);
-        assert!(shown == table, "docs/variables.md should have this table:\n{table}");
+        assert!(shown == table, "docs/user/variables.md should have this table:\n{table}");
     }
 }

@@ -15,6 +15,7 @@ mod memory;
 mod place;
 mod prefix;
 mod ps;
+mod raster;
 mod run;
 mod sample;
 mod topo;

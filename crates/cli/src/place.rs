@@ -12,6 +12,7 @@ use placement::{
     Affinity, BranchTree, Matrix, Placement, PlacementOrder, Weighing, cost,
     distance_to_interfaces, place, place_in_order, turn,
 };
+use serde_json::{Map, Value, json};
 
 use crate::run::hosts;
 use cluster::{TargetMachines, Unit};
@@ -47,6 +48,9 @@ pub struct PlaceOptions {
     /// Writes the rankfile to a file
     #[arg(long, value_name = "FILE")]
     rankfile: Option<PathBuf>,
+    /// Prints JSON: what the placement and others cost, and the place of each rank
+    #[arg(long)]
+    json: bool,
 }
 
 /// What counts.
@@ -75,22 +79,27 @@ pub fn run(options: &PlaceOptions) -> Result<i32, String> {
     let mut placed = place(&affinity, &tree, &fixed)?;
     let before = distance_to_interfaces(&affinity, &tree, &placed);
     turn(&affinity, &tree, &fixed, &mut placed);
-    let mut text = costs(&affinity, &tree, &placed, weighing)?;
-    let after = distance_to_interfaces(&affinity, &tree, &placed);
-    if before > 0 || after > 0 {
-        let _ = writeln!(
-            text,
-            "# to the network interfaces, times levels: {after}, before branches were turned {before}"
-        );
-    }
+    let report = PlacementReport {
+        ranks: affinity.ranks(),
+        leaves: tree.leaf_count(),
+        slots: tree.slots_in_all(),
+        weighed: match weighing {
+            Weighing::Bytes => "bytes",
+            Weighing::Messages => "messages",
+        },
+        costs: costs(&affinity, &tree, &placed)?,
+        to_interfaces: distance_to_interfaces(&affinity, &tree, &placed),
+        to_interfaces_before: before,
+    };
     let ranks = cluster.rankfile(placed.leaves());
-    match &options.rankfile {
-        None => print!("{text}{ranks}"),
-        Some(file) => {
-            fs::write(file, ranks)
-                .map_err(|cause| format!("{} cannot be written: {cause}", file.display()))?;
-            print!("{text}");
-        }
+    if let Some(file) = &options.rankfile {
+        fs::write(file, &ranks)
+            .map_err(|cause| format!("{} cannot be written: {cause}", file.display()))?;
+    }
+    match (options.json, &options.rankfile) {
+        (true, _) => println!("{:#}", report.json(cluster.places(placed.leaves()))),
+        (false, None) => print!("{}{ranks}", report.text()),
+        (false, Some(_)) => print!("{}", report.text()),
     }
     Ok(0)
 }
@@ -121,39 +130,84 @@ fn fixed(wishes: &[String], ranks: u32) -> Result<Vec<Option<u32>>, String> {
     Ok(fixed)
 }
 
-/// What the placement costs next to others, as comments of a rankfile.
+/// What is told of a placement beside the places themselves.
+struct PlacementReport {
+    ranks: u32,
+    leaves: u32,
+    slots: u64,
+    /// What counts.
+    weighed: &'static str,
+    /// Names and costs, ours first.
+    costs: Vec<(&'static str, u128)>,
+    to_interfaces: u128,
+    /// Before branches were turned.
+    to_interfaces_before: u128,
+}
+
+impl PlacementReport {
+    /// How much our cost is of another.
+    fn ratio(&self, cost: u128) -> f64 {
+        let ours = self.costs.first().map_or(0, |(_, cost)| *cost);
+        if cost == 0 { 1.0 } else { ours as f64 / cost as f64 }
+    }
+
+    /// As comments of a rankfile.
+    fn text(&self) -> String {
+        let Self { ranks, leaves, slots, weighed, .. } = self;
+        let mut text = format!(
+            "# {ranks} ranks on {leaves} leaves with {slots} slots\n# hop-weighted {weighed}:\n"
+        );
+        for (name, cost) in &self.costs {
+            let ratio = self.ratio(*cost);
+            // Writing to a string does not fail.
+            let _ = writeln!(text, "#   {name:<10} {cost:>20}   placed is {ratio:.3} of it");
+        }
+        let (after, before) = (self.to_interfaces, self.to_interfaces_before);
+        if before > 0 || after > 0 {
+            let _ = writeln!(
+                text,
+                "# to the network interfaces, times levels: {after}, before branches were turned {before}"
+            );
+        }
+        text
+    }
+
+    /// For programs. Costs that no number of JSON holds are rounded.
+    fn json(&self, places: Value) -> Value {
+        let number =
+            |cost: u128| u64::try_from(cost).map_or(json!(cost as f64), |cost| json!(cost));
+        let costs = self.costs.iter();
+        let costs: Map<String, Value> =
+            costs.map(|(name, cost)| ((*name).to_owned(), number(*cost))).collect();
+        json!({
+            "ranks": self.ranks,
+            "leaves": self.leaves,
+            "slots": self.slots,
+            "weighed": self.weighed,
+            "costs": costs,
+            "to_interfaces": number(self.to_interfaces),
+            "to_interfaces_before_turning": number(self.to_interfaces_before),
+            "places": places,
+        })
+    }
+}
+
+/// What the placement costs next to others, ours first.
 fn costs(
     affinity: &Affinity,
     tree: &BranchTree,
     placed: &Placement,
-    weighing: Weighing,
-) -> Result<String, String> {
-    let ranks = affinity.ranks();
-    let what = match weighing {
-        Weighing::Bytes => "bytes",
-        Weighing::Messages => "messages",
-    };
-    let mut text = format!(
-        "# {ranks} ranks on {} leaves with {} slots\n# hop-weighted {what}:\n",
-        tree.leaf_count(),
-        tree.slots_in_all()
-    );
-    let ours = cost(affinity, tree, placed);
-    let mut line = |name: &str, placement: &Placement| {
-        let cost = cost(affinity, tree, placement);
-        let ratio = if cost == 0 { 1.0 } else { ours as f64 / cost as f64 };
-        // Writing to a string does not fail.
-        let _ = writeln!(text, "#   {name:<10} {cost:>20}   placed is {ratio:.3} of it");
-    };
-    line("placed", placed);
+) -> Result<Vec<(&'static str, u128)>, String> {
+    let mut all = vec![("placed", cost(affinity, tree, placed))];
     for (name, order) in [
         ("packed", PlacementOrder::Packed),
         ("scattered", PlacementOrder::Scattered),
         ("random", PlacementOrder::Random(1)),
     ] {
-        line(name, &place_in_order(ranks, tree, order)?);
+        let other = place_in_order(affinity.ranks(), tree, order)?;
+        all.push((name, cost(affinity, tree, &other)));
     }
-    Ok(text)
+    Ok(all)
 }
 
 #[cfg(test)]

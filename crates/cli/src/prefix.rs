@@ -11,3 +11,13 @@ pub fn find() -> Result<PathBuf, String> {
     let bin = own.parent().unwrap_or(&own);
     Ok(bin.parent().unwrap_or(bin).to_path_buf())
 }
+
+/// Where a page of the documentation lies, such as `user/launching.md`: in the prefix, if this
+/// program is installed in one.
+pub fn page(name: &str) -> String {
+    let installed = find().map(|prefix| prefix.join("share/doc/combray/docs").join(name));
+    match installed {
+        Ok(path) if path.exists() => path.display().to_string(),
+        _ => format!("docs/{name}"),
+    }
+}

@@ -20,8 +20,8 @@ use allocation::Allocation;
 use base::variables;
 use launcher::binding::{HostOrder, Oversubscription, PolicyOption, ProcessMapping};
 use launcher::{Application, Host, HostAccess, JobPlan, LineTag, OwnHost};
-use options::{Meaning, OPTIONS, ValueCount};
-use runtime::configuration::{VARIABLES, distance};
+use options::{Meaning, ValueCount};
+use runtime::configuration::VARIABLES;
 use sys::cores;
 
 /// Runs what `words` ask for and returns the exit code.
@@ -123,6 +123,8 @@ fn parse(words: &[OsString]) -> Result<RunRequest, String> {
     if !plan.rankfile.is_empty() && plan.applications.iter().any(|app| !app.hosts.is_empty()) {
         return Err("--rankfile names the hosts of all ranks; leave out --hosts".to_owned());
     }
+    // Whoever lets processes share slots lets them share what they are bound to.
+    plan.policy.overload.by_mapping |= plan.oversubscribe;
     let allocation = use_allocation(&mut plan)?;
     for application in &mut plan.applications {
         if application.processes == 0 {
@@ -131,6 +133,10 @@ fn parse(words: &[OsString]) -> Result<RunRequest, String> {
                     each * dry_run::machine(machine.as_deref())?.of_kind(*kind).len() as u32
                 }
                 (_, true) if !plan.rankfile.is_empty() => plan.rankfile.len() as u32,
+                (_, true) if machine.is_some() && application.hosts.is_empty() => {
+                    let each = application.per_host;
+                    each.unwrap_or(dry_run::machine(machine.as_deref())?.threads().len() as u32)
+                }
                 (_, true) => usual_processes(application)?,
                 (_, false) => 1,
             };
@@ -285,7 +291,7 @@ impl ProgramReader<'_> {
                 Some((name, value)) => (name.display().to_string(), Some(value)),
                 None => (word.display().to_string(), None),
             };
-            let option = options::find(&name).ok_or_else(|| unknown(&name))?;
+            let option = options::find(&name).ok_or_else(|| refused::unknown(&name))?;
             rest = after;
             let mut values: Vec<OsString> = joined.into_iter().collect();
             while values.len() < wanted(option.takes, &values, rest) {
@@ -644,24 +650,6 @@ fn error_handler(option: &str, value: &str) -> Result<&'static str, String> {
         .ok_or_else(|| format!("{option} wants {}, and got \"{value}\"", names.join(" or ")))
 }
 
-fn unknown(name: &str) -> String {
-    if let Some(instead) = refused::instead_of(name) {
-        return format!("combray run has no {name}: {instead}");
-    }
-    let joined = name.find(|letter: char| letter.is_ascii_digit()).map(|at| name.split_at(at));
-    if let Some((option, number)) = joined.filter(|(option, _)| options::find(option).is_some()) {
-        return format!("combray run has no option {name}; write {option} {number}");
-    }
-    let names = OPTIONS.iter().flat_map(|option| option.names);
-    let far = |known: &&&str| distance(known.trim_matches('-'), name.trim_matches('-'));
-    let nearest = names.min_by_key(far).filter(|known| far(known) <= TYPING_ERRORS_MAX);
-    let hint = nearest.map_or_else(String::new, |known| format!("; did you mean {known}?"));
-    format!("combray run has no option {name}{hint} (combray run --help lists all)")
-}
-
-/// What differs by more letters is another word.
-const TYPING_ERRORS_MAX: usize = 2;
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -716,6 +704,17 @@ mod tests {
         assert_eq!(processes("-np=3 a"), 3);
         assert_eq!(processes("a"), cores::usable() as u32);
         assert_eq!(plan("a : b").0.applications[1].processes, 1);
+    }
+
+    #[test]
+    fn both_ways_to_share_slots_are_the_same() {
+        for line in ["--oversubscribe", "--map-by :oversubscribe", "--oversubscribe --map-by slot"]
+        {
+            let (job, _) = plan(&format!("{line} --bind-to core -n 9 a"));
+            assert!(job.oversubscribe && job.policy.overload.by_mapping, "{line}");
+        }
+        let (job, _) = plan("--bind-to core -n 9 a");
+        assert!(!job.oversubscribe && !job.policy.overload.by_mapping);
     }
 
     #[test]

@@ -48,9 +48,9 @@ pub struct SampleOptions {
     /// Prints what was measured of memory as JSON
     #[arg(long, requires = "memory")]
     json: bool,
-    /// Draws what was measured of memory: bandwidth by size and state
-    #[arg(long, requires = "memory", value_name = "FILE")]
-    svg: Option<PathBuf>,
+    /// Draws what was measured of memory, bandwidth by size and state: .svg, or .png
+    #[arg(long, alias = "svg", requires = "memory", value_name = "FILE")]
+    picture: Option<PathBuf>,
     /// Only shows the figures
     #[arg(long)]
     no_keep: bool,
@@ -111,7 +111,7 @@ pub fn run(options: &SampleOptions) -> Result<i32, String> {
         return keep(findings).map(|()| 0);
     }
     if options.memory {
-        return crate::memory::sample(!options.no_keep, options.json, options.svg.as_deref());
+        return crate::memory::sample(!options.no_keep, options.json, options.picture.as_deref());
     }
     measure_all(options)
 }

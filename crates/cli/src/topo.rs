@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use topology::{Hwloc, Kind, Scope, Topology};
 
+use crate::raster;
 use processes::ShownProcess;
 
 /// What is shown, and how.
@@ -72,7 +73,7 @@ pub fn run(options: &TopoOptions) -> Result<i32, String> {
     };
     let bytes = match kind {
         Some("svg") => picture::svg(&layout::arrange(&topology, &processes)).into_bytes(),
-        Some("png") => picture::png(&layout::arrange(&topology, &processes))?,
+        Some("png") => raster::png(&picture::svg(&layout::arrange(&topology, &processes)))?,
         Some("json") => as_json(&topology, &processes).into_bytes(),
         Some("xml") if topology[topology.root()].kind == Kind::Cluster => {
             return Err(

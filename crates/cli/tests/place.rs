@@ -92,6 +92,29 @@ fn a_cluster_is_described_in_a_file() {
 }
 
 #[test]
+fn programs_read_costs_and_places() {
+    let node = format!("node:2 {MACHINE}");
+    let words = ["--topology", node.as_str()];
+    let read = |more: &[&str]| {
+        let output = place(&matrix(), &[&words, more].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let told: serde_json::Value = serde_json::from_str(&read(&["--json"])).unwrap();
+    assert_eq!((&told["ranks"], &told["weighed"]), (&32.into(), &"bytes".into()));
+    assert_eq!(told["to_interfaces_before_turning"], 6400);
+    assert!(told["costs"]["placed"].as_u64() <= told["costs"]["packed"].as_u64(), "{told}");
+    let rankfile = read(&[]);
+    let places = told["places"].as_array().unwrap();
+    assert_eq!(places.len(), 32);
+    for one in places {
+        let text = |name: &str| one[name].as_str().unwrap();
+        let line = format!("rank {}={} slot={}\n", one["rank"], text("host"), text("threads"));
+        assert!(rankfile.contains(&line), "{line}");
+    }
+}
+
+#[test]
 fn faults_are_told() {
     let fault = |matrix: &str, words: &[&str]| {
         let output = place(matrix, words);

@@ -1,6 +1,8 @@
 //! The real command on shell commands.
 
 mod common;
+#[path = "run/others.rs"]
+mod others;
 #[path = "run/output.rs"]
 mod output;
 
@@ -146,6 +148,18 @@ fn the_time_limit_of_other_launchers_holds() {
     let mut wrong = combray(&["-n", "1", "true"]);
     let (code, _, err) = told(wrong.env("MPIEXEC_TIMEOUT", "soon").output().unwrap());
     assert!(code == Some(2) && err.contains("MPIEXEC_TIMEOUT wants"), "{err}");
+}
+
+#[test]
+fn what_a_limit_of_open_files_allows_is_told() {
+    let script = "ulimit -n 60; exec \"$0\" run -n 100 --oversubscribe true";
+    let output = Command::new("sh").args(["-c", script, env!("CARGO_BIN_EXE_combray")]).output();
+    let (code, _, err) = told(output.unwrap());
+    assert_eq!(code, Some(2), "{err}");
+    assert!(
+        err.contains("(ulimit -n): 60 are enough for ") && err.contains("processes here"),
+        "{err}"
+    );
 }
 
 #[test]

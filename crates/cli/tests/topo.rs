@@ -119,6 +119,9 @@ fn what_would_run_where_is_told() {
         out.contains(": package 1, NUMA node 2, cores 20-29 (hardware threads 40-59)"),
         "{out}"
     );
+    // Without -n there are as many processes as that machine has hardware threads.
+    let (_, out, _) = plan(&["--map-by", ":HWTCPUS"]);
+    assert_eq!(out.iter().filter(|byte| **byte == b'\n').count(), 80);
     let (code, _, errors) = plan(&["--map-by", "die"]);
     assert!(code == 2 && errors.contains("it has machine, package"), "{errors}");
 }

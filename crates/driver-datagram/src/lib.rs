@@ -1,4 +1,5 @@
-//! The example of a driver, which docs/writing-a-driver.md explains: datagrams over Unix sockets.
+//! The example of a driver, which docs/internals/writing-a-driver.md explains: datagrams over Unix
+//! sockets.
 //!
 //! It joins processes of one machine as if they were on several, so that all above can be tried
 //! without a network. It is used when a person names it (`COMBRAY_NET=datagram`), between processes

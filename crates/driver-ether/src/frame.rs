@@ -1,6 +1,7 @@
 //! The frame: what stands behind the Ethernet header.
 //!
-//! All frames have the same head; docs/ethernet.md has its table. Numbers are little-endian.
+//! All frames have the same head; docs/internals/ethernet.md has its table. Numbers are
+//! little-endian.
 
 use sys::packets::{CLASS_AT, SLOT_AT};
 

@@ -5,7 +5,7 @@
 //! tell MAC addresses and endpoints, and talk over each pair of interfaces in the same network by a
 //! `link::Link`: the protocol, which knows neither sockets nor clock, and is simulated with
 //! all that networks do. What goes through sockets is in `port`; the driver is in `ether`.
-//! docs/ethernet.md tells the protocol.
+//! docs/internals/ethernet.md tells the protocol.
 
 #![forbid(unsafe_code)]
 

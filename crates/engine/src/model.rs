@@ -2,7 +2,7 @@
 //!
 //! A model starts from what the driver declares or from what `combray sample` measured, and is
 //! corrected by what is seen while the job runs. The figures say how the rail behaves by size; the
-//! *pace* says how it does now compared with them. docs/strategies.md has the formulas.
+//! *pace* says how it does now compared with them. docs/internals/strategies.md has the formulas.
 
 use base::RailProfile;
 use serde::{Deserialize, Serialize};

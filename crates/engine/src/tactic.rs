@@ -1,4 +1,5 @@
-//! Tactics: the small pure questions that strategies share. docs/strategies.md has the reasons.
+//! Tactics: the small pure questions that strategies share. docs/internals/strategies.md has
+//! the reasons.
 
 use crate::model::RailModel;
 use crate::strategy::{ChunkView, RailView};

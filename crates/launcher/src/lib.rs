@@ -175,8 +175,18 @@ impl fmt::Display for LaunchError {
 }
 
 /// What to do where the system refuses more of something.
-fn advice_on(cause: &io::Error) -> &'static str {
-    if sys::lacks_descriptors(cause) { "; raise the limit of open files (ulimit -n)" } else { "" }
+fn advice_on(cause: &io::Error) -> String {
+    if !sys::lacks_descriptors(cause) {
+        return String::new();
+    }
+    let advice = "; raise the limit of open files (ulimit -n)";
+    match sys::process::DescriptorLimit::read() {
+        Ok(limit) => {
+            let ranks = ranks_within(limit.hard);
+            format!("{advice}: {} are enough for {ranks} processes here", limit.hard)
+        }
+        Err(_) => advice.to_owned(),
+    }
 }
 
 impl std::error::Error for LaunchError {}

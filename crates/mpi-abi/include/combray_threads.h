@@ -1,5 +1,5 @@
 /* Threads of Combray for programs in C: they cost little, share a few kernel threads, the workers, and
- * let others run while they wait, also in calls of MPI. The guide is share/doc/combray/docs/threads.md.
+ * let others run while they wait, also in calls of MPI. The guide is share/doc/combray/docs/user/threads.md.
  *
  * Common to all functions:
  * - They need neither MPI_Init nor an MPI program. A program that calls MPI on several threads asks

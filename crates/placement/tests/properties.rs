@@ -180,8 +180,8 @@ fn what_cannot_be_is_told() {
     assert!(fault(&four, &[Some(1)]).contains("1 ranks of 3"));
 }
 
-/// The matrices of the comparison in docs/placement.md, against bounds a little above what Scotch 7
-/// reaches on the same trees.
+/// The matrices of the comparison in docs/user/placement.md, against bounds a little above what
+/// Scotch 7 reaches on the same trees.
 #[test]
 fn known_patterns_are_placed_well() {
     let bounds = [

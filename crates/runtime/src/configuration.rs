@@ -50,8 +50,7 @@ pub const VARIABLES: &[Variable] = &[
         values: &strategy::NAMES,
         help: "what rails carry next of what waits: one packet for each message (direct), small \
                ones together (aggregate), large ones over all rails (split), urgent ones first \
-               (priority), or whichever of these is predicted to be done first (auto); \
-               docs/strategies.md tells more",
+               (priority), or whichever of these is predicted to be done first (auto)",
         audience: Audience::Tuner,
         changeable: true,
     },

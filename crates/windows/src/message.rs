@@ -1,5 +1,5 @@
 //! What origins ask of targets, as messages. Each is small; much data follows in a message of its
-//! own. The page docs/one-sided.md tells how they play together.
+//! own. The page docs/internals/one-sided.md tells how they play together.
 
 use base::{Error, ErrorClass};
 use datatype::Predefined;

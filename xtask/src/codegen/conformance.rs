@@ -1,4 +1,4 @@
-//! docs/conformance.md: which functions of each chapter of the standard are there.
+//! docs/user/conformance.md: which functions of each chapter of the standard are there.
 
 use std::fmt::Write;
 use std::fs;
@@ -150,9 +150,9 @@ const RULES: &[(&str, u8)] = &[
     ("Status_", 3),
 ];
 
-/// The text of docs/conformance.md.
+/// The text of docs/user/conformance.md.
 pub fn page(root: &Path, tables: &Tables) -> Result<String, String> {
-    let path = "docs/conformance.md";
+    let path = "docs/user/conformance.md";
     let page = fs::read_to_string(root.join(path)).map_err(|error| format!("{path}: {error}"))?;
     let parts = page.split_once(BEGIN).and_then(|(before, rest)| {
         let (_, after) = rest.split_once(END)?;

@@ -65,9 +65,9 @@ typedef struct MPI_Status {
 ";
 
 /// Names of old versions of the standard that programs still use. What else was removed has no
-/// meaning in this binary interface (docs/old-names.md).
+/// meaning in this binary interface (docs/user/old-names.md).
 const OLD_NAMES: &str = "
-/* Names that the standard has deprecated or removed and that programs still use: docs/old-names.md. */
+/* Names that the standard has deprecated or removed and that programs still use: docs/user/old-names.md. */
 typedef MPI_Comm_errhandler_function MPI_Comm_errhandler_fn;
 typedef MPI_File_errhandler_function MPI_File_errhandler_fn;
 typedef MPI_Win_errhandler_function MPI_Win_errhandler_fn;

@@ -1,4 +1,4 @@
-//! docs/reliability.md: what happens when something fails, and the tests that have shown it.
+//! docs/user/reliability.md: what happens when something fails, and the tests that have shown it.
 
 use std::fmt::Write;
 use std::fs;
@@ -16,17 +16,17 @@ const COLUMNS: [(&str, &str); 4] = [
     ("told", "what is told"),
 ];
 
-/// The text of docs/reliability.md.
+/// The text of docs/user/reliability.md.
 pub fn page(root: &Path) -> Result<String, String> {
     let read = |name: &str| {
         fs::read_to_string(root.join(name)).map_err(|error| format!("{name}: {error}"))
     };
-    let page = read("docs/reliability.md")?;
+    let page = read("docs/user/reliability.md")?;
     let parts = page.split_once(BEGIN).and_then(|(before, rest)| {
         let (_, after) = rest.split_once(END)?;
         Some((before, after))
     });
-    let (before, after) = parts.ok_or("docs/reliability.md has no place for the faults")?;
+    let (before, after) = parts.ok_or("docs/user/reliability.md has no place for the faults")?;
     let tables = tables(&read("tests/faults.txt")?, &read("tests/faults-shown.txt")?)?;
     Ok(format!("{before}{BEGIN}{tables}\n{END}{after}"))
 }

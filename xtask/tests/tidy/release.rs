@@ -1,4 +1,5 @@
-//! The version stands in several files, which a release changes together (docs/releasing.md).
+//! The version stands in several files, which a release changes together
+//! (docs/internals/releasing.md).
 
 use super::{read, workspace};
 

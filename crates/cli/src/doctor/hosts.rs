@@ -44,7 +44,11 @@ pub fn asked_for(options: &DoctorOptions) -> Result<(Option<Finding>, Vec<String
         (Ok(Some(allocation)), named) => {
             let granted = allocation.hosts(0, None);
             let slots: u32 = granted.iter().filter_map(|host| host.slots).sum();
-            let found = format!("{}: {slots} slots on {} hosts", allocation.name, granted.len());
+            let several = |count: usize, what: &str| {
+                format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+            };
+            let (slots, hosts) = (several(slots as usize, "slot"), several(granted.len(), "host"));
+            let found = format!("{}: {slots} on {hosts}", allocation.name);
             let mut all = names(named.unwrap_or(granted));
             if let [only] = &all[..]
                 && is_this_machine(only)

@@ -14,6 +14,7 @@ use sys::cores;
 use topology::{Scope, Topology};
 
 use super::machine;
+use crate::prefix;
 
 /// Of which communicator a person wants to know.
 #[derive(Args)]
@@ -88,10 +89,11 @@ pub fn explain(communicator: &ShownCommunicator) -> Result<String, String> {
     }
     if nodes == 1 {
         text += "\n\"board\" and \"direct\" are for communicators that have a board, from the fifth operation or the\n\
-                 first reduction on (docs/collectives.md).\n";
+                 first reduction on.\n";
     }
     text += "\nSizes are of what one process contributes or gets; times are predicted. The variable\n\
              COMBRAY_COLLECTIVES=operation:algorithm,... takes another algorithm where it is applicable.\n";
+    _ = writeln!(text, "More: {}", prefix::page("internals/collectives.md"));
     Ok(text)
 }
 

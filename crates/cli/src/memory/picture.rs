@@ -22,8 +22,8 @@ pub fn svg(title: &str, table: &CostTable) -> String {
     let (width, height) =
         (WIDTH + MARGIN + LEGEND, field_height * table.distances.len().max(1) as f64);
     let mut text = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
-         font-family=\"sans-serif\" font-size=\"12\">\n\
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
+         viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
          <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
     );
     for (number, distance) in (0_u32..).zip(&table.distances) {

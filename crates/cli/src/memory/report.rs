@@ -8,6 +8,8 @@ use memory_costs::{CostTable, Distance};
 use runtime::samples::{self, MemorySample, Samples};
 use sys::cores;
 
+use crate::raster;
+
 use super::pair::with_pair;
 use super::validation::{self, Before, Case};
 use super::{pair::ThreadPair, picture, sampling};
@@ -22,7 +24,10 @@ pub fn sample(keep: bool, as_json: bool, picture: Option<&Path>) -> Result<i32, 
     let host = samples::host();
     if let Some(path) = picture {
         let title = format!("{host}, {}", MemorySample::of_now(CostTable::default()).processor);
-        fs::write(path, picture::svg(&title, &table))
+        let svg = picture::svg(&title, &table);
+        let is_png = path.extension().is_some_and(|extension| extension == "png");
+        let bytes = if is_png { raster::png(&svg)? } else { svg.into_bytes() };
+        fs::write(path, bytes)
             .map_err(|cause| format!("{} cannot be written: {cause}", path.display()))?;
     }
     match as_json {

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use clap::ValueEnum;
 use launcher::Host;
 use placement::Branch;
+use serde_json::{Value, json};
 use topology::{CpuSet, Kind, ObjectId, Scope, Topology};
 
 /// What takes one rank.
@@ -137,6 +138,16 @@ impl TargetMachines {
             text.push('\n');
         }
         text
+    }
+
+    /// The same as JSON.
+    pub fn places(&self, leaves: &[u32]) -> Value {
+        let place = |(rank, &leaf): (usize, &u32)| {
+            let (host, threads) = &self.leaves[leaf as usize];
+            let threads = threads.as_ref().map(ToString::to_string);
+            json!({ "rank": rank, "host": host, "leaf": leaf, "threads": threads })
+        };
+        leaves.iter().enumerate().map(place).collect()
     }
 }
 

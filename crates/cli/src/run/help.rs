@@ -1,7 +1,7 @@
 //! What `combray run --help` says: the options in the order in which people look for them.
 
 use super::options::{Meaning, OPTIONS, RunOption};
-use crate::examples;
+use crate::{examples, prefix};
 
 /// What options are about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,23 +144,13 @@ pub fn text() -> String {
     text + &format!(
         "\n\n{}\nOther spellings of Open MPI's and MPICH's launchers are accepted; {} lists them.\n",
         EXIT_CODE,
-        page("launching.md")
+        prefix::page("user/launching.md")
     )
 }
 
 /// What the exit code says.
 pub const EXIT_CODE: &str = "A process that fails ends the job; the exit code is its own, or 128 and the number of the \
                              signal\nthat killed it; 124 when the time limit has passed.";
-
-/// Where a page of the documentation lies: in the prefix, if this command is installed in one.
-fn page(name: &str) -> String {
-    let installed =
-        crate::prefix::find().map(|prefix| prefix.join("share/doc/combray/docs").join(name));
-    match installed {
-        Ok(path) if path.exists() => path.display().to_string(),
-        _ => format!("docs/{name}"),
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -139,7 +139,7 @@ pub const OPTIONS: &[RunOption] = &[
         "N    how many processes (default: the usable cores, or all slots)",
     ),
     option(
-        &["-N", "-ppn", "-npernode", "--npernode", "-perhost"],
+        &["-N", "-ppn", "-npernode", "--npernode", "-perhost", "-grr"],
         ValueCount::One,
         Meaning::ProcessesPerMachine,
         "N    how many processes on each host",
@@ -195,6 +195,7 @@ pub const OPTIONS: &[RunOption] = &[
             "-hostfile",
             "--machinefile",
             "-machinefile",
+            "-machine",
             "--default-hostfile",
             "-default-hostfile",
         ],
@@ -230,7 +231,7 @@ pub const OPTIONS: &[RunOption] = &[
         &["--check"],
         ValueCount::Nothing,
         Meaning::Check,
-        "     look for mistakes of the program while it runs, and tell them (see docs/checking.md)",
+        "     look for mistakes of the program while it runs, and tell them",
     ),
     option(
         &["--profile"],
@@ -301,6 +302,7 @@ pub const OPTIONS: &[RunOption] = &[
             "-display-map",
             "--display-devel-map",
             "-display-devel-map",
+            "--display-diffable-map",
             "-print-rank-map",
         ],
         ValueCount::Nothing,
@@ -314,7 +316,7 @@ pub const OPTIONS: &[RunOption] = &[
         "     start nothing, and print what would run where",
     ),
     option(
-        &["--display-allocation", "-display-allocation"],
+        &["--display-allocation", "-display-allocation", "--display-devel-allocation"],
         ValueCount::Nothing,
         Meaning::ShowAllocation,
         "     tell in one line which hosts and slots are used, and how they are reached",
@@ -456,7 +458,18 @@ pub const OPTIONS: &[RunOption] = &[
         "",
     ),
     option(
-        &["--mca", "-mca", "--gmca", "-gmca", "--omca", "--prtemca", "-prtemca", "--pmixmca"],
+        &[
+            "--mca",
+            "-mca",
+            "--gmca",
+            "-gmca",
+            "--omca",
+            "--prtemca",
+            "-prtemca",
+            "--gprtemca",
+            "--pmixmca",
+            "--gpmixmca",
+        ],
         ValueCount::Two,
         Meaning::Parameter,
         "",
@@ -481,9 +494,9 @@ mod tests {
 
     #[test]
     fn the_page_lists_every_spelling() {
-        let page = include_str!("../../../../docs/launching.md");
+        let page = include_str!("../../../../docs/user/launching.md");
         for name in OPTIONS.iter().flat_map(|option| option.names) {
-            assert!(page.contains(&format!("`{name}`")), "docs/launching.md lacks {name}");
+            assert!(page.contains(&format!("`{name}`")), "docs/user/launching.md lacks {name}");
         }
     }
 }

@@ -1,5 +1,9 @@
 //! Options of Open MPI's and MPICH's launchers that mean nothing here, and what to write instead.
 
+use runtime::configuration::distance;
+
+use super::options::{self, OPTIONS};
+
 /// Spellings that are refused, with what to write instead.
 pub struct RefusedOption {
     /// Its spellings.
@@ -34,6 +38,43 @@ pub const REFUSED: &[RefusedOption] = &[
         &["--tune", "-tune", "--am", "-am", "-profile", "-tuning", "--runtime-options"],
         VARIABLES,
     ),
+    refused(
+        &["-trace", "-t", "-trace-imbalance", "-aps", "-mps"],
+        "write --profile, which tells where the time goes",
+    ),
+    refused(&["-check-mpi", "-check_mpi"], "write --check"),
+    refused(
+        &["-gtool", "-gtoolfile"],
+        "write the tool before the program, as in combray run -n 2 valgrind ./program",
+    ),
+    refused(&["-prot"], "write combray info, without a program, which tells the networks"),
+    refused(&["-umask"], "write umask 022 on a line before"),
+    refused(
+        &["-localroot", "-localuser", "-silent-abort", "-cleanup", "-noconf", "-ilp64", "-hostos"],
+        "leave it out",
+    ),
+    refused(
+        &["-branch-count", "-pmi-aggregate", "-pmi-noaggregate", "-hybrid-hosts", "-nameserver"],
+        HERE,
+    ),
+    refused(&["-use-app-topology"], "write --rankfile, which combray place makes"),
+    refused(
+        &["-bootstrap-exec-args"],
+        "write them with the command, as in --launch-agent \"ssh -p 2222\"",
+    ),
+    refused(&["-enable-x", "-disable-x"], "the settings of ssh decide about X; leave it out"),
+    refused(&["--set-env"], "write -x NAME=VALUE"),
+    refused(&["--unset-env"], "write env -u NAME before the program"),
+    refused(
+        &["--prepend-env", "--prepend-envar", "--append-env", "--append-envar"],
+        "write -x NAME=VALUE:$NAME",
+    ),
+    refused(&["--ppr"], "write --map-by ppr:2:node"),
+    refused(&["--bind-to-board"], "write --bind-to package"),
+    refused(&["--loadbalance", "--num-cores", "--num-sockets", "--num-boards"], "write --map-by"),
+    refused(&["--max-vm-size"], "name all hosts with --hosts"),
+    refused(&["--gpu-support"], "there is system memory only; leave it out"),
+    refused(&["--disable-recovery"], "leave it out, and --keep-going, too"),
     refused(&["--path", "-path"], "write -x PATH=FOLDER:$PATH, or the program with its folder"),
     refused(
         &["--preload-binary", "--preload-files", "-preload-binary", "-preload-files"],
@@ -41,6 +82,7 @@ pub const REFUSED: &[RefusedOption] = &[
     ),
     refused(&["--nolocal", "-nolocal"], "name the other hosts with --hosts"),
     refused(&["--add-host", "--add-hostfile", "-soft", "-arch"], "name all hosts with --hosts"),
+    refused(&["-rankmap"], "write --rankfile"),
     refused(&["--display-topo", "-display-topo"], "write combray topo, without a program"),
     refused(
         &["--forward-signals", "-forward-signals"],
@@ -52,14 +94,33 @@ pub const REFUSED: &[RefusedOption] = &[
     ),
     refused(&["--report-uri", "-report-uri", "--dvm", "--dvm-uri", "--system-server-first"], HERE),
     refused(
-        &["--tv", "-tv", "--debug", "-debug", "-gdb", "-gdba", "-dbg", "-debugger", "--xterm"],
+        &[
+            "--tv",
+            "-tv",
+            "--debug",
+            "-debug",
+            "-d",
+            "--debugger",
+            "-debugger",
+            "-gdb",
+            "--gdb",
+            "-gdba",
+            "-gdbx",
+            "-dbg",
+            "--xterm",
+            "-xterm",
+            "--output-proctable",
+        ],
         DEBUGGER,
     ),
     refused(&["--stop-on-exec", "--stop-in-init", "--stop-in-app"], DEBUGGER),
     refused(&["-ranks-per-proc", "-order-nodes", "-hosts-group"], "write --map-by or --rankfile"),
     refused(&["-info", "--info"], "write combray info, without a program"),
     refused(&["--get-stack-traces", "-get-stack-traces"], DEBUGGER),
-    refused(&["-genvnone", "-envnone", "--genvnone"], ENVIRONMENT),
+    refused(
+        &["-genvnone", "-envnone", "--genvnone", "-genvexcl", "-envexcl", "-genvuser", "-envuser"],
+        ENVIRONMENT,
+    ),
     refused(
         &["-print-all-exitcodes"],
         "let a shell print it: combray run sh -c './program; echo $PMI_RANK $?'",
@@ -74,7 +135,16 @@ pub const REFUSED: &[RefusedOption] = &[
     refused(&["-usize", "--usize", "--max-restarts"], SPAWN),
     refused(&["-localhost"], "COMBRAY_NODE gives this machine a name"),
     refused(
-        &["--prefix", "-prefix", "--noprefix"],
+        &[
+            "--prefix",
+            "-prefix",
+            "--noprefix",
+            "--no-app-prefix",
+            "--app-prefix",
+            "--pmix-prefix",
+            "--app-pmix-prefix",
+            "--enable-prte-prefix-by-default",
+        ],
         "Combray must be at the same path on all hosts; the path of this launcher is used",
     ),
     refused(&["--personality", "-personality"], "leave it out: all spellings are understood"),
@@ -101,15 +171,38 @@ pub const REFUSED: &[RefusedOption] = &[
             "--novm",
             "--set-sid",
             "--show-progress",
+            "--ompi-server",
+            "--server-wait-time",
+            "--wait-for-server",
+            "--prte-server",
+            "--system-server",
+            "--system-server-only",
+            "--pid",
+            "--namespace",
+            "--pset",
+            "--singleton",
+            "--keepalive",
+            "--wait-to-connect",
+            "--num-connect-retries",
+            "--do-not-connect",
+            "--enable-instant-on-support",
+            "--use-regexp",
+            "--report-events",
         ],
         HERE,
     ),
     refused(&["--do-not-launch"], "write --dry-run"),
     refused(&["--do-not-resolve"], "names are looked up by ssh; leave it out"),
     refused(&["--spawn-timeout"], "hosts have 60 s to start; --timeout limits the whole job"),
-    refused(&["--memory-alloc-kinds"], "there is system memory only; leave it out"),
+    refused(
+        &["--memory-alloc-kinds", "-memory-alloc-kinds"],
+        "there is system memory only; leave it out",
+    ),
     refused(&["--report-child-jobs-separately", "--index-argv-by-rank"], SPAWN),
-    refused(&["--parsable", "--parseable", "--xml", "-xml"], "the output has one form only"),
+    refused(
+        &["--parsable", "--parseable", "--xml", "-xml", "--xml-file"],
+        "the output has one form only",
+    ),
     refused(&["-prepend-pattern"], "write --tag-output or --timestamp-output"),
     refused(
         &["-ckpointlib", "-ckpoint-interval", "-ckpoint-prefix", "-ckpoint-num"],
@@ -121,3 +214,23 @@ pub const REFUSED: &[RefusedOption] = &[
 pub fn instead_of(name: &str) -> Option<&'static str> {
     REFUSED.iter().find(|option| option.names.contains(&name)).map(|option| option.instead)
 }
+
+/// What is said of a spelling that is no option: what to write instead, if that is known.
+pub fn unknown(name: &str) -> String {
+    if let Some(instead) = instead_of(name) {
+        return format!("combray run has no {name}: {instead}");
+    }
+    let joined = name.find(|letter: char| letter.is_ascii_digit()).map(|at| name.split_at(at));
+    if let Some((option, number)) = joined.filter(|(option, _)| options::find(option).is_some()) {
+        return format!("combray run has no option {name}; write {option} {number}");
+    }
+    let names = OPTIONS.iter().flat_map(|option| option.names);
+    let far = |known: &&&str| distance(known.trim_matches('-'), name.trim_matches('-'));
+    let errors_max = TYPING_ERRORS_MAX.min(name.trim_matches('-').len() / 3);
+    let nearest = names.min_by_key(far).filter(|known| far(known) <= errors_max);
+    let hint = nearest.map_or_else(String::new, |known| format!("; did you mean {known}?"));
+    format!("combray run has no option {name}{hint} (combray run --help lists all)")
+}
+
+/// What differs by more letters, or by more than a third of them, is another word.
+const TYPING_ERRORS_MAX: usize = 2;

@@ -268,7 +268,7 @@ impl Policy {
             "machine" | "board" => Bind::Nothing,
             "user" => {
                 return Err("--bind-to user: write --rankfile FILE with a line \"rank 0=localhost slot=3\" \
-                            for each rank (docs/launching.md)"
+                            for each rank"
                     .to_owned());
             }
             name => Bind::To(level(name).ok_or_else(|| {

@@ -38,8 +38,9 @@ impl Seating {
         check(start)?;
         let processes = start.ranks.len();
         policy.check_oversubscription(processes, cores::usable()).map_err(LaunchError::new)?;
-        let oversubscription = policy.oversubscription;
-        let usual = Policy { oversubscription, ..Policy::default() };
+        // That slots may be shared asks for no place.
+        let Policy { oversubscription, overload, .. } = *policy;
+        let usual = Policy { oversubscription, overload, ..Policy::default() };
         let is_default = *policy == usual && wanted.iter().all(Option::is_none);
         // A process alone and processes that outnumber the cores share all that there is.
         let is_all = is_default && (processes < 2 || processes > cores::allowed().len());

@@ -1,5 +1,5 @@
 //! Hints about the scheduling of a communicator's messages: `combray_strategy`, `combray_priority`,
-//! `combray_rail` and `combray_prefer` (docs/strategies.md).
+//! `combray_rail` and `combray_prefer` (docs/internals/strategies.md).
 
 use std::rc::Rc;
 use std::str;

@@ -3,7 +3,7 @@
     spack repo add FOLDER/packaging/spack
     spack dev-build -d FOLDER combray@main
 
-An installed prefix can be named as an external package (docs/packages.md).
+An installed prefix can be named as an external package (docs/user/packages.md).
 """
 
 import re

@@ -1,0 +1,66 @@
+//! Links between pages lead to files and headings that exist.
+
+use std::path::{Path, PathBuf};
+
+use super::{files_with, read, report, workspace};
+
+/// Where a page links to: the text between `](` and `)`, without addresses of the network.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next());
+    targets.filter(|target| !target.contains(':') && !target.is_empty())
+}
+
+/// The names by which the headings of a page can be linked to.
+fn headings(page: &str) -> impl Iterator<Item = String> {
+    let lines = page.lines().filter(|line| line.starts_with('#'));
+    lines.map(|line| {
+        let words = line.trim_start_matches('#').trim().to_lowercase();
+        let kept = |letter: &char| letter.is_alphanumeric() || [' ', '-', '_'].contains(letter);
+        words.chars().filter(kept).map(|letter| if letter == ' ' { '-' } else { letter }).collect()
+    })
+}
+
+/// What is wrong with a link of a page.
+fn fault(page: &Path, link: &str) -> Option<String> {
+    let (path, heading) = link.split_once('#').unwrap_or((link, ""));
+    let folder = page.parent().unwrap_or(page);
+    let target = if path.is_empty() { page.to_owned() } else { folder.join(path) };
+    let place = page.strip_prefix(workspace()).unwrap_or(page).display().to_string();
+    if !target.exists() {
+        return Some(format!("{place}: {link} leads nowhere"));
+    }
+    let is_page = target.extension().is_some_and(|extension| extension == "md");
+    let is_there = || headings(&read(&target)).any(|name| name == heading);
+    (is_page && !heading.is_empty() && !is_there())
+        .then(|| format!("{place}: {link} leads to no heading"))
+}
+
+/// All pages: of the folders that hold some, and those at the top.
+fn pages() -> Vec<PathBuf> {
+    let root = workspace();
+    let mut pages: Vec<PathBuf> = ["docs", "crates", "tests", "bench", "examples"]
+        .iter()
+        .flat_map(|folder| files_with(&root.join(folder), &["md"]))
+        .collect();
+    for name in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"] {
+        pages.push(root.join(name));
+    }
+    pages
+}
+
+#[test]
+fn links_of_pages_lead_somewhere() {
+    let faults = |page: &PathBuf| -> Vec<String> {
+        let text = read(page);
+        links(&text).filter_map(|link| fault(page, link)).collect()
+    };
+    let pages = pages();
+    assert!(pages.len() > 100, "the pages are found");
+    report(pages.iter().flat_map(faults).collect());
+}
+
+#[test]
+fn headings_have_the_names_that_links_use() {
+    let names: Vec<String> = headings("# A `b`, c\ntext\n## The C-d_e: f?\n").collect();
+    assert_eq!(names, ["a-b-c", "the-c-d_e-f"]);
+}
