@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use memory::{Buffer, LentBuffer};
+use sys::files::RangeLock;
 
 use super::member::{HEAD_BYTES, MemberPart, of_message};
 use super::pieces::{RunReader, WindowPieces, united};
@@ -14,7 +15,7 @@ use super::{DomainFault, MemberLink, MessageKind, SystemCaller, TransferContext}
 use crate::fault::Fault;
 use crate::pool::PoolTask;
 use crate::storage::{Storage, in_full};
-use crate::transfer::Direction;
+use crate::transfer::{Direction, while_locked};
 
 /// So many windows are underway at once.
 const WINDOWS_UNDERWAY_MAX: usize = 2;
@@ -317,8 +318,17 @@ impl<P: Copy> FileWindow<P> {
         };
         let (storage, direction) = (Arc::clone(&shared.storage), shared.direction);
         let (runs, base) = (mem::take(&mut self.runs), self.range.start);
+        let locks = shared.locks_writes && direction == Direction::Write;
         let work = move || {
-            let fault = move_runs(&*storage, &memory, base, &runs, direction);
+            let moved = || move_runs(&*storage, &memory, base, &runs, direction);
+            let fault = match (runs.first(), runs.last()) {
+                (Some(&(start, _)), Some(&(last, length))) if locks => {
+                    let range = start..last + length;
+                    while_locked(&*storage, range, RangeLock::Exclusive, moved)
+                        .unwrap_or_else(|error| Some(Fault { offset: start, error }))
+                }
+                _ => moved(),
+            };
             (memory, fault)
         };
         match &shared.caller {

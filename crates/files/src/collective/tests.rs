@@ -140,6 +140,7 @@ fn run(
             rank: rank as u32,
             number: 7,
             storage: Arc::clone(file) as Arc<dyn crate::storage::Storage>,
+            locks_writes: rank % 2 == 0,
             caller: SystemCaller::Here,
         };
         TransferExchange::new(shared, Arc::new(view), position, length, lent(&data))
