@@ -206,7 +206,10 @@ impl<P: Copy> Aggregator<P> {
             }
             while let Some(window) = self.windows.front_mut() {
                 let Some(memory) = window.take_memory() else { break };
-                self.spare.push(memory);
+                // What somebody keeps is not used again.
+                if memory.is_sole_owner() {
+                    self.spare.push(memory);
+                }
                 self.windows.pop_front();
                 has_moved = true;
             }
@@ -310,12 +313,9 @@ impl<P: Copy> FileWindow<P> {
         messages
     }
 
-    /// Has the window read or written, once no message has its memory.
+    /// Has the window read or written.
     fn call(&mut self, shared: &TransferContext, memory: Buffer) -> WindowState<P> {
-        let memory = match LentBuffer::alone(memory) {
-            Ok(memory) => memory,
-            Err(memory) => return WindowState::Messages(memory, Vec::new()),
-        };
+        let memory = lent(memory);
         let (storage, direction) = (Arc::clone(&shared.storage), shared.direction);
         let (runs, base) = (mem::take(&mut self.runs), self.range.start);
         let locks = shared.locks_writes && direction == Direction::Write;
@@ -401,13 +401,23 @@ impl<P: Copy> FileWindow<P> {
     /// Its memory, if it is over.
     fn take_memory(&mut self) -> Option<Buffer> {
         match mem::replace(&mut self.state, WindowState::Over) {
-            WindowState::Called(memory) if memory.is_sole_owner() => Some(memory),
+            WindowState::Called(memory) => Some(memory),
             state => {
                 self.state = state;
                 None
             }
         }
     }
+}
+
+/// The memory for another thread. If somebody still keeps it though its messages are over, as those
+/// may who sent them, a copy: nobody tells when it is given up, so it is not waited for.
+fn lent(memory: Buffer) -> LentBuffer {
+    LentBuffer::alone(memory).unwrap_or_else(|kept| {
+        let copy = Buffer::zeroed(kept.len());
+        kept.copy_to(&copy);
+        LentBuffer::alone(copy).expect("it was just made")
+    })
 }
 
 /// Reads runs with the holes between them where these are small, or writes the runs, between the
