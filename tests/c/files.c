@@ -282,6 +282,77 @@ static int writing(void *user, MPI_Datatype datatype, int count, void *file, MPI
     return turned(file, user, count);
 }
 
+enum { HOLES = 32, HELD = 8, LOST_ROUNDS = 200 };
+
+// A view of every other `HELD` bytes, of those that begin `from` bytes later.
+static void view_with_holes(MPI_File file, int from) {
+    MPI_Datatype held, with_hole;
+    OK(MPI_Type_contiguous(HELD, MPI_BYTE, &held));
+    OK(MPI_Type_create_resized(held, 0, 2 * HELD, &with_hole));
+    OK(MPI_Type_commit(&with_hole));
+    OK(MPI_File_set_view(file, from, MPI_BYTE, with_hole, "native", MPI_INFO_NULL));
+    OK(MPI_Type_free(&held));
+    OK(MPI_Type_free(&with_hole));
+}
+
+static MPI_Info sieving(void) {
+    MPI_Info info;
+    OK(MPI_Info_create(&info));
+    OK(MPI_Info_set(info, "romio_ds_write", "enable"));
+    return info;
+}
+
+// Who may not read writes beside holes all the same, also where they would be written together.
+static void holes_of_what_is_only_written(void) {
+    unsigned char bytes[HOLES * HELD], back[2 * HOLES * HELD];
+    MPI_Info info = sieving();
+    for (int way = 0; way < 3; way++) {
+        MPI_File file;
+        int mode = MPI_MODE_WRONLY | MPI_MODE_CREATE | (way == 2 ? MPI_MODE_UNIQUE_OPEN : 0);
+        int is_one = way == 2;
+        if (is_one && check_rank > 0) continue;
+        OK(MPI_File_open(is_one ? MPI_COMM_SELF : MPI_COMM_WORLD, name, mode,
+                         way == 1 ? info : MPI_INFO_NULL, &file));
+        OK(MPI_File_set_atomicity(file, way == 0));
+        view_with_holes(file, 0);
+        memset(bytes, 40 + way, sizeof bytes);
+        OK(MPI_File_write_at(file, 0, bytes, sizeof bytes, MPI_BYTE, MPI_STATUS_IGNORE));
+        closed(&file);
+        OK(MPI_File_open(is_one ? MPI_COMM_SELF : MPI_COMM_WORLD, name, MPI_MODE_RDONLY,
+                         MPI_INFO_NULL, &file));
+        OK(MPI_File_read_at(file, 0, back, sizeof back, MPI_BYTE, MPI_STATUS_IGNORE));
+        for (int at = 0; at < HOLES; at++)
+            CHECK_EQ(back[2 * HELD * at + HELD - 1], 40 + way);
+        closed(&file);
+    }
+    OK(MPI_Info_free(&info));
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+// Where holes are written together with what lies between them, who writes a single run into a hole
+// at the same time loses nothing.
+static void single_runs_beside_holes(void) {
+    unsigned char bytes[HOLES * HELD], back[HOLES * HELD];
+    MPI_Info info = sieving();
+    MPI_File file;
+    OK(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDWR | MPI_MODE_CREATE, info, &file));
+    OK(MPI_Info_free(&info));
+    // Two processes share the bytes of each place; others have places of their own.
+    int is_odd = check_rank % 2;
+    view_with_holes(file, check_rank / 2 * 2 * (int)sizeof bytes + is_odd * HELD);
+    for (int round = 1; round <= LOST_ROUNDS; round++) {
+        memset(bytes, round, sizeof bytes);
+        MPI_Barrier(MPI_COMM_WORLD);
+        int step = is_odd ? HELD : (int)sizeof bytes;
+        for (int at = 0; at < (int)sizeof bytes; at += step)
+            OK(MPI_File_write_at(file, at, bytes, step, MPI_BYTE, MPI_STATUS_IGNORE));
+        MPI_Barrier(MPI_COMM_WORLD);
+        OK(MPI_File_read_at(file, 0, back, sizeof back, MPI_BYTE, MPI_STATUS_IGNORE));
+        REQUIRE(memcmp(back, bytes, sizeof back) == 0, "round %d: bytes are lost", round);
+    }
+    closed(&file);
+}
+
 static void representations(void) {
     OK(MPI_Register_datarep("turned", reading, writing, extent_of, &conversions));
     EXPECT_ERROR(MPI_Register_datarep("turned", reading, writing, extent_of, NULL),
@@ -381,6 +452,8 @@ int main(void) {
     sizes();
     views();
     pointers();
+    holes_of_what_is_only_written();
+    single_runs_beside_holes();
     representations();
     handlers();
     MPI_Barrier(MPI_COMM_WORLD);

@@ -1,10 +1,11 @@
 // Stands before the calls of the system that read and write files, and lets them do less than
-// they were asked for, be interrupted, and fail, as `files_faulty_begin` says. What is no regular
-// file is left alone.
+// they were asked for, be interrupted, and fail, as `files_faulty_begin` says, or be the last thing
+// that the process does (`files_faulty_kill`). What is no regular file is left alone.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <sys/stat.h>
@@ -21,10 +22,32 @@ atomic_long files_faulty_interrupted, files_faulty_short, files_faulty_failed;
 // that touches byte `bad` fails there (EIO); -1: none.
 void files_faulty_begin(unsigned long from, long room, long bad) {
     seed = from, room_end = room, broken = bad;
+    atomic_store(&counter, 0);
     atomic_store(&is_on, 1);
 }
 
 void files_faulty_end(void) { atomic_store(&is_on, 0); }
+
+// The write after so many others is half done, then the process does nothing for so many
+// milliseconds, and is killed.
+static atomic_int writes_left = -1;
+static useconds_t pause_before_end;
+
+void files_faulty_kill(int writes_before, int milliseconds) {
+    pause_before_end = (useconds_t)milliseconds * 1000;
+    atomic_store(&writes_left, writes_before);
+}
+
+static int is_last_write(int file, int writes) {
+    struct stat about;
+    return writes && atomic_load(&writes_left) >= 0 && !fstat(file, &about) &&
+           S_ISREG(about.st_mode) && atomic_fetch_sub(&writes_left, 1) == 0;
+}
+
+static void end_here(void) {
+    usleep(pause_before_end);
+    raise(SIGKILL);
+}
 
 static unsigned random_below(unsigned bound) {
     uint64_t mixed = (seed + atomic_fetch_add(&counter, 1)) * 0x9e3779b97f4a7c15u;
@@ -37,6 +60,8 @@ static long admitted(int file, long length, long offset, int writes) {
     struct stat about;
     if (!atomic_load(&is_on) || length <= 0 || fstat(file, &about) || !S_ISREG(about.st_mode))
         return length;
+    // Others come between two calls.
+    if (random_below(6) == 0) usleep(30);
     if (random_below(4) == 0) {
         atomic_fetch_add(&files_faulty_interrupted, 1);
         errno = EINTR;
@@ -78,6 +103,7 @@ static long sum(const struct iovec *parts, int count) {
     ssize_t NAME(int file, POINTER bytes, size_t length, off_t offset) {                          \
         static ssize_t (*real)(int, POINTER, size_t, off_t);                                      \
         if (!real) *(void **)&real = dlsym(RTLD_NEXT, #NAME);                                     \
+        if (is_last_write(file, WRITES)) real(file, bytes, length / 2, offset), end_here();       \
         long all = admitted(file, (long)length, offset, WRITES);                                  \
         return all < 0 ? -1 : real(file, bytes, (size_t)all, offset);                             \
     }
@@ -86,6 +112,7 @@ static long sum(const struct iovec *parts, int count) {
         static ssize_t (*real)(int, const struct iovec *, int, off_t);                            \
         struct iovec kept[1024];                                                                  \
         if (!real) *(void **)&real = dlsym(RTLD_NEXT, #NAME);                                     \
+        if (is_last_write(file, WRITES)) real(file, parts, (count + 1) / 2, offset), end_here();  \
         long all = admitted(file, sum(parts, count), offset, WRITES);                             \
         return all < 0 ? -1 : real(file, kept, shortened(kept, parts, count, all), offset);       \
     }

@@ -4,8 +4,10 @@
 // checkers: address
 #include "files_random.h"
 
-int main(void) {
+static void one(void) { in_all_settings(77, random_rounds); }
+
+int main(int argc, char **argv) {
     check_begin();
-    in_all_settings(77, random_rounds);
+    for_seeds(argc, argv, one);
     return check_end();
 }

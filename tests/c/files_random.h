@@ -44,13 +44,12 @@ static View random_view(Random *random, int rank, int own) {
 // Buffers are plain bytes, or every other pair of bytes.
 static MPI_Datatype gaps;
 
-static void transfer(Random *random, int writes, int way, unsigned char *bytes, int from, int length,
-                     int spread, MPI_Status *status) {
+static void transfer(int writes, int way, unsigned char *bytes, int from, int length, int spread,
+                     MPI_Status *status) {
     MPI_Datatype type = spread ? gaps : MPI_BYTE;
     int count = spread ? length / 2 : length;
     MPI_Request request;
     if (way % 2) OK(MPI_File_seek(file, from, MPI_SEEK_SET));
-    (void)random;
     switch (way + 10 * writes) {
     case 0: OK(MPI_File_read_at(file, from, bytes, count, type, status)); return;
     case 1: OK(MPI_File_read(file, bytes, count, type, status)); return;
@@ -77,6 +76,9 @@ static void transfer(Random *random, int writes, int way, unsigned char *bytes, 
     }
     OK(MPI_Wait(&request, status));
 }
+
+// Whether no other process takes part.
+static int is_alone(int way) { return way < 2 || way == 4 || way == 7; }
 
 static unsigned char value(int round, int rank, int at) {
     return (unsigned char)(1 + (round * 31 + rank * 17 + at * 7) % 255);
@@ -107,11 +109,15 @@ static void write_round(Random *random, int round) {
         for (int at = 0; at < length; at++) bytes[place_of(at, spread)] = value(round, rank, at);
         OK(MPI_File_set_view(file, view.displacement, MPI_BYTE, view.type, "native",
                              MPI_INFO_NULL));
-        MPI_Status status;
-        int count;
-        transfer(random, 1, way, bytes, from, length, spread, &status);
-        OK(MPI_Get_count(&status, MPI_BYTE, &count));
-        CHECK_EQ(count, length);
+        // Alone, some write in many pieces, while others write all at once.
+        int piece = is_alone(way) && random_below(&same, 3) == 0 ? 2 + random_below(&same, 8) * 2 : SPAN;
+        for (int at = 0; at < length || at == 0; at += piece) {
+            MPI_Status status;
+            int count, now = length - at < piece ? length - at : piece;
+            transfer(1, way, bytes + place_of(at, spread), from + at, now, spread, &status);
+            OK(MPI_Get_count(&status, MPI_BYTE, &count));
+            CHECK_EQ(count, now);
+        }
     }
     OK(MPI_Type_free(&mine.type));
     OK(MPI_File_sync(file));
@@ -129,7 +135,7 @@ static void read_round(Random *random, int round) {
     memset(bytes, 0, sizeof bytes);
     OK(MPI_File_set_view(file, view.displacement, MPI_BYTE, view.type, "native", MPI_INFO_NULL));
     MPI_Status status;
-    transfer(random, 0, way, bytes, from, length, spread, &status);
+    transfer(0, way, bytes, from, length, spread, &status);
     MPI_Offset size;
     OK(MPI_File_get_size(file, &size));
     int there = 0;
@@ -183,7 +189,7 @@ static void overlapping_round(Random *random, int round) {
     memset(bytes, sign_of(check_rank), sizeof bytes);
     MPI_Status status;
     int count;
-    transfer(random, 1, way, bytes, from[check_rank], length[check_rank], spread, &status);
+    transfer(1, way, bytes, from[check_rank], length[check_rank], spread, &status);
     OK(MPI_Get_count(&status, MPI_BYTE, &count));
     CHECK_EQ(count, length[check_rank]);
     OK(MPI_Barrier(MPI_COMM_WORLD));
@@ -280,23 +286,33 @@ static void random_rounds(Random *random) {
     }
 }
 
-// Small windows, several aggregators, no aggregators, as it is.
+// Whether what a process writes is written together with the holes, which are locked.
+static int sieves;
+
+// Small windows, several aggregators, no aggregators, as it is, holes written.
 static void open_in_setting(const char *name, int setting) {
     MPI_Info info;
     OK(MPI_Info_create(&info));
-    const char *choice = setting == 2 ? "disable" : setting == 3 ? "automatic" : "enable";
+    const char *choices[] = {"enable", "enable", "disable", "automatic", "automatic"};
+    const char *choice = choices[setting];
+    sieves = setting == 4;
     OK(MPI_Info_set(info, "romio_cb_write", choice));
     OK(MPI_Info_set(info, "romio_cb_read", choice));
     OK(MPI_Info_set(info, "cb_buffer_size", setting == 0 ? "300" : "100000"));
     OK(MPI_Info_set(info, "cb_nodes", setting == 1 ? "3" : "0"));
     OK(MPI_Info_set(info, "striping_unit", "64"));
+    if (sieves) {
+        OK(MPI_Info_set(info, "romio_ds_write", "enable"));
+        OK(MPI_Info_set(info, "ind_wr_buffer_size", "700"));
+        OK(MPI_Info_set(info, "ind_rd_buffer_size", "500"));
+    }
     OK(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDWR | MPI_MODE_CREATE, info, &file));
     OK(MPI_Info_free(&info));
     OK(MPI_File_set_size(file, 0));
     memset(model, 0, sizeof model);
 }
 
-enum { SETTINGS = 4 };
+enum { SETTINGS = 5 };
 
 static void agree_on_name(char *name, size_t size) {
     const char *folder = getenv("TMPDIR");
@@ -318,4 +334,26 @@ static void in_all_settings(uint64_t seed, void (*rounds)(Random *)) {
     }
     if (check_rank == 0) OK(MPI_File_delete(name, MPI_INFO_NULL));
     OK(MPI_Type_free(&gaps));
+}
+
+// The words of the command line are the first seed and how many, or none: then the seed of
+// CHECK_SEED, as it is. Whether all went well for as many as were run is told for each that failed.
+static void for_seeds(int argc, char **argv, void (*one)(void)) {
+    if (argc < 3) {
+        one();
+        return;
+    }
+    int failed = 0, count = atoi(argv[2]);
+    for (int i = 0; i < count; i++) {
+        char seed[32];
+        snprintf(seed, sizeof seed, "%lld", atoll(argv[1]) + i);
+        setenv("CHECK_SEED", seed, 1);
+        int before = check_failures, bad;
+        one();
+        bad = check_failures > before;
+        OK(MPI_Allreduce(MPI_IN_PLACE, &bad, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD));
+        failed += bad;
+        if (bad && check_rank == 0) printf("FAILED: CHECK_SEED=%s\n", seed);
+    }
+    if (check_rank == 0) printf("%d passed, %d failed, 0 skipped\n", count - failed, failed);
 }

@@ -1,4 +1,5 @@
-"""Files of one name that processes see differently, as on hosts that do not share a file system."""
+"""Files of one name that processes see differently, as on hosts that do not share a file system; processes that
+are killed amid a write."""
 
 import subprocess
 import tempfile
@@ -46,4 +47,22 @@ def hosts_with_different_files_are_told(runner):
         assert "rank 0 on box1 and rank 1 on box2" in output, output
 
 
-SCENARIOS = [processes_with_different_files_are_told, hosts_with_different_files_are_told]
+def who_is_killed_amid_a_write_holds_up_nobody(runner):
+    needs_combray(runner)
+    faults = f"LD_PRELOAD={runner.build / 'files_faulty.so'}"
+    cases = [(3, what) for what in ("atomic", "nonblocking", "sieving", "shared", "owner", "aggregator", "member")]
+    for count, what in [*cases, (2, "atomic"), (5, "sieving"), (5, "aggregator")]:
+        words = ["--keep-going", "-n", str(count), "env", faults, str(runner.build / "files_survivors"), what]
+        code, output, _ = run([*runner.mpiexec, *words])
+        assert code == 137, f"{what}: exit code {code}\n{output}"
+        for rank in range(count):
+            is_left = rank != (0 if what == "owner" else count - 1)
+            assert (f"rank {rank} survives" in output) == is_left, f"{what}: rank {rank}\n{output}"
+        assert "expected" not in output and " gave class " not in output and " is false" not in output, f"{what}\n{output}"
+
+
+SCENARIOS = [
+    processes_with_different_files_are_told,
+    hosts_with_different_files_are_told,
+    who_is_killed_amid_a_write_holds_up_nobody,
+]

@@ -13,7 +13,7 @@ use crate::fault::interrupted;
 use crate::operation::{FileOperation, StartedTransfer};
 use crate::preferences;
 use crate::representation::FileData;
-use crate::transfer::{Direction, Progress, transfer};
+use crate::transfer::{Direction, Progress, SieveManner, transfer};
 use crate::view::View;
 use crate::{File, FileView};
 
@@ -139,9 +139,11 @@ impl File {
         transfer(storage, &view.bytes, *position, memory, *direction, self.manner())
     }
 
-    pub(crate) fn manner(&self) -> crate::transfer::SieveManner {
+    pub(crate) fn manner(&self) -> SieveManner {
         let alone = self.mode.unique && self.communicator.size() == 1;
-        preferences::manner(&self.hints, self.atomic.get(), alone)
+        let manner = preferences::manner(&self.hints, self.atomic.get(), alone);
+        // Who cannot read has nothing to put into the holes.
+        if self.mode.reads() { manner } else { SieveManner { write_together: 0, ..manner } }
     }
 
     /// Checks the arguments of a transfer, converts what is written, and moves file pointers.

@@ -75,6 +75,8 @@ pub(crate) struct TransferContext {
     /// Which transfer of the file it is.
     pub number: u32,
     pub storage: Arc<dyn Storage>,
+    /// Whether what is written is locked meanwhile.
+    pub locks_writes: bool,
     pub caller: SystemCaller,
 }
 

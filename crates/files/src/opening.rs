@@ -126,21 +126,43 @@ impl File {
         collective::barrier(&Invocation::blocking(&self.communicator))?.complete(process)
     }
 
-    /// `MPI_File_close`: collective.
+    /// `MPI_File_close`: collective. Where processes have failed it waits for those that are left.
     ///
     /// # Errors
     /// `Other` while a split collective operation is not ended; what the system returns where the
     /// file is deleted.
     pub fn close(&self, process: &Process) -> Result<()> {
         self.check_no_split()?;
-        self.barrier(process)?;
+        but_for_failed(self.barrier(process))?;
         self.shared.free(process)?;
-        let delete = self.mode.delete_on_close && self.communicator.rank() == 0;
-        let deleted = if delete { delete_named(&self.name) } else { Ok(()) };
+        let deleted = self.delete_on_close(process);
         let deleted = deleted.map_err(|error| refused("delete", &self.shown, &error));
-        all_succeed(process, &self.communicator, deleted)
+        but_for_failed(all_succeed(process, &self.communicator, deleted))
+    }
+
+    /// The process with rank 0 deletes the file; any, if some have failed.
+    fn delete_on_close(&self, process: &Process) -> io::Result<()> {
+        let lacks_processes = process.failure_of_source(&self.communicator, None).is_some();
+        if !self.mode.delete_on_close || (self.communicator.rank() != 0 && !lacks_processes) {
+            return Ok(());
+        }
+        match delete_named(&self.name) {
+            Err(error) if lacks_processes && error.kind() == io::ErrorKind::NotFound => Ok(()),
+            outcome => outcome,
+        }
     }
 }
+
+/// What came of a step of those that are left: that others have failed is no error.
+pub(crate) fn but_for_failed(outcome: Result<()>) -> Result<()> {
+    match outcome {
+        Err(error) if FAILURES.contains(&error.class) => Ok(()),
+        outcome => outcome,
+    }
+}
+
+/// How calls tell that a process has failed.
+const FAILURES: [ErrorClass; 2] = [ErrorClass::ProcFailed, ErrorClass::ProcAborted];
 
 /// `MPI_File_delete`.
 ///

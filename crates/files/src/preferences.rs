@@ -96,6 +96,7 @@ pub(crate) fn manner(hints: &Hints, atomic: bool, alone: bool) -> SieveManner {
     SieveManner {
         read_together: if choice(hints, hints::SIEVE_READS) == Choice::Never { 0 } else { read },
         write_together: if writes_together { write } else { 0 },
+        locks_writes: writes_together && !alone && !atomic,
         atomic,
     }
 }

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use crate::opening::but_for_failed;
 use base::Result;
 use datatype::reduction::Operator;
 use datatype::{Datatype, Predefined};
@@ -38,7 +39,7 @@ impl SharedPointer {
         Ok(Self::Shared(window))
     }
 
-    /// Gives it up; collective.
+    /// Gives it up; collective, of those that have not failed.
     ///
     /// # Errors
     /// What windows return.
@@ -46,7 +47,7 @@ impl SharedPointer {
         match self {
             Self::Own(_) => Ok(()),
             Self::Shared(window) => {
-                window.unlock_all(process)?;
+                but_for_failed(window.unlock_all(process))?;
                 window.free(process, 0)
             }
         }

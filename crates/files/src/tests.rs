@@ -57,10 +57,12 @@ fn manner() -> impl Strategy<Value = SieveManner> {
         prop::sample::select(vec![0, 7, 64, 4096]),
         prop::sample::select(vec![0, 9, 64]),
         any::<bool>(),
+        any::<bool>(),
     )
-        .prop_map(|(read_together, write_together, atomic)| SieveManner {
+        .prop_map(|(read_together, write_together, locks_writes, atomic)| SieveManner {
             read_together,
             write_together,
+            locks_writes,
             atomic,
         })
 }

@@ -4,6 +4,7 @@
 //! written together only where nobody else can write into the holes meanwhile.
 
 use std::io;
+use std::ops::Range;
 
 use memory::LentBuffer;
 use sys::files::RangeLock;
@@ -27,8 +28,10 @@ pub(crate) struct SieveManner {
     /// Runs are read together with holes between them; at most so many bytes at once. 0: they are
     /// not.
     pub read_together: usize,
-    /// Runs are written together with what was read in the holes, likewise, which are locked.
+    /// Runs are written together with what was read in the holes, likewise.
     pub write_together: usize,
+    /// All that is written is locked meanwhile, as others may write together what has holes there.
+    pub locks_writes: bool,
     /// The whole range of each transfer is locked.
     pub atomic: bool,
 }
@@ -50,7 +53,8 @@ const TOGETHER_STEP_BYTES_MAX: u64 = 3 << 10;
 
 impl SieveManner {
     /// As it is if nothing is said.
-    pub const USUAL: Self = Self { read_together: 256 << 10, write_together: 0, atomic: false };
+    pub const USUAL: Self =
+        Self { read_together: 256 << 10, write_together: 0, locks_writes: false, atomic: false };
 }
 
 impl Default for SieveManner {
@@ -80,13 +84,27 @@ pub(crate) fn transfer(
         Direction::Read => RangeLock::Shared,
         Direction::Write => RangeLock::Exclusive,
     };
-    if let Err(error) = repeated(|| storage.lock(range.clone(), kind)) {
-        return Progress { bytes: 0, fault: Some(Fault { offset: range.start, error }) };
-    }
-    let progress = move_runs(storage, view, position, memory, direction, manner);
+    let start = range.start;
+    let work = || move_runs(storage, view, position, memory, direction, manner);
+    while_locked(storage, range, kind, work)
+        .unwrap_or_else(|error| Progress { bytes: 0, fault: Some(Fault { offset: start, error }) })
+}
+
+/// Does something while a range is locked. Who is killed meanwhile holds it no longer.
+///
+/// # Errors
+/// The system's, if the range cannot be locked; then nothing is done.
+pub(crate) fn while_locked<T>(
+    storage: &dyn Storage,
+    range: Range<u64>,
+    kind: RangeLock,
+    work: impl FnOnce() -> T,
+) -> io::Result<T> {
+    repeated(|| storage.lock(range.clone(), kind))?;
+    let outcome = work();
     // What cannot be given back now is given back with the file.
     let _ = repeated(|| storage.lock(range.clone(), RangeLock::Released));
-    progress
+    Ok(outcome)
 }
 
 fn move_runs(
@@ -106,7 +124,7 @@ fn move_runs(
         memory,
         direction,
         together: together as u64,
-        locks: !manner.atomic,
+        locks: manner.locks_writes && direction == Direction::Write,
         runs: Vec::new(),
         staging: Vec::new(),
         progress: Progress::default(),
@@ -125,7 +143,7 @@ struct Mover<'a> {
     memory: &'a LentBuffer,
     direction: Direction,
     together: u64,
-    /// What is written together must be locked first.
+    /// What is moved is locked meanwhile.
     locks: bool,
     /// Offset and length of each, in their order.
     runs: Vec<(u64, u64)>,
@@ -155,15 +173,32 @@ impl Mover<'_> {
     /// Moves what was collected; whether it goes on.
     fn flush(&mut self) -> bool {
         let runs = std::mem::take(&mut self.runs);
-        let goes_on = match (&runs[..], self.direction) {
-            ([], _) => true,
-            (&[(offset, length)], _) => self.move_one(offset, length),
-            (_, Direction::Read) => self.read_together(&runs),
-            (_, Direction::Write) => self.write_together(&runs),
+        let goes_on = if self.locks && !runs.is_empty() {
+            let (start, end) = span(&runs);
+            let storage = self.storage;
+            let work = || self.move_collected(&runs);
+            match while_locked(storage, start..end, RangeLock::Exclusive, work) {
+                Ok(goes_on) => goes_on,
+                Err(error) => {
+                    self.fail(start, error);
+                    false
+                }
+            }
+        } else {
+            self.move_collected(&runs)
         };
         self.runs = runs;
         self.runs.clear();
         goes_on
+    }
+
+    fn move_collected(&mut self, runs: &[(u64, u64)]) -> bool {
+        match (runs, self.direction) {
+            ([], _) => true,
+            (&[(offset, length)], _) => self.move_one(offset, length),
+            (_, Direction::Read) => self.read_together(runs),
+            (_, Direction::Write) => self.write_together(runs),
+        }
     }
 
     fn at(&self) -> usize {
@@ -221,24 +256,8 @@ impl Mover<'_> {
         is_whole
     }
 
-    fn write_together(&mut self, runs: &[(u64, u64)]) -> bool {
-        let (start, end) = span(runs);
-        if self.locks
-            && let Err(error) = repeated(|| self.storage.lock(start..end, RangeLock::Exclusive))
-        {
-            self.fail(start, error);
-            return false;
-        }
-        let goes_on = self.rewrite(runs);
-        if self.locks {
-            // What cannot be given back now is given back with the file.
-            let _ = repeated(|| self.storage.lock(start..end, RangeLock::Released));
-        }
-        goes_on
-    }
-
     /// Reads a span, puts the runs into it and writes it.
-    fn rewrite(&mut self, runs: &[(u64, u64)]) -> bool {
+    fn write_together(&mut self, runs: &[(u64, u64)]) -> bool {
         let (start, read, error) = self.read_span(runs);
         if let Some(error) = error {
             self.fail(start + read as u64, error);

@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use memory::{Buffer, LentBuffer};
+use sys::files::RangeLock;
 
 use super::member::{HEAD_BYTES, MemberPart, of_message};
 use super::pieces::{RunReader, WindowPieces, united};
@@ -14,7 +15,7 @@ use super::{DomainFault, MemberLink, MessageKind, SystemCaller, TransferContext}
 use crate::fault::Fault;
 use crate::pool::PoolTask;
 use crate::storage::{Storage, in_full};
-use crate::transfer::Direction;
+use crate::transfer::{Direction, while_locked};
 
 /// So many windows are underway at once.
 const WINDOWS_UNDERWAY_MAX: usize = 2;
@@ -205,7 +206,10 @@ impl<P: Copy> Aggregator<P> {
             }
             while let Some(window) = self.windows.front_mut() {
                 let Some(memory) = window.take_memory() else { break };
-                self.spare.push(memory);
+                // What somebody keeps is not used again.
+                if memory.is_sole_owner() {
+                    self.spare.push(memory);
+                }
                 self.windows.pop_front();
                 has_moved = true;
             }
@@ -309,16 +313,22 @@ impl<P: Copy> FileWindow<P> {
         messages
     }
 
-    /// Has the window read or written, once no message has its memory.
+    /// Has the window read or written.
     fn call(&mut self, shared: &TransferContext, memory: Buffer) -> WindowState<P> {
-        let memory = match LentBuffer::alone(memory) {
-            Ok(memory) => memory,
-            Err(memory) => return WindowState::Messages(memory, Vec::new()),
-        };
+        let memory = lent(memory);
         let (storage, direction) = (Arc::clone(&shared.storage), shared.direction);
         let (runs, base) = (mem::take(&mut self.runs), self.range.start);
+        let locks = shared.locks_writes && direction == Direction::Write;
         let work = move || {
-            let fault = move_runs(&*storage, &memory, base, &runs, direction);
+            let moved = || move_runs(&*storage, &memory, base, &runs, direction);
+            let fault = match (runs.first(), runs.last()) {
+                (Some(&(start, _)), Some(&(last, length))) if locks => {
+                    let range = start..last + length;
+                    while_locked(&*storage, range, RangeLock::Exclusive, moved)
+                        .unwrap_or_else(|error| Some(Fault { offset: start, error }))
+                }
+                _ => moved(),
+            };
             (memory, fault)
         };
         match &shared.caller {
@@ -391,13 +401,23 @@ impl<P: Copy> FileWindow<P> {
     /// Its memory, if it is over.
     fn take_memory(&mut self) -> Option<Buffer> {
         match mem::replace(&mut self.state, WindowState::Over) {
-            WindowState::Called(memory) if memory.is_sole_owner() => Some(memory),
+            WindowState::Called(memory) => Some(memory),
             state => {
                 self.state = state;
                 None
             }
         }
     }
+}
+
+/// The memory for another thread. If somebody still keeps it though its messages are over, as those
+/// may who sent them, a copy: nobody tells when it is given up, so it is not waited for.
+fn lent(memory: Buffer) -> LentBuffer {
+    LentBuffer::alone(memory).unwrap_or_else(|kept| {
+        let copy = Buffer::zeroed(kept.len());
+        kept.copy_to(&copy);
+        LentBuffer::alone(copy).expect("it was just made")
+    })
 }
 
 /// Reads runs with the holes between them where these are small, or writes the runs, between the

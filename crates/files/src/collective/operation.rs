@@ -330,6 +330,7 @@ impl Ground {
             rank: self.communicator.rank(),
             number: self.number,
             storage: Arc::clone(&self.storage),
+            locks_writes: self.manner.locks_writes,
             caller,
         };
         Some(TransferExchange::new(shared, view, position, length, prepared.take_memory()))
