@@ -67,6 +67,15 @@ def ethernet_lost_beside_tcp(transfer):
 
 
 @transfer
+@over("ether", rates=list(RATES.values()))
+def interface_lost_at_the_start(transfer):
+    """When the launcher has opened its sockets, and the processes do not use them yet."""
+    transfer.wrapper = ["sh", "-c", '[ "$COMBRAY_NODE" != box2 ] || ip link set eth1 down; exec "$@"', "sh"]
+    code, output = transfer.disturbed(lambda: None)
+    went_on(code, output)
+
+
+@transfer
 @over("ether")
 def processes_without_privilege(transfer):
     """Their launchers have the sockets opened."""
@@ -97,4 +106,4 @@ def strangers_put_nothing_in(transfer):
 
 
 SCENARIOS = [interface_down_and_up, only_ethernet_cut, stopped_process_answers_by_its_system,
-             ethernet_lost_beside_tcp, processes_without_privilege, strangers_put_nothing_in]
+             ethernet_lost_beside_tcp, interface_lost_at_the_start, processes_without_privilege, strangers_put_nothing_in]

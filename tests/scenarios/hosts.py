@@ -131,6 +131,8 @@ def all_is_as_on_one_machine(runner):
             launching.who_fails_in_finalize_keeps_nobody_there,
             launching.windows_survive_a_killed_process,
             launching.a_window_is_freed_when_all_that_are_left_are_done,
+            launching.nobody_waits_for_a_window_that_another_could_not_make,
+            launching.who_ends_without_a_message_is_missed,
             launching.who_fails_while_persistent_collectives_are_made_holds_up_nobody,
             launching.operations_that_a_failed_process_began_end_well_or_are_told,
             launching.initial_error_handler,

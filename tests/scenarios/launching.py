@@ -311,6 +311,36 @@ def a_window_is_freed_when_all_that_are_left_are_done(runner):
             assert "expected" not in output and " gave class " not in output, f"{words}\n{output}"
 
 
+def nobody_waits_for_a_window_that_another_could_not_make(runner):
+    needs_combray(runner)
+    # Who fails is needed for all windows with memory; without it only some are told.
+    cases = [(137, "killed", 0, what, 1 + what % 3) for what in range(6)]
+    cases += [(142, "killed", moment, what, 2) for what, moment in enumerate((400, 1000, 2000, 4000, 7000))]
+    cases += [(6, "alone", 0, what, 2) for what in (2, 4, 5)]
+    for shared in ("auto", "never"):
+        for wanted, how, moment, what, victim in cases:
+            options = ["--keep-going"] if how == "killed" else []
+            words = [*options, "-n", "4", str(runner.build / "windows_half_made"), how, str(moment), str(what), str(victim)]
+            code, output, _ = run([*runner.mpiexec, *words], env=dict(os.environ, COMBRAY_SHARED_WINDOWS=shared))
+            assert code == wanted, f"{words}: exit code {code}\n{output}"
+            for rank in set(range(4)) - {victim}:
+                assert f"rank {rank} survives" in output, f"{words}: rank {rank}\n{output}"
+            assert "expected" not in output and " gave class " not in output, f"{words}\n{output}"
+
+
+def who_ends_without_a_message_is_missed(runner):
+    needs_combray(runner)
+    for count in (2, 3, 5):
+        for how, wanted in (("killed", 137), ("alone", 6)):
+            options = ["--keep-going"] if how == "killed" else []
+            words = [*options, "-n", str(count), str(runner.build / "never_met"), how]
+            code, output, _ = run([*runner.mpiexec, *words])
+            assert code == wanted, f"{words}: exit code {code}\n{output}"
+            for rank in range(count - 1):
+                assert f"rank {rank} survives" in output, f"{words}: rank {rank}\n{output}"
+            assert "expected" not in output, f"{words}\n{output}"
+
+
 def who_fails_while_persistent_collectives_are_made_holds_up_nobody(runner):
     needs_combray(runner)
     cases = [(137, "killed", when, kind) for when in ("before", "made") for kind in (0, 1, 4, 8, 12, 17)]
@@ -365,6 +395,8 @@ SCENARIOS = [
     who_fails_in_finalize_keeps_nobody_there,
     windows_survive_a_killed_process,
     a_window_is_freed_when_all_that_are_left_are_done,
+    nobody_waits_for_a_window_that_another_could_not_make,
+    who_ends_without_a_message_is_missed,
     who_fails_while_persistent_collectives_are_made_holds_up_nobody,
     operations_that_a_failed_process_began_end_well_or_are_told,
     initial_error_handler,

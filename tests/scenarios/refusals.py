@@ -207,6 +207,11 @@ class ControlGroup:
     def limit_memory(self, size):
         self._write("memory.max" if self.is_unified else "memory.limit_in_bytes", str(size))
 
+    def give_cores(self, cores):
+        if not self.is_unified:
+            self._write("cpuset.mems", (self.path.parent / "cpuset.mems").read_text())
+        self._write("cpuset.cpus", cores)
+
     def _write(self, name, value):
         try:
             (self.path / name).write_text(value)
@@ -237,6 +242,40 @@ def frozen_control_group(runner):
         text = output.read().decode(errors="replace")
         assert code == 0, f"exit code {code}\n{text}"
         check_words(text)
+
+
+def shrinking_control_group(runner):
+    """A job whose cores are taken away, all but one, and given back, goes on."""
+    needs_combray(runner)
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) < 2:
+        raise Skip("there is one core only")
+    all_cores = ",".join(map(str, cores))
+    with ControlGroup("cpuset") as group, tempfile.TemporaryFile() as output:
+        group.give_cores(all_cores)
+        job = group.start([*runner.mpiexec, "-n", "3", program(runner), "traffic"], output)
+        for _ in range(3):
+            time.sleep(0.1)
+            group.give_cores(str(cores[-1]))
+            time.sleep(0.2)
+            group.give_cores(all_cores)
+        code = job.wait(timeout=60)
+        output.seek(0)
+        text = output.read().decode(errors="replace")
+        assert code == 0, f"exit code {code}\n{text}"
+        check_words(text)
+
+
+def clock_that_jumps(runner):
+    """The time of day of launcher and processes goes back and forth by hours."""
+    needs_combray(runner)
+    library = runner.build / "clock_jumping.so"
+    if not library.exists():
+        raise Skip("clock_jumps was not compiled")
+    command = [*runner.mpiexec, "--timeout", "600", "-n", "3", program(runner), "traffic"]
+    code, output, _ = run(command, timeout=60, env=dict(os.environ, LD_PRELOAD=str(library)))
+    assert code == 0, f"exit code {code}\n{output}"
+    check_words(output)
 
 
 def small_control_group(runner):
@@ -283,6 +322,8 @@ SCENARIOS = [
     output_to_a_full_disk,
     closed_output,
     frozen_control_group,
+    shrinking_control_group,
     small_control_group,
+    clock_that_jumps,
     unsupported_functions_are_told_once,
 ]

@@ -49,7 +49,8 @@ fn open_group(interface: &EtherInterface, all: &mut [PassedDescriptors]) -> io::
     Ok(())
 }
 
-/// The ports for which a launcher has opened sockets, by the text that [`open_ahead`] gave.
+/// The ports for which a launcher has opened sockets, by the text that [`open_ahead`] gave. Those
+/// of an interface that has gone down since are closed.
 ///
 /// # Errors
 /// What it names is not there.
@@ -67,9 +68,9 @@ pub(crate) fn inherited(text: &str, selection: &NetworkSelection) -> io::Result<
             Ok(adopt(number.parse().map_err(|_| wrong())?)?.into())
         };
         let sockets = [socket(urgent)?, socket(bulk)?];
-        let known = interfaces.iter().find(|interface| interface.name == name);
-        let interface = known.ok_or_else(wrong)?.clone();
-        ports.push(Port::new(interface, endpoint, slot, sockets)?);
+        if let Some(interface) = interfaces.iter().find(|interface| interface.name == name) {
+            ports.push(Port::new(interface.clone(), endpoint, slot, sockets)?);
+        }
     }
     Ok(ports)
 }

@@ -56,6 +56,8 @@ type LinkName = (GateId, usize);
 struct EtherPeer {
     /// By own rail.
     links: Vec<Option<EtherLink>>,
+    /// The own rails that lead there, or did until they were lost.
+    rails: Vec<usize>,
     /// What became of rails that were lost, for people.
     failures: Vec<String>,
     /// Whether it had taken leave on a rail that was lost.
@@ -231,10 +233,13 @@ impl Ether {
             return Err(no_way(&self.card, &card));
         }
         let mut links: Vec<Option<EtherLink>> = self.ports.iter().map(|_| None).collect();
+        let mut rails: Vec<usize> = pairs.iter().map(|pair| pair.0).collect();
+        rails.sort_unstable();
         for (rail, other) in pairs {
             links[rail] = Some(self.new_link(gate, rail, &secret, (&card, other)));
         }
-        self.peers.insert(gate, EtherPeer { links, failures: Vec::new(), departed: false });
+        let peer = EtherPeer { links, rails, failures: Vec::new(), departed: false };
+        self.peers.insert(gate, peer);
         self.share_room();
         Ok(())
     }
@@ -502,14 +507,16 @@ impl Driver for Ether {
     fn connect(&mut self, gate: GateId) -> Result<PeerReach, DriverError> {
         self.meet(gate)?;
         let now = self.now();
-        let mut rails = Vec::new();
-        for rail in 0..self.ports.len() {
-            if let Some(known) = self.link_mut(gate, rail) {
-                known.link.greet(now);
-                rails.push(rail);
-                self.transmit((gate, rail), now);
-            }
-        }
+        // Both sides must count rails alike, also such as were lost before.
+        let (mut rails, has_departed) = self
+            .peer(gate)
+            .map_or_else(Default::default, |peer| (peer.rails.clone(), peer.departed));
+        rails.retain(|&rail| {
+            let Some(known) = self.link_mut(gate, rail) else { return !has_departed };
+            known.link.greet(now);
+            self.transmit((gate, rail), now);
+            true
+        });
         Ok(PeerReach { rails, fetches: false })
     }
 

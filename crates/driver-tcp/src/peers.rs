@@ -95,9 +95,15 @@ impl Peers {
 }
 
 impl TcpPeer {
-    /// The own rails that lead there, or will.
+    /// The own rails that lead there, will, or did until they were lost, which both sides must
+    /// count alike; not those of a peer that has finished.
     pub(crate) fn rails(&self) -> Vec<usize> {
-        (0..self.ways.len()).filter(|&rail| self.ways[rail] != RailConnection::Closed).collect()
+        let is_link = |rail| self.links.iter().any(|link| link.0 == rail);
+        let leads = |rail: &usize| match self.ways[*rail] {
+            RailConnection::Closed => !self.departed && is_link(*rail),
+            _ => true,
+        };
+        (0..self.ways.len()).filter(leads).collect()
     }
 
     pub(crate) fn standing(&self) -> usize {

@@ -65,6 +65,21 @@ fn conforms() {
     conformance::packets(&mut two, Some(&mut one), GateId(1));
 }
 
+/// Both sides number packets where there are several rails, so both must count them alike.
+#[test]
+fn a_rail_that_was_lost_early_is_still_told() {
+    let (mut one, mut two) = pair();
+    one.connect(GateId(1)).unwrap();
+    let start = Instant::now();
+    poll_until(&mut one, &mut two, |_, _| start.elapsed() > Duration::from_millis(200));
+    one.give_up(GateId(1), 0);
+    let [_, heard] = poll_until(&mut one, &mut two, |_, two| !two.lost.is_empty());
+    assert_eq!(heard.lost[0].0, GateId(0));
+    assert_eq!(two.connect(GateId(0)).unwrap().rails, [0]);
+    assert!(!two.post_packet(GateId(0), 0, 8, &mut |_| ()));
+    poll_until(&mut one, &mut two, |_, two| !two.lost.is_empty());
+}
+
 #[test]
 fn parts_land_in_place() {
     let (mut one, mut two) = connected();

@@ -27,6 +27,7 @@ use crate::group::{Group, GroupComparison};
 use crate::hints::Hints;
 use crate::native::NativeSpaces;
 use crate::partitioned::PartitionedSpaces;
+use crate::recovery::Revocation;
 use crate::session::Session;
 use crate::topology::{CommunicatorTopology, LocalTopology};
 
@@ -110,7 +111,7 @@ enum Usage {
     /// Messages.
     Messages,
     /// It was revoked.
-    Recovery,
+    Recovery(Revocation),
 }
 
 /// The message spaces of a communicator.
@@ -329,16 +330,21 @@ impl Communicator {
     /// Whether it can be used for messages; not while a nonblocking duplication is underway, and
     /// not after it was revoked.
     pub fn is_ready(&self) -> bool {
-        self.usage.get() == Usage::Messages
+        matches!(self.usage.get(), Usage::Messages)
     }
 
     /// Whether it was revoked, as far as this process knows (`MPIX_Comm_is_revoked`).
     pub fn is_revoked(&self) -> bool {
-        self.usage.get() == Usage::Recovery
+        matches!(self.usage.get(), Usage::Recovery(_))
     }
 
-    pub(crate) fn set_revoked(&self) {
-        self.usage.set(Usage::Recovery);
+    /// Whether what it is the own one of was not made by all its processes.
+    pub(crate) fn is_unmade(&self) -> bool {
+        self.usage.get() == Usage::Recovery(Revocation::Unmade)
+    }
+
+    pub(crate) fn set_revoked(&self, why: Revocation) {
+        self.usage.set(Usage::Recovery(why));
     }
 
     /// Those that are revoked with it, and are still there.

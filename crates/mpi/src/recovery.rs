@@ -12,6 +12,7 @@ mod departure;
 mod shrinking;
 
 use std::cell::RefCell;
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 
@@ -32,7 +33,7 @@ pub(crate) struct Recovery {
     /// What has come, or is coming, in order.
     arriving: RefCell<VecDeque<ArrivingMessage>>,
     /// The communicators that were revoked, also such as are not made here yet, or freed.
-    revoked: RefCell<HashSet<ContextBlock>>,
+    revoked: RefCell<HashMap<ContextBlock, Revocation>>,
     /// Those in which there was an agreement, also such as are freed: others may not know yet how
     /// their last one ended.
     agreements: RefCell<HashMap<ContextBlock, Rc<MemberAgreements>>>,
@@ -42,6 +43,25 @@ pub(crate) struct Recovery {
     departed: RefCell<HashMap<ContextBlock, Vec<GateId>>>,
     /// What this process does not use, as it has told others.
     unused: RefCell<HashSet<ContextBlock>>,
+}
+
+/// Why operations on a communicator end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Revocation {
+    /// The program wants it.
+    Asked,
+    /// It is the own one of an object that a process could not make, as another one has failed.
+    Unmade,
+}
+
+impl Revocation {
+    /// As a message tells it.
+    fn told(self) -> &'static [u8] {
+        match self {
+            Revocation::Asked => &[],
+            Revocation::Unmade => &[1],
+        }
+    }
 }
 
 /// A message about an agreement, and who sent it.
@@ -128,7 +148,10 @@ impl Process {
 
     fn take_recovery_message(&self, message: &ArrivingMessage, block: ContextBlock, rest: &[u8]) {
         match message.tag {
-            REVOKED => self.note_revoked(block),
+            REVOKED if rest == Revocation::Unmade.told() => {
+                self.note_revoked(block, Revocation::Unmade);
+            }
+            REVOKED => self.note_revoked(block, Revocation::Asked),
             AGREEMENT => {
                 let known = self.recovery().agreements.borrow().get(&block).cloned();
                 let made = || Some(self.agreements_of(&*self.communicator_of(block)?));
@@ -159,8 +182,9 @@ impl Process {
             communicator.cache.note_failure(member);
         }
         let recovery = self.recovery();
-        if recovery.revoked.borrow().contains(&block) {
-            self.end_all_of(communicator, block);
+        let revoked = recovery.revoked.borrow().get(&block).copied();
+        if let Some(why) = revoked {
+            self.end_all_of(communicator, block, why);
         }
         if recovery.strays.borrow().contains_key(&block) {
             self.agreements_of(communicator);
@@ -169,20 +193,26 @@ impl Process {
 
     /// Hears that a communicator was revoked. Who hears it first tells all others, so that
     /// everybody hears it who lives, even if whoever revoked it fails meanwhile.
-    fn note_revoked(&self, block: ContextBlock) {
-        let is_new = self.recovery().revoked.borrow_mut().insert(block);
+    fn note_revoked(&self, block: ContextBlock, why: Revocation) {
+        let is_new = match self.recovery().revoked.borrow_mut().entry(block) {
+            Entry::Vacant(entry) => {
+                entry.insert(why);
+                true
+            }
+            Entry::Occupied(_) => false,
+        };
         if is_new && let Some(communicator) = self.communicator_of(block) {
-            self.end_all_of(&communicator, block);
+            self.end_all_of(&communicator, block, why);
         }
     }
 
-    fn end_all_of(&self, communicator: &Rc<Communicator>, block: ContextBlock) {
-        communicator.set_revoked();
+    fn end_all_of(&self, communicator: &Rc<Communicator>, block: ContextBlock, why: Revocation) {
+        communicator.set_revoked(why);
         if self.world_if_any().is_some_and(|world| Rc::ptr_eq(world, communicator)) {
             self.world_usable.set(false);
         }
         for gate in communicator.everyone().gates() {
-            self.send_recovery_message(gate, REVOKED, block, &[]);
+            self.send_recovery_message(gate, REVOKED, block, why.told());
         }
         for slot in communicator.open_slots() {
             self.runtime().revoke_context(slot);
@@ -222,8 +252,23 @@ impl Communicator {
     /// `Revoked`, on all its processes.
     pub fn revoke(&self, process: &Process) {
         if let Some(block) = self.context_block() {
-            process.note_revoked(block);
+            process.note_revoked(block, Revocation::Asked);
         }
+    }
+
+    /// This process cannot make the object of which this is the own communicator, as another one
+    /// has failed: others may have made it, and what they do with it, now or later, ends with
+    /// `ProcFailed`.
+    pub fn give_up(&self, process: &Process) {
+        if let Some(block) = self.context_block() {
+            process.note_revoked(block, Revocation::Unmade);
+        }
+    }
+
+    /// What an error of an operation on it means: where this is the own communicator of an object
+    /// that a process could not make, nobody has revoked it.
+    pub fn explained(&self, error: Error) -> Error {
+        if error.class == ErrorClass::Revoked && self.is_unmade() { unmade() } else { error }
     }
 
     /// Lets the communicator of an object that was made on this one, as a window's, be revoked
@@ -234,6 +279,14 @@ impl Communicator {
             dependent.revoke(process);
         }
     }
+}
+
+/// An object is not there for all its processes.
+#[cold]
+fn unmade() -> Error {
+    let what = "a process has failed while this was made, so that others of its processes do not \
+                have it";
+    Error::new(ErrorClass::ProcFailed, what)
 }
 
 /// No operation takes place without the processes that are left.

@@ -34,9 +34,13 @@ impl Window {
         info: Option<&Info>,
     ) -> Result<Rc<Window>> {
         let own = duplicate(process, communicator)?;
-        let shares = exchange_shares(process, &own, Share { size: part.len(), unit })?;
-        let reach = Reach::among(process, &own, &part)?;
-        Self::open(process, own, Flavor::Created, shares, ExposedParts::Own { part, reach }, info)
+        let make = || {
+            let shares = exchange_shares(process, &own, Share { size: part.len(), unit })?;
+            let reach = Reach::among(process, &own, &part)?;
+            let memory = ExposedParts::Own { part, reach };
+            Self::open(process, &own, Flavor::Created, shares, memory, info)
+        };
+        made_or_given_up(process, &own, make())
     }
 
     /// `MPI_Win_allocate`: a window on memory that comes with it.
@@ -50,25 +54,12 @@ impl Window {
         info: Option<&Info>,
     ) -> Result<Rc<Window>> {
         let own = duplicate(process, communicator)?;
-        let shares = exchange_shares(process, &own, share)?;
-        // Only messages can be recorded.
-        let is_recorded = process.runtime().records();
-        let shared = match is_recorded {
-            true => None,
-            false => match share_memory(process, &own, &shares, PART_ALIGNMENT) {
-                Ok(shared) => Some(shared),
-                // All learn that.
-                Err(error) if matches!(error.class, ErrorClass::NoMem | ErrorClass::RmaShared) => {
-                    None
-                }
-                Err(error) => return Err(error),
-            },
+        let make = || {
+            let shares = exchange_shares(process, &own, share)?;
+            let memory = allocate_parts(process, &own, share, &shares)?;
+            Self::open(process, &own, Flavor::Allocated, shares, memory, info)
         };
-        let memory = match shared {
-            Some(shared) => shared,
-            None => allocate_alone(process, &own, share)?,
-        };
-        Self::open(process, own, Flavor::Allocated, shares, memory, info)
+        made_or_given_up(process, &own, make())
     }
 
     /// `MPI_Win_allocate_shared`: a window on memory that all processes can use as their own; one
@@ -85,11 +76,15 @@ impl Window {
         info: Option<&Info>,
     ) -> Result<Rc<Window>> {
         let own = duplicate(process, communicator)?;
-        let shares = exchange_shares(process, &own, share)?;
-        let apart = info.and_then(|info| info.hint(b"alloc_shared_noncontig"));
-        let apart = all_agree(process, &own, apart.is_some_and(|value| *value == *b"true"))?;
-        let memory = share_memory(process, &own, &shares, if apart { PART_ALIGNMENT } else { 1 })?;
-        Self::open(process, own, Flavor::Shared, shares, memory, info)
+        let make = || {
+            let shares = exchange_shares(process, &own, share)?;
+            let apart = info.and_then(|info| info.hint(b"alloc_shared_noncontig"));
+            let apart = all_agree(process, &own, apart.is_some_and(|value| *value == *b"true"))?;
+            let alignment = if apart { PART_ALIGNMENT } else { 1 };
+            let memory = share_memory(process, &own, &shares, alignment)?;
+            Self::open(process, &own, Flavor::Shared, shares, memory, info)
+        };
+        made_or_given_up(process, &own, make())
     }
 
     /// `MPI_Win_create_dynamic`: a window to which memory is attached later.
@@ -102,9 +97,15 @@ impl Window {
         info: Option<&Info>,
     ) -> Result<Rc<Window>> {
         let own = duplicate(process, communicator)?;
-        let shares = vec![Share { size: 0, unit: 1 }; own.size() as usize];
-        let memory = ExposedParts::Attached(RefCell::default());
-        Self::open(process, own, Flavor::Dynamic, shares, memory, info)
+        let make = || {
+            // Whose window is made knows that all others have its communicator, too, and tell if
+            // theirs is not.
+            collective::barrier(&Invocation::blocking(&own))?.complete(process)?;
+            let shares = vec![Share { size: 0, unit: 1 }; own.size() as usize];
+            let memory = ExposedParts::Attached(RefCell::default());
+            Self::open(process, &own, Flavor::Dynamic, shares, memory, info)
+        };
+        made_or_given_up(process, &own, make())
     }
 
     /// `MPI_Win_free`: waits for all processes, then the window is gone. Where some have failed, or
@@ -138,7 +139,7 @@ impl Window {
 
     fn open(
         process: &Process,
-        communicator: Rc<Communicator>,
+        communicator: &Rc<Communicator>,
         flavor: Flavor,
         shares: Vec<Share>,
         memory: ExposedParts,
@@ -148,7 +149,7 @@ impl Window {
             memory.end(process);
             return Err(error);
         }
-        let window = Rc::new(Window::new(communicator, flavor, shares, memory));
+        let window = Rc::new(Window::new(Rc::clone(communicator), flavor, shares, memory));
         if let Some(info) = info {
             window.set_info(info);
         }
@@ -156,6 +157,21 @@ impl Window {
         process.serve_in_progress(Rc::clone(&window) as Rc<dyn RequestService>);
         Ok(window)
     }
+}
+
+/// The window, where it could be made. Else others may have made theirs, and must not wait for this
+/// process, which has none.
+fn made_or_given_up(
+    process: &Process,
+    own: &Communicator,
+    made: Result<Rc<Window>>,
+) -> Result<Rc<Window>> {
+    made.map_err(|error| {
+        if matches!(error.class, ErrorClass::ProcFailed | ErrorClass::Revoked) {
+            own.give_up(process);
+        }
+        own.explained(error)
+    })
 }
 
 fn exchange_shares(
@@ -175,6 +191,26 @@ fn exchange_shares(
 fn all_agree(process: &Process, communicator: &Rc<Communicator>, yes: bool) -> Result<bool> {
     let answers = collective::allgather_bytes(process, communicator, &[yes.into()])?;
     Ok(answers.iter().all(|answer| *answer != 0))
+}
+
+/// Memory for all parts, in one piece that all processes map if that can be had.
+fn allocate_parts(
+    process: &Process,
+    communicator: &Rc<Communicator>,
+    share: Share,
+    shares: &[Share],
+) -> Result<ExposedParts> {
+    // Only messages can be recorded.
+    if process.runtime().records() {
+        return allocate_alone(process, communicator, share);
+    }
+    match share_memory(process, communicator, shares, PART_ALIGNMENT) {
+        // All learn that.
+        Err(error) if matches!(error.class, ErrorClass::NoMem | ErrorClass::RmaShared) => {
+            allocate_alone(process, communicator, share)
+        }
+        outcome => outcome,
+    }
 }
 
 /// Memory for all parts that all processes map.

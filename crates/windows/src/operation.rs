@@ -23,7 +23,7 @@ pub enum CompletedBy {
 /// One call of the program: its messages that are not over.
 pub struct WindowOperation {
     /// The messages' communicator, which is the window's own.
-    _communicator: Rc<Communicator>,
+    communicator: Rc<Communicator>,
     pub(super) target: u32,
     completed_by: CompletedBy,
     state: RefCell<PendingState>,
@@ -52,8 +52,8 @@ impl WindowOperation {
         target: u32,
         completed_by: CompletedBy,
     ) -> Rc<Self> {
-        let _communicator = Rc::clone(communicator);
-        Rc::new(Self { _communicator, target, completed_by, state: RefCell::default() })
+        let communicator = Rc::clone(communicator);
+        Rc::new(Self { communicator, target, completed_by, state: RefCell::default() })
     }
 
     pub(super) fn add_send(&self, id: RequestId) {
@@ -88,14 +88,14 @@ impl ExternalOperation for WindowOperation {
         sends.retain(|id| {
             let Some(outcome) = process.runtime().take(*id) else { return true };
             if let Some(problem) = outcome.problem {
-                error.get_or_insert_with(|| error_of(problem));
+                error.get_or_insert_with(|| self.communicator.explained(error_of(problem)));
             }
             false
         });
         answers.retain(|answer| {
             let Some(outcome) = process.runtime().take(answer.id) else { return true };
             if let Some(problem) = outcome.problem {
-                error.get_or_insert_with(|| error_of(problem));
+                error.get_or_insert_with(|| self.communicator.explained(error_of(problem)));
             } else if outcome.bytes < answer.length as u64 {
                 error.get_or_insert_with(|| refused(self.target));
             } else if let Some((from, into, offset)) = &answer.unpack {

@@ -44,6 +44,7 @@ impl Window {
         let invocation = Invocation::new(process, &self.communicator, CallForm::Blocking);
         let barrier = collective::barrier(&invocation);
         let met = barrier.and_then(|barrier| barrier.complete(process));
+        let met = met.map_err(|error| self.communicator.explained(error));
         fence(Ordering::SeqCst);
         outcome.and(met)
     }
@@ -75,7 +76,9 @@ impl Window {
         let posts: Vec<RequestId> = targets.into_iter().map(post).collect();
         let problems = posts.into_iter().filter_map(|id| process.wait_for(id).problem);
         // All of them, whatever goes wrong with one.
-        problems.last().map_or(Ok(()), |problem| Err(error_of(problem)))
+        problems
+            .last()
+            .map_or(Ok(()), |problem| Err(self.communicator.explained(error_of(problem))))
     }
 
     /// `MPI_Win_complete`: ends the access epoch; all its operations are done.
@@ -346,7 +349,7 @@ impl Window {
         let questions: Vec<Question> = targets.iter().map(ask).collect();
         let mut outcome = Ok(());
         for question in questions {
-            outcome = outcome.and(Self::hear(process, &question));
+            outcome = outcome.and(self.hear(process, &question));
         }
         outcome
     }
@@ -360,9 +363,9 @@ impl Window {
         Question { target, id, answer }
     }
 
-    fn hear(process: &Process, question: &Question) -> Result<()> {
+    fn hear(&self, process: &Process, question: &Question) -> Result<()> {
         if let Some(problem) = process.wait_for(question.id).problem {
-            return Err(error_of(problem));
+            return Err(self.communicator.explained(error_of(problem)));
         }
         match Refusal::of_answer(&question.answer) {
             None => Ok(()),

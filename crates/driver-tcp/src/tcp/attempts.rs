@@ -127,8 +127,8 @@ impl Tcp {
         self.fail_to_connect(gate, rail, attempt.retry, &to, &error);
     }
 
-    /// Begins again later, where the peer may have ended the handshake for want of room, or this
-    /// process has no descriptor.
+    /// Begins again later, where the peer may have ended the handshake for want of room, this
+    /// process has no descriptor, or the network was down for a moment.
     #[cold]
     fn fail_to_connect(
         &mut self,
@@ -142,7 +142,8 @@ impl Tcp {
         let (since, failures) = before.map_or((now, 0), |retry| (retry.since, retry.failures));
         let failures = failures + 1;
         let has_time = now < since + CONNECT_MAX || failures < FAILURES_MIN;
-        if has_time && (was_ended_by_peer(error) || lacks_descriptors(error)) {
+        let may_come_back = is_unreachable(error) && now < since + self.silence.limit();
+        if has_time && (was_ended_by_peer(error) || lacks_descriptors(error)) || may_come_back {
             let pause = RETRY_FIRST.saturating_mul(1 << (failures - 1).min(16)).min(RETRY_MAX);
             let at = if failures == 1 { now } else { now + pause };
             return self.set_way(gate, rail, RailConnection::Again(Retry { at, since, failures }));
@@ -225,6 +226,17 @@ fn was_ended_by_peer(error: &io::Error) -> bool {
             | ErrorKind::ConnectionAborted
             | ErrorKind::BrokenPipe
             | ErrorKind::NotConnected
+    )
+}
+
+/// Whether the network leads nowhere now, as while an interface is down.
+fn is_unreachable(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::HostUnreachable
+            | ErrorKind::NetworkUnreachable
+            | ErrorKind::NetworkDown
+            | ErrorKind::AddrNotAvailable
     )
 }
 

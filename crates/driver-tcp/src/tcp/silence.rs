@@ -44,6 +44,11 @@ impl SilenceWatch {
         Self { limit, looked: now }
     }
 
+    /// So long a machine may be silent.
+    pub(super) fn limit(&self) -> Duration {
+        self.limit
+    }
+
     /// Lets the system ask the peer's, when nothing was heard for a while.
     pub(super) fn ask_regularly(&self, socket: &Socket) -> io::Result<()> {
         let period = (self.limit / ASKED_WITHIN_LIMIT).max(Duration::from_secs(1));

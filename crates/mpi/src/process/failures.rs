@@ -38,12 +38,12 @@ impl Process {
         self.note_failures();
     }
 
-    /// Asks the launcher, from time to time, for those that end on other machines, to which there
-    /// may be no connection that would be lost.
+    /// Asks the launcher, from time to time, for those with which there is no connection that would
+    /// be lost, and whose process is not known.
     fn ask_for_failures(&self) {
         let started = self.started();
         let now = Instant::now();
-        if started.map.is_one_machine() || self.asks_next.get().is_some_and(|next| now < next) {
+        if self.asks_next.get().is_some_and(|next| now < next) {
             return;
         }
         self.asks_next.set(Some(now + ASKING_PERIOD));
@@ -87,7 +87,7 @@ impl Process {
         source: Option<u32>,
     ) -> Option<Error> {
         if communicator.is_revoked() {
-            return Some(revoked());
+            return Some(communicator.explained(revoked()));
         }
         let runtime = self.runtime();
         let is_source = |one: &FailedMember| match source {
