@@ -509,7 +509,8 @@ impl Driver for Ether {
         let now = self.now();
         // Both sides must count rails alike, also such as were lost before.
         let (mut rails, has_departed) = self
-            .peer(gate)
+            .peers
+            .get(gate)
             .map_or_else(Default::default, |peer| (peer.rails.clone(), peer.departed));
         rails.retain(|&rail| {
             let Some(known) = self.link_mut(gate, rail) else { return !has_departed };
