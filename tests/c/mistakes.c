@@ -253,6 +253,218 @@ static void left_early(void) {
     }
 }
 
+// What is summed is changed before the sum is complete.
+static void changed_sum(void) {
+    int value = rank, sum;
+    MPI_Request request;
+    MPI_Iallreduce(&value, &sum, 1, MPI_INT, MPI_SUM, world, &request); // changed_sum: here
+    value = 7;
+    MPI_Wait(&request, MPI_STATUS_IGNORE); // changed_sum: end
+}
+
+// A collective operation writes where a receive does.
+static void overlap_blocks(void) {
+    int blocks[8] = {0}, counts[2] = {1, 2}, places[2] = {0, 4}, own = counts[rank];
+    MPI_Request requests[2];
+    MPI_Irecv(blocks + 5, 2, MPI_INT, rank, 0, world, &requests[0]); // overlap_blocks: first
+    MPI_Iallgatherv(counts, own, MPI_INT, blocks, counts, places, MPI_INT, world, &requests[1]); // overlap_blocks: here
+    MPI_Send(places, 2, MPI_INT, rank, 0, world);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+}
+
+static int exposed[16];
+
+static MPI_Win window_of_all(void) {
+    MPI_Win win;
+    MPI_Win_create(exposed, sizeof exposed, sizeof *exposed, MPI_INFO_NULL, world, &win);
+    MPI_Win_set_name(win, "halo");
+    return win;
+}
+
+// Two put into the same place between two fences.
+static void put_twice(void) {
+    MPI_Win win = window_of_all();
+    MPI_Win_fence(0, win);
+    if (rank > 0) {
+        MPI_Put(&rank, 1, MPI_INT, 0, 2, 1, MPI_INT, win); // put_twice: here
+    }
+    MPI_Win_fence(0, win);
+    MPI_Win_free(&win);
+}
+
+// One gets what another puts, in one exposure epoch.
+static void put_and_get(void) {
+    int values[3] = {rank};
+    MPI_Win win = window_of_all();
+    MPI_Group all, others;
+    MPI_Comm_group(world, &all);
+    MPI_Group_excl(all, 1, (int[]){0}, &others);
+    if (rank == 0) {
+        MPI_Win_post(others, 0, win);
+        MPI_Win_wait(win);
+    } else {
+        MPI_Group_free(&others);
+        MPI_Group_incl(all, 1, (int[]){0}, &others);
+        MPI_Win_start(others, 0, win);
+        if (rank == 1) {
+            MPI_Put(values, 3, MPI_INT, 0, 4, 3, MPI_INT, win); // put_and_get: put
+        } else {
+            MPI_Get(values, 2, MPI_INT, 0, 6, 2, MPI_INT, win); // put_and_get: get
+        }
+        MPI_Win_complete(win);
+    }
+    MPI_Group_free(&others);
+    MPI_Group_free(&all);
+    MPI_Win_free(&win);
+}
+
+// Two accumulate in one place with different operations.
+static void accumulated(void) {
+    MPI_Win win = window_of_all();
+    MPI_Win_fence(0, win);
+    MPI_Accumulate(&rank, 1, MPI_INT, 0, 0, 1, MPI_INT, rank == 1 ? MPI_PROD : MPI_SUM, win); // accumulated: here
+    MPI_Win_fence(0, win);
+    MPI_Win_free(&win);
+}
+
+// What was put is got without a flush.
+static void unflushed(void) {
+    int value = 5, result;
+    MPI_Win win = window_of_all();
+    MPI_Win_lock_all(0, win);
+    if (rank == 0) {
+        MPI_Put(&value, 1, MPI_INT, 1, 3, 1, MPI_INT, win); // unflushed: put
+        MPI_Get(&result, 1, MPI_INT, 1, 3, 1, MPI_INT, win); // unflushed: get
+    }
+    MPI_Win_unlock_all(win);
+    MPI_Win_free(&win);
+}
+
+// What is put is changed before the put is complete.
+static void changed_put(void) {
+    int value = 5;
+    MPI_Win win = window_of_all();
+    if (rank == 0) {
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 1, 0, win);
+        MPI_Put(&value, 1, MPI_INT, 1, 3, 1, MPI_INT, win); // changed_put: here
+        value = 6;
+        MPI_Win_unlock(1, win); // changed_put: end
+    }
+    MPI_Win_free(&win);
+}
+
+// What is got is sent before it is there.
+static void got_too_early(void) {
+    int value = 0, other;
+    MPI_Win win = window_of_all();
+    MPI_Win_lock_all(0, win);
+    if (rank == 0) {
+        MPI_Get(&value, 1, MPI_INT, 1, 3, 1, MPI_INT, win); // got_too_early: get
+        MPI_Send(&value, 1, MPI_INT, 1, 0, world); // got_too_early: here
+    } else if (rank == 1) {
+        MPI_Recv(&other, 1, MPI_INT, 0, 0, world, MPI_STATUS_IGNORE);
+    }
+    MPI_Win_unlock_all(win);
+    MPI_Win_free(&win);
+}
+
+// What a probe has found is received as something else.
+static void mismatched_found(void) {
+    double values[2] = {0};
+    MPI_Message message;
+    if (rank == 0) {
+        MPI_Send(values, 2, MPI_LONG, 1, 6, world); // mismatched_found: sender
+    } else if (rank == 1) {
+        MPI_Mprobe(0, 6, world, &message, MPI_STATUS_IGNORE);
+        MPI_Mrecv(values, 2, MPI_DOUBLE, &message, MPI_STATUS_IGNORE); // mismatched_found: here
+    }
+}
+
+static void correct_windows(void) {
+    int values[8] = {0}, result;
+    int to = (rank + 1) % size, from = (rank + size - 1) % size;
+    MPI_Win win = window_of_all();
+    MPI_Request request;
+    MPI_Group all;
+    // Neighbouring places, one operation for all, one after the other.
+    MPI_Win_fence(0, win);
+    for (int i = 0; i < 3; i++) {
+        MPI_Put(&rank, 1, MPI_INT, to, i, 1, MPI_INT, win);
+        MPI_Get(&values[i], 1, MPI_INT, to, 3 + i, 1, MPI_INT, win);
+        MPI_Get(&values[3 + i], 1, MPI_INT, 0, 3 + i, 1, MPI_INT, win);
+        MPI_Accumulate(&rank, 1, MPI_INT, 0, 8, 1, MPI_INT, MPI_SUM, win);
+        MPI_Win_fence(0, win);
+        MPI_Get(&values[6], 1, MPI_INT, to, i, 1, MPI_INT, win);
+        MPI_Win_fence(0, win);
+        MPI_Put(&rank, 1, MPI_INT, to, i, 1, MPI_INT, win);
+        MPI_Win_fence(0, win);
+    }
+    // Each of two epochs has a put into the same place.
+    MPI_Comm_group(world, &all);
+    MPI_Group neighbours[2];
+    MPI_Group_incl(all, 1, &from, &neighbours[0]);
+    MPI_Group_incl(all, 1, &to, &neighbours[1]);
+    for (int i = 0; i < 2; i++) {
+        MPI_Win_post(neighbours[0], 0, win);
+        MPI_Win_start(neighbours[1], 0, win);
+        MPI_Put(&rank, 1, MPI_INT, to, 9, 1, MPI_INT, win);
+        MPI_Win_complete(win);
+        MPI_Win_wait(win);
+    }
+    MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+    MPI_Group_free(&neighbours[0]);
+    MPI_Group_free(&neighbours[1]);
+    MPI_Group_free(&all);
+    // Flushes keep apart, and so does the end of a request that reads.
+    MPI_Win_lock_all(0, win);
+    values[0] = 1;
+    MPI_Put(values, 1, MPI_INT, to, 10, 1, MPI_INT, win);
+    MPI_Win_flush(to, win);
+    values[0] = 2;
+    MPI_Rget(&result, 1, MPI_INT, to, 10, 1, MPI_INT, win, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    result = 3;
+    MPI_Rput(values, 1, MPI_INT, to, 10, 1, MPI_INT, win, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    values[0] = 4;
+    MPI_Win_flush_all(win);
+    MPI_Get(&values[1], 1, MPI_INT, to, 11, 1, MPI_INT, win);
+    MPI_Win_flush_local(to, win);
+    MPI_Put(&values[1], 1, MPI_INT, to, 11, 1, MPI_INT, win);
+    for (int i = 0; i < 3; i++) {
+        MPI_Fetch_and_op(&rank, &result, MPI_INT, 0, 12, i == 1 ? MPI_NO_OP : MPI_SUM, win);
+        MPI_Win_flush_local(0, win);
+        MPI_Compare_and_swap(&rank, &values[0], &result, MPI_INT, 0, 12, win);
+        MPI_Win_flush_local(0, win);
+    }
+    MPI_Win_unlock_all(win);
+    MPI_Win_free(&win);
+}
+
+static void correct_collectives(void) {
+    int data[64] = {0}, more[64] = {0}, counts[16], places[16], bytes[16];
+    MPI_Datatype types[16];
+    MPI_Request requests[8];
+    for (int i = 0; i < size; i++) {
+        counts[i] = 1, places[i] = 2 * i, bytes[i] = 8 * i + 4, types[i] = MPI_INT;
+    }
+    // They write every other number, and those between.
+    MPI_Iallgatherv(&rank, 1, MPI_INT, data, counts, places, MPI_INT, world, &requests[0]);
+    MPI_Ialltoallw(more, counts, bytes, types, data, counts, bytes, types, world, &requests[1]);
+    MPI_Iallreduce(more, data + 40, 4, MPI_INT, MPI_SUM, world, &requests[2]);
+    MPI_Ireduce_scatter(more, data + 45, counts, MPI_INT, MPI_SUM, world, &requests[3]);
+    MPI_Igather(&rank, 1, MPI_INT, rank == 0 ? data + 48 : data, 1, MPI_INT, 0, world, &requests[4]);
+    MPI_Ibcast(rank == 0 ? more : data + 56, 2, MPI_INT, 0, world, &requests[5]);
+    MPI_Waitall(6, requests, MPI_STATUSES_IGNORE);
+    MPI_Allreduce_init(MPI_IN_PLACE, data, 4, MPI_INT, MPI_MAX, world, MPI_INFO_NULL, &requests[0]);
+    for (int i = 0; i < 3; i++) {
+        data[i] = i;
+        MPI_Start(&requests[0]);
+        MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+    }
+    MPI_Request_free(&requests[0]);
+}
+
 static void correct_messages(void) {
     enum { COUNT = 40 };
     int values[COUNT][4] = {{0}}, matrix[4][4] = {{0}}, flag = 0, index, count, indices[COUNT];
@@ -338,6 +550,8 @@ static void none(void) {
     MPI_Iallgather(&value, 4, MPI_BYTE, all, 1, MPI_INT, world, &request);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     correct_messages();
+    correct_windows();
+    correct_collectives();
 }
 
 static struct {
@@ -367,6 +581,15 @@ static struct {
     {"objects_left", objects_left},
     {"message_left", message_left},
     {"left_early", left_early},
+    {"changed_sum", changed_sum},
+    {"overlap_blocks", overlap_blocks},
+    {"put_twice", put_twice},
+    {"put_and_get", put_and_get},
+    {"accumulated", accumulated},
+    {"unflushed", unflushed},
+    {"changed_put", changed_put},
+    {"got_too_early", got_too_early},
+    {"mismatched_found", mismatched_found},
 };
 
 int main(int argc, char **argv) {

@@ -116,11 +116,16 @@ def ask_in_all_ways(runner, launcher, other):
     assert re.search(r"^ +0 .* MPI_Recv +tag 1 from rank 1 on MPI_COMM_WORLD, 4 bytes; called by receive",
                      output, re.M), output
     assert "rank 1, receives without a message: tag 1 from rank 0" in output, output
+    picture = runner.build / "waits.svg"
+    ask(runner, launcher, "--svg", str(picture))
+    text = picture.read_text()
+    assert text.count('class="arrow cycle"') == 2 and lines[0][:40] in text, text
     told = json.loads(ask(runner, launcher, "--json")[0])
     assert told["job"] == launcher.pid and told["causes"][0] == lines[0], told
     assert [one["answer"]["calls"][0]["function"] for one in told["ranks"]] == ["MPI_Recv"] * 2, told
     code, listed, _ = run([command(runner), "ps"])
     assert code == 0 and all(re.search(rf"^ *{one.pid} +2 ", listed, re.M) for one in (launcher, other)), listed
+    refused_to_others(runner, launcher)
     end(other)
     # The first SIGQUIT asks, and nobody is ended by it; a second one at once is passed on.
     launcher.send_signal(signal.SIGQUIT)
@@ -131,6 +136,16 @@ def ask_in_all_ways(runner, launcher, other):
     assert lines[0] in output and "SIGQUIT" in output, output
     code, output, _ = run([command(runner), "ps", str(launcher.pid)])
     assert code != 0 and "no job" in output, output
+
+
+def refused_to_others(runner, launcher):
+    """Another user than the one who started the job, and the administrator, hears nothing of it."""
+    if os.geteuid() != 0:
+        return
+    nobody = 65534
+    done = subprocess.run([command(runner), "ps", str(launcher.pid)], capture_output=True, text=True, cwd="/",
+                          user=nobody, group=nobody, extra_groups=[])
+    assert done.returncode != 0 and "MPI_Recv" not in done.stdout + done.stderr, done
 
 
 def time_limit_tells_the_cause(runner):

@@ -3,8 +3,11 @@
 import concurrent.futures
 import pathlib
 import re
+import shutil
 
-from harness.scenarios import needs_combray, places, run
+from harness.scenarios import Skip, needs_combray, places, run
+
+from . import hosts
 
 SECONDS_MAX = 60.0
 SOURCE = pathlib.Path(__file__).resolve().parent.parent / "c" / "mistakes.c"
@@ -47,7 +50,28 @@ MISTAKES = {
                          r"a group of MPI_Comm_group was never freed", r"objects_left {group}"]),
     "message_left": (2, [r"rank 1 calls MPI_Finalize, but has never received a message of 4 bytes with tag 8 from rank 0",
                          r"rank 0: MPI_Send, called by message_left {here}"]),
+    "changed_sum": (2, [r"rank 1: the memory that MPI_Iallreduce reads was changed before the operation was complete",
+                        r"MPI_Iallreduce, called by changed_sum {here}", r"MPI_Wait, called by changed_sum {end}"]),
+    "overlap_blocks": (2, [r"rank 1 gives MPI_Iallgatherv memory to write to, of which 4 bytes belong to a receive that "
+                           r"is not complete", r"MPI_Iallgatherv, .* overlap_blocks {here}", r"overlap_blocks {first}"]),
+    "put_twice": (3, [r"rank [12] writes memory of rank 0 in halo, and rank [12] writes 4 bytes of it, with nothing",
+                      r"rank 1: MPI_Put, called by put_twice {here}", r"rank 2: MPI_Put, called by put_twice {here}"]),
+    "put_and_get": (3, [r"rank [12] (reads|writes) memory of rank 0 in halo, and rank [12] (reads|writes) 4 bytes",
+                        r"rank 1: MPI_Put.* put_and_get {put}", r"rank 2: MPI_Get.* put_and_get {get}"]),
+    "accumulated": (2, [r"rank [01] changes memory of rank 0 in halo \((MPI_SUM|MPI_PROD), integers of 4 bytes\), and "
+                        r"rank [01] changes 4 bytes of it \((MPI_SUM|MPI_PROD), ", r"rank 1: .* accumulated {here}"]),
+    "unflushed": (2, [r"rank 0 reads memory of rank 1 in halo, and rank 0 writes 4 bytes of it, with nothing",
+                      r"MPI_Get, called by unflushed {get}", r"MPI_Put, called by unflushed {put}"]),
+    "changed_put": (2, [r"rank 0: the memory that MPI_Put reads was changed before the operation was complete",
+                        r"MPI_Put, called by changed_put {here}", r"MPI_Win_unlock, called by changed_put {end}"]),
+    "got_too_early": (2, [r"rank 0 sends memory of which 4 bytes belong to an operation \(MPI_Get\) that is not complete",
+                          r"MPI_Send, called by got_too_early {here}", r"got_too_early {get}"]),
+    "mismatched_found": (2, [r"rank 1 receives floating-point numbers of 8 bytes with tag 6 from rank 0, which sends integers "
+                             r"of 8 bytes", r"MPI_Mrecv, called by mismatched_found {here}", r"mismatched_found {sender}"]),
 }
+# What is sent to another host is read when it leaves: where the memory is gone, the process ends
+# before that is told.
+NOT_BETWEEN_HOSTS = {"freed"}
 # Programs without a mistake that use much of the interface: nothing is told of them.
 CORRECT = ["none"]
 
@@ -56,50 +80,84 @@ def told(output):
     return [line for line in output.splitlines() if "combray: check:" in line]
 
 
-def marks(name):
-    """The places that are marked in the source, by their names."""
+def marks(name, source=SOURCE):
+    """The places that are marked in a source, by their names."""
     places_of = {}
-    for number, line in enumerate(SOURCE.read_text().splitlines(), 1):
-        found = re.search(rf"// {name}: (\w+)$", line)
+    for number, line in enumerate(source.read_text().splitlines(), 1):
+        found = re.search(rf"(?://|!) {name}: (\w+)$", line)
         if found:
-            places_of[found[1]] = rf"\(mistakes\.c:{number}\)"
+            places_of[found[1]] = rf"\(mistakes\{source.suffix}:{number}\)"
     return places_of
 
 
-def play(runner, name, count):
-    command = [*runner.mpiexec, "--check", "-n", str(count), str(runner.build / "mistakes"), name]
+def play(runner, name, count, here=None):
+    """A mistake on this machine, or on two hosts, the last process on the second one."""
+    words = [str(runner.build / "mistakes"), name]
+    if here:
+        command = here.job(f"box1:{count - 1},box2:1" if count > 1 else "box1", *words, options=["--check"])
+    else:
+        command = [*runner.mpiexec, "--check", "-n", str(count), *words]
     return run(command, timeout=SECONDS_MAX)
+
+
+def faults_of(runner, name, here=None):
+    """What is not told of a mistake, or is told though nothing is wrong."""
+    count, wanted = MISTAKES[name]
+    try:
+        _, output, _ = play(runner, name, count, here)
+    except AssertionError as problem:
+        return [f"{name}: {problem}"]
+    faults = [f"{name}: not told: {one}\n{output}" for one in wanted
+              if not re.search(one.format(**marks(name)), output)]
+    if len(told(output)) > sum("{" not in one for one in wanted) * count:
+        faults.append(f"{name}: more is told than is wrong:\n{output}")
+    return faults
+
+
+def look_at_all(runner, here=None):
+    names = [name for name in MISTAKES if not here or name not in NOT_BETWEEN_HOSTS]
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        faults = [fault for found in pool.map(lambda name: faults_of(runner, name, here), names) for fault in found]
+    assert not faults, "\n".join(faults)
+    for name in CORRECT:
+        code, output, _ = play(runner, name, 3, here)
+        assert code == 0 and not told(output), f"{name}: exit code {code}\n{output}"
 
 
 @places(8)
 def mistakes_are_told(runner):
     needs_combray(runner)
-    faults = []
-
-    def look(name):
-        count, wanted = MISTAKES[name]
-        try:
-            _, output, _ = play(runner, name, count)
-        except AssertionError as problem:
-            faults.append(f"{name}: {problem}")
-            return
-        if len(told(output)) > sum("{" not in one for one in wanted) * count:
-            faults.append(f"{name}: more is told than is wrong:\n{output}")
-        for one in wanted:
-            if not re.search(one.format(**marks(name)), output):
-                faults.append(f"{name}: not told: {one}\n{output}")
-
-    with concurrent.futures.ThreadPoolExecutor(3) as pool:
-        list(pool.map(look, MISTAKES))
-    assert not faults, "\n".join(faults)
+    look_at_all(runner)
 
 
-@places(4)
-def nothing_is_told_of_correct_programs(runner):
+@places(8)
+def mistakes_are_told_on_two_hosts(runner):
+    with hosts.hosts(runner, 2) as here:
+        look_at_all(runner, here)
+
+
+# What is told of mistakes.f90, likewise.
+IN_FORTRAN = [
+    r"rank 0: the memory that MPI_Isend sends was changed", r"rank 0: MPI_Isend, called by commit {changed}",
+    r"rank 0: MPI_Wait, called by commit {end}",
+    r"rank 1 receives floating-point numbers of 4 bytes with tag 5 from rank 0, which sends integers of 4 bytes",
+    r"rank 1: MPI_Recv, called by commit {receiver}", r"rank 0: MPI_Send, called by commit {sender}",
+    r"rank 1 calls MPI_Bcast with root 1, but rank 0 with root 0", r"rank 1: MPI_Bcast, called by commit {root}",
+]
+
+
+def mistakes_in_fortran_are_told(runner):
     needs_combray(runner)
-    for name in CORRECT:
-        code, output, _ = play(runner, name, 3)
-        assert code == 0 and not told(output), f"{name}: exit code {code}\n{output}"
+    compiler = pathlib.Path(runner.mpicc[0]).with_name("mpifort")
+    if not shutil.which("gfortran") or not compiler.exists():
+        raise Skip("needs gfortran, and the Fortran interfaces")
+    source, built = SOURCE.parents[1] / "scenarios" / "mistakes.f90", runner.build / "mistakes_in_fortran"
+    code, output, _ = run([str(compiler), "-g", str(source), "-o", str(built)], timeout=SECONDS_MAX)
+    assert code == 0, output
+    _, output, _ = run([*runner.mpiexec, "--check", "-n", "2", str(built)], timeout=SECONDS_MAX)
+    for one in IN_FORTRAN:
+        assert re.search(one.format(**marks("fortran", source)), output), f"not told: {one}\n{output}"
+    assert len(told(output)) == 3, output
 
 
-SCENARIOS = [mistakes_are_told, nothing_is_told_of_correct_programs]
+SCENARIOS = [mistakes_are_told, mistakes_are_told_on_two_hosts, mistakes_in_fortran_are_told]

@@ -4,7 +4,9 @@ import json
 import os
 import re
 
-from harness.scenarios import alone, needs_combray, run
+from harness.scenarios import Skip, alone, needs_combray, run
+
+from . import examples, hosts
 
 # Others may use the machine while times are measured: so often a program is tried.
 ATTEMPTS = 3
@@ -38,6 +40,67 @@ def advice_names_the_cause(runner):
                 break
         else:
             faults.append(f"{name}: {causes}\n{output}")
+    assert not faults, "\n".join(faults)
+
+
+# Examples that are made slow (slowed.h): source, way, processes, words, and the cause that is told
+# first.
+SLOWED = [
+    ("poisson3d", "BY_ONE_RANK", 2, ["24", "40"], "slow_rank"),
+    ("poisson3d", "BY_A_CHAIN", 4, ["24", "25"], "chain"),
+    ("asp", "BY_SMALL_MESSAGES", 2, ["400"], "small_messages"),
+    ("poisson3d", "BY_LATE_RECEIVES", 2, ["110", "8"], "late_receives"),
+]
+
+
+def first_cause(file):
+    """The cause that was told first, by its name for programs."""
+    return [one["cause"] for one in json.loads(file.read_text())["advice"]][:1]
+
+
+def advised(runner, command, cause):
+    """Runs a program until it is told that this is its cause; gives what is told instead."""
+    file = runner.build / "slowed.json"
+    for _ in range(ATTEMPTS):
+        code, output, _ = run([*command(["--profile", str(file)])], timeout=120)
+        assert code == 0 and (" right" in output or "violations" in output), output
+        found = first_cause(file)
+        if found == [cause]:
+            return []
+    return [f"{cause}: {found}\n{output}"]
+
+
+@alone("measures times")
+def slowed_examples_are_told_why(runner):
+    needs_combray(runner)
+    header, faults = os.path.join(os.path.dirname(__file__), "slowed.h"), []
+    for source, way, count, words, cause in SLOWED:
+        program = examples.build(runner, f"{source}_{way.lower()}", f"{source}.c", native=False,
+                                 extra=["-include", header, f"-DSLOWED={way}", "-D_POSIX_C_SOURCE=200112L",
+                                        "-Wno-unused-function"])
+        job = [*runner.mpiexec, "--oversubscribe", "-n", str(count)]
+        faults += advised(runner, lambda options: [*job, *options, program, *words], cause)
+    assert not faults, "\n".join(faults)
+
+
+@alone("measures times")
+def examples_in_wrong_places_are_told(runner):
+    needs_combray(runner)
+    if len(os.sched_getaffinity(0)) < 2:
+        raise Skip("needs two cores")
+    # All on one core, though there are others.
+    program = examples.build(runner, "hybrid_barrier_placed", "hybrid_barrier.c", native=False, extra=["-fopenmp"])
+    core = str(min(os.sched_getaffinity(0)))
+    job = ["env", "OMP_NUM_THREADS=1", *runner.mpiexec, "-n", "2"]
+    faults = advised(runner, lambda options: [*job, *options, "taskset", "-c", core, program, "300"], "shared_core")
+    # Neighbours on different hosts.
+    poisson = examples.build(runner, "poisson3d_placed", "poisson3d.c", native=False)
+    with hosts.hosts(runner, 2, "100mbit") as here:
+        file = runner.build / "rankfile"
+        file.write_text("".join(f"rank {rank}=box{1 + (rank in (1, 2))}\n" for rank in range(4)))
+        job = [*here.environment, *runner.mpiexec, "--launch-agent", str(hosts.RSH), "--oversubscribe",
+               "--rankfile", str(file), "-n", "4"]
+        faults += advised(runner, lambda options: [*job, *options, poisson, "160", "10"], "far_neighbours")
     assert not faults, "\n".join(faults)
 
 
@@ -79,5 +142,5 @@ def nothing_is_told_without_it(runner):
     assert (code, output) == (0, ""), output
 
 
-SCENARIOS = [advice_names_the_cause, a_page_tells_times_and_messages, all_is_written_to_a_file,
+SCENARIOS = [advice_names_the_cause, slowed_examples_are_told_why, examples_in_wrong_places_are_told, a_page_tells_times_and_messages, all_is_written_to_a_file,
              nothing_is_told_without_it]

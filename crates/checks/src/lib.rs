@@ -7,12 +7,14 @@
 
 #![forbid(unsafe_code)]
 
+mod accesses;
 mod collective;
 mod messages;
 mod mistake;
 mod ranges;
 mod signature;
 
+pub use accesses::{AccessAction, AccessPeriod, SeenAccess};
 pub use collective::{CollectiveEntry, CollectiveOrder};
 pub use messages::{MessageOrder, ReceiveSelection, SentMessage};
 pub use mistake::{CallSite, Mistake, MistakeKind, MistakesTold};

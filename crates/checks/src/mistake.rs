@@ -39,6 +39,8 @@ pub enum MistakeKind {
     Threads,
     /// Memory belongs to two operations at once.
     Overlap,
+    /// One-sided accesses to the same memory that nothing keeps apart.
+    Conflict,
     /// Data was changed before its send was complete.
     Changed,
     /// A message is longer than the buffer.
@@ -97,12 +99,18 @@ impl MistakeKind {
                  may call them; give each thread a duplicate (MPI_Comm_dup), or let them take turns"
             }
             MistakeKind::Overlap => {
-                "Memory that an operation receives into belongs to it until its request is \
-                 complete; use another buffer, or complete the request first"
+                "Memory that an operation receives into belongs to it until it is complete; use \
+                 another buffer, or complete the operation first"
+            }
+            MistakeKind::Conflict => {
+                "In one epoch of a window only accesses that read, and accumulates with one operation, \
+                 may use the same memory; put MPI_Win_fence between them, or MPI_Win_flush where the \
+                 process is locked, or use other memory"
             }
             MistakeKind::Changed => {
-                "The buffer of a send belongs to it until its request is complete; complete the \
-                 request (MPI_Wait) before the buffer is written or freed"
+                "The data that an operation sends belongs to it until it is complete; complete it \
+                 (MPI_Wait, or for one-sided operations MPI_Win_flush_local or the end of the epoch) \
+                 before the memory is written or freed"
             }
             MistakeKind::Truncation => "Receive with a count that is large enough for the message",
             MistakeKind::Types => "Send and receive with datatypes of the same elements",

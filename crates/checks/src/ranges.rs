@@ -1,7 +1,9 @@
 //! Memory as ranges of addresses.
 
+use serde::{Deserialize, Serialize};
+
 /// The bytes of a buffer: ranges in ascending order that neither touch nor overlap.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryRanges(Vec<(usize, usize)>);
 
 impl MemoryRanges {
@@ -38,6 +40,24 @@ impl MemoryRanges {
         None
     }
 
+    /// Adds those of another.
+    pub fn add(&mut self, other: &Self) {
+        // What follows what is there is frequent.
+        let last = self.0.last().map_or(0, |(address, length)| address + length);
+        match other.0[..] {
+            [(address, length)] if !self.0.is_empty() && address >= last => match address - last {
+                0 => self.0.last_mut().into_iter().for_each(|(_, before)| *before += length),
+                _ => self.0.push((address, length)),
+            },
+            _ => *self = Self::new(self.iter().chain(other.iter()).collect()),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The ranges, as (address, length).
     pub fn iter(&self) -> impl Iterator<Item = (usize, usize)> {
         self.0.iter().copied()
@@ -58,6 +78,16 @@ mod tests {
         assert_eq!(columns(18).common(&columns(0)), Some((18, 2)));
         assert_eq!(columns(0).common(&MemoryRanges::default()), None);
         assert_eq!(columns(0).common(&MemoryRanges::new(vec![(4, 12), (51, 1)])), Some((51, 1)));
+    }
+
+    #[test]
+    fn what_is_added_is_merged() {
+        let mut ranges = MemoryRanges::default();
+        assert!(ranges.is_empty());
+        for (address, length) in [(8, 4), (12, 4), (20, 4), (0, 4), (10, 1), (4, 4), (16, 4)] {
+            ranges.add(&MemoryRanges::new(vec![(address, length)]));
+        }
+        assert_eq!(ranges.iter().collect::<Vec<_>>(), [(0, 24)]);
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! `combray ps`: the jobs of this machine, and what the ranks of one do.
 
+use std::io::{self, Write};
+use std::path::PathBuf;
+
 use launcher::jobs;
 
 /// What is asked for.
@@ -10,6 +13,9 @@ pub struct PsOptions {
     /// Prints JSON: one line
     #[arg(long)]
     json: bool,
+    /// Writes a picture of who waits for whom to this file (.svg), too
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
 }
 
 /// Tells; returns the exit code, 1 where there is no job.
@@ -26,31 +32,46 @@ pub fn run(options: &PsOptions) -> Result<i32, String> {
         (None, [only]) => only.job,
         (None, []) => {
             match options.json {
-                true => println!("[]"),
-                false => eprintln!("combray: no job of this user runs on this machine"),
+                true => print("[]\n"),
+                false => eprintln!(
+                    "combray: no job of this user runs on this machine that combray run, mpirun or \
+                     mpiexec of Combray has started; jobs of other launchers cannot be asked"
+                ),
             }
             return Ok(1);
         }
         (None, _) => return list(&running, options.json).map(|()| 0),
     };
     let report = jobs::ask(job)?;
+    if let Some(file) = &options.svg {
+        let written = std::fs::write(file, jobs::picture(&report));
+        written.map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+    }
     match options.json {
-        true => println!("{}", text(&report)?),
-        false => print!("{}", jobs::table(&report)),
+        true => print(&(text(&report)? + "\n")),
+        false => print(&jobs::table(&report)),
     }
     Ok(0)
 }
 
 fn list(running: &[jobs::JobSummary], is_json: bool) -> Result<(), String> {
     if is_json {
-        println!("{}", text(&running)?);
+        print(&(text(&running)? + "\n"));
         return Ok(());
     }
-    println!("{:>8}  {:>6}  {:>6}  {:>8}  program", "job", "ranks", "hosts", "seconds");
+    let mut lines =
+        format!("{:>8}  {:>6}  {:>6}  {:>8}  program\n", "job", "ranks", "hosts", "seconds");
     for jobs::JobSummary { job, program, ranks, hosts, seconds } in running {
-        println!("{job:>8}  {ranks:>6}  {hosts:>6}  {seconds:>8.0}  {program}");
+        lines += &format!("{job:>8}  {ranks:>6}  {hosts:>6}  {seconds:>8.0}  {program}\n");
     }
+    print(&lines);
     Ok(())
+}
+
+/// Whoever reads it may have enough before the end, as `head` does.
+fn print(text: &str) {
+    let mut output = io::stdout().lock();
+    let _written = output.write_all(text.as_bytes()).and_then(|()| output.flush());
 }
 
 fn text(value: &impl serde::Serialize) -> Result<String, String> {

@@ -48,3 +48,14 @@ fn a_single_interrupt_is_enough() {
     assert!(Command::new("kill").args(["-s", "INT", &process]).status().unwrap().success());
     assert_eq!(end(child).0, Some(130));
 }
+
+#[test]
+fn a_reader_of_ps_may_leave_early() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_combray"));
+    command.args(["ps", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    drop(child.stdout.take());
+    let messages = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
+    child.wait().unwrap();
+    assert!(!messages.contains("panicked"), "{messages}");
+}

@@ -600,7 +600,7 @@ fn awaited_in(call: &WaitingCall) -> &[u32] {
 }
 
 /// All ranks of the job that a rank waits for.
-fn awaited_by(report: &RankReport, size: usize) -> Vec<u32> {
+pub(crate) fn awaited_by(report: &RankReport, size: usize) -> Vec<u32> {
     if standing(report) != Standing::Waits {
         return Vec::new();
     }

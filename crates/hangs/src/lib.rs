@@ -7,12 +7,14 @@
 #![forbid(unsafe_code)]
 
 mod causes;
+mod picture;
 mod table;
 mod words;
 
 use serde::{Deserialize, Serialize};
 
 pub use causes::{causes, stands_still};
+pub use picture::picture;
 pub use table::table;
 
 /// A job that was asked.

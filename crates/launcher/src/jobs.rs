@@ -10,7 +10,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 use std::time::Duration;
 
-pub use hangs::{JobReport, table};
+pub use hangs::{JobReport, picture, table};
 use serde::{Deserialize, Serialize};
 
 /// What a job is.

@@ -1,16 +1,16 @@
 //! From where in the program a call comes, for profiles: found in some nanoseconds, as it is asked
 //! for each call.
 //!
-//! The stack is walked, and names are looked up, only when a call comes from a place for the first
-//! time. That tells also how far above our frames the address lies to which the function of MPI
-//! returns. The distance is the same for each call of that function, as its frames are; so the next
-//! call reads one word of the stack, and has its place if the address is known.
+//! The stack is walked only when a call comes from a place for the first time, and names are looked
+//! up at the end. The walk tells also how far above our frames the address lies to which the
+//! function of MPI returns. The distance is the same for each call of that function, as its frames
+//! are; so the next call reads one word of the stack, and has its place if the address is known.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hint::black_box;
 
-use mpi::{CallPlace, FoundCall};
+use mpi::CallPlace;
 use runtime::door::System;
 use runtime::waiting::WaitingSystem;
 use sys::callers::{self, Caller};
@@ -38,8 +38,8 @@ const EXCESS_MAX: usize = 512;
 /// Of so many places each is told by itself; the calls from all others are told together.
 const CALL_PLACES_MAX: usize = 4096;
 
-/// The place from which this thread has called a function, and whether it was looked up now, which
-/// may have taken milliseconds.
+/// The place from which this thread has called a function, and whether it was looked for now, which
+/// may have taken long.
 #[inline(never)]
 pub fn of(entry: &'static EntryPoint, library: &LibraryState) -> (CallPlace, bool) {
     let CallSites { known, distances } = &library.call_sites;
@@ -75,10 +75,12 @@ pub fn of(entry: &'static EntryPoint, library: &LibraryState) -> (CallPlace, boo
     if let Some(place) = known.borrow().get(&(key, address)) {
         return (*place, false);
     }
-    let named = || call_stack::callers(1).pop().or(symbol);
-    let caller = if address == 0 { None } else { named() };
-    let place =
-        library.process.add_call_place(FoundCall { function: Some(entry.name.to_owned()), caller });
+    let callers = call_stack::callers_later(1);
+    let caller = move || match address {
+        0 => None,
+        _ => callers().pop().or_else(|| symbol.clone()),
+    };
+    let place = library.process.add_call_place(entry.name, Box::new(caller));
     known.borrow_mut().insert((key, address), place);
     (place, true)
 }

@@ -5,7 +5,9 @@
 //! out of what the calls of this process tell and what other processes send ([`CheckNote`]) through
 //! a channel beside the messages of the program.
 
+mod accesses;
 mod collectives;
+mod memory;
 mod messages;
 mod objects;
 mod requests;
@@ -17,7 +19,7 @@ use std::collections::HashSet;
 use std::ffi::c_int;
 use std::rc::Rc;
 
-use checks::{CallSite, CollectiveEntry, Mistake, MistakesTold, SentMessage};
+use checks::{CallSite, CollectiveEntry, Mistake, MistakesTold, SeenAccess, SentMessage};
 use mpi::{Process, RequestService, SideChannel};
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +30,7 @@ use crate::entry::{Call, EntryPoint};
 use crate::generated::constants::{MPI_STATUS_IGNORE, MPI_SUCCESS};
 use crate::library::LibraryState;
 
+use accesses::{AccessChecks, AccessTime};
 use collectives::CollectiveChecks;
 use messages::{AnnouncedMessage, MessageChecks};
 use objects::MadeObjects;
@@ -44,6 +47,7 @@ pub struct Checks {
     collectives: CollectiveChecks,
     requests: TrackedRequests,
     messages: MessageChecks,
+    accesses: AccessChecks,
     objects: MadeObjects,
     /// The processes of the world are in different operations, so that nothing can be awaited.
     is_apart: Cell<bool>,
@@ -64,9 +68,11 @@ enum CheckNote {
     Collective(u64, CollectiveEntry),
     /// A message goes to the receiver of this, in the communicator with this number.
     Message(u64, SentMessage),
+    /// One-sided communication with the receiver of this, in the window with this number and name.
+    Access(u64, String, AccessTime, SeenAccess),
     /// A message that the sender told of is none.
     Unsent(AnnouncedMessage),
-    /// How many messages the sender has told to each process, at its end.
+    /// How many notes the sender has told to each process, at its end.
     Counts(Vec<u64>),
     /// How many all have told to the receiver of this.
     Expected(u64),
@@ -88,6 +94,7 @@ pub fn start(library: &LibraryState) {
         collectives: CollectiveChecks::default(),
         requests: TrackedRequests::default(),
         messages: MessageChecks::default(),
+        accesses: AccessChecks::default(),
         objects: MadeObjects::default(),
         is_apart: Cell::new(false),
         is_revoked: Cell::new(false),
@@ -138,6 +145,10 @@ impl Checks {
             }
             CheckNote::Message(communicator, message) => {
                 self.messages.hear(self, communicator, message);
+            }
+            CheckNote::Access(window, name, time, access) => {
+                self.messages.count();
+                self.accesses.hear(self, window, &name, time, access);
             }
             CheckNote::Unsent(message) => self.messages.forget(message),
             CheckNote::Counts(counts) => self.take_counts(process, counts),
@@ -246,7 +257,14 @@ impl SeenCall {
         {
             seen.transfer = Some(messages::begin(&seen, transfer));
         }
+        accesses::begin(&seen);
+        if matches!(seen.function(), "MPI_Mrecv" | "MPI_Imrecv") {
+            seen.checks.messages.receive_matched(&seen);
+        }
         seen.requests = requests::begin(&seen, transfer);
+        if seen.word("win").is_some() {
+            seen.transfer = seen.transfer.or_else(|| seen.requests.begun());
+        }
         Some(Box::new(seen))
     }
 
@@ -268,6 +286,7 @@ impl SeenCall {
         requests::end(&self, requests, code);
         if code == MPI_SUCCESS {
             objects::end(&self);
+            accesses::end(&self);
             match self.function() {
                 "MPI_Mprobe" | "MPI_Improbe" => self.checks.messages.take_matched(&self),
                 "MPI_Comm_free" | "MPI_Comm_disconnect" => self.checks.purge(self.library),

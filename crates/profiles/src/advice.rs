@@ -1,5 +1,7 @@
 //! What would help most, and why: each cause is looked for by itself, with the time that it costs.
 
+mod places;
+
 use serde::{Deserialize, Serialize};
 
 use crate::summary::{CallSummary, LateRank, TimeSplit, in_collectives};
@@ -10,7 +12,7 @@ use crate::{RankProfile, WaitCause};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Advice {
     /// The cause, by a name for programs: `slow_rank`, `chain`, `late_receives`, `late_sends`,
-    /// `imbalance`, `small_messages`.
+    /// `imbalance`, `small_messages`, `shared_core`, `far_neighbours`.
     pub cause: String,
     /// Seconds of all ranks together that it costs, at most.
     pub seconds: f64,
@@ -25,6 +27,13 @@ const TOLD_MAX: usize = 3;
 
 /// What costs less than this share of all time is not worth a word.
 const WORTH: f64 = 0.02;
+
+/// These say more exactly what is to be done than others that cost about as much, often the same
+/// time seen from another side.
+const TOLD_FIRST: [&str; 4] = ["late_receives", "small_messages", "shared_core", "far_neighbours"];
+
+/// They come before others that cost up to so many times as much.
+const FIRST: f64 = 1.5;
 
 /// All that is known.
 struct Facts<'a> {
@@ -53,6 +62,8 @@ pub(crate) fn best(
         if explains_others { None } else { facts.late_sends() },
         if explains_others { None } else { facts.imbalance() },
         facts.small_messages(),
+        facts.shared_core(),
+        facts.far_neighbours(),
         slow,
         chain,
     ]
@@ -60,7 +71,11 @@ pub(crate) fn best(
     .flatten()
     .filter(|advice| advice.seconds >= WORTH * total)
     .collect();
-    all.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
+    let weight = |one: &Advice| match TOLD_FIRST.contains(&&*one.cause) {
+        true => one.seconds * FIRST,
+        false => one.seconds,
+    };
+    all.sort_by(|one, other| weight(other).total_cmp(&weight(one)));
     all.truncate(TOLD_MAX);
     all
 }

@@ -9,6 +9,10 @@ const ROWS_MAX: usize = 40;
 /// Of so many ranks each pair is a cell of the matrix; of more it would be too large to look at.
 const MATRIX_MAX: usize = 64;
 
+/// Of so many ranks each has its number beside the matrix; of more, each one of eight.
+const LABELLED_MAX: usize = 16;
+const LABEL_EACH: usize = 8;
+
 const STYLE: &str = "\
 :root{color-scheme:light dark;--ground:#fff;--text:#1b1f24;--soft:#667;--line:#d8dce2;\
 --computing:#3a7d44;--communicating:#2f6db5;--waiting:#d9822b}\
@@ -22,8 +26,9 @@ th{color:var(--soft);font-weight:normal}td:last-child,th:last-child{text-align:l
 .bar{display:flex;height:1rem;width:min(34rem,60vw);background:var(--line)}\
 .computing{background:var(--computing)}.communicating{background:var(--communicating)}\
 .waiting{background:var(--waiting)}.key span{display:inline-block;width:.8rem;height:.8rem;margin:0 .3rem 0 1rem}\
-.soft{color:var(--soft)}.wide{overflow-x:auto}.matrix td{width:.9rem;height:.9rem;padding:0;border:0}\
-.matrix td:last-child{text-align:right}.matrix th{padding:0 .3rem;border:0;font-size:.7rem}";
+.soft{color:var(--soft)}.wide{overflow-x:auto}.matrix td{width:.9rem;min-width:.9rem;height:.9rem;padding:0;\
+border:1px solid var(--line)}.matrix th{padding:0 .3rem 0 0;border:0;font-size:.7rem}\
+.matrix tr:first-child th+th{max-width:.9rem;padding:0;text-align:left;overflow:visible}";
 
 /// The page.
 pub(crate) fn page(profile: &JobProfile) -> String {
@@ -154,7 +159,12 @@ fn matrix(profile: &JobProfile) -> String {
     let count = profile.ranks.len();
     let most = profile.ranks.iter().flat_map(|rank| &rank.sent).map(|to| to.bytes).max();
     let Some(most) = most.filter(|_| count <= MATRIX_MAX) else { return String::new() };
-    let header: String = (0..count).map(|to| format!("<th>{to}</th>")).collect();
+    // Each number would make its column wider.
+    let label = |rank: usize| match count <= LABELLED_MAX || rank.is_multiple_of(LABEL_EACH) {
+        true => rank.to_string(),
+        false => String::new(),
+    };
+    let header: String = (0..count).map(|to| format!("<th>{}</th>", label(to))).collect();
     let row = |rank: &crate::RankProfile| {
         let cell = |to: u32| {
             let sent = rank.sent.iter().find(|sent| sent.peer == to);
@@ -171,7 +181,7 @@ fn matrix(profile: &JobProfile) -> String {
             )
         };
         let cells: String = (0..count as u32).map(cell).collect();
-        format!("<tr><th>{}</th>{cells}</tr>\n", rank.rank)
+        format!("<tr><th>{}</th>{cells}</tr>\n", label(rank.rank as usize))
     };
     let rows: String = profile.ranks.iter().map(row).collect();
     format!("<table class=\"matrix\"><tr><th>from \\ to</th>{header}</tr>\n{rows}</table>")

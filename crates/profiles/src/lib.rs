@@ -33,6 +33,12 @@ pub struct RankProfile {
     pub helper_seconds: f64,
     /// Whether the machine has more processes than cores.
     pub is_crowded: bool,
+    /// The numbers of the cores that it may use.
+    pub cores: Vec<u32>,
+    /// How many cores its machine has.
+    pub machine_cores: u32,
+    /// How many of its threads had a processor for more than 1 % of the time.
+    pub busy_threads: u32,
     /// Its calls, by the place in the program.
     pub calls: Vec<CallProfile>,
     /// What it sent to whom.

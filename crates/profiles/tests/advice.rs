@@ -141,3 +141,35 @@ fn the_page_for_a_browser_holds_no_text_of_the_program_as_elements() {
     let data = data.split_once("</script>").unwrap().0;
     assert!(serde_json::from_str::<JobProfile>(data).is_ok());
 }
+
+#[test]
+fn ranks_that_share_a_core_while_others_are_free_are_told() {
+    let on = |cores: [u32; 1], of: u32| -> Vec<String> {
+        let ranks = (0..2).map(|number| RankProfile {
+            cores: if number == 0 { vec![0] } else { cores.to_vec() },
+            machine_cores: of,
+            busy_threads: 1,
+            ..rank(number, "MPI_Barrier", 3.0, &[(WaitCause::Members, None, 2.0)])
+        });
+        causes(ranks.collect())
+    };
+    assert_eq!(on([0], 4).first().map(String::as_str), Some("shared_core"));
+    assert!(!on([0], 1).contains(&"shared_core".to_owned()), "no other core is there");
+    assert!(!on([1], 4).contains(&"shared_core".to_owned()), "each has its own");
+}
+
+#[test]
+fn neighbours_on_different_hosts_are_told_if_another_order_is_better() {
+    let with = |hosts: [&str; 4]| -> Vec<String> {
+        let ranks = (0..4_u32).map(|number| RankProfile {
+            host: hosts[number as usize].to_owned(),
+            sent: vec![PeerTotals { peer: number ^ 1, bytes: 1 << 30, messages: 9 }],
+            ..rank(number, "MPI_Recv", 5.0, &[(WaitCause::LateSender, Some(number ^ 1), 4.0)])
+        });
+        causes(ranks.collect())
+    };
+    assert_eq!(with(["a", "b", "a", "b"]).first().map(String::as_str), Some("far_neighbours"));
+    for good in [["a", "a", "b", "b"], ["a", "a", "a", "a"]] {
+        assert!(!with(good).contains(&"far_neighbours".to_owned()), "{good:?}");
+    }
+}

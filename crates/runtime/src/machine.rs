@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 pub use sys::cores;
 /// What this process has used.
 pub mod usage {
-    pub use sys::usage::{processor_time, processor_time_of_threads};
+    pub use sys::usage::{busy_threads, processor_time, processor_time_of_threads};
 
     /// Bytes of the memory that Combray shares between processes which this one has touched.
     pub fn shared_memory_bytes() -> u64 {

@@ -15,15 +15,25 @@ pub fn processor_time() -> Duration {
 /// How long living threads of this name have had a processor; nothing where the system does not
 /// tell. Of names the system knows the first 15 bytes.
 pub fn processor_time_of_threads(name: &str) -> Duration {
-    let name = &name[..name.len().min(15)];
-    let Ok(threads) = fs::read_dir("/proc/self/task") else { return Duration::ZERO };
+    let is_it = |(other, _): &(String, Duration)| *other == name[..name.len().min(15)];
+    threads().into_iter().filter(is_it).map(|(_, time)| time).sum()
+}
+
+/// How many living threads have had a processor for so long at least, those of a name aside.
+pub fn busy_threads(least: Duration, aside: &str) -> usize {
+    let aside = &aside[..aside.len().min(15)];
+    threads().iter().filter(|(name, time)| name != aside && *time >= least).count()
+}
+
+/// The names of all living threads, and how long each has had a processor.
+fn threads() -> Vec<(String, Duration)> {
+    let Ok(threads) = fs::read_dir("/proc/self/task") else { return Vec::new() };
     let of_thread = |thread: fs::DirEntry| {
         let read = |file| fs::read_to_string(thread.path().join(file)).ok();
-        let is_it = read("comm")?.trim_end() == name;
         let ns = read("schedstat")?.split_whitespace().next()?.parse().ok()?;
-        is_it.then(|| Duration::from_nanos(ns))
+        Some((read("comm")?.trim_end().to_owned(), Duration::from_nanos(ns)))
     };
-    threads.flatten().filter_map(of_thread).sum()
+    threads.flatten().filter_map(of_thread).collect()
 }
 
 /// How many bytes of memory files with this word in their names are mapped and used here.
@@ -56,6 +66,8 @@ mod tests {
             std::hint::black_box(0);
         }
         assert_eq!(processor_time_of_threads("no such thread"), Duration::ZERO);
+        assert!(busy_threads(Duration::ZERO, "no such thread") >= 1);
+        assert_eq!(busy_threads(Duration::MAX, "no such thread"), 0);
     }
 
     #[test]

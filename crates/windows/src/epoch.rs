@@ -14,6 +14,17 @@ pub enum LockKind {
     Exclusive,
 }
 
+/// What lets a process access another now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenEpoch {
+    /// A fence came before.
+    Fence,
+    /// `MPI_Win_start`.
+    Start,
+    /// A lock.
+    Lock,
+}
+
 /// The epochs of one process on one window.
 #[derive(Debug, Default)]
 pub(crate) struct Epochs {
@@ -64,6 +75,17 @@ impl Epochs {
             AccessEpoch::Start(_) => Err(out_of_sync(format!(
                 "rank {target} is not in the group that was given to MPI_Win_start"
             ))),
+        }
+    }
+
+    /// What lets the process access `target` now.
+    pub(crate) fn open_for(&self, target: u32) -> Option<OpenEpoch> {
+        match &self.access {
+            AccessEpoch::LockAll => Some(OpenEpoch::Lock),
+            AccessEpoch::Locks(locks) => locks.contains_key(&target).then_some(OpenEpoch::Lock),
+            AccessEpoch::Fence { .. } => Some(OpenEpoch::Fence),
+            AccessEpoch::Start(targets) => targets.contains(&target).then_some(OpenEpoch::Start),
+            AccessEpoch::None => None,
         }
     }
 

@@ -49,7 +49,7 @@ use service::Service;
 use traffic::Traffic;
 
 pub use access::{AccessKind, OldData, WindowAccess};
-pub use epoch::LockKind;
+pub use epoch::{LockKind, OpenEpoch};
 pub use operation::{CompletedBy, WindowOperation};
 pub use place::TargetPlace;
 pub use plain::PlainPlace;
@@ -143,6 +143,16 @@ impl Window {
         0..self.size()
     }
 
+    /// A number by which all its processes know it.
+    pub fn number(&self) -> Option<u64> {
+        self.communicator.number()
+    }
+
+    /// What lets this process access the one with a rank now.
+    pub fn open_epoch(&self, target: u32) -> Option<OpenEpoch> {
+        self.epochs.borrow().open_for(target)
+    }
+
     /// Its processes.
     pub fn group(&self) -> &Rc<Group> {
         self.communicator.group()
@@ -192,7 +202,8 @@ impl Window {
         }
     }
 
-    fn is_dynamic(&self) -> bool {
+    /// Whether its memory is attached later, so that displacements are addresses.
+    pub fn is_dynamic(&self) -> bool {
         self.flavor == Flavor::Dynamic
     }
 

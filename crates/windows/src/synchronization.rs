@@ -376,7 +376,10 @@ impl Window {
 
 impl Window {
     /// The ranks of the processes of a group in the window's.
-    fn ranks_of(&self, group: &Group) -> Result<Vec<u32>> {
+    ///
+    /// # Errors
+    /// `Group` if it has others.
+    pub fn ranks_of(&self, group: &Group) -> Result<Vec<u32>> {
         let rank = |gate| {
             self.communicator.group().rank_of(gate).ok_or_else(|| {
                 let detail = format!(

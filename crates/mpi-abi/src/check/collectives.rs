@@ -92,11 +92,21 @@ fn collective(function: &str) -> Option<ReturnTime> {
         return Some(ReturnTime::AtOnce);
     }
     let name = function.strip_prefix("MPI_")?.to_ascii_lowercase();
-    if OPERATIONS.contains(&name.as_str()) {
-        return Some(ReturnTime::AtTheEnd);
+    match operation_of(function)? == name {
+        true => Some(ReturnTime::AtTheEnd),
+        false => Some(ReturnTime::AtOnce),
     }
-    let begun = name.strip_suffix("_init").or_else(|| name.strip_prefix('i'));
-    begun.filter(|name| OPERATIONS.contains(name)).map(|_| ReturnTime::AtOnce)
+}
+
+/// The operation of which a function is a form, such as `allreduce`.
+pub fn operation_of(function: &str) -> Option<String> {
+    let function = function.strip_suffix("_c").unwrap_or(function);
+    let name = function.strip_prefix("MPI_")?.to_ascii_lowercase();
+    if OPERATIONS.contains(&name.as_str()) {
+        return Some(name);
+    }
+    let begun = name.strip_suffix("_init").or_else(|| name.strip_prefix('i'))?;
+    OPERATIONS.contains(&begun).then(|| begun.to_owned())
 }
 
 /// The program calls a function: if that is collective, it is compared with what the first process
@@ -246,11 +256,7 @@ fn entry_of(seen: &SeenCall, communicator: &Communicator, site: &CallSite) -> Co
         return entry;
     }
     entry.root = seen.integer("root");
-    entry.operation = seen.word("op").map(|handle| {
-        let described = describe(handle, HandleKind::Op);
-        let name = described.strip_prefix("is ").filter(|name| name.starts_with("MPI_"));
-        name.unwrap_or("an operation of the program").to_owned()
-    });
+    entry.operation = seen.word("op").map(operation_name);
     let is_root = entry.root == Some(i64::from(communicator.rank()));
     let name = seen.entry.name.to_ascii_lowercase();
     let has = |operation: &str| name.strip_suffix("_c").unwrap_or(&name).contains(operation);
@@ -279,6 +285,13 @@ fn entry_of(seen: &SeenCall, communicator: &Communicator, site: &CallSite) -> Co
         entry.element = datatype.operand().filter(|_| count > 0).and_then(element_kind);
     }
     entry
+}
+
+/// What people call an operation of reductions.
+pub fn operation_name(handle: usize) -> String {
+    let described = describe(handle, HandleKind::Op);
+    let name = described.strip_prefix("is ").filter(|name| name.starts_with("MPI_"));
+    name.unwrap_or("an operation of the program").to_owned()
 }
 
 /// What the bytes of a datatype mean, as far as it is a mistake to take them for something else.

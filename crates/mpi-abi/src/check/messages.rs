@@ -8,9 +8,11 @@ use checks::{CallSite, MessageOrder, Mistake, MistakeKind, SentMessage, TypeSign
 use mpi::{MessageSource, MessageStatus, Process};
 use serde::{Deserialize, Serialize};
 
+use super::objects::left_there;
 use super::requests::{UnderwayTransfer, begin_transfer};
-use super::transfers::{self, SeenTransfer, TransferSide};
+use super::transfers::{self, RECEIVE, SeenTransfer, TransferSide};
 use super::{CheckNote, Checks, SeenCall};
+use crate::c::Message;
 use crate::entry;
 
 /// The messages of all communicators, by their numbers, and the receives.
@@ -19,7 +21,11 @@ pub struct MessageChecks {
     orders: RefCell<HashMap<u64, MessageOrder>>,
     receives: RefCell<HashMap<u64, SeenReceive>>,
     next: Cell<u64>,
-    /// How many messages were told to each process of the job, and were told here.
+    /// The messages that were found and are not received yet: the numbers of what has found them,
+    /// by handle, and what the senders told of them.
+    found: RefCell<HashMap<usize, u64>>,
+    matched: RefCell<HashMap<u64, SentMessage>>,
+    /// How many notes were told to each process of the job, and were told here.
     told: RefCell<HashMap<u32, u64>>,
     heard: Cell<u64>,
 }
@@ -30,6 +36,8 @@ struct SeenReceive {
     communicator: u64,
     exact: Option<(u32, i32)>,
     is_known: bool,
+    /// It has only found a message, which is received later.
+    finds: bool,
     bytes: u64,
     signature: Option<TypeSignature>,
     site: Rc<CallSite>,
@@ -80,14 +88,20 @@ impl MessageChecks {
         self.tell(seen, message.to, &CheckNote::Unsent(message));
     }
 
-    fn tell(&self, seen: &SeenCall, to: u32, note: &CheckNote) {
+    /// Another process hears of something that it must know before it ends.
+    pub fn tell(&self, seen: &SeenCall, to: u32, note: &CheckNote) {
         *self.told.borrow_mut().entry(to).or_default() += 1;
         seen.checks.send(&seen.library.process, to, note);
     }
 
+    /// A note has come that the sender has counted.
+    pub fn count(&self) {
+        self.heard.set(self.heard.get() + 1);
+    }
+
     /// Another process has not sent what it told of.
     pub fn forget(&self, message: AnnouncedMessage) {
-        self.heard.set(self.heard.get() + 1);
+        self.count();
         let AnnouncedMessage { communicator, source, tag, number, .. } = message;
         let mut orders = self.orders.borrow_mut();
         orders.entry(communicator).or_default().forget(source, tag, number);
@@ -97,12 +111,38 @@ impl MessageChecks {
     pub fn take_matched(&self, seen: &SeenCall) {
         let Some(side) = transfers::probe_of(seen) else { return };
         let number = self.post(seen, &side, &seen.site());
+        if let Some(receive) = self.receives.borrow_mut().get_mut(&number) {
+            receive.finds = true;
+        }
+        let handle = seen.word("message").and_then(|place| left_there::<Message>(seen, place));
+        handle.map(|handle| self.found.borrow_mut().insert(handle, number));
         match seen.status().or(side.selection().exact()) {
             Some((source, tag)) => {
                 self.found(number, source, tag);
                 self.await_note(seen, number);
             }
             None => self.lose(number),
+        }
+    }
+
+    /// What a matched probe has found is received.
+    pub fn receive_matched(&self, seen: &SeenCall) {
+        let handle = seen.word("message").and_then(|place| left_there::<Message>(seen, place));
+        let number = handle.and_then(|handle| self.found.borrow_mut().remove(&handle));
+        let Some((number, data)) = number.zip(transfers::data_of(seen, &RECEIVE)) else { return };
+        let message = self.matched.borrow_mut().remove(&number);
+        let mut receives = self.receives.borrow_mut();
+        // Else what the sender told of it comes later.
+        let late = receives.get_mut(&number).map(|receive| {
+            receive.finds = false;
+            (receive.bytes, receive.signature) = (data.bytes, data.signature.clone());
+            receive.site = seen.site();
+        });
+        drop(receives);
+        if let Some(message) = message.filter(|_| late.is_none()) {
+            let (bytes, signature, site) = (data.bytes, data.signature, seen.site());
+            let mistake = contradiction(seen.checks.rank, message, bytes, signature, &site);
+            mistake.iter().for_each(|mistake| seen.checks.tell(mistake));
         }
     }
 
@@ -113,7 +153,7 @@ impl MessageChecks {
 
     /// Another process sends to this one.
     pub fn hear(&self, checks: &Checks, communicator: u64, message: SentMessage) {
-        self.heard.set(self.heard.get() + 1);
+        self.count();
         let sent = message.is_ready.then(|| message.clone());
         let is_expected = self.orders.borrow_mut().entry(communicator).or_default().hear(message);
         if let Some(sent) = sent.filter(|_| !is_expected) {
@@ -138,6 +178,7 @@ impl MessageChecks {
             communicator: side.number,
             exact: selection.exact(),
             is_known: false,
+            finds: false,
             bytes: side.bytes,
             signature: side.signature.clone(),
             site: Rc::clone(site),
@@ -220,10 +261,14 @@ impl MessageChecks {
             None => return,
         };
         for (number, message) in pairs {
-            let receive = self.receives.borrow_mut().remove(&number);
-            if let Some(mistake) = receive.and_then(|one| one.contradiction(checks.rank, message)) {
-                checks.tell(&mistake);
+            let Some(receive) = self.receives.borrow_mut().remove(&number) else { continue };
+            if receive.finds {
+                self.matched.borrow_mut().insert(number, message);
+                continue;
             }
+            let SeenReceive { bytes, signature, site, .. } = receive;
+            let mistake = contradiction(checks.rank, message, bytes, signature, &site);
+            mistake.iter().for_each(|mistake| checks.tell(mistake));
         }
     }
 
@@ -240,7 +285,7 @@ impl MessageChecks {
         }
     }
 
-    /// How many messages were told to each of `size` processes.
+    /// How many notes were told to each of `size` processes.
     pub fn told(&self, size: u32) -> Vec<u64> {
         let told = self.told.borrow();
         (0..size).map(|rank| told.get(&rank).copied().unwrap_or(0)).collect()
@@ -267,30 +312,33 @@ impl MessageChecks {
     }
 }
 
-impl SeenReceive {
-    /// What is wrong if it gets this message.
-    fn contradiction(self, rank: u32, message: SentMessage) -> Option<Mistake> {
-        let sender = message.rank;
-        let (kind, what) = if message.bytes > self.bytes {
-            let what = format!(
-                "rank {rank} receives {} bytes with tag {} from rank {sender} into a buffer of {}",
-                message.bytes, message.tag, self.bytes
-            );
-            (MistakeKind::Truncation, what)
-        } else {
-            let (sent, received) = (message.signature?, self.signature?);
-            let (sent, received) = sent.contradiction(&received)?;
-            let what = format!(
-                "rank {rank} receives {received} with tag {} from rank {sender}, which sends {sent}",
-                message.tag
-            );
-            (MistakeKind::Types, what)
-        };
-        let sites = vec![(rank, (*self.site).clone()), (sender, message.site)];
-        Some(Mistake { kind, what, sites })
-    }
+/// What is wrong if a receive of so many bytes, of such elements, gets this message.
+fn contradiction(
+    rank: u32,
+    message: SentMessage,
+    bytes: u64,
+    signature: Option<TypeSignature>,
+    site: &CallSite,
+) -> Option<Mistake> {
+    let sender = message.rank;
+    let (kind, what) = if message.bytes > bytes {
+        let what = format!(
+            "rank {rank} receives {} bytes with tag {} from rank {sender} into a buffer of {}",
+            message.bytes, message.tag, bytes
+        );
+        (MistakeKind::Truncation, what)
+    } else {
+        let (sent, received) = (message.signature?, signature?);
+        let (sent, received) = sent.contradiction(&received)?;
+        let what = format!(
+            "rank {rank} receives {received} with tag {} from rank {sender}, which sends {sent}",
+            message.tag
+        );
+        (MistakeKind::Types, what)
+    };
+    let sites = vec![(rank, site.clone()), (sender, message.site)];
+    Some(Mistake { kind, what, sites })
 }
-
 /// A call that is over when it returns sends, and receives.
 pub fn begin(seen: &SeenCall, transfer: &SeenTransfer) -> Rc<UnderwayTransfer> {
     let underway = begin_transfer(seen, transfer);

@@ -71,7 +71,7 @@ pub fn end(seen: &SeenCall) {
 }
 
 /// The handle that a call has left in a place.
-fn left_there<H: Handle + Passed>(seen: &SeenCall, place: usize) -> Option<usize> {
+pub fn left_there<H: Handle + Passed>(seen: &SeenCall, place: usize) -> Option<usize> {
     let call = seen.call();
     // SAFETY: the call has succeeded, and has left a handle there, as the standard says of the
     // parameters that are listed above.

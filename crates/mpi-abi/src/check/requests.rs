@@ -6,8 +6,10 @@ use std::rc::Rc;
 
 use checks::{CallSite, MemoryRanges, Mistake, MistakeKind};
 
+use super::accesses::common;
+use super::memory::checksum;
 use super::messages::AnnouncedMessage;
-use super::transfers::{SeenTransfer, TransferSide, checksum};
+use super::transfers::SeenTransfer;
 use super::{Checks, SeenCall};
 use crate::arguments::{HandleList, Out};
 use crate::c::{Handle, Request};
@@ -36,10 +38,12 @@ struct TrackedRequest {
 pub struct UnderwayTransfer {
     /// Where it was begun.
     site: Rc<CallSite>,
-    sends: Option<MemoryRanges>,
+    reads: Option<MemoryRanges>,
     /// What the data was like at that time.
     checksum: Option<u64>,
-    receives: Option<MemoryRanges>,
+    writes: Option<MemoryRanges>,
+    /// Its memory is free again.
+    is_over: Cell<bool>,
     /// The number of the receive, to be told whose message it got.
     receive: Option<u64>,
     /// What the other end has heard of.
@@ -72,6 +76,13 @@ pub struct SeenRequests {
     begun: Option<SeenTransfer>,
     /// What it begins with each of its requests.
     started: Vec<Option<Rc<UnderwayTransfer>>>,
+}
+
+impl SeenRequests {
+    /// What the call itself has begun.
+    pub fn begun(&self) -> Option<Rc<UnderwayTransfer>> {
+        self.started.first().cloned().flatten()
+    }
 }
 
 impl UnderwayTransfer {
@@ -198,46 +209,97 @@ pub fn begin_transfer(seen: &SeenCall, transfer: &SeenTransfer) -> Rc<UnderwayTr
     let site = seen.site();
     let mut underway = UnderwayTransfer { site: Rc::clone(&site), ..UnderwayTransfer::default() };
     if let Some(receive) = &transfer.receive {
-        refuse_overlap(checks, &site, receive, OverlapAccess::Receives);
-        underway.receives.clone_from(&receive.memory);
+        refuse_overlap(checks, &site, receive.memory.as_ref(), MemoryUse::Receives);
+        underway.writes.clone_from(&receive.memory);
         underway.receive = Some(checks.messages.post(seen, receive, &site));
     }
     if let Some(send) = &transfer.send {
-        refuse_overlap(checks, &site, send, OverlapAccess::Sends);
+        refuse_overlap(checks, &site, send.memory.as_ref(), MemoryUse::Sends);
         if !send.is_buffered {
-            underway.checksum = send.memory.as_ref().and_then(checksum);
-            underway.sends.clone_from(&send.memory);
+            underway.reads.clone_from(&send.memory);
         }
         underway.announced = checks.messages.send(seen, send, &site);
+    }
+    let uses = &transfer.uses;
+    if uses.reads.is_some() || uses.writes.is_some() {
+        refuse_overlap(checks, &site, uses.writes.as_ref(), MemoryUse::Writes);
+        refuse_overlap(checks, &site, uses.reads.as_ref(), MemoryUse::Reads);
+        underway.reads.clone_from(&uses.reads);
+        underway.writes.clone_from(&uses.writes);
+    }
+    // What is over when the call returns cannot be changed meanwhile.
+    if seen.word("win").is_some() || !is_blocking(seen) {
+        underway.checksum = underway.reads.as_ref().and_then(checksum);
     }
     Rc::new(underway)
 }
 
+/// Whether all that a call begins is over when it returns.
+fn is_blocking(seen: &SeenCall) -> bool {
+    seen.word("request").is_none() && seen.word("array_of_requests").is_none()
+}
+
+/// How an operation uses memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum OverlapAccess {
+enum MemoryUse {
     Sends,
     Receives,
+    Reads,
+    Writes,
+}
+
+impl UnderwayTransfer {
+    /// What it is for people: `a receive`.
+    fn noun(&self, messages: &str) -> String {
+        match self.receive.is_some() || self.announced.is_some() {
+            true => messages.to_owned(),
+            false => format!("an operation ({})", self.site.function),
+        }
+    }
+
+    /// How many bytes of memory it has in common with another operation, and what it is, if one of
+    /// both writes.
+    fn conflict(&self, memory: &MemoryRanges, writes: bool) -> Option<(usize, String)> {
+        if self.is_over.get() {
+            return None;
+        }
+        let written =
+            || common(self.writes.as_ref(), memory).map(|bytes| (bytes, self.noun("a receive")));
+        let read = || common(self.reads.as_ref(), memory).map(|bytes| (bytes, self.noun("a send")));
+        written().or_else(|| if writes { read() } else { None })
+    }
 }
 
 /// Tells if memory is used by an operation that is underway, and one of both writes.
-fn refuse_overlap(checks: &Checks, site: &CallSite, side: &TransferSide, access: OverlapAccess) {
-    let Some(memory) = &side.memory else { return };
-    let mut found = None;
-    for one in checks.requests.0.borrow().values() {
-        let Some(other) = &one.underway else { continue };
-        let common = |ranges: &Option<MemoryRanges>| ranges.as_ref()?.common(memory);
-        let received = common(&other.receives).map(|common| (common, "receive"));
-        let sent = common(&other.sends).filter(|_| access == OverlapAccess::Receives);
-        let sent = sent.map(|common| (common, "send"));
-        if let Some(((_, bytes), what)) = received.or(sent) {
-            found = Some((Rc::clone(&other.site), bytes, what));
-            break;
+fn refuse_overlap(
+    checks: &Checks,
+    site: &CallSite,
+    memory: Option<&MemoryRanges>,
+    usage: MemoryUse,
+) {
+    let Some(memory) = memory else { return };
+    let writes = matches!(usage, MemoryUse::Receives | MemoryUse::Writes);
+    let mut found: Option<(usize, String, Rc<CallSite>)> = None;
+    let mut look = |other: &UnderwayTransfer| {
+        if found.is_none()
+            && let Some((bytes, what)) = other.conflict(memory, writes)
+        {
+            found = Some((bytes, what, Rc::clone(&other.site)));
         }
-    }
-    let Some((other, bytes, what)) = found else { return };
-    let own = if access == OverlapAccess::Receives { "receives into" } else { "sends" };
+    };
+    let known = checks.requests.0.borrow();
+    known.values().filter_map(|one| one.underway.as_deref()).for_each(&mut look);
+    checks.accesses.each_underway(&mut look);
+    let Some((bytes, what, other)) = found else { return };
+    let function = &site.function;
+    let own = match usage {
+        MemoryUse::Sends => "sends memory".to_owned(),
+        MemoryUse::Receives => "receives into memory".to_owned(),
+        MemoryUse::Reads => format!("gives {function} memory to read,"),
+        MemoryUse::Writes => format!("gives {function} memory to write to,"),
+    };
     let text = format!(
-        "rank {} {own} memory of which {bytes} bytes belong to a {what} that is not complete",
+        "rank {} {own} of which {bytes} bytes belong to {what} that is not complete",
         checks.rank
     );
     let sites = vec![(checks.rank, site.clone()), (checks.rank, (*other).clone())];
@@ -347,17 +409,24 @@ fn complete(seen: &SeenCall, before: Request, now: Request) {
     look_for_change(seen, &underway);
 }
 
-/// Tells if the data of a send that is complete is not what it was when it was begun.
-fn look_for_change(seen: &SeenCall, underway: &UnderwayTransfer) {
-    let (Some(memory), Some(before)) = (&underway.sends, underway.checksum) else { return };
+/// An operation is complete: tells if the data that it sent is not what it was when it was begun.
+pub fn look_for_change(seen: &SeenCall, underway: &UnderwayTransfer) {
+    if underway.is_over.replace(true) {
+        return;
+    }
+    let (Some(memory), Some(before)) = (&underway.reads, underway.checksum) else { return };
     let rank = seen.checks.rank;
     let what = match checksum(memory) {
         Some(now) if now == before => return,
         Some(_) => "was changed",
         None => "was given back to the system",
     };
+    let (does, noun) = match underway.announced {
+        Some(_) => ("sends", "send"),
+        None => ("reads", "operation"),
+    };
     let what = format!(
-        "rank {rank}: the memory that {} sends {what} before the send was complete",
+        "rank {rank}: the memory that {} {does} {what} before the {noun} was complete",
         underway.site.function
     );
     let sites = vec![(rank, (*underway.site).clone()), (rank, (*seen.site()).clone())];

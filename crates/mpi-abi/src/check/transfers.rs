@@ -2,10 +2,11 @@
 
 use checks::{MemoryRanges, ReceiveSelection, TypeSignature};
 use mpi::MessageSource;
-use sys::cross_memory::{self, Run};
 
 use super::SeenCall;
+use super::accesses;
 use super::collectives::element_kind;
+use super::memory::{self, UsedMemory};
 use crate::arguments::{KnownCommunicator, KnownDatatype};
 use crate::generated::constants::{MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_PROC_NULL};
 
@@ -35,10 +36,12 @@ pub struct TransferSide {
 pub struct SeenTransfer {
     pub send: Option<TransferSide>,
     pub receive: Option<TransferSide>,
+    /// What it uses beside the memory of both sides: that of collective and one-sided operations.
+    pub uses: UsedMemory,
 }
 
 /// The names of the parameters that describe one side.
-struct SideNames {
+pub struct SideNames {
     buffer: &'static str,
     count: &'static str,
     datatype: &'static str,
@@ -48,7 +51,7 @@ struct SideNames {
 
 const SEND: SideNames =
     SideNames { buffer: "buf", count: "count", datatype: "datatype", peer: "dest", tag: "tag" };
-const RECEIVE: SideNames = SideNames { peer: "source", ..SEND };
+pub const RECEIVE: SideNames = SideNames { peer: "source", ..SEND };
 const SEND_OF_BOTH: SideNames = SideNames {
     buffer: "sendbuf",
     count: "sendcount",
@@ -66,12 +69,6 @@ const RECEIVE_OF_BOTH: SideNames = SideNames {
 const SEND_OF_REPLACE: SideNames = SideNames { tag: "sendtag", ..SEND };
 const RECEIVE_OF_REPLACE: SideNames = SideNames { tag: "recvtag", ..RECEIVE };
 
-/// Of a buffer in more pieces nothing is remembered.
-const PIECES_MAX: usize = 4096;
-
-/// So many bytes are looked at together.
-const CHUNK: usize = 64 << 10;
-
 /// What a call sends and receives, if it is one that does, or prepares that.
 pub fn transfer_of(seen: &SeenCall) -> Option<SeenTransfer> {
     let (send, receive) = match seen.function() {
@@ -83,7 +80,14 @@ pub fn transfer_of(seen: &SeenCall) -> Option<SeenTransfer> {
         "MPI_Sendrecv_replace" | "MPI_Isendrecv_replace" => {
             (Some(SEND_OF_REPLACE), Some(RECEIVE_OF_REPLACE))
         }
-        _ => return None,
+        "MPI_Mrecv" | "MPI_Imrecv" => {
+            let writes = memory::elements_of(seen, "buf", "count", "datatype");
+            return Some(SeenTransfer::of(UsedMemory { reads: None, writes }));
+        }
+        _ => {
+            let uses = accesses::memory_of(seen).or_else(|| memory::of_collective(seen));
+            return uses.map(SeenTransfer::of);
+        }
     };
     let name = seen.function();
     let send = send.and_then(|names| side(seen, &names)).map(|side| TransferSide {
@@ -92,7 +96,14 @@ pub fn transfer_of(seen: &SeenCall) -> Option<SeenTransfer> {
         is_buffered: name.contains("bsend") || name.contains("Bsend") || name.contains("replace"),
         ..side
     });
-    Some(SeenTransfer { send, receive: receive.and_then(|names| side(seen, &names)) })
+    let receive = receive.and_then(|names| side(seen, &names));
+    Some(SeenTransfer { send, receive, uses: UsedMemory::default() })
+}
+
+impl SeenTransfer {
+    fn of(uses: UsedMemory) -> Self {
+        Self { uses, ..Self::default() }
+    }
 }
 
 /// What a matched probe looks for that has found a message.
@@ -113,7 +124,7 @@ pub fn probe_of(seen: &SeenCall) -> Option<TransferSide> {
         number,
         peer: u32::try_from(peer).ok(),
         tag: (tag != MPI_ANY_TAG).then_some(tag),
-        // What it is received as is not compared.
+        // What it is received as is told later.
         bytes: u64::MAX,
         signature: None,
         memory: None,
@@ -134,11 +145,8 @@ fn side(seen: &SeenCall, names: &SideNames) -> Option<TransferSide> {
         return None;
     }
     let tag = (tag != MPI_ANY_TAG).then_some(tag);
-    let count = seen.integer(names.count).filter(|count| *count >= 0)?;
-    let datatype = seen.datatype(names.datatype)?;
-    let bytes = (count as u64).checked_mul(datatype.size() as u64)?;
-    let signature = signature_of(&datatype, count as usize);
-    let memory = memory_of(seen, names, count);
+    let ElementData { bytes, signature } = data_of(seen, names)?;
+    let memory = memory::elements_of(seen, names.buffer, names.count, names.datatype);
     let (is_ready, is_buffered) = (false, false);
     Some(TransferSide {
         communicator,
@@ -153,6 +161,21 @@ fn side(seen: &SeenCall, names: &SideNames) -> Option<TransferSide> {
     })
 }
 
+/// What elements are.
+pub struct ElementData {
+    pub bytes: u64,
+    /// None: it takes too long to say.
+    pub signature: Option<TypeSignature>,
+}
+
+/// The elements of one side.
+pub fn data_of(seen: &SeenCall, names: &SideNames) -> Option<ElementData> {
+    let count = seen.integer(names.count).filter(|count| *count >= 0)?;
+    let datatype = seen.datatype(names.datatype)?;
+    let bytes = (count as u64).checked_mul(datatype.size() as u64)?;
+    Some(ElementData { bytes, signature: signature_of(&datatype, count as usize) })
+}
+
 /// What `count` elements of a datatype are made of, if that is soon said.
 fn signature_of(datatype: &KnownDatatype, count: usize) -> Option<TypeSignature> {
     let mut signature = TypeSignature::default();
@@ -160,20 +183,6 @@ fn signature_of(datatype: &KnownDatatype, count: usize) -> Option<TypeSignature>
         signature.add(&element_kind(element).unwrap_or_default(), count as u64)
     });
     is_whole.then_some(signature)
-}
-
-fn memory_of(seen: &SeenCall, names: &SideNames, count: i64) -> Option<MemoryRanges> {
-    let address = std::ptr::with_exposed_provenance(seen.word(names.buffer)?);
-    let handle = crate::c::Handle::from_raw(seen.word(names.datatype)?);
-    let call = seen.call();
-    // SAFETY: nothing is read or written: of the memory only the addresses are used.
-    let buffer = unsafe { call.buffer(1, address, count, handle) }.ok()?;
-    let mut pieces = Vec::new();
-    buffer.runs(0, buffer.len(), &mut |address, length| {
-        pieces.push((address, length));
-        pieces.len() <= PIECES_MAX
-    });
-    (pieces.len() <= PIECES_MAX).then(|| MemoryRanges::new(pieces))
 }
 
 impl TransferSide {
@@ -186,33 +195,4 @@ impl TransferSide {
     pub fn source(&self) -> MessageSource {
         self.peer.map_or(MessageSource::Any, MessageSource::Rank)
     }
-}
-
-/// A number that tells whether memory has changed; none if it cannot be read any more. The program
-/// may have given it back, so the system reads it.
-pub fn checksum(memory: &MemoryRanges) -> Option<u64> {
-    let own = std::process::id() as i32;
-    let mut chunk = vec![0; CHUNK.min(memory.iter().map(|(_, length)| length).max().unwrap_or(0))];
-    let mut sum = 0xcbf2_9ce4_8422_2325_u64;
-    for (mut address, mut length) in memory.iter() {
-        while length > 0 {
-            let part = length.min(chunk.len());
-            let local = Run { address: chunk.as_mut_ptr().expose_provenance(), length: part };
-            // SAFETY: the chunk is ours alone, and has so many bytes.
-            let copied =
-                unsafe { cross_memory::read(own, &[local], &[Run { address, length: part }]) };
-            if copied.ok() != Some(part) {
-                return None;
-            }
-            for word in chunk[..part].chunks(8) {
-                let mut bytes = [0; 8];
-                bytes[..word.len()].copy_from_slice(word);
-                sum = (sum ^ u64::from_ne_bytes(bytes)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-                sum ^= sum >> 29;
-            }
-            address += part;
-            length -= part;
-        }
-    }
-    Some(sum)
 }

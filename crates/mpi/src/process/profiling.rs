@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::ffi::OsString;
+use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -13,11 +14,11 @@ use profiles::{CallProfile, JobProfile, PeerTotals, RankProfile, WaitCause, Wait
 use runtime::configuration::{self, ProfileTarget};
 use runtime::door::{System, Threads};
 use runtime::instruments::performance::{PERFORMANCE_VARIABLES, ValueSource};
-use runtime::machine::usage;
+use runtime::machine::{cores, usage};
 use runtime::waiting::{LongWait, WaitNote, WaitingSystem};
 use runtime::{SentTotals, samples};
 
-use super::{FoundCall, Process};
+use super::Process;
 use crate::process::answering::is_one_sided;
 
 /// What is noted of the calls of a process.
@@ -35,11 +36,14 @@ pub(super) struct ProfileNotes {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallPlace(u32);
 
+/// Looks up the name of a place of the program, which takes milliseconds.
+pub type PlaceName = Box<dyn Fn() -> Option<String>>;
+
 /// The calls from one place.
-#[derive(Debug)]
 struct SiteNotes {
     function: String,
-    caller: Option<String>,
+    /// Named at the end: while one process looks up names, others would wait for it.
+    caller: PlaceName,
     is_collective: bool,
     calls: u64,
     ns: u64,
@@ -98,14 +102,13 @@ impl Process {
     }
 
     /// A place from which calls come that are noted.
-    pub fn add_call_place(&self, found: FoundCall) -> CallPlace {
+    pub fn add_call_place(&self, function: &str, caller: PlaceName) -> CallPlace {
         let mut profile = self.profile.borrow_mut();
         let Some(notes) = &mut *profile else { return CallPlace(0) };
-        let function = found.function.unwrap_or_default();
         notes.sites.push(SiteNotes {
-            is_collective: is_collective(&function),
-            function,
-            caller: found.caller,
+            is_collective: is_collective(function),
+            function: function.to_owned(),
+            caller,
             calls: 0,
             ns: 0,
             sent: SentTotals::default(),
@@ -282,17 +285,21 @@ impl Process {
             ValueSource::Counted(read) | ValueSource::Watched(read) => read(&self.instruments),
             ValueSource::Looked(read) => read(&runtime),
         };
-        let helper = usage::processor_time_of_threads("combray-helper");
+        let lasted = end.saturating_sub(notes.begun);
+        let helper = usage::processor_time_of_threads(HELPER);
         let processors = usage::processor_time().saturating_sub(notes.processors);
         let peer = |(peer, SentTotals { bytes, messages })| PeerTotals { peer, bytes, messages };
         let recording = runtime.recording();
         RankProfile {
             rank: self.rank(),
             host: samples::host(),
-            seconds: seconds(end.saturating_sub(notes.begun)),
+            seconds: seconds(lasted),
             processor_seconds: processors.saturating_sub(helper).as_secs_f64(),
             helper_seconds: helper.as_secs_f64(),
             is_crowded: self.is_crowded(),
+            cores: cores::allowed().into_iter().map(|core| core as u32).collect(),
+            machine_cores: cores::configured() as u32,
+            busy_threads: usage::busy_threads(Duration::from_nanos(lasted / BUSY), HELPER) as u32,
             calls: notes.sites.iter().map(SiteNotes::told).collect(),
             sent: recording.into_iter().flat_map(|one| one.peers()).map(peer).collect(),
             sizes: recording.map_or_else(Vec::new, |one| one.sizes().to_vec()),
@@ -321,6 +328,12 @@ impl ProfileNotes {
     }
 }
 
+impl fmt::Debug for SiteNotes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.function)
+    }
+}
+
 impl SiteNotes {
     fn wait_for(&mut self, event: AwaitedEvent) -> &mut WaitSum {
         let place = self.waits.iter().position(|(known, _)| *known == event);
@@ -340,7 +353,7 @@ impl SiteNotes {
         };
         CallProfile {
             function: self.function.clone(),
-            caller: self.caller.clone(),
+            caller: (self.caller)(),
             calls: self.calls,
             seconds: seconds(self.ns),
             messages: self.sent.messages,
@@ -400,6 +413,12 @@ fn command() -> String {
         None => line,
     }
 }
+
+/// The name of the helper's thread.
+const HELPER: &str = "combray-helper";
+
+/// A thread is busy that had a processor for one part in so many of the time.
+const BUSY: u64 = 100;
 
 /// So many letters of a command line are told.
 const COMMAND_MAX: usize = 80;

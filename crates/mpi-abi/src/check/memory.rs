@@ -1,0 +1,286 @@
+//! Which memory of the program an operation reads and writes, as its arguments tell.
+
+use std::ffi::c_int;
+
+use checks::MemoryRanges;
+use mpi::communicator::Communicator;
+use sys::cross_memory::{self, Run};
+
+use super::SeenCall;
+use super::collectives::operation_of;
+use crate::arguments::is_in_place;
+use crate::c::{Datatype, Handle};
+use crate::calls::collectives::{incoming, outgoing};
+
+/// What an operation uses until it is complete.
+#[derive(Clone, Debug, Default)]
+pub struct UsedMemory {
+    /// None: nothing, or in too many pieces to look at.
+    pub reads: Option<MemoryRanges>,
+    /// Likewise.
+    pub writes: Option<MemoryRanges>,
+}
+
+/// How the blocks of a buffer lie.
+#[derive(Clone, Copy, Debug)]
+enum BlockList {
+    /// One, or several behind each other, as many as this.
+    Equal(u32),
+    /// So many, each with a count and a displacement.
+    Listed(u32),
+    /// So many, each with a datatype, too.
+    Typed(u32),
+}
+
+/// The names of the parameters that describe a buffer of a collective operation.
+struct BlockNames {
+    buffer: &'static str,
+    count: &'static str,
+    counts: &'static str,
+    displacements: [&'static str; 2],
+    datatype: &'static str,
+    datatypes: &'static str,
+}
+
+const SENT: BlockNames = BlockNames {
+    buffer: "sendbuf",
+    count: "sendcount",
+    counts: "sendcounts",
+    displacements: ["sdispls", "displs"],
+    datatype: "sendtype",
+    datatypes: "sendtypes",
+};
+const RECEIVED: BlockNames = BlockNames {
+    buffer: "recvbuf",
+    count: "recvcount",
+    counts: "recvcounts",
+    displacements: ["rdispls", "displs"],
+    datatype: "recvtype",
+    datatypes: "recvtypes",
+};
+
+/// Of a buffer in more pieces nothing is remembered.
+const PIECES_MAX: usize = 4096;
+
+/// So many bytes are looked at together.
+const CHUNK: usize = 64 << 10;
+
+/// Where elements lie, in whatever order.
+#[derive(Default)]
+struct MemoryPieces(Vec<(usize, usize)>);
+
+impl MemoryPieces {
+    /// Adds `count` elements; `None`: there are too many pieces, or something is wrong.
+    fn add(
+        &mut self,
+        seen: &SeenCall,
+        address: usize,
+        count: i64,
+        datatype: Datatype,
+    ) -> Option<()> {
+        let (call, place) = (seen.call(), std::ptr::with_exposed_provenance(address));
+        // SAFETY: nothing is read or written: of the memory only the addresses are used.
+        let buffer = unsafe { call.buffer(1, place, count, datatype) }.ok()?;
+        buffer.runs(0, buffer.len(), &mut |address, length| {
+            self.0.push((address, length));
+            self.0.len() <= PIECES_MAX
+        });
+        (self.0.len() <= PIECES_MAX).then_some(())
+    }
+
+    fn ranges(self) -> Option<MemoryRanges> {
+        (!self.0.is_empty()).then(|| MemoryRanges::new(self.0))
+    }
+}
+
+/// Where `count` elements at an address lie.
+pub fn elements(
+    seen: &SeenCall,
+    address: usize,
+    count: i64,
+    datatype: Datatype,
+) -> Option<MemoryRanges> {
+    let mut pieces = MemoryPieces::default();
+    pieces.add(seen, address, count, datatype)?;
+    pieces.ranges()
+}
+
+/// Where the elements lie that three parameters tell of; without a name of a count it is one.
+pub fn elements_of(
+    seen: &SeenCall,
+    buffer: &str,
+    count: &str,
+    datatype: &str,
+) -> Option<MemoryRanges> {
+    let count = if count.is_empty() { 1 } else { seen.integer(count)? };
+    elements(seen, seen.word(buffer)?, count, Datatype::from_raw(seen.word(datatype)?))
+}
+
+/// What a collective operation inside of one group uses.
+pub fn of_collective(seen: &SeenCall) -> Option<UsedMemory> {
+    let name = operation_of(seen.entry.name)?;
+    let comm = seen.communicator("comm").filter(|comm| comm.remote().is_none())?;
+    let is_root = seen.integer("root").is_none_or(|root| root == i64::from(comm.rank()));
+    let (one, all) = (BlockList::Equal(1), BlockList::Equal(comm.size()));
+    let (sent, received) = match name.as_str() {
+        "bcast" => {
+            let memory = elements_of(seen, "buffer", "count", "datatype");
+            let (reads, writes) = if is_root { (memory, None) } else { (None, memory) };
+            return Some(UsedMemory { reads, writes });
+        }
+        "reduce" | "allreduce" | "scan" | "exscan" | "reduce_scatter" | "reduce_scatter_block" => {
+            return of_reduction(seen, &name, &comm, is_root);
+        }
+        "gather" => (Some(one), is_root.then_some(all)),
+        "gatherv" => (Some(one), is_root.then_some(BlockList::Listed(comm.size()))),
+        "scatter" => (is_root.then_some(all), Some(one)),
+        "scatterv" => (is_root.then_some(BlockList::Listed(comm.size())), Some(one)),
+        "allgather" => (Some(one), Some(all)),
+        "allgatherv" => (Some(one), Some(BlockList::Listed(comm.size()))),
+        "alltoall" => (Some(all), Some(all)),
+        "alltoallv" => (Some(BlockList::Listed(comm.size())), Some(BlockList::Listed(comm.size()))),
+        "alltoallw" => (Some(BlockList::Typed(comm.size())), Some(BlockList::Typed(comm.size()))),
+        "neighbor_allgather" => (Some(one), Some(BlockList::Equal(incoming(&comm)))),
+        "neighbor_allgatherv" => (Some(one), Some(BlockList::Listed(incoming(&comm)))),
+        "neighbor_alltoall" => {
+            (Some(BlockList::Equal(outgoing(&comm))), Some(BlockList::Equal(incoming(&comm))))
+        }
+        "neighbor_alltoallv" => {
+            (Some(BlockList::Listed(outgoing(&comm))), Some(BlockList::Listed(incoming(&comm))))
+        }
+        "neighbor_alltoallw" => {
+            (Some(BlockList::Typed(outgoing(&comm))), Some(BlockList::Typed(incoming(&comm))))
+        }
+        _ => return None,
+    };
+    Some(UsedMemory {
+        reads: sent.and_then(|list| blocks(seen, &SENT, list)),
+        writes: received.and_then(|list| blocks(seen, &RECEIVED, list)),
+    })
+}
+
+fn of_reduction(
+    seen: &SeenCall,
+    name: &str,
+    comm: &Communicator,
+    is_root: bool,
+) -> Option<UsedMemory> {
+    let datatype = Datatype::from_raw(seen.word("datatype")?);
+    let (sent, received) = (seen.word("sendbuf")?, seen.word("recvbuf")?);
+    let in_place = is_in_place(std::ptr::with_exposed_provenance(sent));
+    let (all, own) = match name {
+        "reduce_scatter" => {
+            let counts = integers(seen, "recvcounts", comm.size(), is_long(seen))?;
+            (counts.iter().sum(), *counts.get(comm.rank() as usize)?)
+        }
+        "reduce_scatter_block" => {
+            let count = seen.integer("recvcount")?;
+            (count.checked_mul(comm.size().into())?, count)
+        }
+        _ => (seen.integer("count")?, seen.integer("count")?),
+    };
+    // The first process gets nothing.
+    let gets = is_root && !(name == "exscan" && comm.rank() == 0);
+    let result = || elements(seen, received, if in_place { all } else { own }, datatype);
+    Some(UsedMemory {
+        reads: if in_place { None } else { elements(seen, sent, all, datatype) },
+        writes: if gets { result() } else { None },
+    })
+}
+
+fn blocks(seen: &SeenCall, names: &BlockNames, list: BlockList) -> Option<MemoryRanges> {
+    let buffer = seen.word(names.buffer)?;
+    if is_in_place(std::ptr::with_exposed_provenance(buffer)) {
+        return None;
+    }
+    let mut pieces = MemoryPieces::default();
+    let (number, is_typed) = match list {
+        BlockList::Equal(number) => {
+            let count = seen.integer(names.count)?.checked_mul(number.into())?;
+            let datatype = Datatype::from_raw(seen.word(names.datatype)?);
+            pieces.add(seen, buffer, count, datatype)?;
+            return pieces.ranges();
+        }
+        BlockList::Listed(number) => (number, false),
+        BlockList::Typed(number) => (number, true),
+    };
+    let counts = integers(seen, names.counts, number, is_long(seen))?;
+    let displacements = names.displacements.iter().find(|name| seen.word(name).is_some())?;
+    // Neighbours take addresses there in all forms.
+    let are_addresses = is_long(seen) || (is_typed && seen.function().contains("eighbor"));
+    let displacements = integers(seen, displacements, number, are_addresses)?;
+    let call = seen.call();
+    let types = match is_typed {
+        // SAFETY: so many datatypes lie there, as the standard says of this parameter.
+        true => Some(unsafe {
+            let first = std::ptr::with_exposed_provenance(seen.word(names.datatypes)?);
+            call.handles::<Datatype>(1, first, number as usize).ok()?
+        }),
+        false => None,
+    };
+    for (index, (count, displacement)) in counts.into_iter().zip(displacements).enumerate() {
+        if count == 0 {
+            continue;
+        }
+        let (datatype, unit) = match types {
+            Some(types) => (types.at(index), 1),
+            None => {
+                let datatype = Datatype::from_raw(seen.word(names.datatype)?);
+                (datatype, call.datatype(1, datatype).ok()?.extent() as i64)
+            }
+        };
+        let address = buffer.checked_add_signed(displacement.checked_mul(unit)? as isize)?;
+        pieces.add(seen, address, count, datatype)?;
+    }
+    pieces.ranges()
+}
+
+/// Whether counts and displacements have 64 bits.
+fn is_long(seen: &SeenCall) -> bool {
+    seen.entry.name.ends_with("_c")
+}
+
+/// The integers of an array.
+fn integers(seen: &SeenCall, name: &str, number: u32, is_long: bool) -> Option<Vec<i64>> {
+    let first = seen.word(name).filter(|first| *first != 0 || number == 0)?;
+    let read = |index: usize| {
+        // SAFETY: so many integers of this size lie there, as the standard says of the parameters
+        // whose names come here.
+        unsafe {
+            match is_long {
+                true => *std::ptr::with_exposed_provenance::<i64>(first).add(index),
+                false => i64::from(*std::ptr::with_exposed_provenance::<c_int>(first).add(index)),
+            }
+        }
+    };
+    Some((0..number as usize).map(read).collect())
+}
+
+/// A number that tells whether memory has changed; none if it cannot be read any more. The program
+/// may have given it back, so the system reads it.
+pub fn checksum(memory: &MemoryRanges) -> Option<u64> {
+    let own = std::process::id() as i32;
+    let mut chunk = vec![0; CHUNK.min(memory.iter().map(|(_, length)| length).max().unwrap_or(0))];
+    let mut sum = 0xcbf2_9ce4_8422_2325_u64;
+    for (mut address, mut length) in memory.iter() {
+        while length > 0 {
+            let part = length.min(chunk.len());
+            let local = Run { address: chunk.as_mut_ptr().expose_provenance(), length: part };
+            // SAFETY: the chunk is ours alone, and has so many bytes.
+            let copied =
+                unsafe { cross_memory::read(own, &[local], &[Run { address, length: part }]) };
+            if copied.ok() != Some(part) {
+                return None;
+            }
+            for word in chunk[..part].chunks(8) {
+                let mut bytes = [0; 8];
+                bytes[..word.len()].copy_from_slice(word);
+                sum = (sum ^ u64::from_ne_bytes(bytes)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                sum ^= sum >> 29;
+            }
+            address += part;
+            length -= part;
+        }
+    }
+    Some(sum)
+}

@@ -1,0 +1,179 @@
+//! Causes that lie in where the ranks run.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Advice, Facts};
+use crate::{RankProfile, WaitCause, words};
+
+/// Of more ranks no better order is looked for.
+const ORDERED_MAX: usize = 256;
+
+/// Another order of the ranks must keep this share of the bytes between hosts inside of them.
+const KEPT: f64 = 0.3;
+
+/// Where messages take this share of the time, other waits may come from that.
+const MUCH: f64 = 0.1;
+
+impl Facts<'_> {
+    /// Ranks have fewer cores than threads that compute, while others of the machine are free.
+    pub(super) fn shared_core(&self) -> Option<Advice> {
+        let mut hosts: BTreeMap<&str, Vec<&RankProfile>> = BTreeMap::new();
+        for rank in self.ranks.iter().filter(|rank| !rank.cores.is_empty()) {
+            hosts.entry(&rank.host).or_default().push(rank);
+        }
+        let on_hosts = hosts.values().filter_map(|ranks| self.shared_on(ranks));
+        on_hosts.max_by(|one, other| one.seconds.total_cmp(&other.seconds))
+    }
+
+    fn shared_on(&self, ranks: &[&RankProfile]) -> Option<Advice> {
+        let used: BTreeSet<u32> =
+            ranks.iter().flat_map(|rank| rank.cores.iter().copied()).collect();
+        let free = (ranks.first()?.machine_cores as usize).saturating_sub(used.len());
+        if free == 0 {
+            return None;
+        }
+        let sharing = |cores: &Vec<u32>| {
+            let is_inside =
+                |rank: &&&RankProfile| rank.cores.iter().all(|core| cores.contains(core));
+            let inside: Vec<_> = ranks.iter().filter(is_inside).collect();
+            let threads: u32 = inside.iter().map(|rank| rank.busy_threads).sum();
+            let lacking = 1.0 - cores.len() as f64 / f64::from(threads.max(1));
+            let time: f64 = inside.iter().map(|rank| rank.seconds).sum();
+            // Who waits for another one waits for what that does without a core.
+            let waits = self.times.iter().zip(self.ranks);
+            let waits = waits.filter(|(_, rank)| inside.iter().any(|one| one.rank == rank.rank));
+            let waiting: f64 = waits.map(|(time, _)| time.waiting).sum();
+            let seconds = waiting.max(time * lacking);
+            (inside.iter().map(|rank| rank.rank).collect::<Vec<u32>>(), threads, seconds)
+        };
+        let candidates = ranks.iter().map(|rank| (&rank.cores, sharing(&rank.cores)));
+        let lacking = candidates.filter(|(cores, (_, threads, _))| *threads as usize > cores.len());
+        let most = lacking.max_by(|one, other| one.1.2.total_cmp(&other.1.2))?;
+        let (cores, (inside, threads, seconds)) = most;
+        let (have, on) = match (&inside[..], &cores[..]) {
+            ([_], [core]) => (" has", format!("core {core}")),
+            (_, [core]) => (" have", format!("core {core}")),
+            ([_], _) => (" has", format!("{} cores", cores.len())),
+            _ => (" have", format!("{} cores", cores.len())),
+        };
+        Some(Advice {
+            cause: "shared_core".to_owned(),
+            seconds,
+            reason: format!(
+                "{}{have} {threads} busy threads on {on} of {}, while {free} other{} of this \
+                 machine {} used by no rank",
+                words::ranks(&inside),
+                ranks[0].host,
+                if free == 1 { "" } else { "s" },
+                if free == 1 { "is" } else { "are" },
+            ),
+            remedy: "let the launcher give each rank its share of the cores (without taskset, \
+                     --bind-to or a list of cores); --report-bindings tells where each runs"
+                .to_owned(),
+        })
+    }
+
+    /// Ranks that send each other much run on different hosts, and another order would be better.
+    pub(super) fn far_neighbours(&self) -> Option<Advice> {
+        let mut order = RankOrder::of(self.ranks)?;
+        let (first, all) = (order.between_hosts(), order.all());
+        let most = order.farthest()?;
+        order.improve();
+        let then = order.between_hosts();
+        let kept = (first - then) / first.max(1.0);
+        if kept < KEPT {
+            return None;
+        }
+        let waiting = self.waited(WaitCause::LateSender) + self.waited(WaitCause::LateReceiver);
+        let communicating: f64 = self.times.iter().map(|time| time.communicating).sum();
+        let mut seconds = waiting + communicating;
+        // Who gets messages late comes late to what all do together.
+        if seconds > MUCH * self.total {
+            seconds = communicating + self.times.iter().map(|time| time.waiting).sum::<f64>();
+        }
+        Some(Advice {
+            cause: "far_neighbours".to_owned(),
+            seconds: seconds * kept,
+            reason: format!(
+                "{} of all bytes go between hosts, most of them between ranks {} and {}; in \
+                 another order of the ranks it would be {}",
+                words::percent(first, all),
+                most.1,
+                most.0,
+                words::percent(then, all),
+            ),
+            remedy: "record once who sends to whom (combray run --record FILE), and let combray \
+                     place make a --rankfile of it"
+                .to_owned(),
+        })
+    }
+}
+
+/// Which rank is on which host, and how many bytes each two exchange.
+struct RankOrder<'a> {
+    hosts: Vec<&'a str>,
+    bytes: Vec<Vec<f64>>,
+}
+
+impl<'a> RankOrder<'a> {
+    /// That of a job on several hosts, if it is not too large.
+    fn of(ranks: &'a [RankProfile]) -> Option<Self> {
+        let hosts: Vec<&str> = ranks.iter().map(|rank| rank.host.as_str()).collect();
+        let count = hosts.len();
+        if count > ORDERED_MAX || hosts.iter().all(|host| *host == hosts[0]) {
+            return None;
+        }
+        let mut bytes = vec![vec![0.0; count]; count];
+        for (index, rank) in ranks.iter().enumerate() {
+            for sent in rank.sent.iter().filter(|sent| (sent.peer as usize) < count) {
+                bytes[index][sent.peer as usize] += sent.bytes as f64;
+                bytes[sent.peer as usize][index] += sent.bytes as f64;
+            }
+        }
+        Some(Self { hosts, bytes })
+    }
+
+    fn pairs(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
+        (0..self.hosts.len()).flat_map(|one| (0..one).map(move |other| (one, other)))
+    }
+
+    fn far_pairs(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.pairs().filter(|&(one, other)| self.hosts[one] != self.hosts[other])
+    }
+
+    fn all(&self) -> f64 {
+        self.pairs().map(|(one, other)| self.bytes[one][other]).sum()
+    }
+
+    fn between_hosts(&self) -> f64 {
+        self.far_pairs().map(|(one, other)| self.bytes[one][other]).sum()
+    }
+
+    /// The two on different hosts that exchange most.
+    fn farthest(&self) -> Option<(usize, usize)> {
+        let bytes = |pair: &(usize, usize)| self.bytes[pair.0][pair.1];
+        self.far_pairs().max_by(|one, other| bytes(one).total_cmp(&bytes(other)))
+    }
+
+    /// What a rank would exchange with other hosts if it were on this one, another rank aside.
+    fn cost(&self, one: usize, host: &str, aside: usize) -> f64 {
+        let is_far = |other: &usize| ![one, aside].contains(other) && self.hosts[*other] != host;
+        (0..self.hosts.len()).filter(is_far).map(|other| self.bytes[one][other]).sum()
+    }
+
+    /// Two ranks change places, as long as that keeps more bytes inside of hosts.
+    fn improve(&mut self) {
+        for _ in 0..self.hosts.len() {
+            let gain = |(one, other): (usize, usize)| {
+                let (here, there) = (self.hosts[one], self.hosts[other]);
+                let now = self.cost(one, here, other) + self.cost(other, there, one);
+                now - self.cost(one, there, other) - self.cost(other, here, one)
+            };
+            let gains = self.far_pairs().map(|pair| (gain(pair), pair));
+            match gains.max_by(|one, other| one.0.total_cmp(&other.0)) {
+                Some((gain, (one, other))) if gain > 0.0 => self.hosts.swap(one, other),
+                _ => return,
+            }
+        }
+    }
+}
