@@ -266,7 +266,7 @@ int main(int argc, char **argv) {
 
 def a_second_library_in_a_process_is_told(runner):
     folder = folder_of(runner)
-    # Loaded by the program itself, as a module of Python would; the other one is of our own kind, or any.
+    # Loaded by the program itself, as by a module of Python: one of our own kind, and any.
     for name, other in {"later": stub(folder, "libmpi.so.20"),
                         "another": runner.mpiexec[0].replace("bin/mpiexec", "lib/combray/open-mpi/libmpi.so.40")}.items():
         program = for_mpich(folder / name, source=BOTH % other)
