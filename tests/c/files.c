@@ -9,7 +9,7 @@ static char name[256];
 
 static void agree_on_name(void) {
     const char *folder = getenv("TMPDIR");
-    snprintf(name, sizeof name, "%s/combray-files-%d", folder ? folder : "/tmp", (int)getpid());
+    snprintf(name, sizeof name, "%s/files-%d", folder ? folder : "/tmp", (int)getpid());
     MPI_Bcast(name, sizeof name, MPI_CHAR, 0, MPI_COMM_WORLD);
 }
 

@@ -316,7 +316,7 @@ enum { SETTINGS = 5 };
 
 static void agree_on_name(char *name, size_t size) {
     const char *folder = getenv("TMPDIR");
-    snprintf(name, size, "%s/combray-random-%d", folder ? folder : "/tmp", (int)getpid());
+    snprintf(name, size, "%s/files-random-%d", folder ? folder : "/tmp", (int)getpid());
     MPI_Bcast(name, (int)size, MPI_CHAR, 0, MPI_COMM_WORLD);
 }
 

@@ -149,7 +149,7 @@ int main(int argc, char **argv) {
     victim = is("owner") ? 0 : check_size - 1;
     char name[256];
     const char *folder = getenv("TMPDIR");
-    snprintf(name, sizeof name, "%s/combray-survivors-%d", folder ? folder : "/tmp", (int)getpid());
+    snprintf(name, sizeof name, "%s/survivors-of-files-%d", folder ? folder : "/tmp", (int)getpid());
     MPI_Bcast(name, sizeof name, MPI_CHAR, 0, MPI_COMM_WORLD);
     open_file(name);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
