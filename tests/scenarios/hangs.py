@@ -161,6 +161,20 @@ def time_limit_tells_the_cause(runner):
     assert code == 124 and "waits for" not in output and seconds < 4, f"{seconds:.1f} s\n{output}"
 
 
+def an_interrupt_tells_the_cause(runner):
+    """As Ctrl-C does, and a batch system whose time is over."""
+    needs_combray(runner)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        launcher = begin(runner, "tag", 2)
+        time.sleep(STANDSTILL_SECONDS)
+        begun = time.monotonic()
+        launcher.send_signal(number)
+        output = end_of(launcher)
+        assert time.monotonic() - begun < END_SECONDS_MAX and launcher.returncode == 128 + number, output
+        assert f"ended by {number.name}; still running: rank 0" in output, output
+        assert re.search(CAUSES["tag"][1], output, re.M), output
+
+
 def a_job_that_stands_still_ends(runner):
     needs_combray(runner)
     begun = time.monotonic()
@@ -198,6 +212,7 @@ SCENARIOS = [
     standstills_are_explained,
     a_job_is_asked_in_all_ways,
     time_limit_tells_the_cause,
+    an_interrupt_tells_the_cause,
     a_job_that_stands_still_ends,
     programs_without_a_helper_are_known_by_the_system,
     programs_without_mpi_are_asked_too,

@@ -22,7 +22,7 @@ use super::outlets::Outlets;
 use super::{JobPlan, LaunchError};
 use crate::jobs::JobSummary;
 use crate::lines::LineMode;
-use crate::pmi_server::{OnMissing, PmiAction, PmiServer};
+use crate::pmi_server::{MpiState, OnMissing, PmiAction, PmiServer};
 use crate::process_table::TableWriter;
 use crate::protocol::{AgentOrder, AgentReport, OutputStream, START_TIME_MAX};
 use clients::{ClientRequest, Clients};
@@ -532,6 +532,10 @@ impl<'a> Supervisor<'a> {
                         if !running.is_empty() {
                             self.print_message(&messages::interrupted(number, &running));
                         }
+                        if self.asks_before_end(number) {
+                            self.inquire(Asker::Interrupt(number));
+                            continue;
+                        }
                     }
                     self.end_all(
                         if is_first { number } else { signal::SIGKILL },
@@ -541,6 +545,14 @@ impl<'a> Supervisor<'a> {
                 other => self.signal_all(other),
             }
         }
+    }
+
+    /// Whether the ranks are asked why they wait before a signal ends them: a person, or a batch
+    /// system, may have waited in vain.
+    fn asks_before_end(&self, number: i32) -> bool {
+        matches!(number, signal::SIGINT | signal::SIGTERM)
+            && self.termination.is_none()
+            && self.running().iter().any(|one| one.mpi_state == MpiState::Initialized)
     }
 
     /// Whether a SIGQUIT that has come now asks what the ranks do: the first one while they run.

@@ -7,7 +7,7 @@ use sys::process::{End, signal};
 
 use super::clients::ClientId;
 use super::messages;
-use super::{CODE_TIMEOUT, Supervisor};
+use super::{CODE_TIMEOUT, KILL_DELAY_AFTER_SIGNAL, Supervisor};
 use crate::pmi_server::MpiState;
 use crate::protocol::{AgentOrder, LocalAnswer, OutputStream};
 
@@ -29,6 +29,8 @@ pub(super) enum Asker {
     TimeLimit,
     /// The job, which is ended if no rank goes on.
     Stall,
+    /// The job, which is ended by this signal.
+    Interrupt(i32),
     /// Whoever has connected.
     Client(ClientId),
 }
@@ -36,14 +38,23 @@ pub(super) enum Asker {
 /// How long all machines may take.
 const INQUIRY_TIME_MAX: Duration = Duration::from_millis(7500);
 
+/// And when a job is interrupted.
+const INTERRUPT_TIME_MAX: Duration = Duration::from_secs(1);
+
 impl Supervisor<'_> {
     /// Asks all ranks, or lets the answer to a question that is underway go to `asker`, too.
     pub(super) fn inquire(&mut self, asker: Asker) {
+        let time_max = match asker {
+            Asker::Interrupt(_) => INTERRUPT_TIME_MAX,
+            _ => INQUIRY_TIME_MAX,
+        };
+        let deadline = Instant::now() + time_max;
         if let Some(inquiry) = &mut self.inquiry {
             inquiry.askers.push(asker);
+            inquiry.deadline = inquiry.deadline.min(deadline);
             return;
         }
-        let (deadline, answers) = (Instant::now() + INQUIRY_TIME_MAX, vec![None; self.ranks.len()]);
+        let answers = vec![None; self.ranks.len()];
         self.inquiry = Some(Inquiry { askers: vec![asker], deadline, answers });
         for host in 0..self.hosts.len() {
             if self.hosts[host].has_started() {
@@ -73,6 +84,13 @@ impl Supervisor<'_> {
             match asker {
                 Asker::Terminal => self.print_table(&report),
                 Asker::Stall => self.end_if_still(&report),
+                Asker::Interrupt(_) if self.termination.is_some() => {}
+                Asker::Interrupt(number) => {
+                    if !report.causes.is_empty() {
+                        self.print_table(&report);
+                    }
+                    self.end_all(number, KILL_DELAY_AFTER_SIGNAL);
+                }
                 Asker::TimeLimit if self.termination.is_some() || self.running().is_empty() => {}
                 Asker::TimeLimit => {
                     // Where there is no MPI it has nothing to say.
