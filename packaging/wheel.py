@@ -29,7 +29,8 @@ SCRIPT = b"""#!/bin/sh
 own=$(readlink -f -- "$0") && exec "${own%/*}/combray" "${own##*/}" "$@"
 """
 # Made for the compiler of the machine that built the wheel; and what an environment has no use for.
-LEFT_OUT = re.compile(r"lib/combray/fortran/(?!source/)|lib/pkgconfig/combray-|share/modulefiles/")
+# Programs that look for `libmpi.so` as they run find MPICH's.
+LEFT_OUT = re.compile(r"lib/combray/fortran/(?!source/)|lib/pkgconfig/combray-|share/modulefiles/|lib/libmpi\.so$")
 # The library of a dialect, or a name of it: lib/combray/mpich/libmpi.so.12.
 DIALECT = re.compile(r"lib/combray/[\w-]+/(libmpi(?:ch)?\.so[.\d]*)$")
 
@@ -64,7 +65,7 @@ def data(entries):
             files[path] = Entry(path, entry.mode, entry.content)
         elif path.startswith("bin/"):
             files[path] = Entry(path, 0o755, SCRIPT)
-        elif path in ("lib/libmpi_abi.so", "lib/libmpi.so"):
+        elif path == "lib/libmpi_abi.so":
             files[path] = Entry(path, 0o644, f"INPUT({entry.target})\n".encode())
         elif path.startswith("lib/"):
             files[path] = Entry(path, 0o755, second_name(pathlib.Path(path).name, entry.target))
