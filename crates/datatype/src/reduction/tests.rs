@@ -221,7 +221,10 @@ fn is_nan(element: Predefined, bytes: &[u8]) -> bool {
             .expect("every precision has a real type");
             bytes.chunks(part.size()).any(|half| is_nan(part, half))
         }
-        ValueKind::Pair(value, _) => is_nan(value, &bytes[..value.size()]),
+        ValueKind::Pair(value, index) => {
+            let (first, second) = bytes.split_at(value.size());
+            is_nan(value, first) || is_nan(index, &second[..index.size()])
+        }
         _ => false,
     }
 }
