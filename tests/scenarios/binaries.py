@@ -219,7 +219,8 @@ def a_program_that_brings_its_own_library_is_told_of(runner):
 
 
 def stub(folder, soname):
-    return compile_c(folder / soname, "int MPI_Init(int *a, char ***b) { (void)a; (void)b; return 0; }\n",
+    return compile_c(folder / soname, "int PMPI_Init(int *a, char ***b) { (void)a; (void)b; return 0; }\n"
+                     "int MPI_Init(int *a, char ***b) { return PMPI_Init(a, b); }\n",
                      "-shared", "-fPIC", f"-Wl,-soname,{soname}")
 
 

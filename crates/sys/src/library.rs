@@ -46,8 +46,8 @@ impl LoadedLibrary {
     }
 }
 
-/// The files of the shared libraries that this process has loaded, each with where it begins.
-pub fn loaded_libraries() -> Vec<(usize, PathBuf)> {
+/// The files of the shared libraries that this process has loaded.
+pub fn loaded_libraries() -> Vec<PathBuf> {
     unsafe extern "C" fn note(
         object: *mut libc::dl_phdr_info,
         _: libc::size_t,
@@ -55,12 +55,11 @@ pub fn loaded_libraries() -> Vec<(usize, PathBuf)> {
     ) -> c_int {
         // SAFETY: the loader passes what it knows of one object, and the vector of
         // `loaded_libraries`, which waits meanwhile.
-        let (object, found) = unsafe { (&*object, &mut *found.cast::<Vec<(usize, PathBuf)>>()) };
+        let (object, found) = unsafe { (&*object, &mut *found.cast::<Vec<PathBuf>>()) };
         if !object.dlpi_name.is_null() {
             // SAFETY: names that the loader gives end with a zero byte.
             let name = unsafe { CStr::from_ptr(object.dlpi_name) };
-            let path = PathBuf::from(OsStr::from_bytes(name.to_bytes()));
-            found.push((object.dlpi_addr as usize, path));
+            found.push(PathBuf::from(OsStr::from_bytes(name.to_bytes())));
         }
         0
     }
@@ -68,6 +67,21 @@ pub fn loaded_libraries() -> Vec<(usize, PathBuf)> {
     // SAFETY: `note` takes what it is called with, and lets nothing unwind.
     unsafe { libc::dl_iterate_phdr(Some(note), (&raw mut found).cast()) };
     found
+}
+
+/// The address of `name` in a shared library that is loaded, or in those that it needs.
+pub fn loaded_symbol(path: &Path, name: &CStr) -> Option<usize> {
+    let path = CString::new(path.as_os_str().as_bytes()).ok()?;
+    // SAFETY: both names end with a zero byte; nothing is loaded that is not, and so initialized.
+    let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
+    let handle = NonNull::new(handle)?;
+    // SAFETY: the handle is the one that was just had, and is given back once.
+    let address = unsafe {
+        let address = libc::dlsym(handle.as_ptr(), name.as_ptr());
+        libc::dlclose(handle.as_ptr());
+        address
+    };
+    (!address.is_null()).then(|| address.addr())
 }
 
 /// Gives back memory that a C library allocated for its caller.

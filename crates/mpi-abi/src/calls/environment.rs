@@ -1,7 +1,7 @@
 //! Start, end and surroundings of the process (chapters 9 and 11 of the standard).
 
 use std::ffi::{OsStr, c_double, c_int};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 use base::ErrorClass;
@@ -77,11 +77,16 @@ fn initialize(call: &Call, level: ThreadLevel) -> CallOutcome<()> {
 /// An error if this process has loaded another MPI library: a call goes to the one that was loaded
 /// first, whichever it was meant for.
 pub fn refuse_other_libraries() -> CallOutcome<()> {
-    let own = sys::callers::object_of(refuse_other_libraries as *const () as usize);
-    let own = own.map(|object| object.base);
-    let mut all = sys::library::loaded_libraries().into_iter();
-    match all.find(|(base, path)| Some(*base) != own && is_mpi_library(path)) {
-        Some((_, path)) => {
+    let base_of = |address| sys::callers::object_of(address).map(|object| object.base);
+    let own = base_of(refuse_other_libraries as *const () as usize);
+    // One that only leads to this one, under another name, has no calls of its own.
+    let is_other = |path: &PathBuf| {
+        is_mpi_library(path)
+            && sys::library::loaded_symbol(path, c"PMPI_Init")
+                .is_some_and(|call| base_of(call) != own)
+    };
+    match sys::library::loaded_libraries().into_iter().find(is_other) {
+        Some(path) => {
             let other = path.display();
             let detail = format!(
                 "the process has loaded another MPI library, {other}, and can have only one; `ldd` \
