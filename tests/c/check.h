@@ -94,6 +94,20 @@ static void MAYBE_UNUSED check_success(const char *file, int line, const char *c
 // The call must succeed; otherwise the job ends here.
 #define OK(call) check_success(__FILE__, __LINE__, #call, (call))
 
+// The class of what a call returned.
+static int MAYBE_UNUSED class_of(int code) {
+    int class = MPI_SUCCESS;
+    if (code != MPI_SUCCESS) MPI_Error_class(code, &class);
+    return class;
+}
+
+// The call must return an error of this class, or MPI_SUCCESS if that is wanted.
+#define CHECK_CLASS(call, wanted)                                                                  \
+    do {                                                                                           \
+        int class_ = class_of(call);                                                               \
+        CHECK(class_ == (wanted), "rank %d: %s gave class %d", check_rank, #call, class_);         \
+    } while (0)
+
 // The class of an error, the name of the call in its message, and further words of the message
 // (the argument and the value).
 static void MAYBE_UNUSED check_error(const char *file, int line, const char *call, int code,

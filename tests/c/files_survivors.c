@@ -23,18 +23,7 @@ static unsigned char bytes[SPAN], back[SPAN];
 
 static int is(const char *name) { return !strcmp(what, name); }
 
-static int class_of(int code) {
-    int class = MPI_SUCCESS;
-    if (code != MPI_SUCCESS) MPI_Error_class(code, &class);
-    return class;
-}
-
-#define FAILS(call)                                                                                \
-    do {                                                                                           \
-        int class_ = class_of(call);                                                               \
-        CHECK(class_ == MPIX_ERR_PROC_FAILED, "rank %d: %s gave class %d", check_rank, #call,      \
-              class_);                                                                             \
-    } while (0)
+#define FAILS(call) CHECK_CLASS(call, MPIX_ERR_PROC_FAILED)
 
 static void kill_in_write(int writes_before) {
     void (*function)(int, int);

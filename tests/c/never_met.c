@@ -6,12 +6,6 @@
 #include "check.h"
 #include <signal.h>
 
-static int class_of(int code) {
-    int class = MPI_SUCCESS;
-    if (code != MPI_SUCCESS) MPI_Error_class(code, &class);
-    return class;
-}
-
 int main(int argc, char **argv) {
     if (argc < 2) return 2;
     check_begin();

@@ -20,12 +20,6 @@ static int counts[64], displacements[64], bytes[64];
 static MPI_Datatype types[64];
 static MPI_Aint places[64];
 
-static int class_of(int code) {
-    int class = MPI_SUCCESS;
-    if (code != MPI_SUCCESS) MPI_Error_class(code, &class);
-    return class;
-}
-
 // An operation of a kind with so many elements for each process.
 static int make(int kind, int n, MPI_Comm comm, MPI_Request *request) {
     MPI_Datatype type = MPI_LONG;

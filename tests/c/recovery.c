@@ -12,12 +12,6 @@ static char *memory;
 // The own rank when the job began; those with the highest ranks fail first.
 static int number;
 
-static int class_of(int code) {
-    int class = MPI_SUCCESS;
-    if (code != MPI_SUCCESS) MPI_Error_class(code, &class);
-    return class;
-}
-
 #define GIVES(call, wanted)                                                                        \
     do {                                                                                           \
         int class_ = class_of(call);                                                               \

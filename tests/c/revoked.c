@@ -7,17 +7,7 @@
 
 enum { LARGE = 4 << 20 };
 
-static int class_of(int code) {
-    int class = MPI_SUCCESS;
-    if (code != MPI_SUCCESS) MPI_Error_class(code, &class);
-    return class;
-}
-
-#define REVOKED(call)                                                                              \
-    do {                                                                                           \
-        int class_ = class_of(call);                                                               \
-        CHECK(class_ == MPIX_ERR_REVOKED, "rank %d: %s gave class %d", check_rank, #call, class_); \
-    } while (0)
+#define REVOKED(call) CHECK_CLASS(call, MPIX_ERR_REVOKED)
 
 static char *memory;
 

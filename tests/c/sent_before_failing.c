@@ -6,12 +6,6 @@
 #include "check.h"
 #include <signal.h>
 
-static int class_of(int code) {
-    int class = MPI_SUCCESS;
-    if (code != MPI_SUCCESS) MPI_Error_class(code, &class);
-    return class;
-}
-
 static long part[2], all[256];
 static MPI_Request operation;
 

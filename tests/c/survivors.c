@@ -12,17 +12,7 @@ static int last;
 // The class of what involves it.
 static int wanted;
 
-static int class_of(int code) {
-    int class = MPI_SUCCESS;
-    if (code != MPI_SUCCESS) MPI_Error_class(code, &class);
-    return class;
-}
-
-#define FAILS(call)                                                                              \
-    do {                                                                                           \
-        int class_ = class_of(call);                                                               \
-        CHECK(class_ == wanted, "rank %d: %s gave class %d", check_rank, #call, class_); \
-    } while (0)
+#define FAILS(call) CHECK_CLASS(call, wanted)
 
 static void end_it(const char *how) {
     MPI_Barrier(MPI_COMM_WORLD);

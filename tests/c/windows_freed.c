@@ -14,12 +14,6 @@ enum { WINDOWS = 3, COUNT = 1 << 15, BYTES = COUNT * 8, ROUNDS = 30 };
 
 static int last;
 
-static int class_of(int code) {
-    int class = MPI_SUCCESS;
-    if (code != MPI_SUCCESS) MPI_Error_class(code, &class);
-    return class;
-}
-
 static long *pages(void) {
     long *memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(memory != MAP_FAILED, "no memory");

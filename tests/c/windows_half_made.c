@@ -14,12 +14,6 @@ enum { FLAVORS = 4, USES = 6, COUNT = 1 << 13, BYTES = COUNT * 8 };
 static int victim, wanted;
 static long *own, *given, *got;
 
-static int class_of(int code) {
-    int class = MPI_SUCCESS;
-    if (code != MPI_SUCCESS) MPI_Error_class(code, &class);
-    return class;
-}
-
 // Whether a call went well; what it says otherwise is checked.
 static int goes_well(int code, const char *what) {
     int class = class_of(code);

@@ -4,12 +4,6 @@
 // run: 2 3 5
 #include "check.h"
 
-static int class_of(int code) {
-    int class = MPI_SUCCESS;
-    if (code != MPI_SUCCESS) MPI_Error_class(code, &class);
-    return class;
-}
-
 static long *memory, given[64];
 
 enum { FLAVORS = 4, WAITS = 6 };

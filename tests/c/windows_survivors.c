@@ -11,17 +11,7 @@ enum { WINDOWS = 3 };
 
 static int last;
 
-static int class_of(int code) {
-    int class = MPI_SUCCESS;
-    if (code != MPI_SUCCESS) MPI_Error_class(code, &class);
-    return class;
-}
-
-#define FAILS(call)                                                                                 \
-    do {                                                                                              \
-        int class_ = class_of(call);                                                                  \
-        CHECK(class_ == MPIX_ERR_PROC_FAILED, "rank %d: %s gave class %d", check_rank, #call, class_); \
-    } while (0)
+#define FAILS(call) CHECK_CLASS(call, MPIX_ERR_PROC_FAILED)
 
 // It is killed by a signal of its own timer, amid a long change most of the time.
 static int accumulate(void) {

@@ -16,12 +16,6 @@ static int number, rounds;
 static uint64_t seed;
 static long *in, *out;
 
-static int class_of(int code) {
-    int class = MPI_SUCCESS;
-    if (code != MPI_SUCCESS) MPI_Error_class(code, &class);
-    return class;
-}
-
 static int is_expected(int code) {
     int class = class_of(code);
     return class == MPIX_ERR_PROC_FAILED || class == MPIX_ERR_PROC_FAILED_PENDING || class == MPIX_ERR_REVOKED ||

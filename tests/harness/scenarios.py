@@ -138,3 +138,11 @@ def ends_badly(runner, how, *words):
         told = [line for line in output.splitlines() if re.search(words[0], line)]
         assert len(told) <= 3, f"the same is said {len(told)} times:\n{output}"
     return code
+
+
+def check_survivors(output, ranks, what=""):
+    """These ranks have come to their end behind the failure of another one, and no check has failed."""
+    for rank in ranks:
+        assert f"rank {rank} survives" in output, f"{what}: rank {rank}\n{output}"
+    for words in ("expected", " gave class ", " got class ", " is false"):
+        assert words not in output, f"{what}\n{output}"

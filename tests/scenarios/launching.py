@@ -10,8 +10,8 @@ import tempfile
 import time
 
 from harness.scenarios import (
-    END_SECONDS_MAX, Skip, alone, end_of, ends_badly, is_combray, needs_combray, own_copy, program, run, start,
-    traces, wait_until_gone,
+    END_SECONDS_MAX, Skip, alone, check_survivors, end_of, ends_badly, is_combray, needs_combray, own_copy, program, run,
+    start, traces, wait_until_gone,
 )
 
 # So long, start and finish is repeated, at most so often.
@@ -247,9 +247,7 @@ def survivors_of_an_ended_process_are_told(runner):
     for count in (2, 3, 4):
         code, output = survivors(runner, count, "alone")
         assert code not in (0, 1, 124), f"exit code {code}\n{output}"
-        for rank in range(count - 1):
-            assert f"rank {rank} survives" in output, f"rank {rank}\n{output}"
-        assert "expected" not in output and " gave class " not in output, output
+        check_survivors(output, range(count - 1))
 
 
 def survivors_of_a_killed_process_are_told(runner):
@@ -258,9 +256,7 @@ def survivors_of_a_killed_process_are_told(runner):
     for count in (2, 4):
         code, output = survivors(runner, count, "killed", "--keep-going")
         assert code == 137, f"exit code {code}\n{output}"
-        for rank in range(count - 1):
-            assert f"rank {rank} survives" in output, f"rank {rank}\n{output}"
-        assert "expected" not in output and " gave class " not in output, output
+        check_survivors(output, range(count - 1))
 
 
 def those_left_recover(runner):
@@ -290,9 +286,7 @@ def windows_survive_a_killed_process(runner):
         words = ["--keep-going", "-n", str(count), str(runner.build / "windows_survivors"), what]
         code, output, _ = run([*runner.mpiexec, *words])
         assert code == expected, f"exit code {code}\n{output}"
-        for rank in range(count - 1):
-            assert f"rank {rank} survives" in output, f"rank {rank}\n{output}"
-        assert "expected" not in output and " gave class " not in output, output
+        check_survivors(output, range(count - 1))
 
 
 def a_window_is_freed_when_all_that_are_left_are_done(runner):
@@ -306,9 +300,7 @@ def a_window_is_freed_when_all_that_are_left_are_done(runner):
                 env=dict(os.environ, COMBRAY_SHARED_WINDOWS=shared),
             )
             assert code == (142 if words[0] == "loop" else 137), f"{words}: exit code {code}\n{output}"
-            for rank in range(count - 1):
-                assert f"rank {rank} survives" in output, f"{words}: rank {rank}\n{output}"
-            assert "expected" not in output and " gave class " not in output, f"{words}\n{output}"
+            check_survivors(output, range(count - 1), words)
 
 
 def nobody_waits_for_a_window_that_another_could_not_make(runner):
@@ -323,9 +315,7 @@ def nobody_waits_for_a_window_that_another_could_not_make(runner):
             words = [*options, "-n", "4", str(runner.build / "windows_half_made"), how, str(moment), str(what), str(victim)]
             code, output, _ = run([*runner.mpiexec, *words], env=dict(os.environ, COMBRAY_SHARED_WINDOWS=shared))
             assert code == wanted, f"{words}: exit code {code}\n{output}"
-            for rank in set(range(4)) - {victim}:
-                assert f"rank {rank} survives" in output, f"{words}: rank {rank}\n{output}"
-            assert "expected" not in output and " gave class " not in output, f"{words}\n{output}"
+            check_survivors(output, set(range(4)) - {victim}, words)
 
 
 def who_ends_without_a_message_is_missed(runner):
@@ -336,9 +326,7 @@ def who_ends_without_a_message_is_missed(runner):
             words = [*options, "-n", str(count), str(runner.build / "never_met"), how]
             code, output, _ = run([*runner.mpiexec, *words])
             assert code == wanted, f"{words}: exit code {code}\n{output}"
-            for rank in range(count - 1):
-                assert f"rank {rank} survives" in output, f"{words}: rank {rank}\n{output}"
-            assert "expected" not in output, f"{words}\n{output}"
+            check_survivors(output, range(count - 1), words)
 
 
 def who_fails_while_persistent_collectives_are_made_holds_up_nobody(runner):
@@ -351,8 +339,7 @@ def who_fails_while_persistent_collectives_are_made_holds_up_nobody(runner):
         words = [*options, "-n", "3", str(runner.build / "persistent_survivors"), how, str(when), str(kind)]
         code, output, _ = run([*runner.mpiexec, *words])
         assert code == wanted, f"{words}: exit code {code}\n{output}"
-        assert "rank 0 survives" in output and "rank 1 survives" in output, f"{words}\n{output}"
-        assert "expected" not in output and " got class " not in output, f"{words}\n{output}"
+        check_survivors(output, range(2), words)
 
 
 def operations_that_a_failed_process_began_end_well_or_are_told(runner):
@@ -361,8 +348,7 @@ def operations_that_a_failed_process_began_end_well_or_are_told(runner):
         words = ["--keep-going", "-n", "3", str(runner.build / "sent_before_failing"), kind]
         code, output, _ = run([*runner.mpiexec, *words])
         assert code == 137, f"{kind}: exit code {code}\n{output}"
-        assert "rank 0 survives" in output and "rank 1 survives" in output, f"{kind}\n{output}"
-        assert "expected" not in output and " gave class " not in output, f"{kind}\n{output}"
+        check_survivors(output, range(2), kind)
 
 
 def initial_error_handler(runner):

@@ -224,6 +224,15 @@ class ControlGroup:
         return subprocess.Popen(["sh", "-c", into], stdout=output, stderr=subprocess.STDOUT)
 
 
+def goes_well(job, output):
+    """Waits for a job that was started with this file for its output."""
+    code = job.wait(timeout=60)
+    output.seek(0)
+    text = output.read().decode(errors="replace")
+    assert code == 0, f"exit code {code}\n{text}"
+    check_words(text)
+
+
 def frozen_control_group(runner):
     """A job that is frozen goes on as if nothing had happened."""
     needs_combray(runner)
@@ -237,11 +246,7 @@ def frozen_control_group(runner):
                 time.sleep(0.05)
         finally:
             group.thaw()
-        code = job.wait(timeout=60)
-        output.seek(0)
-        text = output.read().decode(errors="replace")
-        assert code == 0, f"exit code {code}\n{text}"
-        check_words(text)
+        goes_well(job, output)
 
 
 def shrinking_control_group(runner):
@@ -259,11 +264,7 @@ def shrinking_control_group(runner):
             group.give_cores(str(cores[-1]))
             time.sleep(0.2)
             group.give_cores(all_cores)
-        code = job.wait(timeout=60)
-        output.seek(0)
-        text = output.read().decode(errors="replace")
-        assert code == 0, f"exit code {code}\n{text}"
-        check_words(text)
+        goes_well(job, output)
 
 
 def clock_that_jumps(runner):

@@ -4,7 +4,6 @@ pub mod choices;
 mod machine;
 
 use std::env;
-use std::io::{self, Write};
 use std::path::Path;
 
 use base::variables::{self, DESCRIBED};
@@ -18,6 +17,7 @@ use serde_json::json;
 use sys::cores;
 use topology::Locality;
 
+use crate::output::print;
 use crate::prefix;
 use choices::ShownCommunicator;
 
@@ -43,8 +43,7 @@ pub enum Topic<'a> {
 /// Prints what a person may want to know of this installation.
 ///
 /// # Errors
-/// The place of this program is not known, or the output cannot be written. A reader that has seen
-/// enough and left, as `head` does, is no error.
+/// The place of this program is not known, or the output cannot be written.
 pub fn run(topic: Topic) -> Result<i32, String> {
     let text = match topic {
         Topic::Summary => summary(&prefix::find()?),
@@ -54,12 +53,8 @@ pub fn run(topic: Topic) -> Result<i32, String> {
         Topic::Program(path) => program(path, &prefix::find()?)?,
         Topic::Collectives(communicator) => choices::explain(communicator)?,
     };
-    match io::stdout().write_all(text.as_bytes()) {
-        Err(cause) if cause.kind() != io::ErrorKind::BrokenPipe => {
-            Err(format!("the output cannot be written: {cause}"))
-        }
-        _ => Ok(0),
-    }
+    print(&text)?;
+    Ok(0)
 }
 
 fn summary(prefix: &Path) -> String {

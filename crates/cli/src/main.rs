@@ -12,6 +12,7 @@ mod fortran;
 mod info;
 mod manual;
 mod memory;
+mod output;
 mod place;
 mod prefix;
 mod ps;

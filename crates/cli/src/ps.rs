@@ -1,9 +1,10 @@
 //! `combray ps`: the jobs of this machine, and what the ranks of one do.
 
-use std::io::{self, Write};
 use std::path::PathBuf;
 
 use launcher::jobs;
+
+use crate::output::print;
 
 /// What is asked for.
 #[derive(clap::Args)]
@@ -32,7 +33,7 @@ pub fn run(options: &PsOptions) -> Result<i32, String> {
         (None, [only]) => only.job,
         (None, []) => {
             match options.json {
-                true => print("[]\n"),
+                true => print("[]\n")?,
                 false => eprintln!(
                     "combray: no job of this user runs on this machine that combray run, mpirun or \
                      mpiexec of Combray has started; jobs of other launchers cannot be asked"
@@ -48,30 +49,22 @@ pub fn run(options: &PsOptions) -> Result<i32, String> {
         written.map_err(|error| format!("cannot write {}: {error}", file.display()))?;
     }
     match options.json {
-        true => print(&(text(&report)? + "\n")),
-        false => print(&jobs::table(&report)),
+        true => print(&(text(&report)? + "\n"))?,
+        false => print(&jobs::table(&report))?,
     }
     Ok(0)
 }
 
 fn list(running: &[jobs::JobSummary], is_json: bool) -> Result<(), String> {
     if is_json {
-        print(&(text(&running)? + "\n"));
-        return Ok(());
+        return print(&(text(&running)? + "\n"));
     }
     let mut lines =
         format!("{:>8}  {:>6}  {:>6}  {:>8}  program\n", "job", "ranks", "hosts", "seconds");
     for jobs::JobSummary { job, program, ranks, hosts, seconds } in running {
         lines += &format!("{job:>8}  {ranks:>6}  {hosts:>6}  {seconds:>8.0}  {program}\n");
     }
-    print(&lines);
-    Ok(())
-}
-
-/// Whoever reads it may have enough before the end, as `head` does.
-fn print(text: &str) {
-    let mut output = io::stdout().lock();
-    let _written = output.write_all(text.as_bytes()).and_then(|()| output.flush());
+    print(&lines)
 }
 
 fn text(value: &impl serde::Serialize) -> Result<String, String> {

@@ -29,6 +29,11 @@ pub fn png(svg: &str) -> Result<Vec<u8>, String> {
     pixmap.encode_png().map_err(|cause| fault(&cause))
 }
 
+/// Text as it stands in an SVG.
+pub fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

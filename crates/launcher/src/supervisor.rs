@@ -10,7 +10,7 @@ mod rank_state;
 mod relay;
 mod termination;
 
-use messages::HostPhase;
+use messages::{HostPhase, RunningRank};
 use std::io::{self, PipeReader};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
@@ -532,7 +532,7 @@ impl<'a> Supervisor<'a> {
                         if !running.is_empty() {
                             self.print_message(&messages::interrupted(number, &running));
                         }
-                        if self.asks_before_end(number) {
+                        if self.asks_before_end(number, &running) {
                             self.inquire(Asker::Interrupt(number));
                             continue;
                         }
@@ -549,10 +549,10 @@ impl<'a> Supervisor<'a> {
 
     /// Whether the ranks are asked why they wait before a signal ends them: a person, or a batch
     /// system, may have waited in vain.
-    fn asks_before_end(&self, number: i32) -> bool {
+    fn asks_before_end(&self, number: i32, running: &[RunningRank]) -> bool {
         matches!(number, signal::SIGINT | signal::SIGTERM)
             && self.termination.is_none()
-            && self.running().iter().any(|one| one.mpi_state == MpiState::Initialized)
+            && running.iter().any(|one| one.mpi_state == MpiState::Initialized)
     }
 
     /// Whether a SIGQUIT that has come now asks what the ranks do: the first one while they run.

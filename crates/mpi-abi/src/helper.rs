@@ -48,7 +48,7 @@ fn start() -> Option<JoinHandle<()>> {
     }
     CALLS.allow();
     let cores = process.cores_of_helper();
-    let builder = thread::Builder::new().name("combray-helper".into()).stack_size(STACK_BYTES);
+    let builder = thread::Builder::new().name(helper::THREAD_NAME.into()).stack_size(STACK_BYTES);
     let handle = sys::signals::without_signals(|| builder.spawn(move || run(cores))).ok()?;
     process.set_helper(Some(call));
     Some(handle)

@@ -26,6 +26,9 @@ use std::time::Duration;
 pub use calls::{HelperCalls, Need, Reaction};
 pub use visit::{Inside, VisitCause, VisitOutcome, Visitor, run, visit};
 
+/// What its thread is called, for people who look at the process.
+pub const THREAD_NAME: &str = "combray-helper";
+
 /// The core on which the helper works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Core {

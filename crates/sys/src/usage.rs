@@ -15,14 +15,19 @@ pub fn processor_time() -> Duration {
 /// How long living threads of this name have had a processor; nothing where the system does not
 /// tell. Of names the system knows the first 15 bytes.
 pub fn processor_time_of_threads(name: &str) -> Duration {
-    let is_it = |(other, _): &(String, Duration)| *other == name[..name.len().min(15)];
+    let is_it = |(other, _): &(String, Duration)| other == known(name);
     threads().into_iter().filter(is_it).map(|(_, time)| time).sum()
 }
 
 /// How many living threads have had a processor for so long at least, those of a name aside.
 pub fn busy_threads(least: Duration, aside: &str) -> usize {
-    let aside = &aside[..aside.len().min(15)];
-    threads().iter().filter(|(name, time)| name != aside && *time >= least).count()
+    let is_busy = |(name, time): &&(String, Duration)| name != known(aside) && *time >= least;
+    threads().iter().filter(is_busy).count()
+}
+
+/// As much of a thread's name as the system keeps.
+fn known(name: &str) -> &str {
+    &name[..name.len().min(15)]
 }
 
 /// The names of all living threads, and how long each has had a processor.

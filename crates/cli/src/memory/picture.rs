@@ -5,6 +5,7 @@ use std::fmt::Write;
 use memory_costs::{AccessCondition, CostTable, Distance, LineState, MemoryOperation, Met};
 
 use super::report::size;
+use crate::raster::escaped;
 
 /// The area of one distance, and of what is written beside it, in points.
 const WIDTH: f64 = 560.0;
@@ -107,10 +108,6 @@ fn style(condition: &AccessCondition) -> String {
         MemoryOperation::StorePast => "2 2",
     };
     format!("stroke=\"{color}\" stroke-dasharray=\"{dashes}\"")
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;")
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::raster::escaped;
+
 use super::layout::{Box, Color, LETTER_WIDTH, LINE_HEIGHT, PADDING, Picture};
 
 const BORDER: Color = [90, 90, 90];
@@ -53,8 +55,4 @@ fn ink(on: Color) -> Color {
 
 fn hexadecimal([red, green, blue]: Color) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use checks::{AccessAction, AccessPeriod, MemoryRanges, SeenAccess};
+use checks::{AccessAction, AccessPeriod, SeenAccess};
 use serde::{Deserialize, Serialize};
 use windows::{OpenEpoch, Window};
 
@@ -304,9 +304,4 @@ impl AccessChecks {
     pub fn each_underway(&self, show: &mut dyn FnMut(&UnderwayTransfer)) {
         self.underway.borrow().iter().for_each(|(_, _, transfer)| show(transfer));
     }
-}
-
-/// The bytes that both have, if there are any.
-pub fn common(one: Option<&MemoryRanges>, other: &MemoryRanges) -> Option<usize> {
-    one?.common(other).map(|(_, bytes)| bytes)
 }

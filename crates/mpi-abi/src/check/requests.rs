@@ -6,7 +6,6 @@ use std::rc::Rc;
 
 use checks::{CallSite, MemoryRanges, Mistake, MistakeKind};
 
-use super::accesses::common;
 use super::memory::checksum;
 use super::messages::AnnouncedMessage;
 use super::transfers::SeenTransfer;
@@ -237,6 +236,11 @@ pub fn begin_transfer(seen: &SeenCall, transfer: &SeenTransfer) -> Rc<UnderwayTr
 /// Whether all that a call begins is over when it returns.
 fn is_blocking(seen: &SeenCall) -> bool {
     seen.word("request").is_none() && seen.word("array_of_requests").is_none()
+}
+
+/// The bytes that both have, if there are any.
+fn common(one: Option<&MemoryRanges>, other: &MemoryRanges) -> Option<usize> {
+    one?.common(other).map(|(_, bytes)| bytes)
 }
 
 /// How an operation uses memory.

@@ -13,6 +13,7 @@ use hangs::Awaited;
 use profiles::{CallProfile, JobProfile, PeerTotals, RankProfile, WaitCause, WaitTotals};
 use runtime::configuration::{self, ProfileTarget};
 use runtime::door::{System, Threads};
+use runtime::helper;
 use runtime::instruments::performance::{PERFORMANCE_VARIABLES, ValueSource};
 use runtime::machine::{cores, usage};
 use runtime::waiting::{LongWait, WaitNote, WaitingSystem};
@@ -286,7 +287,7 @@ impl Process {
             ValueSource::Looked(read) => read(&runtime),
         };
         let lasted = end.saturating_sub(notes.begun);
-        let helper = usage::processor_time_of_threads(HELPER);
+        let helper_time = usage::processor_time_of_threads(helper::THREAD_NAME);
         let processors = usage::processor_time().saturating_sub(notes.processors);
         let peer = |(peer, SentTotals { bytes, messages })| PeerTotals { peer, bytes, messages };
         let recording = runtime.recording();
@@ -294,12 +295,15 @@ impl Process {
             rank: self.rank(),
             host: samples::host(),
             seconds: seconds(lasted),
-            processor_seconds: processors.saturating_sub(helper).as_secs_f64(),
-            helper_seconds: helper.as_secs_f64(),
+            processor_seconds: processors.saturating_sub(helper_time).as_secs_f64(),
+            helper_seconds: helper_time.as_secs_f64(),
             is_crowded: self.is_crowded(),
             cores: cores::allowed().into_iter().map(|core| core as u32).collect(),
             machine_cores: cores::configured() as u32,
-            busy_threads: usage::busy_threads(Duration::from_nanos(lasted / BUSY), HELPER) as u32,
+            busy_threads: usage::busy_threads(
+                Duration::from_nanos(lasted / BUSY),
+                helper::THREAD_NAME,
+            ) as u32,
             calls: notes.sites.iter().map(SiteNotes::told).collect(),
             sent: recording.into_iter().flat_map(|one| one.peers()).map(peer).collect(),
             sizes: recording.map_or_else(Vec::new, |one| one.sizes().to_vec()),
@@ -413,9 +417,6 @@ fn command() -> String {
         None => line,
     }
 }
-
-/// The name of the helper's thread.
-const HELPER: &str = "combray-helper";
 
 /// A thread is busy that had a processor for one part in so many of the time.
 const BUSY: u64 = 100;
