@@ -38,8 +38,9 @@ pub(super) enum Asker {
 /// How long all machines may take.
 const INQUIRY_TIME_MAX: Duration = Duration::from_millis(7500);
 
-/// And when a job is interrupted.
-const INTERRUPT_TIME_MAX: Duration = Duration::from_secs(1);
+/// And when a job is interrupted. Ranks that have not answered by then may do so a moment later, as
+/// on a busy machine: of such a job nothing is told.
+const INTERRUPT_TIME_MAX: Duration = Duration::from_secs(2);
 
 impl Supervisor<'_> {
     /// Asks all ranks, or lets the answer to a question that is underway go to `asker`, too.
@@ -80,13 +81,15 @@ impl Supervisor<'_> {
         }
         let Some(Inquiry { askers, answers, .. }) = self.inquiry.take() else { return };
         let report = self.job_report(&answers);
+        let is_cut_short = !is_whole && askers.iter().any(|one| matches!(one, Asker::Interrupt(_)));
         for asker in askers {
             match asker {
+                Asker::Terminal if is_cut_short => {}
                 Asker::Terminal => self.print_table(&report),
                 Asker::Stall => self.end_if_still(&report),
                 Asker::Interrupt(_) if self.termination.is_some() => {}
                 Asker::Interrupt(number) => {
-                    if !report.causes.is_empty() {
+                    if is_whole && !report.causes.is_empty() {
                         self.print_table(&report);
                     }
                     self.end_all(number, KILL_DELAY_AFTER_SIGNAL);
