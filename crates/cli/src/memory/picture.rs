@@ -123,7 +123,7 @@ mod tests {
         let curves = CONDITIONS.map(|condition| (condition, curve.clone())).into();
         table.learn(Distance { crossing_ns: 50.0, curves });
         let drawn = svg("one & <two>", &table);
-        assert!(drawn.contains("one &amp; &lt;two>: a line crosses in 50 ns"), "{drawn}");
+        assert!(drawn.contains("one &amp; &lt;two&gt;: a line crosses in 50 ns"), "{drawn}");
         assert_eq!(drawn.matches("<polyline").count(), CONDITIONS.len());
         assert!(CONDITIONS.iter().all(|one| drawn.contains(&format!(">{one}</text>"))));
         // 1 KiB in 10 ns is 102 GB/s; 1 GiB lies at the right edge.
