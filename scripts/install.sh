@@ -24,9 +24,11 @@ if [ "$profile" = release ]; then
     CARGO_ENCODED_RUSTFLAGS+=$separator--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo
     export CARGO_ENCODED_RUSTFLAGS
 fi
-packages=(--package mpi-abi --package cli)
+packages=(--package mpi-abi)
 [ $# -eq 3 ] || packages+=(--package mpi-abi-mpich --package mpi-abi-open-mpi)
 cargo build --profile "$profile" "${packages[@]}"
+command_profile=${profile/#release/command}
+cargo build --profile "$command_profile" --package cli
 
 mkdir -p "$prefix"/{bin,include,lib/pkgconfig,lib/cmake/combray,lib/combray,share/combray,share/doc/combray/docs/{user,internals}}
 # A new file in place of the old: a program that runs keeps the library that it has mapped.
@@ -38,7 +40,7 @@ ln -sfn libmpi_abi.so.1 "$prefix/lib/libmpi.so"
 # Early programs of the standard ABI were linked with this name.
 ln -sfn libmpi_abi.so.1 "$prefix/lib/libmpi_abi.so.0"
 [ $# -eq 3 ] || scripts/install-dialects.sh "$prefix" "$target/$profile"
-install_new 755 "$target/$profile/combray" "$prefix/bin/combray"
+install_new 755 "$target/$command_profile/combray" "$prefix/bin/combray"
 for name in mpicc mpicxx mpic++ mpiCC mpifort mpif77 mpif90 mpirun mpiexec; do
     ln -sfn combray "$prefix/bin/$name"
 done
