@@ -1,6 +1,7 @@
 // Large and small messages between two processes for so many seconds (its first argument), both
-// ways at once, each checked, and once more after so many seconds without any (its second): for
-// scenarios that cut or slow a network interface meanwhile (tests/cluster).
+// ways at once, each checked, and once more after so many seconds without any (its second); then so
+// many seconds of rest (its third): for scenarios that cut or slow a network interface meanwhile
+// (tests/cluster).
 #include "check.h"
 
 enum { BYTES = 8 << 20, SMALL_COUNT = 8, TAG_LARGE = 1, TAG_SMALL = 2 };
@@ -35,8 +36,8 @@ static void exchange(uint64_t *out, uint64_t *in, int peer, int round) {
 
 int main(int argc, char **argv) {
     check_begin();
-    REQUIRE(check_size == 2 && argc == 3, "two processes, and two numbers of seconds");
-    const double seconds = atof(argv[1]), pause = atof(argv[2]);
+    REQUIRE(check_size == 2 && argc == 4, "two processes, and three numbers of seconds");
+    const double seconds = atof(argv[1]), pause = atof(argv[2]), rest = atof(argv[3]);
     const int peer = 1 - check_rank;
     uint64_t *out = malloc(BYTES), *in = malloc(BYTES);
     REQUIRE(out && in, "no memory");
@@ -53,6 +54,7 @@ int main(int argc, char **argv) {
     }
     if (check_rank == 0)
         printf("%d rounds of %d bytes both ways in %.1f s\n", round, BYTES, MPI_Wtime() - start);
+    usleep((useconds_t)(rest * 1e6));
     free(out);
     free(in);
     return check_end();

@@ -76,6 +76,19 @@ def interface_lost_at_the_start(transfer):
 
 
 @transfer
+@over("ether", rates=list(RATES.values()))
+def interface_half_open_at_the_end(transfer):
+    """Who hears nothing on it, as the peer has gone meanwhile, has heard on the other one that it goes."""
+    def mute():
+        transfer.box("mute", "box1", "eth1")
+        time.sleep(2 * DOWN_SECONDS)
+        transfer.box("rate", "box1", "eth1", RATES["eth1"])
+
+    code, output = transfer.disturbed(mute, seconds=0, rest=1.5 * DOWN_SECONDS)
+    went_on(code, output)
+
+
+@transfer
 @over("ether")
 def processes_without_privilege(transfer):
     """Their launchers have the sockets opened."""
@@ -106,4 +119,5 @@ def strangers_put_nothing_in(transfer):
 
 
 SCENARIOS = [interface_down_and_up, only_ethernet_cut, stopped_process_answers_by_its_system,
-             ethernet_lost_beside_tcp, interface_lost_at_the_start, processes_without_privilege, strangers_put_nothing_in]
+             ethernet_lost_beside_tcp, interface_lost_at_the_start, interface_half_open_at_the_end,
+             processes_without_privilege, strangers_put_nothing_in]

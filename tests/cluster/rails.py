@@ -60,12 +60,12 @@ class Transfer:
         for host in ("box1", "box2"):
             self.box("rate", host, interface, rate)
 
-    def disturbed(self, disturb, seconds=TRANSFER_SECONDS, pause=0, is_awaited=True):
+    def disturbed(self, disturb, seconds=TRANSFER_SECONDS, pause=0, rest=0, is_awaited=True):
         """Run a transfer, disturb it under way; gives its exit code and output. If its end is not
         awaited, it is ended afterwards, and its code is None if it had not ended before."""
         self.box("up", str(self.hosts), *self.rates)
         process = jobs.start([*self.environment, *self.mpiexec, "-n", "2", *self.wrapper, self.program,
-                              seconds, pause])
+                              seconds, pause, rest])
         try:
             time.sleep(UNDERWAY_SECONDS)
             assert process.poll() is None, f"ended too early:\n{process.communicate()[0]}"

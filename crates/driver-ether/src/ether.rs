@@ -64,6 +64,29 @@ struct EtherPeer {
     departed: bool,
 }
 
+impl EtherPeer {
+    /// The links on which anything was ever heard or posted.
+    fn used(&self) -> impl Iterator<Item = &Link> {
+        self.links.iter().flatten().map(|known| &known.link).filter(|link| link.is_used())
+    }
+
+    /// Whether it has taken leave, on whatever link: no other one is answered then for long.
+    fn has_left(&self) -> bool {
+        self.departed || self.used().any(|link| link.has_departed)
+    }
+
+    /// Whether all that was posted has arrived.
+    fn has_all(&self) -> bool {
+        self.used().all(Link::has_delivered)
+    }
+
+    /// Whether what was posted last has arrived on some link, or none is left.
+    fn has_heard(&self) -> bool {
+        let mut used = self.used().peekable();
+        used.peek().is_none() || used.any(Link::has_delivered)
+    }
+}
+
 struct EtherLink {
     link: Link,
     mac: MacAddress,
@@ -94,8 +117,9 @@ const SPEED_ASSUMED: u64 = 1000;
 /// What stands for the backlog of a rail on which the peer has not answered.
 const NOT_YET: u64 = 1 << 40;
 
-/// How long a process that has taken leave waits to hear that its goodbye has come.
-const LINGER: Duration = Duration::from_millis(100);
+/// How long a process that has taken leave waits at most to hear that its goodbye has come: after
+/// its end nobody answers for it, and a peer that has not heard of it would wait.
+const LINGER: Duration = Duration::from_secs(2);
 
 /// The driver of a process, as the table of drivers wants it; none, if there is no interface that
 /// the settings let in.
@@ -476,9 +500,8 @@ impl Ether {
         }
     }
 
-    fn all(&self, is_so: impl Fn(&Link) -> bool) -> bool {
-        let links = self.peers.iter().flat_map(|(_, peer)| peer.links.iter().flatten());
-        links.into_iter().all(|known| is_so(&known.link))
+    fn all_peers(&self, is_so: impl Fn(&EtherPeer) -> bool) -> bool {
+        self.peers.iter().all(|(_, peer)| is_so(peer))
     }
 
     fn poll_while(
@@ -580,7 +603,8 @@ impl Driver for Ether {
     }
 
     fn is_flushed(&self) -> bool {
-        self.all(Link::is_flushed)
+        let is_flushed = |known: &EtherLink| known.link.is_flushed();
+        self.all_peers(|peer| peer.links.iter().flatten().all(is_flushed))
     }
 
     fn give_up(&mut self, gate: GateId, rail: usize) {
@@ -611,8 +635,8 @@ impl Driver for Ether {
     /// have what was sent.
     fn leave(&mut self, sink: &mut dyn Sink, limit: Duration) {
         let deadline = Instant::now() + limit;
-        let has_delivered = |link: &Link| link.has_delivered() || link.has_departed;
-        self.poll_while(sink, Some(deadline), |ether| !ether.all(has_delivered));
+        let is_done = |peer: &EtherPeer| peer.has_left() || peer.has_all();
+        self.poll_while(sink, Some(deadline), |ether| !ether.all_peers(is_done));
         let now = self.now();
         for (gate, rail) in self.names() {
             if let Some(known) = self.link_mut(gate, rail).filter(|known| known.link.is_used()) {
@@ -620,14 +644,12 @@ impl Driver for Ether {
                 self.transmit((gate, rail), now);
             }
         }
-        let has_left = |link: &Link| link.has_departed || !link.is_used();
-        self.poll_while(sink, Some(deadline), |ether| !ether.all(has_left));
-        self.poll_while(sink, None, |ether| {
-            !ether.all(|link| has_left(link) || link.has_delivered())
-        });
+        let has_left = |peer: &EtherPeer| peer.has_left() || peer.used().next().is_none();
+        self.poll_while(sink, Some(deadline), |ether| !ether.all_peers(has_left));
+        self.poll_while(sink, None, |ether| !ether.all_peers(is_done));
         // Who has gone needs nothing; who still waits shall have heard the goodbye.
         let linger = Instant::now() + LINGER;
-        self.poll_while(sink, Some(linger), |ether| !ether.all(Link::has_delivered));
+        self.poll_while(sink, Some(linger), |ether| !ether.all_peers(EtherPeer::has_heard));
     }
 }
 
