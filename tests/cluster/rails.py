@@ -17,6 +17,8 @@ RATES = {"eth0": "500mbit", "eth1": "300mbit"}
 TRANSFER_SECONDS = 3
 # From the start of the launcher on, until the transfer is well under way.
 UNDERWAY_SECONDS = 1.5
+# What is silent for so long is given up, and used again after this time when it works again.
+LOST_SECONDS, RESTORED_SECONDS_MAX = 4, 10
 # A job that lost a rail, or a process, has to notice and to go on, or to end, within this.
 END_SECONDS_MAX = 30.0
 
@@ -138,6 +140,23 @@ def rail_that_comes_back(transfer):
 
 
 @transfer
+def rail_that_is_restored(transfer):
+    """One that was given up is used again, also by messages that are underway, and the job outlives the loss of the
+    other one then."""
+    def lose_one_after_the_other():
+        transfer.box("cut", "box1", "eth1")
+        time.sleep(LOST_SECONDS)
+        transfer.box("heal")
+        time.sleep(RESTORED_SECONDS_MAX)
+        transfer.box("cut", "box1", "eth0")
+
+    code, output = transfer.disturbed(lose_one_after_the_other, seconds=LOST_SECONDS + RESTORED_SECONDS_MAX + TRANSFER_SECONDS)
+    went_on(code, output)
+    is_warned_of(output, "eth1")
+    assert "all interfaces are used again" in output, output
+
+
+@transfer
 def slower_rail_in_the_middle(transfer):
     code, output = transfer.disturbed(lambda: transfer.rate("eth0", "20mbit"))
     went_on(code, output)
@@ -202,5 +221,5 @@ def killed_process(transfer):
 
 
 SCENARIOS = [first_rail_lost_in_the_middle, second_rail_lost_in_the_middle, lost_rail_in_a_pause,
-             rail_that_comes_back, slower_rail_in_the_middle, killed_process, only_path_cut,
+             rail_that_comes_back, rail_that_is_restored, slower_rail_in_the_middle, killed_process, only_path_cut,
              stopped_process_is_no_dead_machine, slow_network_is_no_dead_machine]

@@ -23,7 +23,7 @@ pub(crate) enum RailConnection {
     /// It stands.
     Stands(Slot),
     /// The peer has ended the handshake, as it has little room for those who have not proved who
-    /// they are; it is begun again.
+    /// they are, or the connection was lost; it is begun again.
     Again(Retry),
 }
 
@@ -44,8 +44,10 @@ pub(crate) struct TcpPeer {
     pub links: Vec<RailPair>,
     /// By own rail.
     pub ways: Vec<RailConnection>,
-    /// What became of rails that could not be connected, for people.
-    pub failures: Vec<String>,
+    /// By own rail, whether it was lost and is to be connected again, for as long as it takes.
+    pub restoring: Vec<bool>,
+    /// What became of rails that do not work, by own rail, for people.
+    pub failures: Vec<(usize, String)>,
     /// Whether it had taken leave when a connection to it ended last.
     pub departed: bool,
 }
@@ -61,6 +63,16 @@ impl Peers {
 
     pub(crate) fn get_mut(&mut self, gate: GateId) -> Option<&mut TcpPeer> {
         self.0.get_mut(&gate.0)
+    }
+
+    /// When a link is to be begun again at the earliest.
+    pub(crate) fn first_retry(&self) -> Option<Instant> {
+        let ways = self.0.values().flat_map(|peer| &peer.ways);
+        let times = ways.filter_map(|way| match way {
+            RailConnection::Again(retry) => Some(retry.at),
+            _ => None,
+        });
+        times.min()
     }
 
     /// Which links, to which peers, are to be begun again by now.
@@ -89,7 +101,9 @@ impl Peers {
         }
         let mut ways = vec![RailConnection::Closed; own.1.ends.len()];
         links.iter().for_each(|link| ways[link.0] = RailConnection::Open);
-        let peer = TcpPeer { card, links, ways, failures: Vec::new(), departed: false };
+        let restoring = vec![false; ways.len()];
+        let failures = Vec::new();
+        let peer = TcpPeer { card, links, ways, restoring, failures, departed: false };
         Ok(self.0.entry(gate.0).or_insert(peer))
     }
 }
@@ -104,6 +118,12 @@ impl TcpPeer {
             _ => true,
         };
         (0..self.ways.len()).filter(leads).collect()
+    }
+
+    /// What became of the rails that do not work.
+    pub(crate) fn describe_failures(&self) -> String {
+        let all: Vec<&str> = self.failures.iter().map(|(_, why)| why.as_str()).collect();
+        all.join("; ")
     }
 
     pub(crate) fn standing(&self) -> usize {

@@ -18,7 +18,7 @@ use crate::card::{AddressCard, Endpoint};
 use crate::connection::{INBOX_BYTES, ReadOutcome, TcpConnection, Written};
 use crate::frame::{self, FrameKind, HEAD_BYTES, PACKET_BYTES_MAX};
 use crate::interfaces::{self, Interface};
-use crate::peers::{Peers, RailConnection, Slot, TcpPeer};
+use crate::peers::{Peers, RailConnection, Retry, Slot, TcpPeer};
 use crate::poller::{Poller, ReadySocket, SocketInterest};
 use silence::SilenceWatch;
 use unauthenticated::UnauthenticatedConnections;
@@ -67,13 +67,15 @@ pub struct Tcp {
     look_at: Instant,
     silence: SilenceWatch,
     unauthenticated: UnauthenticatedConnections,
-    /// How many rails are to be connected again.
+    /// How many rails are to be connected again, and when at the earliest.
     again: usize,
+    again_at: Instant,
     /// What a person should know.
     troubles: Vec<String>,
     sent: Vec<(GateId, usize, u64)>,
     carried: Vec<(usize, u64, u64)>,
     lost: Vec<(GateId, usize, DriverError)>,
+    restored: Vec<(GateId, usize)>,
 }
 
 /// A socket that the poller watches.
@@ -152,10 +154,12 @@ impl Tcp {
             silence: SilenceWatch::new(options.silence, Instant::now()),
             unauthenticated: UnauthenticatedConnections::new(),
             again: 0,
+            again_at: Instant::now(),
             troubles: Vec::new(),
             sent: Vec::new(),
             carried: Vec::new(),
             lost: Vec::new(),
+            restored: Vec::new(),
             options,
         };
         for interface in interfaces::usable(&tcp.options.selection) {
@@ -299,8 +303,8 @@ impl Tcp {
             ErrorKind::TimedOut => self.describe_silence(connection.gate, connection.rail, None),
             _ => error.to_string(),
         };
-        if let Some(peer) = self.peers.get_mut(connection.gate) {
-            peer.departed |= connection.departed;
+        if connection.departed {
+            self.note_departure(connection.gate);
         }
         // Where the peer took leave and nothing was sent to it since, that matters to nobody now.
         if !connection.departed || connection.awaited {
@@ -310,11 +314,20 @@ impl Tcp {
         }
     }
 
+    /// A peer has taken leave: rails to it that were lost are not needed any more.
+    fn note_departure(&mut self, gate: GateId) {
+        let Some(peer) = self.peers.get_mut(gate) else { return };
+        peer.departed = true;
+        let restoring: Vec<usize> =
+            (0..peer.ways.len()).filter(|&rail| peer.restoring[rail]).collect();
+        restoring.into_iter().for_each(|rail| self.give_up(gate, rail));
+    }
+
     /// A rail to a peer is lost, and that is told.
     fn lose(&mut self, gate: GateId, rail: usize, why: &str) {
         self.note_loss(gate, rail, why);
         let Some(peer) = self.peers.get(gate) else { return };
-        let message = peer.failures.join("; ");
+        let message = peer.describe_failures();
         self.lost.push((gate, rail, DriverError { message }));
     }
 
@@ -323,7 +336,7 @@ impl Tcp {
         let message = format!("over {name}: {why}");
         self.set_way(gate, rail, RailConnection::Closed);
         if let Some(peer) = self.peers.get_mut(gate) {
-            peer.failures.push(message);
+            peer.failures.push((rail, message));
         }
     }
 
@@ -333,7 +346,7 @@ impl Tcp {
     fn refuse(&mut self, gate: GateId, rail: usize) {
         let Some(peer) = self.peers.get(gate) else { return };
         if peer.ways[rail] == RailConnection::Closed {
-            let message = peer.failures.join("; ");
+            let message = peer.describe_failures();
             self.lost.push((gate, rail, DriverError { message }));
         }
     }
@@ -341,7 +354,10 @@ impl Tcp {
     fn set_way(&mut self, gate: GateId, rail: usize, way: RailConnection) {
         let Some(peer) = self.peers.get_mut(gate) else { return };
         let before = std::mem::replace(&mut peer.ways[rail], way);
-        self.again += usize::from(matches!(way, RailConnection::Again(_)));
+        if let RailConnection::Again(retry) = way {
+            self.again += 1;
+            self.again_at = self.again_at.min(retry.at);
+        }
         self.again -= usize::from(matches!(before, RailConnection::Again(_)));
     }
 
@@ -370,7 +386,7 @@ impl Tcp {
             active |= self.run_event(event, sink);
         }
         let now = Instant::now();
-        if self.again > 0 {
+        if self.again > 0 && now >= self.again_at {
             self.begin_again(now);
         }
         if now >= self.look_at {
@@ -452,7 +468,11 @@ impl Tcp {
         for trouble in self.troubles.drain(..) {
             sink.trouble(&trouble);
         }
-        if self.sent.is_empty() && self.carried.is_empty() && self.lost.is_empty() {
+        if self.sent.is_empty()
+            && self.carried.is_empty()
+            && self.lost.is_empty()
+            && self.restored.is_empty()
+        {
             return false;
         }
         for (gate, rail, token) in self.sent.drain(..) {
@@ -463,6 +483,9 @@ impl Tcp {
         }
         for (gate, rail, why) in self.lost.drain(..) {
             sink.lost(gate, rail, why);
+        }
+        for (gate, rail) in self.restored.drain(..) {
+            sink.restored(gate, rail);
         }
         true
     }
@@ -564,6 +587,7 @@ impl Driver for Tcp {
 
     fn give_up(&mut self, gate: GateId, rail: usize) {
         let Some(peer) = self.peers.get_mut(gate) else { return };
+        peer.restoring[rail] = false;
         let way = std::mem::replace(&mut peer.ways[rail], RailConnection::Closed);
         match way {
             RailConnection::Begun(slot) | RailConnection::Stands(slot) => drop(self.remove(slot)),
@@ -571,6 +595,16 @@ impl Driver for Tcp {
             RailConnection::Closed | RailConnection::Open => {}
         }
         self.sent.retain(|sent| (sent.0, sent.1) != (gate, rail));
+        self.restored.retain(|restored| *restored != (gate, rail));
+    }
+
+    fn restore(&mut self, gate: GateId, rail: usize) {
+        let Some(peer) = self.peers.get_mut(gate) else { return };
+        if !peer.departed && peer.ways[rail] == RailConnection::Closed {
+            peer.restoring[rail] = true;
+            let retry = Retry::to_restore(Instant::now());
+            self.set_way(gate, rail, RailConnection::Again(retry));
+        }
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {

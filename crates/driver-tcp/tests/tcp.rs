@@ -80,6 +80,44 @@ fn a_rail_that_was_lost_early_is_still_told() {
     poll_until(&mut one, &mut two, |_, two| !two.lost.is_empty());
 }
 
+/// Where there are others, a rail is used again once it works.
+#[test]
+fn a_rail_that_was_lost_is_connected_again() {
+    let (mut one, mut two) = connected();
+    conformance::packets(&mut one, Some(&mut two), GateId(0));
+    one.give_up(GateId(1), 0);
+    one.restore(GateId(1), 0);
+    let [_, heard] = poll_until(&mut one, &mut two, |_, two| !two.lost.is_empty());
+    assert!(heard.restored.is_empty(), "before it was given up here: {heard:?}");
+    two.give_up(GateId(0), 0);
+    two.restore(GateId(0), 0);
+    let are_back = |one: &RecordingSink, two: &RecordingSink| {
+        !one.restored.is_empty() && !two.restored.is_empty()
+    };
+    let [first, second] = poll_until(&mut one, &mut two, are_back);
+    assert_eq!(
+        (&first.restored[..], &second.restored[..]),
+        (&[(GateId(1), 0)][..], &[(GateId(0), 0)][..])
+    );
+    assert!(first.lost.is_empty() && second.lost.is_empty());
+    conformance::packets(&mut one, Some(&mut two), GateId(0));
+    conformance::packets(&mut two, Some(&mut one), GateId(1));
+}
+
+#[test]
+fn a_rail_that_is_given_up_again_is_not_restored() {
+    let (mut one, mut two) = connected();
+    conformance::packets(&mut one, Some(&mut two), GateId(0));
+    one.give_up(GateId(1), 0);
+    one.restore(GateId(1), 0);
+    one.give_up(GateId(1), 0);
+    let start = Instant::now();
+    let [first, second] =
+        poll_until(&mut one, &mut two, |_, _| start.elapsed() > Duration::from_secs(2));
+    assert!(first.restored.is_empty() && second.restored.is_empty(), "given up for good");
+    assert_eq!(second.lost.len(), 1);
+}
+
 #[test]
 fn parts_land_in_place() {
     let (mut one, mut two) = connected();

@@ -46,6 +46,8 @@ pub struct RecordingSink {
     pub carried: u64,
     /// Rails that were lost.
     pub lost: Vec<(GateId, usize, String)>,
+    /// Rails that were lost and work again.
+    pub restored: Vec<(GateId, usize)>,
     /// The tokens of receives for which no message has come.
     pub posted: Vec<u64>,
 }
@@ -81,6 +83,10 @@ impl Sink for RecordingSink {
 
     fn fetched(&mut self, token: u64, end: FetchEnd) {
         self.fetched.push((token, end));
+    }
+
+    fn restored(&mut self, gate: GateId, rail: usize) {
+        self.restored.push((gate, rail));
     }
 
     fn lost(&mut self, gate: GateId, rail: usize, why: DriverError) {

@@ -83,6 +83,11 @@ pub trait Driver {
     /// of it is reported.
     fn give_up(&mut self, gate: GateId, rail: usize);
 
+    /// Connects a rail to `gate` again that was lost and [given up](Self::give_up), now or later:
+    /// [`Sink::restored`] tells when it works. It is not told that it does not, and
+    /// giving it up again ends the attempts. Where a driver does not do this, it stays lost.
+    fn restore(&mut self, _gate: GateId, _rail: usize) {}
+
     /// A doorbell that peers of this driver ring, and that also rings when one of the descriptors
     /// `beside` becomes readable. None: its peers ring none.
     ///

@@ -32,6 +32,9 @@ pub trait Sink {
     /// A rail to `gate` does not work any more, and what was posted there may not have arrived.
     fn lost(&mut self, gate: GateId, rail: usize, why: DriverError);
 
+    /// A rail to `gate` that was to be [restored](crate::Driver::restore) works again.
+    fn restored(&mut self, _gate: GateId, _rail: usize) {}
+
     /// Something that a person should know, as a sentence without its full stop.
     fn trouble(&mut self, _what: &str) {}
 

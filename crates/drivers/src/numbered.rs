@@ -68,6 +68,10 @@ impl<S: Sink> Sink for NumberedSink<'_, S> {
         self.sink.lost(gate, self.first + rail, why);
     }
 
+    fn restored(&mut self, gate: GateId, rail: usize) {
+        self.sink.restored(gate, self.first + rail);
+    }
+
     fn copying_chosen(&mut self, copying: Copying) {
         self.sink.copying_chosen(copying);
     }

@@ -289,6 +289,12 @@ impl Rails {
         driver.give_up(gate, place);
     }
 
+    /// As [`Driver::restore`].
+    pub fn restore(&mut self, gate: GateId, rail: RailId) {
+        let (driver, place) = self.driver_mut(rail);
+        driver.restore(gate, place);
+    }
+
     /// As [`Driver::describe`].
     pub fn describe(&self, gate: GateId, rail: RailId) -> String {
         let (driver, place) = self.driver(rail);

@@ -224,6 +224,16 @@ impl Engine {
         !self.gates[gate].rails.is_empty()
     }
 
+    /// Uses a rail to `gate` again that was [lost](Self::lose_rail), unless the peer is lost too.
+    pub fn restore_rail(&mut self, gate: GateId, rail: RailId) -> bool {
+        let state = &mut self.gates[gate];
+        let is_lost = state.is_connected() && state.numbered.is_some();
+        if is_lost && let Err(place) = state.rails.binary_search(&rail) {
+            state.rails.insert(place, rail);
+        }
+        is_lost
+    }
+
     /// Learns that a peer without rails has finished: what answers its messages, and tells it of
     /// credit, is of no use any more, and dropped. Returns whether nothing else waits for it.
     pub fn let_go(&mut self, gate: GateId) -> bool {

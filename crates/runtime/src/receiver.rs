@@ -13,6 +13,7 @@ use crate::wire_up::Fatal;
 pub(crate) struct Deferred {
     early_packets: EarlyPackets,
     lost: Vec<LostRail>,
+    restored: Vec<(GateId, RailId)>,
 }
 
 /// Packets from peers that are not connected yet.
@@ -43,6 +44,12 @@ impl Deferred {
     #[inline]
     pub(crate) fn lost(&mut self) -> Vec<LostRail> {
         std::mem::take(&mut self.lost)
+    }
+
+    /// The rails that work again, which are forgotten here.
+    #[inline]
+    pub(crate) fn restored(&mut self) -> Vec<(GateId, RailId)> {
+        std::mem::take(&mut self.restored)
     }
 }
 
@@ -112,6 +119,10 @@ impl Sink for Receiver<'_> {
 
     fn lost(&mut self, gate: GateId, rail: usize, why: DriverError) {
         self.deferred.lost.push((gate, rail_id(rail), why));
+    }
+
+    fn restored(&mut self, gate: GateId, rail: usize) {
+        self.deferred.restored.push((gate, rail_id(rail)));
     }
 
     fn trouble(&mut self, what: &str) {

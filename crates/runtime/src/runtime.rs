@@ -39,8 +39,10 @@ pub struct Runtime {
     aims: Vec<Aim>,
     fatal: Fatal,
     instruments: Instruments,
-    /// The person knows that a rail was lost.
+    /// The person knows that a rail was lost, and not that all work again.
     warned: bool,
+    /// Rails that were lost and are to be connected again.
+    restoring: Vec<(GateId, RailId)>,
     /// Messages are looked at before they take the short cut: some may have to wait for others, or
     /// all are recorded.
     watches: bool,
@@ -81,6 +83,7 @@ impl Runtime {
             fatal,
             instruments,
             warned: false,
+            restoring: Vec::new(),
             watches,
             recording: None,
             nearness: OnceCell::new(),
@@ -453,6 +456,9 @@ impl Runtime {
         for (gate, rail, why) in self.deferred.lost() {
             self.lose(gate, rail, &why);
         }
+        for (gate, rail) in self.deferred.restored() {
+            self.regain(gate, rail);
+        }
         while let Some(region) = self.engine.next_revocation() {
             self.rails.withdraw(region);
         }
@@ -583,6 +589,8 @@ impl Runtime {
             self.fail(gate);
             return;
         }
+        self.restoring.push((gate, rail));
+        self.rails.restore(gate, rail);
         self.instruments.journal.note(EventKind::RailLost, &[gate.0.into(), rail.0.into()]);
         // One of the two tells it.
         if !self.warned && self.own < gate {
@@ -593,6 +601,21 @@ impl Runtime {
                  the other interfaces",
                 gate.0
             );
+        }
+    }
+
+    /// Uses a rail that was lost again.
+    #[cold]
+    fn regain(&mut self, gate: GateId, rail: RailId) {
+        self.restoring.retain(|one| *one != (gate, rail));
+        if !self.engine.restore_rail(gate, rail) {
+            return self.rails.give_up(gate, rail);
+        }
+        let numbers = [gate.0.into(), rail.0.into()];
+        self.instruments.journal.note(EventKind::RailRestored, &numbers);
+        if self.warned && self.restoring.is_empty() {
+            self.warned = false;
+            eprintln!("combray: rank {}: all interfaces are used again", self.own.0);
         }
     }
 

@@ -1,9 +1,10 @@
-//! Rails that are lost while the world goes on.
+//! Rails that are lost, and work again, while the world goes on.
 
 use std::collections::HashSet;
 
 use base::{GateId, RailId};
 
+use crate::network::Route;
 use crate::world::World;
 
 /// The numbered packets and parts that have come from one process to another.
@@ -33,12 +34,20 @@ impl Arrivals {
 }
 
 impl World {
-    /// Now and then cuts a rail between two processes that have another one; and lets those notice
-    /// that have not, each at its own time.
-    pub(crate) fn lose_rails(&mut self) {
+    /// Now and then cuts a rail between two processes that have another one, or connects one again
+    /// that both have noticed is lost; and lets those notice that have not, each at its own time.
+    pub(crate) fn change_rails(&mut self) {
         if self.setting.cuts && self.rng.u8(..32) == 0 {
             self.cut_one();
         }
+        if self.setting.cuts && self.rng.u8(..32) == 0 {
+            self.heal_one();
+        }
+        self.notice_losses();
+        self.notice_healed();
+    }
+
+    fn notice_losses(&mut self) {
         let mut unaware = std::mem::take(&mut self.unaware);
         unaware.retain(|&(process, gate, rail)| {
             let notices = self.rng.u8(..8) == 0;
@@ -51,15 +60,46 @@ impl World {
         self.unaware = unaware;
     }
 
+    fn notice_healed(&mut self) {
+        let mut unaware = std::mem::take(&mut self.unaware_of_healed);
+        unaware.retain(|&(process, gate, rail)| {
+            let notices = self.rng.u8(..8) == 0;
+            if notices {
+                self.moved_at = self.network.now;
+                assert!(self.engine(process).restore_rail(gate, rail), "it was lost");
+            }
+            !notices
+        });
+        self.unaware_of_healed = unaware;
+    }
+
+    /// Drivers connect a rail again that both have given up.
+    fn heal_one(&mut self) {
+        let all: Vec<Route> = self.network.all_cut().collect();
+        if all.is_empty() {
+            return;
+        }
+        let (one, other, rail) = all[self.rng.usize(..all.len())];
+        let sides = [(one.0, other, rail), (other.0, one, rail)];
+        if sides.iter().any(|side| self.unaware.contains(side)) {
+            return;
+        }
+        self.report.healed += 1;
+        self.network.heal((one, other, rail));
+        self.unaware_of_healed.extend(sides);
+    }
+
     fn cut_one(&mut self) {
         let processes = self.setting.processes;
         let (one, other) = (self.rng.u32(..processes), self.rng.u32(..processes));
         let gate = GateId(other);
         let rails = self.engines[one as usize].rails_of(gate);
+        let rails_back = self.engines[other as usize].rails_of(GateId(one));
         let whole: Vec<RailId> = rails
             .iter()
             .copied()
             .filter(|&rail| !self.network.is_cut((GateId(one), gate, rail)))
+            .filter(|rail| rails_back.contains(rail))
             .collect();
         if one == other || whole.len() < 2 {
             return;

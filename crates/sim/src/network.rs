@@ -93,6 +93,16 @@ impl SimulatedNetwork {
         self.queues.remove(&(way.1, way.0, way.2));
     }
 
+    /// The rail carries again what is posted from now on.
+    pub(crate) fn heal(&mut self, way: Route) {
+        self.cut.remove(&(way.0.min(way.1), way.0.max(way.1), way.2));
+    }
+
+    /// The rails that are cut, the lower process first.
+    pub(crate) fn all_cut(&self) -> impl Iterator<Item = Route> {
+        self.cut.iter().copied()
+    }
+
     pub(crate) fn is_cut(&self, way: Route) -> bool {
         self.cut.contains(&(way.0.min(way.1), way.0.max(way.1), way.2))
     }

@@ -60,6 +60,8 @@ report! {
     parts,
     /// Rails between two processes that were cut.
     cuts,
+    /// Of those, such as were connected again.
+    healed,
     /// Packets that arrived twice.
     duplicates,
     /// Wishes to have a message back that came before something older.
@@ -125,6 +127,8 @@ pub(crate) struct World {
     pub fragments: HashMap<(u32, u32), (Option<Envelope>, u64)>,
     /// Who has not noticed yet that a rail to somebody was cut.
     pub unaware: Vec<(u32, GateId, RailId)>,
+    /// Who has not noticed yet that a rail to somebody works again.
+    pub unaware_of_healed: Vec<(u32, GateId, RailId)>,
     /// When something last moved.
     pub moved_at: u64,
     pub report: Report,
@@ -216,6 +220,7 @@ impl World {
             arrivals: HashMap::new(),
             fragments: HashMap::new(),
             unaware: Vec::new(),
+            unaware_of_healed: Vec::new(),
             moved_at: 0,
             report: Report::default(),
             setting,
@@ -270,7 +275,7 @@ impl World {
             self.moved_at = self.network.now;
             self.take(way, freight)?;
         }
-        self.lose_rails();
+        self.change_rails();
         for (process, fetch) in self.network.ended_fetches() {
             self.moved_at = self.network.now;
             self.end_fetch(process, &fetch)?;
@@ -288,6 +293,7 @@ impl World {
             (0..self.setting.processes).for_each(|process| self.flush(process));
             if self.network.is_quiet()
                 && self.unaware.is_empty()
+                && self.unaware_of_healed.is_empty()
                 && !self.engines.iter().any(Engine::has_work)
             {
                 return self.check_settled();

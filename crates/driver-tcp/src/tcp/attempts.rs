@@ -32,6 +32,11 @@ const RETRY_MAX: Duration = Duration::from_millis(500);
 /// unauthenticated connections are closed first.
 const MACHINE_MAX: Duration = Duration::from_millis(10);
 
+/// Where a rail was lost and there are others, a machine has so long to answer, and the pause
+/// before the next attempt doubles from the first to the last of these.
+const RESTORE_CONNECT_MAX: Duration = Duration::from_secs(3);
+const RESTORE_PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(8));
+
 /// What a socket may hold that is not on its way, where several rails share the work, in bytes:
 /// what waits in a socket is bound to its rail.
 const UNSENT_BYTES_MAX: u32 = 256 << 10;
@@ -51,7 +56,7 @@ impl Tcp {
         match self.connect_to(rail, to, side, retry) {
             Ok(slot) => {
                 self.set_way(gate, rail, RailConnection::Begun(slot));
-                if retry.is_some() {
+                if retry.is_some() && !self.is_restoring(gate, rail) {
                     self.go_on_soon(slot);
                 }
             }
@@ -71,7 +76,13 @@ impl Tcp {
     ) -> io::Result<Slot> {
         let socket = connecting(self.interfaces[rail].address, to)?;
         self.silence.ask_regularly(&socket)?;
-        let mut attempt = Attempt::new(socket.into(), side, nonce()?, Instant::now() + CONNECT_MAX);
+        let limit = match side {
+            AttemptSide::Here { gate, rail, .. } if self.is_restoring(gate, rail) => {
+                RESTORE_CONNECT_MAX
+            }
+            _ => CONNECT_MAX,
+        };
+        let mut attempt = Attempt::new(socket.into(), side, nonce()?, Instant::now() + limit);
         attempt.retry = retry;
         self.insert(WatchedSocket::Attempt(Box::new(attempt)), SocketInterest::ReadAndWrite)
     }
@@ -93,6 +104,11 @@ impl Tcp {
         for (gate, link) in self.peers.due(now) {
             self.begin(gate, link);
         }
+        self.again_at = self.peers.first_retry().unwrap_or(now);
+    }
+
+    fn is_restoring(&self, gate: GateId, rail: usize) -> bool {
+        self.peers.get(gate).is_some_and(|peer| peer.restoring[rail])
     }
 
     /// An attempt may go on.
@@ -141,6 +157,11 @@ impl Tcp {
         let now = Instant::now();
         let (since, failures) = before.map_or((now, 0), |retry| (retry.since, retry.failures));
         let failures = failures + 1;
+        if self.is_restoring(gate, rail) {
+            let (first, last) = RESTORE_PAUSES;
+            let at = now + first.saturating_mul(1 << failures.min(16)).min(last);
+            return self.set_way(gate, rail, RailConnection::Again(Retry { at, since, failures }));
+        }
         let has_time = now < since + CONNECT_MAX || failures < FAILURES_MIN;
         let may_come_back = is_unreachable(error) && now < since + self.silence.limit();
         if has_time && (was_ended_by_peer(error) || lacks_descriptors(error)) || may_come_back {
@@ -214,6 +235,18 @@ impl Tcp {
         self.sockets[slot] = Some(WatchedSocket::Connection(Box::new(connection)));
         self.connections += 1;
         self.set_way(gate, rail, RailConnection::Stands(slot));
+        let Some(peer) = self.peers.get_mut(gate) else { return };
+        if std::mem::take(&mut peer.restoring[rail]) {
+            peer.failures.retain(|(of_rail, _)| *of_rail != rail);
+            self.restored.push((gate, rail));
+        }
+    }
+}
+
+impl Retry {
+    /// The first attempt to restore a rail that was just lost.
+    pub(crate) fn to_restore(now: Instant) -> Self {
+        Self { at: now + RESTORE_PAUSES.0, since: now, failures: 0 }
     }
 }
 

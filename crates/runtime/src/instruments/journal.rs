@@ -27,6 +27,8 @@ pub enum EventKind {
     PeerConnected,
     /// A rail to a peer was lost.
     RailLost,
+    /// A rail that was lost works again.
+    RailRestored,
     /// A peer has failed, and the job goes on.
     PeerFailed,
 }
@@ -106,6 +108,14 @@ pub const EVENTS: &[EventType] = &[
         category: Category::Messages,
         audience: Audience::User,
         help: "a rail to a peer does not work any more; the job goes on over the others",
+        elements: &["rank", "rail"],
+    },
+    EventType {
+        kind: EventKind::RailRestored,
+        name: "rail_restored",
+        category: Category::Messages,
+        audience: Audience::User,
+        help: "a rail to a peer that was lost works again, and is used",
         elements: &["rank", "rail"],
     },
     EventType {

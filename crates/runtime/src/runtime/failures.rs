@@ -21,6 +21,10 @@ impl Runtime {
                 self.rails.give_up(gate, rail);
             }
         }
+        let Self { restoring, rails, .. } = self;
+        restoring
+            .extract_if(.., |one| one.0 == gate)
+            .for_each(|(_, rail)| rails.give_up(gate, rail));
         self.engine.fail_gate(gate);
         self.instruments.journal.note(EventKind::PeerFailed, &[gate.0.into()]);
     }
