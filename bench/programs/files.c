@@ -273,23 +273,29 @@ void bench_file_array(struct job *job)
     }
 }
 
+static void measure_records(struct job *job, int record)
+{
+    struct file_case one = {.name = "file_records", .bytes = 4 << 20,
+                            .displacement = (MPI_Offset)record * job->rank};
+    MPI_Datatype block;
+    MPI_Type_contiguous(record, MPI_BYTE, &block);
+    MPI_Type_create_resized(block, 0, (MPI_Aint)record * job->size, &one.filetype);
+    MPI_Type_commit(&one.filetype);
+    measure_case(job, &one, (size_t)record);
+    MPI_Type_free(&one.filetype);
+    MPI_Type_free(&block);
+}
+
 /* Records of all processes in turn: 4 MiB of each process. */
 void bench_file_records(struct job *job)
 {
-    struct list sizes = list_or_powers(&job->options.segments, 8, 8, 64 << 10);
+    const struct list *given = &job->options.segments;
+    struct list sizes = list_or_powers(given, 8, 8, 32 << 10);
     report_section(job, "file_records", "records of all processes in turn, collectively", true);
-    for (int i = 0; i < sizes.length; i++) {
-        int record = (int)sizes.values[i];
-        struct file_case one = {.name = "file_records", .bytes = 4 << 20,
-                                .displacement = (MPI_Offset)record * job->rank};
-        MPI_Datatype block;
-        MPI_Type_contiguous(record, MPI_BYTE, &block);
-        MPI_Type_create_resized(block, 0, (MPI_Aint)record * job->size, &one.filetype);
-        MPI_Type_commit(&one.filetype);
-        measure_case(job, &one, (size_t)record);
-        MPI_Type_free(&one.filetype);
-        MPI_Type_free(&block);
-    }
+    for (int i = 0; i < sizes.length; i++)
+        measure_records(job, (int)sizes.values[i]);
+    if (given->length == 0)
+        measure_records(job, 64 << 10);
 }
 
 /* A file that is opened, written or read, and closed. */

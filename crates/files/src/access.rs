@@ -128,7 +128,7 @@ impl File {
         };
         let bell = process.doorbell();
         let ring = move || bell.into_iter().for_each(|bell| bell.ring());
-        let task = self.threads.pool.begin(work, ring);
+        let task = self.works.pool.begin(work, ring);
         FileOperation::underway(StartedTransfer { name: self.shown.clone(), task, prepared })
     }
 
@@ -356,7 +356,7 @@ impl File {
             storage: Arc::clone(&self.storage),
             manner: self.manner(),
             exclusion: Arc::clone(&self.exclusion),
-            pool: self.threads.pool.clone(),
+            pool: self.works.pool.clone(),
             choice: preferences::together(&self.hints, direction),
             nodes,
             window_bytes,

@@ -9,6 +9,7 @@
 mod access;
 mod agreement;
 mod collective;
+mod costs;
 mod fault;
 mod mode;
 mod opening;
@@ -50,7 +51,7 @@ use view::View;
 
 pub use access::FilePlace;
 pub use mode::{AccessMode, AccessRights};
-pub use opening::{FileThreads, delete};
+pub use opening::{FileWorks, delete};
 pub use representation::{FileData, Representation, UserRepresentation};
 pub use transfer::Direction;
 
@@ -63,7 +64,7 @@ pub struct File {
     shown: String,
     mode: AccessMode,
     storage: Arc<dyn Storage>,
-    threads: FileThreads,
+    works: FileWorks,
     view: RefCell<FileView>,
     /// The individual file pointer, in etypes.
     position: Cell<u64>,

@@ -20,6 +20,7 @@ use mpi::hints::Hints;
 use mpi::info::Info;
 
 use crate::agreement::{all_succeed, check_same};
+use crate::costs::Mounts;
 use crate::fault::{class_of, refused};
 use crate::mode::{AccessMode, AccessRights};
 use crate::pool::ThreadPool;
@@ -29,8 +30,9 @@ use crate::{File, FileView, preferences};
 
 /// What all files of a process share.
 #[derive(Clone, Debug, Default)]
-pub struct FileThreads {
+pub struct FileWorks {
     pub(crate) pool: ThreadPool,
+    pub(crate) mounts: Mounts,
 }
 
 /// What tells whether two processes have the same file.
@@ -64,7 +66,7 @@ impl File {
     /// processes.
     pub fn open(
         process: &Process,
-        threads: &FileThreads,
+        works: &FileWorks,
         communicator: &Rc<Communicator>,
         name: &[u8],
         mode: AccessMode,
@@ -85,7 +87,10 @@ impl File {
         }
         let shown = String::from_utf8_lossy(name).into_owned();
         let file = open_everywhere(process, &own, name, &shown, mode, &hints)?;
-        let storage: Arc<dyn Storage> = Arc::new(SystemFile(file));
+        // A file that cannot be looked at has costs, too.
+        let device = file.metadata().map_or(0, |found| found.dev());
+        let costs = works.mounts.of(device);
+        let storage: Arc<dyn Storage> = Arc::new(SystemFile::new(file, costs));
         let shared = SharedPointer::create(process, &own)?;
         let file = Rc::new(File {
             communicator: own,
@@ -93,7 +98,7 @@ impl File {
             shown,
             mode,
             storage,
-            threads: threads.clone(),
+            works: works.clone(),
             view: RefCell::new(FileView::of_bytes()),
             position: Cell::new(0),
             shared,

@@ -6,9 +6,13 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 use memory::LentBuffer;
 use sys::files::{self, RangeLock};
+
+use crate::costs::MountCosts;
+use crate::transfer::Direction;
 
 /// An open file. Each call is one of the system: it may do less than it was asked for, and may be
 /// interrupted.
@@ -37,6 +41,9 @@ pub(crate) trait Storage: Send + Sync + fmt::Debug {
         offset: u64,
     ) -> io::Result<usize>;
 
+    /// As many bytes as cost what a call costs.
+    fn call_bytes(&self, direction: Direction) -> u64;
+
     /// How many bytes the file has.
     fn size(&self) -> io::Result<u64>;
 
@@ -53,17 +60,29 @@ pub(crate) trait Storage: Send + Sync + fmt::Debug {
     fn lock(&self, range: Range<u64>, kind: RangeLock) -> io::Result<()>;
 }
 
-/// A file of the system.
+/// A file of the system, and what calls cost on its mount.
 #[derive(Debug)]
-pub(crate) struct SystemFile(pub File);
+pub(crate) struct SystemFile {
+    file: File,
+    costs: Arc<MountCosts>,
+}
+
+impl SystemFile {
+    pub fn new(file: File, costs: Arc<MountCosts>) -> Self {
+        Self { file, costs }
+    }
+}
 
 impl Storage for SystemFile {
     fn read(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.0.read_at(into, offset)
+        let room = into.len();
+        let call = |length| self.file.read_at(&mut into[..length], offset);
+        self.costs.observe(Direction::Read, room, call)
     }
 
     fn write(&self, from: &[u8], offset: u64) -> io::Result<usize> {
-        self.0.write_at(from, offset)
+        let call = |length| self.file.write_at(&from[..length], offset);
+        self.costs.observe(Direction::Write, from.len(), call)
     }
 
     fn read_memory(
@@ -73,7 +92,8 @@ impl Storage for SystemFile {
         length: usize,
         offset: u64,
     ) -> io::Result<usize> {
-        memory.read_file(at, length, &self.0, offset)
+        let call = |length| memory.read_file(at, length, &self.file, offset);
+        self.costs.observe(Direction::Read, length, call)
     }
 
     fn write_memory(
@@ -83,27 +103,32 @@ impl Storage for SystemFile {
         length: usize,
         offset: u64,
     ) -> io::Result<usize> {
-        memory.write_file(at, length, &self.0, offset)
+        let call = |length| memory.write_file(at, length, &self.file, offset);
+        self.costs.observe(Direction::Write, length, call)
+    }
+
+    fn call_bytes(&self, direction: Direction) -> u64 {
+        self.costs.call_bytes(direction)
     }
 
     fn size(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
+        Ok(self.file.metadata()?.len())
     }
 
     fn set_size(&self, size: u64) -> io::Result<()> {
-        self.0.set_len(size)
+        self.file.set_len(size)
     }
 
     fn allocate(&self, size: u64) -> io::Result<()> {
-        files::allocate(self.0.as_fd(), size)
+        files::allocate(self.file.as_fd(), size)
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.0.sync_data()
+        self.file.sync_data()
     }
 
     fn lock(&self, range: Range<u64>, kind: RangeLock) -> io::Result<()> {
-        files::lock(self.0.as_fd(), range, kind)
+        files::lock(self.file.as_fd(), range, kind)
     }
 }
 
@@ -132,4 +157,33 @@ pub(crate) fn in_full(
         }
     }
     (done, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_whole_though_its_first_transfers_tell_what_calls_cost() {
+        let path = std::env::temp_dir().join(format!("combray-costs-{}", std::process::id()));
+        let file =
+            File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
+        let storage = SystemFile::new(file, Arc::default());
+        let bytes: Vec<u8> = (0..1 << 20).map(|at: u32| (at % 251) as u8).collect();
+        for direction in [Direction::Write, Direction::Read] {
+            let mut back = vec![0; bytes.len()];
+            let mut calls = 0;
+            let (done, error) = in_full(bytes.len(), |done| {
+                calls += 1;
+                match direction {
+                    Direction::Write => storage.write(&bytes[done..], done as u64),
+                    Direction::Read => storage.read(&mut back[done..], done as u64),
+                }
+            });
+            assert_eq!((done, error.is_none()), (bytes.len(), true));
+            assert!(calls > 1, "no short calls were made");
+            assert!(direction == Direction::Write || back == bytes);
+        }
+        std::fs::remove_file(path).unwrap();
+    }
 }

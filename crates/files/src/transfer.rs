@@ -44,13 +44,6 @@ pub(crate) struct Progress {
     pub fault: Option<Fault>,
 }
 
-/// A hole of more bytes is not worth a call less.
-pub(crate) const HOLE_BYTES_MAX: u64 = 4 << 10;
-
-/// The same of a hole and the run behind it, where the run is copied once more: so many bytes
-/// cost as much as a call.
-const TOGETHER_STEP_BYTES_MAX: u64 = 3 << 10;
-
 impl SieveManner {
     /// As it is if nothing is said.
     pub const USUAL: Self =
@@ -124,6 +117,7 @@ fn move_runs(
         memory,
         direction,
         together: together as u64,
+        step_max: storage.call_bytes(direction),
         locks: manner.locks_writes && direction == Direction::Write,
         runs: Vec::new(),
         staging: Vec::new(),
@@ -143,6 +137,9 @@ struct Mover<'a> {
     memory: &'a LentBuffer,
     direction: Direction,
     together: u64,
+    /// A hole and the run behind it, which is copied once more, are worth a call less if they have
+    /// at most so many bytes.
+    step_max: u64,
     /// What is moved is locked meanwhile.
     locks: bool,
     /// Offset and length of each, in their order.
@@ -158,7 +155,7 @@ impl Mover<'_> {
             (Some((start, _)), Some((last, before))) => {
                 let end = last + before;
                 offset >= end
-                    && offset - end + length <= TOGETHER_STEP_BYTES_MAX
+                    && offset - end + length <= self.step_max
                     && offset + length - start <= self.together
             }
             _ => true,

@@ -9,11 +9,14 @@ use parking_lot::Mutex;
 use sys::files::RangeLock;
 
 use crate::storage::Storage;
+use crate::transfer::Direction;
 
 /// A file in memory.
 #[derive(Debug)]
 pub(crate) struct MemoryFile {
     state: Mutex<MemoryFileState>,
+    /// As many bytes as cost what a call costs.
+    call_bytes: u64,
 }
 
 #[derive(Debug)]
@@ -31,14 +34,16 @@ impl MemoryFile {
     pub fn new(seed: u64, bytes: Vec<u8>) -> Self {
         let locked = Vec::new();
         let state = MemoryFileState { bytes, seed, size_max: u64::MAX, broken: None, locked };
-        Self { state: Mutex::new(state) }
+        let call_bytes = [0, 3, 20, 300][(seed % 4) as usize];
+        Self { state: Mutex::new(state), call_bytes }
     }
 
     /// With a limit of its size, and a byte that cannot be read or written.
     pub fn limited(self, size_max: u64, broken: Option<u64>) -> Self {
-        let mut state = self.state.into_inner();
+        let Self { state, call_bytes } = self;
+        let mut state = state.into_inner();
         (state.size_max, state.broken) = (size_max, broken);
-        Self { state: Mutex::new(state) }
+        Self { state: Mutex::new(state), call_bytes }
     }
 
     pub fn bytes(&self) -> Vec<u8> {
@@ -130,6 +135,10 @@ impl Storage for MemoryFile {
         let mut bytes = vec![0; length];
         memory.read(at, &mut bytes);
         self.put(&bytes, offset)
+    }
+
+    fn call_bytes(&self, _direction: Direction) -> u64 {
+        self.call_bytes
     }
 
     fn size(&self) -> io::Result<u64> {

@@ -60,8 +60,8 @@ pub struct LibraryState {
     pub requests: RequestTable,
     pub windows: Table<c::Win, Rc<ProgramWindow>>,
     pub files: Table<c::File, Rc<files::File>>,
-    /// What reads and writes while the program does something else.
-    pub file_threads: files::FileThreads,
+    /// What all files share.
+    pub file_works: files::FileWorks,
     /// Representations of data that the program registered.
     pub representations: RefCell<Vec<Rc<dyn files::UserRepresentation>>>,
     /// Messages that matched probes took.
@@ -155,7 +155,7 @@ impl LibraryState {
             requests: RequestTable::default(),
             windows: Table::default(),
             files: Table::default(),
-            file_threads: files::FileThreads::default(),
+            file_works: files::FileWorks::default(),
             representations: RefCell::default(),
             messages_taken: Table::default(),
             packed_messages: Table::default(),

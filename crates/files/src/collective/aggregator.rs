@@ -429,12 +429,12 @@ fn move_runs(
     runs: &[(u64, u64)],
     direction: Direction,
 ) -> Option<Fault> {
+    let hole_max = storage.call_bytes(direction);
     let mut joined: Vec<(u64, u64)> = Vec::new();
     for &(offset, length) in runs {
         match joined.last_mut() {
             Some((start, before))
-                if direction == Direction::Read
-                    && offset - (*start + *before) <= crate::transfer::HOLE_BYTES_MAX =>
+                if direction == Direction::Read && offset - (*start + *before) <= hole_max =>
             {
                 *before = offset + length - *start;
             }

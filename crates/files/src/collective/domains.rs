@@ -23,6 +23,8 @@ pub(crate) struct DomainSituation {
     pub direction: Direction,
     /// Whether all processes are on one machine, which keeps for all what one has read.
     pub near: bool,
+    /// As many bytes as cost what a call costs, as the process with rank 0 has found out.
+    pub call_bytes: u64,
     /// Whether bytes go by messages.
     pub choice: Choice,
     /// The processes that read and write for others, if bytes do.
@@ -42,12 +44,12 @@ pub(crate) struct Domains {
     window_bytes: u64,
 }
 
-/// Processes of several machines with runs of so many bytes do better alone, also where their runs
-/// alternate.
-const ALONE_RUN_BYTES_MIN: u64 = 32 << 10;
+/// Processes do better alone, also where their runs alternate, if a run costs so many times what a
+/// call does.
+const ALONE_CALLS: u64 = 8;
 
-/// The same for those of one machine, where a call costs less.
-const ALONE_NEAR_RUN_BYTES_MIN: u64 = 4 << 10;
+/// The same for those of one machine, whose bytes take no way over a network.
+const ALONE_NEAR_CALLS: u64 = 1;
 
 /// Processes of one machine read alone, with the holes between their runs, if all together read not
 /// more than so many times what they want: that costs less than messages.
@@ -75,7 +77,8 @@ impl DomainSituation {
         wanted.sort_by_key(|wish| wish.start);
         let pays = || {
             let alternate = wanted.windows(2).any(|pair| pair[1].start < pair[0].end);
-            let alone_min = if self.near { ALONE_NEAR_RUN_BYTES_MIN } else { ALONE_RUN_BYTES_MIN };
+            let calls = if self.near { ALONE_NEAR_CALLS } else { ALONE_CALLS };
+            let alone_min = self.call_bytes.saturating_mul(calls);
             let spans: u64 = wanted.iter().map(|wish| wish.end - wish.start).sum();
             let bytes: u64 = wanted.iter().map(|wish| wish.bytes).sum();
             let is_read_alone = self.direction == Direction::Read
@@ -145,6 +148,7 @@ mod tests {
         DomainSituation {
             direction,
             near,
+            call_bytes: 4 << 10,
             choice,
             aggregators,
             window_bytes: 1000,
@@ -169,6 +173,10 @@ mod tests {
         let near =
             |direction| DomainSituation { direction, near: true, ..situation(Choice::Automatic) };
         assert_eq!(near(Direction::Read).share(&alternating), None);
+        let pages = [wish(0, 1 << 20, 4096), wish(4096, 2 << 20, 4096)];
+        assert_eq!(near(Direction::Write).share(&pages), None);
+        let dear_calls = DomainSituation { call_bytes: 5 << 10, ..near(Direction::Write) };
+        assert!(dear_calls.share(&pages).is_some());
         assert!(near(Direction::Write).share(&alternating).is_some());
     }
 }

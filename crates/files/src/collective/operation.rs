@@ -65,8 +65,9 @@ enum CollectiveStage {
     Changing,
 }
 
-/// What a process tells: its wish, the size of the file, and its hints. Those of rank 0 count.
-const NUMBERS: usize = 10;
+/// What a process tells: its wish, the size of the file, what calls cost, and its hints. But for
+/// the wish, that of rank 0 counts.
+const NUMBERS: usize = 11;
 
 /// So many aggregators on each machine.
 const AGGREGATORS_PER_MACHINE: usize = 2;
@@ -275,6 +276,7 @@ impl Ground {
             view.run_bytes().min(length),
             length,
             size,
+            self.storage.call_bytes(prepared.direction),
             self.choice as u64,
             self.nodes,
             self.window_bytes,
@@ -293,7 +295,8 @@ impl Ground {
         caller: SystemCaller,
     ) -> Option<TransferExchange<RequestId>> {
         let all = numbers::<NUMBERS>(told);
-        let [_, _, _, _, size, choice, nodes, window_bytes, alignment, _] = *all.first()?;
+        let [_, _, _, _, size, call_bytes, choice, nodes, window_bytes, alignment, _] =
+            *all.first()?;
         // Domains and windows take bytes in the order of their offsets.
         if all.iter().any(|[.., goes_upwards]| *goes_upwards == 0) {
             return None;
@@ -309,6 +312,7 @@ impl Ground {
         let situation = DomainSituation {
             direction,
             near: machines.len() == 1,
+            call_bytes,
             choice: Choice::numbered(choice),
             aggregators: aggregators(&machines, nodes as usize),
             window_bytes: window_bytes.max(1),

@@ -117,8 +117,7 @@ fn run(
 ) -> Option<Vec<(Vec<u8>, u64, bool)>> {
     let size = file.bytes().len() as u64;
     let wish = |(view, position, data): &(View, u64, Vec<u8>)| {
-        let range = view.range(*position, data.len() as u64);
-        let bytes = data.len() as u64;
+        let (range, bytes) = (view.range(*position, data.len() as u64), data.len() as u64);
         let wish = Wish { start: range.start, end: range.end, run_bytes: 1, bytes };
         if direction == Direction::Read { wish.before(size) } else { wish }
     };
@@ -126,6 +125,7 @@ fn run(
     let situation = DomainSituation {
         direction,
         near: true,
+        call_bytes: 3,
         choice: Choice::Always,
         aggregators,
         window_bytes,

@@ -140,8 +140,8 @@ pub fn file_open(
     info: Option<Rc<Info>>,
     fh: Out<c::File>,
 ) -> CallOutcome<()> {
-    let (process, threads) = (&call.library.process, &call.library.file_threads);
-    let file = File::open(process, threads, &comm, filename, amode, info.as_deref())?;
+    let (process, works) = (&call.library.process, &call.library.file_works);
+    let file = File::open(process, works, &comm, filename, amode, info.as_deref())?;
     file.set_error_handler(Rc::clone(&call.library.file_error_handler.borrow()));
     fh.set(call.library.files.insert(file));
     Ok(())

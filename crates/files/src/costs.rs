@@ -1,0 +1,237 @@
+//! What calls of the system cost on the files of a mount: so much each, and so much for each byte.
+//! That decides whether a hole is read, and whether bytes go to another process to save calls.
+//!
+//! It is found out from the transfers of the program: the first long one begins with a few short
+//! calls, and from then on one call of many is timed.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use parking_lot::Mutex;
+
+use crate::transfer::Direction;
+
+/// The costs of each mount, by the number of its device, for all files of a process.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Mounts {
+    costs: Arc<Mutex<HashMap<u64, Arc<MountCosts>>>>,
+}
+
+impl Mounts {
+    /// Those of a device.
+    pub fn of(&self, device: u64) -> Arc<MountCosts> {
+        Arc::clone(self.costs.lock().entry(device).or_default())
+    }
+}
+
+/// What calls cost on one mount. Threads that learn at the same time may lose what one of them
+/// has learned.
+#[derive(Debug, Default)]
+pub(crate) struct MountCosts {
+    reads: CallCosts,
+    writes: CallCosts,
+}
+
+/// The same of one direction.
+#[derive(Debug, Default)]
+struct CallCosts {
+    short: LearnedCost,
+    long: LearnedCost,
+}
+
+/// In picoseconds: of a short call, or of a byte of a long one.
+#[derive(Debug, Default)]
+struct LearnedCost {
+    /// Calls of this kind so far.
+    calls: AtomicU64,
+    known: AtomicU64,
+}
+
+/// As long as nothing is known, a call costs as much as so many bytes.
+pub(crate) const CALL_COST_BYTES_USUAL: u64 = 3 << 10;
+
+/// What is measured is believed between these: outside of them a clock was wrong, or a device is
+/// slow for another reason.
+const CALL_COST_BYTES_MIN: u64 = 512;
+const CALL_COST_BYTES_MAX: u64 = 256 << 10;
+
+/// Calls that move at most so many bytes tell what a call costs.
+const SHORT_CALL_BYTES_MAX: usize = 1 << 10;
+
+/// Calls that move so many tell what a byte costs.
+const LONG_CALL_BYTES_MIN: usize = 32 << 10;
+
+/// While it is not known what a call costs, such a call moves so few instead.
+const TRIAL_CALL_BYTES: usize = 256;
+
+/// So many calls of each kind are timed at first, and one of so many later.
+const FIRST_CALLS: u64 = 16;
+const CALLS_PER_TIMED: u64 = 64;
+
+impl MountCosts {
+    /// As many bytes as cost what a call costs.
+    pub fn call_bytes(&self, direction: Direction) -> u64 {
+        let costs = self.of(direction);
+        match (costs.short.known(), costs.long.known()) {
+            (Some(call), Some(byte)) => {
+                (call / byte).clamp(CALL_COST_BYTES_MIN, CALL_COST_BYTES_MAX)
+            }
+            _ => CALL_COST_BYTES_USUAL,
+        }
+    }
+
+    /// Makes a call for at most `length` bytes, which may tell what calls cost.
+    pub fn observe(
+        &self,
+        direction: Direction,
+        length: usize,
+        call: impl FnOnce(usize) -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        let costs = self.of(direction);
+        let is_trial = length >= LONG_CALL_BYTES_MIN && costs.short.is_new();
+        let length = if is_trial { TRIAL_CALL_BYTES } else { length };
+        let kind = match length {
+            0..=SHORT_CALL_BYTES_MAX => &costs.short,
+            LONG_CALL_BYTES_MIN.. => &costs.long,
+            _ => return call(length),
+        };
+        if !kind.is_timed() {
+            return call(length);
+        }
+        let begun = Instant::now();
+        let outcome = call(length);
+        if matches!(outcome, Ok(moved) if moved == length) {
+            let nanoseconds = begun.elapsed().as_nanos();
+            costs.learn(length, u64::try_from(nanoseconds).unwrap_or(u64::MAX));
+        }
+        outcome
+    }
+
+    fn of(&self, direction: Direction) -> &CallCosts {
+        match direction {
+            Direction::Read => &self.reads,
+            Direction::Write => &self.writes,
+        }
+    }
+}
+
+impl CallCosts {
+    /// A call that moved so many bytes took so long.
+    fn learn(&self, bytes: usize, nanoseconds: u64) {
+        let (bytes, picoseconds) = (bytes as u64, nanoseconds.saturating_mul(1000));
+        if bytes <= SHORT_CALL_BYTES_MAX as u64 {
+            let of_bytes = self.long.known().unwrap_or(0).saturating_mul(bytes);
+            self.short.learn(picoseconds.saturating_sub(of_bytes));
+        } else {
+            let of_call = self.short.known().unwrap_or(0);
+            self.long.learn(picoseconds.saturating_sub(of_call) / bytes);
+        }
+    }
+}
+
+impl LearnedCost {
+    fn is_new(&self) -> bool {
+        self.calls.load(Ordering::Relaxed) < FIRST_CALLS
+    }
+
+    /// Counts a call; whether it is timed.
+    fn is_timed(&self) -> bool {
+        let calls = self.calls.load(Ordering::Relaxed);
+        self.calls.store(calls.wrapping_add(1), Ordering::Relaxed);
+        calls < FIRST_CALLS || calls.is_multiple_of(CALLS_PER_TIMED)
+    }
+
+    fn known(&self) -> Option<u64> {
+        Some(self.known.load(Ordering::Relaxed)).filter(|known| *known > 0)
+    }
+
+    /// What was cheaper is believed at once, as nothing makes a call too fast; what cost more may
+    /// have been disturbed, and moves what is known by a quarter at most.
+    fn learn(&self, cost: u64) {
+        let cost = cost.max(1);
+        let believed = match self.known() {
+            Some(known) if known < cost => known + (cost - known).min(known.div_ceil(4)),
+            _ => cost,
+        };
+        self.known.store(believed, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file system whose calls take so long.
+    fn used(costs: &MountCosts, lengths: &[usize], call_ns: u64, byte_ps: u64) {
+        for &length in lengths {
+            let nanoseconds = call_ns + length as u64 * byte_ps / 1000;
+            costs.of(Direction::Read).learn(length, nanoseconds);
+        }
+    }
+
+    #[test]
+    fn calls_of_two_lengths_tell_what_a_call_and_a_byte_cost() {
+        let costs = MountCosts::default();
+        assert_eq!(costs.call_bytes(Direction::Read), CALL_COST_BYTES_USUAL);
+        used(&costs, &[TRIAL_CALL_BYTES; 16], 400, 100);
+        assert_eq!(costs.call_bytes(Direction::Read), CALL_COST_BYTES_USUAL);
+        used(&costs, &[1 << 20, 64 << 10, 8, 1 << 20], 400, 100);
+        let found = costs.call_bytes(Direction::Read);
+        assert!((3900..4300).contains(&found), "{found}");
+        assert_eq!(costs.call_bytes(Direction::Write), CALL_COST_BYTES_USUAL);
+    }
+
+    #[test]
+    fn one_disturbed_call_moves_little_and_a_file_system_that_became_slow_is_followed() {
+        let costs = MountCosts::default();
+        let lengths = [256, 1 << 20].repeat(8);
+        used(&costs, &lengths, 400, 100);
+        let before = costs.call_bytes(Direction::Read);
+        used(&costs, &[256], 5_000_000, 100);
+        assert!(costs.call_bytes(Direction::Read) <= before + before / 4 + 1);
+        used(&costs, &[256], 400, 100);
+        assert!(costs.call_bytes(Direction::Read) <= before + 1);
+        used(&costs, &[256].repeat(40), 200_000, 100);
+        assert_eq!(costs.call_bytes(Direction::Read), CALL_COST_BYTES_MAX);
+    }
+
+    #[test]
+    fn a_long_call_begins_with_short_ones_once() {
+        let costs = MountCosts::default();
+        let mut asked = Vec::new();
+        for _ in 0..FIRST_CALLS + 5 {
+            let call = |length| {
+                asked.push(length);
+                Ok(length)
+            };
+            costs.observe(Direction::Write, 1 << 20, call).unwrap();
+        }
+        let (trials, whole) = asked.split_at(FIRST_CALLS as usize);
+        assert!(trials.iter().all(|length| *length == TRIAL_CALL_BYTES));
+        assert!(whole.iter().all(|length| *length == 1 << 20));
+        let found = costs.call_bytes(Direction::Write);
+        assert!((CALL_COST_BYTES_MIN..=CALL_COST_BYTES_MAX).contains(&found), "{found}");
+    }
+
+    #[test]
+    fn calls_that_fail_or_move_less_tell_nothing() {
+        let costs = MountCosts::default();
+        for _ in 0..100 {
+            let refused = costs.observe(Direction::Read, 8, |_| Err(sys::files::device_error()));
+            assert!(refused.is_err());
+            assert_eq!(costs.observe(Direction::Read, 8, |_| Ok(3)).unwrap(), 3);
+        }
+        assert_eq!(costs.reads.short.known(), None);
+    }
+
+    #[test]
+    fn files_of_one_device_share_what_is_known() {
+        let mounts = Mounts::default();
+        used(&mounts.of(7), &[256, 1 << 20], 1000, 100);
+        assert_ne!(mounts.of(7).call_bytes(Direction::Read), CALL_COST_BYTES_USUAL);
+        assert_eq!(mounts.of(8).call_bytes(Direction::Read), CALL_COST_BYTES_USUAL);
+    }
+}
