@@ -24,7 +24,7 @@ if [ "$profile" = release ]; then
     CARGO_ENCODED_RUSTFLAGS+=$separator--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo
     export CARGO_ENCODED_RUSTFLAGS
 fi
-packages=(--package mpi-abi)
+packages=(--package mpi-abi --package mqs)
 [ $# -eq 3 ] || packages+=(--package mpi-abi-mpich --package mpi-abi-open-mpi)
 cargo build --profile "$profile" "${packages[@]}"
 command_profile=${profile/#release/command}
@@ -39,6 +39,8 @@ ln -sfn libmpi_abi.so.1 "$prefix/lib/libmpi_abi.so"
 ln -sfn libmpi_abi.so.1 "$prefix/lib/libmpi.so"
 # Early programs of the standard ABI were linked with this name.
 ln -sfn libmpi_abi.so.1 "$prefix/lib/libmpi_abi.so.0"
+# What debuggers load to see message queues; the libraries find it from their own place.
+install_new 755 "$target/$profile/libcombray_mqs.so" "$prefix/lib/combray/libcombray_mqs.so"
 [ $# -eq 3 ] || scripts/install-dialects.sh "$prefix" "$target/$profile"
 install_new 755 "$target/$command_profile/combray" "$prefix/bin/combray"
 for name in mpicc mpicxx mpic++ mpiCC mpifort mpif77 mpif90 mpirun mpiexec; do

@@ -4,6 +4,7 @@ import os
 import platform
 import re
 import subprocess
+import time
 
 from harness.scenarios import Skip, end_of, needs_combray, program, run
 
@@ -58,7 +59,44 @@ def a_debugger_starts_a_job_on_two_hosts(runner):
     assert [host for host, _, _ in lines] == ["box1", "box1", "box2"], lines
 
 
+# What a process of tests/c/queues.c has; a line for each in tests/c/mqs_client.c's words.
+QUEUES = """\
+MPI_COMM_WORLD: rank 0 of 2, in the job 0 1
+  send: rank 1, in the job 1, tag 9, 4194304 bytes, first l, status 0: announced: waits for its receive
+  receive: rank -1, in the job -1, tag 7, 40 bytes, first -, status 0: waits for a message
+  receive: rank 1, in the job 1, tag 11, 80 bytes, first -, status 0: waits for a message
+  receive: rank 1, in the job 1, tag 99, 1 bytes, first -, status 0: waits for a message
+  message: rank 1, in the job 1, tag 5, 100 bytes, first -, status 1: arrived before its receive
+  message: rank 1, in the job 1, tag 5, 10 bytes, first -, status 1: arrived before its receive
+MPI_COMM_SELF: rank 0 of 1, in the job 0
+turned: rank 1 of 2, in the job 1 0
+  send: rank 0, in the job 1, tag 10, 30 bytes, first l, status 0: synchronous: waits for its receive
+  receive: rank 0, in the job 1, tag 12, 70 bytes, first -, status 0: waits for a message
+  message: rank 0, in the job 1, tag 6, 20 bytes, first -, status 1: arrived before its receive
+"""
+
+
+def a_debugger_sees_the_message_queues_of_a_process_that_is_stopped(runner):
+    needs_combray(runner)
+    launcher = subprocess.Popen([*runner.mpiexec, "-n", "2", str(runner.build / "queues")],
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        line = launcher.stdout.readline().split()
+        assert line[:1] == ["waiting"], line
+        # The receive that it waits in is posted after that.
+        time.sleep(0.5)
+        for _ in range(2):
+            code, output, _ = run([str(runner.build / "mqs_client"), line[1]])
+            head, queues = output.split("\n", 1)
+            assert code == 0 and re.fullmatch(r"Combray message queues \S+, version 2, 8 bytes", head), output
+            assert queues == QUEUES, output
+    finally:
+        launcher.terminate()
+        end_of(launcher)
+
+
 SCENARIOS = [
+    a_debugger_sees_the_message_queues_of_a_process_that_is_stopped,
     a_debugger_starts_a_job,
     a_debugger_finds_the_processes_of_a_job_that_runs,
     a_debugger_starts_a_job_on_two_hosts,

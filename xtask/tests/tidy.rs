@@ -26,6 +26,7 @@ const TIERS: &[(&str, u32)] = &[
     ("wire", 1),
     ("topology", 1),
     ("mpir", 1),
+    ("message-queues", 0),
     ("datatype", 2),
     ("engine", 2),
     ("collectives", 2),
@@ -49,6 +50,7 @@ const TIERS: &[(&str, u32)] = &[
     ("mpi-abi", 5),
     ("mpi-abi-mpich", 5),
     ("mpi-abi-open-mpi", 5),
+    ("mqs", 5),
     ("cli", 5),
     ("sim", 6),
     ("xtask", 6),
@@ -86,6 +88,7 @@ const UNSAFE_ALLOWED: &[&str] = &[
     "pmix",
     "threads",
     "mpi-abi",
+    "mqs",
 ];
 
 /// What reaches the system or other processes, and the crates that may depend on it.

@@ -10,6 +10,7 @@ mod fragments;
 mod gate;
 mod gates;
 mod inbound;
+mod layout;
 mod list;
 mod matching;
 pub mod model;

@@ -30,6 +30,9 @@ pub(crate) struct List<const WHICH: usize> {
 impl<const WHICH: usize> List<WHICH> {
     pub(crate) const EMPTY: Self = Self { first: NONE, last: NONE };
 
+    /// Where the first number is.
+    pub(crate) const FIRST: usize = std::mem::offset_of!(Self, first);
+
     #[inline]
     pub(crate) fn push_back<S>(&mut self, store: &mut S, index: u32)
     where

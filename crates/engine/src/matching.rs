@@ -48,6 +48,10 @@ impl Selector {
 }
 
 impl Matching {
+    /// Where the number of the message is that arrived first.
+    pub(crate) const FIRST_ARRIVED: usize =
+        std::mem::offset_of!(Self, by_arrival) + List::<BY_ARRIVAL>::FIRST;
+
     pub(crate) fn new(id: ContextId, rank: u32) -> Self {
         Self {
             id,

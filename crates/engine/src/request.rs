@@ -19,8 +19,11 @@
 //! Every arrow is a method of [`Request`] here; nothing else writes a state. `request/tests.rs` has
 //! the whole matrix of states and events.
 
+mod layout;
+
 use base::{GateId, RegionToken};
 use memory::{Buffer, SharedBytes};
+use message_queues::states;
 
 use crate::flow::ContextSlot;
 use crate::list::{Chain, Links};
@@ -99,32 +102,35 @@ pub enum Completion {
 }
 
 /// Where a request stands; the head of this file draws the transitions.
+///
+/// Debuggers read the number from outside, and what comes after it: see [`Request::ORDER`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub(crate) enum RequestState {
     /// There is no request in this place.
-    Free,
+    Free = states::FREE,
     /// Send: its message, or its announcement, waits in the outbox.
-    Queued(OutgoingSend),
+    Queued(OutgoingSend) = states::QUEUED,
     /// Synchronous send: the message has gone, and the receiver has not said that it matched it.
-    AwaitingMatch(OutgoingSend),
+    AwaitingMatch(OutgoingSend) = states::AWAITING_MATCH,
     /// Send: the announcement has gone.
-    Announced(OutgoingSend),
+    Announced(OutgoingSend) = states::ANNOUNCED,
     /// Send: the receiver has granted it, and it goes in parts.
-    Streaming(GrantedSend),
+    Streaming(GrantedSend) = states::STREAMING,
     /// Receive: no message has come for it.
     Posted {
         /// When it was posted, to choose between an exact and a wildcard receive.
         order: u64,
-    },
+    } = states::POSTED,
     /// Receive: an announced message was matched, and its data is coming.
-    Filling(AnnouncedReceive),
+    Filling(AnnouncedReceive) = states::FILLING,
     /// Nothing more happens to it.
-    Complete(RequestEnding),
+    Complete(RequestEnding) = states::COMPLETE,
     /// Receive: one of those whose message it accepts has failed, and that was not acknowledged.
     Interrupted {
         /// When it was posted.
         order: u64,
-    },
+    } = states::INTERRUPTED,
 }
 
 /// A send whose data has not gone, or has not been matched.

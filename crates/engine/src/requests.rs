@@ -19,6 +19,9 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
+    /// Where the vector of places is.
+    pub(crate) const PLACES: usize = std::mem::offset_of!(Self, places);
+
     pub(crate) fn new() -> Self {
         Self { places: Vec::new(), free: NONE }
     }

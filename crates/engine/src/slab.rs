@@ -1,5 +1,7 @@
 //! Numbered places with generations, reused in the order of last use.
 
+use memory::VectorWords;
+
 /// The number that stands for "none" in links.
 pub(crate) const NONE: u32 = u32::MAX;
 
@@ -35,6 +37,24 @@ impl SlabKey {
 }
 
 impl<T> Slab<T> {
+    /// Where the vector of places is.
+    pub(crate) const PLACES: usize = std::mem::offset_of!(Self, places);
+
+    /// Where a value is that is there, in its place.
+    pub(crate) const VALUE: usize = {
+        // Then there is no word beside the value that says whether it is there.
+        assert!(size_of::<Option<T>>() == size_of::<T>(), "a value lies where its option does");
+        std::mem::offset_of!(SlabEntry<T>, value)
+    };
+
+    /// From a place to the next one.
+    pub(crate) const PLACE_BYTES: usize = size_of::<SlabEntry<T>>();
+
+    /// The words of the vector of places.
+    pub(crate) fn words() -> VectorWords {
+        VectorWords::of::<SlabEntry<T>>()
+    }
+
     pub(crate) fn new() -> Self {
         Self { places: Vec::new(), free: Vec::new() }
     }

@@ -112,13 +112,29 @@ struct Rare {
     shape: Option<BufferShape>,
     /// Keeps memory of our own alive; the program's memory is kept by the program.
     owner: Option<Owner>,
+    /// Bytes of data.
+    length: usize,
 }
 
 #[derive(Clone, Debug)]
 struct BufferShape {
     layout: Arc<dyn Layout>,
     count: usize,
-    length: usize,
+}
+
+/// Where the words of a buffer lie, for who reads them from outside: offsets in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct BufferLayout {
+    /// The address of displacement 0.
+    pub base: usize,
+    /// The displacement at which the data begins.
+    pub low: usize,
+    /// That at which it ends.
+    pub high: usize,
+    /// The address of what only some buffers have; 0: it is one run of the program's memory.
+    pub rare: usize,
+    /// There: how many bytes of data there are.
+    pub rare_length: usize,
 }
 
 /// What keeps memory of our own: it stays as long as anybody refers to it. Like buffers, it stays
@@ -127,12 +143,24 @@ pub type Owner = Rc<dyn Any>;
 
 impl BufferShape {
     fn new(layout: Arc<dyn Layout>, count: usize) -> Self {
-        let length = layout.size() * count;
-        Self { layout, count, length }
+        Self { layout, count }
     }
 }
 
 impl Buffer {
+    /// Where its words lie.
+    pub const LAYOUT: BufferLayout = {
+        let memory = std::mem::offset_of!(Self, memory);
+        let [base, low, high] = AddressRange::OFFSETS;
+        BufferLayout {
+            base: memory + base,
+            low: memory + low,
+            high: memory + high,
+            rare: std::mem::offset_of!(Self, rare),
+            rare_length: std::mem::offset_of!(Rare, length),
+        }
+    };
+
     /// The `length` bytes at `base`.
     ///
     /// # Safety
@@ -231,7 +259,9 @@ impl Buffer {
     #[inline]
     fn with(memory: AddressRange, shape: Option<BufferShape>, owner: Option<Owner>) -> Self {
         let plain = shape.is_none() && owner.is_none();
-        let rare = if plain { None } else { Some(Box::new(Rare { shape, owner })) };
+        let length =
+            shape.as_ref().map_or_else(|| memory.len(), |shape| shape.layout.size() * shape.count);
+        let rare = if plain { None } else { Some(Box::new(Rare { shape, owner, length })) };
         Self { memory, rare }
     }
 
@@ -253,7 +283,7 @@ impl Buffer {
     /// Bytes of data.
     #[inline]
     pub fn len(&self) -> usize {
-        self.shape().map_or_else(|| self.memory.len(), |shape| shape.length)
+        self.rare.as_ref().map_or_else(|| self.memory.len(), |rare| rare.length)
     }
 
     /// Whether there is no data at all.

@@ -63,6 +63,13 @@ pub struct AddressRange {
 }
 
 impl AddressRange {
+    /// The offsets of its words: the address, and the displacements between which it reaches.
+    pub(crate) const OFFSETS: [usize; 3] = [
+        std::mem::offset_of!(Self, base),
+        std::mem::offset_of!(Self, low),
+        std::mem::offset_of!(Self, high),
+    ];
+
     /// Memory around `base` from displacement `low` up to, not including, `high`.
     ///
     /// # Safety

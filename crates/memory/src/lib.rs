@@ -16,13 +16,15 @@ mod shared_memory;
 mod slices;
 pub mod transfer;
 pub mod vector;
+mod vector_words;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 pub mod x87;
 
-pub use buffer::{Buffer, Layout, Owner, Segment};
+pub use buffer::{Buffer, BufferLayout, Layout, Owner, Segment};
 pub use copy::{AddressRange, Displacements};
 pub use lent::LentBuffer;
 pub use manner::{Manner, Stores};
 pub use process_lock::ProcessLock;
 pub use shared_bytes::{SharedBytes, SharedBytesMut};
 pub use shared_memory::{Nonce, SharedMemory};
+pub use vector_words::VectorWords;

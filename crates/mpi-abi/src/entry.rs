@@ -16,6 +16,7 @@ use crate::call_stack;
 use crate::calls;
 use crate::calls::tools::{self, ToolOutcome, Tools};
 use crate::check::{self, SeenCall};
+use crate::debuggers;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::{MPI_SUCCESS, MPI_T_ERR_NOT_INITIALIZED};
 use crate::helper;
@@ -403,6 +404,7 @@ pub fn update(call: &Call) {
     let _ = PHASE.fetch_update(Ordering::Release, Ordering::Relaxed, change);
     if process.is_joined() {
         process.set_call_finder(call_stack::current_call);
+        debuggers::show_queues(process);
     }
     helper::update(bits[0].1);
 }

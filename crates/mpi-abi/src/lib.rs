@@ -15,6 +15,7 @@ mod call_stack;
 mod calls;
 mod check;
 mod codes;
+mod debuggers;
 mod dialect;
 mod entry;
 mod failure;

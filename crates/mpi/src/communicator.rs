@@ -166,6 +166,7 @@ impl Communicator {
             board: BoardPlace::default(),
         });
         made.contexts.add(&made);
+        made.contexts.show(&made);
         made
     }
 
@@ -265,6 +266,9 @@ impl Communicator {
     /// Changes the name.
     pub fn set_name(&self, name: &[u8]) {
         *self.name.borrow_mut() = name.into();
+        if let Some(id) = self.number() {
+            self.contexts.rename(id, name);
+        }
     }
 
     /// What happens when an operation on it fails.
@@ -368,6 +372,7 @@ impl Communicator {
         let fresh = self.spaces.set(spaces).is_ok();
         debug_assert!(fresh, "a duplication ends once");
         self.usage.set(Usage::Messages);
+        self.contexts.show(self);
     }
 
     #[inline]
@@ -476,6 +481,9 @@ impl Communicator {
 
 impl Drop for Communicator {
     fn drop(&mut self) {
+        if let Some(id) = self.number() {
+            self.contexts.hide(id);
+        }
         self.contexts.retire(self.open_slots());
     }
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use base::{Error, ErrorClass, GateId, Result};
+use message_queues::GroupRow;
 
 use crate::session::Session;
 
@@ -77,6 +78,21 @@ impl Group {
         match &self.members {
             GroupMembers::Progression { size, .. } => *size,
             GroupMembers::Table(table) => table.len() as u32,
+        }
+    }
+
+    /// Where debuggers find its members.
+    pub(crate) fn row(&self) -> GroupRow {
+        match &self.members {
+            GroupMembers::Progression { first, stride, size } => {
+                GroupRow { table: 0, size: *size, first: *first, stride: *stride }
+            }
+            GroupMembers::Table(table) => GroupRow {
+                table: table.as_ptr().addr() as u64,
+                size: table.len() as u32,
+                first: 0,
+                stride: 0,
+            },
         }
     }
 

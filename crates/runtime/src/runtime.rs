@@ -15,6 +15,7 @@ use engine::{
 };
 use memory::Buffer;
 use memory::transfer::Fetch;
+use message_queues::QueueTable;
 
 use crate::configuration::Configuration;
 use crate::gathering::{Aim, Gathering, GatheringDecision};
@@ -345,6 +346,11 @@ impl Runtime {
     /// What is known of a request that is not complete.
     pub fn pending(&self, request: RequestId) -> Option<RequestDescription> {
         self.engine.pending(request)
+    }
+
+    /// Tells debuggers where the queues are, as long as this does not move.
+    pub fn show_queues(&self, table: &QueueTable) {
+        table.show_engine(std::ptr::from_ref(&self.engine).addr(), &Engine::layout());
     }
 
     /// The receives of a message space for which no message has come, and the messages that nobody

@@ -64,7 +64,9 @@ unsafe extern "C" {
 pub struct LoadedObject {
     /// Where it begins.
     pub base: usize,
-    /// Its file, without folders.
+    /// Its file, as it was given to the system.
+    pub path: String,
+    /// The file, without folders.
     pub name: String,
     /// The last symbol at or before the address that others can link to.
     pub symbol: Option<String>,
@@ -87,7 +89,7 @@ pub fn object_of(address: usize) -> Option<LoadedObject> {
     };
     let path = text(found.dli_fname).unwrap_or_default();
     let name = path.rsplit('/').next().unwrap_or_default().to_owned();
-    Some(LoadedObject { base: found.dli_fbase.addr(), name, symbol: text(found.dli_sname) })
+    Some(LoadedObject { base: found.dli_fbase.addr(), path, name, symbol: text(found.dli_sname) })
 }
 
 /// A return address stands in one of so many bytes at the end of a frame.

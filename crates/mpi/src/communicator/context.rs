@@ -5,6 +5,7 @@ use std::rc::{Rc, Weak};
 
 use base::{ContextId, Error, ErrorClass, Result};
 use engine::ContextSlot;
+use message_queues::{CommunicatorRow, NAME_MAX, QueueTable};
 
 use super::Communicator;
 
@@ -20,6 +21,10 @@ pub struct Contexts {
     retired: RefCell<Vec<ContextSlot>>,
     /// The communicators that there are, and some that are no more.
     communicators: RefCell<Vec<Weak<Communicator>>>,
+    /// Those that messages can be sent on, for debuggers.
+    rows: RefCell<Vec<CommunicatorRow>>,
+    /// Where debuggers look.
+    table: Cell<Option<&'static QueueTable>>,
 }
 
 /// The message spaces of one communicator, the same on all its processes.
@@ -37,6 +42,8 @@ impl Contexts {
             next: Cell::new(FIRST_FREE),
             retired: RefCell::default(),
             communicators: RefCell::default(),
+            rows: RefCell::default(),
+            table: Cell::new(None),
         }
     }
 
@@ -48,6 +55,52 @@ impl Contexts {
             communicators.retain(|one| one.strong_count() > 0);
         }
         communicators.push(Rc::downgrade(communicator));
+    }
+
+    /// Debuggers find the communicators through this table from now on.
+    pub(crate) fn show_in(&self, table: &'static QueueTable) {
+        self.table.set(Some(table));
+        self.change_rows(|_| ());
+    }
+
+    /// A communicator can be used for messages.
+    pub(crate) fn show(&self, communicator: &Communicator) {
+        let Some(block) = communicator.context_block() else { return };
+        if [ContextBlock::EVERYBODY, ContextBlock::CHECKS].contains(&block) {
+            return;
+        }
+        let mut row = CommunicatorRow {
+            id: u64::from_le_bytes(block.to_bytes()),
+            own: communicator.group().row(),
+            peers: communicator.peers().row(),
+            context: communicator.point_to_point_context().index() as u32,
+            rank: communicator.rank(),
+            name: [0; NAME_MAX + 1],
+        };
+        row.set_name(&communicator.name());
+        self.change_rows(|rows| rows.push(row));
+    }
+
+    /// It has another name.
+    pub(crate) fn rename(&self, id: u64, name: &[u8]) {
+        self.change_rows(|rows| {
+            if let Some(row) = rows.iter_mut().find(|row| row.id == id) {
+                row.set_name(name);
+            }
+        });
+    }
+
+    /// It is no more.
+    pub(crate) fn hide(&self, id: u64) {
+        self.change_rows(|rows| rows.retain(|row| row.id != id));
+    }
+
+    fn change_rows(&self, change: impl FnOnce(&mut Vec<CommunicatorRow>)) {
+        let rows = &mut *self.rows.borrow_mut();
+        match self.table.get() {
+            Some(table) => table.change_communicators(rows, change),
+            None => change(rows),
+        }
     }
 
     /// The communicators of this process.

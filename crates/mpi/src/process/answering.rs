@@ -15,6 +15,7 @@ use hangs::{
     Awaited, CollectiveWait, MessageWait, Outside, QUEUE_SHOWN_MAX, RankAnswer, WaitingCall,
 };
 use launch::questions::{ANSWER_BYTES_MAX, AnswerSlot, Finality};
+use message_queues::QueueTable;
 use runtime::waiting::LongWait;
 
 use super::Process;
@@ -112,6 +113,12 @@ impl Process {
     /// Where the launcher asks what this process does, if it does.
     pub fn answer_slot(&self) -> Option<Arc<AnswerSlot>> {
         self.started().questions.slot.clone()
+    }
+
+    /// Tells debuggers where the queues are; the process does not move any more.
+    pub fn show_queues(&self, table: &'static QueueTable) {
+        self.runtime().show_queues(table);
+        self.contexts().show_in(table);
     }
 
     /// From now on `finder` tells in which call a thread is that asks about itself.

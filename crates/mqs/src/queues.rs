@@ -1,0 +1,260 @@
+//! The queues of a process, read through its memory.
+
+use message_queues::{
+    ANY_TAG, CommunicatorRow, GroupRow, NAME_MAX, NONE, QueueTableView, TABLE_BYTES, states,
+};
+
+/// The memory of a process that stands still.
+pub trait TargetMemory {
+    /// Fills `into` from an address; whether that could be read.
+    fn read(&self, address: u64, into: &mut [u8]) -> bool;
+
+    /// A number of 32 bits.
+    fn word(&self, address: u64) -> Option<u32> {
+        let mut bytes = [0; 4];
+        self.read(address, &mut bytes).then(|| u32::from_ne_bytes(bytes))
+    }
+
+    /// A number of 64 bits.
+    fn long(&self, address: u64) -> Option<u64> {
+        let mut bytes = [0; 8];
+        self.read(address, &mut bytes).then(|| u64::from_ne_bytes(bytes))
+    }
+}
+
+/// More than these of anything are taken for garbage: the process may have been stopped anywhere.
+const COUNT_MAX: u64 = 1 << 26;
+
+/// A send, a receive or a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueuedOperation {
+    /// The rank at the other end in the communicator; none: any.
+    pub peer: Option<u32>,
+    /// The same in the job, if it is known.
+    pub process: Option<u32>,
+    /// None: any.
+    pub tag: Option<i32>,
+    /// The length of its buffer, or of the message.
+    pub bytes: u64,
+    /// Where the data is; 0: that is not told.
+    pub address: u64,
+    /// Receives that have a message: how long that is.
+    pub message_bytes: Option<u64>,
+    /// What it waits for, in words.
+    pub text: &'static str,
+}
+
+/// Why nothing can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableProblem {
+    /// The process has another version of the library.
+    OtherVersion,
+    /// Its memory cannot be read.
+    Unreadable,
+}
+
+/// Reads the table at an address.
+///
+/// # Errors
+/// It cannot be read, or is of another version.
+pub fn table(memory: &impl TargetMemory, address: u64) -> Result<QueueTableView, TableProblem> {
+    let mut bytes = [0; TABLE_BYTES];
+    if !memory.read(address, &mut bytes) {
+        return Err(TableProblem::Unreadable);
+    }
+    QueueTableView::read(&bytes).ok_or(TableProblem::OtherVersion)
+}
+
+/// The communicators.
+pub fn communicators(
+    memory: &impl TargetMemory,
+    table: &QueueTableView,
+) -> Option<Vec<CommunicatorRow>> {
+    let count = table.communicator_count.min(COUNT_MAX) as usize;
+    let mut bytes = vec![0; count * size_of::<CommunicatorRow>()];
+    let rows = memory.read(table.communicators, &mut bytes).then_some(bytes)?;
+    Some(rows.chunks_exact(size_of::<CommunicatorRow>()).map(row).collect())
+}
+
+fn row(bytes: &[u8]) -> CommunicatorRow {
+    use std::mem::offset_of;
+    let word = |place: usize| {
+        u32::from_ne_bytes(bytes[place..place + 4].try_into().expect("a word has 4 bytes"))
+    };
+    let long = |place: usize| {
+        u64::from_ne_bytes(bytes[place..place + 8].try_into().expect("it has 8 bytes"))
+    };
+    let group = |place: usize| GroupRow {
+        table: long(place + offset_of!(GroupRow, table)),
+        size: word(place + offset_of!(GroupRow, size)),
+        first: word(place + offset_of!(GroupRow, first)),
+        stride: word(place + offset_of!(GroupRow, stride)).cast_signed(),
+    };
+    let name = offset_of!(CommunicatorRow, name);
+    CommunicatorRow {
+        id: long(offset_of!(CommunicatorRow, id)),
+        own: group(offset_of!(CommunicatorRow, own)),
+        peers: group(offset_of!(CommunicatorRow, peers)),
+        context: word(offset_of!(CommunicatorRow, context)),
+        rank: word(offset_of!(CommunicatorRow, rank)),
+        name: bytes[name..name + NAME_MAX + 1].try_into().expect("the length is the same"),
+    }
+}
+
+/// The members of a group, by their ranks in the job.
+pub fn members(memory: &impl TargetMemory, group: &GroupRow) -> Option<Vec<u32>> {
+    if u64::from(group.size) > COUNT_MAX {
+        return None;
+    }
+    if group.table == 0 {
+        let member = |rank: u32| {
+            group.first.wrapping_add_signed(group.stride.wrapping_mul(rank.cast_signed()))
+        };
+        return Some((0..group.size).map(member).collect());
+    }
+    let mut bytes = vec![0; group.size as usize * 4];
+    let table = memory.read(group.table, &mut bytes).then_some(bytes)?;
+    let number = |word: &[u8]| u32::from_ne_bytes(word.try_into().expect("a word has 4 bytes"));
+    Some(table.chunks_exact(4).map(number).collect())
+}
+
+/// The queues of one communicator, read when they are asked for.
+pub struct Queues<'a, M> {
+    pub memory: &'a M,
+    pub table: &'a QueueTableView,
+    pub communicator: &'a CommunicatorRow,
+    /// The processes that messages go to, by rank.
+    pub peers: &'a [u32],
+}
+
+impl<M: TargetMemory> Queues<'_, M> {
+    /// The sends that are not complete.
+    pub fn sends(&self) -> Option<Vec<QueuedOperation>> {
+        let layout = self.table.layout;
+        let sends = self.requests()?.into_iter().filter_map(|request| {
+            let text = match request.state {
+                states::QUEUED => "waits until the network takes it",
+                states::AWAITING_MATCH => "synchronous: waits for its receive",
+                states::ANNOUNCED => "announced: waits for its receive",
+                states::STREAMING => "its data is going",
+                _ => return None,
+            };
+            let process = request.word(layout.gate);
+            let peer = self.peers.iter().position(|&one| one == process);
+            let operation = self.operation(&request, text)?;
+            Some(QueuedOperation {
+                peer: peer.map(|rank| rank as u32),
+                process: Some(process),
+                ..operation
+            })
+        });
+        Some(sends.collect())
+    }
+
+    /// The receives that are not complete: first those whose data is coming, then the others in the
+    /// order in which they were posted.
+    pub fn receives(&self) -> Option<Vec<QueuedOperation>> {
+        let layout = self.table.layout;
+        let mut receives: Vec<(u64, QueuedOperation)> = Vec::new();
+        for request in self.requests()? {
+            let (order, text, message_bytes) = match request.state {
+                states::POSTED => (request.long(layout.order), "waits for a message", None),
+                states::FILLING => {
+                    (0, "its data is coming", Some(request.long(layout.message_length)))
+                }
+                _ => continue,
+            };
+            let peer = Some(request.word(layout.source)).filter(|&source| source != NONE);
+            let process = peer.and_then(|rank| self.peers.get(rank as usize).copied());
+            let Some(operation) = self.operation(&request, text) else { continue };
+            receives.push((order, QueuedOperation { peer, process, message_bytes, ..operation }));
+        }
+        receives.sort_by_key(|(order, _)| *order);
+        Some(receives.into_iter().map(|(_, operation)| operation).collect())
+    }
+
+    /// The messages that nobody has received, in the order in which they came.
+    pub fn messages(&self) -> Option<Vec<QueuedOperation>> {
+        let layout = self.table.layout;
+        let contexts = self.memory.long(self.table.engine + layout.contexts)?;
+        let places = self.memory.long(self.table.engine + layout.context_count)?;
+        if u64::from(self.communicator.context) >= places {
+            return None;
+        }
+        let context = contexts + u64::from(self.communicator.context) * layout.context_bytes;
+        let mut next = self.memory.word(context + layout.first_message)?;
+        let messages = self.memory.long(self.table.engine + layout.messages)?;
+        let count = self.memory.long(self.table.engine + layout.message_count)?;
+        let mut found = Vec::new();
+        while next != NONE && u64::from(next) < count && (found.len() as u64) < count {
+            let message = messages + u64::from(next) * layout.message_bytes;
+            let source = self.memory.word(message + layout.message_source)?;
+            found.push(QueuedOperation {
+                peer: Some(source),
+                process: self.peers.get(source as usize).copied(),
+                tag: Some(self.memory.word(message + layout.message_tag)?.cast_signed()),
+                bytes: self.memory.long(message + layout.message_data_length)?,
+                address: 0,
+                message_bytes: None,
+                text: "arrived before its receive",
+            });
+            next = self.memory.word(message + layout.next_message)?;
+        }
+        Some(found)
+    }
+
+    fn operation(&self, request: &RequestBytes, text: &'static str) -> Option<QueuedOperation> {
+        let layout = self.table.layout;
+        let rare = request.long(layout.rare);
+        let (low, high) = (request.long(layout.buffer_low), request.long(layout.buffer_high));
+        let bytes = match rare {
+            0 => high.wrapping_sub(low),
+            _ => self.memory.long(rare + layout.rare_length)?,
+        };
+        let tag = Some(request.word(layout.tag).cast_signed()).filter(|&tag| tag != ANY_TAG);
+        let address = request.long(layout.buffer).wrapping_add(low);
+        let (peer, process, message_bytes) = (None, None, None);
+        Some(QueuedOperation { peer, process, tag, bytes, address, message_bytes, text })
+    }
+
+    /// All requests of the communicator, read at once.
+    fn requests(&self) -> Option<Vec<RequestBytes>> {
+        let layout = self.table.layout;
+        let first = self.memory.long(self.table.engine + layout.requests)?;
+        let count = self.memory.long(self.table.engine + layout.request_count)?;
+        if count > COUNT_MAX || layout.request_bytes == 0 {
+            return None;
+        }
+        let mut bytes = vec![0; (count * layout.request_bytes) as usize];
+        if !self.memory.read(first, &mut bytes) {
+            return None;
+        }
+        let requests = bytes
+            .chunks_exact(layout.request_bytes as usize)
+            .map(|bytes| RequestBytes { state: bytes[layout.state as usize], bytes: bytes.into() });
+        let own = self.communicator.context;
+        let is_own = |request: &RequestBytes| {
+            !matches!(request.state, states::FREE | states::COMPLETE)
+                && request.word(layout.context) == own
+        };
+        Some(requests.filter(is_own).collect())
+    }
+}
+
+/// One request as it lies in memory.
+struct RequestBytes {
+    state: u8,
+    bytes: Box<[u8]>,
+}
+
+impl RequestBytes {
+    fn word(&self, offset: u64) -> u32 {
+        let offset = offset as usize;
+        let bytes = self.bytes.get(offset..offset + 4).and_then(|word| word.try_into().ok());
+        u32::from_ne_bytes(bytes.unwrap_or_default())
+    }
+
+    fn long(&self, offset: u64) -> u64 {
+        u64::from(self.word(offset)) | u64::from(self.word(offset + 4)) << 32
+    }
+}
