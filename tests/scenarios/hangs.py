@@ -1,14 +1,19 @@
 """Jobs that stand still are asked why (`combray ps`), and say it in their first line."""
 
 import concurrent.futures
+import contextlib
 import json
 import os
+import pathlib
 import re
 import signal
 import subprocess
+import tempfile
 import time
 
-from harness.scenarios import END_SECONDS_MAX, end_of, needs_combray, places, run, traces
+from harness.scenarios import END_SECONDS_MAX, end_of, needs, needs_combray, places, processes_of, run, traces
+
+from . import managers
 
 # So long a program takes until all its ranks wait; then an answer takes half a second.
 STANDSTILL_SECONDS, ANSWER_SECONDS_MAX = 2.5, 20.0
@@ -208,7 +213,88 @@ def programs_without_mpi_are_asked_too(runner):
     assert output.count("before the end of MPI_Init") == 2, output
 
 
+def asked_job(runner, host, copy):
+    """What `combray ps` says on such a host of the job whose program lies there."""
+    code, listed, _ = run([*host, command(runner), "ps", "--json"])
+    told = json.loads(listed.splitlines()[-1])
+    found = [one for one in (told if isinstance(told, list) else [told]) if str(copy) in one["program"]]
+    assert code == 0 and len(found) == 1, listed
+    return str(found[0]["job"])
+
+
+def told_under(runner, launch, name, count):
+    """Starts a job by another launcher, and gives its program and what ends it."""
+    folder = tempfile.TemporaryDirectory(dir=runner.build)
+    copy = pathlib.Path(folder.name).resolve() / "hangs"
+    subprocess.run(["cp", runner.build / "hangs", copy], check=True)
+    launcher = subprocess.Popen([*launch, "-n", str(count), copy, name], stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True)
+
+    def ended():
+        for process in processes_of(copy):
+            # The launcher may end the others once the first one is gone.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        launcher.kill()
+        launcher.communicate()
+        folder.cleanup()
+    deadline = time.monotonic() + 30.0
+    while len(processes_of(copy)) < count and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(STANDSTILL_SECONDS)
+    return copy, ended
+
+
+def explained_under(runner, launch, names, host=()):
+    faults = []
+    for name in names:
+        copy, ended = told_under(runner, launch, name, CAUSES[name][0])
+        try:
+            code, output, _ = run([*host, command(runner), "ps", asked_job(runner, host, copy)])
+            if code or not re.match(CAUSES[name][1], output.splitlines()[0]):
+                faults.append(f"{name}:\n{output}")
+        finally:
+            ended()
+    assert not faults, "\n".join(faults)
+
+
+UNDER_OTHERS = ("crossed", "ring", "tag", "communicator", "left", "libraries", "stopped", "computes")
+
+
+def standstills_under_hydra_are_explained(runner):
+    needs_combray(runner)
+    explained_under(runner, managers.hydra()(runner), UNDER_OTHERS)
+
+
+@needs("slurm")
+def standstills_under_slurm_are_explained(runner):
+    needs_combray(runner)
+    explained_under(runner, managers.slurm("pmi2", "-w", "box1")(runner), UNDER_OTHERS, [*managers.BOX, "on", "box1"])
+
+
+@needs("slurm")
+def what_two_hosts_of_slurm_tell_is_joined(runner):
+    """Each host tells of its own ranks, and what is missing; both together tell the cause."""
+    needs_combray(runner)
+    copy, ended = told_under(runner, managers.slurm("pmi2", hosts=2)(runner), "ring", 10)
+    try:
+        told = []
+        for host in ([*managers.BOX, "on", "box1"], [*managers.BOX, "on", "box2"]):
+            job = asked_job(runner, host, copy)
+            code, output, _ = run([*host, command(runner), "ps", job])
+            assert code == 0 and "runs on another machine, which was not asked" in output.splitlines()[0], output
+            assert output.count("on another machine, not asked") == 5 and output.count("MPI_Recv  ") == 5, output
+            told.append(run([*host, command(runner), "ps", job, "--json"])[1])
+        done = subprocess.run([command(runner), "ps", "--join"], input="".join(told), capture_output=True, text=True)
+        assert re.match(CAUSES["ring"][1], done.stdout), done
+    finally:
+        ended()
+
+
 SCENARIOS = [
+    standstills_under_hydra_are_explained,
+    standstills_under_slurm_are_explained,
+    what_two_hosts_of_slurm_tell_is_joined,
     standstills_are_explained,
     a_job_is_asked_in_all_ways,
     time_limit_tells_the_cause,

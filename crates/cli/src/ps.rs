@@ -1,5 +1,6 @@
 //! `combray ps`: the jobs of this machine, and what the ranks of one do.
 
+use std::io;
 use std::path::PathBuf;
 
 use launcher::jobs;
@@ -14,6 +15,9 @@ pub struct PsOptions {
     /// Prints JSON: one line
     #[arg(long)]
     json: bool,
+    /// Joins what combray ps --json printed on several machines, read from standard input
+    #[arg(long, conflicts_with = "job")]
+    join: bool,
     /// Writes a picture of who waits for whom to this file (.svg), too
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -24,6 +28,9 @@ pub struct PsOptions {
 /// # Errors
 /// A text for people: there is no such job, or it does not answer.
 pub fn run(options: &PsOptions) -> Result<i32, String> {
+    if options.join {
+        return show(&joined()?, options).map(|()| 0);
+    }
     let running = match options.job {
         Some(_) => Vec::new(),
         None => jobs::running(),
@@ -35,24 +42,32 @@ pub fn run(options: &PsOptions) -> Result<i32, String> {
             match options.json {
                 true => print("[]\n")?,
                 false => eprintln!(
-                    "combray: no job of this user runs on this machine that combray run, mpirun or \
-                     mpiexec of Combray has started; jobs of other launchers cannot be asked"
+                    "combray: no job of this user runs on this machine; ask where its launcher \
+                     runs, or, if that is not Combray's, where its processes run"
                 ),
             }
             return Ok(1);
         }
         (None, _) => return list(&running, options.json).map(|()| 0),
     };
-    let report = jobs::ask(job)?;
+    show(&jobs::ask(job)?, options).map(|()| 0)
+}
+
+/// What was told on several machines, a line each; other lines may stand between.
+fn joined() -> Result<jobs::JobReport, String> {
+    let told = io::stdin().lines().map_while(Result::ok);
+    jobs::join(told.filter_map(|line| serde_json::from_str(&line).ok()).collect())
+}
+
+fn show(report: &jobs::JobReport, options: &PsOptions) -> Result<(), String> {
     if let Some(file) = &options.svg {
-        let written = std::fs::write(file, jobs::picture(&report));
+        let written = std::fs::write(file, jobs::picture(report));
         written.map_err(|error| format!("cannot write {}: {error}", file.display()))?;
     }
     match options.json {
-        true => print(&(text(&report)? + "\n"))?,
-        false => print(&jobs::table(&report))?,
+        true => print(&(text(report)? + "\n")),
+        false => print(&jobs::table(report)),
     }
-    Ok(0)
 }
 
 fn list(running: &[jobs::JobSummary], is_json: bool) -> Result<(), String> {

@@ -526,6 +526,9 @@ impl<'a> Graph<'a> {
                 _ => format!("computes (no call of MPI for {})", words::seconds(time)),
             },
             Standing::Polls => "makes calls that do not wait, one after the other".to_owned(),
+            Standing::Silent if report.stage == Stage::Elsewhere => {
+                "runs on another machine, which was not asked".to_owned()
+            }
             Standing::Silent => {
                 let state = report.state.as_deref().unwrap_or("not known to this machine");
                 let call = report.system_call.as_ref().map(|call| format!(" in {call}"));

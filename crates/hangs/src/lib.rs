@@ -22,6 +22,9 @@ pub use table::table;
 pub struct JobReport {
     /// The process of its launcher, by which `combray ps` names it.
     pub job: u32,
+    /// What its launcher calls it, if that is another one than ours; else empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
     /// The program, as it was written.
     pub program: String,
     /// For how many seconds it has run.
@@ -64,6 +67,8 @@ pub enum Stage {
     Finalized,
     /// It has ended; how.
     Ended(String),
+    /// On a machine that was not asked: the job has another launcher than ours.
+    Elsewhere,
 }
 
 /// What a rank says of itself.

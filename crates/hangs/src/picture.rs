@@ -263,7 +263,14 @@ mod tests {
 
     fn job(ranks: Vec<RankReport>) -> JobReport {
         let causes = vec!["ranks <0> and 1 wait ".repeat(8)];
-        JobReport { job: 5, program: "a&b".into(), seconds: 3.0, causes, ranks }
+        JobReport {
+            job: 5,
+            name: String::new(),
+            program: "a&b".into(),
+            seconds: 3.0,
+            causes,
+            ranks,
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ const ROWS_MAX: usize = 128;
 
 /// The causes, then a row for each rank, then what its queues hold.
 pub fn table(report: &JobReport) -> String {
-    let JobReport { job, program, seconds, causes, ranks } = report;
+    let JobReport { job, program, seconds, causes, ranks, .. } = report;
     let mut text: String = causes.iter().flat_map(|cause| [cause.as_str(), "\n"]).collect();
     let count = match ranks.len() {
         1 => "1 rank".to_owned(),
@@ -52,6 +52,7 @@ fn row(report: &RankReport) -> [String; 6] {
         (Stage::Ended(how), _) => place = how.clone(),
         (Stage::Finalized, _) => place = "after MPI_Finalize".to_owned(),
         _ if is_stopped => place = "stopped by a signal".to_owned(),
+        (Stage::Elsewhere, _) => place = "on another machine, not asked".to_owned(),
         (Stage::BeforeInit, None) => place = "before the end of MPI_Init".to_owned(),
         (_, None) => {
             place = format!("no answer ({state_word})");
@@ -81,7 +82,8 @@ fn row(report: &RankReport) -> [String; 6] {
             _ => place = "calls that do not wait".to_owned(),
         },
     }
-    [rank.to_string(), host.clone(), process.to_string(), since, place, awaited]
+    let process = if *process == 0 { String::new() } else { process.to_string() };
+    [rank.to_string(), host.clone(), process, since, place, awaited]
 }
 
 fn target(awaited: &Awaited) -> String {

@@ -223,8 +223,14 @@ fn the_table_has_a_row_for_each_rank_and_the_queues() {
     let mut waiting = receives(0, 1, 5);
     waiting.answer.as_mut().unwrap().unexpected = Queue { length: 9, first: vec![message(1, 6)] };
     let ranks = vec![waiting, computes(1)];
-    let report =
-        JobReport { job: 7, program: "./a".into(), seconds: 3.0, causes: causes(&ranks), ranks };
+    let report = JobReport {
+        job: 7,
+        name: String::new(),
+        program: "./a".into(),
+        seconds: 3.0,
+        causes: causes(&ranks),
+        ranks,
+    };
     let text = table(&report);
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[0], report.causes[0]);
@@ -267,7 +273,7 @@ proptest! {
         let told = causes(&ranks);
         prop_assert!(!told.is_empty() && told.iter().all(|sentence| !sentence.is_empty()));
         prop_assert_eq!(&told, &causes(&ranks));
-        let report = JobReport { job: 1, program: "a".into(), seconds: 1.0, causes: told, ranks };
+        let report = JobReport { job: 1, name: String::new(), program: "a".into(), seconds: 1.0, causes: told, ranks };
         prop_assert!(table(&report).lines().count() > report.ranks.len());
     }
 

@@ -71,6 +71,9 @@ trait Manager: Send {
     /// Ends the exchange with the launcher.
     fn finalize(&mut self) -> Result<(), JoinError>;
 
+    /// What the launcher calls the job: the same for all its processes. Empty: it has no name.
+    fn job_name(&self) -> String;
+
     /// Asks for the end of the whole job. There is nobody to tell if that fails.
     fn abort(&mut self, code: i32);
 
@@ -231,6 +234,11 @@ impl Job {
     /// How many processes the job has.
     pub fn size(&self) -> u32 {
         self.place.size
+    }
+
+    /// What the launcher calls the job: the same for all its processes. Empty: it has no name.
+    pub fn name(&self) -> String {
+        self.connection().manager.job_name()
     }
 
     /// Which of several programs of the job this one is.

@@ -81,6 +81,10 @@ impl Manager for Pmi1 {
         self.ask("cmd=finalize", "finalize_ack").map(drop)
     }
 
+    fn job_name(&self) -> String {
+        self.space.clone()
+    }
+
     fn abort(&mut self, code: i32) {
         // If the launcher is gone there is no job left to end.
         let _ = self.wire.say_line(&format!("cmd=abort exitcode={code}"));

@@ -104,6 +104,10 @@ impl Manager for Pmi2 {
         self.ask("finalize", &[]).map(drop)
     }
 
+    fn job_name(&self) -> String {
+        self.job.clone()
+    }
+
     fn abort(&mut self, code: i32) {
         let text = format!("exit code {code}");
         // If the launcher is gone there is no job left to end.

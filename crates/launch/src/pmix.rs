@@ -63,6 +63,10 @@ impl Manager for Pmix {
         self.client.finalize().map_err(gone)
     }
 
+    fn job_name(&self) -> String {
+        std::env::var("PMIX_NAMESPACE").unwrap_or_default()
+    }
+
     fn abort(&mut self, code: i32) {
         // If the launcher is gone there is no job left to end. The person has been told why.
         let _ = self.client.abort(code, "MPI ended the job");

@@ -12,7 +12,8 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 
-use base::variables::{LOCAL_RANK, QUESTIONS};
+use base::variables::{LOCAL_RANK, NODE, QUESTIONS};
+use serde::{Deserialize, Serialize};
 
 /// The launcher's side.
 #[derive(Debug)]
@@ -27,6 +28,39 @@ pub struct QuestionBoard {
 pub struct AnswerSlot {
     file: File,
     local_rank: u32,
+}
+
+/// What a process tells of itself that no launcher of ours has started: whoever asks finds it among
+/// the processes of the machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessIdentity {
+    /// What its launcher calls the job; the same for all its processes.
+    pub job: String,
+    /// Its rank.
+    pub rank: u32,
+    /// How many processes the job has.
+    pub size: u32,
+    /// On how many machines they are.
+    pub hosts: u32,
+    /// The ranks on this machine.
+    pub here: Vec<u32>,
+    /// The name of the machine.
+    pub host: String,
+    /// The command line.
+    pub program: String,
+    /// When it joined the job, in seconds since 1970.
+    pub joined: u64,
+}
+
+/// A process of this machine that can be asked without its launcher.
+#[derive(Debug)]
+pub struct AskedProcess {
+    file: File,
+    /// Its number.
+    pub process: i32,
+    /// What it tells of itself.
+    pub identity: ProcessIdentity,
+    question: u64,
 }
 
 /// Whether an answer is all that a process says to a question.
@@ -49,6 +83,11 @@ const SLOT_BYTES: u64 = 64 << 10;
 const HEAD_BYTES: u64 = 16;
 /// Where the numbers of the processes begin.
 const TABLE: u64 = 64;
+
+/// Where the identity of a process lies, and how long it may be; its length comes first, with 64
+/// bits.
+const IDENTITY: u64 = 4096;
+const IDENTITY_BYTES_MAX: usize = (SLOT_BYTES - IDENTITY - 8) as usize;
 
 /// The longest answer.
 pub const ANSWER_BYTES_MAX: usize = (SLOT_BYTES - HEAD_BYTES) as usize;
@@ -84,14 +123,7 @@ impl QuestionBoard {
     /// The answer of a process to the last question, if it is there.
     pub fn answer(&self, local_rank: u32) -> Option<(Finality, Vec<u8>)> {
         let start = slot(local_rank).filter(|_| local_rank < self.processes)?;
-        if number_at(&self.file, start)? != self.question {
-            return None;
-        }
-        let both = number_at(&self.file, start + 8)?;
-        let finality = if both >> 32 == 0 { Finality::Whole } else { Finality::MoreComes };
-        let mut bytes = vec![0; (both as u32 as usize).min(ANSWER_BYTES_MAX)];
-        self.file.read_exact_at(&mut bytes, start + HEAD_BYTES).ok()?;
-        Some((finality, bytes))
+        answer_in(&self.file, start, self.question)
     }
 
     /// The number of the process itself, where the launcher may have started a script around it;
@@ -127,6 +159,22 @@ impl AnswerSlot {
         Some(slot)
     }
 
+    /// That of a process for itself, which no launcher of ours has started.
+    pub fn own(identity: &ProcessIdentity) -> Option<Self> {
+        let text = serde_json::to_vec(identity).ok()?;
+        if text.len() > IDENTITY_BYTES_MAX {
+            return None;
+        }
+        let file = sys::mapping::create_memory_file(LABEL, 2 * SLOT_BYTES as usize).ok()?;
+        let slot = Self { file, local_rank: 0 };
+        let head = (text.len() as u64).to_le_bytes();
+        slot.file.write_all_at(&text, IDENTITY + 8).ok()?;
+        slot.file.write_all_at(&head, IDENTITY).ok()?;
+        let process = std::process::id().to_le_bytes();
+        slot.file.write_all_at(&process, place_in_table(0)).ok()?;
+        Some(slot)
+    }
+
     /// The number of the last question; 0: there was none.
     pub fn question(&self) -> u64 {
         number_at(&self.file, 0).unwrap_or(0)
@@ -152,6 +200,70 @@ impl AnswerSlot {
         let link = fs::read_link(format!("/proc/self/fd/{}", self.file.as_raw_fd()));
         link.is_ok_and(|link| link.as_os_str().as_encoded_bytes().starts_with(LINK.as_bytes()))
     }
+}
+
+/// The name of this machine, by which processes tell that they are on it.
+pub fn own_host() -> String {
+    env::var(NODE).unwrap_or_else(|_| sys::process::host_name())
+}
+
+impl AskedProcess {
+    /// Those of this machine whose memory this user may look at.
+    pub fn all() -> Vec<Self> {
+        // Processes of a container, or of an emulated host, may be seen and are elsewhere.
+        let host = own_host();
+        let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        numbers.filter_map(Self::of).filter(|one| one.identity.host == host).collect()
+    }
+
+    fn of(process: i32) -> Option<Self> {
+        let folder = fs::read_dir(format!("/proc/{process}/fd")).ok()?;
+        folder.flatten().find_map(|entry| {
+            let link = fs::read_link(entry.path()).ok()?;
+            if !link.as_os_str().as_encoded_bytes().starts_with(LINK.as_bytes()) {
+                return None;
+            }
+            let file = File::options().read(true).write(true).open(entry.path()).ok()?;
+            let length = number_at(&file, IDENTITY)? as usize;
+            let mut number = [0; 4];
+            file.read_exact_at(&mut number, place_in_table(0)).ok()?;
+            // Children of the process may have its descriptors, and answer nothing.
+            if length == 0 || length > IDENTITY_BYTES_MAX || i32::from_le_bytes(number) != process {
+                return None;
+            }
+            let mut text = vec![0; length];
+            file.read_exact_at(&mut text, IDENTITY + 8).ok()?;
+            let identity = serde_json::from_slice(&text).ok()?;
+            Some(Self { file, process, identity, question: 0 })
+        })
+    }
+
+    /// Asks it.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn ask(&mut self) -> io::Result<()> {
+        self.question = number_at(&self.file, 0).unwrap_or(0) + 1;
+        self.file.write_all_at(&self.question.to_le_bytes(), 0)
+    }
+
+    /// Its answer to the last question, if it is there.
+    pub fn answer(&self) -> Option<(Finality, Vec<u8>)> {
+        answer_in(&self.file, slot(0)?, self.question)
+    }
+}
+
+/// The answer in a slot to a question, if it is there.
+fn answer_in(file: &File, start: u64, question: u64) -> Option<(Finality, Vec<u8>)> {
+    if number_at(file, start)? != question {
+        return None;
+    }
+    let both = number_at(file, start + 8)?;
+    let finality = if both >> 32 == 0 { Finality::Whole } else { Finality::MoreComes };
+    let mut bytes = vec![0; (both as u32 as usize).min(ANSWER_BYTES_MAX)];
+    file.read_exact_at(&mut bytes, start + HEAD_BYTES).ok()?;
+    Some((finality, bytes))
 }
 
 fn slot(local_rank: u32) -> Option<u64> {
@@ -190,6 +302,28 @@ mod tests {
         slot.answer(2, Finality::Whole, &vec![b'x'; ANSWER_BYTES_MAX + 1]);
         assert_eq!(board.answer(1).map(|(_, text)| text.len()), Some(ANSWER_BYTES_MAX));
         assert_eq!(board.process(1), None);
+    }
+
+    #[test]
+    fn a_process_without_our_launcher_is_found_and_asked() {
+        let identity = ProcessIdentity {
+            job: format!("job of {}", std::process::id()),
+            rank: 3,
+            size: 4,
+            hosts: 2,
+            here: vec![2, 3],
+            host: "here".to_owned(),
+            program: "./solver -n 7".to_owned(),
+            joined: 1,
+        };
+        let slot = AnswerSlot::own(&identity).unwrap();
+        let mut found = AskedProcess::of(std::process::id() as i32).unwrap();
+        assert_eq!(found.identity, identity);
+        assert_eq!((slot.question(), found.answer().map(|one| one.1)), (0, Some(Vec::new())));
+        found.ask().unwrap();
+        assert_eq!((slot.question(), found.answer()), (1, None));
+        slot.answer(1, Finality::Whole, b"waits");
+        assert_eq!(found.answer(), Some((Finality::Whole, b"waits".to_vec())));
     }
 
     #[test]

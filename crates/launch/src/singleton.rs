@@ -34,6 +34,10 @@ impl Manager for Singleton {
         Ok(())
     }
 
+    fn job_name(&self) -> String {
+        String::new()
+    }
+
     fn abort(&mut self, _code: i32) {}
 
     fn machines(&mut self) -> Result<Option<Vec<u32>>, JoinError> {

@@ -13,6 +13,9 @@ use std::time::Duration;
 pub use hangs::{JobReport, picture, table};
 use serde::{Deserialize, Serialize};
 
+use crate::other_launchers;
+pub use crate::other_launchers::join;
+
 /// What a job is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobSummary {
@@ -85,7 +88,8 @@ fn listening() -> Vec<(u32, u32)> {
 pub fn running() -> Vec<JobSummary> {
     let ask = |(user, launcher)| request(user, launcher, JobRequest::Summary).ok();
     let answers = listening().into_iter().filter_map(ask);
-    answers.filter_map(|text| serde_json::from_slice(&text).ok()).collect()
+    let own = answers.filter_map(|text| serde_json::from_slice(&text).ok());
+    own.chain(other_launchers::running()).collect()
 }
 
 /// Asks a job, by the process of its launcher, what all its ranks do.
@@ -94,10 +98,13 @@ pub fn running() -> Vec<JobSummary> {
 /// A text for people: there is no such job, or it does not answer.
 pub fn ask(job: u32) -> Result<JobReport, String> {
     let Some((user, launcher)) = listening().into_iter().find(|one| one.1 == job) else {
-        return Err(format!(
-            "no job {job} of this user runs on this machine; combray ps lists those that do (a job \
-             is named by the process of its launcher, on the machine where that runs)"
-        ));
+        return other_launchers::ask(job).ok_or_else(|| {
+            format!(
+                "no job {job} of this user runs on this machine; combray ps lists those that do (a \
+                 job is named by the process of its launcher, on the machine where that runs, or \
+                 by its first process on this machine if it has another launcher)"
+            )
+        });
     };
     let text = request(user, launcher, JobRequest::Report)
         .map_err(|cause| format!("job {job} does not answer: {cause}"))?;

@@ -28,6 +28,7 @@ pub mod libraries;
 mod lines;
 mod local;
 mod local_processes;
+mod other_launchers;
 mod outlets;
 mod output;
 mod placement;

@@ -155,6 +155,7 @@ impl Supervisor<'_> {
             .collect();
         JobReport {
             job: self.launcher,
+            name: String::new(),
             program: self.program(),
             seconds: self.begun.elapsed().as_secs_f64(),
             causes: hangs::causes(&ranks),

@@ -14,7 +14,7 @@ use engine::{RequestDescription, RequestId};
 use hangs::{
     Awaited, CollectiveWait, MessageWait, Outside, QUEUE_SHOWN_MAX, RankAnswer, WaitingCall,
 };
-use launch::questions::{ANSWER_BYTES_MAX, AnswerSlot, Finality};
+use launch::questions::{ANSWER_BYTES_MAX, AnswerSlot, Finality, ProcessIdentity};
 use message_queues::QueueTable;
 use runtime::waiting::LongWait;
 
@@ -104,8 +104,10 @@ impl<'a> Search<'a> {
 }
 
 impl Questions {
-    pub(super) fn of_this_process() -> Self {
-        Self { slot: AnswerSlot::find().map(Arc::new), ..Self::default() }
+    /// `describe` tells of the process, for who asks it where no launcher of ours does.
+    pub(super) fn of_this_process(describe: impl FnOnce() -> Option<ProcessIdentity>) -> Self {
+        let own = || AnswerSlot::own(&describe()?);
+        Self { slot: AnswerSlot::find().or_else(own).map(Arc::new), ..Self::default() }
     }
 }
 

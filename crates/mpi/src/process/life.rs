@@ -1,15 +1,19 @@
 //! From joining the job to leaving it (chapter 11 of the MPI standard).
 
 use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use base::{Error, ErrorClass, Result};
-use runtime::Aim;
+use launch::questions::{ProcessIdentity, own_host};
 use runtime::machine::cores;
+use runtime::{Aim, Job};
+use topology::JobMap;
 
 use super::answering::Questions;
+use super::profiling::command;
 use super::waiting::LOOKS;
 use super::{InitializedProcess, Process, ThreadLevel};
 use crate::collective::{self, Invocation};
@@ -54,6 +58,7 @@ impl Process {
         complaints.extend(more);
         let context = runtime.open_context(Recovery::context_id(), map.rank());
         runtime.watch_context(context, Rc::clone(&self.attention));
+        let questions = Questions::of_this_process(|| identity(&job, &map));
         let started = InitializedProcess {
             doorbell,
             runtime: RefCell::new(runtime),
@@ -68,7 +73,7 @@ impl Process {
             world: OnceCell::new(),
             alone: OnceCell::new(),
             everybody: OnceCell::new(),
-            questions: Questions::of_this_process(),
+            questions,
         };
         let fresh = self.started.set(started).is_ok();
         debug_assert!(fresh, "checked above");
@@ -217,4 +222,25 @@ const SETTLING_MAX: Duration = Duration::from_secs(1);
 
 fn gone(error: impl Display) -> Error {
     Error::new(ErrorClass::Other, error.to_string())
+}
+
+/// What this process tells of itself where no launcher of ours asks it; none: it is alone.
+fn identity(job: &Job, map: &JobMap) -> Option<ProcessIdentity> {
+    if map.size() < 2 {
+        return None;
+    }
+    let own = map.own_node();
+    let here = (0..).zip(map.nodes()).filter(|(_, node)| **node == own).map(|(rank, _)| rank);
+    let hosts: BTreeSet<u32> = map.nodes().iter().copied().collect();
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Some(ProcessIdentity {
+        job: job.name(),
+        rank: map.rank(),
+        size: map.size(),
+        hosts: hosts.len() as u32,
+        here: here.collect(),
+        host: own_host(),
+        program: command(),
+        joined: since.as_secs(),
+    })
 }

@@ -409,7 +409,7 @@ fn seconds(ns: u64) -> f64 {
 }
 
 /// The command line of the program, not too long.
-fn command() -> String {
+pub(super) fn command() -> String {
     let words: Vec<OsString> = std::env::args_os().collect();
     let line = words.join(" ".as_ref()).to_string_lossy().into_owned();
     match line.char_indices().nth(COMMAND_MAX) {
