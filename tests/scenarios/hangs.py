@@ -122,7 +122,9 @@ def ask_in_all_ways(runner, launcher, other):
                      output, re.M), output
     assert "rank 1, receives without a message: tag 1 from rank 0" in output, output
     picture = runner.build / "waits.svg"
-    ask(runner, launcher, "--svg", str(picture))
+    for file in (picture, picture.with_suffix(".png")):
+        ask(runner, launcher, "--picture", str(file))
+    assert picture.with_suffix(".png").read_bytes().startswith(b"\x89PNG"), "no picture in PNG"
     text = picture.read_text()
     assert text.count('class="arrow cycle"') == 2 and lines[0][:40] in text, text
     told = json.loads(ask(runner, launcher, "--json")[0])

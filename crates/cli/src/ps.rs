@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use launcher::jobs;
 
 use crate::output::print;
+use crate::raster;
 
 /// What is asked for.
 #[derive(clap::Args)]
@@ -18,9 +19,9 @@ pub struct PsOptions {
     /// Joins what combray ps --json printed on several machines, read from standard input
     #[arg(long, conflicts_with = "job")]
     join: bool,
-    /// Writes a picture of who waits for whom to this file (.svg), too
+    /// Also draws who waits for whom: .svg, or .png
     #[arg(long, value_name = "FILE")]
-    svg: Option<PathBuf>,
+    picture: Option<PathBuf>,
 }
 
 /// Tells; returns the exit code, 1 where there is no job.
@@ -60,9 +61,8 @@ fn joined() -> Result<jobs::JobReport, String> {
 }
 
 fn show(report: &jobs::JobReport, options: &PsOptions) -> Result<(), String> {
-    if let Some(file) = &options.svg {
-        let written = std::fs::write(file, jobs::picture(report));
-        written.map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+    if let Some(file) = &options.picture {
+        raster::write(file, jobs::picture(report))?;
     }
     match options.json {
         true => print(&(text(report)? + "\n")),

@@ -1,5 +1,8 @@
 //! Pictures as PNG: rendered from their SVG, with fonts that the command brings.
 
+use std::fs;
+use std::path::Path;
+
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{Options, Tree};
 
@@ -29,6 +32,22 @@ pub fn png(svg: &str) -> Result<Vec<u8>, String> {
     pixmap.encode_png().map_err(|cause| fault(&cause))
 }
 
+/// Writes a picture to a file, in the format that its name says.
+///
+/// # Errors
+/// The name says none of the two formats, or the file cannot be written.
+pub fn write(file: &Path, svg: String) -> Result<(), String> {
+    let bytes = match file.extension().and_then(|extension| extension.to_str()) {
+        Some("svg") => svg.into_bytes(),
+        Some("png") => png(&svg)?,
+        _ => {
+            let name = file.display();
+            return Err(format!("{name}: the name of a picture has to end with .svg or .png"));
+        }
+    };
+    fs::write(file, bytes).map_err(|cause| format!("{} cannot be written: {cause}", file.display()))
+}
+
 /// Text as it stands in an SVG.
 pub fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
@@ -49,6 +68,12 @@ mod tests {
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"100\" height=\"20\" font-size=\"12\">\
              <rect width=\"100\" height=\"20\" fill=\"white\"/>{content}</svg>"
         )
+    }
+
+    #[test]
+    fn a_name_says_the_format() {
+        let said = write(Path::new("waits.gif"), with("")).unwrap_err();
+        assert!(said.starts_with("waits.gif: ") && said.contains(".svg or .png"), "{said}");
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub struct SampleOptions {
     #[arg(long, requires = "memory")]
     json: bool,
     /// Draws what was measured of memory, bandwidth by size and state: .svg, or .png
-    #[arg(long, alias = "svg", requires = "memory", value_name = "FILE")]
+    #[arg(long, requires = "memory", value_name = "FILE")]
     picture: Option<PathBuf>,
     /// Only shows the figures
     #[arg(long)]

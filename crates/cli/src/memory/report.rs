@@ -1,7 +1,6 @@
 //! `combray sample --memory` and `combray bench memory`.
 
 use std::fmt::Write;
-use std::fs;
 use std::path::Path;
 
 use memory_costs::{CostTable, Distance};
@@ -24,11 +23,7 @@ pub fn sample(keep: bool, as_json: bool, picture: Option<&Path>) -> Result<i32, 
     let host = samples::host();
     if let Some(path) = picture {
         let title = format!("{host}, {}", MemorySample::of_now(CostTable::default()).processor);
-        let svg = picture::svg(&title, &table);
-        let is_png = path.extension().is_some_and(|extension| extension == "png");
-        let bytes = if is_png { raster::png(&svg)? } else { svg.into_bytes() };
-        fs::write(path, bytes)
-            .map_err(|cause| format!("{} cannot be written: {cause}", path.display()))?;
+        raster::write(path, picture::svg(&title, &table))?;
     }
     match as_json {
         true => println!("{}", serde_json::to_string_pretty(&table).map_err(|e| e.to_string())?),
