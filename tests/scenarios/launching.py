@@ -49,6 +49,22 @@ def abort_gives_its_code(runner):
     assert code == 7, f"exit code {code}"
 
 
+def who_ends_the_job_is_told_once(runner):
+    """By the launcher, whatever becomes of the error output of the rank."""
+    needs_combray(runner)
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="combray-told-"))
+    try:
+        for what, count, word in (("abort", 3, r"rank 2 on \S+ called MPI_Abort with the error code 7, so the job ends$"),
+                                  ("fatal", 2, r"rank \d on \S+: MPI_Send: .*MPI_ERR_RANK.* so the job ends\.$")):
+            for options in ([], [f"--errfile-pattern={folder}/errors-%r"]):
+                code, output, _ = start(runner, count, what, options=options)
+                told = [line for line in output.splitlines() if line.startswith("combray:")]
+                assert code != 0 and len(told) == len(set(told)) and re.search(word, told[0]), output
+                assert what != "abort" or len(told) == 1, output
+    finally:
+        shutil.rmtree(folder)
+
+
 def errors_are_fatal(runner):
     code, output, seconds = start(runner, 2, "fatal")
     assert code != 0 and seconds < END_SECONDS_MAX, f"{code} after {seconds:.1f} s\n{output}"
@@ -373,6 +389,7 @@ SCENARIOS = [
     exit_without_finalize_ends_the_job,
     quiet_exit_without_finalize_ends_the_job,
     abort_gives_its_code,
+    who_ends_the_job_is_told_once,
     errors_are_fatal,
     errors_abort_ends_its_group,
     survivors_of_an_ended_process_are_told,

@@ -9,6 +9,7 @@ mod pmi1;
 mod pmi2;
 mod pmix;
 pub mod questions;
+pub mod reason;
 mod singleton;
 mod wire;
 
@@ -77,6 +78,11 @@ trait Manager: Send {
     /// Asks for the end of the whole job. There is nobody to tell if that fails.
     fn abort(&mut self, code: i32);
 
+    /// The same, for a reason that the manager tells the person; tells whether it does.
+    fn abort_for(&mut self, _code: i32, _reason: &str) -> bool {
+        false
+    }
+
     /// Asks for the end of some processes; tells whether the manager can do that.
     fn abort_some(&mut self, _ranks: &[u32], _code: i32) -> bool {
         false
@@ -99,6 +105,12 @@ trait Manager: Send {
 /// The word by which a process that aborts names those to be ended. Launchers that do not know it
 /// end the whole job.
 pub const ABORTED_RANKS: &str = "combray_ranks";
+
+/// The word by which a process that aborts says why, as [`reason::encode`] writes it.
+pub const ABORT_REASON: &str = "combray_reason";
+
+/// The key that exists where the launcher tells the person why a process aborts.
+pub const REASONS_KEY: &str = "combray-reasons";
 
 /// The key that exists when some processes of the job were ended and the others go on; so does one
 /// with `-` and the rank behind it for each of them.
@@ -328,14 +340,20 @@ impl Job {
         connection.manager.finalize()
     }
 
-    /// Asks the launcher to end the whole job. The caller has told the person why, and ends its
-    /// own process.
-    pub fn abort(&self, code: i32) {
-        self.connection().manager.abort(code);
+    /// Asks the launcher to end the whole job, and lets the person know why, once: through the
+    /// launcher where it tells reasons. The caller ends its own process.
+    pub fn abort(&self, code: i32, reason: &str) {
+        let mut connection = self.connection();
+        if !connection.manager.abort_for(code, reason) {
+            // At once, as others may end the job at the same time.
+            let line = format!("combray: {reason}\n");
+            eprint!("{line}");
+            connection.manager.abort(code);
+        }
     }
 
-    /// Asks the launcher to end some processes of the job, this one among them, and no others. As
-    /// [`abort`](Self::abort) where the launcher cannot do that.
+    /// Asks the launcher to end some processes of the job, this one among them, and no others; the
+    /// whole job where the launcher cannot do that. The caller has told the person why.
     pub fn abort_some(&self, ranks: &[u32], code: i32) {
         let mut connection = self.connection();
         if !connection.manager.abort_some(ranks, code) {

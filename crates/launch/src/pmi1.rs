@@ -3,8 +3,11 @@
 //! It is the protocol of MPICH's Hydra and of our own launcher. Keys belong to the whole job, so
 //! that each process adds its rank to the names of its own.
 
+use crate::reason;
 use crate::wire::{Limits, Wire, Words, number, own_key};
-use crate::{ABORTED_RANKS, ENDED_KEY, JobPlace, JoinError, Manager, mapping};
+use crate::{
+    ABORT_REASON, ABORTED_RANKS, ENDED_KEY, JobPlace, JoinError, Manager, REASONS_KEY, mapping,
+};
 
 /// A launcher that speaks PMI-1.
 pub(super) struct Pmi1 {
@@ -88,6 +91,11 @@ impl Manager for Pmi1 {
     fn abort(&mut self, code: i32) {
         // If the launcher is gone there is no job left to end.
         let _ = self.wire.say_line(&format!("cmd=abort exitcode={code}"));
+    }
+
+    fn abort_for(&mut self, code: i32, reason: &str) -> bool {
+        let said = format!("cmd=abort exitcode={code} {ABORT_REASON}={}", reason::encode(reason));
+        matches!(self.value(REASONS_KEY), Ok(Some(_))) && self.wire.say_line(&said).is_ok()
     }
 
     fn abort_some(&mut self, ranks: &[u32], code: i32) -> bool {

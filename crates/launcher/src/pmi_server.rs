@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use launch::{ABORTED_RANKS, ENDED_KEY, mapping};
+use launch::{ABORT_REASON, ABORTED_RANKS, ENDED_KEY, REASONS_KEY, mapping, reason};
 
 /// The key-value space and barriers of one job.
 #[derive(Debug)]
@@ -57,8 +57,9 @@ pub enum MpiState {
 pub enum PmiAction {
     /// Write this line to a process.
     Answer(u32, String),
-    /// End the job: a process asked for it, with this exit code.
-    Abort(u32, i32),
+    /// End the job: a process asked for it, with this exit code, and says why if it knows that the
+    /// person hears it.
+    Abort(u32, i32, Option<String>),
     /// End these processes and no others: a process asked for it, with this exit code.
     End(u32, Vec<u32>, i32),
     /// Close the connection of a process, which sent this and nothing that PMI-1 knows.
@@ -204,6 +205,10 @@ impl PmiServer {
             "get_universe_size" => format!("cmd=universe_size size={}", self.universe_size),
             "get_my_kvsname" => format!("cmd=my_kvsname kvsname={NAME}"),
             "put" => self.put(word("key"), word("value")),
+            // It is no value that somebody put: so processes learn that their reasons are heard.
+            "get" if word("key") == REASONS_KEY => {
+                "cmd=get_result rc=0 msg=success value=1".to_owned()
+            }
             "get" => match self.values.get(word("key")) {
                 Some(value) => format!("cmd=get_result rc=0 msg=success value={value}"),
                 None => "cmd=get_result rc=-1 msg=key_not_found".to_owned(),
@@ -217,7 +222,10 @@ impl PmiServer {
                 let code = word("exitcode").parse().unwrap_or(1);
                 return match ranks(word(ABORTED_RANKS), self.clients.len()) {
                     Some(ranks) => self.exclude(rank, ranks, code, actions),
-                    None => actions.push(PmiAction::Abort(rank, code)),
+                    None => {
+                        let said = Some(word(ABORT_REASON)).filter(|said| !said.is_empty());
+                        actions.push(PmiAction::Abort(rank, code, said.map(reason::decode)));
+                    }
                 };
             }
             _ => return self.reject(rank, line, actions),
@@ -339,7 +347,13 @@ mod tests {
             (server.mpi_state(0), server.mpi_state(1)),
             (MpiState::Finalized, MpiState::Uninitialized)
         );
-        assert_eq!(say(&mut server, 1, "cmd=abort exitcode=7"), ["Abort(1, 7)"]);
+        assert_eq!(say(&mut server, 1, "cmd=abort exitcode=7"), ["Abort(1, 7, None)"]);
+        assert_eq!(
+            say(&mut server, 1, "cmd=abort exitcode=7 combray_reason=no%20more"),
+            ["Abort(1, 7, Some(\"no more\"))"]
+        );
+        let told = say(&mut server, 1, "cmd=get kvsname=combray key=combray-reasons");
+        assert_eq!(told, ["1: cmd=get_result rc=0 msg=success value=1"]);
         assert_eq!(say(&mut server, 1, "hello"), ["ProtocolError(1, \"hello\")"]);
         assert!(say(&mut server, 1, "cmd=get_appnum").is_empty());
     }
@@ -413,7 +427,7 @@ mod tests {
         assert_eq!(last, ["End(4, [2], 1)", "4: cmd=barrier_out"]);
         for nonsense in ["5", "1-9", "2-1", "x", "1,"] {
             let line = format!("cmd=abort exitcode=1 combray_ranks={nonsense}");
-            assert_eq!(say(&mut server, 4, &line), ["Abort(4, 1)"]);
+            assert_eq!(say(&mut server, 4, &line), ["Abort(4, 1, None)"]);
         }
     }
 

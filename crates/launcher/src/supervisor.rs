@@ -119,6 +119,8 @@ struct Supervisor<'a> {
     termination: Option<Termination>,
     /// The failures after which the job went on.
     failures: u32,
+    /// The reasons that processes gave for ending the job when it was ending.
+    late_reasons: u32,
     /// The message about the first of them.
     first_failure: String,
     /// The signals that asked for an end.
@@ -211,6 +213,7 @@ impl<'a> Supervisor<'a> {
             deadline: plan.timeout.map(|limit| Instant::now() + limit),
             termination: None,
             failures: 0,
+            late_reasons: 0,
             first_failure: String::new(),
             interrupts: Vec::new(),
             terminal,
@@ -488,11 +491,7 @@ impl<'a> Supervisor<'a> {
             PmiAction::Answer(rank, line) => {
                 self.send(self.ranks[rank as usize].host, AgentOrder::Answer(rank, line));
             }
-            PmiAction::Abort(rank, code) => {
-                // By MPI_Abort, or by an error that is fatal: which of them, the rank has said.
-                let code = termination::code_of_abort(code);
-                self.fail(code, Some(format!("rank {rank} ended the job with exit code {code}")));
-            }
+            PmiAction::Abort(rank, code, reason) => self.abort(rank, code, reason),
             PmiAction::End(by, ranks, code) => self.end_ranks(by, &ranks, code),
             PmiAction::ProtocolError(rank, what) => {
                 self.print_message(&format!(

@@ -201,9 +201,9 @@ pub fn raise(call: &Call, handler_owner: HandlerOwner, code: c_int, told: c_int)
             end_job(call, told, &fatal_reason(handler_owner, "MPI_ERRORS_ARE_FATAL"))
         }
         ErrorHandler::Abort => {
-            tell_end(call, told, &fatal_reason(handler_owner, "MPI_ERRORS_ABORT"));
-            let process = &library.process;
-            process.abort_group(handler_owner.group(library).as_deref(), exit_code(told))
+            let reason = ending(call, told, &fatal_reason(handler_owner, "MPI_ERRORS_ABORT"));
+            let group = handler_owner.group(library);
+            library.process.abort_group(group.as_deref(), exit_code(told), &reason)
         }
     }
 }
@@ -214,7 +214,8 @@ fn raise_initially(call: &Call, told: c_int) {
     match *process.initial_error_handler() {
         ErrorHandler::Return => {}
         ErrorHandler::Abort => {
-            tell_end(call, told, "The initial error handler is MPI_ERRORS_ABORT.");
+            let why = "The initial error handler is MPI_ERRORS_ABORT.";
+            crate::calls::environment::say(&ending(call, told, why));
             std::process::exit(exit_code(told))
         }
         _ => end_job(call, told, "Before MPI_Init and after MPI_Finalize all errors are fatal."),
@@ -243,8 +244,7 @@ fn fatal_reason(handler_owner: HandlerOwner, handler: &str) -> String {
 }
 
 fn end_job(call: &Call, code: c_int, reason: &str) -> ! {
-    tell_end(call, code, reason);
-    call.library.process.abort(exit_code(code))
+    call.library.process.abort(exit_code(code), &ending(call, code, reason))
 }
 
 /// The exit code of a process that an error ends.
@@ -253,8 +253,8 @@ fn exit_code(code: c_int) -> i32 {
     if (1..256).contains(&class) { class } else { 1 }
 }
 
-/// Tells the person what ends the process.
-fn tell_end(call: &Call, code: c_int, reason: &str) {
+/// What the person is told of an error that ends the process.
+fn ending(call: &Call, code: c_int, reason: &str) -> String {
     let library = call.library;
     let text = text_of(library, code).unwrap_or_default();
     let text = String::from_utf8_lossy(&text).trim_end_matches('.').to_owned();
@@ -267,6 +267,5 @@ fn tell_end(call: &Call, code: c_int, reason: &str) {
         true => format!("rank {} on ", process.rank()),
         false => format!("process {} on ", std::process::id()),
     };
-    let message = format!("{rank}{}: {text}. {reason}", crate::calls::environment::host_name());
-    crate::calls::environment::say(&message);
+    format!("{rank}{}: {text}. {reason}", crate::calls::environment::host_name())
 }

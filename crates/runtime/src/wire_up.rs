@@ -407,10 +407,8 @@ impl Fatal {
 
     /// Tells the person why, and ends the job.
     pub(crate) fn end(&self, message: &str) -> ! {
-        // At once, as others may end the job at the same time.
-        let line = format!("combray: rank {} (process {}): {message}\n", self.rank, process::id());
-        eprint!("{line}");
-        self.job.abort(1);
+        let reason = format!("rank {} (process {}): {message}", self.rank, process::id());
+        self.job.abort(1, &reason);
         process::exit(1)
     }
 }

@@ -40,6 +40,25 @@ impl Supervisor<'_> {
         }
     }
 
+    /// Ends the job as a process asks for it, by MPI_Abort or by an error that is fatal. One that
+    /// gives no reason has told it by itself.
+    pub(super) fn abort(&mut self, rank: u32, code: i32, reason: Option<String>) {
+        let code = code_of_abort(code);
+        match reason {
+            // Several may fail at the same time, of which the first need not be the cause.
+            Some(reason) if self.termination.is_some() => {
+                self.late_reasons += 1;
+                if self.late_reasons < messages::NAMED_MAX as u32 {
+                    self.print_message(&reason);
+                }
+            }
+            Some(reason) => self.fail(code, Some(reason)),
+            None => {
+                self.fail(code, Some(format!("rank {rank} ended the job with exit code {code}")))
+            }
+        }
+    }
+
     pub(super) fn signal_all(&mut self, number: i32) {
         for host in 0..self.hosts.len() {
             self.send(host, AgentOrder::Signal(None, number));

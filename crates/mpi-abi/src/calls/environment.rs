@@ -144,13 +144,12 @@ pub fn finalized(_call: &Call, flag: Out<c_int>) -> CallOutcome<()> {
 pub fn abort(call: &Call, comm: KnownCommunicator, errorcode: c_int) -> CallOutcome<()> {
     let _ = comm;
     let process = &call.library.process;
-    let message = format!(
-        "rank {} on {} called MPI_Abort with the error code {errorcode}",
+    let reason = format!(
+        "rank {} on {} called MPI_Abort with the error code {errorcode}, so the job ends",
         process.rank(),
         host_name()
     );
-    say(&message);
-    process.abort(errorcode)
+    process.abort(errorcode, &reason)
 }
 
 pub fn query_thread(call: &Call, provided: Out<c_int>) -> CallOutcome<()> {

@@ -188,20 +188,22 @@ impl Process {
         });
     }
 
-    /// Ends the whole job with an exit code; the person has been told why.
-    pub fn abort(&self, code: i32) -> ! {
-        if let Some(started) = self.started.get() {
-            started.job.abort(code);
+    /// Ends the whole job with an exit code, and lets the person know why.
+    pub fn abort(&self, code: i32, reason: &str) -> ! {
+        match self.started.get() {
+            Some(started) => started.job.abort(code, reason),
+            None => tell(reason),
         }
         std::process::exit(code)
     }
 
     /// Ends the processes of a group, or this one alone, with an exit code, if the launcher can do
-    /// that, else the whole job; the person has been told why.
-    pub fn abort_group(&self, group: Option<&Group>, code: i32) -> ! {
+    /// that, else the whole job; and lets the person know why.
+    pub fn abort_group(&self, group: Option<&Group>, code: i32, reason: &str) -> ! {
         if let Some(started) = self.started.get()
             && group.map_or(1, Group::size) < started.map.size()
         {
+            tell(reason);
             let mut ranks = vec![started.map.rank()];
             ranks.extend(group.into_iter().flat_map(Group::gates).map(|gate| gate.0));
             // Those that go on may count on what was sent to them, which may still wait here.
@@ -209,8 +211,14 @@ impl Process {
             started.job.abort_some(&ranks, code);
             std::process::exit(code)
         }
-        self.abort(code)
+        self.abort(code, reason)
     }
+}
+
+/// Writes a line to the error output, at once: this process or its job may end any moment.
+fn tell(reason: &str) {
+    let line = format!("combray: {reason}\n");
+    eprint!("{line}");
 }
 
 /// How long without any activity a process waits for the others at its end, where some have failed:
