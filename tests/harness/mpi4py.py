@@ -34,6 +34,45 @@ class LeftOut:
         return [pattern for pattern in self.patterns if "." in pattern]
 
 
+class Wheel:
+    """mpi4py's released wheel, which was built for other MPI libraries and runs with ours of that kind."""
+
+    def __init__(self, kind, prefix):
+        self.folder = ROOT / "build" / "mpi4py-wheel" / kind
+        self.python = self.folder / "venv" / "bin" / "python"
+        self.tests = self.folder / f"mpi4py-{VERSION}" / "test"
+        folder, name = {"mpich": ("mpich", "libmpi.so.12"), "openmpi": ("open-mpi", "libmpi.so.40")}[kind]
+        self.variables = {"MPI4PY_LIBMPI": str(prefix / "lib/combray" / folder / name)}
+
+    def make(self):
+        stamp = self.folder / "installed"
+        if stamp.exists() and stamp.read_text() == VERSION:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        quietly([sys.executable, "-m", "venv", "--clear", str(self.folder / "venv")])
+        pip = [str(self.python), "-m", "pip", "--disable-pip-version-check"]
+        quietly([*pip, "install", "--only-binary", ":all:", f"mpi4py=={VERSION}", "numpy"])
+        unpack_source(pip, self.folder)
+        stamp.write_text(VERSION)
+
+
+def unpack_source(pip, folder):
+    """Unpacks mpi4py's source package, with its tests, in a folder that keeps it."""
+    archive = folder / f"mpi4py-{VERSION}.tar.gz"
+    if not archive.exists():
+        quietly([*pip, "download", "--no-deps", "--no-binary", "mpi4py", "--dest", str(folder), f"mpi4py=={VERSION}"])
+    shutil.rmtree(folder / f"mpi4py-{VERSION}", ignore_errors=True)
+    with tarfile.open(archive) as source:
+        source.extractall(folder)
+
+
+def quietly(command, environment=None):
+    """Runs a command that must succeed; shows what it printed if it does not."""
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{shlex.join(command)} failed:\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
+
+
 def beyond_the_standard(header):
     """The calls and error classes for programs that survive failures that a header has."""
     text = header.read_text() if header.exists() else ""
@@ -49,6 +88,7 @@ class Build:
         self.python = self.folder / "venv" / "bin" / "python"
         self.tests = self.folder / f"mpi4py-{VERSION}" / "test"
         self.stamp = self.folder / "built-with"
+        self.variables = {}
 
     def make(self):
         header = pathlib.Path(shutil.which(self.mpicc) or sys.exit(
@@ -61,25 +101,13 @@ class Build:
             return
         print(f"building mpi4py {VERSION} from source with {self.mpicc} (some minutes)", flush=True)
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._quietly([sys.executable, "-m", "venv", "--clear", str(self.folder / "venv")])
+        quietly([sys.executable, "-m", "venv", "--clear", str(self.folder / "venv")])
         pip = [str(self.python), "-m", "pip", "--disable-pip-version-check"]
-        archive = self.folder / f"mpi4py-{VERSION}.tar.gz"
-        if not archive.exists():
-            self._quietly([*pip, "download", "--no-deps", "--no-binary", "mpi4py",
-                           "--dest", str(self.folder), f"mpi4py=={VERSION}"])
-        shutil.rmtree(self.tests.parent, ignore_errors=True)
-        with tarfile.open(archive) as source:
-            source.extractall(self.folder)
+        unpack_source(pip, self.folder)
         defined = [f"-DPyMPI_HAVE_{name}=1" for name in beyond_the_standard(header)]
         environment = dict(os.environ, MPICC=self.mpicc, MPI4PY_BUILD_MPIABI="1",
                            MPI4PY_BUILD_BACKEND="setuptools", CFLAGS=" ".join(["-O1 -g0", *defined]))
         # Without pip's cache: a wheel there may have been built with another library's header.
-        self._quietly([*pip, "install", "--no-cache-dir", str(self.tests.parent)], environment)
-        self._quietly([*pip, "install", "numpy"])
+        quietly([*pip, "install", "--no-cache-dir", str(self.tests.parent)], environment)
+        quietly([*pip, "install", "numpy"])
         self.stamp.write_text(wanted)
-
-    @staticmethod
-    def _quietly(command, environment=None):
-        done = subprocess.run(command, env=environment, capture_output=True, text=True)
-        if done.returncode:
-            sys.exit(f"{shlex.join(command)} failed:\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
