@@ -14,6 +14,8 @@ pub(crate) struct Deferred {
     early_packets: EarlyPackets,
     lost: Vec<LostRail>,
     restored: Vec<(GateId, RailId)>,
+    /// One of them holds something.
+    pub(crate) has_news: bool,
 }
 
 /// Packets from peers that are not connected yet.
@@ -83,6 +85,7 @@ impl Sink for Receiver<'_> {
                 return;
             }
             self.deferred.early_packets.push((gate, bytes.to_vec().into()));
+            self.deferred.has_news = true;
             return;
         }
         let taken = self.engine.handle_packet(gate, bytes);
@@ -119,10 +122,12 @@ impl Sink for Receiver<'_> {
 
     fn lost(&mut self, gate: GateId, rail: usize, why: DriverError) {
         self.deferred.lost.push((gate, rail_id(rail), why));
+        self.deferred.has_news = true;
     }
 
     fn restored(&mut self, gate: GateId, rail: usize) {
         self.deferred.restored.push((gate, rail_id(rail)));
+        self.deferred.has_news = true;
     }
 
     fn trouble(&mut self, what: &str) {

@@ -452,6 +452,22 @@ impl Runtime {
 
     /// What follows from packets that arrived; returns whether any packet could go.
     fn follow_up(&mut self) -> bool {
+        if self.deferred.has_news {
+            self.handle_news();
+        }
+        while let Some(region) = self.engine.next_revocation() {
+            self.rails.withdraw(region);
+        }
+        while let Some(fetch) = self.engine.next_fetch() {
+            self.begin_fetch(fetch);
+        }
+        self.engine.gates_with_work() > 0 && (self.flush() | self.end_revoked())
+    }
+
+    /// Connects those who have sent something, and does without rails, or with them again.
+    #[cold]
+    fn handle_news(&mut self) {
+        self.deferred.has_news = false;
         for (gate, packet) in self.deferred.early_packets() {
             self.connect(gate);
             let Self { engine, deferred, fatal, instruments, .. } = self;
@@ -465,13 +481,6 @@ impl Runtime {
         for (gate, rail) in self.deferred.restored() {
             self.regain(gate, rail);
         }
-        while let Some(region) = self.engine.next_revocation() {
-            self.rails.withdraw(region);
-        }
-        while let Some(fetch) = self.engine.next_fetch() {
-            self.begin_fetch(fetch);
-        }
-        self.engine.gates_with_work() > 0 && (self.flush() | self.end_revoked())
     }
 
     /// Ends what was submitted in message spaces that were revoked.
