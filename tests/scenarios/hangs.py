@@ -247,31 +247,37 @@ def told_under(runner, launch, name, count):
     return copy, ended
 
 
-def explained_under(runner, launch, names, host=()):
+def explained_under(runner, launch, names, host=(), at_a_time=1):
     faults = []
-    for name in names:
+
+    def look(name):
         copy, ended = told_under(runner, launch, name, CAUSES[name][0])
         try:
             code, output, _ = run([*host, command(runner), "ps", asked_job(runner, host, copy)])
             if code or not re.match(CAUSES[name][1], output.splitlines()[0]):
                 faults.append(f"{name}:\n{output}")
+        except AssertionError as problem:
+            faults.append(f"{name}: {problem}")
         finally:
             ended()
+
+    with concurrent.futures.ThreadPoolExecutor(at_a_time) as pool:
+        list(pool.map(look, names))
     assert not faults, "\n".join(faults)
-
-
-UNDER_OTHERS = ("crossed", "ring", "tag", "communicator", "left", "libraries", "stopped", "computes")
 
 
 def standstills_under_hydra_are_explained(runner):
     needs_combray(runner)
-    explained_under(runner, managers.hydra()(runner), UNDER_OTHERS)
+    names = ("crossed", "ring", "tag", "communicator", "left", "libraries", "stopped", "computes")
+    explained_under(runner, managers.hydra()(runner), names, at_a_time=4)
 
 
 @needs("slurm")
 def standstills_under_slurm_are_explained(runner):
+    """One after the other, as steps of Slurm wait for cores."""
     needs_combray(runner)
-    explained_under(runner, managers.slurm("pmi2", "-w", "box1")(runner), UNDER_OTHERS, [*managers.BOX, "on", "box1"])
+    names = ("ring", "left", "stopped", "computes")
+    explained_under(runner, managers.slurm("pmi2", "-w", "box1")(runner), names, [*managers.BOX, "on", "box1"])
 
 
 @needs("slurm")
