@@ -33,6 +33,13 @@ impl Arrivals {
     }
 }
 
+/// What becomes of a rail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RailChange {
+    Lost,
+    Restored,
+}
+
 impl World {
     /// Now and then cuts a rail between two processes that have another one, or connects one again
     /// that both have noticed is lost; and lets those notice that have not, each at its own time.
@@ -43,34 +50,20 @@ impl World {
         if self.setting.cuts && self.rng.u8(..32) == 0 {
             self.heal_one();
         }
-        self.notice_losses();
-        self.notice_healed();
-    }
-
-    fn notice_losses(&mut self) {
         let mut unaware = std::mem::take(&mut self.unaware);
-        unaware.retain(|&(process, gate, rail)| {
+        unaware.retain(|&(process, gate, rail, change)| {
             let notices = self.rng.u8(..8) == 0;
             if notices {
                 self.moved_at = self.network.now;
-                assert!(self.engine(process).lose_rail(gate, rail), "another rail is left");
+                let engine = self.engine(process);
+                match change {
+                    RailChange::Lost => assert!(engine.lose_rail(gate, rail), "another is left"),
+                    RailChange::Restored => assert!(engine.restore_rail(gate, rail), "it was lost"),
+                }
             }
             !notices
         });
         self.unaware = unaware;
-    }
-
-    fn notice_healed(&mut self) {
-        let mut unaware = std::mem::take(&mut self.unaware_of_healed);
-        unaware.retain(|&(process, gate, rail)| {
-            let notices = self.rng.u8(..8) == 0;
-            if notices {
-                self.moved_at = self.network.now;
-                assert!(self.engine(process).restore_rail(gate, rail), "it was lost");
-            }
-            !notices
-        });
-        self.unaware_of_healed = unaware;
     }
 
     /// Drivers connect a rail again that both have given up.
@@ -81,12 +74,16 @@ impl World {
         }
         let (one, other, rail) = all[self.rng.usize(..all.len())];
         let sides = [(one.0, other, rail), (other.0, one, rail)];
-        if sides.iter().any(|side| self.unaware.contains(side)) {
+        let has_noticed = |&(process, gate, rail): &(u32, GateId, RailId)| {
+            !self.unaware.contains(&(process, gate, rail, RailChange::Lost))
+        };
+        if !sides.iter().all(has_noticed) {
             return;
         }
         self.report.healed += 1;
         self.network.heal((one, other, rail));
-        self.unaware_of_healed.extend(sides);
+        let restored = |(process, gate, rail)| (process, gate, rail, RailChange::Restored);
+        self.unaware.extend(sides.map(restored));
     }
 
     fn cut_one(&mut self) {
@@ -107,7 +104,7 @@ impl World {
         self.report.cuts += 1;
         let rail = whole[self.rng.usize(..whole.len())];
         self.network.cut((GateId(one), gate, rail));
-        self.unaware.push((one, gate, rail));
-        self.unaware.push((other, GateId(one), rail));
+        self.unaware.push((one, gate, rail, RailChange::Lost));
+        self.unaware.push((other, GateId(one), rail, RailChange::Lost));
     }
 }

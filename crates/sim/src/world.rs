@@ -7,7 +7,7 @@ use engine::{ContextSlot, Engine, MessageId, RequestId};
 use fastrand::Rng;
 use wire::Envelope;
 
-use crate::losses::Arrivals;
+use crate::losses::{Arrivals, RailChange};
 use crate::network::SimulatedNetwork;
 use crate::reference::{Selector, Space};
 use crate::region::Region;
@@ -125,10 +125,8 @@ pub(crate) struct World {
     /// Of the message that arrives in fragments, by sender and receiver: what it is, if no receive
     /// was posted when it began, and how many bytes are missing.
     pub fragments: HashMap<(u32, u32), (Option<Envelope>, u64)>,
-    /// Who has not noticed yet that a rail to somebody was cut.
-    pub unaware: Vec<(u32, GateId, RailId)>,
-    /// Who has not noticed yet that a rail to somebody works again.
-    pub unaware_of_healed: Vec<(u32, GateId, RailId)>,
+    /// Who has not noticed yet that a rail to somebody was cut, or works again.
+    pub unaware: Vec<(u32, GateId, RailId, RailChange)>,
     /// When something last moved.
     pub moved_at: u64,
     pub report: Report,
@@ -220,7 +218,6 @@ impl World {
             arrivals: HashMap::new(),
             fragments: HashMap::new(),
             unaware: Vec::new(),
-            unaware_of_healed: Vec::new(),
             moved_at: 0,
             report: Report::default(),
             setting,
@@ -293,7 +290,6 @@ impl World {
             (0..self.setting.processes).for_each(|process| self.flush(process));
             if self.network.is_quiet()
                 && self.unaware.is_empty()
-                && self.unaware_of_healed.is_empty()
                 && !self.engines.iter().any(Engine::has_work)
             {
                 return self.check_settled();
