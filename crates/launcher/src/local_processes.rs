@@ -2,7 +2,7 @@
 //!
 //! It takes orders and gives reports; what they mean for the job is decided by the supervisor.
 
-mod asking;
+pub(crate) mod asking;
 mod rank;
 mod seating;
 mod variables;

@@ -11,16 +11,13 @@ use launch::questions::{AskedProcess, Finality};
 use sys::process;
 
 use crate::jobs::JobSummary;
+use crate::local_processes::asking::{ANSWER_TIME_MAX, STACK_TIME_MAX};
 
 /// The processes of one job on this machine.
 struct LocalPart {
     /// By rank.
     processes: BTreeMap<u32, AskedProcess>,
 }
-
-/// How long processes may take to answer, and how much longer those that still read their stacks.
-const ANSWER_TIME_MAX: Duration = Duration::from_secs(3);
-const STACK_TIME_MAX: Duration = Duration::from_secs(3);
 
 /// So often it is looked for answers.
 const LOOK_EVERY: Duration = Duration::from_millis(20);

@@ -22,10 +22,10 @@ pub(super) struct PendingQuestion {
 
 /// How long processes may take to answer: they look twice a second, and reading a stack takes some
 /// time.
-const ANSWER_TIME_MAX: Duration = Duration::from_secs(3);
+pub(crate) const ANSWER_TIME_MAX: Duration = Duration::from_secs(3);
 
 /// How much longer those may take that have answered, and still read their stacks.
-const STACK_TIME_MAX: Duration = Duration::from_secs(3);
+pub(crate) const STACK_TIME_MAX: Duration = Duration::from_secs(3);
 
 /// So often it is looked for answers.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
