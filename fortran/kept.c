@@ -1,7 +1,7 @@
 /* Datatypes of array sections, kept from call to call: programs send the same faces of a block over and
  * over, and to make a datatype costs more than to send one. Only sections of predefined types are kept,
  * as the handle of another may come to mean another type. */
-#include "layer.h"
+#include "descriptors.h"
 
 #define KEPT_TYPES 8
 #define KEPT_RANK_MAX 4
@@ -35,9 +35,9 @@ static inline void leave(void)
     __atomic_store_n(&is_busy, 0, __ATOMIC_RELEASE);
 }
 
-static inline bool can_be_kept(const CFI_cdesc_t *section, MPI_Datatype type)
+static inline bool can_be_kept(const fortran_array *section, MPI_Datatype type)
 {
-    return section->rank <= KEPT_RANK_MAX && (uintptr_t)type < PREDEFINED_END;
+    return array_rank(section) <= KEPT_RANK_MAX && is_predefined(type);
 }
 
 /* The datatype of a block does not depend on how many there are. */
@@ -46,14 +46,14 @@ static inline MPI_Count count_that_matters(enum view_kind kind, MPI_Count count)
     return kind == SINGLE ? count : 0;
 }
 
-static inline bool is_for(const struct kept_type *one, const CFI_cdesc_t *section, MPI_Count count,
+static inline bool is_for(const struct kept_type *one, const fortran_array *section, MPI_Count count,
                           MPI_Datatype type, enum view_kind kind)
 {
-    if (one->rank != section->rank || one->of != type || one->element != section->elem_len ||
+    if (one->rank != array_rank(section) || one->of != type || one->element != array_element(section) ||
         one->count != count_that_matters(kind, count) || one->kind != kind)
         return false;
-    for (int i = 0; i < section->rank; i++) {
-        if (one->extent[i] != section->dim[i].extent || one->stride[i] != section->dim[i].sm)
+    for (int i = 0; i < array_rank(section); i++) {
+        if (one->extent[i] != array_extent(section, i) || one->stride[i] != array_stride(section, i))
             return false;
     }
     return true;
@@ -62,7 +62,7 @@ static inline bool is_for(const struct kept_type *one, const CFI_cdesc_t *sectio
 bool combray_fortran_find_type(struct view *view, MPI_Count count, MPI_Datatype type,
                                enum view_kind kind)
 {
-    const CFI_cdesc_t *section = view->section;
+    const fortran_array *section = view->section;
     if (!can_be_kept(section, type) || !enter()) return false;
     bool found = false;
     for (unsigned int i = 0; i < KEPT_TYPES && !found; i++) {
@@ -114,17 +114,17 @@ static bool open_first(void)
 void combray_fortran_keep_type(struct view *view, MPI_Count count, MPI_Datatype type,
                                enum view_kind kind)
 {
-    const CFI_cdesc_t *section = view->section;
+    const fortran_array *section = view->section;
     if (!can_be_kept(section, type) || !enter()) return;
     struct kept_type *place = &kept[next++ % KEPT_TYPES];
     if (open_first() && __atomic_load_n(&place->users, __ATOMIC_ACQUIRE) == 0) {
         forget(place);
-        *place = (struct kept_type){.type = view->made, .users = 1, .rank = section->rank, .kind = kind,
-                                    .of = type, .element = section->elem_len,
+        *place = (struct kept_type){.type = view->made, .users = 1, .rank = array_rank(section), .kind = kind,
+                                    .of = type, .element = array_element(section),
                                     .count = count_that_matters(kind, count)};
-        for (int i = 0; i < section->rank; i++) {
-            place->extent[i] = section->dim[i].extent;
-            place->stride[i] = section->dim[i].sm;
+        for (int i = 0; i < array_rank(section); i++) {
+            place->extent[i] = array_extent(section, i);
+            place->stride[i] = array_stride(section, i);
         }
         view->kept = &place->users;
         view->made = MPI_DATATYPE_NULL;

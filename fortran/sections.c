@@ -1,26 +1,25 @@
 /* Array sections that are not contiguous: what module mpi_f08 hands over as a descriptor becomes a
  * datatype, so that the data goes from where it lies. What no datatype can say is copied if the
  * call is over when it returns, and refused if it is not. */
-#include <pthread.h>
 #include <stdio.h>
 
-#include "layer.h"
+#include "descriptors.h"
 
 /* A section with as few dimensions as can be. */
 struct shape {
     char *base;
     size_t element;
     int rank;
-    MPI_Count extent[CFI_MAX_RANK];
-    MPI_Count stride[CFI_MAX_RANK];
+    MPI_Count extent[RANK_MAX];
+    MPI_Count stride[RANK_MAX];
     MPI_Count elements;
 };
 
-static struct shape shape_of(const CFI_cdesc_t *section)
+static struct shape shape_of(const fortran_array *section)
 {
-    struct shape shape = {.base = section->base_addr, .element = section->elem_len, .elements = 1};
-    for (int i = 0; i < section->rank; i++) {
-        MPI_Count extent = section->dim[i].extent, stride = section->dim[i].sm;
+    struct shape shape = {.base = array_address(section), .element = array_element(section), .elements = 1};
+    for (int i = 0; i < array_rank(section); i++) {
+        MPI_Count extent = array_extent(section, i), stride = array_stride(section, i);
         shape.elements *= extent;
         if (extent == 1) continue;
         int last = shape.rank - 1;
@@ -172,10 +171,10 @@ static bool whole(struct view *view, const struct shape *shape, int use)
 }
 
 int combray_fortran_view(struct view *view, const char *call, int position, const char *name,
-                         const CFI_cdesc_t *section, MPI_Count count, MPI_Datatype type,
+                         const fortran_array *section, MPI_Count count, MPI_Datatype type,
                          enum view_kind kind, int use)
 {
-    *view = (struct view){.address = buffer_address(section->base_addr), .count = count, .type = type,
+    *view = (struct view){.address = buffer_address(array_address(section)), .count = count, .type = type,
                           .made = MPI_DATATYPE_NULL, .section = section};
     /* The call itself says what is wrong with these. */
     bool refused = kind <= BLOCKS && type == MPI_DATATYPE_NULL;
@@ -215,46 +214,4 @@ void combray_fortran_view_end(struct view *view)
         if (view->back) copy_elements(&shape, shape.rank - 1, shape.base, view->copy, true);
         free(view->copy);
     }
-}
-
-int combray_fortran_neighbours(MPI_Comm comm, bool sends)
-{
-    int topology, dimensions, rank, in, out, weighted, count = 0;
-    if (comm == MPI_COMM_NULL || PMPI_Topo_test(comm, &topology) != MPI_SUCCESS) return 0;
-    if (topology == MPI_CART && PMPI_Cartdim_get(comm, &dimensions) == MPI_SUCCESS)
-        return 2 * dimensions;
-    if (topology == MPI_GRAPH && PMPI_Comm_rank(comm, &rank) == MPI_SUCCESS &&
-        PMPI_Graph_neighbors_count(comm, rank, &count) == MPI_SUCCESS)
-        return count;
-    if (topology == MPI_DIST_GRAPH &&
-        PMPI_Dist_graph_neighbors_count(comm, &in, &out, &weighted) == MPI_SUCCESS)
-        return sends ? out : in;
-    return 0;
-}
-
-/* Texts of errors that were given a code; more of them have only their class. */
-#define CODES_MAX 64
-
-static int known_code(int class, const char *text)
-{
-    static struct { char *text; int code; } known[CODES_MAX];
-    int i = 0, code;
-    while (i < CODES_MAX && known[i].text && strcmp(known[i].text, text) != 0) i++;
-    if (i == CODES_MAX) return class;
-    if (known[i].text) return known[i].code;
-    if (PMPI_Add_error_code(class, &code) != MPI_SUCCESS ||
-        PMPI_Add_error_string(code, text) != MPI_SUCCESS)
-        return class;
-    known[i].text = strdup(text);
-    known[i].code = code;
-    return code;
-}
-
-int combray_fortran_code(int class, const char *text)
-{
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&lock);
-    int code = known_code(class, text);
-    pthread_mutex_unlock(&lock);
-    return code;
 }

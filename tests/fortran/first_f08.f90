@@ -1,5 +1,6 @@
 ! A ring, a section and collective operations in module mpi_f08.
 ! run: 1 2 5
+! built-for: mpich
 program first_f08
   use mpi_f08
   implicit none

@@ -1,5 +1,6 @@
 ! The same first steps in module mpi.
 ! run: 1 2 5
+! built-for: mpich openmpi
 program first_mpi
   use mpi
   implicit none

@@ -1,5 +1,6 @@
 ! The same first steps with mpif.h, in fixed form.
 ! run: 1 2 5
+! built-for: mpich openmpi
       program first_mpif
       implicit none
       include 'mpif.h'

@@ -1,6 +1,7 @@
 ! What old programs do with mpif.h and compilers without interfaces let pass: an element of a pointer
 ! array in place of a list of counts, arrays of one element in place of scalars.
 ! run: 1 3
+! built-for: mpich openmpi
 ! gfortran
 program old_habits_mpif
   implicit none

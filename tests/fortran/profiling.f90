@@ -1,5 +1,6 @@
 ! A tool in Fortran replaces a routine of each interface, and one in C sees all calls.
 ! run: 1
+! built-for: openmpi
 ! with: profiling_in_c.c
 ! flags: -Wno-function-elimination
 subroutine mpi_barrier(comm, ierror)

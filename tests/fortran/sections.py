@@ -6,6 +6,7 @@ HEAD = """\
 ! Array sections of random shapes (written by tests/fortran/sections.py).
 ! run: 1 2 3
 ! random
+! built-for: mpich
 ! unoptimized
 program random_sections
   use mpi_f08

@@ -1,5 +1,6 @@
 ! Errors end the job with the message that a program in C gets.
 ! run: 2
+! built-for: mpich openmpi
 ! fails: MPI_Send|MPI_COMM_WORLD|dest
 program wrong_argument_f08
   use mpi_f08

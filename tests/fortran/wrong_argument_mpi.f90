@@ -1,5 +1,6 @@
 ! Errors end the job with the message that a program in C gets, in module mpi, too.
 ! run: 1
+! built-for: mpich openmpi
 ! fails: MPI_Cart_create: argument|dims
 program wrong_argument_mpi
   use mpi

@@ -1,5 +1,6 @@
 ! Errors end the job with the message that a program in C gets, with mpif.h, too.
 ! run: 1
+! built-for: mpich openmpi
 ! fails: MPI_Type_vector: argument 1 (count) is -3
       program wrong_argument_mpif
       implicit none

@@ -1,5 +1,6 @@
 ! What is said of wrong arguments names the routine and the argument, also where errors are returned.
 ! run: 1
+! built-for: mpich
 program wrong_arguments_f08
   use mpi_f08
   implicit none

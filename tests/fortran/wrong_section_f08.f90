@@ -1,5 +1,6 @@
 ! A section that a nonblocking reduction cannot keep: the message says which argument of which call.
 ! run: 1
+! built-for: mpich
 ! fails: MPI_Iallreduce: argument 1 (sendbuf) is an array section with gaps|contiguous array
 program wrong_section_f08
   use mpi_f08

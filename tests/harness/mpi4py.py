@@ -15,9 +15,10 @@ VERSION = "4.1.2"
 
 
 class LeftOut:
-    """The patterns of left-out.txt: a file name, or file.Class.test with wildcards, then a reason."""
+    """The patterns of left-out.txt: a file name, or file.Class.test with wildcards, then a reason. A pattern
+    may be of one wheel only, which is named in brackets behind it."""
 
-    def __init__(self, path):
+    def __init__(self, path, wheel=None):
         self.patterns = {}
         for number, line in enumerate(path.read_text().splitlines(), 1):
             if not line.strip() or line.startswith("#"):
@@ -25,7 +26,9 @@ class LeftOut:
             pattern, _, reason = line.partition(":")
             if not reason.strip():
                 sys.exit(f"{path}:{number}: no reason is given")
-            self.patterns[pattern.strip()] = reason.strip()
+            pattern, _, only = pattern.strip().partition(" ")
+            if not only or only == f"[{wheel}]":
+                self.patterns[pattern] = reason.strip()
 
     def file(self, name):
         return name in self.patterns

@@ -9,20 +9,22 @@ from harness.scenarios import Skip, needs_combray, run
 
 MPICH = ROOT / "build" / "hydra"
 OPEN_MPI = ROOT / "build" / "openmpi"
+# Open MPI 4.1, whose header has the interface in C++.
+OPEN_MPI_4 = ROOT / "build" / "debian" / "openmpi"
 JOB = TESTS / "c" / "job.c"
 LOADER = """
 #include <dlfcn.h>
 #include <stdio.h>
 int main(int argc, char **argv) {
-    void *mpi = dlopen("libmpi.so.12", RTLD_NOW | RTLD_LOCAL);
+    void *mpi = dlopen("%s", RTLD_NOW | RTLD_LOCAL);
     if (!mpi) return puts(dlerror()), 2;
     int (*init)(int *, char ***) = (int (*)(int *, char ***))dlsym(mpi, "MPI_Init");
-    int (*rank)(int, int *) = (int (*)(int, int *))dlsym(mpi, "MPI_Comm_rank");
+    int (*rank)(void *, int *) = (int (*)(void *, int *))dlsym(mpi, "MPI_Comm_rank");
     int (*finalize)(void) = (int (*)(void))dlsym(mpi, "MPI_Finalize");
     int own = -1;
     init(&argc, &argv);
-    rank(0x44000000, &own);
-    printf("loaded by rank %d\\n", own);
+    rank(%s, &own);
+    printf("loaded by rank %%d\\n", own);
     return finalize();
 }
 """
@@ -189,22 +191,81 @@ def programs_of_open_mpi_run_as_they_are(runner):
 def a_library_loaded_later_is_found_if_that_is_asked_for(runner):
     """As by Python, whose extension modules the launcher does not know."""
     folder = folder_of(runner)
-    program = compile_c(folder / "loader", LOADER, "-x", "none", "-ldl")
-    code, output, _ = plainly(runner, "--force-library", "-n", 2, program)
-    assert code == 0 and "loaded by rank 1" in output, output
+    worlds = {
+        "libmpi.so.12": "(void *)0x44000000",
+        "libmpi.so.40": 'dlsym(mpi, "ompi_mpi_comm_world")',
+    }
+    for library, world in worlds.items():
+        program = compile_c(folder / f"loads-{library}", LOADER % (library, world), "-x", "none", "-ldl")
+        code, output, _ = plainly(runner, "--force-library", "-n", 2, program)
+        assert code == 0 and "loaded by rank 1" in output, f"{library}: {output}"
 
 
-def calls_of_a_program_of_mpich_can_be_interposed(runner):
-    folder = folder_of(runner)
-    tool = for_mpich(folder / "tool.so", "-shared", "-fPIC", source="""
+TOOL = """
 #include <mpi.h>
 #include <stdio.h>
 int MPI_Finalize(void) { int rank; PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     printf("tool of rank %d\\n", rank); fflush(stdout); return PMPI_Finalize(); }
-""")
-    program = for_mpich(folder / "watched")
-    code, output, _ = plainly(runner, "-n", 2, "env", f"LD_PRELOAD={tool}", program, "hello")
-    assert code == 0 and "tool of rank 1" in output and "rank 1 of 2" in output, output
+"""
+HELLO = """
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char **argv) {
+    int rank, size;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    printf("rank %d of %d\\n", rank, size);
+    return MPI_Finalize();
+}
+"""
+
+
+def calls_of_programs_of_other_libraries_can_be_interposed(runner):
+    for name, library in {"mpich": MPICH, "open-mpi": OPEN_MPI}.items():
+        folder = folder_of(runner, library)
+        tool = for_mpich(folder / f"tool-{name}.so", "-shared", "-fPIC", source=TOOL, library=library)
+        program = for_mpich(folder / f"watched-{name}", source=HELLO, library=library)
+        code, output, _ = plainly(runner, "-n", 2, "env", f"LD_PRELOAD={tool}", program)
+        assert code == 0 and "tool of rank 1" in output and "rank 1 of 2" in output, f"{name}: {output}"
+
+
+IN_CXX = """
+#include <mpi.h>
+#include <cstdio>
+#include <vector>
+int main(int argc, char **argv) {
+    int rank, size;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    std::vector<int> all(size);
+    MPI_Allgather(&rank, 1, MPI_INT, all.data(), 1, MPI_INT, MPI_COMM_WORLD);
+    if (all.back() == size - 1) std::printf("rank %d of %d in C++\\n", rank, size);
+    std::fflush(stdout);
+    if (argc > 1) MPI::Win().Free();
+    return MPI_Finalize();
+}
+"""
+
+
+def programs_in_cxx_of_open_mpi_run_as_they_are(runner):
+    """All that include the header of Open MPI 4.1 refer to the old interface in C++, which few call."""
+    needs_combray(runner)
+    if not (OPEN_MPI_4 / "complete").exists():
+        raise Skip("no Open MPI 4.1 (scripts/setup.sh test unpacks it)")
+    root = OPEN_MPI_4 / "root/usr/lib/x86_64-linux-gnu"
+    folder = runner.build / "binaries"
+    folder.mkdir(exist_ok=True)
+    program = folder / "in-cxx"
+    words = ["g++", f"-I{root}/openmpi/include", "-x", "c++", "-", "-x", "none", f"-L{root}", "-l:libmpi_cxx.so.40",
+             "-l:libmpi.so.40", "-Wl,--unresolved-symbols=ignore-in-shared-libs", "-o", str(program)]
+    done = subprocess.run(words, input=IN_CXX, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    code, output, _ = plainly(runner, "-n", 2, program)
+    assert code == 0 and "rank 1 of 2 in C++" in output, output
+    code, output, _ = plainly(runner, "-n", 2, program, "called")
+    assert code != 0 and "calls the C++ interface of MPI" in output, output
 
 
 def a_program_that_brings_its_own_library_is_told_of(runner):
@@ -231,6 +292,10 @@ def what_cannot_be_stood_in_for_is_told(runner):
                         f"-Wl,-rpath,{folder}")
     code, output, _ = plainly(runner, "-n", 1, unknown)
     assert code == 0 and f"{unknown} wants libmpi.so.20" in output and "mpicc" in output, output
+
+    newer = compile_c(folder / "newer", main, "-x", "none", stub(folder, "libmpi_abi.so.2"), f"-Wl,-rpath,{folder}")
+    code, output, _ = plainly(runner, "-n", 1, newer)
+    assert code == 0 and f"{newer} wants libmpi_abi.so.2" in output and "it has libmpi_abi.so.1," in output, output
 
     both = compile_c(folder / "both", main, "-x", "none", "-Wl,--no-as-needed", stub(folder, "libmpi.so.12"),
                      stub(folder, "libmpi_abi.so.1"), f"-Wl,-rpath,{folder}")
@@ -308,7 +373,8 @@ SCENARIOS = [
     programs_of_mpich_run_as_they_are,
     programs_of_open_mpi_run_as_they_are,
     a_library_loaded_later_is_found_if_that_is_asked_for,
-    calls_of_a_program_of_mpich_can_be_interposed,
+    calls_of_programs_of_other_libraries_can_be_interposed,
+    programs_in_cxx_of_open_mpi_run_as_they_are,
     a_program_that_brings_its_own_library_is_told_of,
     what_cannot_be_stood_in_for_is_told,
     a_second_library_in_a_process_is_told,

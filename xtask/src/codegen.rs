@@ -92,9 +92,15 @@ fn outputs(folder: &Path) -> Result<Vec<Output>, String> {
         outputs.push(file("constants", constants::constants(&tables, Some(dialect))));
         outputs.push(file("entries", entries::entries_of(dialect)?));
         if !dialect.objects.is_empty() {
-            outputs.push(file("objects", entries::objects(dialect)));
+            outputs.push(file("objects", entries::objects(&tables, dialect)));
         }
     }
+    for dialect in &tables.dialects {
+        let path = format!("fortran/{}/constants.h", dialect.name);
+        outputs.push(Output { path, text: header::fortran_constants(&tables, dialect) });
+    }
+    let text = header::fortran_functions(&tables);
+    outputs.push(Output { path: "fortran/generated/functions.h".into(), text });
     let fortran = fortran::files(&tables)?.into_iter();
     outputs.extend(fortran.map(|(path, text)| Output { path, text }));
     Ok(outputs)

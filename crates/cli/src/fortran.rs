@@ -31,10 +31,21 @@ pub const LIBRARY: &str = "combray_fortran";
 const MODULES: [&str; 5] = ["facts.f90", "types.f90", "interfaces.f90", "mpi.f90", "mpi_f08.f90"];
 
 /// The entries that are compiled a second time for the names with `PMPI_`.
-const TWICE: [&str; 2] = ["special", "entries"];
+const TWICE: [&str; 5] = ["special", "descriptors", "entries", "entries_f08", "statuses"];
 
 /// All sources in C.
-const SOURCES: [&str; 6] = ["entries", "callbacks", "special", "sections", "kept", "variables"];
+const SOURCES: [&str; 10] = [
+    "entries",
+    "entries_f08",
+    "callbacks",
+    "special",
+    "descriptors",
+    "sections",
+    "kept",
+    "support",
+    "statuses",
+    "variables",
+];
 
 /// Makes the interfaces for a compiler.
 pub fn run(options: &FortranOptions) -> Result<i32, String> {
@@ -200,7 +211,7 @@ impl Build<'_> {
     fn source(&self, name: &str, is_profiling: bool) -> Result<(), String> {
         let mut command = self.c();
         // The many entries gain nothing by a level that takes twice as long.
-        let level = if name == "entries" { "-O1" } else { "-O2" };
+        let level = if name.starts_with("entries") { "-O1" } else { "-O2" };
         command.args([level, "-fPIC", "-c", "-I"]).arg(self.prefix.join("include"));
         command.args(is_profiling.then_some("-DCOMBRAY_PROFILING"));
         let object = format!("{name}{}.o", if is_profiling { "-profiling" } else { "-in-c" });

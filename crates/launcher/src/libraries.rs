@@ -15,6 +15,9 @@ use crate::protocol::ProgramStart;
 pub struct KnownLibrary {
     /// The names by which programs want it; the first is that of our file.
     pub names: &'static [&'static str],
+    /// Those of its Fortran interfaces; the first is again that of our file. Programs for the
+    /// standard's have it beside their modules.
+    pub fortran: &'static [&'static str],
     /// Whose it is.
     pub of: &'static str,
     /// Where ours lies in the prefix, unless it is in `lib`: there a Python wheel has it, as mpi4py
@@ -23,10 +26,10 @@ pub struct KnownLibrary {
 }
 
 impl KnownLibrary {
-    /// Our file, which may be missing.
-    fn file(&self, prefix: &Path) -> PathBuf {
-        let beside = prefix.join("lib").join(self.names[0]);
-        let own = prefix.join(self.folder).join(self.names[0]);
+    /// Our file of a name, which may be missing.
+    fn file(&self, name: &str, prefix: &Path) -> PathBuf {
+        let beside = prefix.join("lib").join(name);
+        let own = prefix.join(self.folder).join(name);
         if !own.is_file() && beside.is_file() { beside } else { own }
     }
 }
@@ -35,15 +38,26 @@ impl KnownLibrary {
 pub const LIBRARIES: &[KnownLibrary] = &[
     KnownLibrary {
         names: &["libmpi_abi.so.1", "libmpi_abi.so.0"],
+        fortran: &[],
         of: "the standard's binary interface",
         folder: "lib",
     },
     KnownLibrary {
-        names: &["libmpi.so.12", "libmpich.so.12"],
+        names: &["libmpi.so.12", "libmpich.so.12", "libmpicxx.so.12", "libmpichcxx.so.12"],
+        fortran: &["libmpifort.so.12", "libmpichfort.so.12"],
         of: "MPICH, Intel MPI, MVAPICH or Cray MPICH",
         folder: "lib/combray/mpich",
     },
-    KnownLibrary { names: &["libmpi.so.40"], of: "Open MPI", folder: "lib/combray/open-mpi" },
+    KnownLibrary {
+        names: &["libmpi.so.40", "libmpi_cxx.so.40"],
+        fortran: &[
+            "libmpi_mpifh.so.40",
+            "libmpi_usempi_ignore_tkr.so.40",
+            "libmpi_usempif08.so.40",
+        ],
+        of: "Open MPI",
+        folder: "lib/combray/open-mpi",
+    },
 ];
 
 /// What was found out about a program, and what follows from it.
@@ -51,8 +65,8 @@ pub const LIBRARIES: &[KnownLibrary] = &[
 pub struct Provision {
     /// Folders to put before all others of `LD_LIBRARY_PATH`.
     pub folders: Vec<PathBuf>,
-    /// A library to load before all others.
-    pub preload: Option<PathBuf>,
+    /// Libraries to load before all others.
+    pub preload: Vec<PathBuf>,
     /// What the person should know.
     pub notes: Vec<String>,
     /// What is said of each library that the program wants.
@@ -71,8 +85,12 @@ fn is_mpi(name: &str) -> bool {
     })
 }
 
-fn known(name: &str) -> Option<&'static KnownLibrary> {
-    LIBRARIES.iter().find(|library| library.names.contains(&name))
+/// The library that a name belongs to, and the name of our file.
+fn known(name: &str) -> Option<(&'static KnownLibrary, &'static str)> {
+    LIBRARIES.iter().find_map(|library| {
+        let mut lists = [library.names, library.fortran].into_iter();
+        lists.find(|names| names.contains(&name)).map(|names| (library, names[0]))
+    })
 }
 
 /// What a program wants, and how it finds it in `prefix`; `given` is `LD_LIBRARY_PATH`.
@@ -110,7 +128,7 @@ pub fn provide_for(
         provision.consider(library, prefix, is_forced);
     }
     let mut kinds: Vec<&str> =
-        wanted.iter().filter_map(|one| Some(known(&one.name)?.names[0])).collect();
+        wanted.iter().filter_map(|one| Some(known(&one.name)?.0.names[0])).collect();
     kinds.sort_unstable();
     kinds.dedup();
     if let [first, second, ..] = kinds[..] {
@@ -126,15 +144,15 @@ impl Provision {
     fn consider(&mut self, library: &WantedLibrary, prefix: &Path, is_forced: bool) {
         let WantedLibrary { name, by, brought, found } = library;
         let by = by.display();
-        let Some(known) = known(name) else {
+        let Some((known, file)) = known(name) else {
             self.wants.push(format!("{name}: unknown here"));
             let mut text = format!("{by} wants {name}, which Combray does not have: it has ");
             let names: Vec<&str> = LIBRARIES.iter().map(|known| known.names[0]).collect();
-            let _ = write!(text, "{}; compile it with Combray's mpicc", names.join(" and "));
+            let _ = write!(text, "{}; compile it with Combray's mpicc", listed(&names));
             self.notes.push(text);
             return;
         };
-        let own = known.file(prefix);
+        let own = known.file(file, prefix);
         let is_own = |path: &Path| matches!((path.canonicalize(), own.canonicalize()), (Ok(one), Ok(other)) if one == other);
         let is_standard = known.folder == LIBRARIES[0].folder;
         let found_well = brought.as_deref().or(found.as_deref()).is_some_and(|at| {
@@ -155,7 +173,7 @@ impl Provision {
                 own.display()
             ));
         } else if is_forced {
-            self.preload = Some(own);
+            self.preload.push(own);
         } else if let Some(brought) = brought {
             self.notes.push(format!(
                 "{by} brings its own {name} from {}, which Combray's launcher cannot start as one \
@@ -166,6 +184,12 @@ impl Provision {
             self.folders.extend(own.parent().map(Path::to_owned));
         }
     }
+}
+
+/// Words as a person lists them.
+fn listed(words: &[&str]) -> String {
+    let (last, first) = words.split_last().expect("there are some");
+    format!("{} and {last}", first.join(", "))
 }
 
 /// Whether a program that is linked statically has an MPI in it: its symbols tell, unless they were
@@ -211,7 +235,7 @@ pub(crate) fn provide(program: &mut ProgramStart) -> Vec<String> {
     let mut provision = { provisions }.next().unwrap_or_default();
     if is_forced && provision == Provision::default() {
         // Whatever it starts or loads.
-        let others = LIBRARIES[1..].iter().map(|library| library.file(&prefix));
+        let others = LIBRARIES[1..].iter().map(|library| library.file(library.names[0], &prefix));
         let folders = others.filter(|file| file.is_file());
         provision.folders = folders.filter_map(|file| file.parent().map(Path::to_owned)).collect();
         provision.folders.dedup();
@@ -225,7 +249,7 @@ pub(crate) fn provide(program: &mut ProgramStart) -> Vec<String> {
         }
     };
     put(LIBRARY_PATH, provision.folders, given);
-    put(PRELOAD, provision.preload.into_iter().collect(), preloaded);
+    put(PRELOAD, provision.preload, preloaded);
     provision.notes
 }
 
@@ -242,9 +266,10 @@ mod tests {
     #[test]
     fn libraries_of_mpi_are_known_by_their_names() {
         for library in LIBRARIES {
-            assert!(library.names.iter().all(|name| is_mpi(name) && known(name).is_some()));
+            let names = library.names.iter().chain(library.fortran);
+            assert!({ names }.all(|name| is_mpi(name) && known(name).is_some()));
         }
-        for name in ["libmpi.so.20", "libmpi.so.1", "libmpi_cray.so.12", "libmpifort.so.12"] {
+        for name in ["libmpi.so.20", "libmpi.so.1", "libmpi_cray.so.12", "libmpi_cxx.so.1"] {
             assert!(is_mpi(name) && known(name).is_none(), "{name}");
         }
         for name in ["libm.so.6", "libmpifile.so.1", "libmpir.so.16", "libmpi4py.so", "libmpi"] {
@@ -257,7 +282,9 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("combray-libraries-{}", std::process::id()));
         let own = folder.join("lib/combray/mpich");
         fs::create_dir_all(&own).unwrap();
-        fs::write(own.join("libmpi.so.12"), "").unwrap();
+        for name in ["libmpi.so.12", "libmpifort.so.12"] {
+            fs::write(own.join(name), "").unwrap();
+        }
         provision.consider(library, &folder, is_forced);
         fs::remove_dir_all(&folder).unwrap();
         provision
@@ -268,12 +295,13 @@ mod tests {
         let prefix =
             std::env::temp_dir().join(format!("combray-libraries-beside-{}", std::process::id()));
         let other = &LIBRARIES[1];
-        assert_eq!(other.file(&prefix), prefix.join("lib/combray/mpich/libmpi.so.12"));
+        let own = other.file("libmpi.so.12", &prefix);
+        assert_eq!(own, prefix.join("lib/combray/mpich/libmpi.so.12"));
         for folder in ["lib", other.folder] {
             let file = prefix.join(folder).join("libmpi.so.12");
             fs::create_dir_all(file.parent().unwrap()).unwrap();
             fs::write(&file, "").unwrap();
-            assert_eq!(other.file(&prefix), file);
+            assert_eq!(other.file("libmpi.so.12", &prefix), file);
         }
         fs::remove_dir_all(&prefix).unwrap();
     }
@@ -288,13 +316,16 @@ mod tests {
         };
         let found = provision(&library, false);
         assert!(found.folders[0].ends_with("lib/combray/mpich"));
-        assert_eq!((found.preload, found.notes.len()), (None, 0));
+        assert_eq!((found.preload.len(), found.notes.len()), (0, 0));
         library.brought = Some("/opt/mpich/lib/libmpich.so.12".into());
         let brings = provision(&library, false);
-        assert_eq!((brings.folders.len(), brings.preload), (0, None));
+        assert_eq!((brings.folders.len(), brings.preload.len()), (0, 0));
         assert!(brings.notes[0].contains("/opt/mpich/lib") && brings.notes[0].contains("--force"));
         let forced = provision(&library, true);
-        assert!(forced.preload.is_some_and(|path| path.ends_with("mpich/libmpi.so.12")));
+        assert!(forced.preload[0].ends_with("mpich/libmpi.so.12"));
+        library.name = "libmpichfort.so.12".into();
+        let fortran = provision(&library, true);
+        assert!(fortran.preload[0].ends_with("mpich/libmpifort.so.12"));
         library.name = "libmpi.so.20".into();
         let unknown = provision(&library, false);
         assert!(unknown.notes[0].contains("libmpi.so.20"), "{:?}", unknown.notes);

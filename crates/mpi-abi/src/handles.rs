@@ -10,7 +10,7 @@ use std::ffi::c_int;
 use std::marker::PhantomData;
 
 use crate::c::{Handle, HandleKind};
-use crate::dialect::layout;
+use crate::dialect::{fortran_integer, layout, of_fortran_integer};
 use crate::generated::constants::HANDLE_NAMES;
 
 /// Where handles have 64 bits, those below this are predefined.
@@ -170,7 +170,7 @@ impl<H: Handle, T> Table<H, T> {
     pub fn to_int(&self, handle: H) -> c_int {
         let raw = handle.raw();
         if H::LAYOUT.is_integer || raw < PREDEFINED_END {
-            return raw as c_int;
+            return fortran_integer(raw);
         }
         let generation = (generation(handle) & INTEGER_GENERATION_MASK) as c_int;
         INTEGER_MARK | generation << INTEGER_INDEX_BITS | index(handle) as c_int
@@ -179,7 +179,7 @@ impl<H: Handle, T> Table<H, T> {
     /// The handle that [`Table::to_int`] made an integer of. An integer that stands for nothing
     /// becomes a handle that every call refuses.
     pub fn of_int(&self, integer: c_int) -> H {
-        let invalid = H::from_raw(integer as u32 as usize);
+        let invalid = H::from_raw(of_fortran_integer(integer, H::KIND));
         if H::LAYOUT.is_integer || integer & INTEGER_MARK == 0 || integer < 0 {
             return invalid;
         }

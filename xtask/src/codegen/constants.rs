@@ -45,7 +45,7 @@ pub fn constants(tables: &Tables, dialect: Option<&Dialect>) -> String {
 }
 
 /// The value that a constant has in a dialect; as in the standard ABI if its table has none.
-fn value_in<'a>(dialect: Option<&'a Dialect>, constant: &'a Constant) -> &'a str {
+pub fn value_in<'a>(dialect: Option<&'a Dialect>, constant: &'a Constant) -> &'a str {
     let own = dialect.and_then(|dialect| dialect.values.get(&constant.name));
     own.unwrap_or(&constant.value)
 }
@@ -73,6 +73,7 @@ pub fn errors(tables: &Tables) -> String {
     text.push_str(
         "ErrorClass::Added(code) => code,\n}\n}\n\n\
          /// The class with a number, if the standard has one.\n#[cfg(test)]\n\
+         #[allow(unreachable_patterns, clippy::match_overlapping_arm)]\n\
          pub fn class_of_code(code: c_int) -> Option<ErrorClass> {\n Some(match code {\n",
     );
     for (name, variant) in &classes {
@@ -80,7 +81,9 @@ pub fn errors(tables: &Tables) -> String {
     }
     text.push_str(
         "_ => return None,\n})\n}\n\n\
-         /// A sentence for an error class of the standard.\n\
+         /// A sentence for an error class of the standard; where a dialect has one number for\n\
+         /// two, for the first.\n\
+         #[allow(unreachable_patterns, clippy::match_overlapping_arm)]\n\
          pub fn text_of_class(code: c_int) -> Option<&'static str> {\n Some(match code {\n",
     );
     for (name, sentence) in &tables.errors {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::parameter::Parameter;
 use super::rust_text::{HEAD, filled, formatted};
-use super::tables::{Argument, Dialect, Function, Implementation, Tables, Way};
+use super::tables::{Argument, Dialect, Function, Implementation, PredefinedObject, Tables, Way};
 
 /// The file of the functions that are not implemented.
 const ABSENT: &str = "absent";
@@ -41,22 +41,31 @@ pub fn former(functions: &[Function]) -> Result<String, String> {
 }
 
 /// The text of the file with the objects whose addresses are handles of a dialect.
-pub fn objects(dialect: &Dialect) -> String {
+pub fn objects(tables: &Tables, dialect: &Dialect) -> String {
     let mut text = format!(
         "{HEAD}//! The objects whose addresses are predefined handles of the dialect `{}`.\n\n\
-         use super::constants::*;\nuse crate::dialect::HandleObject;\n",
+         use std::ffi::c_int;\n\nuse super::constants::*;\nuse crate::c::HandleKind;\nuse crate::dialect::HandleObject;\n",
         dialect.name
     );
-    for (_, symbol) in &dialect.objects {
+    for PredefinedObject { symbol, .. } in &dialect.objects {
         write!(
             text,
             "\n#[unsafe(no_mangle)]\n#[allow(non_upper_case_globals)]\nstatic {symbol}: HandleObject = HandleObject::NEW;\n"
         )
         .expect("strings grow");
     }
-    text.push_str("\n/// The numbers of handles, and their objects.\npub static OBJECTS: &[(usize, &HandleObject)] = &[\n");
-    for (constant, symbol) in dialect.objects.iter().filter(|(constant, _)| !constant.is_empty()) {
-        writeln!(text, "({constant}.0, &{symbol}),").expect("strings grow");
+    text.push_str(
+        "\n/// Kinds and numbers of handles, their objects, and their integers in Fortran.\n\
+         pub static OBJECTS: &[(HandleKind, usize, &HandleObject, Option<c_int>)] = &[\n",
+    );
+    for PredefinedObject { constant, symbol, fortran } in &dialect.objects {
+        let mut constants = tables.constants.iter().chain(&dialect.constants);
+        let Some(known) = constants.find(|known| known.name == *constant) else {
+            continue;
+        };
+        let kind = known.kind.trim_start_matches("MPI_");
+        writeln!(text, "(HandleKind::{kind}, {constant}.0, &{symbol}, {fortran:?}),")
+            .expect("strings grow");
     }
     text.push_str("];\n");
     formatted(&text)

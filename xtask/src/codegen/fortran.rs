@@ -22,6 +22,10 @@ pub fn files(tables: &Tables) -> Result<Vec<(String, String)>, String> {
         ("fortran/generated/mpi_f08.f90".to_owned(), modules::mpi_f08(tables, &routines)),
         ("fortran/generated/mpif.h".to_owned(), header::header(tables, &routines)),
         ("fortran/generated/entries.c".to_owned(), entries::entries(&routines)),
+        (
+            "fortran/generated/entries_f08.c".to_owned(),
+            entries::entries_with_descriptors(&routines),
+        ),
     ];
     let programs = programs::programs(&routines).into_iter();
     files.extend(programs.map(|(name, text)| (format!("tests/fortran/every/{name}"), text)));

@@ -33,9 +33,17 @@ pub struct Dialect {
     pub constants: Vec<Constant>,
     /// Functions that neither the standard ABI nor other dialects have.
     pub functions: Vec<Function>,
-    /// Where predefined handles are addresses: the constants' names (empty for those that we do not
-    /// have) and the symbols.
-    pub objects: Vec<(String, String)>,
+    /// Where predefined handles are addresses: what stands for them.
+    pub objects: Vec<PredefinedObject>,
+}
+
+/// An object whose address is a predefined handle.
+pub struct PredefinedObject {
+    /// The constant's name, empty for those that we do not have.
+    pub constant: String,
+    pub symbol: String,
+    /// The integer that the handle is in Fortran, if that is known.
+    pub fortran: Option<u32>,
 }
 
 /// The folders of the dialects.
@@ -238,11 +246,11 @@ impl Dialect {
         let has_added = folder.join(added).exists();
         let objects = match folder.join("objects.tsv").exists() {
             false => Vec::new(),
-            true => rows(folder, "objects.tsv", 2)?,
+            true => rows(folder, "objects.tsv", 3)?,
         };
         let objects = objects.into_iter().map(|row| {
-            let [constant, symbol] = row.try_into().expect("two columns");
-            (constant, symbol)
+            let [constant, symbol, fortran] = row.try_into().expect("three columns");
+            PredefinedObject { constant, symbol, fortran: fortran.parse().ok() }
         });
         Ok(Self {
             name,

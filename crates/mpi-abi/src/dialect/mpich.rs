@@ -132,6 +132,18 @@ pub const fn handed(handle: usize) -> usize {
     handle
 }
 
+/// The integer in Fortran of a predefined handle.
+#[inline(always)]
+pub const fn fortran_integer(number: usize) -> c_int {
+    number as c_int
+}
+
+/// The predefined handle with an integer in Fortran.
+#[inline(always)]
+pub const fn of_fortran_integer(integer: c_int, _kind: HandleKind) -> usize {
+    integer as u32 as usize
+}
+
 /// The place of a predefined datatype in tables; others have none.
 #[inline(always)]
 pub fn type_index(handle: Datatype) -> usize {

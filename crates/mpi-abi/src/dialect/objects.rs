@@ -1,5 +1,6 @@
 //! The objects whose addresses are predefined handles: numbers of addresses, and back.
 
+use std::ffi::c_int;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 
@@ -31,7 +32,7 @@ static ADDRESSES: [Option<&HandleObject>; NUMBERS + 1] = {
     let mut all = [None; NUMBERS + 1];
     let mut index = 0;
     while index < OBJECTS.len() {
-        let (number, object) = OBJECTS[index];
+        let (_, number, object, _) = OBJECTS[index];
         all[number] = Some(object);
         index += 1;
     }
@@ -66,6 +67,49 @@ pub fn received(handle: usize, kind: HandleKind) -> usize {
     }
     if is_made_here(handle) { handle.rotate_left(32) } else { find(handle) }
 }
+
+/// The integer in Fortran of a predefined handle.
+pub fn fortran_integer(number: usize) -> c_int {
+    INTEGERS.get(number).copied().flatten().unwrap_or(number as c_int)
+}
+
+/// The predefined handle with an integer in Fortran; what is none of them is left as it is.
+pub fn of_fortran_integer(integer: c_int, kind: HandleKind) -> usize {
+    let known =
+        usize::try_from(integer).ok().and_then(|place| NUMBERS_OF[kind as usize].get(place));
+    match known {
+        Some(&number) if number != NO_NUMBER => number.into(),
+        _ => integer as u32 as usize,
+    }
+}
+
+/// By number.
+static INTEGERS: [Option<c_int>; NUMBERS] = {
+    let mut all = [None; NUMBERS];
+    let mut index = 0;
+    while index < OBJECTS.len() {
+        let (_, number, _, integer) = OBJECTS[index];
+        all[number] = integer;
+        index += 1;
+    }
+    all
+};
+
+/// Numbers by kind and integer. Below the first number there is no handle.
+static NUMBERS_OF: [[u16; INTEGERS_END]; KINDS] = {
+    let mut all = [[NO_NUMBER; INTEGERS_END]; KINDS];
+    let mut index = 0;
+    while index < OBJECTS.len() {
+        if let (kind, number, _, Some(integer)) = OBJECTS[index] {
+            all[kind as usize][integer as usize] = number as u16;
+        }
+        index += 1;
+    }
+    all
+};
+const NO_NUMBER: u16 = 0;
+const INTEGERS_END: usize = 80;
+const KINDS: usize = HandleKind::File as usize + 1;
 
 /// Whether a handle that the program has is one that we made: those have a kind.
 #[inline(always)]

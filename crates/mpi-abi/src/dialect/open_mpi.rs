@@ -11,7 +11,7 @@ use std::ffi::{c_int, c_void};
 use crate::generated::constants;
 
 pub use super::numbers::*;
-pub use objects::{HandleObject, handed, received};
+pub use objects::{HandleObject, fortran_integer, handed, of_fortran_integer, received};
 
 /// What it is to people.
 pub const NAME: &str = "the ABI of Open MPI";
@@ -130,4 +130,31 @@ attribute_functions! {
     OMPI_C_MPI_COMM_DUP_FN, OMPI_C_MPI_COMM_NULL_COPY_FN, OMPI_C_MPI_COMM_NULL_DELETE_FN;
     OMPI_C_MPI_TYPE_DUP_FN, OMPI_C_MPI_TYPE_NULL_COPY_FN, OMPI_C_MPI_TYPE_NULL_DELETE_FN;
     OMPI_C_MPI_WIN_DUP_FN, OMPI_C_MPI_WIN_NULL_COPY_FN, OMPI_C_MPI_WIN_NULL_DELETE_FN;
+}
+
+/// What every program in C++ refers to that was compiled with the header of Open MPI until 4.1:
+/// parts of the C++ interface, which the standard removed in 2012 and which is not here. Hardly any
+/// calls them.
+macro_rules! interface_of_cxx {
+    ($($function:ident as $symbol:literal;)*) => {$(
+        /// Ends the process with a message.
+        #[unsafe(export_name = $symbol)]
+        pub extern "C" fn $function() -> ! {
+            eprintln!(
+                "combray: this program calls the C++ interface of MPI (namespace MPI), which the \
+                 standard removed in 2012 and Combray does not have; it can be compiled for Combray \
+                 when it calls the functions of C instead"
+            );
+            std::process::abort()
+        }
+    )*};
+}
+
+interface_of_cxx! {
+    cxx_win_free as "_ZN3MPI3Win4FreeEv";
+    cxx_comm as "_ZN3MPI4CommC2Ev";
+    cxx_comm_complete as "_ZN3MPI4CommC1Ev";
+    cxx_datatype_free as "_ZN3MPI8Datatype4FreeEv";
+    cxx_operation as "ompi_mpi_cxx_op_intercept";
+    cxx_operation_callback as "ompi_op_set_cxx_callback";
 }

@@ -74,3 +74,15 @@ pub const fn received(handle: usize, _kind: HandleKind) -> usize {
 pub const fn handed(handle: usize) -> usize {
     handle
 }
+
+/// The integer in Fortran of a predefined handle.
+#[inline(always)]
+pub const fn fortran_integer(number: usize) -> c_int {
+    number as c_int
+}
+
+/// The predefined handle with an integer in Fortran.
+#[inline(always)]
+pub const fn of_fortran_integer(integer: c_int, _kind: HandleKind) -> usize {
+    integer as u32 as usize
+}

@@ -3,7 +3,7 @@
 use super::routine::{ArgumentKind, FortranArgument, Intent, Routine, plain};
 
 /// How an array section is made an address, a count and a datatype; see `view_kind` in
-/// fortran/layer.h.
+/// fortran/descriptors.h.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SectionView {
     /// Only the address of the first element matters.

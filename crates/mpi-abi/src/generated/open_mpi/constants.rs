@@ -10,7 +10,7 @@ use crate::c::*;
 pub const MPI_VERSION: c_int = 5;
 pub const MPI_SUBVERSION: c_int = 0;
 pub const MPI_ABI_VERSION: c_int = -1;
-pub const MPI_ABI_SUBVERSION: c_int = 0;
+pub const MPI_ABI_SUBVERSION: c_int = -1;
 pub const MPI_OP_NULL: Op = Op(0x00000020);
 pub const MPI_SUM: Op = Op(0x00000021);
 pub const MPI_MIN: Op = Op(0x00000022);
@@ -181,7 +181,7 @@ pub const MPI_ERR_RMA_FLAVOR: c_int = 70;
 pub const MPI_ERR_PROC_ABORTED: c_int = 74;
 pub const MPI_ERR_VALUE_TOO_LARGE: c_int = 79;
 pub const MPI_ERR_SESSION: c_int = 78;
-pub const MPI_ERR_ERRHANDLER: c_int = 80;
+pub const MPI_ERR_ERRHANDLER: c_int = 13;
 pub const MPI_ERR_ABI: c_int = 81;
 pub const MPIX_ERR_PROC_FAILED: c_int = 75;
 pub const MPIX_ERR_PROC_FAILED_PENDING: c_int = 76;
@@ -375,6 +375,7 @@ pub const MPI_T_PVAR_CLASS_COUNTER: c_int = 6;
 pub const MPI_T_PVAR_CLASS_AGGREGATE: c_int = 7;
 pub const MPI_T_PVAR_CLASS_TIMER: c_int = 8;
 pub const MPI_T_PVAR_CLASS_GENERIC: c_int = 9;
+pub const MPIX_C_FLOAT16: Datatype = Datatype(0x0000024a);
 
 /// The names of the predefined handles, for messages; those of the tools interface excepted.
 pub const HANDLE_NAMES: &[(HandleKind, usize, &str)] = &[
@@ -481,4 +482,5 @@ pub const HANDLE_NAMES: &[(HandleKind, usize, &str)] = &[
     (HandleKind::Datatype, 0x000002e2, "MPI_REAL16"),
     (HandleKind::Datatype, 0x000002e3, "MPI_COMPLEX16"),
     (HandleKind::Datatype, 0x000002eb, "MPI_COMPLEX32"),
+    (HandleKind::Datatype, 0x0000024a, "MPIX_C_FLOAT16"),
 ];

@@ -3,6 +3,10 @@
 
 #include "layer.h"
 
+/* From facts.f90. */
+extern const int combray_fortran_sizes[4];
+extern const int combray_fortran_kinds[19];
+
 MPI_Fint mpi_fortran_bottom_;
 MPI_Fint mpi_fortran_in_place_;
 MPI_Fint mpi_fortran_buffer_automatic_;
@@ -21,16 +25,6 @@ MPI_Fint *MPI_F_STATUS_IGNORE = mpi_fortran_status_ignore_;
 MPI_Fint *MPI_F_STATUSES_IGNORE = mpi_fortran_statuses_ignore_;
 MPI_F08_status *MPI_F08_STATUS_IGNORE = (MPI_F08_status *)mpi_fortran_f08_status_ignore_;
 MPI_F08_status *MPI_F08_STATUSES_IGNORE = (MPI_F08_status *)mpi_fortran_f08_statuses_ignore_;
-
-void *combray_fortran_room(size_t bytes)
-{
-    void *room = malloc(bytes);
-    if (!room) {
-        fprintf(stderr, "MPI: there is no room for %zu bytes of a call's arguments\n", bytes);
-        abort();
-    }
-    return room;
-}
 
 /* The library knows the compiler from the beginning, so that a program can ask before MPI_Init. */
 __attribute__((constructor)) static void tell_library(void)

@@ -1,0 +1,65 @@
+/* Array sections, which module mpi_f08 hands over as descriptors. */
+#ifndef COMBRAY_FORTRAN_DESCRIPTORS_H
+#define COMBRAY_FORTRAN_DESCRIPTORS_H
+
+#include "layer.h"
+
+#include "array.h"
+
+/* Where the memory of an array section is, for a call that wants address, count and datatype. */
+struct view {
+    void *address;
+    MPI_Count count;
+    MPI_Datatype type;
+    /* Made for this call; null if there is none. */
+    MPI_Datatype made;
+    /* How many calls use the datatype, if it is one that is kept. */
+    int *kept;
+    char *copy;
+    const fortran_array *section;
+    bool back;
+};
+
+enum view_kind {
+    /* One block of count elements. */
+    SINGLE,
+    /* Blocks at multiples of the datatype's extent. */
+    BLOCKS,
+    /* Memory that the call uses as it is. */
+    WHOLE,
+    /* Memory that stays in use after the call. */
+    REGION,
+};
+
+/* What becomes of the buffer: bits. */
+enum { READ = 1, WRITTEN = 2, KEPT = 4 };
+
+/* Finds the memory of an array section. The name of the call and the place of the argument are for
+ * messages; the error handler is still to be called if it fails. */
+int combray_fortran_view(struct view *view, const char *call, int position, const char *name,
+                         const fortran_array *section, MPI_Count count, MPI_Datatype type,
+                         enum view_kind kind, int use);
+void combray_fortran_view_end(struct view *view);
+
+/* Finds a kept datatype for the section of the view. */
+bool combray_fortran_find_type(struct view *view, MPI_Count count, MPI_Datatype type,
+                               enum view_kind kind);
+/* Keeps the datatype that was made for the view, if it can be used again. */
+void combray_fortran_keep_type(struct view *view, MPI_Count count, MPI_Datatype type,
+                               enum view_kind kind);
+
+/* Whether the elements lie side by side, so that the address is all that MPI needs. */
+static inline bool is_plain(const fortran_array *buffer)
+{
+    ptrdiff_t expected = (ptrdiff_t)array_element(buffer);
+    for (int i = 0; i < array_rank(buffer); i++) {
+        ptrdiff_t extent = array_extent(buffer, i);
+        /* The last dimension of an assumed-size array has no extent. */
+        if (extent == 0 || (extent < 0 && array_stride(buffer, i) == expected)) return true;
+        if (extent != 1 && array_stride(buffer, i) != expected) return false;
+        expected *= extent;
+    }
+    return true;
+}
+
+#endif
