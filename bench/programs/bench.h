@@ -118,7 +118,7 @@ struct timing {
     int batches;
 };
 
-enum { OPERATIONS_TOGETHER = 4 };
+enum { OPERATIONS_TOGETHER = 9 };
 
 /*
  * Times `count` operations on one communicator, their batches in alternation, so that they meet
@@ -185,6 +185,7 @@ void bench_threads(struct job *job);
 void bench_saturation(struct job *job);
 void bench_calls(struct job *job);
 void bench_rma(struct job *job);
+void bench_halo(struct job *job);
 void bench_file_blocks(struct job *job);
 void bench_file_array(struct job *job);
 void bench_file_records(struct job *job);

@@ -32,6 +32,7 @@ void options_print_help(FILE *stream)
         "  calls        calls that programs have in their loops, each by itself: messages,\n"
         "               persistent ones, neighbours, datatypes\n"
         "  rma          one-sided calls on all kinds of windows\n"
+        "  halo         eight neighbours on a grid, in all ways that MPI has: which is best\n"
         "  file_blocks, file_array, file_records, file_checkpoint\n"
         "               files, written and read by all processes together: a block of each, a\n"
         "               cube in blocks, records in turn, open and close with a block of each\n\n"

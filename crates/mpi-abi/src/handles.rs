@@ -6,6 +6,7 @@
 //! Requests have more kinds of handles: [`crate::requests`].
 
 use std::cell::RefCell;
+use std::convert::Infallible;
 use std::ffi::c_int;
 use std::marker::PhantomData;
 
@@ -98,14 +99,29 @@ impl<H: Handle, T> Table<H, T> {
     /// Takes an object out for a while; [`Table::put_back`] or [`Table::forget`] must follow.
     #[inline]
     pub fn borrow_out(&self, handle: H) -> Option<T> {
+        match self.try_in_place(handle, |_| None::<Infallible>)? {
+            InPlace::Done(never) => match never {},
+            InPlace::Taken(object) => Some(object),
+        }
+    }
+
+    /// What `act` does with the object where it lies; if it does nothing, the object is taken out
+    /// as by [`Table::borrow_out`].
+    #[inline]
+    pub fn try_in_place<R>(
+        &self,
+        handle: H,
+        act: impl FnOnce(&mut T) -> Option<R>,
+    ) -> Option<InPlace<R, T>> {
         let mut state = self.state.borrow_mut();
         let place = state.place(handle)?;
+        let EntryContent::Object(ref mut object) = place.content else { return None };
+        if let Some(done) = act(object) {
+            return Some(InPlace::Done(done));
+        }
         match std::mem::replace(&mut place.content, EntryContent::Away) {
-            EntryContent::Object(object) => Some(object),
-            other => {
-                place.content = other;
-                None
-            }
+            EntryContent::Object(object) => Some(InPlace::Taken(object)),
+            _ => None,
         }
     }
 
@@ -195,6 +211,13 @@ impl<H: Handle, T> Table<H, T> {
             _ => invalid,
         }
     }
+}
+
+/// What became of an object that [`Table::try_in_place`] was asked for.
+pub enum InPlace<R, T> {
+    /// It is where it was.
+    Done(R),
+    Taken(T),
 }
 
 impl<H: Handle, T> Table<H, T> {

@@ -14,7 +14,7 @@ use mpi::{EngineTransfer, Process};
 
 use crate::c::{Comm, Handle, Request};
 use crate::calls::requests::{Pending, PendingRequest};
-use crate::handles::Table;
+use crate::handles::{InPlace, Table};
 use crate::report::HandlerOwner;
 
 pub use names::DONE;
@@ -96,6 +96,16 @@ impl RequestTable {
         look: impl FnOnce(&mut PendingRequest) -> (R, bool),
     ) -> Option<R> {
         self.table.settle(handle, look)
+    }
+
+    /// As [`Table::try_in_place`], for requests of the table.
+    #[inline]
+    pub fn try_in_place<R>(
+        &self,
+        handle: Request,
+        act: impl FnOnce(&mut PendingRequest) -> Option<R>,
+    ) -> Option<InPlace<R, PendingRequest>> {
+        self.table.try_in_place(handle, act)
     }
 
     /// Takes a request out for a while; [`put_back`](Self::put_back) or [`forget`](Self::forget)

@@ -136,6 +136,38 @@ impl Request {
         matches!(self, Request::Persistent(_))
     }
 
+    /// Ends a persistent operation whose status nobody asks for, if it is complete and has nothing
+    /// to tell, or was not started; whether it is such a one. It makes no progress.
+    #[inline]
+    pub fn end_if_fine(&mut self, transfers: &mut TransferScan<'_>) -> bool {
+        let Request::Persistent(persistent) = self else { return false };
+        let is_fine = match persistent.active {
+            None | Some(Request::Done | Request::OfNull) => true,
+            Some(Request::Transfer(transfer)) => transfers.forget_if_fine(transfer),
+            _ => false,
+        };
+        if is_fine {
+            persistent.active = None;
+        }
+        is_fine
+    }
+
+    /// Starts it again, if it is a persistent send or receive, which runs nothing of the program's;
+    /// what came of it.
+    ///
+    /// # Errors
+    /// As those of [`start`](Self::start).
+    #[inline]
+    pub fn start_message(&mut self, process: &Process) -> Option<Result<()>> {
+        let Request::Persistent(persistent) = self else { return None };
+        let (PersistentOperation::Send { .. } | PersistentOperation::Receive { .. }) =
+            persistent.operation
+        else {
+            return None;
+        };
+        Some(self.start(process))
+    }
+
     /// Whether it is persistent and not started: waiting for it returns at once.
     pub fn is_inactive(&self) -> bool {
         matches!(self, Request::Persistent(persistent) if persistent.active.is_none())

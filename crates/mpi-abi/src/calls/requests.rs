@@ -15,6 +15,7 @@ use crate::c::{Comm, Request};
 use crate::entry::Call;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::MPI_REQUEST_NULL;
+use crate::handles::InPlace;
 use crate::report::HandlerOwner;
 use crate::requests::RequestName;
 
@@ -252,7 +253,19 @@ pub fn startall(call: &Call, handles: HandleList<Request>) -> CallOutcome<()> {
 }
 
 fn start_one(call: &Call, position: usize, handle: Request) -> CallOutcome<()> {
-    let mut pending = take(call, position, handle)?;
+    // Sends and receives are started where they lie.
+    let started = call.library.requests.try_in_place(handle, |pending| {
+        call.set_handler_owner(pending.handler_owner);
+        match &mut pending.work {
+            Pending::One(work) => work.start_message(&call.library.process),
+            _ => None,
+        }
+    });
+    let mut pending = match started {
+        Some(InPlace::Done(outcome)) => return Ok(outcome?),
+        Some(InPlace::Taken(pending)) => pending,
+        None => take(call, position, handle)?,
+    };
     let outcome = match &mut pending.work {
         Pending::One(work) => work.start(&call.library.process),
         Pending::Both { .. } | Pending::Generalized(_) | Pending::Flush(_) => {

@@ -4,7 +4,7 @@ use std::ffi::c_int;
 
 use mpi::MessageStatus;
 
-use super::{await_one, finish, peek, unusable};
+use super::{Pending, PendingRequest, await_one, finish, peek, unusable};
 use crate::arguments::{HandleList, Out, OutIntegers, OutStatus, OutStatuses};
 use crate::c::Request;
 use crate::entry::Call;
@@ -64,7 +64,18 @@ fn forget_first(call: &Call, handles: HandleList<Request>) -> usize {
         let fine = match call.library.requests.named(handle) {
             RequestName::Done => true,
             RequestName::Transfer(transfer) => transfers.forget_if_fine(transfer),
-            RequestName::Kept => handle == MPI_REQUEST_NULL,
+            RequestName::Kept if handle == MPI_REQUEST_NULL => true,
+            RequestName::Kept => {
+                // A persistent one stays.
+                let ended = |pending: &mut PendingRequest| match &mut pending.work {
+                    Pending::One(work) => work.end_if_fine(&mut transfers),
+                    _ => false,
+                };
+                if call.library.requests.with(handle, ended) == Some(true) {
+                    continue;
+                }
+                false
+            }
         };
         if !fine {
             return index;
