@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::prefix;
 use finding::{Finding, Verdict};
+pub use machine::crowding;
 
 /// What a person may say.
 #[derive(Args)]

@@ -24,7 +24,7 @@ pub struct KnownLibrary {
 
 impl KnownLibrary {
     /// Our file, which may be missing.
-    fn file(&self, prefix: &Path) -> PathBuf {
+    pub fn file(&self, prefix: &Path) -> PathBuf {
         let beside = prefix.join("lib").join(self.names[0]);
         let own = prefix.join(self.folder).join(self.names[0]);
         if !own.is_file() && beside.is_file() { beside } else { own }
