@@ -15,6 +15,7 @@ use std::{env, process};
 
 use base::variables;
 use clap::Args;
+use launcher::libraries::KnownLibrary;
 use sys::cores;
 
 use crate::{doctor, prefix};
@@ -68,7 +69,8 @@ pub fn run(options: &CompareOptions) -> Result<i32, String> {
         None => Installation::in_path(&prefix, wanted)?,
     };
     let processes = options.processes.unwrap_or(cores::usable() as u32);
-    let trial = Trial { options, program: &program, processes, counter: counter.as_deref() };
+    let trial =
+        Trial { options, program: &program, processes, wanted, counter: counter.as_deref() };
     let mut sides = [Installation::own(&prefix, wanted)?, peer]
         .map(|installation| Side { installation, runs: Vec::new() });
     for side in &sides {
@@ -126,6 +128,7 @@ struct Trial<'a> {
     options: &'a CompareOptions,
     program: &'a Path,
     processes: u32,
+    wanted: &'a KnownLibrary,
     /// What counts the calls; none if they cannot be counted.
     counter: Option<&'a Path>,
 }
@@ -159,7 +162,7 @@ impl Trial<'_> {
         let whole = whole.as_secs_f64();
         let tally = match self.counter {
             Some(_) => MeasuredRun::read(&text, whole),
-            None => Some(MeasuredRun::of_job(side.name(), whole)),
+            None => Some(MeasuredRun::of_job(side.name(self.wanted), whole)),
         };
         match tally {
             Some(tally) if output.status.success() => Ok(tally),

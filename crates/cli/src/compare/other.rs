@@ -85,12 +85,13 @@ impl Installation {
         })
     }
 
-    /// What it is called where it does not say so itself.
-    pub fn name(&self) -> &'static str {
-        if self.is_own {
-            concat!("Combray ", env!("CARGO_PKG_VERSION"))
-        } else {
-            "the other library"
+    /// What it is called where its library does not say so itself.
+    pub fn name(&self, wanted: &KnownLibrary) -> &'static str {
+        match wanted.of {
+            _ if self.is_own => concat!("Combray ", env!("CARGO_PKG_VERSION")),
+            // One of several.
+            many if many.contains(',') => "the other library",
+            one => one,
         }
     }
 

@@ -7,6 +7,9 @@ use super::tally::MeasuredRun;
 /// So many calls are shown: those that take longest.
 const CALLS_MAX: usize = 12;
 
+/// Seconds below which the start of a job is much of it.
+const SHORT: f64 = 10.0;
+
 /// The table of all runs; the runs of each are not empty.
 pub fn table(one: &[MeasuredRun], other: &[MeasuredRun], processes: u32) -> String {
     let mut text = head(one, other);
@@ -37,8 +40,15 @@ pub fn table(one: &[MeasuredRun], other: &[MeasuredRun], processes: u32) -> Stri
 pub fn table_of_jobs(one: &[MeasuredRun], other: &[MeasuredRun]) -> String {
     let mut text = head(one, other);
     let compared = times(&mut text, "whole job, with its start", [one, other], |run| run.whole);
+    let is_short = [one, other].iter().any(|runs| median(&sorted(runs, |run| run.whole)) < SHORT);
+    let hint = match is_short {
+        true => {
+            "Of jobs so short this tells mostly how long their start takes: let them run for longer.\n"
+        }
+        false => "",
+    };
     text + &format!(
-        "\n{compared}\nCalls are counted in programs of MPI's standard ABI only: those of Combray's mpicc, or \
+        "\n{compared}\n{hint}Calls are counted in programs of MPI's standard ABI only: those of Combray's mpicc, or \
          of MPICH's mpicc_abi.\n"
     )
 }
