@@ -10,6 +10,8 @@ mod output;
 mod bench;
 mod compare;
 mod doctor;
+#[cfg(test)]
+mod documents;
 mod examples;
 mod fortran;
 mod info;
