@@ -154,14 +154,9 @@ def tree(entries, triplet, choices, version):
 
 
 def page(put, name, entry):
-    """Puts a page of the manual; one that only names another becomes a link."""
-    renamed = lambda name: name if name.startswith("combray") else name.replace(".1", ".combray.1")
-    other = re.fullmatch(rb"\.so man1/(\S+)\s*", entry.content)
-    path = f"usr/share/man/man1/{renamed(name)}.gz"
-    if other:
-        put(path, target=f"{renamed(other[1].decode())}.gz")
-    else:
-        put(path, content=packed(entry.content))
+    """Puts a page of the manual, which has the name of its command in Debian."""
+    name = name if name.startswith("combray") else name.replace(".1", ".combray.1")
+    put(f"usr/share/man/man1/{name}.gz", content=packed(entry.content))
 
 
 def packed(content):

@@ -39,16 +39,18 @@ def read(prefix):
                 continue
             content = file.read_bytes()
             mode = 0o755 if file.stat().st_mode & 0o100 else 0o644
-            entries[path] = Entry(path, mode, stripped(content) if content.startswith(ELF) else content)
+            entries[path] = Entry(path, mode, stripped(name, content) if content.startswith(ELF) else content)
     return dict(sorted(entries.items()))
 
 
-def stripped(content):
-    """The bytes of an ELF file without its symbols and debugging information."""
+def stripped(name, content):
+    """The bytes of an ELF file without debugging information, and without symbols but in libraries of MPI: there
+    `combray ps` and profiles find by them the function in which a process is."""
+    what = "--strip-debug" if name.startswith("libmpi") else "--strip-all"
     with tempfile.NamedTemporaryFile() as file:
         file.write(content)
         file.flush()
-        subprocess.run(["strip", "--strip-all", file.name], check=True)
+        subprocess.run(["strip", what, file.name], check=True)
         return pathlib.Path(file.name).read_bytes()
 
 

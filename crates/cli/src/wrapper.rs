@@ -2,6 +2,7 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -24,6 +25,34 @@ pub enum Language {
 }
 
 impl Language {
+    /// The language of a wrapper, by the name of the command.
+    pub fn of_wrapper(name: &str) -> Option<Self> {
+        match name {
+            "mpicc" => Some(Self::C),
+            "mpicxx" | "mpic++" | "mpiCC" => Some(Self::Cxx),
+            "mpifort" | "mpif77" | "mpif90" => Some(Self::Fortran),
+            _ => None,
+        }
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::C => "C",
+            Self::Cxx => "C++",
+            Self::Fortran => "Fortran",
+        }
+    }
+
+    /// Debian's packages of the default compiler.
+    fn packages(self) -> &'static str {
+        match self {
+            Self::C => "gcc and libc6-dev",
+            Self::Cxx => "g++",
+            Self::Fortran => "gfortran",
+        }
+    }
+
     /// Variables that name the real compiler: ours first, then those that users of MPICH and Open
     /// MPI know.
     pub fn variables(self) -> [&'static str; 3] {
@@ -99,8 +128,13 @@ pub fn run(language: Language, words: &[OsString]) -> Result<i32, String> {
     let (compiler, own) = chosen.split_first().ok_or("no compiler is named")?;
     // Comes back only when it fails.
     let cause = Command::new(compiler).args(own).args(flags.arguments(&words)).exec();
+    let install = match cause.kind() {
+        io::ErrorKind::NotFound => format!(" (in Debian: {})", language.packages()),
+        _ => String::new(),
+    };
     Err(format!(
-        "the compiler {compiler} cannot be run: {cause}; the variable {} names another one",
+        "the compiler {compiler} cannot be run: {cause}; install it{install}, or name another one by \
+         the variable {}",
         language.variables()[0]
     ))
 }

@@ -341,6 +341,13 @@ fn an_interrupt_typed_once_counts_once() {
     assert_eq!(out.matches("saved").count(), 2, "{out}");
 }
 
+/// As a shell that shall be interactive, which is stopped when it reads from the terminal.
+#[test]
+fn who_was_stopped_is_told_how_to_get_a_terminal() {
+    let out = typed("(sleep 0.3; echo ready) & kill -TTIN $$; wait", "ready", "\u{3}");
+    assert!(out.contains("ended by SIGINT") && out.contains("script -qc PROGRAM"), "{out}");
+}
+
 #[test]
 fn signals_reach_all() {
     let script = trapping("exit 0");

@@ -122,6 +122,9 @@ fn what_would_run_where_is_told() {
     // Without -n there are as many processes as that machine has hardware threads.
     let (_, out, _) = plan(&["--map-by", ":HWTCPUS"]);
     assert_eq!(out.iter().filter(|byte| **byte == b'\n').count(), 80);
+    // Where each process gets cores of its own, as many as there are cores for.
+    let (code, out, errors) = plan(&["--map-by", "slot:PE=10"]);
+    assert_eq!((code, out.iter().filter(|byte| **byte == b'\n').count()), (0, 4), "{errors}");
     let (code, _, errors) = plan(&["--map-by", "die"]);
     assert!(code == 2 && errors.contains("it has machine, package"), "{errors}");
 }

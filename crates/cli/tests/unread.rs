@@ -59,3 +59,24 @@ fn a_reader_of_ps_may_leave_early() {
     child.wait().unwrap();
     assert!(!messages.contains("panicked"), "{messages}");
 }
+
+#[test]
+fn a_reader_that_has_left_is_no_fault() {
+    for words in [
+        &["mpicc", "--help"][..],
+        &["mpicc", "-show"],
+        &["run", "--help"],
+        &["run", "--version"],
+        &["run", "--dry-run", "-n", "2", "true"],
+        &["info"],
+        &["topo"],
+        &["doctor", "--json"],
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_combray"));
+        command.args(words).stdin(Stdio::null()).stdout(writer).stderr(Stdio::piped());
+        let (code, messages) = end(command.spawn().unwrap());
+        assert!(!messages.contains("panicked"), "{words:?}: {code:?}\n{messages}");
+    }
+}

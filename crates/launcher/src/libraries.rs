@@ -27,7 +27,7 @@ pub struct KnownLibrary {
 
 impl KnownLibrary {
     /// Our file of a name, which may be missing.
-    fn file(&self, name: &str, prefix: &Path) -> PathBuf {
+    pub fn file(&self, name: &str, prefix: &Path) -> PathBuf {
         let beside = prefix.join("lib").join(name);
         let own = prefix.join(self.folder).join(name);
         if !own.is_file() && beside.is_file() { beside } else { own }

@@ -38,7 +38,7 @@ fn call_in(stack: &str) -> FoundCall {
     let Some(place) = frames.iter().position(|frame| is_function(frame.name)) else {
         return FoundCall::default();
     };
-    let name = frames[place].name;
+    let name = unqualified(frames[place].name);
     let function = name.strip_prefix('P').unwrap_or(name).to_owned();
     let caller = frames[place + 1..].iter().find(|frame| !is_same(frame)).map(Frame::described);
     FoundCall { function: Some(function), caller: caller.flatten() }
@@ -82,8 +82,15 @@ fn frames_of(stack: &str) -> Vec<Frame<'_>> {
     frames
 }
 
-/// Whether a symbol is a function of the C interface.
+/// The name of a function without the modules that hold it. Symbols have them where there is no
+/// debug information.
+fn unqualified(name: &str) -> &str {
+    name.rsplit("::").next().unwrap_or(name)
+}
+
+/// Whether a symbol is a function of the C interface, or the body of one.
 fn is_function(name: &str) -> bool {
+    let name = unqualified(name);
     let name = name.strip_prefix('P').unwrap_or(name);
     ["MPI_", "MPIX_"].iter().any(|prefix| {
         let rest = name.strip_prefix(prefix);
@@ -124,6 +131,12 @@ mod tests {
         assert_eq!(found.function.as_deref(), Some("MPI_Barrier"));
         assert_eq!(found.caller, None);
         assert_eq!(call_in("   0: main\n   1: MPI_\n").function, None);
+        // The library of a package has symbols, but no debug information.
+        let stack = "   0: mpi::collective::wait\n   1: mpi_abi::generated::entries::environment::_::\
+                     MPI_Finalize\n   2: main\n";
+        let found = call_in(stack);
+        assert_eq!(found.function.as_deref(), Some("MPI_Finalize"));
+        assert_eq!(found.caller.as_deref(), Some("main"));
     }
 
     #[test]

@@ -48,9 +48,9 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: variables::STRATEGY,
         values: &strategy::NAMES,
-        help: "what rails carry next of what waits: one packet for each message (direct), small \
-               ones together (aggregate), large ones over all rails (split), urgent ones first \
-               (priority), or whichever of these is predicted to be done first (auto)",
+        help: "how messages that wait for the way to a process are put into packets: each into one \
+               (direct), small ones together (aggregate), large ones over all interfaces (split), \
+               urgent ones first (priority), or whichever is predicted to be done first (auto)",
         audience: Audience::Tuner,
         changeable: true,
     },

@@ -6,6 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use launcher::libraries::{KnownLibrary, LIBRARIES};
+
 /// An MPI library with its launcher.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Installation {
@@ -17,53 +19,80 @@ pub struct Installation {
     pub is_own: bool,
 }
 
-/// What programs of the standard ABI are linked with; of its early form, too.
-const LIBRARIES: [&str; 2] = ["libmpi_abi.so.1", "libmpi_abi.so.0"];
-
-/// The libraries of other ABIs: what their names begin with, and whose they are.
-const OTHERS: [(&str, &str); 4] = [
-    ("libmpi.so.12", "MPICH and its kin, or Intel MPI"),
-    ("libmpi.so.40", "Open MPI"),
-    ("libmpich.so", "MPICH"),
-    ("libmpi_cray.so", "Cray MPICH"),
-];
-
 impl Installation {
-    /// This one.
-    pub fn own(prefix: &Path) -> Result<Self, String> {
+    /// This one, with its library for programs that want that one.
+    ///
+    /// # Errors
+    /// It was installed without it.
+    pub fn own(prefix: &Path, wanted: &KnownLibrary) -> Result<Self, String> {
         let launcher = env::current_exe().map_err(|cause| cause.to_string())?;
-        Ok(Self { launcher, libraries: prefix.join("lib"), is_own: true })
+        let file = wanted.file(wanted.names[0], prefix);
+        match file.parent() {
+            Some(folder) if file.is_file() => {
+                Ok(Self { launcher, libraries: folder.to_owned(), is_own: true })
+            }
+            _ => Err(format!("{} is not installed: run make install", file.display())),
+        }
     }
 
     /// The one in a folder.
-    pub fn at(folder: &Path) -> Result<Self, String> {
+    ///
+    /// # Errors
+    /// It has no launcher, or not that library.
+    pub fn at(folder: &Path, wanted: &KnownLibrary) -> Result<Self, String> {
         let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
         let launcher = folder.join("bin/mpiexec");
         let libraries = folder.join("lib");
-        let has_library = LIBRARIES.iter().any(|name| libraries.join(name).is_file());
+        let has_library = wanted.names.iter().any(|name| libraries.join(name).is_file());
         match (launcher.is_file(), has_library) {
             (true, true) => Ok(Self { launcher, libraries, is_own: false }),
-            (true, false) => Err(format!(
+            (true, false) if is_standard(wanted) => Err(format!(
                 "{} has no {}: its library does not have MPI's standard ABI; MPICH has it from 5.0 \
                  on (configured with --enable-mpi-abi; its package of PyPI has it)",
                 libraries.display(),
-                LIBRARIES[0]
+                wanted.names[0]
+            )),
+            (true, false) => Err(format!(
+                "{} has no {}, for which the program was compiled ({})",
+                libraries.display(),
+                wanted.names[0],
+                wanted.of
             )),
             (false, _) => Err(format!("{} does not exist", launcher.display())),
         }
     }
 
-    /// The first in PATH that is another one and has the standard ABI.
-    pub fn in_path(own: &Path) -> Result<Self, String> {
+    /// The first in PATH that is another one and has that library.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn in_path(own: &Path, wanted: &KnownLibrary) -> Result<Self, String> {
         let path = env::var_os("PATH").unwrap_or_default();
         let own = own.canonicalize().ok();
         let folders = env::split_paths(&path).filter_map(|bin| bin.parent().map(Path::to_path_buf));
         let others = folders.filter(|folder| folder.canonicalize().ok() != own);
-        others.into_iter().find_map(|folder| Self::at(&folder).ok()).ok_or_else(|| {
-            "no other MPI library with the standard ABI is in PATH; --with names the folder of one. To \
-             get one: python3 -m venv mpich && mpich/bin/pip install mpich, then --with mpich"
-                .to_owned()
+        let found = others.into_iter().find_map(|folder| Self::at(&folder, wanted).ok());
+        found.ok_or_else(|| match is_standard(wanted) {
+            true => "no other MPI library with the standard ABI is in PATH; --with names the folder of \
+                     one. To get one: python3 -m venv mpich && mpich/bin/pip install mpich, then \
+                     --with mpich"
+                .to_owned(),
+            false => format!(
+                "the program was compiled for {} ({}), and none is in PATH that has this library in \
+                 lib beside bin; --with names the folder of one",
+                wanted.of, wanted.names[0]
+            ),
         })
+    }
+
+    /// What it is called where its library does not say so itself.
+    pub fn name(&self, wanted: &KnownLibrary) -> &'static str {
+        match wanted.of {
+            _ if self.is_own => concat!("Combray ", env!("CARGO_PKG_VERSION")),
+            // One of several.
+            many if many.contains(',') => "the other library",
+            one => one,
+        }
     }
 
     /// Where programs shall look for libraries first.
@@ -92,31 +121,30 @@ pub fn find_program(name: &OsStr) -> Result<PathBuf, String> {
     found.ok_or_else(|| format!("there is no {} in PATH; write ./{0} for one here", name.display()))
 }
 
-/// Looks whether a program is one of the standard ABI.
+/// Whether a library is the one of the standard ABI.
+pub fn is_standard(library: &KnownLibrary) -> bool {
+    library.names == LIBRARIES[0].names
+}
+
+/// The library that a program was compiled for.
 ///
 /// # Errors
-/// It is not, and what it is.
-pub fn check_program(program: &Path) -> Result<(), String> {
+/// It is none, or none that Combray has, too.
+pub fn library_of(program: &Path) -> Result<&'static KnownLibrary, String> {
     let bytes = fs::read(program)
         .map_err(|cause| format!("{} cannot be read: {cause}", program.display()))?;
-    let has = |name: &str| bytes.windows(name.len()).any(|part| part == name.as_bytes());
+    let has = |name: &&str| bytes.windows(name.len()).any(|part| part == name.as_bytes());
     if !bytes.starts_with(b"\x7fELF") {
         return Err(format!(
             "{} is no program that is linked with MPI, but a script",
             program.display()
         ));
     }
-    if has("libmpi_abi.so") {
-        return Ok(());
-    }
-    let whose = OTHERS.iter().find(|(name, _)| has(name));
-    Err(match whose {
-        Some((name, whose)) => format!(
-            "{} was compiled for {whose} ({name}); compile it with mpicc of Combray, or with mpicc_abi \
-             of MPICH: then it runs with both",
-            program.display()
-        ),
-        None => format!("{} is not linked with a library of MPI's standard ABI", program.display()),
+    LIBRARIES.iter().find(|library| library.names.iter().chain(library.fortran).any(has)).ok_or_else(|| {
+        let program = program.display();
+        format!(
+            "{program} is not linked with a library of MPI that Combray has, too (combray info {program})"
+        )
     })
 }
 
@@ -124,7 +152,11 @@ pub fn check_program(program: &Path) -> Result<(), String> {
 ///
 /// # Errors
 /// It would load another one.
-pub fn check_loads(program: &Path, installation: &Installation) -> Result<(), String> {
+pub fn check_loads(
+    program: &Path,
+    installation: &Installation,
+    wanted: &KnownLibrary,
+) -> Result<(), String> {
     // The loader then only tells what it would load.
     let output = Command::new(program)
         .env("LD_TRACE_LOADED_OBJECTS", "1")
@@ -132,7 +164,8 @@ pub fn check_loads(program: &Path, installation: &Installation) -> Result<(), St
         .output()
         .map_err(|cause| format!("{} cannot be run: {cause}", program.display()))?;
     let text = String::from_utf8_lossy(&output.stdout);
-    let line = text.lines().find(|line| line.contains("libmpi_abi.so")).unwrap_or_default();
+    let is_wanted = |line: &&str| wanted.names.iter().any(|name| line.contains(name));
+    let line = text.lines().find(is_wanted).unwrap_or_default();
     let loaded = line.split_whitespace().nth(2).map(PathBuf::from).unwrap_or_default();
     let folder = loaded.parent().and_then(|folder| folder.canonicalize().ok());
     if folder.is_some() && folder == installation.libraries.canonicalize().ok() {
@@ -160,17 +193,22 @@ mod tests {
             fs::write(&path, text).unwrap();
             path
         };
-        assert!(Installation::at(&root).unwrap_err().contains("does not exist"));
+        let [standard, mpich, open] = LIBRARIES else { panic!("three libraries") };
+        let at = |wanted| Installation::at(&root, wanted);
+        assert!(at(standard).unwrap_err().contains("does not exist"));
         write("bin/mpiexec", b"");
         write("lib/libmpi.so.12", b"");
-        assert!(Installation::at(&root).unwrap_err().contains("standard ABI"));
+        assert!(at(standard).unwrap_err().contains("standard ABI"));
+        assert!(at(open).unwrap_err().contains("has no libmpi.so.40"));
+        assert!(!at(mpich).unwrap().is_own);
         write("lib/libmpi_abi.so.0", b"");
-        assert!(!Installation::at(&root).unwrap().is_own);
-        let check = |text: &[u8]| check_program(&write("program", text));
-        assert!(check(b"\x7fELF..libmpi_abi.so.1").is_ok());
-        assert!(check(b"\x7fELF..libmpi.so.40").unwrap_err().contains("Open MPI"));
-        assert!(check(b"\x7fELF..").unwrap_err().contains("not linked"));
-        assert!(check(b"#!/bin/sh libmpi_abi.so").unwrap_err().contains("script"));
+        assert!(!at(standard).unwrap().is_own);
+        assert!(Installation::own(&root, open).unwrap_err().contains("not installed"));
+        let of = |text: &[u8]| library_of(&write("program", text)).map(|library| library.names[0]);
+        assert_eq!(of(b"\x7fELF..libmpi_abi.so.1"), Ok("libmpi_abi.so.1"));
+        assert_eq!(of(b"\x7fELF..libmpi.so.40"), Ok("libmpi.so.40"));
+        assert!(of(b"\x7fELF..").unwrap_err().contains("not linked"));
+        assert!(of(b"#!/bin/sh libmpi_abi.so").unwrap_err().contains("script"));
         fs::remove_dir_all(&root).unwrap();
     }
 }

@@ -7,26 +7,21 @@ use super::tally::MeasuredRun;
 /// So many calls are shown: those that take longest.
 const CALLS_MAX: usize = 12;
 
+/// Seconds below which the start of a job is much of it.
+const SHORT: f64 = 10.0;
+
 /// The table of all runs; the runs of each are not empty.
 pub fn table(one: &[MeasuredRun], other: &[MeasuredRun], processes: u32) -> String {
-    let mut text = format!("{:<28}{:>20}{:>20}\n", "", name(one), name(other));
-    let mut row = |label: &str, of: fn(&MeasuredRun) -> f64, choose: fn(&[f64]) -> f64| {
-        let values = [one, other].map(|runs| choose(&sorted(runs, of)));
-        let [a, b] = values.map(seconds);
-        _ = writeln!(text, "{label:<28}{a:>20}{b:>20}");
-        values
-    };
-    let [a, b] = row("MPI_Init to MPI_Finalize", |run| run.seconds, median);
-    row("  fastest run", |run| run.seconds, |all| all[0]);
-    row("  slowest run", |run| run.seconds, |all| all[all.len() - 1]);
-    row("whole job", |run| run.whole, median);
-    row("in calls, all processes", MeasuredRun::inside, median);
+    let mut text = head(one, other);
+    let compared = times(&mut text, "MPI_Init to MPI_Finalize", [one, other], |run| run.seconds);
+    row(&mut text, "whole job", [one, other], |run| run.whole, median);
+    row(&mut text, "in calls, all processes", [one, other], MeasuredRun::inside, median);
     let share = |runs: &[MeasuredRun]| {
         let of = |run: &MeasuredRun| 100.0 * run.inside() / (run.seconds * f64::from(processes));
         format!("{:.0} %", median(&sorted(runs, of)))
     };
     _ = writeln!(text, "  part of the time{:>32}{:>20}", share(one), share(other));
-    _ = writeln!(text, "\n{}", verdict(a, b, spread(one).max(spread(other))));
+    _ = writeln!(text, "\n{compared}");
     _ = writeln!(text, "\n{:<28}{:>10}{:>10}{:>20}", "call", "number", "seconds", "seconds");
     for (call, count) in longest(one, other) {
         let of = |runs: &[MeasuredRun]| {
@@ -39,6 +34,55 @@ pub fn table(one: &[MeasuredRun], other: &[MeasuredRun], processes: u32) -> Stri
         _ = writeln!(text, "{call:<28}{count:>10}{:>10}{:>20}", of(one), of(other));
     }
     text
+}
+
+/// The table of runs of which nothing is known but how long they took.
+pub fn table_of_jobs(one: &[MeasuredRun], other: &[MeasuredRun]) -> String {
+    let mut text = head(one, other);
+    let compared = times(&mut text, "whole job, with its start", [one, other], |run| run.whole);
+    let is_short = [one, other].iter().any(|runs| median(&sorted(runs, |run| run.whole)) < SHORT);
+    let hint = match is_short {
+        true => {
+            "Of jobs so short this tells mostly how long their start takes: let them run for longer.\n"
+        }
+        false => "",
+    };
+    text + &format!(
+        "\n{compared}\n{hint}Calls are counted in programs of MPI's standard ABI only: those of Combray's mpicc, or \
+         of MPICH's mpicc_abi.\n"
+    )
+}
+
+fn head(one: &[MeasuredRun], other: &[MeasuredRun]) -> String {
+    format!("{:<28}{:>20}{:>20}\n", "", name(one), name(other))
+}
+
+/// Both sides' figure in a row; gives the two figures.
+fn row(
+    text: &mut String,
+    label: &str,
+    sides: [&[MeasuredRun]; 2],
+    of: fn(&MeasuredRun) -> f64,
+    choose: fn(&[f64]) -> f64,
+) -> [f64; 2] {
+    let values = sides.map(|runs| choose(&sorted(runs, of)));
+    let [a, b] = values.map(seconds);
+    _ = writeln!(text, "{label:<28}{a:>20}{b:>20}");
+    values
+}
+
+/// A row of the medians of a time, and rows of its extremes; gives what the medians say.
+fn times(
+    text: &mut String,
+    label: &str,
+    sides: [&[MeasuredRun]; 2],
+    of: fn(&MeasuredRun) -> f64,
+) -> String {
+    let [a, b] = row(text, label, sides, of, median);
+    row(text, "  fastest run", sides, of, |all| all[0]);
+    row(text, "  slowest run", sides, of, |all| all[all.len() - 1]);
+    let [one, other] = sides.map(|runs| spread(runs, of));
+    verdict(a, b, one.max(other))
 }
 
 /// What the medians say, unless the runs of one differ more than that.
@@ -58,8 +102,8 @@ fn verdict(one: f64, other: f64, spread: f64) -> String {
 }
 
 /// How far the quartiles of the runs lie apart, as a part of their median.
-fn spread(runs: &[MeasuredRun]) -> f64 {
-    let all = sorted(runs, |run| run.seconds);
+fn spread(runs: &[MeasuredRun], of: fn(&MeasuredRun) -> f64) -> f64 {
+    let all = sorted(runs, of);
     let quarter = all.len() / 4;
     (all[all.len() - 1 - quarter] - all[quarter]) / median(&all).max(f64::MIN_POSITIVE)
 }
@@ -126,6 +170,11 @@ mod tests {
         );
         assert!(text.contains("1.0100 s            2.0000 s"), "{text}");
         assert!(text.find("MPI_Recv") < text.find("MPI_Send"), "{text}");
+        let text = table_of_jobs(&one, &other);
+        assert!(
+            text.contains("1.1100 s            2.1000 s") && !text.contains("MPI_Send"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -133,6 +182,6 @@ mod tests {
         assert!(verdict(1.0, 2.0, 0.1).contains("other library takes 2.00 times"));
         assert!(verdict(3.0, 2.0, 0.1).contains("Combray takes 1.50 times"));
         assert!(verdict(1.0, 1.05, 0.1).contains("No difference"));
-        assert!(spread(&runs("x", &[1.0, 1.0, 1.0, 1.0, 9.0])) < 1e-9);
+        assert!(spread(&runs("x", &[1.0, 1.0, 1.0, 1.0, 9.0]), |run| run.seconds) < 1e-9);
     }
 }

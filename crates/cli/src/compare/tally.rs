@@ -36,6 +36,11 @@ impl MeasuredRun {
         tally.seconds.is_finite().then_some(tally)
     }
 
+    /// A run of which nothing else is known.
+    pub fn of_job(library: &str, whole: f64) -> Self {
+        Self { library: library.to_owned(), seconds: whole, whole, calls: Vec::new() }
+    }
+
     /// Seconds in calls, of all processes.
     pub fn inside(&self) -> f64 {
         self.calls.iter().map(|(_, _, seconds)| seconds).sum()

@@ -3,6 +3,7 @@
 
 use std::env;
 use std::ffi::OsStr;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use runtime::configuration::Configuration;
@@ -30,7 +31,7 @@ fn commands(prefix: &Path, path: &[PathBuf]) -> Finding {
     let own = prefix.join("bin/combray").canonicalize().ok();
     let found =
         |name: &&str| path.iter().map(|folder| folder.join(name)).find(|file| file.is_file());
-    let foreign = NAMES.iter().filter_map(found).find(|file| file.canonicalize().ok() != own);
+    let foreign = NAMES.iter().filter_map(found).find(|file| !is_own(file, own.as_deref()));
     match foreign {
         Some(file) => {
             let name = file.file_name().unwrap_or_default().display().to_string();
@@ -47,6 +48,14 @@ fn commands(prefix: &Path, path: &[PathBuf]) -> Finding {
         }
         None => Finding::fit(subject, "mpirun, mpiexec and mpicc in PATH are these"),
     }
+}
+
+/// Whether a file is the command `own`, under another name, or a script beside it that calls it: a
+/// Python environment has scripts, as wheels hold no links.
+fn is_own(file: &Path, own: Option<&Path>) -> bool {
+    let Some((file, own)) = file.canonicalize().ok().zip(own) else { return false };
+    let calls = |text: String| text.starts_with("#!") && text.contains("/combray\"");
+    file == own || file.parent() == own.parent() && fs::read_to_string(&file).is_ok_and(calls)
 }
 
 const NAMES: [&str; 3] = ["mpirun", "mpiexec", "mpicc"];
@@ -118,8 +127,6 @@ const TRIAL_SECONDS: &str = "60";
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::super::finding::Verdict;
     use super::*;
 
@@ -141,6 +148,13 @@ mod tests {
         assert!(both.verdict == Verdict::Fault && both.found.contains("other/mpiexec"), "{both}");
         assert!(both.remedy.starts_with("export PATH="));
         assert_eq!(commands(&own, &[]).verdict, Verdict::Note);
+        // As in a wheel (packaging/wheel.py).
+        let script =
+            "#!/bin/sh\nown=$(readlink -f -- \"$0\") && exec \"${own%/*}/combray\" \"$@\"\n";
+        fs::write(root.join("own/bin/mpiexec"), script).unwrap();
+        assert_eq!(commands(&own, &[own.join("bin")]).verdict, Verdict::Fit);
+        fs::write(root.join("own/bin/mpiexec"), "#!/bin/sh\nexec mpiexec.hydra \"$@\"\n").unwrap();
+        assert_eq!(commands(&own, &[own.join("bin")]).verdict, Verdict::Fault);
         assert_eq!(libraries(&own, &[PathBuf::new(), own.join("lib"), other.clone()]), None);
         assert!(libraries(&own, &[other]).is_some());
         fs::remove_dir_all(&root).unwrap();

@@ -67,15 +67,26 @@ fn binding() -> Finding {
     }
 }
 
+/// How many processes ran at once in the last minute.
+fn average_load() -> Option<f64> {
+    fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
+}
+
+/// What others of the machine did in the last minute, if that was so much that times which are
+/// measured now tell little.
+pub fn crowding() -> Option<String> {
+    let (load, usable) = (average_load()?, cores::usable());
+    (load > 0.5 * usable as f64)
+        .then(|| format!("{load} processes ran at once in the last minute, on {usable} cores"))
+}
+
 /// Whether others use the cores.
 fn load() -> Option<Finding> {
-    let text = fs::read_to_string("/proc/loadavg").ok()?;
-    let load: f64 = text.split(' ').next()?.parse().ok()?;
-    let (subject, usable) = ("load", cores::usable());
-    Some(if load > 0.5 * usable as f64 {
+    let (subject, load) = ("load", average_load()?);
+    Some(if let Some(found) = crowding() {
         Finding::note(
             subject,
-            format!("{load} processes ran at once in the last minute, on {usable} cores"),
+            found,
             "times that are measured now tell little; top shows who they are",
         )
     } else {

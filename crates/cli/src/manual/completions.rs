@@ -20,11 +20,69 @@ pub fn all(command: Command) -> Vec<(String, Vec<u8>)> {
             (Shell::Fish, format!("fish/vendor_completions.d/{name}.fish")),
         ] {
             let mut text = Vec::new();
-            generate(shell, &mut command, name, &mut text);
+            match (shell, name) {
+                (Shell::Bash, "combray") => {
+                    generate(shell, &mut command, name, &mut text);
+                    text.extend(launcher_for_bash());
+                    text.extend(COMBRAY_FOR_BASH.bytes());
+                }
+                (Shell::Bash, _) => {
+                    text.extend(launcher_for_bash());
+                    text.extend(format!("\ncomplete {BASH_ELSE} -F _combray_run {name}\n").bytes());
+                }
+                _ => generate(shell, &mut command, name, &mut text),
+            }
             files.push((path, text));
         }
     }
     files
+}
+
+/// What bash offers where a function offers nothing.
+const BASH_ELSE: &str = "-o bashdefault -o default";
+
+/// `combray run` has the words of the launcher, the other subcommands those that clap knows.
+const COMBRAY_FOR_BASH: &str = "
+_combray_or_run() {
+    if [[ ${COMP_WORDS[1]} == run && $COMP_CWORD -gt 1 ]]; then _combray_run \"$@\"; else _combray \"$@\"; fi
+}
+complete -o bashdefault -o default -F _combray_or_run combray
+";
+
+/// The function for the words of the launcher, in all spellings: what clap makes knows neither
+/// those with one dash, nor hosts and programs.
+fn launcher_for_bash() -> Vec<u8> {
+    let shown: Vec<&str> = OPTIONS
+        .iter()
+        .filter(|option| !option.help.is_empty())
+        .flat_map(|option| option.names.iter().copied())
+        .collect();
+    let spelled = |wanted: &dyn Fn(&RunOption) -> bool| {
+        let options = OPTIONS.iter().filter(|option| wanted(option));
+        let names: Vec<&str> = options.flat_map(|option| option.names.iter().copied()).collect();
+        names.join(" | ")
+    };
+    let followed_by = |hinted: ValueHint| {
+        spelled(&|option| option.takes == ValueCount::One && hint(value_of(option)) == hinted)
+    };
+    let values = spelled(&|option| {
+        option.takes == ValueCount::One
+            && ![ValueHint::Hostname, ValueHint::CommandName, ValueHint::DirPath]
+                .contains(&hint(value_of(option)))
+    });
+    let text = include_str!("launcher.bash")
+        .replace("@OPTIONS@", &shown.join(" "))
+        .replace("@HOSTS@", &followed_by(ValueHint::Hostname))
+        .replace("@COMMANDS@", &followed_by(ValueHint::CommandName))
+        .replace("@FOLDERS@", &followed_by(ValueHint::DirPath))
+        .replace("@VALUES@", &values)
+        .replace("@PAIRS@", &spelled(&|option| option.takes == ValueCount::Two));
+    text.into_bytes()
+}
+
+/// The name of what follows an option, in its help.
+fn value_of(option: &RunOption) -> &'static str {
+    option.help.split_once("    ").map_or("", |(value, _)| value.trim())
 }
 
 /// The launcher's command line, as far as shells can complete it: options with two dashes, or with

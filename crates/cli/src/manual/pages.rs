@@ -17,17 +17,18 @@ pub fn all(command: &Command) -> Vec<(String, Vec<u8>)> {
     for one in shown {
         let name = format!("combray-{}", one.get_name());
         let text = match one.get_name() {
-            "run" => launcher(),
+            "run" => launcher(&name),
             _ => subcommand(one, &name),
         };
         pages.push(page(&name, &text));
     }
+    // Whole pages under each name: a page that only names another is found by `man`, and by
+    // nothing that gets the file.
     for name in ["mpirun", "mpiexec"] {
-        pages.push(page(name, ".so man1/combray-run.1\n"));
+        pages.push(page(name, &launcher(name)));
     }
-    pages.push(page("mpicc", &wrappers()));
-    for name in ["mpicxx", "mpic++", "mpiCC", "mpifort", "mpif90", "mpif77"] {
-        pages.push(page(name, ".so man1/mpicc.1\n"));
+    for name in ["mpicc", "mpicxx", "mpic++", "mpiCC", "mpifort", "mpif90", "mpif77"] {
+        pages.push(page(name, &wrapper(name)));
     }
     pages
 }
@@ -40,7 +41,8 @@ fn page(name: &str, text: &str) -> (String, Vec<u8>) {
 fn head(name: &str, about: &str) -> Roff {
     let mut roff = Roff::new();
     let version = format!("Combray {}", env!("CARGO_PKG_VERSION"));
-    roff.control("TH", [name, "1", "", version.as_str(), "Combray"]);
+    // Without a date, as the same sources give the same bytes; quotes hold its place.
+    roff.control("TH", [name, "1", "\"\"", version.as_str(), "Combray"]);
     roff.control("SH", ["NAME"]);
     roff.text([roman(format!("{name} - {about}"))]);
     roff
@@ -107,14 +109,21 @@ fn shown_examples(roff: &mut Roff, subcommand: &str) {
     }
 }
 
-/// The page of `combray run`, of its own table.
-fn launcher() -> String {
+/// The page of `combray run` under one of its names, of its own table.
+fn launcher(name: &str) -> String {
     let about = "starts the processes of a program, on this machine or on several";
-    let mut roff = head("combray-run", about);
+    let mut roff = head(name, about);
     roff.control("SH", ["SYNOPSIS"]);
-    roff.text([roman(USAGE)]);
+    roff.text([roman(USAGE.replacen("combray run", &name.replace('-', " "), 1))]);
     roff.control("PP", []);
-    roff.text([bold("mpirun"), roman(" and "), bold("mpiexec"), roman(" are combray run.")]);
+    roff.text([
+        bold("mpirun"),
+        roman(" and "),
+        bold("mpiexec"),
+        roman(
+            " are combray run. Other spellings of Open MPI's and MPICH's launchers are accepted.",
+        ),
+    ]);
     shown_examples(&mut roff, "run");
     roff.control("SH", ["OPTIONS"]);
     for section in Section::ALL {
@@ -130,11 +139,13 @@ fn launcher() -> String {
     roff.render()
 }
 
-/// The page of the compiler wrappers.
-fn wrappers() -> String {
-    let mut roff = head("mpicc", "compiles and links programs that use MPI");
+/// The page of a compiler wrapper.
+fn wrapper(name: &str) -> String {
+    let language = Language::of_wrapper(name).unwrap_or(Language::C);
+    let about = format!("compiles and links programs in {} that use MPI", language.name());
+    let mut roff = head(name, &about);
     roff.control("SH", ["SYNOPSIS"]);
-    roff.text([bold("mpicc"), roman(" [OPTIONS OF THE COMPILER] "), italic("FILES")]);
+    roff.text([bold(name), roman(" [OPTIONS OF THE COMPILER] "), italic("FILES")]);
     roff.control("PP", []);
     roff.text([roman(
         "mpicc calls the C compiler with what Combray needs; mpicxx (mpic++, mpiCC) the C++ compiler, \
@@ -145,14 +156,21 @@ fn wrappers() -> String {
         item(&mut roff, words, "", effect);
     }
     roff.control("SH", ["VARIABLES"]);
-    for language in [Language::C, Language::Cxx, Language::Fortran] {
-        let names = language.variables().join(", ");
-        let default = language.default_compiler();
-        item(&mut roff, &names, "", &format!("names the compiler ({default}); the first counts"));
-    }
+    let variables = language.variables();
+    let default = language.default_compiler();
+    item(
+        &mut roff,
+        &variables.join(", "),
+        "",
+        &format!("name the compiler ({default}); the first counts"),
+    );
     roff.control("SH", ["EXAMPLES"]);
-    item(&mut roff, "mpicc -O2 hello.c -o hello", "", "compiles and links");
-    item(&mut roff, "COMBRAY_CC=clang mpicc -c hello.c", "", "with another compiler");
+    let source = ["hello.c", "hello.cpp", "hello.f90"][language as usize];
+    item(&mut roff, &format!("{name} -O2 {source} -o hello"), "", "compiles and links");
+    let other = format!("{}=COMPILER {name} -c {source}", variables[0]);
+    item(&mut roff, &other, "", "with another compiler");
+    roff.control("SH", ["SEE ALSO"]);
+    roff.text([bold("combray"), roman("(1), "), bold("mpirun"), roman("(1)")]);
     roff.render()
 }
 
@@ -182,6 +200,14 @@ mod tests {
                 assert!(run.contains(&name), "{name} in\n{run}");
             }
         }
-        assert!(text("mpicc").contains("COMBRAY_CC") && text("mpiexec").starts_with(".so"));
+        assert!(text("mpicc").contains("COMBRAY_CC") && text("mpif90").contains("COMBRAY_FC"));
+        assert!(text("mpiexec").contains("mpiexec [OPTIONS] PROGRAM"), "{}", text("mpiexec"));
+        // Name, section, date, version, title.
+        for (path, page) in &pages {
+            let name = path.trim_start_matches("man/man1/").trim_end_matches(".1");
+            let head =
+                format!(".TH {name} 1 \"\" \"Combray {}\" Combray\n", env!("CARGO_PKG_VERSION"));
+            assert!(String::from_utf8_lossy(page).contains(&head), "{path}");
+        }
     }
 }

@@ -67,6 +67,7 @@ pub const OPEN_MPI: &[&str] = &[
     "--tag-output",
     "--timestamp-output",
     "--merge-stderr-to-stdout",
+    "--stream-buffering",
     "--xml",
     "--parsable",
     "--xterm",

@@ -203,6 +203,10 @@ pub const REFUSED: &[RefusedOption] = &[
         &["--parsable", "--parseable", "--xml", "-xml", "--xml-file"],
         "the output has one form only",
     ),
+    refused(
+        &["--stream-buffering"],
+        "lines are passed on when they are whole; write stdbuf -oL before the program",
+    ),
     refused(&["-prepend-pattern"], "write --tag-output or --timestamp-output"),
     refused(
         &["-ckpointlib", "-ckpoint-interval", "-ckpoint-prefix", "-ckpoint-num"],

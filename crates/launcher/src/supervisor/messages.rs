@@ -147,7 +147,17 @@ pub(super) fn stalled(limit: Duration, running: &[RunningRank]) -> String {
 
 /// The user or a batch system ends the job.
 pub(super) fn interrupted(number: i32, running: &[RunningRank]) -> String {
-    format!("ended by {}; still running: {}", signal::name(number), list(running))
+    let is_stopped = |running: &RunningRank| {
+        running.mpi_state == MpiState::Uninitialized
+            && running.state.is_some_and(|state| state.starts_with("stopped"))
+    };
+    let hint = if running.iter().any(is_stopped) {
+        "; a program that wants the terminal for itself is stopped by the system: script -qc PROGRAM \
+         /dev/null gives it one of its own; a second signal kills at once"
+    } else {
+        ""
+    };
+    format!("ended by {}; still running: {}{hint}", signal::name(number), list(running))
 }
 
 /// Processes did not end by themselves when asked to.

@@ -1,0 +1,56 @@
+//! How many processes are started where nobody has said it.
+
+use launcher::binding::ProcessMapping;
+use launcher::{Application, JobPlan};
+use sys::cores;
+use topology::Kind;
+
+use super::{PROCESSES_MAX, dry_run};
+
+/// How many processes a program has that does not say: one of several programs has one; a single
+/// one has what its mapping says, or as many as there is room for.
+///
+/// # Errors
+/// The hosts have no room, or the machine cannot be looked at.
+pub fn unsaid(
+    plan: &JobPlan,
+    application: &Application,
+    machine: Option<&str>,
+) -> Result<u32, String> {
+    if plan.applications.len() > 1 {
+        return Ok(1);
+    }
+    let is_here = application.hosts.is_empty();
+    let policy = &plan.policy;
+    Ok(match (&policy.mapping, application.per_host) {
+        (ProcessMapping::EachOf(each, kind), _) if is_here => {
+            each * dry_run::machine(machine)?.of_kind(*kind).len() as u32
+        }
+        _ if !plan.rankfile.is_empty() => plan.rankfile.len() as u32,
+        (_, None) if is_here && policy.cores_each > 0 => {
+            let cores = dry_run::machine(machine)?.of_kind(Kind::Core).len() as u32;
+            (cores / policy.cores_each).max(1)
+        }
+        (_, None) if is_here && machine.is_some() => {
+            dry_run::machine(machine)?.threads().len() as u32
+        }
+        (_, Some(each)) if is_here && machine.is_some() => each,
+        _ => usual(application)?,
+    })
+}
+
+/// As many as there is room for.
+fn usual(application: &Application) -> Result<u32, String> {
+    let count = match (&application.hosts[..], application.per_host) {
+        ([], None) => cores::usable() as u32,
+        ([], Some(each)) => each,
+        ([host], None) if host.slots.is_none() && launcher::is_this_machine(&host.name) => {
+            cores::usable() as u32
+        }
+        (hosts, each) => launcher::slots(hosts, each),
+    };
+    if (1..=PROCESSES_MAX).contains(&count) {
+        return Ok(count);
+    }
+    Err(format!("the hosts have {count} slots; say with -n how many processes to start"))
+}
