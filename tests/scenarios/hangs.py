@@ -287,7 +287,7 @@ def standstills_under_prrte_are_explained(runner):
 def standstills_under_slurm_are_explained(runner):
     """One after the other, as steps of Slurm wait for cores."""
     needs_combray(runner)
-    names = ("ring", "left", "stopped", "computes")
+    names = ("ring", "left", "stopped", "computes", "tag", "libraries", "locks", "unsent")
     explained_under(runner, managers.slurm("pmi2", "-w", "box1")(runner), names, [*managers.BOX, "on", "box1"])
 
 
