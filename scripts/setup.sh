@@ -63,6 +63,7 @@ if [ "$task" = test ]; then
     has pkg-config || missing+=(pkg-config)
     has readelf || missing+=(binutils)
     has valgrind || missing+=(valgrind)
+    has gdb || missing+=(gdb)
     # The provider of TCP stands for those of fast networks (docs/user/network.md).
     compgen -G '/usr/lib/*/libfabric.so.1' >/dev/null || compgen -G '/usr/lib*/libfabric.so.1' >/dev/null ||
         missing+=(libfabric1)

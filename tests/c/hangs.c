@@ -244,6 +244,34 @@ static void begun_sends(void) {
     free(data);
 }
 
+// The send failed, for want of room, and rank 1 has not looked at what it returned.
+static void unsent(void) {
+    double data[4000] = {0};
+    MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN);
+    if (rank == 1) {
+        char *buffer = malloc(1000);
+        MPI_Buffer_attach(buffer, 1000);
+        MPI_Bsend(data, 4000, MPI_DOUBLE, 0, 5, world); // unsent: here
+        receive(0, 6, world);
+        MPI_Buffer_detach(&buffer, &(int){0});
+        free(buffer);
+    } else if (rank == 0) {
+        MPI_Recv(data, 4000, MPI_DOUBLE, 1, 5, world, MPI_STATUS_IGNORE);
+        send(1, 6, world);
+    }
+    MPI_Barrier(world);
+}
+
+// Rank 1 has called the operation in vain, has not looked at what it returned, and has gone on.
+static void refused(void) {
+    int value = 0, sum;
+    MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN);
+    MPI_Allreduce(&value, &sum, rank == 1 ? -1 : 1, MPI_INT, MPI_SUM, world);
+    if (rank == 1) {
+        receive(0, 40, world);
+    }
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -254,7 +282,7 @@ static const struct {
     {"libraries", libraries}, {"request", request}, {"synchronous", synchronous},
     {"probe", probe}, {"anybody", anybody}, {"polls", polls}, {"locks", locks}, {"chain", chain},
     {"nonblocking", nonblocking}, {"stopped", stopped}, {"threads", threads},
-    {"begun_sends", begun_sends},
+    {"begun_sends", begun_sends}, {"unsent", unsent}, {"refused", refused},
 };
 
 int main(int argc, char **argv) {

@@ -3,12 +3,13 @@
 import os
 import platform
 import re
+import shutil
 import subprocess
 import time
 
 from harness.scenarios import Skip, end_of, needs_combray, program, run
 
-from . import hosts
+from . import hangs, hosts
 
 
 def client(runner):
@@ -95,7 +96,75 @@ def a_debugger_sees_the_message_queues_of_a_process_that_is_stopped(runner):
         end_of(launcher)
 
 
+# How gdb finds the fields of an entry of the table; the launcher needs no debug information.
+HOST, FILE, NUMBER = (f"*({kind}*)(*(char**)&MPIR_proctable + 24 * {{}} + {offset})"
+                      for kind, offset in (("char*", 0), ("char*", 8), ("int", 16)))
+
+
+def gdb(*commands, of=()):
+    """What gdb prints that carries out these commands."""
+    if not shutil.which("gdb"):
+        raise Skip("needs gdb")
+    # Else it reads expressions as those of the function that was stopped.
+    words = [word for command in ("set language c", *commands) for word in ("-ex", command)]
+    code, output, _ = run(["gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", *words, *of], timeout=120.0)
+    if "ptrace: Operation not permitted" in output:
+        raise Skip("this system does not let gdb attach to processes")
+    assert code == 0, output
+    return output
+
+
+def printing(count):
+    """The commands that print the size of the table, and so many of its entries."""
+    entries = [f'printf "entry %s %s %d\\n", {HOST}, {FILE}, {NUMBER}'.format(*[index] * 3) for index in range(count)]
+    return ['printf "size %d\\n", *(int*)&MPIR_proctable_size', *entries]
+
+
+def printed(output, file, count):
+    """The processes that gdb printed, of so many ranks that run this file."""
+    assert f"size {count}\n" in output, output
+    entries = re.findall(r"^entry (\S+) (\S+) (\d+)$", output, re.M)
+    assert [entry[1] for entry in entries] == [os.path.realpath(file)] * count, output
+    assert {entry[0] for entry in entries} == {platform.node()}, output
+    return [int(entry[2]) for entry in entries]
+
+
+def gdb_attaches_to_a_job_that_stands_still(runner):
+    """To the launcher, whose table tells the ranks; then to a rank, which shows the call in which it waits."""
+    needs_combray(runner)
+    launcher = hangs.begin(runner, "crossed", 2)
+    try:
+        time.sleep(hangs.STANDSTILL_SECONDS)
+        processes = printed(gdb(*printing(2), of=["-p", str(launcher.pid)]), runner.build / "hangs", 2)
+        for process in processes:
+            stack = gdb("thread apply all backtrace", of=["-p", str(process)])
+            # Functions whose code stands in that of others have no address.
+            frames = re.findall(r"^#\d+ +(?:0x\w+ in )?(\w+) \(", stack, re.M)
+            inside = [name for name in frames if name in ("MPI_Recv", "PMPI_Recv", "receive", "crossed", "main")]
+            assert inside[-4:-3] in (["MPI_Recv"], ["PMPI_Recv"]), stack
+            assert inside[-3:] == ["receive", "crossed", "main"], stack
+        # Both were let go on.
+        output, _ = hangs.ask(runner, launcher)
+        assert output.startswith("ranks 0 and 1 wait for each other"), output
+    finally:
+        hangs.end(launcher)
+
+
+def gdb_starts_a_job(runner):
+    """As a parallel debugger does: the ranks are stopped in MPI_Init until it has their table."""
+    needs_combray(runner)
+    output = gdb("starti", "set var *(int*)&MPIR_being_debugged = 1", "break MPIR_Breakpoint", "continue",
+                 *printing(3), "continue", of=["--args", *runner.mpiexec, "-n", "3", program(runner), "hello"])
+    processes = printed(output, program(runner), 3)
+    assert len(set(processes)) == 3, output
+    before, after = output.split("size 3", 1)
+    assert "rank" not in before.split("Breakpoint 1, ")[1], output
+    assert sorted(re.findall(r"^rank \d of 3$", after, re.M)) == [f"rank {rank} of 3" for rank in range(3)], output
+
+
 SCENARIOS = [
+    gdb_attaches_to_a_job_that_stands_still,
+    gdb_starts_a_job,
     a_debugger_sees_the_message_queues_of_a_process_that_is_stopped,
     a_debugger_starts_a_job,
     a_debugger_finds_the_processes_of_a_job_that_runs,

@@ -48,6 +48,10 @@ CAUSES = {
     "threads": (2, r"rank 0 has not entered MPI_Barrier.*: it waits in MPI_Recv for tag 2[01] from rank 1, and in "
                    r"MPI_Recv for tag 2[01] from rank 1"),
     "begun_sends": (2, r"rank 0 has not entered MPI_Barrier.*: it waits in MPI_Waitany with tag 3[23] to rank 1"),
+    "unsent": (2, r"rank 0 waits in MPI_Recv for tag 5 from rank 1, and rank 1's MPI_Bsend of it returned "
+                  r"MPI_ERR_BUFFER \d\S* s ago \(the attached buffer has too little room for 32000 bytes"),
+    "refused": (3, r"rank 1 has not entered MPI_Allreduce on MPI_COMM_WORLD, in which ranks 0 and 2 wait: it waits in "
+                   r"MPI_Recv for tag 40 from rank 0; its call returned MPI_ERR_COUNT \d\S* s ago \(argument 3 \(count\)"),
     "stopped": (3, r"rank 1 \(process \d+ on \S+\) was stopped by a signal; ranks 0 and 2 wait for it; kill -CONT"),
 }
 
@@ -272,11 +276,18 @@ def standstills_under_hydra_are_explained(runner):
     explained_under(runner, managers.hydra()(runner), names, at_a_time=4)
 
 
+def standstills_under_prrte_are_explained(runner):
+    """Two launchers: that of PRRTE itself, and that of Open MPI, which starts it."""
+    needs_combray(runner)
+    for launcher in ("prterun", "mpirun"):
+        explained_under(runner, managers.prrte(launcher)(runner), ("ring", "tag", "left", "stopped"), at_a_time=4)
+
+
 @needs("slurm")
 def standstills_under_slurm_are_explained(runner):
     """One after the other, as steps of Slurm wait for cores."""
     needs_combray(runner)
-    names = ("ring", "left", "stopped", "computes")
+    names = ("ring", "left", "stopped", "computes", "tag", "libraries", "locks", "unsent")
     explained_under(runner, managers.slurm("pmi2", "-w", "box1")(runner), names, [*managers.BOX, "on", "box1"])
 
 
@@ -301,6 +312,7 @@ def what_two_hosts_of_slurm_tell_is_joined(runner):
 
 SCENARIOS = [
     standstills_under_hydra_are_explained,
+    standstills_under_prrte_are_explained,
     standstills_under_slurm_are_explained,
     what_two_hosts_of_slurm_tell_is_joined,
     standstills_are_explained,

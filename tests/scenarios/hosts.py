@@ -153,8 +153,7 @@ def all_is_as_on_one_machine(runner):
 @places(16)
 def standstills_are_explained_across_hosts(runner):
     with hosts(runner, 2) as here:
-        names = ("ring", "communicator", "late_member", "libraries", "locks", "threads", "stopped")
-        hangs.standstills_are_explained(OnHosts(runner, here), names)
+        hangs.standstills_are_explained(OnHosts(runner, here))
 
 
 @places(40)

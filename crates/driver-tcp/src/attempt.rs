@@ -93,6 +93,12 @@ impl Attempt {
         self.deadline < now && (waits_for_machine || matches!(self.side, AttemptSide::There))
     }
 
+    /// Whether it began here, and the other side is to say whether it becomes a connection, which
+    /// it may be there already.
+    pub(crate) fn awaits_verdict(&self) -> bool {
+        self.stage == HandshakeStage::AwaitsVerdict
+    }
+
     /// Whether nobody of the job is known to be behind it.
     pub(crate) fn is_unauthenticated(&self) -> bool {
         self.stage == HandshakeStage::AwaitsOpening

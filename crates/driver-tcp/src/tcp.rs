@@ -63,6 +63,8 @@ pub struct Tcp {
     connections: usize,
     unsettled: usize,
     stuck: usize,
+    /// It takes leave: nothing is to be sent any more.
+    is_leaving: bool,
     polls: u32,
     look_at: Instant,
     silence: SilenceWatch,
@@ -148,6 +150,7 @@ impl Tcp {
             failing: Vec::new(),
             connections: 0,
             unsettled: 0,
+            is_leaving: false,
             stuck: 0,
             polls: 0,
             look_at: Instant::now(),

@@ -385,3 +385,48 @@ fn who_comes_while_a_process_leaves_learns_that_it_does() {
     }
     assert_eq!(late.lost, []);
 }
+
+/// At each step of the handshake: the other side may have the connection, and the one that began it
+/// not yet.
+#[test]
+fn who_leaves_while_a_connection_is_being_made_is_not_lost() {
+    for rounds in 0..16 {
+        let cards = Arc::new(Mutex::new(vec![String::new(); 2]));
+        let create = |own: u32, cards: &Arc<Mutex<Vec<String>>>| {
+            let directory = SharedCards(Arc::clone(cards), [1; 32]);
+            let tcp = Tcp::create(GateId(own), options(), Box::new(directory)).unwrap();
+            cards.lock().unwrap()[own as usize] = tcp.card();
+            tcp
+        };
+        let mut two = create(1, &cards);
+        let (tell, told) = std::sync::mpsc::channel();
+        let (let_go_on, goes_on) = std::sync::mpsc::channel();
+        // A driver stays with its thread.
+        let leaving = std::thread::spawn(move || {
+            let (mut one, mut record) = (create(0, &cards), RecordingSink::default());
+            one.connect(GateId(1)).unwrap();
+            for _ in 0..rounds {
+                one.poll(&mut record);
+                tell.send(()).unwrap();
+                goes_on.recv().unwrap();
+            }
+            drop(tell);
+            one.leave(&mut record, Duration::from_secs(10));
+            drop(one);
+            record.lost
+        });
+        let mut record = RecordingSink::default();
+        for () in &told {
+            two.poll(&mut record);
+            let_go_on.send(()).unwrap();
+        }
+        while !leaving.is_finished() {
+            two.leave(&mut record, Duration::from_millis(1));
+        }
+        for _ in 0..100 {
+            two.poll(&mut record);
+        }
+        assert_eq!(leaving.join().unwrap(), [], "after {rounds} rounds");
+        assert_eq!(record.lost, [], "after {rounds} rounds");
+    }
+}

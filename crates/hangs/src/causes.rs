@@ -7,7 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::words;
-use crate::{Awaited, CollectiveWait, MessageWait, Outside, RankReport, Stage, WaitingCall};
+use crate::{
+    Awaited, CollectiveWait, MessageWait, Outside, RankReport, ReturnedError, Stage, WaitingCall,
+};
 
 /// Why the ranks of a job, in order, do not go on; the first sentence names the cause.
 pub fn causes(ranks: &[RankReport]) -> Vec<String> {
@@ -24,6 +26,7 @@ pub fn causes(ranks: &[RankReport]) -> Vec<String> {
         graph.cycle(&mut found);
     }
     graph.awaited_roots(&mut found);
+    graph.unsent(&mut found);
     // Stable: where two explain as much, the order above decides.
     found.sort_by_key(|cause| cause.weight);
     let mut sentences: Vec<String> = Vec::new();
@@ -204,6 +207,40 @@ impl<'a> Graph<'a> {
         }
     }
 
+    /// Receives whose message was not sent, as the call that was to send it failed, which the
+    /// program did not heed.
+    fn unsent(&self, found: &mut Vec<Cause>) {
+        let mut causes = Vec::new();
+        for rank in self.all() {
+            for call in self.calls(rank) {
+                let Awaited::Message(wait) = &call.awaits else { continue };
+                let failed = wait.peers.iter().find_map(|&peer| {
+                    let error =
+                        self.errors(peer).iter().rev().find(|error| lost(error, wait, rank));
+                    Some((peer, error?))
+                });
+                let Some((peer, error)) = failed else { continue };
+                let which = if error.unsent.is_some() { " of it" } else { "" };
+                let sentence = format!(
+                    "rank {rank} waits in {}, and rank {peer}'s {}{which} {}",
+                    words::call(call),
+                    error.function,
+                    words::returned(error)
+                );
+                let is_open = self.open[rank as usize];
+                let weight = if is_open { Weight::Open } else { Weight::Final };
+                causes.push(Cause { weight, sentence });
+            }
+        }
+        // They explain the cycles, and the waits for ranks that have gone on, which follow.
+        found.splice(0..0, causes);
+    }
+
+    fn errors(&self, rank: u32) -> &'a [ReturnedError] {
+        let report = self.ranks.get(rank as usize);
+        report.and_then(|one| one.answer.as_ref()).map_or(&[], |answer| &answer.errors)
+    }
+
     /// Waits for ranks that have ended, or will send nothing more.
     fn ended(&self, found: &mut Vec<Cause>) {
         for rank in self.all() {
@@ -288,12 +325,23 @@ impl<'a> Graph<'a> {
                 _ => format!(" on {place}"),
             };
             let sentence = format!(
-                "{} {entered} not entered {operation}{place}, in which {inside} {wait}: {}",
+                "{} {entered} not entered {operation}{place}, in which {inside} {wait}: {}{}",
                 words::ranks(&missing),
-                self.doing(&missing)
+                self.doing(&missing),
+                self.tried(missing[0], operation, *communicator)
             );
             found.push(Cause { weight, sentence });
         }
+    }
+
+    /// That a rank has called a collective operation in vain, if it has.
+    fn tried(&self, rank: u32, operation: &str, communicator: u64) -> String {
+        let is_of_it = |error: &&ReturnedError| {
+            let is_there = error.communicator.as_ref().is_some_and(|on| on.id == communicator);
+            error.function == operation && is_there
+        };
+        let failed = self.errors(rank).iter().rev().find(is_of_it);
+        failed.map_or_else(String::new, |error| format!("; its call {}", words::returned(error)))
     }
 
     /// Members that are missing in `group`, as they are in an operation of another communicator
@@ -589,6 +637,22 @@ fn standing(report: &RankReport) -> Standing {
             Some(Outside::Computes(seconds)) => Standing::Computes(seconds),
             _ => Standing::Polls,
         },
+    }
+}
+
+/// Whether a call that failed was to send the message that `rank` waits for, as far as is known.
+fn lost(error: &ReturnedError, wait: &MessageWait, rank: u32) -> bool {
+    let is_there = |id| id == wait.communicator.id;
+    match &error.unsent {
+        Some(unsent) => {
+            is_there(unsent.communicator.id)
+                && unsent.peers.contains(&rank)
+                && (wait.tag.is_none() || wait.tag == unsent.tag)
+        }
+        None => {
+            error.function.to_ascii_lowercase().contains("send")
+                && error.communicator.as_ref().is_none_or(|on| is_there(on.id))
+        }
     }
 }
 

@@ -82,6 +82,30 @@ pub struct RankAnswer {
     pub posted: Queue,
     /// Messages that nobody has received.
     pub unexpected: Queue,
+    /// The last calls that failed and told the program so, the oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<ReturnedError>,
+}
+
+/// A call that has returned an error to the program.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReturnedError {
+    /// The function, such as `MPI_Bsend`.
+    pub function: String,
+    /// Who called it: a function of the program, its file and line if they are known.
+    pub caller: Option<String>,
+    /// The class of the error, such as `MPI_ERR_BUFFER`.
+    pub class: String,
+    /// What was wrong.
+    pub detail: String,
+    /// How often it happened like this, and how many seconds ago it did last.
+    pub times: u32,
+    /// See `times`.
+    pub seconds: f64,
+    /// The communicator of the call, if it had one.
+    pub communicator: Option<CommunicatorName>,
+    /// The message that was to be sent, if the call tells.
+    pub unsent: Option<MessageWait>,
 }
 
 /// What a rank does that is not in a call.

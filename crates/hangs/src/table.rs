@@ -3,7 +3,9 @@
 use std::fmt::Write;
 
 use crate::words;
-use crate::{Awaited, JobReport, MessageWait, Outside, Queue, RankAnswer, RankReport, Stage};
+use crate::{
+    Awaited, JobReport, MessageWait, Outside, Queue, RankAnswer, RankReport, ReturnedError, Stage,
+};
 
 /// So many ranks are shown.
 const ROWS_MAX: usize = 128;
@@ -35,11 +37,25 @@ pub fn table(report: &JobReport) -> String {
         let _ = writeln!(text, "and {} more; --json tells them all", ranks.len() - ROWS_MAX);
     }
     for RankReport { rank, answer, .. } in ranks.iter().take(ROWS_MAX) {
-        let Some(RankAnswer { posted, unexpected, .. }) = answer else { continue };
+        let Some(RankAnswer { posted, unexpected, errors, .. }) = answer else { continue };
         text.push_str(&queue(*rank, unexpected, "arrived, not received", "from"));
         text.push_str(&queue(*rank, posted, "receives without a message", "from"));
+        text.extend(errors.iter().map(|error| returned(*rank, error)));
     }
     text
+}
+
+fn returned(rank: u32, error: &ReturnedError) -> String {
+    let what = error.unsent.as_ref().map(|unsent| format!(" with {}", message(unsent, "to")));
+    let place = error.communicator.as_ref().map(|on| format!(" on {}", words::communicator(on)));
+    let caller = error.caller.as_ref().map(|caller| format!("; called by {caller}"));
+    format!(
+        "rank {rank}, {}{}: {}{}\n",
+        error.function,
+        what.or(place).unwrap_or_default(),
+        words::returned(error),
+        caller.unwrap_or_default()
+    )
 }
 
 fn row(report: &RankReport) -> [String; 6] {

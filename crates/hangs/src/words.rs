@@ -1,6 +1,6 @@
 //! Ranks, calls and messages in words.
 
-use crate::{Awaited, CollectiveWait, CommunicatorName, MessageWait, WaitingCall};
+use crate::{Awaited, CollectiveWait, CommunicatorName, MessageWait, ReturnedError, WaitingCall};
 
 /// How many ranks are named one by one.
 const NAMED_MAX: usize = 8;
@@ -77,6 +77,16 @@ pub(crate) fn call(call: &WaitingCall) -> String {
         Awaited::Window(target) => format!("{function} on memory of rank {target}"),
         Awaited::Unknown => function,
     }
+}
+
+/// What a call returned, and when.
+pub(crate) fn returned(error: &ReturnedError) -> String {
+    let ReturnedError { class, detail, times, seconds: ago, .. } = error;
+    let when = match times {
+        0 | 1 => format!("{} ago", seconds(*ago)),
+        _ => format!("{times} times, the last time {} ago", seconds(*ago)),
+    };
+    format!("returned {class} {when} ({detail})")
 }
 
 /// A length for people.

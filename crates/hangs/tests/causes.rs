@@ -2,7 +2,7 @@
 
 use hangs::{
     Awaited, CollectiveWait, CommunicatorName, JobReport, MessageWait, Outside, Queue, RankAnswer,
-    RankReport, Stage, WaitingCall, causes, stands_still, table,
+    RankReport, ReturnedError, Stage, WaitingCall, causes, stands_still, table,
 };
 use proptest::prelude::*;
 
@@ -89,6 +89,69 @@ fn a_message_of_another_tag_or_communicator() {
     // Who computes may still send it.
     let told = first(&[waiting, computes(1)]);
     assert_eq!(told, "rank 0 waits for rank 1: it computes (no call of MPI for 12 s)");
+}
+
+fn returned(function: &str, unsent: Option<MessageWait>) -> ReturnedError {
+    ReturnedError {
+        function: function.into(),
+        caller: Some("main (halo.c:7)".into()),
+        class: "MPI_ERR_BUFFER".into(),
+        detail: "no room".into(),
+        times: 1,
+        seconds: 4.0,
+        communicator: Some(world(4)),
+        unsent,
+    }
+}
+
+#[test]
+fn a_message_whose_send_failed() {
+    let mut sender = collective(1, "MPI_Barrier", 3, &[0]);
+    let failed = |sender: &mut RankReport, error| {
+        sender.answer.as_mut().unwrap().errors = vec![error];
+    };
+    failed(&mut sender, returned("MPI_Bsend", Some(message(0, 5))));
+    let told = first(&[receives(0, 1, 5), sender.clone()]);
+    assert_eq!(
+        told,
+        "rank 0 waits in MPI_Recv for tag 5 from rank 1, and rank 1's MPI_Bsend of it returned \
+         MPI_ERR_BUFFER 4.0 s ago (no room)"
+    );
+    let report = JobReport {
+        job: 7,
+        name: String::new(),
+        program: "./halo".into(),
+        seconds: 9.0,
+        causes: vec![told],
+        ranks: vec![receives(0, 1, 5), sender.clone()],
+    };
+    let row = "rank 1, MPI_Bsend with tag 5 to rank 0 on MPI_COMM_WORLD, 4 bytes: returned \
+               MPI_ERR_BUFFER 4.0 s ago (no room); called by main (halo.c:7)\n";
+    assert!(table(&report).contains(row), "{}", table(&report));
+    // Another message, to another rank; of a call that does not tell its message.
+    for other in [message(0, 6), message(2, 5)] {
+        failed(&mut sender, returned("MPI_Bsend", Some(other)));
+        let told = first(&[receives(0, 1, 5), sender.clone()]);
+        assert!(!told.contains("MPI_Bsend"), "{told}");
+    }
+    failed(&mut sender, returned("MPI_Isend", None));
+    let told = first(&[receives(0, 1, 5), sender.clone()]);
+    assert!(told.ends_with("and rank 1's MPI_Isend returned MPI_ERR_BUFFER 4.0 s ago (no room)"));
+    failed(&mut sender, returned("MPI_Irecv", None));
+    let told = first(&[receives(0, 1, 5), sender]);
+    assert!(!told.contains("MPI_ERR_BUFFER"), "{told}");
+}
+
+#[test]
+fn a_member_whose_call_failed() {
+    let mut other = computes(1);
+    other.answer.as_mut().unwrap().errors = vec![returned("MPI_Bcast", None)];
+    let told = first(&[collective(0, "MPI_Bcast", 3, &[1]), other]);
+    assert_eq!(
+        told,
+        "rank 1 has not entered MPI_Bcast on MPI_COMM_WORLD, in which rank 0 waits: it computes (no \
+         call of MPI for 12 s); its call returned MPI_ERR_BUFFER 4.0 s ago (no room)"
+    );
 }
 
 #[test]

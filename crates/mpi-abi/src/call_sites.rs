@@ -5,13 +5,17 @@
 //! up at the end. The walk tells also how far above our frames the address lies to which the
 //! function of MPI returns. The distance is the same for each call of that function, as its frames
 //! are; so the next call reads one word of the stack, and has its place if the address is known.
+//! The last places stand beside the function itself.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::hint::black_box;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use mpi::CallPlace;
 use runtime::door::System;
+use runtime::machine::ticks;
 use runtime::waiting::WaitingSystem;
 use sys::callers::{self, Caller};
 
@@ -23,10 +27,78 @@ use crate::library::LibraryState;
 #[derive(Debug, Default)]
 pub struct CallSites {
     /// By the function and the address to which it returns.
-    known: RefCell<HashMap<(*const EntryPoint, usize), CallPlace>>,
+    known: RefCell<AddressMap<(*const EntryPoint, usize), CallPlace>>,
     /// By the function: how many bytes above our frames that address lies. There are several where
     /// it is called through others, such as the Fortran interfaces.
-    distances: RefCell<HashMap<*const EntryPoint, Vec<usize>>>,
+    distances: RefCell<AddressMap<*const EntryPoint, Vec<usize>>>,
+}
+
+/// The places from which a function was called last. Whoever reads and writes them holds the lock
+/// of the process, or is the only thread inside: words are atomic as they are part of what is
+/// shared.
+#[derive(Debug)]
+pub struct RecentPlaces {
+    /// How far above our frames the address lies to which the last call returns; 0: not known.
+    distance: AtomicUsize,
+    places: [RecentPlace; RECENT_PLACES],
+}
+
+/// An address to which calls return, and the number of its place.
+#[derive(Debug)]
+struct RecentPlace {
+    address: AtomicUsize,
+    place: AtomicU32,
+}
+
+/// A power of two.
+const RECENT_PLACES: usize = 4;
+
+impl RecentPlaces {
+    /// Of a function that was not called yet.
+    pub const fn none() -> Self {
+        const fn none() -> RecentPlace {
+            RecentPlace { address: AtomicUsize::new(0), place: AtomicU32::new(0) }
+        }
+        Self { distance: AtomicUsize::new(0), places: [none(), none(), none(), none()] }
+    }
+
+    #[inline]
+    fn slot(&self, address: usize) -> &RecentPlace {
+        &self.places[(address ^ address >> 4) % RECENT_PLACES]
+    }
+
+    fn note(&self, distance: usize, address: usize, place: CallPlace) {
+        let slot = self.slot(address);
+        slot.place.store(place.number(), Ordering::Relaxed);
+        slot.address.store(address, Ordering::Relaxed);
+        self.distance.store(distance, Ordering::Relaxed);
+    }
+}
+
+type AddressMap<K, V> = HashMap<K, V, BuildHasherDefault<AddressHasher>>;
+
+/// Hashes addresses, which nobody chooses to do harm, in a nanosecond.
+#[derive(Debug, Default)]
+struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_usize(usize::from(*byte));
+        }
+    }
+
+    #[inline]
+    fn write_usize(&mut self, number: usize) {
+        // An odd number whose bits look random; what it brings into the upper bits goes also into
+        // the lower ones, which have the place in a table.
+        let mixed = (self.0 ^ number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ mixed >> 32;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 /// So many distances are kept for a function; what is farther away is found by walking.
@@ -38,27 +110,38 @@ const EXCESS_MAX: usize = 512;
 /// Of so many places each is told by itself; the calls from all others are told together.
 const CALL_PLACES_MAX: usize = 4096;
 
-/// The place from which this thread has called a function, and whether it was looked for now, which
-/// may have taken long.
+/// The place from which this thread has called a function, and since when, in [`ticks`], it had to
+/// be looked for, if that may have taken long.
 #[inline(never)]
-pub fn of(entry: &'static EntryPoint, library: &LibraryState) -> (CallPlace, bool) {
+pub fn of(entry: &'static EntryPoint, library: &LibraryState) -> (CallPlace, Option<u64>) {
     let CallSites { known, distances } = &library.call_sites;
     let key = std::ptr::from_ref(entry);
     // Stacks of threads that share kernel threads end where nothing may be read.
     let may_read = !System.shares_kernel_thread();
     let marker = black_box(0_usize);
+    // SAFETY: the frames between this one and the program are those of the same function as when
+    // the distance was found, or it is at most EXCESS_MAX above them; there the program has its
+    // frames, and above its first one the system what it gave the thread.
+    let word = |distance| unsafe { callers::word_above(&marker, distance) };
+    let recent = entry.recent.distance.load(Ordering::Relaxed);
+    if may_read && recent != 0 {
+        let address = word(recent);
+        let slot = entry.recent.slot(address);
+        if slot.address.load(Ordering::Relaxed) == address {
+            return (CallPlace::numbered(slot.place.load(Ordering::Relaxed)), None);
+        }
+    }
     if may_read && let Some(distances) = distances.borrow().get(&key) {
         let known = known.borrow();
         for distance in distances {
-            // SAFETY: the frames between this one and the program are those of the same function as
-            // when the distance was found, or it is at most EXCESS_MAX above them; there the
-            // program has its frames, and above its first one the system what it gave the thread.
-            let address = unsafe { callers::word_above(&marker, *distance) };
+            let address = word(*distance);
             if let Some(place) = known.get(&(key, address)) {
-                return (*place, false);
+                entry.recent.note(*distance, address, *place);
+                return (*place, None);
             }
         }
     }
+    let looks_since = ticks();
     let (caller, symbol) = caller().unzip();
     let caller = caller.unwrap_or_default();
     // SAFETY: the caller is on the stack, if there is one; without one the distance is none.
@@ -73,7 +156,7 @@ pub fn of(entry: &'static EntryPoint, library: &LibraryState) -> (CallPlace, boo
     let is_full = known.borrow().len() >= CALL_PLACES_MAX;
     let address = if is_full { 0 } else { caller.address };
     if let Some(place) = known.borrow().get(&(key, address)) {
-        return (*place, false);
+        return (*place, Some(looks_since));
     }
     let callers = call_stack::callers_later(1);
     let caller = move || match address {
@@ -82,7 +165,7 @@ pub fn of(entry: &'static EntryPoint, library: &LibraryState) -> (CallPlace, boo
     };
     let place = library.process.add_call_place(entry.name, Box::new(caller));
     known.borrow_mut().insert((key, address), place);
-    (place, true)
+    (place, Some(looks_since))
 }
 
 /// The function of the program that called MPI: the first one outside of this library that is no

@@ -10,8 +10,9 @@ use std::thread;
 use base::ErrorClass;
 use mpi::ThreadLevel;
 use runtime::door::ProgramInside;
+use runtime::machine::ticks;
 
-use crate::call_sites;
+use crate::call_sites::{self, RecentPlaces};
 use crate::call_stack;
 use crate::calls;
 use crate::calls::tools::{self, ToolOutcome, Tools};
@@ -32,6 +33,8 @@ pub struct EntryPoint {
     pub name: &'static str,
     /// The names of its parameters.
     pub parameters: &'static [&'static str],
+    /// From where the program called it last, for profiles.
+    pub recent: RecentPlaces,
 }
 
 /// One call of a function.
@@ -299,11 +302,12 @@ fn admit(
     words: &[usize],
 ) -> Result<Admission, c_int> {
     if phase & OPEN != 0 {
-        let begun = (phase & PROFILED != 0).then(|| library.process.call_time());
+        let mut begun = None;
         if phase & LOCKED != 0 {
+            begun = (phase & PROFILED != 0).then(ticks);
             library.process.lock().lock();
         }
-        if let Some(begun) = begun {
+        if phase & PROFILED != 0 {
             library.process.begin_call(begun, || call_sites::of(entry, library));
         }
         let checked = match phase & CHECKED {

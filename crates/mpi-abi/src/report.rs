@@ -9,6 +9,7 @@ use mpi::error_handler::ErrorHandler;
 use mpi::group::Group;
 
 use crate::c::{Comm, Errhandler, File, Handle, HandleKind, Session, Win};
+use crate::call_stack;
 use crate::codes::class_of;
 use crate::entry::{Call, is_finalized};
 use crate::failure::{Failure, Reason};
@@ -137,9 +138,40 @@ pub fn fail(call: &Call, failure: Failure) -> c_int {
         _ => 0,
     };
     let code = code_of_reason(call, reason);
-    raise(call, call.handler_owner(), code, if told == 0 { code } else { told });
+    let told = if told == 0 { code } else { told };
+    raise(call, call.handler_owner(), code, told);
+    note_returned(call, told);
     code
 }
+
+/// The program hears of an error by the code that the call returns, and may not look at it: whoever
+/// asks later why nothing goes on is told.
+fn note_returned(call: &Call, told: c_int) {
+    let library = call.library;
+    let process = &library.process;
+    if !process.is_joined() || is_finalized() {
+        return;
+    }
+    let text = text_of(library, told).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let name = call.entry.name;
+    let detail = text.strip_prefix(name).unwrap_or(&text).trim_start_matches(':').trim_start();
+    let detail: String = detail.chars().take(DETAIL_MAX).collect();
+    let class = text_of_class(class_of(told)).and_then(|text| text.split(':').next());
+    let class = class.unwrap_or_else(|| ErrorClass::Added(told).name());
+    let communicator = match call.handler_owner() {
+        HandlerOwner::Communicator(MPI_COMM_WORLD) => process.world_if_any().cloned(),
+        HandlerOwner::Communicator(handle) => library.communicators.get(handle),
+        _ => None,
+    };
+    process.note_returned_error((name, class), &detail, communicator.as_deref(), || {
+        let callers = call_stack::callers_later(1);
+        Box::new(move || callers().pop())
+    });
+}
+
+/// So many letters of what was wrong are kept.
+const DETAIL_MAX: usize = 200;
 
 /// The error code of a failure, with the message that names call, argument and value.
 #[cold]

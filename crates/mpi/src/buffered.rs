@@ -135,10 +135,13 @@ impl Communicator {
     ) -> Result<()> {
         let gate = self.checked_gate(peer)?;
         let cost = buffer.len() as u64 + OVERHEAD_BYTES;
-        let place = self.paying_place(process, buffer.len())?;
+        let place = self.paying_place(process, buffer.len()).inspect_err(|_| {
+            process.note_unsent(self, peer, tag, buffer.len());
+        })?;
         process.progress();
         place.forget_sent(process);
         if place.room() < cost {
+            process.note_unsent(self, peer, tag, buffer.len());
             let what = format!(
                 "the attached buffer has too little room for {} bytes and {OVERHEAD_BYTES} of \
                  overhead; attach a larger one",

@@ -28,7 +28,7 @@ pub use partitioned::{Partitioned, Partitions};
 pub use point_to_point::{Destination, MatchedMessage, MessageSource, SendMode};
 pub use process::helping::{AnswerSlot, HelperAccess, Outside, RestingHelper};
 pub use process::{
-    BackgroundOperation, CallPlace, FoundCall, Process, RequestService, ThreadLevel,
+    BackgroundOperation, CallPlace, FoundCall, PlaceName, Process, RequestService, ThreadLevel,
     answer_without_queues, error_of, revoked,
 };
 pub use recovery::{ActiveAgreement, NewCommunicator};

@@ -8,6 +8,7 @@ pub(crate) mod helping;
 mod life;
 mod profiling;
 mod record;
+mod returned_errors;
 mod waiting;
 
 use std::cell::{Cell, OnceCell, RefCell, RefMut};
@@ -37,8 +38,9 @@ use crate::topology::ProcessLocation;
 use answering::Questions;
 pub use answering::{FoundCall, answer_without_queues};
 use helping::Need;
-pub use profiling::CallPlace;
 use profiling::ProfilePlace;
+pub use profiling::{CallPlace, PlaceName};
+use returned_errors::ReturnedErrors;
 
 /// One operating system process as MPI sees it.
 ///
@@ -92,6 +94,7 @@ pub struct Process {
     instruments: Instruments,
     /// Where the time goes, as long as that is noted.
     profile: ProfilePlace,
+    returned_errors: ReturnedErrors,
 }
 
 /// What there is once the process is part of its job.
@@ -181,6 +184,7 @@ impl Default for Process {
             configuration: parking_lot::Mutex::new(None),
             instruments: Instruments::default(),
             profile: ProfilePlace::default(),
+            returned_errors: ReturnedErrors::default(),
         }
     }
 }

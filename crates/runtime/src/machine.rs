@@ -1,6 +1,7 @@
 //! The tree of this machine, for those who ask: most programs never do.
 
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
+use std::time::Duration;
 
 /// The cores on which this process and its threads may run.
 pub use sys::cores;
@@ -15,7 +16,45 @@ pub mod usage {
 }
 
 use base::variables;
+use queues::door::Threads;
+use sys::counter;
 use topology::{Hwloc, Scope, Topology};
+
+use crate::door::System;
+
+/// The time by the fastest clock that there is. Its unit is not known before some time has passed:
+/// [`TickPace`] tells it.
+#[inline]
+pub fn ticks() -> u64 {
+    static IS_STEADY: LazyLock<bool> = LazyLock::new(counter::is_steady);
+    if *IS_STEADY { counter::read() } else { System.now() }
+}
+
+/// How fast [`ticks`] goes, seen from its beginning on.
+#[derive(Clone, Copy, Debug)]
+pub struct TickPace {
+    ticks: u64,
+    ns: u64,
+}
+
+impl TickPace {
+    /// Begins to look.
+    pub fn begin() -> Self {
+        Self { ticks: ticks(), ns: System.now() }
+    }
+
+    /// How many ticks a time has.
+    pub fn ticks_in(self, time: Duration) -> u64 {
+        (time.as_nanos() as f64 / self.ns_per_tick()) as u64
+    }
+
+    /// The nanoseconds of a tick, as exact as the time that has passed since is long.
+    pub fn ns_per_tick(self) -> f64 {
+        let now = Self::begin();
+        let (ticks, ns) = (now.ticks.saturating_sub(self.ticks), now.ns.saturating_sub(self.ns));
+        if ticks == 0 || ns == 0 { 1.0 } else { ns as f64 / ticks as f64 }
+    }
+}
 
 /// The whole machine as the system shows it to the job, devices aside. None: hwloc is missing.
 pub fn tree() -> Option<&'static Topology> {

@@ -4,6 +4,7 @@
 
 pub mod callers;
 pub mod cores;
+pub mod counter;
 pub mod cross_memory;
 pub mod descriptor;
 pub mod errno;

@@ -162,6 +162,10 @@ impl Tcp {
             let at = now + first.saturating_mul(1 << failures.min(16)).min(last);
             return self.set_way(gate, rail, RailConnection::Again(Retry { at, since, failures }));
         }
+        if self.is_leaving {
+            // The peer was faster; whoever comes back begins anew.
+            return self.set_way(gate, rail, RailConnection::Open);
+        }
         let has_time = now < since + CONNECT_MAX || failures < FAILURES_MIN;
         let may_come_back = is_unreachable(error) && now < since + self.silence.limit();
         if has_time && (was_ended_by_peer(error) || lacks_descriptors(error)) || may_come_back {

@@ -17,15 +17,20 @@ impl Tcp {
     /// Takes leave of all peers: they learn that nothing more will come, and that it is no fault if
     /// the process ends; what is posted later takes that back. Waits until they have taken leave
     /// too, or for `limit`. Those who have not must have what was sent, however late they look, as
-    /// what the system still holds is lost when they answer a process that has ended.
+    /// what the system still holds is lost when they answer a process that has ended. Connections
+    /// that are on their way are not needed any more; but where the other side has one already, it
+    /// must hear the same.
     pub(super) fn close(&mut self, sink: &mut dyn Sink, limit: Duration) {
         let deadline = Instant::now() + limit;
         while !self.is_flushed() && Instant::now() < deadline {
             self.poll(sink);
         }
+        self.is_leaving = true;
         self.connections().for_each(|(_, connection)| connection.has_taken_leave = false);
         self.say_goodbye();
-        while !self.all(|connection| connection.departed) && Instant::now() < deadline {
+        while !(self.all(|connection| connection.departed) && self.has_all_verdicts())
+            && Instant::now() < deadline
+        {
             if !self.poll(sink) {
                 thread::yield_now();
             }
@@ -36,6 +41,15 @@ impl Tcp {
             self.say_goodbye();
             thread::sleep(DELIVERY_PERIOD);
         }
+        self.is_leaving = false;
+    }
+
+    /// Whether no peer is to say whether it takes part in a connection.
+    fn has_all_verdicts(&self) -> bool {
+        self.sockets.iter().flatten().all(|socket| match socket {
+            WatchedSocket::Attempt(attempt) => !attempt.awaits_verdict(),
+            _ => true,
+        })
     }
 
     /// Takes leave on all connections, also on those that peers have begun since.

@@ -81,6 +81,7 @@ macro_rules! call_body {
         static ENTRY: $crate::entry::EntryPoint = $crate::entry::EntryPoint {
             name: stringify!($name),
             parameters: &[$(stringify!($parameter)),*],
+            recent: $crate::call_sites::RecentPlaces::none(),
         };
         $crate::entry::$enter(&ENTRY, || [$($crate::c::Passed::word($parameter)),*], |call| {
             // SAFETY: the program passes what the standard, or the header of the native interface,
@@ -143,6 +144,7 @@ macro_rules! absent {
                 static ENTRY: $crate::entry::EntryPoint = $crate::entry::EntryPoint {
                     name: stringify!($name),
                     parameters: &[$(stringify!($parameter)),*],
+                    recent: $crate::call_sites::RecentPlaces::none(),
                 };
                 $crate::entry::unsupported(&ENTRY, $crate::report::HandlerOwner::$handler_owner$(($object))?)
             }

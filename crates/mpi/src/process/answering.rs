@@ -165,24 +165,27 @@ impl Process {
         questions.calls.borrow_mut().push((wait.thread, describe(FoundCall::default())));
         if let Some(find) = questions.finder.get() {
             // Where there is much debug information that takes long, so there is an answer before.
-            self.send_calls(slot, Finality::MoreComes);
+            self.send_calls(slot, Finality::MoreComes, false);
             questions.calls.borrow_mut()[place].1 = describe(find());
         }
         // Of several threads each says in which call it waits.
         let is_last = questions.calls.borrow().len() >= self.room.lock.present() as usize;
-        self.send_calls(slot, if is_last { Finality::Whole } else { Finality::MoreComes });
+        let finality = if is_last { Finality::Whole } else { Finality::MoreComes };
+        self.send_calls(slot, finality, questions.finder.get().is_some());
     }
 
-    fn send_calls(&self, slot: &AnswerSlot, finality: Finality) {
+    fn send_calls(&self, slot: &AnswerSlot, finality: Finality, names_errors: bool) {
         let questions = &self.started().questions;
         let calls = questions.calls.borrow().iter().map(|(_, call)| call.clone()).collect();
-        let answer = RankAnswer { calls, ..RankAnswer::default() };
+        let errors = self.returned_errors(names_errors);
+        let answer = RankAnswer { calls, errors, ..RankAnswer::default() };
         self.send_answer(slot, questions.question.get(), finality, answer);
     }
 
     /// Answers a question for a program that is outside of the library.
     pub(super) fn answer_from_outside(&self, slot: &AnswerSlot, question: u64, what: Outside) {
-        let answer = RankAnswer { outside: Some(what), ..RankAnswer::default() };
+        let errors = self.returned_errors(true);
+        let answer = RankAnswer { outside: Some(what), errors, ..RankAnswer::default() };
         self.send_answer(slot, question, Finality::Whole, answer);
     }
 
@@ -217,6 +220,7 @@ impl Process {
             // Of a large communicator: what is waited for is more than what is queued.
             answer.posted.first.clear();
             answer.unexpected.first.clear();
+            answer.errors.clear();
             bytes = text(&answer);
         }
         slot.answer(question, finality, &bytes);
@@ -317,7 +321,7 @@ fn receive_of(communicator: &Communicator, request: &RequestDescription) -> Mess
     end_of_message(communicator, request.source, request.tag, Some(request.bytes))
 }
 
-fn end_of_message(
+pub(super) fn end_of_message(
     communicator: &Communicator,
     peer: Option<u32>,
     tag: Option<i32>,
@@ -334,7 +338,7 @@ fn end_of_message(
     MessageWait { communicator: described(communicator), peer, peers, tag, bytes }
 }
 
-fn described(communicator: &Communicator) -> hangs::CommunicatorName {
+pub(super) fn described(communicator: &Communicator) -> hangs::CommunicatorName {
     let id = communicator.context_block().map_or(0, |block| u64::from_le_bytes(block.to_bytes()));
     let name = String::from_utf8_lossy(&communicator.name()).into_owned();
     let name = if name.is_empty() && id == 0 { "MPI_COMM_WORLD".to_owned() } else { name };

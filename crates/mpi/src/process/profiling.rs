@@ -15,19 +15,29 @@ use runtime::configuration::{self, ProfileTarget};
 use runtime::door::{System, Threads};
 use runtime::helper;
 use runtime::instruments::performance::{PERFORMANCE_VARIABLES, ValueSource};
-use runtime::machine::{cores, usage};
+use runtime::machine::{TickPace, cores, ticks, usage};
 use runtime::waiting::{LongWait, WaitNote, WaitingSystem};
 use runtime::{SentTotals, samples};
 
-use super::Process;
+use super::{Process, ThreadLevel};
 use crate::process::answering::is_one_sided;
 
 /// What is noted of the calls of a process.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct ProfileNotes {
-    /// When it began, by the clock of [`System`], and the time of processors until then.
+    /// When it began, in [`ticks`], and the time of processors until then.
     begun: u64,
     processors: Duration,
+    pace: TickPace,
+    /// What had been sent when a call ended last.
+    sent: SentTotals,
+    /// How many [`ticks`] a short call takes at most, once that is known.
+    short_max: Option<u64>,
+    /// How long calls took that were expected to be short, until they were seen to wait, in all,
+    /// and how many there were.
+    unseen_waits: (u64, u64),
+    /// For [`random`](Self::random).
+    seed: u32,
     sites: Vec<SiteNotes>,
     /// The calls in which threads are.
     open: Vec<OpenCall>,
@@ -36,6 +46,20 @@ pub(super) struct ProfileNotes {
 /// Names a place in the program from which calls of one function come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallPlace(u32);
+
+impl CallPlace {
+    /// By its number, for who keeps that where only numbers can be kept.
+    #[inline]
+    pub fn numbered(number: u32) -> Self {
+        Self(number)
+    }
+
+    /// Its number.
+    #[inline]
+    pub fn number(self) -> u32 {
+        self.0
+    }
+}
 
 /// Looks up the name of a place of the program, which takes milliseconds.
 pub type PlaceName = Box<dyn Fn() -> Option<String>>;
@@ -47,7 +71,13 @@ struct SiteNotes {
     caller: PlaceName,
     is_collective: bool,
     calls: u64,
-    ns: u64,
+    ticks: u64,
+    /// How many short calls came one after the other.
+    short_calls: u32,
+    /// So many of the next calls are not timed, unless they wait.
+    skips: u32,
+    /// So many were not, since one was.
+    untimed: u32,
     sent: SentTotals,
     waits: Vec<(AwaitedEvent, WaitSum)>,
 }
@@ -66,13 +96,14 @@ struct WaitSum {
 struct OpenCall {
     thread: u64,
     site: CallPlace,
-    begun: u64,
-    /// What had been sent by then.
-    sent: SentTotals,
+    /// In [`ticks`]; none: it is not timed.
+    begun: Option<u64>,
     /// Calls inside of it, by functions of the program that it calls.
     nested: u32,
     /// What it waits for, as it was seen last.
     awaited: Option<AwaitedEvent>,
+    /// Whether it was seen to wait.
+    waited: bool,
     /// When a wait has lasted so long, it is looked anew for what it waits for.
     looks_next: Duration,
 }
@@ -81,13 +112,25 @@ struct OpenCall {
 /// wait has lasted twice as long.
 const LOOKS_FIRST: Duration = Duration::from_micros(50);
 
+/// A call is short that takes no longer and does not wait.
+const SHORT_CALL_MAX: Duration = Duration::from_micros(1);
+
+/// After so many short calls from a place, of the next ones only some are timed, by chance. They
+/// stand for the others.
+const SHORT_CALLS_MIN: u32 = 64;
+
+/// Then one call in so many is timed, on average.
+const SHORT_CALLS_PER_TIMED: u32 = 16;
+
+/// The thread of a call that began when only one at a time could be inside.
+const ONLY_ONE: u64 = 0;
+
 impl Process {
     /// Begins to note calls, if a person wants it and it has not begun.
     pub fn begin_profile(&self) {
         let wanted = self.started.get().is_some_and(|started| started.guidance.profiles);
         if wanted && self.profile.borrow().is_none() {
-            let (begun, processors) = (System.now(), usage::processor_time());
-            let notes = ProfileNotes { begun, processors, ..ProfileNotes::default() };
+            let notes = ProfileNotes::begin(self.sent_so_far());
             self.profile.replace(Some(Box::new(notes)));
         }
     }
@@ -97,65 +140,72 @@ impl Process {
         self.profile.borrow().is_some()
     }
 
-    /// A time for [`begin_call`](Self::begin_call).
-    pub fn call_time(&self) -> u64 {
-        System.now()
-    }
-
     /// A place from which calls come that are noted.
     pub fn add_call_place(&self, function: &str, caller: PlaceName) -> CallPlace {
         let mut profile = self.profile.borrow_mut();
         let Some(notes) = &mut *profile else { return CallPlace(0) };
-        notes.sites.push(SiteNotes {
-            is_collective: is_collective(function),
-            function: function.to_owned(),
-            caller,
-            calls: 0,
-            ns: 0,
-            sent: SentTotals::default(),
-            waits: Vec::new(),
-        });
+        notes.sites.push(SiteNotes::of(function, caller));
         CallPlace(notes.sites.len() as u32 - 1)
     }
 
-    /// This thread begins a call, at this time; `site` tells its place. Inside another call, from
-    /// a function of the program, it is part of that one.
-    /// `site` tells also whether it had to look that up, which is no time of the program.
-    pub fn begin_call(&self, begun: u64, site: impl FnOnce() -> (CallPlace, bool)) {
-        let thread = System.thread_number();
+    /// This thread begins a call; `begun`: at this time in [`ticks`], if it had to wait for others
+    /// to leave the library. `site` tells its place, and since when it had to look that up, which
+    /// is no time of the program. Inside another call, from a function of the program, it is part
+    /// of that one.
+    pub fn begin_call(&self, begun: Option<u64>, site: impl FnOnce() -> (CallPlace, Option<u64>)) {
+        let thread = self.calling_thread();
         if let Some(notes) = &mut *self.profile.borrow_mut()
-            && let Some(open) = notes.open.iter_mut().find(|open| open.thread == thread)
+            && let Some(open) = notes.open_call(thread)
         {
             open.nested += 1;
             return;
         }
-        let (site, was_looked_up) = site();
-        let sent = self.sent_so_far();
+        let (site, looks_since) = site();
         if let Some(notes) = &mut *self.profile.borrow_mut() {
-            let (nested, awaited, looks_next) = (0, None, LOOKS_FIRST);
-            let mut begun = begun;
-            if was_looked_up {
-                let now = System.now();
-                notes.begun += now - begun;
-                begun = now;
-            }
-            notes.open.push(OpenCall { thread, site, begun, sent, nested, awaited, looks_next });
+            let begun = match looks_since {
+                Some(since) => {
+                    let now = ticks();
+                    notes.begun += now.saturating_sub(since);
+                    Some(now)
+                }
+                None => begun.or_else(|| notes.sites[site.0 as usize].is_timed().then(ticks)),
+            };
+            let (nested, awaited, waited, looks_next) = (0, None, false, LOOKS_FIRST);
+            notes.open.push(OpenCall { thread, site, begun, nested, awaited, waited, looks_next });
         }
     }
 
     /// This thread ends the call that it began last.
     pub fn end_call(&self) {
-        let (now, sent, thread) = (System.now(), self.sent_so_far(), System.thread_number());
+        let (thread, sent) = (self.calling_thread(), self.sent_so_far());
         let mut profile = self.profile.borrow_mut();
         let Some(notes) = &mut *profile else { return };
-        let Some(place) = notes.open.iter().position(|open| open.thread == thread) else { return };
+        let is_it = |open: &OpenCall| open.is_of(thread);
+        let Some(place) = notes.open.iter().position(is_it) else { return };
         let open = &mut notes.open[place];
         if open.nested > 0 {
             open.nested -= 1;
             return;
         }
-        let open = notes.open.swap_remove(place);
-        notes.end(&open, now, sent);
+        let OpenCall { site, begun, waited, .. } = notes.open.swap_remove(place);
+        let notes_of_site = &mut notes.sites[site.0 as usize];
+        notes_of_site.calls += 1;
+        notes_of_site.sent.messages += sent.messages - notes.sent.messages;
+        notes_of_site.sent.bytes += sent.bytes - notes.sent.bytes;
+        notes.sent = sent;
+        match begun {
+            // Threads may have moved between cores whose counters differ by a few steps.
+            Some(begun) => notes.end_timed(site, ticks().saturating_sub(begun), waited),
+            None => notes_of_site.untimed += 1,
+        }
+    }
+
+    /// The calling thread, where several may be inside at once.
+    fn calling_thread(&self) -> u64 {
+        match self.level.get() {
+            ThreadLevel::Multiple => System.thread_number(),
+            _ => ONLY_ONE,
+        }
     }
 
     fn sent_so_far(&self) -> SentTotals {
@@ -166,9 +216,9 @@ impl Process {
 
     /// A wait begins in a call that is noted.
     pub(super) fn begin_noting(&self, awaited: Option<RequestId>) -> Option<WaitNote> {
+        let thread = self.calling_thread();
         let mut profile = self.profile.borrow_mut();
-        let open = profile.as_mut()?.open_call()?;
-        (open.awaited, open.looks_next) = (None, LOOKS_FIRST);
+        profile.as_mut()?.begin_wait(thread)?;
         Some(WaitNote::new(awaited, System.now()))
     }
 
@@ -182,9 +232,10 @@ impl Process {
     /// A wait is over.
     pub(super) fn end_noting(&self, mut note: WaitNote) {
         let passed = note.pass(System.now());
+        let thread = self.calling_thread();
         let mut profile = self.profile.borrow_mut();
         let Some(notes) = &mut *profile else { return };
-        let Some(open) = notes.open_call() else { return };
+        let Some(open) = notes.open_call(thread) else { return };
         let (site, event) = (open.site, open.awaited);
         if let Some(event) = event {
             let sum = notes.sites[site.0 as usize].wait_for(event);
@@ -194,9 +245,10 @@ impl Process {
     }
 
     fn add_wait(&self, event: Option<AwaitedEvent>, passed: Duration) {
+        let thread = self.calling_thread();
         let mut profile = self.profile.borrow_mut();
         let Some(notes) = &mut *profile else { return };
-        let Some(open) = notes.open_call() else { return };
+        let Some(open) = notes.open_call(thread) else { return };
         open.awaited = event;
         let site = open.site;
         if let Some(event) = event {
@@ -207,9 +259,10 @@ impl Process {
     /// What a wait is for. `None`: what it waited for has come, and is being copied.
     fn awaited_event(&self, note: &WaitNote) -> Option<AwaitedEvent> {
         let (function, is_collective, looks_next, last) = {
+            let thread = self.calling_thread();
             let mut profile = self.profile.borrow_mut();
             let notes = profile.as_mut()?;
-            let open = notes.open_call()?;
+            let open = notes.open_call(thread)?;
             let (site, looks_next, last) = (open.site, open.looks_next, open.awaited);
             let looks_now = note.awaited.is_none() && note.lasted >= looks_next;
             if looks_now {
@@ -279,14 +332,15 @@ impl Process {
     fn rank_profile(&self, notes: &ProfileNotes) -> RankProfile {
         let runtime = self.runtime();
         // The call that ends it.
-        let thread = System.thread_number();
-        let last = notes.open.iter().find(|open| open.thread == thread);
-        let end = last.map_or_else(|| System.now(), |last| last.begun);
+        let thread = self.calling_thread();
+        let last = notes.open.iter().find(|open| open.is_of(thread));
+        let end = last.and_then(|last| last.begun).unwrap_or_else(ticks);
+        let ns_per_tick = notes.pace.ns_per_tick();
         let value = |source| match source {
             ValueSource::Counted(read) | ValueSource::Watched(read) => read(&self.instruments),
             ValueSource::Looked(read) => read(&runtime),
         };
-        let lasted = end.saturating_sub(notes.begun);
+        let lasted = seconds_of_ticks(end.saturating_sub(notes.begun), ns_per_tick);
         let helper_time = usage::processor_time_of_threads(helper::THREAD_NAME);
         let processors = usage::processor_time().saturating_sub(notes.processors);
         let peer = |(peer, SentTotals { bytes, messages })| PeerTotals { peer, bytes, messages };
@@ -294,17 +348,17 @@ impl Process {
         RankProfile {
             rank: self.rank(),
             host: samples::host(),
-            seconds: seconds(lasted),
+            seconds: lasted,
             processor_seconds: processors.saturating_sub(helper_time).as_secs_f64(),
             helper_seconds: helper_time.as_secs_f64(),
             is_crowded: self.is_crowded(),
             cores: cores::allowed().into_iter().map(|core| core as u32).collect(),
             machine_cores: cores::configured() as u32,
             busy_threads: usage::busy_threads(
-                Duration::from_nanos(lasted / BUSY),
+                Duration::from_secs_f64(lasted / BUSY),
                 helper::THREAD_NAME,
             ) as u32,
-            calls: notes.sites.iter().map(SiteNotes::told).collect(),
+            calls: notes.sites.iter().map(|site| site.told(ns_per_tick)).collect(),
             sent: recording.into_iter().flat_map(|one| one.peers()).map(peer).collect(),
             sizes: recording.map_or_else(Vec::new, |one| one.sizes().to_vec()),
             variables: PERFORMANCE_VARIABLES
@@ -317,18 +371,79 @@ impl Process {
 }
 
 impl ProfileNotes {
-    /// The call in which this thread is.
-    fn open_call(&mut self) -> Option<&mut OpenCall> {
-        let thread = System.thread_number();
-        self.open.iter_mut().find(|open| open.thread == thread)
+    fn begin(sent: SentTotals) -> Self {
+        Self {
+            begun: ticks(),
+            processors: usage::processor_time(),
+            pace: TickPace::begin(),
+            sent,
+            short_max: None,
+            unseen_waits: (0, 0),
+            seed: 1,
+            sites: Vec::new(),
+            open: Vec::new(),
+        }
     }
 
-    fn end(&mut self, open: &OpenCall, now: u64, sent: SentTotals) {
+    /// A call that was timed has ended, after so many [`ticks`].
+    fn end_timed(&mut self, site: CallPlace, spent: u64, waited: bool) {
+        let pace = self.pace;
+        let short_max = *self.short_max.get_or_insert_with(|| pace.ticks_in(SHORT_CALL_MAX));
+        let skips = self.random(2 * SHORT_CALLS_PER_TIMED - 1);
+        let site = &mut self.sites[site.0 as usize];
+        site.ticks += spent;
+        if !waited {
+            // One that lost its core stands for none that did.
+            site.ticks += spent.min(short_max) * u64::from(site.untimed);
+            site.untimed = 0;
+        }
+        let is_short = !waited && spent <= short_max;
+        site.short_calls = if is_short { site.short_calls.saturating_add(1) } else { 0 };
+        site.skips = if site.are_short() { skips } else { 0 };
+    }
+
+    /// A wait begins in the call in which a thread is. From now on it is timed.
+    fn begin_wait(&mut self, thread: u64) -> Option<()> {
+        let open = self.open.iter_mut().find(|open| open.is_of(thread))?;
+        (open.awaited, open.looks_next) = (None, LOOKS_FIRST);
+        if open.waited {
+            return Some(());
+        }
+        open.waited = true;
         let site = &mut self.sites[open.site.0 as usize];
-        site.calls += 1;
-        site.ns += now.saturating_sub(open.begun);
-        site.sent.messages += sent.messages - open.sent.messages;
-        site.sent.bytes += sent.bytes - open.sent.bytes;
+        let (ticks_before, calls) = &mut self.unseen_waits;
+        match open.begun {
+            Some(begun) if site.are_short() => {
+                *ticks_before += ticks().saturating_sub(begun);
+                *calls += 1;
+            }
+            Some(_) => {}
+            None => {
+                // As long as others until they were seen to wait.
+                let before = ticks_before.checked_div(*calls).unwrap_or(0);
+                open.begun = Some(ticks().saturating_sub(before));
+            }
+        }
+        Some(())
+    }
+
+    /// A number below `limit`, by chance (Marsaglia's xorshift).
+    fn random(&mut self, limit: u32) -> u32 {
+        self.seed ^= self.seed << 13;
+        self.seed ^= self.seed >> 17;
+        self.seed ^= self.seed << 5;
+        self.seed % limit
+    }
+
+    /// The call in which a thread is.
+    fn open_call(&mut self, thread: u64) -> Option<&mut OpenCall> {
+        self.open.iter_mut().find(|open| open.is_of(thread))
+    }
+}
+
+impl OpenCall {
+    fn is_of(&self, thread: u64) -> bool {
+        self.thread == thread || self.thread == ONLY_ONE
     }
 }
 
@@ -339,6 +454,33 @@ impl fmt::Debug for SiteNotes {
 }
 
 impl SiteNotes {
+    fn of(function: &str, caller: PlaceName) -> Self {
+        Self {
+            is_collective: is_collective(function),
+            function: function.to_owned(),
+            caller,
+            calls: 0,
+            ticks: 0,
+            short_calls: 0,
+            skips: 0,
+            untimed: 0,
+            sent: SentTotals::default(),
+            waits: Vec::new(),
+        }
+    }
+
+    /// Whether its last calls were short.
+    fn are_short(&self) -> bool {
+        self.short_calls >= SHORT_CALLS_MIN
+    }
+
+    /// Whether the call that begins is timed.
+    fn is_timed(&mut self) -> bool {
+        let is_skipped = self.skips > 0;
+        self.skips -= u32::from(is_skipped);
+        !is_skipped
+    }
+
     fn wait_for(&mut self, event: AwaitedEvent) -> &mut WaitSum {
         let place = self.waits.iter().position(|(known, _)| *known == event);
         let place = place.unwrap_or_else(|| {
@@ -348,7 +490,7 @@ impl SiteNotes {
         &mut self.waits[place].1
     }
 
-    fn told(&self) -> CallProfile {
+    fn told(&self, ns_per_tick: f64) -> CallProfile {
         let wait = |&((cause, peer), sum): &(AwaitedEvent, WaitSum)| WaitTotals {
             cause,
             peer,
@@ -359,7 +501,7 @@ impl SiteNotes {
             function: self.function.clone(),
             caller: (self.caller)(),
             calls: self.calls,
-            seconds: seconds(self.ns),
+            seconds: seconds_of_ticks(self.ticks, ns_per_tick),
             messages: self.sent.messages,
             bytes: self.sent.bytes,
             waits: self.waits.iter().map(wait).collect(),
@@ -408,6 +550,10 @@ fn seconds(ns: u64) -> f64 {
     Duration::from_nanos(ns).as_secs_f64()
 }
 
+fn seconds_of_ticks(ticks: u64, ns_per_tick: f64) -> f64 {
+    ticks as f64 * ns_per_tick * 1e-9
+}
+
 /// The command line of the program, not too long.
 pub(super) fn command() -> String {
     let words: Vec<OsString> = std::env::args_os().collect();
@@ -419,7 +565,7 @@ pub(super) fn command() -> String {
 }
 
 /// A thread is busy that had a processor for one part in so many of the time.
-const BUSY: u64 = 100;
+const BUSY: f64 = 100.0;
 
 /// So many letters of a command line are told.
 const COMMAND_MAX: usize = 80;
@@ -434,3 +580,69 @@ fn write(file: &Path, job: &JobProfile) {
 
 /// What the process holds for that.
 pub(super) type ProfilePlace = RefCell<Option<Box<ProfileNotes>>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SITE: CallPlace = CallPlace(0);
+
+    fn notes() -> ProfileNotes {
+        let mut notes = ProfileNotes::begin(SentTotals::default());
+        notes.sites.push(SiteNotes::of("MPI_Test", Box::new(|| None)));
+        notes.short_max = Some(1000);
+        notes
+    }
+
+    /// Makes a call that takes so long; whether it was timed.
+    fn call(notes: &mut ProfileNotes, spent: u64) -> bool {
+        let is_timed = notes.sites[0].is_timed();
+        match is_timed {
+            true => notes.end_timed(SITE, spent, false),
+            false => notes.sites[0].untimed += 1,
+        }
+        is_timed
+    }
+
+    #[test]
+    fn of_many_short_calls_some_stand_for_the_others() {
+        let mut notes = notes();
+        let timed = (0..100_000).filter(|number| call(&mut notes, 50 + number % 101)).count();
+        assert!((5_000..8_000).contains(&timed), "{timed}");
+        let ticks = notes.sites[0].ticks;
+        assert!((9_800_000..10_200_000).contains(&ticks), "{ticks}");
+    }
+
+    #[test]
+    fn after_a_long_call_all_are_timed() {
+        let mut notes = notes();
+        while call(&mut notes, 100) {}
+        while !call(&mut notes, 70_000) {}
+        assert!((0..SHORT_CALLS_MIN).all(|_| call(&mut notes, 100)));
+        // It lost its core, for which the others do not stand.
+        let ticks = notes.sites[0].ticks;
+        assert!((70_000..120_000).contains(&ticks), "{ticks}");
+    }
+
+    #[test]
+    fn a_call_that_waits_is_timed_in_any_case() {
+        let mut notes = notes();
+        while call(&mut notes, 100) {}
+        let open = OpenCall {
+            thread: ONLY_ONE,
+            site: SITE,
+            begun: None,
+            nested: 0,
+            awaited: None,
+            waited: false,
+            looks_next: LOOKS_FIRST,
+        };
+        notes.open.push(open);
+        assert!(notes.begin_wait(ONLY_ONE).is_some());
+        assert!(notes.open[0].waited && notes.open[0].begun.is_some());
+        let before = notes.sites[0].ticks;
+        notes.end_timed(SITE, 50_000, true);
+        assert_eq!(notes.sites[0].ticks - before, 50_000);
+        assert!((0..SHORT_CALLS_MIN).all(|_| call(&mut notes, 100)));
+    }
+}

@@ -1,0 +1,102 @@
+//! The last errors that calls returned to the program, which may not have looked at them: whoever
+//! asks why nothing goes on is told of them.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use hangs::{CommunicatorName, MessageWait, ReturnedError};
+use runtime::door::{System, Threads};
+
+use super::Process;
+use super::answering::{described, end_of_message};
+use super::profiling::PlaceName;
+use crate::communicator::Communicator;
+
+/// What is kept of errors.
+#[derive(Default)]
+pub(super) struct ReturnedErrors {
+    kept: RefCell<VecDeque<KeptError>>,
+    /// The message that the call which is about to fail was to send.
+    unsent: RefCell<Option<MessageWait>>,
+}
+
+/// So many are kept.
+const KEPT_MAX: usize = 4;
+
+struct KeptError {
+    function: &'static str,
+    class: &'static str,
+    detail: String,
+    communicator: Option<CommunicatorName>,
+    unsent: Option<MessageWait>,
+    /// Looked up when it is told: that takes milliseconds.
+    caller: PlaceName,
+    times: u32,
+    /// When it happened last.
+    at: u64,
+}
+
+impl Process {
+    /// A call returns an error to the program; `caller` notes from where in the program it came.
+    pub fn note_returned_error(
+        &self,
+        (function, class): (&'static str, &'static str),
+        detail: &str,
+        communicator: Option<&Communicator>,
+        caller: impl FnOnce() -> PlaceName,
+    ) {
+        let unsent = self.returned_errors.unsent.take();
+        let communicator = communicator.map(described);
+        let at = System.now();
+        let mut kept = self.returned_errors.kept.borrow_mut();
+        // A program may make the same mistake very often.
+        let is_same = |one: &&mut KeptError| {
+            (one.function, one.class) == (function, class)
+                && one.unsent == unsent
+                && one.communicator == communicator
+        };
+        if let Some(known) = kept.iter_mut().find(is_same) {
+            known.times = known.times.saturating_add(1);
+            known.at = at;
+            return;
+        }
+        if kept.len() == KEPT_MAX {
+            kept.pop_front();
+        }
+        let (detail, caller, times) = (detail.to_owned(), caller(), 1);
+        kept.push_back(KeptError {
+            function,
+            class,
+            detail,
+            communicator,
+            unsent,
+            caller,
+            times,
+            at,
+        });
+    }
+
+    /// The call fails that was to send this message.
+    #[cold]
+    pub(crate) fn note_unsent(&self, on: &Communicator, peer: u32, tag: i32, bytes: usize) {
+        let unsent = end_of_message(on, Some(peer), Some(tag), Some(bytes as u64));
+        self.returned_errors.unsent.replace(Some(unsent));
+    }
+
+    /// What calls returned last; `names`: also from where they came, for which names are looked up.
+    pub(super) fn returned_errors(&self, names: bool) -> Vec<ReturnedError> {
+        let now = System.now();
+        let told = |one: &KeptError| ReturnedError {
+            function: one.function.to_owned(),
+            caller: names.then(|| (one.caller)()).flatten(),
+            class: one.class.to_owned(),
+            detail: one.detail.clone(),
+            times: one.times,
+            seconds: Duration::from_nanos(now.saturating_sub(one.at)).as_secs_f64(),
+            communicator: one.communicator.clone(),
+            unsent: one.unsent.clone(),
+        };
+        self.returned_errors.kept.borrow().iter().map(told).collect()
+    }
+}

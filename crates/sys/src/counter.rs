@@ -1,0 +1,92 @@
+//! The counter of time in the processor, which is read in a fraction of what the system's clock
+//! takes.
+
+/// Whether the counter goes at the same pace at all times and on all cores, so that differences of
+/// it are times: the system itself must go by it.
+pub fn is_steady() -> bool {
+    architecture::is_steady()
+}
+
+/// The counter; nothing is said of its unit, which the system's clock tells who reads both.
+#[inline(always)]
+pub fn read() -> u64 {
+    architecture::read()
+}
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+mod architecture {
+    use std::arch::x86_64::{__cpuid, _rdtsc};
+    use std::fs;
+
+    /// Where the system tells by which clock it goes.
+    const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+
+    /// Of what the processor says of its power management: the counter never changes its pace.
+    const ADVANCED_POWER: u32 = 0x8000_0007;
+    const INVARIANT: u32 = 1 << 8;
+
+    pub(super) fn is_steady() -> bool {
+        let has_leaf = || __cpuid(0x8000_0000).eax >= ADVANCED_POWER;
+        let is_invariant = || __cpuid(ADVANCED_POWER).edx & INVARIANT != 0;
+        let is_trusted = fs::read_to_string(SOURCE).is_ok_and(|source| source.trim() == "tsc");
+        is_trusted && has_leaf() && is_invariant()
+    }
+
+    #[inline(always)]
+    pub(super) fn read() -> u64 {
+        // SAFETY: every processor of this architecture has it.
+        unsafe { _rdtsc() }
+    }
+}
+
+#[cfg(all(target_arch = "aarch64", not(miri)))]
+mod architecture {
+    use std::arch::asm;
+
+    /// The architecture promises it.
+    pub(super) fn is_steady() -> bool {
+        true
+    }
+
+    #[inline(always)]
+    pub(super) fn read() -> u64 {
+        let count: u64;
+        // SAFETY: it only reads a register, which the system lets programs read, as its own clock
+        // in the program's memory does.
+        unsafe { asm!("mrs {}, cntvct_el0", out(reg) count, options(nomem, nostack)) };
+        count
+    }
+}
+
+#[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri))))]
+mod architecture {
+    pub(super) fn is_steady() -> bool {
+        false
+    }
+
+    pub(super) fn read() -> u64 {
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn a_steady_counter_goes_as_the_clock_does() {
+        if !is_steady() {
+            return;
+        }
+        let pace = |pause| {
+            let (begun, count) = (Instant::now(), read());
+            std::thread::sleep(Duration::from_millis(pause));
+            (read() - count) as f64 / begun.elapsed().as_secs_f64()
+        };
+        let (short, long) = (pace(10), pace(40));
+        // Between its two readings this thread may have lost its core.
+        assert!((0.8..1.25).contains(&(short / long)), "{short} and {long} steps in a second");
+    }
+}
