@@ -104,6 +104,7 @@ enum clock_choice { CLOCK_FIRST, CLOCK_SLOWEST };
 /* Something that is repeated and timed; all processes of `comm` call it together. */
 struct operation {
     void (*run)(void *state, long iterations);
+    void (*prepare)(void *state);   /* untimed, before each batch; may be NULL */
     void (*check)(void *state);     /* one iteration on fresh data, verified */
     void *state;
     MPI_Comm comm;
@@ -191,6 +192,7 @@ void bench_file_array(struct job *job);
 void bench_file_records(struct job *job);
 void bench_file_checkpoint(struct job *job);
 void bench_file_gigabyte(struct job *job);
+void bench_file_fresh(struct job *job);
 /* Shows over what two processes speak: loopback traffic and shared mappings. */
 void show_transport(struct job *job);
 

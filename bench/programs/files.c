@@ -26,6 +26,7 @@ struct file_case {
     char *data, *back;
     size_t bytes;
     bool reopens;                   /* each iteration opens and closes the file */
+    bool fresh;                     /* written to a new file up to the device, read when no page is cached */
     char plain_path[264];
     int plain;                      /* the file of the first process alone */
 };
@@ -63,6 +64,8 @@ static void run_write(void *state, long iterations)
             case_open(one);
         expect_success(one, MPI_File_write_at_all(one->file, 0, one->data, (int)one->bytes,
                                                   MPI_BYTE, MPI_STATUS_IGNORE));
+        if (one->fresh)
+            expect_success(one, MPI_File_sync(one->file));
         if (one->reopens)
             case_close(one);
     }
@@ -128,6 +131,8 @@ static void run_plain(struct file_case *one, long iterations, move_function *mov
         if (one->reopens)
             plain_open(one);
         plain_move(one, move, block);
+        if (one->fresh && move == pwritev)
+            fdatasync(one->plain);
         if (one->reopens)
             close(one->plain);
     }
@@ -154,6 +159,45 @@ static void check_plain(void *state)
         pattern_expect(one->job, one->back, one->bytes, 1);
 }
 
+/* What comes before an iteration on a fresh file, untimed: it is removed, or its pages are dropped. */
+static void prepare(const struct file_case *one, const char *path, bool is_written)
+{
+    if (one->fresh && one->job->rank == 0 && is_written) {
+        unlink(path);
+    } else if (one->fresh && one->job->rank == 0) {
+        int file = open(path, O_RDONLY);
+        if (file >= 0) {
+            posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+            close(file);
+        }
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void prepare_write(void *state)
+{
+    const struct file_case *one = state;
+    prepare(one, one->path, true);
+}
+
+static void prepare_read(void *state)
+{
+    const struct file_case *one = state;
+    prepare(one, one->path, false);
+}
+
+static void prepare_plain_write(void *state)
+{
+    const struct file_case *one = state;
+    prepare(one, one->plain_path, true);
+}
+
+static void prepare_plain_read(void *state)
+{
+    const struct file_case *one = state;
+    prepare(one, one->plain_path, false);
+}
+
 /* How often this process has called the system to read or write; the call itself is one. */
 static long calls_so_far(void)
 {
@@ -174,7 +218,7 @@ static long calls_so_far(void)
 static long calls_of(const struct operation *operation)
 {
     long all = 0, before;
-    MPI_Barrier(MPI_COMM_WORLD);
+    operation->prepare(operation->state);
     before = calls_so_far();
     operation->run(operation->state, 1);
     long calls = calls_so_far() - before - 1;
@@ -199,14 +243,14 @@ static void measure_case(struct job *job, struct file_case *one, size_t size)
     if (!one->reopens && job->rank == 0)
         plain_open(one);
     struct operation operations[] = {
-        {.run = run_write, .check = check_both, .state = one, .comm = MPI_COMM_WORLD,
-         .clock = CLOCK_SLOWEST, .share = 1.0},
-        {.run = run_read, .check = check_both, .state = one, .comm = MPI_COMM_WORLD,
-         .clock = CLOCK_SLOWEST, .share = 1.0},
-        {.run = run_plain_write, .check = check_plain, .state = one, .comm = MPI_COMM_WORLD,
-         .clock = CLOCK_SLOWEST, .share = 1.0},
-        {.run = run_plain_read, .check = check_plain, .state = one, .comm = MPI_COMM_WORLD,
-         .clock = CLOCK_SLOWEST, .share = 1.0}};
+        {.run = run_write, .prepare = prepare_write, .check = check_both, .state = one,
+         .comm = MPI_COMM_WORLD, .clock = CLOCK_SLOWEST, .share = 1.0},
+        {.run = run_read, .prepare = prepare_read, .check = check_both, .state = one,
+         .comm = MPI_COMM_WORLD, .clock = CLOCK_SLOWEST, .share = 1.0},
+        {.run = run_plain_write, .prepare = prepare_plain_write, .check = check_plain, .state = one,
+         .comm = MPI_COMM_WORLD, .clock = CLOCK_SLOWEST, .share = 1.0},
+        {.run = run_plain_read, .prepare = prepare_plain_read, .check = check_plain, .state = one,
+         .comm = MPI_COMM_WORLD, .clock = CLOCK_SLOWEST, .share = 1.0}};
     struct timing timings[2 * DIRECTIONS];
     if (measure(job, operations, 2 * DIRECTIONS, timings)) {
         for (int direction = 0; direction < DIRECTIONS; direction++) {
@@ -273,11 +317,10 @@ void bench_file_array(struct job *job)
     }
 }
 
-static void measure_records(struct job *job, int record)
+static void measure_records(struct job *job, struct file_case one, int record)
 {
-    struct file_case one = {.name = "file_records", .bytes = 4 << 20,
-                            .displacement = (MPI_Offset)record * job->rank};
     MPI_Datatype block;
+    one.displacement = (MPI_Offset)record * job->rank;
     MPI_Type_contiguous(record, MPI_BYTE, &block);
     MPI_Type_create_resized(block, 0, (MPI_Aint)record * job->size, &one.filetype);
     MPI_Type_commit(&one.filetype);
@@ -291,11 +334,12 @@ void bench_file_records(struct job *job)
 {
     const struct list *given = &job->options.segments;
     struct list sizes = list_or_powers(given, 8, 8, 32 << 10);
+    struct file_case one = {.name = "file_records", .bytes = 4 << 20};
     report_section(job, "file_records", "records of all processes in turn, collectively", true);
     for (int i = 0; i < sizes.length; i++)
-        measure_records(job, (int)sizes.values[i]);
+        measure_records(job, one, (int)sizes.values[i]);
     if (given->length == 0)
-        measure_records(job, 64 << 10);
+        measure_records(job, one, 64 << 10);
 }
 
 /* A file that is opened, written or read, and closed. */
@@ -317,4 +361,18 @@ void bench_file_gigabyte(struct job *job)
                             .displacement = (MPI_Offset)bytes * job->rank, .reopens = true};
     report_section(job, "file_gigabyte", "open, a part of 1 GiB of each process, close", true);
     measure_case(job, &one, bytes);
+}
+
+/* A block of 32 MiB of each process, and the same in records of all in turn. */
+void bench_file_fresh(struct job *job)
+{
+    static const int records[] = {512, 4 << 10, 64 << 10};
+    struct file_case one = {.name = "file_fresh", .filetype = MPI_BYTE, .bytes = 32 << 20,
+                            .reopens = true, .fresh = true};
+    report_section(job, "file_fresh",
+                   "a new file up to the device, read when its pages are not cached", true);
+    for (size_t i = 0; i < sizeof records / sizeof records[0]; i++)
+        measure_records(job, one, records[i]);
+    one.displacement = (MPI_Offset)one.bytes * job->rank;
+    measure_case(job, &one, one.bytes);
 }

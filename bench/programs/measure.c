@@ -13,6 +13,8 @@ static int compare_doubles(const void *left, const void *right)
 
 static double timed_run(const struct operation *operation, long iterations)
 {
+    if (operation->prepare)
+        operation->prepare(operation->state);
     MPI_Barrier(operation->comm);
     double start = MPI_Wtime();
     operation->run(operation->state, iterations);
