@@ -387,8 +387,8 @@ void bench_halo(struct job *job)
         struct timing timings[WAYS];
         int count = halo.own ? WAYS : WAYS - 1;
         for (int way = 0; way < count; way++)
-            operations[way] = (struct operation){ways[way].run, ways[way].check, &halo, MPI_COMM_WORLD,
-                                                 CLOCK_SLOWEST, 1};
+            operations[way] = (struct operation){.run = ways[way].run, .check = ways[way].check, .state = &halo,
+                                                 .comm = MPI_COMM_WORLD, .clock = CLOCK_SLOWEST, .share = 1};
         job_describe(job, "halo", "", bytes);
         if (measure(job, operations, count, timings) && job->rank == 0) {
             for (int way = 0; way < count; way++) {

@@ -81,8 +81,8 @@ const LONG_CALL_BYTES_MIN: usize = 32 << 10;
 /// finds one.
 const TRIAL_CALL_BYTES: usize = 4 << 10;
 
-/// One of so many parts of a short call's time at least is that of the call, whatever its bytes seem
-/// to cost by long calls that were disturbed.
+/// One of so many parts of a short call's time at least is that of the call, whatever its bytes
+/// seem to cost by long calls that were disturbed.
 const CALL_PARTS: u64 = 4;
 
 /// So many calls of each kind are timed at first, and one of so many later.
