@@ -12,8 +12,6 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 
-use crate::transfer::Direction;
-
 /// The costs of each mount, by the number of its device, for all files of a process.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mounts {
@@ -32,10 +30,21 @@ impl Mounts {
 #[derive(Debug, Default)]
 pub(crate) struct MountCosts {
     reads: CallCosts,
-    writes: CallCosts,
+    overwrites: CallCosts,
+    extensions: CallCosts,
 }
 
-/// The same of one direction.
+/// What is done at a place of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallKind {
+    Read,
+    /// Bytes are written where there are some.
+    Overwrite,
+    /// Bytes are written behind what is known to be there, for which a place must be found.
+    Extend,
+}
+
+/// The same of one kind.
 #[derive(Debug, Default)]
 struct CallCosts {
     short: LearnedCost,
@@ -53,19 +62,28 @@ struct LearnedCost {
 /// As long as nothing is known, a call costs as much as so many bytes.
 pub(crate) const CALL_COST_BYTES_USUAL: u64 = 3 << 10;
 
+/// The same where the file becomes longer: most file systems note that in each call, and a long one
+/// needs fewer places.
+const EXTENSION_COST_BYTES_USUAL: u64 = 16 << 10;
+
 /// What is measured is believed between these: outside of them a clock was wrong, or a device is
 /// slow for another reason.
 const CALL_COST_BYTES_MIN: u64 = 512;
 const CALL_COST_BYTES_MAX: u64 = 256 << 10;
 
 /// Calls that move at most so many bytes tell what a call costs.
-const SHORT_CALL_BYTES_MAX: usize = 1 << 10;
+const SHORT_CALL_BYTES_MAX: usize = 4 << 10;
 
 /// Calls that move so many tell what a byte costs.
 const LONG_CALL_BYTES_MIN: usize = 32 << 10;
 
-/// While it is not known what a call costs, such a call moves so few instead.
-const TRIAL_CALL_BYTES: usize = 256;
+/// While it is not known what a call costs, such a call moves so few instead: a page, so that each
+/// finds one.
+const TRIAL_CALL_BYTES: usize = 4 << 10;
+
+/// One of so many parts of a short call's time at least is that of the call, whatever its bytes
+/// seem to cost by long calls that were disturbed.
+const CALL_PARTS: u64 = 4;
 
 /// So many calls of each kind are timed at first, and one of so many later.
 const FIRST_CALLS: u64 = 16;
@@ -73,12 +91,13 @@ const CALLS_PER_TIMED: u64 = 64;
 
 impl MountCosts {
     /// As many bytes as cost what a call costs.
-    pub fn call_bytes(&self, direction: Direction) -> u64 {
-        let costs = self.of(direction);
+    pub fn call_bytes(&self, kind: CallKind) -> u64 {
+        let costs = self.of(kind);
         match (costs.short.known(), costs.long.known()) {
             (Some(call), Some(byte)) => {
                 (call / byte).clamp(CALL_COST_BYTES_MIN, CALL_COST_BYTES_MAX)
             }
+            _ if kind == CallKind::Extend => EXTENSION_COST_BYTES_USUAL,
             _ => CALL_COST_BYTES_USUAL,
         }
     }
@@ -86,19 +105,19 @@ impl MountCosts {
     /// Makes a call for at most `length` bytes, which may tell what calls cost.
     pub fn observe(
         &self,
-        direction: Direction,
+        kind: CallKind,
         length: usize,
         call: impl FnOnce(usize) -> io::Result<usize>,
     ) -> io::Result<usize> {
-        let costs = self.of(direction);
+        let costs = self.of(kind);
         let is_trial = length >= LONG_CALL_BYTES_MIN && costs.short.is_new();
         let length = if is_trial { TRIAL_CALL_BYTES } else { length };
-        let kind = match length {
+        let cost = match length {
             0..=SHORT_CALL_BYTES_MAX => &costs.short,
             LONG_CALL_BYTES_MIN.. => &costs.long,
             _ => return call(length),
         };
-        if !kind.is_timed() {
+        if !cost.is_timed() {
             return call(length);
         }
         let begun = Instant::now();
@@ -110,10 +129,11 @@ impl MountCosts {
         outcome
     }
 
-    fn of(&self, direction: Direction) -> &CallCosts {
-        match direction {
-            Direction::Read => &self.reads,
-            Direction::Write => &self.writes,
+    fn of(&self, kind: CallKind) -> &CallCosts {
+        match kind {
+            CallKind::Read => &self.reads,
+            CallKind::Overwrite => &self.overwrites,
+            CallKind::Extend => &self.extensions,
         }
     }
 }
@@ -124,7 +144,8 @@ impl CallCosts {
         let (bytes, picoseconds) = (bytes as u64, nanoseconds.saturating_mul(1000));
         if bytes <= SHORT_CALL_BYTES_MAX as u64 {
             let of_bytes = self.long.known().unwrap_or(0).saturating_mul(bytes);
-            self.short.learn(picoseconds.saturating_sub(of_bytes));
+            let of_call = picoseconds.saturating_sub(of_bytes);
+            self.short.learn(of_call.max(picoseconds / CALL_PARTS));
         } else {
             let of_call = self.short.known().unwrap_or(0);
             self.long.learn(picoseconds.saturating_sub(of_call) / bytes);
@@ -168,20 +189,20 @@ mod tests {
     fn used(costs: &MountCosts, lengths: &[usize], call_ns: u64, byte_ps: u64) {
         for &length in lengths {
             let nanoseconds = call_ns + length as u64 * byte_ps / 1000;
-            costs.of(Direction::Read).learn(length, nanoseconds);
+            costs.of(CallKind::Read).learn(length, nanoseconds);
         }
     }
 
     #[test]
     fn calls_of_two_lengths_tell_what_a_call_and_a_byte_cost() {
         let costs = MountCosts::default();
-        assert_eq!(costs.call_bytes(Direction::Read), CALL_COST_BYTES_USUAL);
+        assert_eq!(costs.call_bytes(CallKind::Read), CALL_COST_BYTES_USUAL);
         used(&costs, &[TRIAL_CALL_BYTES; 16], 400, 100);
-        assert_eq!(costs.call_bytes(Direction::Read), CALL_COST_BYTES_USUAL);
+        assert_eq!(costs.call_bytes(CallKind::Read), CALL_COST_BYTES_USUAL);
         used(&costs, &[1 << 20, 64 << 10, 8, 1 << 20], 400, 100);
-        let found = costs.call_bytes(Direction::Read);
+        let found = costs.call_bytes(CallKind::Read);
         assert!((3900..4300).contains(&found), "{found}");
-        assert_eq!(costs.call_bytes(Direction::Write), CALL_COST_BYTES_USUAL);
+        assert_eq!(costs.call_bytes(CallKind::Overwrite), CALL_COST_BYTES_USUAL);
     }
 
     #[test]
@@ -189,13 +210,13 @@ mod tests {
         let costs = MountCosts::default();
         let lengths = [256, 1 << 20].repeat(8);
         used(&costs, &lengths, 400, 100);
-        let before = costs.call_bytes(Direction::Read);
+        let before = costs.call_bytes(CallKind::Read);
         used(&costs, &[256], 5_000_000, 100);
-        assert!(costs.call_bytes(Direction::Read) <= before + before / 4 + 1);
+        assert!(costs.call_bytes(CallKind::Read) <= before + before / 4 + 1);
         used(&costs, &[256], 400, 100);
-        assert!(costs.call_bytes(Direction::Read) <= before + 1);
+        assert!(costs.call_bytes(CallKind::Read) <= before + 1);
         used(&costs, &[256].repeat(40), 200_000, 100);
-        assert_eq!(costs.call_bytes(Direction::Read), CALL_COST_BYTES_MAX);
+        assert_eq!(costs.call_bytes(CallKind::Read), CALL_COST_BYTES_MAX);
     }
 
     #[test]
@@ -207,22 +228,32 @@ mod tests {
                 asked.push(length);
                 Ok(length)
             };
-            costs.observe(Direction::Write, 1 << 20, call).unwrap();
+            costs.observe(CallKind::Overwrite, 1 << 20, call).unwrap();
         }
         let (trials, whole) = asked.split_at(FIRST_CALLS as usize);
         assert!(trials.iter().all(|length| *length == TRIAL_CALL_BYTES));
         assert!(whole.iter().all(|length| *length == 1 << 20));
-        let found = costs.call_bytes(Direction::Write);
+        let found = costs.call_bytes(CallKind::Overwrite);
         assert!((CALL_COST_BYTES_MIN..=CALL_COST_BYTES_MAX).contains(&found), "{found}");
+    }
+
+    #[test]
+    fn disturbed_long_calls_do_not_make_short_ones_free() {
+        let costs = MountCosts::default();
+        costs.of(CallKind::Read).learn(1 << 20, 1_000_000_000);
+        used(&costs, &[TRIAL_CALL_BYTES; 16], 400, 100);
+        used(&costs, &[1 << 20], 400, 100);
+        let found = costs.call_bytes(CallKind::Read);
+        assert!((1000..8000).contains(&found), "{found}");
     }
 
     #[test]
     fn calls_that_fail_or_move_less_tell_nothing() {
         let costs = MountCosts::default();
         for _ in 0..100 {
-            let refused = costs.observe(Direction::Read, 8, |_| Err(sys::files::device_error()));
+            let refused = costs.observe(CallKind::Read, 8, |_| Err(sys::files::device_error()));
             assert!(refused.is_err());
-            assert_eq!(costs.observe(Direction::Read, 8, |_| Ok(3)).unwrap(), 3);
+            assert_eq!(costs.observe(CallKind::Read, 8, |_| Ok(3)).unwrap(), 3);
         }
         assert_eq!(costs.reads.short.known(), None);
     }
@@ -231,7 +262,7 @@ mod tests {
     fn files_of_one_device_share_what_is_known() {
         let mounts = Mounts::default();
         used(&mounts.of(7), &[256, 1 << 20], 1000, 100);
-        assert_ne!(mounts.of(7).call_bytes(Direction::Read), CALL_COST_BYTES_USUAL);
-        assert_eq!(mounts.of(8).call_bytes(Direction::Read), CALL_COST_BYTES_USUAL);
+        assert_ne!(mounts.of(7).call_bytes(CallKind::Read), CALL_COST_BYTES_USUAL);
+        assert_eq!(mounts.of(8).call_bytes(CallKind::Read), CALL_COST_BYTES_USUAL);
     }
 }

@@ -88,9 +88,10 @@ impl File {
         let shown = String::from_utf8_lossy(name).into_owned();
         let file = open_everywhere(process, &own, name, &shown, mode, &hints)?;
         // A file that cannot be looked at has costs, too.
-        let device = file.metadata().map_or(0, |found| found.dev());
+        let (device, size) =
+            file.metadata().map_or_else(|_| Default::default(), |found| (found.dev(), found.len()));
         let costs = works.mounts.of(device);
-        let storage: Arc<dyn Storage> = Arc::new(SystemFile::new(file, costs));
+        let storage: Arc<dyn Storage> = Arc::new(SystemFile::new(file, size, costs));
         let shared = SharedPointer::create(process, &own)?;
         let file = Rc::new(File {
             communicator: own,

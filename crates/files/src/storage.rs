@@ -7,11 +7,12 @@ use std::ops::Range;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use memory::LentBuffer;
 use sys::files::{self, RangeLock};
 
-use crate::costs::MountCosts;
+use crate::costs::{CallKind, MountCosts};
 use crate::transfer::Direction;
 
 /// An open file. Each call is one of the system: it may do less than it was asked for, and may be
@@ -41,8 +42,8 @@ pub(crate) trait Storage: Send + Sync + fmt::Debug {
         offset: u64,
     ) -> io::Result<usize>;
 
-    /// As many bytes as cost what a call costs.
-    fn call_bytes(&self, direction: Direction) -> u64;
+    /// As many bytes as cost what a call costs, from `offset` on.
+    fn call_bytes(&self, direction: Direction, offset: u64) -> u64;
 
     /// How many bytes the file has.
     fn size(&self) -> io::Result<u64>;
@@ -65,11 +66,40 @@ pub(crate) trait Storage: Send + Sync + fmt::Debug {
 pub(crate) struct SystemFile {
     file: File,
     costs: Arc<MountCosts>,
+    /// The file has so many bytes, and maybe more that others have written since.
+    known_end: AtomicU64,
 }
 
 impl SystemFile {
-    pub fn new(file: File, costs: Arc<MountCosts>) -> Self {
-        Self { file, costs }
+    /// A file that has `size` bytes.
+    pub fn new(file: File, size: u64, costs: Arc<MountCosts>) -> Self {
+        Self { file, costs, known_end: AtomicU64::new(size) }
+    }
+
+    fn kind(&self, direction: Direction, offset: u64) -> CallKind {
+        match direction {
+            Direction::Read => CallKind::Read,
+            Direction::Write if offset < self.known_end.load(Ordering::Relaxed) => {
+                CallKind::Overwrite
+            }
+            Direction::Write => CallKind::Extend,
+        }
+    }
+
+    /// Makes a call for at most `length` bytes from `offset` on.
+    fn make(
+        &self,
+        direction: Direction,
+        length: usize,
+        offset: u64,
+        call: impl FnOnce(usize) -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        let kind = self.kind(direction, offset);
+        let moved = self.costs.observe(kind, length, call)?;
+        if kind == CallKind::Extend {
+            self.known_end.fetch_max(offset + moved as u64, Ordering::Relaxed);
+        }
+        Ok(moved)
     }
 }
 
@@ -77,12 +107,12 @@ impl Storage for SystemFile {
     fn read(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
         let room = into.len();
         let call = |length| self.file.read_at(&mut into[..length], offset);
-        self.costs.observe(Direction::Read, room, call)
+        self.make(Direction::Read, room, offset, call)
     }
 
     fn write(&self, from: &[u8], offset: u64) -> io::Result<usize> {
         let call = |length| self.file.write_at(&from[..length], offset);
-        self.costs.observe(Direction::Write, from.len(), call)
+        self.make(Direction::Write, from.len(), offset, call)
     }
 
     fn read_memory(
@@ -93,7 +123,7 @@ impl Storage for SystemFile {
         offset: u64,
     ) -> io::Result<usize> {
         let call = |length| memory.read_file(at, length, &self.file, offset);
-        self.costs.observe(Direction::Read, length, call)
+        self.make(Direction::Read, length, offset, call)
     }
 
     fn write_memory(
@@ -104,11 +134,11 @@ impl Storage for SystemFile {
         offset: u64,
     ) -> io::Result<usize> {
         let call = |length| memory.write_file(at, length, &self.file, offset);
-        self.costs.observe(Direction::Write, length, call)
+        self.make(Direction::Write, length, offset, call)
     }
 
-    fn call_bytes(&self, direction: Direction) -> u64 {
-        self.costs.call_bytes(direction)
+    fn call_bytes(&self, direction: Direction, offset: u64) -> u64 {
+        self.costs.call_bytes(self.kind(direction, offset))
     }
 
     fn size(&self) -> io::Result<u64> {
@@ -116,7 +146,9 @@ impl Storage for SystemFile {
     }
 
     fn set_size(&self, size: u64) -> io::Result<()> {
-        self.file.set_len(size)
+        self.file.set_len(size)?;
+        self.known_end.store(size, Ordering::Relaxed);
+        Ok(())
     }
 
     fn allocate(&self, size: u64) -> io::Result<()> {
@@ -168,7 +200,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("combray-costs-{}", std::process::id()));
         let file =
             File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
-        let storage = SystemFile::new(file, Arc::default());
+        let storage = SystemFile::new(file, 0, Arc::default());
         let bytes: Vec<u8> = (0..1 << 20).map(|at: u32| (at % 251) as u8).collect();
         for direction in [Direction::Write, Direction::Read] {
             let mut back = vec![0; bytes.len()];
@@ -184,6 +216,21 @@ mod tests {
             assert!(calls > 1, "no short calls were made");
             assert!(direction == Direction::Write || back == bytes);
         }
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn writes_behind_the_end_cost_more_until_it_is_known() {
+        let path = std::env::temp_dir().join(format!("combray-end-{}", std::process::id()));
+        let file = File::create(&path).unwrap();
+        let storage = SystemFile::new(file, 0, Arc::default());
+        let cost = |offset| storage.call_bytes(Direction::Write, offset);
+        let (behind, inside) = (cost(0), storage.call_bytes(Direction::Read, 0));
+        assert!(behind > inside);
+        storage.write(&[1; 10], 5).unwrap();
+        assert_eq!([cost(0), cost(14), cost(15)], [inside, inside, behind]);
+        storage.set_size(3).unwrap();
+        assert_eq!([cost(2), cost(3)], [inside, behind]);
         std::fs::remove_file(path).unwrap();
     }
 }

@@ -117,7 +117,7 @@ fn move_runs(
         memory,
         direction,
         together: together as u64,
-        step_max: storage.call_bytes(direction),
+        step_max: storage.call_bytes(direction, view.offset_of(position)),
         locks: manner.locks_writes && direction == Direction::Write,
         runs: Vec::new(),
         staging: Vec::new(),

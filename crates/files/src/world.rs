@@ -137,7 +137,7 @@ impl Storage for MemoryFile {
         self.put(&bytes, offset)
     }
 
-    fn call_bytes(&self, _direction: Direction) -> u64 {
+    fn call_bytes(&self, _direction: Direction, _offset: u64) -> u64 {
         self.call_bytes
     }
 

@@ -429,7 +429,7 @@ fn move_runs(
     runs: &[(u64, u64)],
     direction: Direction,
 ) -> Option<Fault> {
-    let hole_max = storage.call_bytes(direction);
+    let hole_max = storage.call_bytes(direction, base);
     let mut joined: Vec<(u64, u64)> = Vec::new();
     for &(offset, length) in runs {
         match joined.last_mut() {

@@ -276,7 +276,7 @@ impl Ground {
             view.run_bytes().min(length),
             length,
             size,
-            self.storage.call_bytes(prepared.direction),
+            self.storage.call_bytes(prepared.direction, range.start),
             self.choice as u64,
             self.nodes,
             self.window_bytes,
