@@ -45,6 +45,9 @@ pub(crate) trait Storage: Send + Sync + fmt::Debug {
     /// As many bytes as cost what a call costs, from `offset` on.
     fn call_bytes(&self, direction: Direction, offset: u64) -> u64;
 
+    /// As many bytes as go to another process of the machine in the time of a call there.
+    fn sent_bytes(&self, direction: Direction, offset: u64) -> u64;
+
     /// How many bytes the file has.
     fn size(&self) -> io::Result<u64>;
 
@@ -139,6 +142,10 @@ impl Storage for SystemFile {
 
     fn call_bytes(&self, direction: Direction, offset: u64) -> u64 {
         self.costs.call_bytes(self.kind(direction, offset))
+    }
+
+    fn sent_bytes(&self, direction: Direction, offset: u64) -> u64 {
+        self.costs.sent_bytes(self.kind(direction, offset))
     }
 
     fn size(&self) -> io::Result<u64> {
