@@ -83,9 +83,10 @@ const LONG_CALL_BYTES_MIN: usize = 32 << 10;
 /// While it is not known what a call costs, such a call moves so few instead.
 const TRIAL_CALL_BYTES: usize = 256;
 
-/// The same where the file becomes longer: a page, so that each call finds a place for one. There
-/// calls of up to so many bytes tell what a call costs.
-const EXTENSION_TRIAL_BYTES: usize = 4 << 10;
+/// Where the file becomes longer, calls of up to so many bytes, a page, tell what a call costs.
+/// None is made shorter for it there: what comes in short calls lies in small pieces of memory,
+/// and later takes longer to be overwritten.
+const SHORT_EXTENSION_BYTES_MAX: usize = 4 << 10;
 
 /// One of so many parts of a short call's time at least is that of the call, whatever its bytes
 /// seem to cost by long calls that were disturbed.
@@ -127,12 +128,10 @@ impl MountCosts {
         call: impl FnOnce(usize) -> io::Result<usize>,
     ) -> io::Result<usize> {
         let costs = self.of(kind);
-        let (trial, short_max) = match kind {
-            CallKind::Extend => (EXTENSION_TRIAL_BYTES, EXTENSION_TRIAL_BYTES),
-            _ => (TRIAL_CALL_BYTES, SHORT_CALL_BYTES_MAX),
-        };
-        let is_trial = length >= LONG_CALL_BYTES_MIN && costs.short.is_new();
-        let length = if is_trial { trial } else { length };
+        let extends = kind == CallKind::Extend;
+        let short_max = if extends { SHORT_EXTENSION_BYTES_MAX } else { SHORT_CALL_BYTES_MAX };
+        let is_trial = !extends && length >= LONG_CALL_BYTES_MIN && costs.short.is_new();
+        let length = if is_trial { TRIAL_CALL_BYTES } else { length };
         let cost = match length {
             LONG_CALL_BYTES_MIN.. => &costs.long,
             _ if length <= short_max => &costs.short,
@@ -267,6 +266,13 @@ mod tests {
         assert!(whole.iter().all(|length| *length == 1 << 20));
         let found = costs.call_bytes(CallKind::Overwrite);
         assert!((CALL_COST_BYTES_MIN..=CALL_COST_BYTES_MAX).contains(&found), "{found}");
+    }
+
+    #[test]
+    fn calls_behind_the_end_are_never_made_shorter() {
+        let costs = MountCosts::default();
+        let moved = costs.observe(CallKind::Extend, 1 << 20, Ok).unwrap();
+        assert_eq!(moved, 1 << 20);
     }
 
     #[test]

@@ -207,7 +207,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("combray-costs-{}", std::process::id()));
         let file =
             File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
-        let storage = SystemFile::new(file, 0, Arc::default());
+        let storage = SystemFile::new(file, 1 << 20, Arc::default());
         let bytes: Vec<u8> = (0..1 << 20).map(|at: u32| (at % 251) as u8).collect();
         for direction in [Direction::Write, Direction::Read] {
             let mut back = vec![0; bytes.len()];
