@@ -71,15 +71,22 @@ const EXTENSION_COST_BYTES_USUAL: u64 = 16 << 10;
 const CALL_COST_BYTES_MIN: u64 = 512;
 const CALL_COST_BYTES_MAX: u64 = 256 << 10;
 
+/// What a byte costs on its way to another process of the machine, with all that goes before it.
+const SENT_BYTE_PICOSECONDS: u64 = 200;
+
 /// Calls that move at most so many bytes tell what a call costs.
-const SHORT_CALL_BYTES_MAX: usize = 4 << 10;
+const SHORT_CALL_BYTES_MAX: usize = 1 << 10;
 
 /// Calls that move so many tell what a byte costs.
 const LONG_CALL_BYTES_MIN: usize = 32 << 10;
 
-/// While it is not known what a call costs, such a call moves so few instead: a page, so that each
-/// finds one.
-const TRIAL_CALL_BYTES: usize = 4 << 10;
+/// While it is not known what a call costs, such a call moves so few instead.
+const TRIAL_CALL_BYTES: usize = 256;
+
+/// Where the file becomes longer, calls of up to so many bytes, a page, tell what a call costs.
+/// None is made shorter for it there: what comes in short calls lies in small pieces of memory,
+/// and later takes longer to be overwritten.
+const SHORT_EXTENSION_BYTES_MAX: usize = 4 << 10;
 
 /// One of so many parts of a short call's time at least is that of the call, whatever its bytes
 /// seem to cost by long calls that were disturbed.
@@ -102,6 +109,17 @@ impl MountCosts {
         }
     }
 
+    /// As many bytes as go to another process of the machine in the time of a call.
+    pub fn sent_bytes(&self, kind: CallKind) -> u64 {
+        let costs = self.of(kind);
+        match (costs.short.known(), costs.long.known()) {
+            (Some(call), Some(_)) => {
+                (call / SENT_BYTE_PICOSECONDS).clamp(CALL_COST_BYTES_MIN, CALL_COST_BYTES_MAX)
+            }
+            _ => self.call_bytes(kind),
+        }
+    }
+
     /// Makes a call for at most `length` bytes, which may tell what calls cost.
     pub fn observe(
         &self,
@@ -110,11 +128,13 @@ impl MountCosts {
         call: impl FnOnce(usize) -> io::Result<usize>,
     ) -> io::Result<usize> {
         let costs = self.of(kind);
-        let is_trial = length >= LONG_CALL_BYTES_MIN && costs.short.is_new();
+        let extends = kind == CallKind::Extend;
+        let short_max = if extends { SHORT_EXTENSION_BYTES_MAX } else { SHORT_CALL_BYTES_MAX };
+        let is_trial = !extends && length >= LONG_CALL_BYTES_MIN && costs.short.is_new();
         let length = if is_trial { TRIAL_CALL_BYTES } else { length };
         let cost = match length {
-            0..=SHORT_CALL_BYTES_MAX => &costs.short,
             LONG_CALL_BYTES_MIN.. => &costs.long,
+            _ if length <= short_max => &costs.short,
             _ => return call(length),
         };
         if !cost.is_timed() {
@@ -142,7 +162,7 @@ impl CallCosts {
     /// A call that moved so many bytes took so long.
     fn learn(&self, bytes: usize, nanoseconds: u64) {
         let (bytes, picoseconds) = (bytes as u64, nanoseconds.saturating_mul(1000));
-        if bytes <= SHORT_CALL_BYTES_MAX as u64 {
+        if bytes < LONG_CALL_BYTES_MIN as u64 {
             let of_bytes = self.long.known().unwrap_or(0).saturating_mul(bytes);
             let of_call = picoseconds.saturating_sub(of_bytes);
             self.short.learn(of_call.max(picoseconds / CALL_PARTS));
@@ -206,6 +226,17 @@ mod tests {
     }
 
     #[test]
+    fn bytes_are_sent_where_a_call_takes_longer_whatever_bytes_cost_in_the_file() {
+        let costs = MountCosts::default();
+        assert_eq!(costs.sent_bytes(CallKind::Extend), EXTENSION_COST_BYTES_USUAL);
+        for byte_ps in [50, 1000] {
+            used(&costs, &[TRIAL_CALL_BYTES, 1 << 20].repeat(200), 2000, byte_ps);
+            let found = costs.sent_bytes(CallKind::Read);
+            assert!((8_000..13_000).contains(&found), "{found}");
+        }
+    }
+
+    #[test]
     fn one_disturbed_call_moves_little_and_a_file_system_that_became_slow_is_followed() {
         let costs = MountCosts::default();
         let lengths = [256, 1 << 20].repeat(8);
@@ -235,6 +266,13 @@ mod tests {
         assert!(whole.iter().all(|length| *length == 1 << 20));
         let found = costs.call_bytes(CallKind::Overwrite);
         assert!((CALL_COST_BYTES_MIN..=CALL_COST_BYTES_MAX).contains(&found), "{found}");
+    }
+
+    #[test]
+    fn calls_behind_the_end_are_never_made_shorter() {
+        let costs = MountCosts::default();
+        let moved = costs.observe(CallKind::Extend, 1 << 20, Ok).unwrap();
+        assert_eq!(moved, 1 << 20);
     }
 
     #[test]

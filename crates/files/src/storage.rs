@@ -45,6 +45,9 @@ pub(crate) trait Storage: Send + Sync + fmt::Debug {
     /// As many bytes as cost what a call costs, from `offset` on.
     fn call_bytes(&self, direction: Direction, offset: u64) -> u64;
 
+    /// As many bytes as go to another process of the machine in the time of a call there.
+    fn sent_bytes(&self, direction: Direction, offset: u64) -> u64;
+
     /// How many bytes the file has.
     fn size(&self) -> io::Result<u64>;
 
@@ -141,6 +144,10 @@ impl Storage for SystemFile {
         self.costs.call_bytes(self.kind(direction, offset))
     }
 
+    fn sent_bytes(&self, direction: Direction, offset: u64) -> u64 {
+        self.costs.sent_bytes(self.kind(direction, offset))
+    }
+
     fn size(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
     }
@@ -200,7 +207,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("combray-costs-{}", std::process::id()));
         let file =
             File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
-        let storage = SystemFile::new(file, 0, Arc::default());
+        let storage = SystemFile::new(file, 1 << 20, Arc::default());
         let bytes: Vec<u8> = (0..1 << 20).map(|at: u32| (at % 251) as u8).collect();
         for direction in [Direction::Write, Direction::Read] {
             let mut back = vec![0; bytes.len()];

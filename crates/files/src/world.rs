@@ -141,6 +141,10 @@ impl Storage for MemoryFile {
         self.call_bytes
     }
 
+    fn sent_bytes(&self, _direction: Direction, _offset: u64) -> u64 {
+        self.call_bytes
+    }
+
     fn size(&self) -> io::Result<u64> {
         Ok(self.state.lock().bytes.len() as u64)
     }

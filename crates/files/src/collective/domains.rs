@@ -25,6 +25,8 @@ pub(crate) struct DomainSituation {
     pub near: bool,
     /// As many bytes as cost what a call costs, as the process with rank 0 has found out.
     pub call_bytes: u64,
+    /// As many as go to another process of the machine meanwhile.
+    pub sent_bytes: u64,
     /// Whether bytes go by messages.
     pub choice: Choice,
     /// The processes that read and write for others, if bytes do.
@@ -44,12 +46,9 @@ pub(crate) struct Domains {
     window_bytes: u64,
 }
 
-/// Processes do better alone, also where their runs alternate, if a run costs so many times what a
-/// call does.
+/// Processes of several machines do better alone, also where their runs alternate, if a run costs
+/// so many times what a call does; those of one machine, if sending it takes longer than a call.
 const ALONE_CALLS: u64 = 8;
-
-/// The same for those of one machine, whose bytes take no way over a network.
-const ALONE_NEAR_CALLS: u64 = 1;
 
 /// Processes of one machine read alone, with the holes between their runs, if all together read not
 /// more than so many times what they want: that costs less than messages.
@@ -77,8 +76,11 @@ impl DomainSituation {
         wanted.sort_by_key(|wish| wish.start);
         let pays = || {
             let alternate = wanted.windows(2).any(|pair| pair[1].start < pair[0].end);
-            let calls = if self.near { ALONE_NEAR_CALLS } else { ALONE_CALLS };
-            let alone_min = self.call_bytes.saturating_mul(calls);
+            let alone_min = if self.near {
+                self.sent_bytes
+            } else {
+                self.call_bytes.saturating_mul(ALONE_CALLS)
+            };
             let spans: u64 = wanted.iter().map(|wish| wish.end - wish.start).sum();
             let bytes: u64 = wanted.iter().map(|wish| wish.bytes).sum();
             let is_read_alone = self.direction == Direction::Read
@@ -149,6 +151,7 @@ mod tests {
             direction,
             near,
             call_bytes: 4 << 10,
+            sent_bytes: 4 << 10,
             choice,
             aggregators,
             window_bytes: 1000,
@@ -175,7 +178,7 @@ mod tests {
         assert_eq!(near(Direction::Read).share(&alternating), None);
         let pages = [wish(0, 1 << 20, 4096), wish(4096, 2 << 20, 4096)];
         assert_eq!(near(Direction::Write).share(&pages), None);
-        let dear_calls = DomainSituation { call_bytes: 5 << 10, ..near(Direction::Write) };
+        let dear_calls = DomainSituation { sent_bytes: 5 << 10, ..near(Direction::Write) };
         assert!(dear_calls.share(&pages).is_some());
         assert!(near(Direction::Write).share(&alternating).is_some());
     }

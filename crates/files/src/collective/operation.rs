@@ -67,7 +67,7 @@ enum CollectiveStage {
 
 /// What a process tells: its wish, the size of the file, what calls cost, and its hints. But for
 /// the wish, that of rank 0 counts.
-const NUMBERS: usize = 11;
+const NUMBERS: usize = 12;
 
 /// So many aggregators on each machine.
 const AGGREGATORS_PER_MACHINE: usize = 2;
@@ -277,6 +277,7 @@ impl Ground {
             length,
             size,
             self.storage.call_bytes(prepared.direction, range.start),
+            self.storage.sent_bytes(prepared.direction, range.start),
             self.choice as u64,
             self.nodes,
             self.window_bytes,
@@ -295,7 +296,7 @@ impl Ground {
         caller: SystemCaller,
     ) -> Option<TransferExchange<RequestId>> {
         let all = numbers::<NUMBERS>(told);
-        let [_, _, _, _, size, call_bytes, choice, nodes, window_bytes, alignment, _] =
+        let [_, _, _, _, size, call_bytes, sent_bytes, choice, nodes, window_bytes, alignment, _] =
             *all.first()?;
         // Domains and windows take bytes in the order of their offsets.
         if all.iter().any(|[.., goes_upwards]| *goes_upwards == 0) {
@@ -313,6 +314,7 @@ impl Ground {
             direction,
             near: machines.len() == 1,
             call_bytes,
+            sent_bytes,
             choice: Choice::numbered(choice),
             aggregators: aggregators(&machines, nodes as usize),
             window_bytes: window_bytes.max(1),

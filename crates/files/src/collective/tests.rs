@@ -126,6 +126,7 @@ fn run(
         direction,
         near: true,
         call_bytes: 3,
+        sent_bytes: 3,
         choice: Choice::Always,
         aggregators,
         window_bytes,
@@ -133,11 +134,10 @@ fn run(
     };
     let domains = situation.share(&wishes)?;
     let exchange = |(rank, (view, position, data)): (usize, (View, u64, Vec<u8>))| {
-        let length = data.len() as u64;
-        let length = match direction {
-            Direction::Read => view.position_within(size, position..position + length) - position,
-            Direction::Write => length,
-        };
+        let mut length = data.len() as u64;
+        if direction == Direction::Read {
+            length = view.position_within(size, position..position + length) - position;
+        }
         let shared = TransferContext {
             domains: domains.clone(),
             wishes: wishes.clone(),
