@@ -24,6 +24,18 @@
  * the variables are whose addresses mean what their names say. */
 #include "dialect.h"
 
+HANDLE(Comm, MPI_Comm)
+HANDLE(Errhandler, MPI_Errhandler)
+FILE_HANDLE
+HANDLE(Group, MPI_Group)
+HANDLE(Info, MPI_Info)
+HANDLE(Message, MPI_Message)
+HANDLE(Op, MPI_Op)
+HANDLE(Request, MPI_Request)
+HANDLE(Session, MPI_Session)
+HANDLE(Type, MPI_Datatype)
+HANDLE(Win, MPI_Win)
+
 /* The second name of an entry without choice buffers, which module mpi_f08 calls: the same, as handles
  * are integers in both and an absent ierror is a null pointer. */
 #define TEXT_OF(name) #name

@@ -58,26 +58,10 @@ extern char __mpi_f08_link_constants_MOD_mpi_argv_null[1], __mpi_f08_link_consta
 #define HANDLE(Name, Type)                                                        \
     static inline Type Name##_in(const MPI_Fint *integer) { return *integer; }    \
     static inline MPI_Fint Name##_out(Type handle) { return handle; }
-HANDLE(Comm, MPI_Comm)
-HANDLE(Errhandler, MPI_Errhandler)
-HANDLE(Group, MPI_Group)
-HANDLE(Info, MPI_Info)
-HANDLE(Message, MPI_Message)
-HANDLE(Op, MPI_Op)
-HANDLE(Request, MPI_Request)
-HANDLE(Session, MPI_Session)
-HANDLE(Type, MPI_Datatype)
-HANDLE(Win, MPI_Win)
-
-static inline MPI_File File_in(const MPI_Fint *integer)
-{
-    return CALL(File_f2c)(*integer);
-}
-
-static inline MPI_Fint File_out(MPI_File handle)
-{
-    return CALL(File_c2f)(handle);
-}
+/* That of a file is an address in C. */
+#define FILE_HANDLE                                                                                        \
+    static inline MPI_File File_in(const MPI_Fint *integer) { return CALL(File_f2c)(*integer); }           \
+    static inline MPI_Fint File_out(MPI_File handle) { return CALL(File_c2f)(handle); }
 
 /* Of the library's own keyvals, those of Fortran are by one higher than those of C. */
 static inline int keyval_in(const MPI_Fint *keyval)

@@ -50,17 +50,7 @@ extern char mpi_fortran_argv_null_[1], mpi_fortran_argvs_null_[1];
 #define HANDLE(Name, Type)                                                                            \
     static inline Type Name##_in(const MPI_Fint *integer) { return CALL(Name##_f2c)(*integer); }      \
     static inline MPI_Fint Name##_out(Type handle) { return CALL(Name##_c2f)(handle); }
-HANDLE(Comm, MPI_Comm)
-HANDLE(Errhandler, MPI_Errhandler)
-HANDLE(File, MPI_File)
-HANDLE(Group, MPI_Group)
-HANDLE(Info, MPI_Info)
-HANDLE(Message, MPI_Message)
-HANDLE(Op, MPI_Op)
-HANDLE(Request, MPI_Request)
-HANDLE(Session, MPI_Session)
-HANDLE(Type, MPI_Datatype)
-HANDLE(Win, MPI_Win)
+#define FILE_HANDLE HANDLE(File, MPI_File)
 
 static inline int keyval_in(const MPI_Fint *keyval)
 {

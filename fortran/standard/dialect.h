@@ -52,17 +52,7 @@ extern char mpi_fortran_argvs_null_[1];
         uintptr_t value = (uintptr_t)handle;                                        \
         return value < PREDEFINED_END ? (MPI_Fint)value : CALL(Name##_toint)(handle); \
     }
-HANDLE(Comm, MPI_Comm)
-HANDLE(Errhandler, MPI_Errhandler)
-HANDLE(File, MPI_File)
-HANDLE(Group, MPI_Group)
-HANDLE(Info, MPI_Info)
-HANDLE(Message, MPI_Message)
-HANDLE(Op, MPI_Op)
-HANDLE(Request, MPI_Request)
-HANDLE(Session, MPI_Session)
-HANDLE(Type, MPI_Datatype)
-HANDLE(Win, MPI_Win)
+#define FILE_HANDLE HANDLE(File, MPI_File)
 
 static inline int keyval_in(const MPI_Fint *keyval)
 {
