@@ -152,20 +152,20 @@ impl Request {
         is_fine
     }
 
-    /// Starts it again, if it is a persistent send or receive, which runs nothing of the program's;
-    /// what came of it.
+    /// Starts it again, if it is a persistent send or receive whose start makes no progress, so
+    /// that no function of the program runs meanwhile; what came of it.
     ///
     /// # Errors
     /// As those of [`start`](Self::start).
     #[inline]
     pub fn start_message(&mut self, process: &Process) -> Option<Result<()>> {
         let Request::Persistent(persistent) = self else { return None };
-        let (PersistentOperation::Send { .. } | PersistentOperation::Receive { .. }) =
-            persistent.operation
-        else {
-            return None;
+        let is_quiet = match persistent.operation {
+            PersistentOperation::Send { mode, .. } => mode != SendMode::Buffered,
+            PersistentOperation::Receive { .. } => true,
+            PersistentOperation::Collective(_) | PersistentOperation::Partitioned(_) => false,
         };
-        Some(self.start(process))
+        is_quiet.then(|| self.start(process))
     }
 
     /// Whether it is persistent and not started: waiting for it returns at once.

@@ -253,7 +253,7 @@ pub fn startall(call: &Call, handles: HandleList<Request>) -> CallOutcome<()> {
 }
 
 fn start_one(call: &Call, position: usize, handle: Request) -> CallOutcome<()> {
-    // Sends and receives are started where they lie.
+    // Where nothing of the program can run meanwhile, which may make requests, it stays in place.
     let started = call.library.requests.try_in_place(handle, |pending| {
         call.set_handler_owner(pending.handler_owner);
         match &mut pending.work {
