@@ -140,10 +140,13 @@ pub fn library_of(program: &Path) -> Result<&'static KnownLibrary, String> {
             program.display()
         ));
     }
-    LIBRARIES.iter().find(|library| library.names.iter().chain(library.fortran).any(has)).ok_or_else(|| {
+    let mut libraries = LIBRARIES.iter();
+    let found = libraries.find(|library| library.names.iter().chain(library.fortran).any(has));
+    found.ok_or_else(|| {
         let program = program.display();
         format!(
-            "{program} is not linked with a library of MPI that Combray has, too (combray info {program})"
+            "{program} is not linked with a library of MPI that Combray has, too (combray info \
+             {program})"
         )
     })
 }
