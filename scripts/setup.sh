@@ -73,6 +73,8 @@ fi
 # What finds out what a package for Debian depends on.
 if [ "$task" = test ] || [ "$task" = packages ]; then
     has dpkg-shlibdeps || missing+=(dpkg-dev)
+    # The time of the last commit is that of all files in them.
+    has git || missing+=(git)
 fi
 # Packages are tried on a small Debian of their own (tests/packages).
 if [ -n "$everything" ] && [ "$(id -u)" -eq 0 ]; then
