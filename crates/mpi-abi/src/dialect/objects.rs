@@ -2,12 +2,12 @@
 
 use std::ffi::c_int;
 use std::sync::Once;
-use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use crate::c::HandleKind;
+use crate::generated::constants::MPI_COMM_WORLD;
 use crate::generated::objects::OBJECTS;
 use crate::handles::PREDEFINED_END;
-use crate::requests::DONE;
 
 /// What a program knows by its address only. Shorter than Open MPI's: the loader warns of objects
 /// that are longer in the library than in the program, which may have copies of them.
@@ -24,10 +24,7 @@ impl HandleObject {
 /// Predefined handles are below this.
 const NUMBERS: usize = 0x300;
 
-/// The handle of requests that were over when their call returned.
-static DONE_OBJECT: HandleObject = HandleObject::NEW;
-
-/// One place more than there are numbers: that of `DONE`.
+/// One place more than there are numbers, for what is no handle.
 static ADDRESSES: [Option<&HandleObject>; NUMBERS + 1] = {
     let mut all = [None; NUMBERS + 1];
     let mut index = 0;
@@ -36,11 +33,9 @@ static ADDRESSES: [Option<&HandleObject>; NUMBERS + 1] = {
         all[number] = Some(object);
         index += 1;
     }
-    all[NUMBERS] = Some(&DONE_OBJECT);
     all
 };
-
-const _: () = assert!(DONE.0 == PREDEFINED_END && NUMBERS < PREDEFINED_END);
+const _: () = assert!(NUMBERS < PREDEFINED_END);
 
 /// The handle that the program gets of one of ours.
 ///
@@ -51,7 +46,16 @@ pub fn handed(handle: usize) -> usize {
     if handle > PREDEFINED_END {
         return handle.rotate_left(32);
     }
-    ADDRESSES[handle.min(NUMBERS)].map_or(handle, |object| &raw const *object as usize)
+    match address_of(handle.min(NUMBERS)) {
+        0 => handle,
+        address => address,
+    }
+}
+
+/// The address that is a predefined handle; 0 if the number is none.
+#[inline(always)]
+fn address_of(number: usize) -> usize {
+    ADDRESSES[number].map_or(0, |object| &raw const *object as usize)
 }
 
 /// Our handle of one that the program gave.
@@ -61,9 +65,13 @@ pub fn received(handle: usize, kind: HandleKind) -> usize {
     if kind == HandleKind::Request && is_made_here(handle) {
         return handle.rotate_left(32);
     }
+    // Most communicators are this one.
+    if kind == HandleKind::Comm && handle == address_of(MPI_COMM_WORLD.0) {
+        return MPI_COMM_WORLD.0;
+    }
     let place = first_place(handle);
     if PLACES.addresses[place].load(Ordering::Acquire) == handle {
-        return PLACES.numbers[place].load(Ordering::Relaxed).into();
+        return PLACES.numbers[place].load(Ordering::Relaxed) as usize;
     }
     if is_made_here(handle) { handle.rotate_left(32) } else { find(handle) }
 }
@@ -123,7 +131,7 @@ const KIND_SHIFT: u32 = 60;
 /// Numbers by address: a place is the one that the address leads to, or one of those behind it.
 static PLACES: Places = Places {
     addresses: [const { AtomicUsize::new(0) }; PLACES_LENGTH],
-    numbers: [const { AtomicU16::new(0) }; PLACES_LENGTH],
+    numbers: [const { AtomicU32::new(0) }; PLACES_LENGTH],
 };
 const PLACES_BITS: u32 = 9;
 const PLACES_LENGTH: usize = 1 << PLACES_BITS;
@@ -131,7 +139,7 @@ const PLACES_LENGTH: usize = 1 << PLACES_BITS;
 struct Places {
     /// 0 where nothing is.
     addresses: [AtomicUsize; PLACES_LENGTH],
-    numbers: [AtomicU16; PLACES_LENGTH],
+    numbers: [AtomicU32; PLACES_LENGTH],
 }
 
 /// Where an address comes to lie if nothing else does: by the golden ratio, as addresses are in
@@ -155,8 +163,7 @@ fn find(handle: usize) -> usize {
             while PLACES.addresses[place].load(Ordering::Relaxed) != 0 {
                 place = (place + 1) % PLACES_LENGTH;
             }
-            let number = if number == NUMBERS { DONE.0 } else { number };
-            PLACES.numbers[place].store(number as u16, Ordering::Relaxed);
+            PLACES.numbers[place].store(number as u32, Ordering::Relaxed);
             PLACES.addresses[place].store(address, Ordering::Release);
         }
     });
@@ -166,7 +173,7 @@ fn find(handle: usize) -> usize {
             // Below the first number there is no handle of ours.
             0 => return if handle < PREDEFINED_END { 0 } else { handle },
             address if address == handle => {
-                return PLACES.numbers[place].load(Ordering::Relaxed).into();
+                return PLACES.numbers[place].load(Ordering::Relaxed) as usize;
             }
             _ => place = (place + 1) % PLACES_LENGTH,
         }

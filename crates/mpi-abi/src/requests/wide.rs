@@ -9,10 +9,12 @@ use super::RequestName;
 use crate::c::{Comm, Handle, HandleKind, Request};
 use crate::dialect::HandleLayout;
 use crate::generated::constants::MPI_COMM_NULL;
-use crate::handles::{INTEGER_GENERATION_MASK, INTEGER_INDEX_BITS, INTEGER_MARK, PREDEFINED_END};
+use crate::handles::{INTEGER_GENERATION_MASK, INTEGER_INDEX_BITS, INTEGER_MARK};
 
-/// The handle of all operations that were over when their call returned, with the empty status.
-pub const DONE: Request = Request(PREDEFINED_END);
+/// The handle of all operations that were over when their call returned, with the empty status. It
+/// has a kind, so that every dialect takes it for one of ours, and no generation, so that nothing
+/// else has it; the kind is another one, as this number is short.
+pub const DONE: Request = Request((HandleKind::Comm as usize) << INDEX_BITS);
 
 const INDEX_BITS: u32 = HandleLayout::WIDE.index_bits;
 
