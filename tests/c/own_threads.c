@@ -177,6 +177,9 @@ int main(int argc, char **argv) {
     CHECK(combray_thread_create(NULL, NULL, NULL, receives, NULL) == ESRCH);
     CHECK(combray_threads_start(0, 0, "no such scheduler") == EINVAL);
     CHECK(combray_threads_start(100000, 0, NULL) == EINVAL);
+    CHECK(combray_uses(&peer, sizeof peer, COMBRAY_WRITES) == EPERM && combray_uses(&peer, sizeof peer, 0) == EINVAL);
+    CHECK(combray_uses(NULL, 1, COMBRAY_READS) == EINVAL && combray_uses(&peer, 0, COMBRAY_READS) == EINVAL);
+    CHECK(combray_bubble_uses(NULL, &peer, sizeof peer, COMBRAY_READS) == EINVAL);
     CHECK(combray_mutex_unlock(&mutex) == EPERM && combray_mutex_lock(NULL) == EINVAL);
     CHECK(combray_key_set(0, NULL) == EINVAL && combray_thread_number() == 0);
     test_with_workers(1);

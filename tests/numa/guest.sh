@@ -57,6 +57,9 @@ for what in bound allocated interleaved windows split migrated touched; do
     expect "$what" "$what: well" "$(grep "^$what: " <<<"$found")"
 done
 
+expect bubbles "near_memory: well
+memory_follows: well" "$(timeout 60 $bin/mpiexec -n 1 --bind-to none build/numa/bubbles 2>&1)"
+
 expect reordered "8 edges between nodes, 4 when reordered" \
     "$($bin/mpiexec -n 8 --map-by numa --bind-to core build/numa/near ring 2>&1)"
 

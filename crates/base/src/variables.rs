@@ -83,6 +83,8 @@ variables! {
     STRATEGY = "COMBRAY_STRATEGY";
     /// The file for the calls that combray compare counts; set by it.
     TALLY = "COMBRAY_TALLY";
+    /// The file for what each processor ran when, of the threads of the library.
+    THREADS_TIMELINE = "COMBRAY_THREADS_TIMELINE";
     /// Where the launcher has left the description of the machine.
     TOPOLOGY = "COMBRAY_TOPOLOGY";
 }

@@ -39,6 +39,8 @@ pub struct MachineTree {
     system: Vec<u32>,
     /// The vertex of each NUMA node.
     nodes: Vec<VertexId>,
+    /// The system's number of each NUMA node.
+    system_nodes: Vec<u32>,
 }
 
 impl MachineTree {
@@ -74,7 +76,13 @@ impl MachineTree {
     }
 
     fn empty() -> Self {
-        Self { vertices: Vec::new(), leaves: Vec::new(), system: Vec::new(), nodes: Vec::new() }
+        Self {
+            vertices: Vec::new(),
+            leaves: Vec::new(),
+            system: Vec::new(),
+            nodes: Vec::new(),
+            system_nodes: Vec::new(),
+        }
     }
 
     fn push(&mut self, parent: Option<VertexId>) -> VertexId {
@@ -97,9 +105,10 @@ impl MachineTree {
     }
 
     /// What is pushed below belongs to the memory of this vertex.
-    fn make_node(&mut self, id: VertexId) {
+    fn make_node(&mut self, id: VertexId, system: u32) {
         let node = Some(self.nodes.len() as u32);
         self.nodes.push(id);
+        self.system_nodes.push(system);
         let vertex = &mut self.vertices[id.0 as usize];
         (vertex.node, vertex.is_node) = (node, true);
     }
@@ -119,7 +128,7 @@ impl MachineTree {
         let object = &topology[id];
         let vertex = self.push(parent);
         if object.kind == Kind::NumaNode {
-            self.make_node(vertex);
+            self.make_node(vertex, object.system.unwrap_or_default());
         }
         vertex_of.insert(id, vertex);
         if object.children.is_empty() {
@@ -144,7 +153,7 @@ impl MachineTree {
     ) {
         let vertex = self.push(parent);
         if level == node_level {
-            self.make_node(vertex);
+            self.make_node(vertex, self.nodes.len() as u32);
         }
         match arities.split_first() {
             None => self.push_processor(vertex, self.leaves.len() as u32),
@@ -199,6 +208,16 @@ impl MachineTree {
     /// The vertex of each NUMA node.
     pub fn nodes(&self) -> &[VertexId] {
         &self.nodes
+    }
+
+    /// The system's number of a NUMA node, by its place from left to right.
+    pub fn system_node(&self, node: u32) -> Option<u32> {
+        self.system_nodes.get(node as usize).copied()
+    }
+
+    /// The place of the NUMA node that has a system's number.
+    pub fn node_of_system(&self, system: u32) -> Option<u32> {
+        self.system_nodes.iter().position(|&one| one == system).map(|place| place as u32)
     }
 
     /// The vertex itself and what holds it, to the root.

@@ -7,6 +7,7 @@ mod picture;
 mod processes;
 mod tables;
 mod text;
+mod threads;
 
 use std::ffi::OsString;
 use std::fs;
@@ -35,6 +36,9 @@ pub struct TopoOptions {
     /// or of any process
     #[arg(long, value_name = "PROCESS", value_parser = clap::value_parser!(i32).range(1..))]
     job: Option<i32>,
+    /// Also shows where the threads of combray_threads.h are in the processes of the job
+    #[arg(long)]
+    threads: bool,
     /// Shows the machines of these hosts as one tree: names with commas between, as in combray run
     #[arg(long, value_name = "LIST", conflicts_with_all = ["input", "hostfile"])]
     hosts: Option<String>,
@@ -56,7 +60,10 @@ pub struct TopoOptions {
 /// Shows the machine; returns the exit code.
 pub fn run(options: &TopoOptions) -> Result<i32, String> {
     if let Some(job) = &options.report {
-        return cluster::report(job);
+        return cluster::report(job, options.threads);
+    }
+    if options.threads && options.job.is_none() {
+        return Err("--threads shows those of a job: name it with --job PROCESS".to_owned());
     }
     let kind = options.output.as_deref().map(extension).transpose()?;
     let (topology, processes) = what(options)?;
@@ -105,7 +112,10 @@ fn what(options: &TopoOptions) -> Result<(Topology, Vec<ShownProcess>), String> 
         None => Topology::this_machine(Scope::Devices),
     };
     let topology = topology.map_err(|error| error.to_string())?;
-    let processes = options.job.map(processes::of_job).transpose()?.unwrap_or_default();
+    let mut processes = options.job.map(processes::of_job).transpose()?.unwrap_or_default();
+    if options.threads {
+        processes.iter_mut().for_each(ShownProcess::ask);
+    }
     Ok((topology, processes))
 }
 
@@ -127,6 +137,7 @@ fn as_text(topology: &Topology, processes: &[ShownProcess]) -> String {
         tables::distances(topology),
         tables::devices(topology),
         tables::processes(topology, processes),
+        threads::text(processes),
     ];
     let texts = std::iter::once(text::tree(topology)).chain(tables.into_iter().flatten());
     texts.collect::<Vec<_>>().join("\n")

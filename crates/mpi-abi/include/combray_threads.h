@@ -160,6 +160,21 @@ int combray_bubble_submit(combray_bubble bubble);
 /* The handle is no longer valid; threads in the bubble go on. */
 int combray_bubble_free(combray_bubble bubble);
 
+/* How memory is used: read only, perhaps by many, so that it stays where it is; or written, too, so that
+ * it may go where its user goes. */
+enum { COMBRAY_READS = 1, COMBRAY_WRITES = 2 };
+
+/* Says that the caller uses this memory, until it says something else of memory that begins there. The
+ * scheduler "memory" then runs it on the NUMA node that has most of its memory, as far as load allows;
+ * where load forces it elsewhere, what is written follows. Others take no notice. Where the memory is, is
+ * looked up now: touch it before.
+ * Errors: EINVAL: `address` is a null pointer, there are no bytes, or no such access. EPERM: the caller is
+ * a kernel thread. */
+int combray_uses(const void *address, size_t bytes, int access);
+/* The same for what the threads of a bubble use together. Where it is, is looked up again when the bubble
+ * is submitted. */
+int combray_bubble_uses(combray_bubble bubble, const void *address, size_t bytes, int access);
+
 #ifdef __cplusplus
 }
 #endif

@@ -162,6 +162,12 @@ pub const TEXTS: &[(&str, &str)] = &[
         "where the time of the job went, told by process 0 when it ends: page, or a file that ends \
          in .json or .html for all of it (combray run --profile sets this variable)",
     ),
+    (
+        variables::THREADS_TIMELINE,
+        "a file for what each processor ran when, of the threads of combray_threads.h, which \
+         Perfetto shows; each process writes its own, with its number before the ending, when the \
+         workers end",
+    ),
 ];
 
 /// The networks that `COMBRAY_NET` lets in, as the person says it.

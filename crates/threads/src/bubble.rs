@@ -1,12 +1,14 @@
 //! Bubbles, as programs make them.
 
+use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use bubbles::Relation;
 use parking_lot::Mutex;
 
 use crate::thread::{ANYWHERE, Thread};
+use crate::usage::{MemoryUse, UsedMemory};
 use crate::worker;
 
 /// Threads, and bubbles, that belong together.
@@ -19,12 +21,15 @@ pub struct Bubble {
 }
 
 struct BubbleInner {
+    number: u64,
     relation: Relation,
     bubble: Option<Bubble>,
     home: AtomicU32,
     submitted: AtomicBool,
     threads: Mutex<Vec<Arc<Thread>>>,
     bubbles: Mutex<Vec<Bubble>>,
+    /// Of which it is not known yet where it is, until the bubble is submitted.
+    memory: UsedMemory,
 }
 
 impl Bubble {
@@ -45,14 +50,17 @@ impl Bubble {
     }
 
     fn made(relation: Relation, bubble: Option<Bubble>) -> Self {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
         Self {
             inner: Arc::new(BubbleInner {
+                number: COUNT.fetch_add(1, Ordering::Relaxed) + 1,
                 relation,
                 bubble,
                 home: AtomicU32::new(ANYWHERE),
                 submitted: AtomicBool::new(false),
                 threads: Mutex::new(Vec::new()),
                 bubbles: Mutex::new(Vec::new()),
+                memory: UsedMemory::default(),
             }),
         }
     }
@@ -64,6 +72,21 @@ impl Bubble {
     /// The caller is not a thread of [`Workers`](crate::Workers).
     pub fn submit(&self) {
         worker::with(|local| local.shared.submit(self, local.slot()));
+    }
+
+    /// Says that the threads of this bubble use memory together.
+    ///
+    /// The scheduler `memory` puts them on the NUMA node that has most of it; where load forces
+    /// them elsewhere, what is written follows (move_pages(2)). Where memory is, is looked up when
+    /// the bubble is submitted and when this is called; pages that nobody has touched until then
+    /// count for no node.
+    pub fn uses(&self, addresses: Range<usize>, access: MemoryUse) {
+        let machine = worker::local().map(|local| local.shared.machine.clone());
+        self.inner.memory.add(addresses, access, machine.as_deref());
+    }
+
+    pub(crate) fn memory(&self) -> &UsedMemory {
+        &self.inner.memory
     }
 
     pub(crate) fn is_submitted(&self) -> bool {
@@ -112,8 +135,8 @@ impl Bubble {
         }
     }
 
-    /// What tells it from others as long as anybody has it.
-    pub(crate) fn address(&self) -> usize {
-        Arc::as_ptr(&self.inner).addr()
+    /// What tells it from others; they are counted from 1.
+    pub(crate) fn number(&self) -> u64 {
+        self.inner.number
     }
 }

@@ -3,7 +3,11 @@
 #[cfg(not(loom))]
 mod bubble;
 #[cfg(not(loom))]
+pub mod census;
+#[cfg(not(loom))]
 mod key;
+#[cfg(not(loom))]
+mod label;
 #[cfg(not(loom))]
 mod parking;
 #[cfg(not(loom))]
@@ -22,7 +26,11 @@ mod stack;
 pub mod sync;
 #[cfg(not(loom))]
 mod thread;
+#[cfg(not(loom))]
+mod timeline;
 mod token;
+#[cfg(not(loom))]
+mod usage;
 #[cfg(not(loom))]
 mod watchdog;
 #[cfg(not(loom))]
@@ -38,8 +46,10 @@ pub use bubbles;
 #[cfg(not(loom))]
 pub use key::Key;
 #[cfg(not(loom))]
-pub use parking::{name, sleep, yield_now};
+pub use parking::{name, sleep, uses, yield_now};
 #[cfg(not(loom))]
 pub use spawn::{Join, SeedJoin, ThreadBuilder, seed, spawn};
+#[cfg(not(loom))]
+pub use usage::MemoryUse;
 #[cfg(not(loom))]
 pub use workers::{Workers, WorkersBuilder};

@@ -1,11 +1,13 @@
 //! How a thread waits: on a worker by giving it back, elsewhere as kernel threads do.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::shared::Shared;
 use crate::thread::{Pause, Thread};
+use crate::usage::MemoryUse;
 use crate::worker;
 
 /// One wait of one thread, for those who will end it. Tokens alone do not tell which wait they were
@@ -89,6 +91,15 @@ pub fn sleep(time: Duration) {
     let wait = Wait::new();
     shared.timers.add(Instant::now() + time, wait.clone());
     wait.wait();
+}
+
+/// Says that the caller, a thread of [`Workers`](crate::Workers), uses this memory, as
+/// [`Bubble::uses`](crate::Bubble::uses) does of bubbles. False: the caller is a kernel thread.
+pub fn uses(addresses: Range<usize>, access: MemoryUse) -> bool {
+    let Some(thread) = worker::current() else { return false };
+    let machine = worker::with(|local| local.shared.machine.clone());
+    thread.memory.add(addresses, access, Some(&machine));
+    true
 }
 
 /// The name of the thread that the caller is, if it is one of [`Workers`](crate::Workers) and has

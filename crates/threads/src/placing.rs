@@ -10,15 +10,32 @@ use bubbles::{EntityId, Event, Move, Place, Pool, Relation, VertexId};
 use crate::bubble::Bubble;
 use crate::shared::Shared;
 use crate::thread::{ANYWHERE, ASIDE, Ready, Thread};
+use crate::usage::UsedMemory;
 
 /// What a scheduler sees, and what its entities are.
 struct Snapshot {
     pool: Pool,
-    bubbles: HashMap<usize, (EntityId, Bubble)>,
+    bubbles: HashMap<u64, (EntityId, Bubble)>,
     /// Each ready thread: its entity, its address, and where it was found.
     found: Vec<(EntityId, usize, Place)>,
     /// What is submitted, and stands nowhere yet.
     new: HashMap<EntityId, Arc<Thread>>,
+    /// Who uses memory of which the program has told.
+    users: HashMap<EntityId, MemoryUser>,
+}
+
+enum MemoryUser {
+    Thread(Arc<Thread>),
+    Bubble(Bubble),
+}
+
+impl MemoryUser {
+    fn memory(&self) -> &UsedMemory {
+        match self {
+            Self::Thread(thread) => &thread.memory,
+            Self::Bubble(bubble) => bubble.memory(),
+        }
+    }
 }
 
 impl Shared {
@@ -36,6 +53,8 @@ impl Shared {
             set_home(thread, snapshot.pool.entity(chosen).place());
         }
         self.carry_out(&snapshot, &moves);
+        drop(scheduler);
+        self.bring_memory(&snapshot, &moves);
         taken
     }
 
@@ -45,16 +64,20 @@ impl Shared {
         let mut snapshot = self.snapshot();
         let moves = snapshot.pool.end_slice(now, &mut **scheduler);
         self.carry_out(&snapshot, &moves);
+        drop(scheduler);
+        self.bring_memory(&snapshot, &moves);
     }
 
     /// Makes all threads of a bubble ready, where the scheduler puts them.
     pub fn submit(&self, bubble: &Bubble, slot: usize) {
         let mut scheduler = self.scheduler.lock();
         let mut snapshot = self.snapshot();
+        bubble.memory().locate(&self.machine);
         let top = snapshot.bubble(bubble);
         let mut rest = vec![bubble.clone()];
         while let Some(next) = rest.pop() {
             let (threads, bubbles) = next.open();
+            bubbles.iter().for_each(|bubble| bubble.memory().locate(&self.machine));
             let entity = snapshot.bubble(&next);
             for thread in threads {
                 let id = snapshot.pool.add_thread(Some(entity), LOAD);
@@ -74,12 +97,18 @@ impl Shared {
         }
         drop(scheduler);
         self.wake(usize::MAX);
+        self.bring_memory(&snapshot, &moves);
     }
 
     fn snapshot(&self) -> Snapshot {
         let pool = Pool::new(self.machine.clone());
-        let mut snapshot =
-            Snapshot { pool, bubbles: HashMap::new(), found: Vec::new(), new: HashMap::new() };
+        let mut snapshot = Snapshot {
+            pool,
+            bubbles: HashMap::new(),
+            found: Vec::new(),
+            new: HashMap::new(),
+            users: HashMap::new(),
+        };
         for (vertex, _) in self.machine.vertices() {
             for place in [Place::Queue(vertex), Place::Aside(vertex)] {
                 let queue = self.queue_at(place).expect("each vertex has both");
@@ -98,9 +127,22 @@ impl Shared {
         snapshot
     }
 
+    /// Moves memory to which a scheduler has given another node. Nobody waits for that but the
+    /// caller.
+    fn bring_memory(&self, snapshot: &Snapshot, moves: &[Move]) {
+        for user in moves.iter().filter_map(|one| snapshot.user(one)) {
+            user.memory().bring(&self.machine);
+        }
+    }
+
     /// Moves what a scheduler has moved.
     fn carry_out(&self, snapshot: &Snapshot, moves: &[Move]) {
         let pool = &snapshot.pool;
+        for one in moves {
+            if let (Move::Bring(_, node), Some(user)) = (one, snapshot.user(one)) {
+                user.memory().plan(*node);
+            }
+        }
         for (id, bubble) in snapshot.bubbles.values() {
             if moves.iter().any(|one| matches!(one, Move::Put(moved, _) if moved == id)) {
                 bubble.set_home(number(pool.entity(*id).place()));
@@ -138,28 +180,58 @@ impl Snapshot {
         // Inside its bubble if that stands here and nobody has taken it out.
         let is_inside = own_home == ANYWHERE
             && bubble.is_some_and(|(_, home)| home == number(place) && home != ANYWHERE);
+        if let Ready::Thread(thread) = ready {
+            self.attach(id, &thread.memory, || MemoryUser::Thread(thread.clone()));
+            if thread.communicates.load(Ordering::Relaxed) {
+                self.pool.mark_communicating(id);
+            }
+        }
         self.pool.stand(id, if is_inside { Place::Inside } else { place });
         self.found.push((id, ready.address(), place));
     }
 
+    /// Whose memory a move brings elsewhere.
+    fn user(&self, one: &Move) -> Option<&MemoryUser> {
+        let Move::Bring(id, _) = one else { return None };
+        self.users.get(id)
+    }
+
+    fn attach(&mut self, id: EntityId, memory: &UsedMemory, user: impl FnOnce() -> MemoryUser) {
+        let nodes = memory.nodes();
+        if !nodes.is_empty() {
+            nodes.into_iter().for_each(|(node, bytes)| self.pool.attach(id, node, bytes));
+            self.users.insert(id, user());
+        }
+    }
+
     /// The entity of a bubble, which stands where it was put.
     fn bubble(&mut self, bubble: &Bubble) -> EntityId {
-        if let Some((id, _)) = self.bubbles.get(&bubble.address()) {
+        if let Some((id, _)) = self.bubbles.get(&bubble.number()) {
             return *id;
         }
         let above = bubble.bubble().map(|above| self.bubble(above));
         let id = self.pool.add_bubble(above, bubble.relation());
+        self.attach(id, bubble.memory(), || MemoryUser::Bubble(bubble.clone()));
         self.pool.stand(id, place(bubble.own_home()));
-        self.bubbles.insert(bubble.address(), (id, bubble.clone()));
+        self.bubbles.insert(bubble.number(), (id, bubble.clone()));
         id
     }
 }
 
 /// What was moved between two states of a pool with the same entities.
 fn differences(before: &Pool, after: &Pool) -> Vec<Move> {
-    let moved = before.entities().zip(after.entities());
-    let moved = moved.filter(|((_, before), (_, after))| before.place() != after.place());
-    moved.map(|(_, (id, after))| Move::Put(id, after.place())).collect()
+    let mut moves = Vec::new();
+    for ((_, before), (id, after)) in before.entities().zip(after.entities()) {
+        if before.place() != after.place() {
+            moves.push(Move::Put(id, after.place()));
+        }
+        if let [(node, _)] = *after.memory()
+            && before.memory() != after.memory()
+        {
+            moves.push(Move::Bring(id, node));
+        }
+    }
+    moves
 }
 
 /// A thread in no bubble is at home with whoever makes it ready.

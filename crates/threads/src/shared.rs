@@ -1,15 +1,17 @@
 //! What all workers of a machine share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use bubbles::{MachineTree, Place, Scheduler, VertexId};
 use parking_lot::Mutex;
 
+use crate::label::SharedLabel;
 use crate::queue::ReadyQueue;
 use crate::sleepers::Sleepers;
 use crate::stack::StackPool;
 use crate::thread::{ANYWHERE, Ready, Thread};
+use crate::timeline::Timeline;
 use crate::watchdog::Timers;
 
 pub(crate) struct Shared {
@@ -27,10 +29,14 @@ pub(crate) struct Shared {
     pub stacks: StackPool,
     pub timers: Timers,
     pub stop: AtomicBool,
+    /// How many threads others than workers have made.
+    pub begun: AtomicU64,
+    pub timeline: Option<Timeline>,
 }
 
 /// A processor, and what its worker tells the others.
 #[derive(Default)]
+#[repr(align(64))]
 pub(crate) struct Slot {
     /// The number of the kernel thread that is its worker.
     pub owner: AtomicU32,
@@ -38,8 +44,13 @@ pub(crate) struct Slot {
     pub steps: AtomicU64,
     /// Whether it runs a thread.
     pub is_busy: AtomicBool,
-    /// The address of the bubble whose thread it runs, or 0.
-    pub running: AtomicUsize,
+    /// The number of the bubble whose thread it runs, or 0.
+    pub running: AtomicU64,
+    /// The name of the thread that it runs.
+    pub label: SharedLabel,
+    /// How many threads were made here, and how many ended here.
+    pub begun: AtomicU64,
+    pub ended: AtomicU64,
 }
 
 impl Shared {
@@ -55,13 +66,15 @@ impl Shared {
             asides: machine.vertices().map(|_| ReadyQueue::new()).collect(),
             slots: (0..machine.processor_count()).map(|_| Slot::default()).collect(),
             loose,
-            machine,
             scheduler: Mutex::new(scheduler),
             sleepers: Sleepers::new(),
             bell: AtomicU32::new(0),
             stacks: StackPool::new(stack_bytes),
             timers: Timers::new(),
             stop: AtomicBool::new(false),
+            begun: AtomicU64::new(0),
+            timeline: Timeline::wanted(machine.processor_count() as usize),
+            machine,
         })
     }
 

@@ -61,7 +61,10 @@ impl ThreadBuilder {
         T: Send + 'static,
     {
         let (thread, join) = self.made(body);
-        worker::with(|local| make_ready(&local.shared, thread, local.slot()));
+        worker::with(|local| {
+            local.shared.slots[local.slot()].begun.fetch_add(1, Ordering::Relaxed);
+            make_ready(&local.shared, thread, local.slot());
+        });
         join
     }
 
@@ -74,6 +77,7 @@ impl ThreadBuilder {
         let (thread, join) = self.made(body);
         let shared = workers.shared();
         let here = worker::local().filter(|local| Arc::ptr_eq(&local.shared, shared));
+        shared.begun.fetch_add(1, Ordering::Relaxed);
         make_ready(shared, thread, here.map_or(0, |local| local.slot()));
         join
     }

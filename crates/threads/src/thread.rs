@@ -3,13 +3,15 @@
 use std::any::Any;
 use std::cell::UnsafeCell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use crate::bubble::Bubble;
+use crate::label::Label;
 use crate::stack::GuardedStack;
 use crate::token::Token;
+use crate::usage::UsedMemory;
 
 /// Why a thread gives its worker back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,11 +33,15 @@ pub(crate) trait Body: Send + Sync {
 /// One thread.
 pub(crate) struct Thread {
     pub name: Option<Box<str>>,
+    pub label: Label,
     pub bubble: Option<Bubble>,
     pub token: Token,
     /// The vertex where it stands when it is ready, or [`ANYWHERE`]: with the worker that made it
     /// so.
     pub home: AtomicU32,
+    pub memory: UsedMemory,
+    /// Whether it has waited for messages.
+    pub communicates: AtomicBool,
     inner: UnsafeCell<ThreadInner>,
 }
 
@@ -65,10 +71,13 @@ unsafe impl Sync for Thread {}
 impl Thread {
     pub fn new(body: Arc<dyn Body>, name: Option<Box<str>>, bubble: Option<Bubble>) -> Arc<Self> {
         Arc::new(Self {
+            label: Label::of(name.as_deref()),
             name,
             bubble,
             token: Token::new(),
             home: AtomicU32::new(ANYWHERE),
+            memory: UsedMemory::default(),
+            communicates: AtomicBool::new(false),
             inner: UnsafeCell::new(ThreadInner {
                 body: Some(body),
                 coroutine: None,

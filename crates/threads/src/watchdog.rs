@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
+use crate::census::CensusListener;
 use crate::parking::Wait;
 use crate::shared::Shared;
 use crate::worker;
@@ -72,6 +73,8 @@ pub(crate) fn run(shared: &Arc<Shared>, spares: &Arc<SpareThreads>) {
     let begun = Instant::now();
     let mut steps = vec![0; shared.slots.len()];
     let mut tick = begun;
+    // Where the system has no room for an address nobody can ask.
+    let listener = CensusListener::new().ok();
     while !shared.stop.load(Ordering::SeqCst) {
         for wait in shared.timers.due(tick + WATCHDOG_PERIOD) {
             wait.end();
@@ -80,6 +83,9 @@ pub(crate) fn run(shared: &Arc<Shared>, spares: &Arc<SpareThreads>) {
             continue;
         }
         tick = Instant::now();
+        if let Some(listener) = &listener {
+            listener.answer(shared, spares.alive.load(Ordering::Relaxed));
+        }
         if shared.is_anything_aside() {
             shared.end_slice(tick.duration_since(begun).as_nanos() as u64);
             shared.wake(usize::MAX);

@@ -53,6 +53,10 @@ pub fn number() -> Option<NonZeroU64> {
 /// The caller is not a thread of [`Workers`](crate::Workers).
 pub fn sleep_on(word: &AtomicU32, expected: u32, limit: Option<Duration>) {
     let address = std::ptr::from_ref(word).addr();
+    if let Some(thread) = worker::current() {
+        // Only communication waits so.
+        thread.communicates.store(true, Ordering::Relaxed);
+    }
     let wait = Wait::new();
     {
         let mut sleepers = shard(address).lock();

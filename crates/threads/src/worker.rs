@@ -3,10 +3,11 @@
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bubbles::VertexId;
 
+use crate::bubble::Bubble;
 use crate::shared::{Shared, Slot};
 use crate::stack::GuardedStack;
 use crate::thread::{Pause, Ready, Thread};
@@ -133,7 +134,10 @@ impl WorkerLocal {
             match ready {
                 Ready::Thread(thread) => again = self.run_thread(thread),
                 Ready::Seed(body) if body.is_claimed() => {}
-                Ready::Seed(body) => again = self.run_thread(Thread::new(body, None, None)),
+                Ready::Seed(body) => {
+                    self.own().begun.fetch_add(1, Ordering::Relaxed);
+                    again = self.run_thread(Thread::new(body, None, None));
+                }
             }
         }
     }
@@ -236,23 +240,29 @@ impl WorkerLocal {
     /// Runs a thread until it pauses; returns it if it is ready still.
     #[inline]
     fn run_thread(&self, thread: Arc<Thread>) -> Option<Arc<Thread>> {
-        let bubble = thread.bubble.as_ref().map_or(0, |bubble| bubble.address());
+        let bubble = thread.bubble.as_ref().map_or(0, Bubble::number);
         self.own().running.store(bubble, Ordering::Relaxed);
+        self.own().label.set(thread.label);
         self.own().is_busy.store(true, Ordering::Relaxed);
         self.current.set(Arc::as_ptr(&thread));
         let stack = || {
             let near = &mut *self.stacks.borrow_mut();
             near.pop().unwrap_or_else(|| self.shared.stacks.fill(near))
         };
+        let begin = self.shared.timeline.as_ref().map(|_| Instant::now());
         // SAFETY: it was taken out of a queue, where each thread stands once at most; this is the
         // loop of a worker, on the stack of a kernel thread.
         let paused = unsafe { thread.resume(stack) };
         self.current.set(std::ptr::null());
         self.own().is_busy.store(false, Ordering::Relaxed);
+        if let (Some(timeline), Some(begin)) = (&self.shared.timeline, begin) {
+            timeline.note(self.slot, &thread, begin);
+        }
         match paused {
             Ok(Pause::Yield) => Some(thread),
             Ok(Pause::Park) => (!thread.token.park()).then_some(thread),
             Err(stack) => {
+                self.own().ended.fetch_add(1, Ordering::Relaxed);
                 self.shared.stacks.give_back(stack, &mut self.stacks.borrow_mut());
                 None
             }

@@ -126,6 +126,9 @@ impl Drop for Workers {
         }
         self.shared.ring(usize::MAX);
         self.spares.join();
+        if let Some(timeline) = &self.shared.timeline {
+            timeline.write(&self.shared.machine);
+        }
     }
 }
 

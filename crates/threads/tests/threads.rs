@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use bubbles::{MachineTree, Relation, schedulers};
+use threads::census::Census;
 use threads::sync::{Barrier, Condition, Mutex, Once, Semaphore};
 use threads::{Bubble, Key, ThreadBuilder, Workers, seed, sleep, spawn, words, yield_now};
 
@@ -44,6 +45,54 @@ fn seeds_compute_what_a_sequential_program_does() {
     for count in [1, 2, 4] {
         assert_eq!(workers(count).run(|| fibonacci(18)), 2584);
     }
+}
+
+/// What the workers tell of the process, once it fits; else what they told last.
+fn told_of_threads(fits: impl Fn(&Census) -> bool) -> Vec<Census> {
+    let begun = Instant::now();
+    loop {
+        // Other tests have workers, too.
+        let mut told = Census::of_process(std::process::id());
+        if told.iter().any(&fits) || begun.elapsed() > Duration::from_secs(20) {
+            told.retain(fits);
+            return told;
+        }
+    }
+}
+
+#[test]
+fn whoever_asks_is_told_which_thread_is_where() {
+    let builder = Workers::builder().machine(machine(2)).scheduler(Box::new(schedulers::Cache));
+    let workers = builder.start().unwrap();
+    let (inner, ends) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicU32::new(0)));
+    let (outside, spun) = (inner.clone(), ends.clone());
+    let main = ThreadBuilder::new().name("spins while others wait").spawn_on(&workers, move || {
+        let above = Bubble::new(Relation::SharesMemory);
+        let bubble = above.inside(Relation::WaitsTogether);
+        let waits = |_| {
+            let gate = inner.clone();
+            ThreadBuilder::new().name("waits").bubble(&bubble).spawn(move || gate.acquire())
+        };
+        let waiting: Vec<_> = (0..5).map(waits).collect();
+        above.submit();
+        while spun.load(Ordering::Relaxed) == 0 {
+            std::hint::spin_loop();
+        }
+        waiting.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+    let is_it = |census: &Census| {
+        let running = census.processors.iter().filter_map(|one| one.running.as_ref());
+        let names: Vec<&str> = running.map(|thread| thread.name.as_str()).collect();
+        census.scheduler == "cache" && census.waiting == 5 && names == ["spins while others wait"]
+    };
+    let told = told_of_threads(is_it);
+    assert_eq!(told.len(), 1, "{:?}", Census::of_process(std::process::id()));
+    assert_eq!((told[0].alive, told[0].lent, told[0].queues.len()), (6, 0, 0));
+    ends.store(1, Ordering::Relaxed);
+    (0..5).for_each(|_| outside.release());
+    main.join().unwrap();
+    let is_over = |census: &Census| census.scheduler == "cache" && census.alive == 0;
+    assert_eq!(told_of_threads(is_over).len(), 1);
 }
 
 #[test]

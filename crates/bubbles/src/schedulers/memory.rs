@@ -1,7 +1,10 @@
 //! Threads go where their memory is; memory follows only where load forces them apart.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use crate::tactic::{descend, favourite_node, take_nearest, to_place};
-use crate::{EntityId, Event, Place, Plan, Scheduler, VertexId};
+use crate::{EntityId, Event, Place, Plan, Scheduler, State, VertexId};
 
 /// Puts each entity on the NUMA node that holds most of the bytes attached to it, and leaves the
 /// rest to what [`Cache`](super::Cache) does, inside of nodes too.
@@ -23,6 +26,9 @@ impl Scheduler for Memory {
             for index in first..plan.move_count() {
                 if let crate::Move::Put(id, Place::Queue(at)) = plan.moves_since(index)[0] {
                     follow(plan, id, at);
+                    if let Some(bubble) = plan.pool().entity(id).bubble() {
+                        follow_parts(plan, bubble);
+                    }
                 }
             }
         }
@@ -50,12 +56,13 @@ fn place(plan: &mut Plan<'_>, entities: Vec<EntityId>) {
         descend(plan, list, node, &super::cache::split);
     }
     let first = plan.move_count();
-    descend(plan, others, scope, &super::cache::split);
+    descend(plan, others.clone(), scope, &super::cache::split);
     for index in first..plan.move_count() {
         if let crate::Move::Put(id, Place::Queue(at)) = plan.moves_since(index)[0] {
             follow(plan, id, at);
         }
     }
+    others.into_iter().for_each(|id| follow_parts(plan, id));
 }
 
 /// The favourite nodes of the threads that an entity holds, and its own.
@@ -93,4 +100,30 @@ fn follow(plan: &mut Plan<'_>, id: EntityId, at: VertexId) {
     for held in plan.held(id) {
         follow(plan, held, at);
     }
+}
+
+/// Has the memory of a bubble that was opened come to the node that has most of its threads, if it
+/// is where none is.
+fn follow_parts(plan: &mut Plan<'_>, bubble: EntityId) {
+    let Some(favourite) = favourite_node(plan.pool().entity(bubble)) else { return };
+    let mut counts = BTreeMap::new();
+    count_threads(plan, bubble, &mut counts);
+    let most = counts.iter().max_by_key(|(node, count)| (**count, Reverse(**node)));
+    if let Some((&node, _)) = most.filter(|_| !counts.contains_key(&favourite)) {
+        plan.bring(bubble, node);
+    }
+}
+
+/// How many threads of an entity are on each node, if their queue is of one.
+fn count_threads(plan: &Plan<'_>, id: EntityId, counts: &mut BTreeMap<u32, u32>) {
+    let pool = plan.pool();
+    let vertex = match (pool.entity(id).state(), pool.whereabouts(id)) {
+        (Some(State::Running(processor)), _) => Some(plan.machine().leaf(processor)),
+        (Some(State::Ready), Place::Queue(vertex)) => Some(vertex),
+        _ => None,
+    };
+    if let Some(node) = vertex.and_then(|vertex| plan.machine()[vertex].node) {
+        *counts.entry(node).or_default() += 1;
+    }
+    pool.entity(id).members().iter().for_each(|&member| count_threads(plan, member, counts));
 }

@@ -82,6 +82,9 @@ fn ask(options: &TopoOptions, job: Option<&str>) -> Result<HashMap<usize, Value>
         }
     }
     command.arg("--").arg(&own).args(["topo", "--report"]).arg(job.unwrap_or_default());
+    if options.threads {
+        command.arg("--threads");
+    }
     command.stdin(Stdio::null()).stderr(Stdio::inherit());
     let output =
         command.output().map_err(|cause| format!("combray run does not start: {cause}"))?;
@@ -98,13 +101,16 @@ fn ask(options: &TopoOptions, job: Option<&str>) -> Result<HashMap<usize, Value>
 ///
 /// # Errors
 /// hwloc is missing.
-pub fn report(job: &OsStr) -> Result<i32, String> {
+pub fn report(job: &OsStr, with_threads: bool) -> Result<i32, String> {
     let machine = Hwloc::load().and_then(|hwloc| hwloc.this_machine(Scope::Devices));
     let rank = env::var(variables::RANK).ok().and_then(|rank| rank.parse::<u32>().ok());
-    let of_job = match job.to_str() {
+    let mut of_job = match job.to_str() {
         Some(name) if !name.is_empty() => processes::of_job_named(name),
         _ => Vec::new(),
     };
+    if with_threads {
+        of_job.iter_mut().for_each(ShownProcess::ask);
+    }
     let line = json!({
         "rank": rank,
         "machine": machine.map_err(|error| error.to_string())?,

@@ -112,6 +112,16 @@ impl Draft {
             return Self::of_thread(topology, machine, number, processes);
         }
         let object = &topology[last];
+        // What stands ready at a part is told at the outermost box that is this part.
+        let is_outermost = topology[id]
+            .parent
+            .is_none_or(|parent| topology[parent].threads != topology[id].threads);
+        for process in processes.iter().filter(|_| is_outermost && !object.kind.is_device()) {
+            let ready = process.ready_at(&topology[id].threads);
+            if ready > 0 {
+                lines.push(format!("{}: {ready} ready", process.name()));
+            }
+        }
         let mut draft = Self::new(color(object.kind), lines);
         let aside: Vec<Self> = object
             .memories
@@ -135,17 +145,20 @@ impl Draft {
         let mut draft =
             Self::new(color(Kind::Thread), vec![format!("{number:>0$}", digits(topology))]);
         let is_here = |process: &&ShownProcess| {
+            let is_bound = || {
+                let seat = process.seat(topology, machine);
+                seat.is_some_and(|seat| seat.contains(number as usize))
+            };
             process.machine(topology) == machine
-                && process
-                    .seat(topology, machine)
-                    .is_some_and(|seat| seat.contains(number as usize))
+                && (is_bound() || process.on_processor(number).is_some())
         };
         let marks: Vec<Self> = processes
             .iter()
             .filter(is_here)
             .map(|process| {
                 let order = process.rank.unwrap_or(process.number.unsigned_abs()) as usize;
-                Self::new(OF_PROCESSES[order % OF_PROCESSES.len()], vec![process.name()])
+                let lines = std::iter::once(process.name()).chain(process.on_processor(number));
+                Self::new(OF_PROCESSES[order % OF_PROCESSES.len()], lines.collect())
             })
             .collect();
         draft.rows = rows(marks);

@@ -5,6 +5,7 @@ use std::fs;
 use base::variables;
 use launcher::binding::Seat;
 use serde_json::{Value, json};
+use threads::census::Census;
 use topology::{CpuSet, Kind, ObjectId, Topology};
 
 /// A process.
@@ -19,6 +20,8 @@ pub struct ShownProcess {
     pub allowed: CpuSet,
     /// All its threads, and where each may run.
     pub threads: Vec<(i32, CpuSet)>,
+    /// Where its threads of combray_threads.h are, if that was asked for.
+    pub workers: Vec<Census>,
 }
 
 impl ShownProcess {
@@ -41,6 +44,11 @@ impl ShownProcess {
         (allowed != *all).then_some(allowed)
     }
 
+    /// Asks it where its threads of combray_threads.h are.
+    pub fn ask(&mut self) {
+        self.workers = u32::try_from(self.number).map_or(Vec::new(), Census::of_process);
+    }
+
     /// All of it, for another process that shows it.
     pub fn to_json(&self) -> Value {
         let threads = self.threads.iter();
@@ -53,6 +61,7 @@ impl ShownProcess {
             "process": self.number,
             "threads": self.allowed.to_string(),
             "of": threads,
+            "workers": self.workers,
         })
     }
 
@@ -67,6 +76,7 @@ impl ShownProcess {
             rank: value["rank"].as_u64().and_then(|rank| u32::try_from(rank).ok()),
             allowed: set(&value["threads"])?,
             threads: value["of"].as_array()?.iter().map(thread).collect::<Option<_>>()?,
+            workers: serde_json::from_value(value["workers"].clone()).ok()?,
         })
     }
 }
@@ -132,6 +142,7 @@ fn process(number: i32) -> Option<ShownProcess> {
         rank,
         allowed,
         threads: entries.filter_map(thread).collect(),
+        workers: Vec::new(),
     })
 }
 

@@ -6,6 +6,7 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -14,7 +15,7 @@ use parking_lot::Mutex;
 use sys::errno;
 use threads::bubbles::{MachineTree, Relation, schedulers};
 use threads::sync::{Barrier, Condition, Mutex as ThreadMutex, Once, Semaphore};
-use threads::{Bubble, Join, Key, ThreadBuilder, Workers, words};
+use threads::{Bubble, Join, Key, MemoryUse, ThreadBuilder, Workers, words};
 
 /// The workers, as long as there are any.
 static WORKERS: Mutex<Option<Arc<Workers>>> = Mutex::new(None);
@@ -521,6 +522,45 @@ unsafe extern "C" fn combray_bubble_free(bubble: *mut Bubble) -> c_int {
     // SAFETY: it was made by `combray_bubble_create`, and the program no longer uses it.
     drop(unsafe { Box::from_raw(bubble) });
     0
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn combray_uses(address: *const c_void, bytes: usize, access: c_int) -> c_int {
+    match used(address, bytes, access) {
+        Some((addresses, access)) => match threads::uses(addresses, access) {
+            true => 0,
+            false => errno::EPERM,
+        },
+        None => errno::EINVAL,
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn combray_bubble_uses(
+    bubble: *mut Bubble,
+    address: *const c_void,
+    bytes: usize,
+    access: c_int,
+) -> c_int {
+    let bubble = object!(bubble);
+    match used(address, bytes, access) {
+        Some((addresses, access)) => {
+            bubble.uses(addresses, access);
+            0
+        }
+        None => errno::EINVAL,
+    }
+}
+
+/// Memory of the program, of which only the addresses count, and how it is used.
+fn used(address: *const c_void, bytes: usize, access: c_int) -> Option<(Range<usize>, MemoryUse)> {
+    let access = match access {
+        1 => MemoryUse::Reads,
+        2 => MemoryUse::Writes,
+        _ => return None,
+    };
+    let end = address.addr().checked_add(bytes)?;
+    (!address.is_null() && bytes > 0).then_some((address.addr()..end, access))
 }
 
 // The header's objects are one pointer each.

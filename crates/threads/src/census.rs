@@ -1,0 +1,246 @@
+//! Which thread is where, told to whoever asks from another process.
+//!
+//! The watchdog listens at a Unix address that has no place in any folder and whose name tells the
+//! process. It answers the user of the process, and the administrator.
+
+use std::fs;
+use std::io::{self, IoSlice, Read};
+use std::os::fd::AsFd;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use bubbles::{Place, Relation};
+use serde::{Deserialize, Serialize};
+
+use crate::bubble::Bubble;
+use crate::shared::{Shared, Slot};
+use crate::thread::Ready;
+
+/// Where the threads of one set of workers are. It is no snapshot: what moves meanwhile may be
+/// missing, or told twice.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Census {
+    /// The scheduler that decides.
+    pub scheduler: String,
+    /// The processors, in the order of the machine.
+    pub processors: Vec<ProcessorCensus>,
+    /// The queues in which threads stand.
+    pub queues: Vec<QueueCensus>,
+    /// The bubbles of all these threads, and those that hold them.
+    pub bubbles: Vec<BubbleCensus>,
+    /// How many threads have begun, or may begin, and have not ended.
+    pub alive: u64,
+    /// How many of them have lent their processor to others, as they have not come to a scheduling
+    /// point for long, as in a system call.
+    pub lent: u64,
+    /// How many of them wait for something.
+    pub waiting: u64,
+}
+
+/// A processor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessorCensus {
+    /// The system's number.
+    pub number: u32,
+    /// What it runs.
+    pub running: Option<ThreadCensus>,
+}
+
+/// A queue: of a processor, or of a larger part of the machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueueCensus {
+    /// The processors of the part, by the system's numbers.
+    pub processors: Vec<u32>,
+    /// Whether the scheduler has put these threads aside, so that nothing runs them.
+    pub is_aside: bool,
+    /// How many threads stand there.
+    pub length: u64,
+    /// The first of them.
+    pub first: Vec<ThreadCensus>,
+}
+
+/// A thread.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadCensus {
+    /// Its name, cut after 24 bytes; empty if it has none.
+    pub name: String,
+    /// The number of its bubble.
+    pub bubble: Option<u64>,
+}
+
+/// A bubble.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BubbleCensus {
+    /// Its number; they are counted from 1 as they are made.
+    pub number: u64,
+    /// The bubble that it is in.
+    pub bubble: Option<u64>,
+    /// What its threads have to do with each other: "unrelated", "shares memory" or "waits
+    /// together".
+    pub relation: String,
+}
+
+impl Census {
+    /// What the workers of a process tell: nothing if it has none, or belongs to another user.
+    pub fn of_process(process: u32) -> Vec<Self> {
+        let table = fs::read_to_string("/proc/net/unix").unwrap_or_default();
+        let mut names: Vec<&str> = (table.lines())
+            .filter_map(|line| line.rsplit_once(" @").map(|(_, name)| name))
+            .filter(|name| {
+                let rest = name.strip_prefix(NAME).and_then(|rest| rest.strip_prefix('/'));
+                rest.and_then(|rest| rest.split_once('/'))
+                    .is_some_and(|(number, _)| number.parse() == Ok(process))
+            })
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        names.into_iter().filter_map(|name| ask(name).ok()).collect()
+    }
+
+    fn of(shared: &Shared, kernel_threads: u32) -> Self {
+        let mut bubbles = Vec::new();
+        let mut queues = Vec::new();
+        for (vertex, _) in shared.machine.vertices() {
+            for place in [Place::Queue(vertex), Place::Aside(vertex)] {
+                let queue = shared.queue_at(place).expect("each vertex has both");
+                let mut first = Vec::new();
+                queue.look(SHOWN_MAX, |ready| first.push(of_ready(ready, &mut bubbles)));
+                if !first.is_empty() {
+                    let processors = shared.machine[vertex].processors.clone();
+                    queues.push(QueueCensus {
+                        processors: processors
+                            .map(|one| shared.machine.system_number(one))
+                            .collect(),
+                        is_aside: matches!(place, Place::Aside(_)),
+                        length: queue.len().max(first.len()) as u64,
+                        first,
+                    });
+                }
+            }
+        }
+        let processors = (0..).zip(&shared.slots).map(|(number, slot)| ProcessorCensus {
+            number: shared.machine.system_number(number),
+            running: running(slot),
+        });
+        let processors: Vec<ProcessorCensus> = processors.collect();
+        let begun = shared.begun.load(Ordering::Relaxed);
+        let sum = |count: fn(&Slot) -> u64| shared.slots.iter().map(count).sum::<u64>();
+        let alive = (begun + sum(|slot| slot.begun.load(Ordering::Relaxed)))
+            .saturating_sub(sum(|slot| slot.ended.load(Ordering::Relaxed)));
+        let run = processors.iter().filter(|one| one.running.is_some()).count() as u64;
+        let lent = u64::from(kernel_threads).saturating_sub(shared.slots.len() as u64);
+        let ready: u64 = queues.iter().map(|queue| queue.length).sum();
+        Self {
+            scheduler: shared.scheduler.lock().name().to_owned(),
+            processors,
+            queues,
+            bubbles,
+            alive,
+            lent,
+            waiting: alive.saturating_sub(run + ready + lent),
+        }
+    }
+}
+
+fn of_ready(ready: &Ready, bubbles: &mut Vec<BubbleCensus>) -> ThreadCensus {
+    if let Some(bubble) = ready.bubble() {
+        note(bubble, bubbles);
+    }
+    let name = match ready {
+        Ready::Thread(thread) => thread.label.text(),
+        Ready::Seed(_) => String::new(),
+    };
+    ThreadCensus { name, bubble: ready.bubble().map(Bubble::number) }
+}
+
+/// Notes a bubble, and those that hold it.
+fn note(bubble: &Bubble, bubbles: &mut Vec<BubbleCensus>) {
+    if bubbles.iter().any(|noted| noted.number == bubble.number()) {
+        return;
+    }
+    let relation = match bubble.relation() {
+        Relation::Unrelated => "unrelated",
+        Relation::SharesMemory => "shares memory",
+        Relation::WaitsTogether => "waits together",
+    };
+    let above = bubble.bubble();
+    bubbles.push(BubbleCensus {
+        number: bubble.number(),
+        bubble: above.map(Bubble::number),
+        relation: relation.to_owned(),
+    });
+    if let Some(above) = above {
+        note(above, bubbles);
+    }
+}
+
+fn running(slot: &Slot) -> Option<ThreadCensus> {
+    if !slot.is_busy.load(Ordering::Relaxed) {
+        return None;
+    }
+    let looks = (0..LOOKS).map(|_| slot.label.get());
+    // Two equal looks saw one name.
+    let label = looks.clone().zip(looks.skip(1)).find(|(one, other)| one == other)?.0;
+    let bubble = slot.running.load(Ordering::Relaxed);
+    Some(ThreadCensus { name: label.text(), bubble: (bubble != 0).then_some(bubble) })
+}
+
+/// Where the workers of this process can be asked.
+pub(crate) struct CensusListener(UnixListener);
+
+impl CensusListener {
+    /// # Errors
+    /// The system's.
+    pub fn new() -> io::Result<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{NAME}/{}/{count}", std::process::id());
+        let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?)?;
+        listener.set_nonblocking(true)?;
+        Ok(Self(listener))
+    }
+
+    /// Answers one of those who have asked; so many kernel threads are workers, or have been and
+    /// still run a thread.
+    pub fn answer(&self, shared: &Shared, kernel_threads: u32) {
+        let Ok((stream, _)) = self.0.accept() else { return };
+        let is_known = |user| user == 0 || user == sys::process::user();
+        let limited = stream.set_write_timeout(Some(SEND_TIME_MAX));
+        if limited.is_err() || !sys::socket::peer_user(stream.as_fd()).is_ok_and(is_known) {
+            return;
+        }
+        let text = serde_json::to_vec(&Census::of(shared, kernel_threads)).unwrap_or_default();
+        let mut rest = text.as_slice();
+        // Whoever does not wait for all of the answer has none.
+        while let Ok(sent @ 1..) = sys::socket::send(stream.as_fd(), &[IoSlice::new(rest)]) {
+            rest = &rest[sent..];
+        }
+    }
+}
+
+fn ask(name: &str) -> io::Result<Census> {
+    let mut stream = UnixStream::connect_addr(&SocketAddr::from_abstract_name(name)?)?;
+    let user = sys::socket::peer_user(stream.as_fd())?;
+    if user != sys::process::user() && sys::process::user() != 0 {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    stream.set_read_timeout(Some(RECEIVE_TIME_MAX))?;
+    let mut text = Vec::new();
+    stream.read_to_end(&mut text)?;
+    Ok(serde_json::from_slice(&text)?)
+}
+
+/// How all addresses begin; the process follows, and a number.
+const NAME: &str = "combray-threads";
+
+/// So many threads of each queue are told.
+const SHOWN_MAX: usize = 64;
+
+/// How often a name is looked at that changes meanwhile.
+const LOOKS: usize = 100;
+
+/// How long whoever asks may take to read the answer, and how long he waits for it.
+const SEND_TIME_MAX: Duration = Duration::from_millis(100);
+const RECEIVE_TIME_MAX: Duration = Duration::from_secs(2);
