@@ -8,6 +8,7 @@ import tempfile
 import time
 
 from harness import TESTS
+from harness.scenarios import END_SECONDS_MAX
 
 BOX = str(TESTS / "cluster" / "box")
 UP_SECONDS_MAX = 10.0
@@ -52,7 +53,11 @@ def own_box(function):
                 function(box)
             finally:
                 box("down")
-            assert not box.living(), f"processes are left: {box.living()}"
+            # Whoever was killed may take a moment to end.
+            deadline = time.monotonic() + END_SECONDS_MAX
+            while (left := box.living()) and time.monotonic() < deadline:
+                time.sleep(0.02)
+            assert not left, f"processes are left: {left}"
             assert not box.folder.exists(), "its folder is left"
 
     scenario.__name__ = function.__name__
