@@ -28,7 +28,7 @@ class Transfer:
 
     def __init__(self, runner, folder):
         self.environment = ["env", f"COMBRAY_BOX={folder}"]
-        self.mpiexec, self.program = runner.mpiexec, str(runner.build / "transfer")
+        self.mpiexec, self.build, self.program = runner.mpiexec, runner.build, str(runner.build / "transfer")
         self.rates, self.hosts = list(RATES.values()), 2
         # What the program is started by.
         self.wrapper = []
@@ -190,6 +190,20 @@ def only_path_cut(transfer):
 
 @transfer
 @with_short_silence
+def machine_dead_when_the_last_message_is_sent(transfer):
+    """Taking leave waits until the other machine has it, and no longer than silence is borne. The launcher's own
+    connection stands."""
+    transfer.rates, transfer.program = list(RATES.values()), str(transfer.build / "last_message")
+    transfer.environment.append("COMBRAY_NET=eth1")
+    _, output = transfer.disturbed(lambda: transfer.box("cut", "box2", "eth1"))
+    told = re.search(r"rank 1 is not reached any more .*nothing was heard from box2 \(10[.]77[.]1[.]2\) for [0-9]+ s.*"
+                     r"what was sent to it last may be lost", output)
+    left = re.search(r"^rank 0 has left after ([0-9.]+) s", output, re.M)
+    assert told and left and float(left[1]) < 3 * SILENCE_S, output
+
+
+@transfer
+@with_short_silence
 def stopped_process_is_no_dead_machine(transfer):
     code, output = transfer.disturbed(transfer.stop_there_for_a_while)
     went_on(code, output)
@@ -222,4 +236,5 @@ def killed_process(transfer):
 
 SCENARIOS = [first_rail_lost_in_the_middle, second_rail_lost_in_the_middle, lost_rail_in_a_pause,
              rail_that_comes_back, rail_that_is_restored, slower_rail_in_the_middle, killed_process, only_path_cut,
+             machine_dead_when_the_last_message_is_sent,
              stopped_process_is_no_dead_machine, slow_network_is_no_dead_machine]

@@ -79,6 +79,10 @@ def processes_of(path):
     return found
 
 
+def parent_of(process):
+    return int(pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[1])
+
+
 def own_copy(runner, folder):
     """The job program under a path of its own, so that its processes can be told from others."""
     copy = pathlib.Path(folder).resolve() / "job"

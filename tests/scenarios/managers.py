@@ -5,11 +5,14 @@ import functools
 import os
 import pathlib
 import re
+import signal
 import subprocess
+import tempfile
 import threading
 
-from harness import ROOT, TESTS
-from harness.scenarios import END_SECONDS_MAX, Skip, needs, needs_combray, program, run
+from harness import ROOT, TESTS, jobs
+from harness.scenarios import (END_SECONDS_MAX, Skip, needs, needs_combray, own_copy, parent_of, processes_of, program, run,
+                               wait_until_gone)
 
 # Of its own, as another box may be up.
 OWN_FOLDER = ROOT / "build" / "slurm-box"
@@ -19,6 +22,8 @@ RSH = TESTS / "cluster" / "rsh"
 SLURM_HOSTS = 2
 HOSTS = "box1,box2"
 UNAVAILABLE = 77
+# libpmix tells after a second that its server is gone.
+GONE_SECONDS_MAX = 2.0
 # Scenarios are played side by side, and the first one starts it for all.
 SLURM_STARTS = threading.Lock()
 
@@ -113,6 +118,23 @@ def nobody_survives(runner, manager):
         assert seconds < END_SECONDS_MAX, f"{how}: {seconds:.1f} s\n{output}"
 
 
+def nobody_outlives_the_launcher(runner, manager):
+    """Nor what it starts processes by."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = own_copy(runner, folder)
+        launcher = jobs.start([*manager(runner), "-n", "2", str(copy), "wait"])
+        try:
+            lines = (line for line in launcher.stdout if line.startswith("waiting"))
+            assert next(lines, None) and next(lines, None), "they do not start"
+            for process in {launcher.pid, *map(parent_of, processes_of(copy))}:
+                os.kill(process, signal.SIGKILL)
+            wait_until_gone(copy, GONE_SECONDS_MAX)
+        finally:
+            for process in processes_of(copy):
+                os.kill(process, signal.SIGKILL)
+            jobs.end(launcher)
+
+
 def played_under(play, name, manager):
     def scenario(runner):
         needs_combray(runner)
@@ -181,7 +203,7 @@ MANAGERS = {
 
 SCENARIOS = [
     *(played_under(play, name, manager) for name, manager in MANAGERS.items()
-      for play in (programs_find_each_other, messages_arrive, nobody_survives)),
+      for play in (programs_find_each_other, messages_arrive, nobody_survives, nobody_outlives_the_launcher)),
     *(played_under(a_session_may_follow_the_world, name, manager)
       for name, manager in MANAGERS.items()),
     slurm_without_pmi_is_told,

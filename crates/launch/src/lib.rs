@@ -4,6 +4,7 @@
 mod environment;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
+mod leaving;
 pub mod mapping;
 mod pmi1;
 mod pmi2;
@@ -98,6 +99,10 @@ trait Manager: Send {
         false
     }
 
+    /// Has `gone` called, by another thread, when the manager is gone, where it does not see to it
+    /// that its processes end then.
+    fn when_gone(&self, _gone: fn()) {}
+
     /// The number of the machine of each rank, if the manager knows.
     fn machines(&mut self) -> Result<Option<Vec<u32>>, JoinError>;
 }
@@ -108,6 +113,9 @@ pub const ABORTED_RANKS: &str = "combray_ranks";
 
 /// The word by which a process that aborts says why, as [`reason::encode`] writes it.
 pub const ABORT_REASON: &str = "combray_reason";
+
+/// The name of the keys of a job of our own launcher.
+pub const OWN_SPACE: &str = "combray";
 
 /// The key that exists where the launcher tells the person why a process aborts.
 pub const REASONS_KEY: &str = "combray-reasons";
@@ -147,7 +155,7 @@ impl std::error::Error for JoinError {}
 /// There is a launcher that started several processes, but none that can be talked to: they would
 /// run as so many jobs of one process each. Or its answers make no sense.
 pub fn join() -> Result<Job, JoinError> {
-    match environment::find(|name| std::env::var(name).ok())? {
+    let job = match environment::find(|name| std::env::var(name).ok())? {
         FoundManager::Alone => Ok(Job::new(Singleton::PLACE, Singleton::default())),
         FoundManager::Pmi(server, versions) => join_pmi(&server, versions),
         FoundManager::PmiOrPmix(server, versions) => {
@@ -155,7 +163,9 @@ pub fn join() -> Result<Job, JoinError> {
             join_pmi(&server, versions).or_else(|_| join_pmix())
         }
         FoundManager::Pmix => join_pmix(),
-    }
+    }?;
+    job.connection().manager.when_gone(leaving::end_without_launcher);
+    Ok(job)
 }
 
 fn join_pmix() -> Result<Job, JoinError> {
@@ -337,12 +347,14 @@ impl Job {
             }
         }
         connection.cached = Some(kept);
+        leaving::leave();
         connection.manager.finalize()
     }
 
     /// Asks the launcher to end the whole job, and lets the person know why, once: through the
     /// launcher where it tells reasons. The caller ends its own process.
     pub fn abort(&self, code: i32, reason: &str) {
+        leaving::leave();
         let mut connection = self.connection();
         if !connection.manager.abort_for(code, reason) {
             // At once, as others may end the job at the same time.
@@ -355,6 +367,7 @@ impl Job {
     /// Asks the launcher to end some processes of the job, this one among them, and no others; the
     /// whole job where the launcher cannot do that. The caller has told the person why.
     pub fn abort_some(&self, ranks: &[u32], code: i32) {
+        leaving::leave();
         let mut connection = self.connection();
         if !connection.manager.abort_some(ranks, code) {
             connection.manager.abort(code);

@@ -6,7 +6,8 @@
 use crate::reason;
 use crate::wire::{Limits, Wire, Words, number, own_key};
 use crate::{
-    ABORT_REASON, ABORTED_RANKS, ENDED_KEY, JobPlace, JoinError, Manager, REASONS_KEY, mapping,
+    ABORT_REASON, ABORTED_RANKS, ENDED_KEY, JobPlace, JoinError, Manager, OWN_SPACE, REASONS_KEY,
+    mapping,
 };
 
 /// A launcher that speaks PMI-1.
@@ -114,6 +115,12 @@ impl Manager for Pmi1 {
 
     fn has_ended(&mut self, rank: u32) -> bool {
         matches!(self.value(&format!("{ENDED_KEY}-{rank}")), Ok(Some(_)))
+    }
+
+    fn when_gone(&self, gone: fn()) {
+        if self.space != OWN_SPACE {
+            self.wire.when_closed(gone);
+        }
     }
 
     fn machines(&mut self) -> Result<Option<Vec<u32>>, JoinError> {

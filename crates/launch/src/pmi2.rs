@@ -114,6 +114,10 @@ impl Manager for Pmi2 {
         let _ = self.wire.say(&message("abort", &[("isworld", "TRUE"), ("msg", &text)]));
     }
 
+    fn when_gone(&self, gone: fn()) {
+        self.wire.when_closed(gone);
+    }
+
     fn machines(&mut self) -> Result<Option<Vec<u32>>, JoinError> {
         let text = self.attribute(mapping::KEY)?;
         mapping::machines(text, self.size)

@@ -72,6 +72,10 @@ impl Manager for Pmix {
         let _ = self.client.abort(code, "MPI ended the job");
     }
 
+    fn when_gone(&self, gone: fn()) {
+        self.client.when_lost(gone);
+    }
+
     fn machines(&mut self) -> Result<Option<Vec<u32>>, JoinError> {
         let ranks = || (0..self.size).map(ValueOwner::Rank);
         let number = |whom| self.client.number(whom, keys::NODE_NUMBER).map_err(gone);

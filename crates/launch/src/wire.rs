@@ -8,7 +8,7 @@ use std::os::unix::fs::FileTypeExt;
 
 use sys::signals::without_pipe_signal;
 
-use crate::JoinError;
+use crate::{JoinError, leaving};
 
 /// A connection to a launcher.
 pub(super) struct Wire {
@@ -72,6 +72,13 @@ impl Wire {
         let answer = self.read_answer("response_to_init")?;
         let is = |key: &str, value: &str| answer.get(key).is_none_or(|answer| answer == value);
         Ok(is("rc", "0") && is("pmi_version", version))
+    }
+
+    /// Has `gone` called, by another thread, when the launcher is gone.
+    pub(super) fn when_closed(&self, gone: fn()) {
+        if let Ok(connection) = self.writer.try_clone() {
+            leaving::when_closed(connection, gone);
+        }
     }
 
     pub(super) fn say_line(&mut self, line: &str) -> Result<(), JoinError> {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use launch::{ABORT_REASON, ABORTED_RANKS, ENDED_KEY, REASONS_KEY, mapping, reason};
+use launch::{ABORT_REASON, ABORTED_RANKS, ENDED_KEY, OWN_SPACE, REASONS_KEY, mapping, reason};
 
 /// The key-value space and barriers of one job.
 #[derive(Debug)]
@@ -73,7 +73,6 @@ pub enum PmiAction {
     },
 }
 
-const NAME: &str = "combray";
 const KEY_BYTES_MAX: usize = 64;
 /// A value of 64 KiB fits.
 const VALUE_BYTES_MAX: usize = (64 << 10) + 1;
@@ -203,7 +202,7 @@ impl PmiServer {
             ),
             "get_appnum" => format!("cmd=appnum appnum={}", client.application),
             "get_universe_size" => format!("cmd=universe_size size={}", self.universe_size),
-            "get_my_kvsname" => format!("cmd=my_kvsname kvsname={NAME}"),
+            "get_my_kvsname" => format!("cmd=my_kvsname kvsname={OWN_SPACE}"),
             "put" => self.put(word("key"), word("value")),
             // It is no value that somebody put: so processes learn that their reasons are heard.
             "get" if word("key") == REASONS_KEY => {

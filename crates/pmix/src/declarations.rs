@@ -17,6 +17,9 @@ pub(crate) fn is_absent(status: c_int) -> bool {
     [NOT_FOUND, TIMED_OUT, PROCESS_ENTRY_NOT_FOUND, DATA_VALUE_NOT_FOUND].contains(&status)
 }
 
+/// `PMIX_ERR_LOST_CONNECTION`, and `PMIX_ERR_LOST_CONNECTION_TO_SERVER` of version 3.
+pub(crate) const LOST_CONNECTIONS: &[c_int] = &[-61, -101];
+
 const NAMESPACE_BYTES: usize = 256;
 const KEY_BYTES: usize = 512;
 /// In place of a rank: the job as a whole.
@@ -159,6 +162,29 @@ impl CallOption {
     }
 }
 
+/// `pmix_event_notification_cbfunc_fn_t`.
+pub(crate) type EventDone = unsafe extern "C" fn(
+    c_int,
+    *const CallOption,
+    usize,
+    Option<unsafe extern "C" fn(c_int, *mut c_void)>,
+    *mut c_void,
+    *mut c_void,
+);
+
+/// `pmix_notification_fn_t`.
+pub(crate) type EventHandler = unsafe extern "C" fn(
+    usize,
+    c_int,
+    *const ProcessName,
+    *const CallOption,
+    usize,
+    *const CallOption,
+    usize,
+    Option<EventDone>,
+    *mut c_void,
+);
+
 /// The functions of the library.
 #[derive(Clone, Copy)]
 pub(crate) struct PmixFunctions {
@@ -177,6 +203,16 @@ pub(crate) struct PmixFunctions {
     pub(crate) abort:
         unsafe extern "C" fn(c_int, *const c_char, *const ProcessName, usize) -> c_int,
     pub(crate) finalize: unsafe extern "C" fn(*const CallOption, usize) -> c_int,
+    /// It returns something since version 4.
+    pub(crate) register_event_handler: unsafe extern "C" fn(
+        *const c_int,
+        usize,
+        *const CallOption,
+        usize,
+        EventHandler,
+        Option<unsafe extern "C" fn(c_int, usize, *mut c_void)>,
+        *mut c_void,
+    ),
     pub(crate) error_string: unsafe extern "C" fn(c_int) -> *const c_char,
     pub(crate) get_version: unsafe extern "C" fn() -> *const c_char,
 }
@@ -213,6 +249,7 @@ impl PmixFunctions {
                 get: find(library, c"PMIx_Get")?,
                 abort: find(library, c"PMIx_Abort")?,
                 finalize: find(library, c"PMIx_Finalize")?,
+                register_event_handler: find(library, c"PMIx_Register_event_handler")?,
                 error_string: find(library, c"PMIx_Error_string")?,
                 get_version: find(library, c"PMIx_Get_version")?,
             })

@@ -7,10 +7,11 @@
 
 mod declarations;
 
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, c_int, c_void};
 use std::fmt;
 use std::path::Path;
 use std::ptr;
+use std::sync::OnceLock;
 
 use declarations::{CallOption, PmixFunctions, ProcessName, SUCCESS, Value, ValueScope};
 
@@ -113,6 +114,32 @@ impl PmixLibrary {
         let status = unsafe { (self.functions.init)(&mut own, ptr::null(), 0) };
         self.functions.check("PMIx_Init", status)?;
         Ok(Client { functions: self.functions, own })
+    }
+}
+
+/// What is called when the manager is gone.
+static WHEN_LOST: OnceLock<fn()> = OnceLock::new();
+
+/// `pmix_notification_fn_t`: the manager is gone.
+///
+/// # Safety
+/// The library calls it, with what belongs to that type.
+unsafe extern "C" fn lost(
+    _number: usize,
+    _status: c_int,
+    _source: *const ProcessName,
+    _infos: *const CallOption,
+    _info_count: usize,
+    _results: *const CallOption,
+    _result_count: usize,
+    done: Option<declarations::EventDone>,
+    data: *mut c_void,
+) {
+    WHEN_LOST.get().into_iter().for_each(|gone| gone());
+    if let Some(done) = done {
+        // SAFETY: the library wants to be told, with what it has given, that the event is dealt
+        // with.
+        unsafe { done(SUCCESS, ptr::null(), 0, None, ptr::null_mut(), data) };
     }
 }
 
@@ -224,6 +251,17 @@ impl Client {
         // SAFETY: the message is valid for the call; no processes means all of the job.
         let status = unsafe { (self.functions.abort)(code, message.as_ptr(), ptr::null(), 0) };
         self.functions.check("PMIx_Abort", status)
+    }
+
+    /// Has `gone` called, by a thread of the library, when the manager is gone; the first one that
+    /// is given.
+    pub fn when_lost(&self, gone: fn()) {
+        WHEN_LOST.get_or_init(|| gone);
+        let statuses = declarations::LOST_CONNECTIONS;
+        let (register, count) = (self.functions.register_event_handler, statuses.len());
+        // SAFETY: the statuses are copied, there are no infos, the handler is a function of that
+        // type, and nobody needs to be told that it is registered.
+        unsafe { register(statuses.as_ptr(), count, ptr::null(), 0, lost, None, ptr::null_mut()) };
     }
 
     /// Takes leave of the manager.

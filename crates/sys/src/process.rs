@@ -297,6 +297,12 @@ pub fn kill(process: i32, signal: i32) -> io::Result<()> {
     call(unsafe { libc::kill(process, signal) })
 }
 
+/// Ends this process, without what it would do at its end.
+pub fn end_at_once(code: i32) -> ! {
+    // SAFETY: takes a number, and does not return.
+    unsafe { libc::_exit(code) }
+}
+
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
@@ -398,6 +404,8 @@ pub enum Interest {
     Write,
     /// The other end is closed, whether all that came from it is read or not.
     Hangup,
+    /// The same, or the other end of a socket sends nothing any more.
+    End,
 }
 
 /// Sleeps until one of the descriptors is ready, or `timeout` has passed; returns which are.
@@ -410,6 +418,7 @@ pub fn poll(watched: &[(RawFd, Interest)], timeout: Option<Duration>) -> io::Res
                 Interest::Write => libc::POLLOUT,
                 // It is looked for in any case.
                 Interest::Hangup => 0,
+                Interest::End => libc::POLLRDHUP,
             };
             libc::pollfd { fd, events, revents: 0 }
         })
