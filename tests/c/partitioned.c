@@ -6,6 +6,8 @@
 // checkers: address
 #include "check.h"
 
+#include <unistd.h>
+
 enum { ROUNDS = 6 };
 
 static int arrived(MPI_Request request, int partition) {
@@ -71,6 +73,96 @@ static void ring(Random *random, int parts, int others, int count) {
     free(out);
     free(in);
     free(order);
+}
+
+// The same data for many rounds: partitions become ready at once, soon after each other, late, or
+// with progress in between, and the receiver looks at each, at some, or waits for all. The sender
+// may be done before the receiver starts.
+static void many_rounds(Random *random, int parts, int others, int count) {
+    enum { MANY = 140 };
+    int next = (check_rank + 1) % check_size, before = (check_rank + check_size - 1) % check_size;
+    int total = parts * count, of_others = total / others;
+    int *out = malloc((size_t)total * sizeof *out), *in = malloc((size_t)total * sizeof *in);
+    int *order = malloc((size_t)parts * sizeof *order);
+    MPI_Request send, receive;
+    OK(MPI_Psend_init(out, parts, count, MPI_INT, next, 5, MPI_COMM_WORLD, MPI_INFO_NULL, &send));
+    OK(MPI_Precv_init(in, others, of_others, MPI_INT, before, 5, MPI_COMM_WORLD, MPI_INFO_NULL,
+                      &receive));
+    for (int round = 0; round < MANY; round++) {
+        // Mostly the same way for some rounds.
+        static int way;
+        if (random_below(random, 8) == 0) way = random_below(random, 5);
+        for (int i = 0; i < parts; i++) {
+            int j = random_below(random, i + 1);
+            order[i] = order[j];
+            order[j] = i;
+        }
+        memset(in, 0xff, (size_t)total * sizeof *in);
+        int early = random_below(random, 2);
+        if (early) OK(MPI_Start(&receive));
+        OK(MPI_Start(&send));
+        for (int i = 0; i < total; i++) out[i] = check_rank * 1000000 + round * 1000 + i;
+        int half = random_below(random, parts + 1), flag;
+        if (way == 0) OK(MPI_Pready_range(0, parts - 1, send));
+        if (way == 1) {
+            OK(MPI_Pready_list(half, order, send));
+            OK(MPI_Pready_list(parts - half, order + half, send));
+        }
+        for (int i = 0; way > 1 && i < parts; i++) {
+            if (way == 3 && i == half) OK(MPI_Test(&send, &flag, MPI_STATUS_IGNORE));
+            if (way == 4 && i == half) usleep(50);
+            OK(MPI_Pready(order[i], send));
+        }
+        // What has gone may be written, whatever the receiver has done.
+        OK(MPI_Test(&send, &flag, MPI_STATUS_IGNORE));
+        if (flag) memset(out, 0, (size_t)total * sizeof *out);
+        MPI_Status status;
+        if (!early) OK(MPI_Start(&receive));
+        for (int part = random_below(random, 2) ? 0 : others; part < others; part++) {
+            await_partition(receive, part);
+            for (int i = part * of_others; i < (part + 1) * of_others; i++)
+                REQUIRE(in[i] == before * 1000000 + round * 1000 + i, "round %d: %d at %d", round,
+                        in[i], i);
+        }
+        OK(MPI_Wait(&receive, &status));
+        OK(MPI_Wait(&send, MPI_STATUS_IGNORE));
+        int elements;
+        OK(MPI_Get_count(&status, MPI_INT, &elements));
+        CHECK_EQ(elements, total);
+        for (int i = 0; i < total; i++)
+            REQUIRE(in[i] == before * 1000000 + round * 1000 + i, "round %d: %d at %d", round,
+                    in[i], i);
+    }
+    OK(MPI_Request_free(&send));
+    OK(MPI_Request_free(&receive));
+    free(out);
+    free(in);
+    free(order);
+}
+
+// Nobody looks at the operation any more when the last data arrive.
+static void given_up(void) {
+    int out[4], in[4], next = (check_rank + 1) % check_size;
+    int before = (check_rank + check_size - 1) % check_size;
+    MPI_Request send, receive;
+    for (int round = 0; round < 4; round++) {
+        OK(MPI_Psend_init(out, 4, 1, MPI_INT, next, 6, MPI_COMM_WORLD, MPI_INFO_NULL, &send));
+        OK(MPI_Precv_init(in, 2, 2, MPI_INT, before, 6, MPI_COMM_WORLD, MPI_INFO_NULL, &receive));
+        OK(MPI_Start(&send));
+        for (int i = 0; i < 4; i++) {
+            out[i] = check_rank + round + i;
+            int flag;
+            if (i == 2) OK(MPI_Test(&send, &flag, MPI_STATUS_IGNORE));
+            OK(MPI_Pready(i, send));
+        }
+        OK(MPI_Start(&receive));
+        OK(MPI_Wait(&send, MPI_STATUS_IGNORE));
+        OK(MPI_Request_free(&send));
+        memset(out, 0xff, sizeof out);
+        OK(MPI_Wait(&receive, MPI_STATUS_IGNORE));
+        OK(MPI_Request_free(&receive));
+        for (int i = 0; i < 4; i++) CHECK_EQ(in[i], before + round + i);
+    }
 }
 
 // A partition is there before the next one is even ready, also a large one.
@@ -332,6 +424,12 @@ int main(void) {
     ring(&random, 64, 1, 1);
     ring(&random, 3, 5, 50000);
     ring(&random, 1000, 100, 2);
+    many_rounds(&random, 4, 4, 4);
+    many_rounds(&random, 6, 4, 20);
+    many_rounds(&random, 4, 6, 30);
+    many_rounds(&random, 1, 5, 100);
+    many_rounds(&random, 32, 2, 100);
+    given_up();
     early(1);
     early(100000);
     progress_elsewhere();

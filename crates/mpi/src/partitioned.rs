@@ -7,6 +7,13 @@
 //! partition of the sender, however it divides its own buffer. These messages have a space of their
 //! own too, in which the sender reserves tags; from round to round they are the same, since
 //! messages between two processes with one tag keep their order.
+//!
+//! Where all data are short they go as one message, if all partitions are ready when the sender
+//! decides: at the end of the call that marks the first one, or, where those of the round before
+//! were ready soon after each other, when the last one is ready or progress is made. The receiver
+//! posts a receive for that message. If it has no data, the partitions come each by itself; the
+//! receiver posts receives for them when it looks next, so the sender sends copies, for which its
+//! own round does not wait. The next rounds then begin with a receive for each partition.
 
 mod division;
 mod introduction;
@@ -19,6 +26,7 @@ use std::rc::Rc;
 
 use base::{Error, ErrorClass, Result};
 use engine::ContextSlot;
+use runtime::Runtime;
 
 use crate::collective::EqualBlocks;
 use crate::communicator::{Communicator, SpacePurpose};
@@ -26,7 +34,7 @@ use crate::process::{BackgroundOperation, Process};
 use crate::request::{PersistentOperation, Request};
 use crate::status::MessageStatus;
 use receiving::Receiving;
-use sending::Sending;
+use sending::{Held, Sending};
 
 /// A buffer in partitions of equal size.
 #[derive(Clone, Debug)]
@@ -69,10 +77,11 @@ impl PartitionedSpaces {
         [self.introductions, self.data]
     }
 
-    /// The first of so many consecutive tags. They are used again after 2^31, long after the
+    /// The first of the consecutive tags for the messages of so many partitions, and for that of
+    /// all of them. They are used again after 2^31, long after the
     /// requests of the old ones are gone.
     fn reserve_tags(&self, count: u32) -> i32 {
-        let count = i32::try_from(count).unwrap_or(i32::MAX);
+        let count = i32::try_from(count).unwrap_or(i32::MAX).saturating_add(1);
         let (first, next) = match self.next_tag.get().checked_add(count) {
             Some(next) => (self.next_tag.get(), next),
             None => (0, count),
@@ -103,7 +112,7 @@ impl Partitioned {
             PartitionedSide::Sending(sending) => sending.start(),
             PartitionedSide::Receiving(receiving) => {
                 receiving.start();
-                if !self.advance(process) {
+                if !receiving.post_when_introduced(&mut process.runtime()) {
                     process.keep_advancing(Rc::clone(self) as Rc<dyn BackgroundOperation>);
                 }
             }
@@ -111,12 +120,20 @@ impl Partitioned {
     }
 
     /// Whether the round is over, or none was begun; makes no progress.
-    pub(crate) fn is_complete(&self, process: &Process) -> bool {
+    pub(crate) fn is_complete(&self, runtime: &mut Runtime) -> bool {
         !self.active.get()
             || match &self.side {
-                PartitionedSide::Sending(sending) => sending.is_complete(process),
-                PartitionedSide::Receiving(receiving) => receiving.is_complete(process),
+                PartitionedSide::Sending(sending) => sending.is_complete(runtime),
+                PartitionedSide::Receiving(receiving) => receiving.is_complete(runtime),
             }
+    }
+
+    /// Whether nothing went wrong in a round that is complete.
+    pub(crate) fn is_fine(&self) -> bool {
+        match &self.side {
+            PartitionedSide::Sending(_) => true,
+            PartitionedSide::Receiving(receiving) => receiving.is_fine(),
+        }
     }
 
     /// The status of a complete round.
@@ -134,8 +151,10 @@ impl Partitioned {
 
     /// The program has no more use for it.
     pub(crate) fn give_up(&self, process: &Process) {
-        if let PartitionedSide::Receiving(receiving) = &self.side {
-            receiving.give_up(process);
+        let mut runtime = process.runtime();
+        match &self.side {
+            PartitionedSide::Sending(sending) => sending.give_up(&mut runtime),
+            PartitionedSide::Receiving(receiving) => receiving.give_up(&mut runtime),
         }
     }
 
@@ -145,24 +164,23 @@ impl Partitioned {
     /// `Arg` if there is no such partition; the text goes on after the name of the argument.
     pub fn checked_partition(&self, partition: i32) -> Result<u32> {
         let count = self.partition_count();
-        u32::try_from(partition).ok().filter(|number| *number < count).ok_or_else(|| {
-            let what = match count {
-                0 => format!("is {partition}, but the operation has no partitions"),
-                _ => format!("is {partition}, but the partitions are 0 to {}", count - 1),
-            };
-            Error::new(ErrorClass::Arg, what)
-        })
+        let number = u32::try_from(partition).ok().filter(|number| *number < count);
+        number.ok_or_else(|| no_such_partition(partition, count))
     }
 }
 
 impl BackgroundOperation for Partitioned {
-    /// A receive that has heard of the sender's partitions needs no more steps: its messages come
-    /// by themselves.
+    /// A send needs one step, if it holds partitions back. A receive that has heard of the sender's
+    /// partitions needs no more: its messages come by themselves.
     fn advance(&self, process: &Process) -> bool {
+        let mut runtime = process.runtime();
         match &self.side {
-            PartitionedSide::Sending(_) => true,
+            PartitionedSide::Sending(sending) => {
+                sending.hold_no_longer(&mut runtime);
+                true
+            }
             PartitionedSide::Receiving(receiving) => {
-                !self.active.get() || receiving.post_when_introduced(process)
+                !self.active.get() || receiving.post_when_introduced(&mut runtime)
             }
         }
     }
@@ -231,13 +249,18 @@ impl Communicator {
 }
 
 impl Partitioned {
-    /// `MPI_Pready` (section 4.2.2): the partition may go, and goes.
+    /// `MPI_Pready` and its kin (section 4.2.2): the partitions may go, those before one that is
+    /// wrong too.
     ///
     /// # Errors
     /// `Request` if the operation is no send or was not started; `Arg` if there is no such
     /// partition, or it was marked in this round already. The latter's texts go on after the name
     /// of the argument.
-    pub fn mark_ready(&self, process: &Process, partition: i32) -> Result<()> {
+    pub fn mark_ready(
+        self: &Rc<Self>,
+        process: &Process,
+        partitions: impl Iterator<Item = i32>,
+    ) -> Result<()> {
         let PartitionedSide::Sending(sending) = &self.side else {
             let what = "the request receives partitions; only those that are sent can be ready";
             return Err(Error::new(ErrorClass::Request, what));
@@ -246,10 +269,15 @@ impl Partitioned {
             let what = "the request is not active: start it before its partitions are ready";
             return Err(Error::new(ErrorClass::Request, what));
         }
-        sending.mark_ready(process, self.checked_partition(partition)?)?;
+        let marked = sending.mark_ready(process, partitions);
+        match sending.send_marked(process) {
+            Held::Begun => process.advance_in_progress(Rc::clone(self) as Rc<_>),
+            Held::Ended => process.stop_advancing(self),
+            Held::Unchanged => {}
+        }
         // A thread that waits for the operation may sleep.
         process.wake_other_threads();
-        Ok(())
+        marked
     }
 
     /// `MPI_Parrived` (section 4.2.3): whether a partition has come, after one round of progress;
@@ -263,12 +291,21 @@ impl Partitioned {
             return Err(Error::new(ErrorClass::Request, what));
         };
         let partition = self.checked_partition(partition)?;
-        if !self.active.get() || receiving.has_arrived(process, partition) {
+        if !self.active.get() || receiving.has_arrived(&mut process.runtime(), partition) {
             return Ok(true);
         }
         process.progress();
-        Ok(!self.active.get() || receiving.has_arrived(process, partition))
+        Ok(!self.active.get() || receiving.has_arrived(&mut process.runtime(), partition))
     }
+}
+
+#[cold]
+fn no_such_partition(partition: i32, count: u32) -> Error {
+    let what = match count {
+        0 => format!("is {partition}, but the operation has no partitions"),
+        _ => format!("is {partition}, but the partitions are 0 to {}", count - 1),
+    };
+    Error::new(ErrorClass::Arg, what)
 }
 
 fn request(communicator: &Rc<Communicator>, side: PartitionedSide) -> Request {

@@ -141,9 +141,16 @@ impl Request {
     #[inline]
     pub fn end_if_fine(&mut self, transfers: &mut TransferScan<'_>) -> bool {
         let Request::Persistent(persistent) = self else { return false };
-        let is_fine = match persistent.active {
+        let is_fine = match &persistent.active {
             None | Some(Request::Done | Request::OfNull) => true,
-            Some(Request::Transfer(transfer)) => transfers.forget_if_fine(transfer),
+            Some(Request::Transfer(transfer)) => transfers.forget_if_fine(*transfer),
+            Some(Request::Partitioned(operation)) => {
+                let is_fine = operation.is_complete(&mut transfers.0) && operation.is_fine();
+                if is_fine {
+                    operation.deactivate();
+                }
+                is_fine
+            }
             _ => false,
         };
         if is_fine {
@@ -152,8 +159,8 @@ impl Request {
         is_fine
     }
 
-    /// Starts it again, if it is a persistent send or receive whose start makes no progress, so
-    /// that no function of the program runs meanwhile; what came of it.
+    /// Starts it again, if it is a persistent or partitioned message whose start makes no progress,
+    /// so that no function of the program runs meanwhile; what came of it.
     ///
     /// # Errors
     /// As those of [`start`](Self::start).
@@ -162,8 +169,8 @@ impl Request {
         let Request::Persistent(persistent) = self else { return None };
         let is_quiet = match persistent.operation {
             PersistentOperation::Send { mode, .. } => mode != SendMode::Buffered,
-            PersistentOperation::Receive { .. } => true,
-            PersistentOperation::Collective(_) | PersistentOperation::Partitioned(_) => false,
+            PersistentOperation::Receive { .. } | PersistentOperation::Partitioned(_) => true,
+            PersistentOperation::Collective(_) => false,
         };
         is_quiet.then(|| self.start(process))
     }
@@ -270,7 +277,7 @@ impl Request {
             Request::Done | Request::OfNull => true,
             Request::Collective(operation) => operation.is_complete(),
             Request::External(operation) => operation.is_complete(process),
-            Request::Partitioned(operation) => operation.is_complete(process),
+            Request::Partitioned(operation) => operation.is_complete(&mut process.runtime()),
             Request::Packing(message) => message.is_complete(process),
             Request::Unpacking(message) => message.is_complete(),
             Request::Persistent(persistent) => {
@@ -352,7 +359,8 @@ impl Request {
                 status
             }
             Request::Partitioned(operation) => {
-                assert!(operation.is_complete(process), "the request is complete");
+                let is_complete = operation.is_complete(&mut process.runtime());
+                assert!(is_complete, "the request is complete");
                 let status = operation.status();
                 operation.deactivate();
                 *self = Request::Done;
@@ -394,7 +402,8 @@ impl Request {
                 operation.is_complete(process).then(|| operation.status())
             }
             Request::Partitioned(operation) => {
-                operation.is_complete(process).then(|| operation.status())
+                let is_complete = operation.is_complete(&mut process.runtime());
+                is_complete.then(|| operation.status())
             }
             Request::Packing(message) => {
                 message.is_complete(process).then_some(MessageStatus::EMPTY)
@@ -442,7 +451,7 @@ impl Request {
             return Err(Error::new(ErrorClass::Request, what));
         }
         match self.partitioned() {
-            Some(operation) if !operation.is_complete(process) => {
+            Some(operation) if !operation.is_complete(&mut process.runtime()) => {
                 let what = "the request is an active partitioned operation: wait for it first";
                 Err(Error::new(ErrorClass::Request, what))
             }

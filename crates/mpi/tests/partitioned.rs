@@ -3,13 +3,14 @@
 mod common;
 
 use std::borrow::Cow;
+use std::iter;
 
 use base::ErrorClass;
 use common::{bytes, content, process};
 use datatype::{Datatype, Predefined};
 use memory::Buffer;
 use mpi::collective::EqualBlocks;
-use mpi::{MessageSource, Partitions, Process, Request};
+use mpi::{MessageSource, Partitioned, Partitions, Process, Request};
 
 const BYTES: usize = 60;
 
@@ -26,6 +27,12 @@ fn pair(process: &Process, send: Partitions, receive: Partitions) -> (Request, R
     (send, receive)
 }
 
+/// Whether a partition arrives in a few rounds of progress: one that is held back goes in the
+/// first.
+fn arrives(process: &Process, receiving: &Partitioned, partition: i32) -> bool {
+    (0..4).any(|_| receiving.has_arrived(process, partition).unwrap())
+}
+
 #[test]
 fn a_partition_arrives_when_all_that_it_overlaps_are_ready() {
     let process = &process();
@@ -34,7 +41,7 @@ fn a_partition_arrives_when_all_that_it_overlaps_are_ready() {
             let (out, into) = (bytes(&[0; BYTES]), bytes(&[0; BYTES]));
             let (mut send, mut receive) =
                 pair(process, divided(&out, parts), divided(&into, others));
-            for round in 1..4 {
+            for round in (1..4).cycle().take(70) {
                 let data: Vec<u8> = (0..BYTES as u8).map(|byte| byte ^ (round * 64)).collect();
                 out.write(0, &data);
                 receive.start(process).unwrap();
@@ -42,10 +49,10 @@ fn a_partition_arrives_when_all_that_it_overlaps_are_ready() {
                 let (sending, receiving) =
                     (send.partitioned().unwrap(), receive.partitioned().unwrap());
                 for part in 0..parts {
-                    sending.mark_ready(process, part as i32).unwrap();
+                    sending.mark_ready(process, iter::once(part as i32)).unwrap();
                     let ready = (part + 1) * BYTES / parts;
                     for other in 0..others {
-                        let arrived = receiving.has_arrived(process, other as i32).unwrap();
+                        let arrived = arrives(process, receiving, other as i32);
                         assert_eq!(arrived, (other + 1) * BYTES / others <= ready);
                     }
                 }
@@ -62,6 +69,27 @@ fn a_partition_arrives_when_all_that_it_overlaps_are_ready() {
 }
 
 #[test]
+fn short_partitions_that_are_ready_together_arrive_together() {
+    let process = &process();
+    let (out, into) = (bytes(&[3; BYTES]), bytes(&[0; BYTES]));
+    let (mut send, mut receive) = pair(process, divided(&out, 4), divided(&into, 5));
+    for _ in 0..3 {
+        receive.start(process).unwrap();
+        send.start(process).unwrap();
+        let (sending, receiving) = (send.partitioned().unwrap(), receive.partitioned().unwrap());
+        sending.mark_ready(process, [2, 0].into_iter()).unwrap();
+        assert!(sending.mark_ready(process, [1, 0].into_iter()).is_err());
+        sending.mark_ready(process, iter::once(3)).unwrap();
+        assert!(arrives(process, receiving, 4));
+        assert!(receiving.has_arrived(process, 0).unwrap());
+        send.wait(process);
+        assert_eq!(receive.wait(process).bytes, BYTES as u64);
+        assert_eq!(content(&into), [3; BYTES]);
+        into.write(0, &[0; BYTES]);
+    }
+}
+
+#[test]
 fn amounts_that_differ_are_told() {
     let process = &process();
     let (out, into) = (bytes(&[7; BYTES]), bytes(&[0; BYTES - 15]));
@@ -70,7 +98,7 @@ fn amounts_that_differ_are_told() {
     assert!(receive.check_free(process).is_err());
     send.start(process).unwrap();
     for part in 0..4 {
-        send.partitioned().unwrap().mark_ready(process, part).unwrap();
+        send.partitioned().unwrap().mark_ready(process, iter::once(part)).unwrap();
     }
     send.wait(process);
     let status = receive.wait(process);
@@ -89,7 +117,7 @@ fn nobody_is_always_ready_and_there() {
     send.start(process).unwrap();
     receive.start(process).unwrap();
     for part in 0..2 {
-        send.partitioned().unwrap().mark_ready(process, part).unwrap();
+        send.partitioned().unwrap().mark_ready(process, iter::once(part)).unwrap();
         assert!(receive.partitioned().unwrap().has_arrived(process, part).unwrap());
     }
     send.wait(process);

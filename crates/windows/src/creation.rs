@@ -13,9 +13,8 @@ use mpi::sharing::{NotShared, Sharing};
 use mpi::{Process, RequestService};
 
 use super::exposed::ExposedParts;
-use super::locks::WORDS;
 use super::reach::Reach;
-use super::{Flavor, Share, Window};
+use super::{Flavor, Share, Window, exposure};
 
 /// Parts that need not follow each other without a gap begin at multiples of this.
 const PART_ALIGNMENT: usize = 4096;
@@ -225,7 +224,7 @@ fn share_memory(
     alignment: usize,
 ) -> Result<ExposedParts> {
     let (offsets, length) = arranged(shares, alignment).ok_or_else(|| no_memory(shares))?;
-    let words = shares.len() * WORDS;
+    let words = exposure::words(shares.len());
     let may = process.configuration().shared_windows();
     let sharing = Sharing::among(process, communicator, (words, length), may)?;
     let mapped = match &sharing.memory {

@@ -15,6 +15,7 @@ mod creation;
 mod direct;
 mod epoch;
 mod exposed;
+mod exposure;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod locks;
@@ -45,6 +46,7 @@ use mpi::info::Info;
 
 use epoch::Epochs;
 use exposed::ExposedParts;
+use exposure::SharedExposure;
 use service::Service;
 use traffic::Traffic;
 
@@ -137,6 +139,13 @@ impl Window {
     /// How many processes it has.
     pub fn size(&self) -> u32 {
         self.communicator.size()
+    }
+
+    /// The words of exposure epochs, where all parts lie in memory that all processes have mapped.
+    #[inline]
+    fn shared_exposure(&self) -> Option<SharedExposure<'_>> {
+        let ExposedParts::Shared { memory, .. } = &self.memory else { return None };
+        Some(SharedExposure::of(memory, self.rank(), self.size()))
     }
 
     fn ranks(&self) -> std::ops::Range<u32> {

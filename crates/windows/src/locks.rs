@@ -11,6 +11,9 @@ use super::LockKind;
 /// Words that one part of a window takes in shared memory: a cache line.
 pub(super) const WORDS: usize = 16;
 
+/// So many of them are the lock's.
+pub(super) const WORDS_OF_LOCK: usize = 5;
+
 /// The words of one part.
 ///
 /// Whoever wants the lock takes a ticket, and waits until it is served. Those who share let the

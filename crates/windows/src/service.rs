@@ -111,11 +111,17 @@ impl RequestService for Window {
 impl Window {
     /// How many access epochs were completed by others.
     pub(super) fn completed(&self) -> usize {
+        if let Some(shared) = self.shared_exposure() {
+            return shared.completed();
+        }
         self.service.state.borrow().completed
     }
 
     /// They were waited for.
     pub(super) fn forget_completed(&self, count: usize) {
+        if let Some(shared) = self.shared_exposure() {
+            return shared.forget_completed(count);
+        }
         self.service.state.borrow_mut().completed -= count;
     }
 

@@ -57,6 +57,10 @@ impl Window {
         let origins = self.ranks_of(group)?;
         self.epochs.borrow_mut().post(origins.clone())?;
         fence(Ordering::SeqCst);
+        if let Some(shared) = self.shared_exposure() {
+            origins.into_iter().for_each(|origin| shared.post(origin));
+            return Ok(());
+        }
         for origin in origins {
             self.send(process, origin, POST_TAG, Buffer::empty());
         }
@@ -71,6 +75,12 @@ impl Window {
         let mut targets = self.ranks_of(group)?;
         targets.sort_unstable();
         self.epochs.borrow_mut().start(targets.clone())?;
+        if let Some(shared) = self.shared_exposure() {
+            let problems = targets.into_iter().filter_map(|target| {
+                self.poll_unless_failed(process, target, &mut || shared.take_post(target)).err()
+            });
+            return problems.last().map_or(Ok(()), Err);
+        }
         let context = self.communicator.point_to_point_context();
         let post = |target| process.post_receive(context, target, POST_TAG, Buffer::empty());
         let posts: Vec<RequestId> = targets.into_iter().map(post).collect();
@@ -93,6 +103,10 @@ impl Window {
     fn complete_at(&self, process: &Process, targets: Vec<u32>) -> Result<()> {
         let outcome = self.settle(process, None);
         fence(Ordering::SeqCst);
+        if let Some(shared) = self.shared_exposure() {
+            targets.into_iter().for_each(|target| shared.complete(target));
+            return outcome;
+        }
         for target in targets {
             let message = WindowRequest::plain(RequestKind::Complete).message(0, |_| ());
             self.send_request(process, target, message);
@@ -125,10 +139,14 @@ impl Window {
     pub fn wait(&self, process: &Process) -> Result<()> {
         let origins = self.epochs.borrow().exposed_to()?.to_vec();
         let mut outcome = Ok(false);
-        process.wait_until(&mut |process| {
+        let mut done = |process: &Process| {
             outcome = self.is_completed(process, &origins);
             outcome != Ok(false)
-        });
+        };
+        match self.shared_exposure() {
+            Some(_) => process.poll_until(&mut done),
+            None => process.wait_until(&mut done),
+        }
         outcome.map(|_| self.unexpose(origins.len()))
     }
 
@@ -153,6 +171,27 @@ impl Window {
         }
         let failure = |&origin| process.failure_of_source(&self.communicator, Some(origin));
         origins.iter().find_map(failure).map_or(Ok(false), Err)
+    }
+
+    /// Waits until something that a process does in shared memory is done.
+    ///
+    /// # Errors
+    /// `ProcFailed` if that process has failed; `Revoked`.
+    fn poll_unless_failed(
+        &self,
+        process: &Process,
+        rank: u32,
+        done: &mut dyn FnMut() -> bool,
+    ) -> Result<()> {
+        let mut outcome = Ok(());
+        process.poll_until(&mut |process| {
+            done() || {
+                let failure = process.failure_of_source(&self.communicator, Some(rank));
+                outcome = failure.map_or(Ok(()), Err);
+                outcome.is_err()
+            }
+        });
+        outcome
     }
 
     fn unexpose(&self, origins: usize) {

@@ -93,7 +93,7 @@ impl Call {
 
 pub fn pready(call: &Call, partition: c_int, request: Request) -> CallOutcome<()> {
     let operation = operation(call, 2, request)?;
-    mark(call, &operation, 2, 1, partition)
+    mark(call, &operation, 2, 1, std::iter::once(partition))
 }
 
 pub fn pready_range(
@@ -111,16 +111,12 @@ pub fn pready_range(
         let checked = operation.checked_partition(partition);
         checked.map_err(|error| Failure::of_argument(position, error))?;
     }
-    (partition_low..=partition_high)
-        .try_for_each(|partition| mark(call, &operation, 3, 1, partition))
+    mark(call, &operation, 3, 1, partition_low..=partition_high)
 }
 
 pub fn pready_list(call: &Call, partitions: Integers, request: Request) -> CallOutcome<()> {
     let operation = operation(call, 3, request)?;
-    partitions
-        .read_ints()?
-        .into_iter()
-        .try_for_each(|partition| mark(call, &operation, 3, 2, partition))
+    mark(call, &operation, 3, 2, partitions.read_ints()?.into_iter())
 }
 
 pub fn parrived(
@@ -139,15 +135,15 @@ pub fn parrived(
     Ok(())
 }
 
-/// Marks a partition; says which argument was wrong if one was.
+/// Marks partitions; says which argument was wrong if one was.
 fn mark(
     call: &Call,
-    operation: &Partitioned,
+    operation: &Rc<Partitioned>,
     request_position: usize,
     position: usize,
-    partition: c_int,
+    partitions: impl Iterator<Item = c_int>,
 ) -> CallOutcome<()> {
-    let marked = operation.mark_ready(&call.library.process, partition);
+    let marked = operation.mark_ready(&call.library.process, partitions);
     marked.map_err(|error| set_handler_owner(error, request_position, position))
 }
 

@@ -11,7 +11,18 @@ pub(super) struct PartitionLayout {
     pub(super) bytes: u64,
 }
 
+/// Up to so many bytes go as one message, if all partitions are ready when the sender decides.
+pub(super) const TOGETHER_BYTES_MAX: u64 = 8 << 10;
+
+/// After a round in which the sender decided otherwise, so many rounds begin without that question.
+pub(super) const ROUNDS_APART: u32 = 63;
+
 impl PartitionLayout {
+    /// Whether the sender of such parts may send all of them as one message.
+    pub(super) fn may_be_gathered(&self) -> bool {
+        self.total().is_some_and(|total| (1..=TOGETHER_BYTES_MAX).contains(&total))
+    }
+
     /// All bytes, unless there are more than can be.
     pub(super) fn total(&self) -> Option<u64> {
         self.bytes.checked_mul(self.count.into()).filter(|total| *total <= isize::MAX as u64)

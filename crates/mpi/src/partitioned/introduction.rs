@@ -8,12 +8,18 @@ use super::division::PartitionLayout;
 /// How the sender divides its data, and how its messages are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PartitionIntroduction {
-    /// Partition `i` comes with the tag `first_tag + i`.
+    /// That of the message of all partitions, where there may be one.
     pub(super) first_tag: i32,
     pub(super) division: PartitionLayout,
 }
 
 impl PartitionIntroduction {
+    /// With which tag a partition comes.
+    #[inline]
+    pub(super) fn tag(&self, partition: u32) -> i32 {
+        self.first_tag + 1 + partition as i32
+    }
+
     /// First tag, partitions, bytes of each.
     pub(super) const BYTES: usize = 4 + 4 + 8;
 

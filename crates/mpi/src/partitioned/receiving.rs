@@ -3,10 +3,11 @@
 use std::cell::RefCell;
 
 use base::{Error, ErrorClass};
-use engine::{ContextSlot, RequestId};
+use engine::{ContextSlot, Receive, RequestId};
 use memory::Buffer;
+use runtime::Runtime;
 
-use super::division::PartitionLayout;
+use super::division::{PartitionLayout, ROUNDS_APART};
 use super::introduction::PartitionIntroduction;
 use super::{PartitionedSpaces, Partitions};
 use crate::collective::EqualBlocks;
@@ -44,16 +45,31 @@ enum Introduced {
 
 #[derive(Debug, Default)]
 struct ReceiveRound {
-    /// The receives for the partitions of the sender; none for those that have come.
+    stage: ReceiveStage,
+    /// The receives for the partitions of the sender, where each comes by itself; none for those
+    /// that have come.
     pieces: Vec<Option<RequestId>>,
-    /// Whether they are posted.
-    posted: bool,
     /// All before this one have come.
     settled: usize,
     bytes: u64,
     error: Option<Error>,
+    /// So many rounds begin with a receive for each partition.
+    apart: u32,
     /// Where data comes first if a partition of the sender ends inside an element here.
     packed: Option<Buffer>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum ReceiveStage {
+    /// Nothing is posted: the sender has not made itself known.
+    #[default]
+    Begun,
+    /// This receive is, for all data at once.
+    AtOnce(RequestId),
+    /// The receives for the partitions of the sender are.
+    ByPartition,
+    /// There is nothing to wait for any more.
+    Over,
 }
 
 impl Receiving {
@@ -95,33 +111,34 @@ impl Receiving {
 
     pub(super) fn start(&self) {
         let mut round = self.round.borrow_mut();
-        let packed = round.packed.take();
-        *round = ReceiveRound { packed, ..ReceiveRound::default() };
+        round.stage = ReceiveStage::Begun;
+        round.pieces.clear();
+        (round.settled, round.bytes, round.error) = (0, 0, None);
     }
 
     /// Posts the receives of the round, once the sender has made itself known; whether it has.
-    pub(super) fn post_when_introduced(&self, process: &Process) -> bool {
+    pub(super) fn post_when_introduced(&self, runtime: &mut Runtime) -> bool {
         let mut round = self.round.borrow_mut();
-        if round.posted {
-            return true;
-        }
-        self.hear_introduction(process);
-        match (&*self.introduced.borrow(), self.source) {
+        let ReceiveStage::Begun = round.stage else { return true };
+        self.hear_introduction(runtime);
+        round.stage = match (&*self.introduced.borrow(), self.source) {
             (Introduced::Awaited(..), _) => return false,
             (Introduced::Known(sender), Some(source)) => {
-                self.post(process, &mut round, sender, source);
+                self.post(runtime, &mut round, sender, source)
             }
-            (Introduced::Unusable(error), _) => round.error.clone_from(error),
-            (Introduced::Known(_), None) => {}
-        }
-        round.posted = true;
+            (Introduced::Unusable(error), _) => {
+                round.error.clone_from(error);
+                ReceiveStage::Over
+            }
+            (Introduced::Known(_), None) => ReceiveStage::Over,
+        };
         true
     }
 
-    fn hear_introduction(&self, process: &Process) {
+    fn hear_introduction(&self, runtime: &mut Runtime) {
         let mut introduced = self.introduced.borrow_mut();
         let Introduced::Awaited(id, said) = &*introduced else { return };
-        let Some(outcome) = process.runtime().take(*id) else { return };
+        let Some(outcome) = runtime.take(*id) else { return };
         if let Some(problem) = outcome.problem {
             *introduced = Introduced::Unusable(Some(error_of(problem)));
             return;
@@ -132,13 +149,14 @@ impl Receiving {
         };
     }
 
+    /// Posts what the round begins with.
     fn post(
         &self,
-        process: &Process,
+        runtime: &mut Runtime,
         round: &mut ReceiveRound,
         sender: &PartitionIntroduction,
         source: u32,
-    ) {
+    ) -> ReceiveStage {
         let (own, total) = (self.buffer.len(), sender.division.total());
         if total.is_none_or(|total| total > own as u64) {
             let what = format!(
@@ -148,15 +166,54 @@ impl Receiving {
             );
             round.error = Some(Error::new(ErrorClass::Truncate, what));
         }
+        if sender.division.may_be_gathered() && round.apart == 0 {
+            let (source, tag) = (Some(source), Some(sender.first_tag));
+            let buffer = self.buffer.clone();
+            let receive = Receive { context: self.context, source, tag, buffer };
+            return ReceiveStage::AtOnce(runtime.receive(receive));
+        }
+        round.apart = round.apart.saturating_sub(1);
+        self.post_pieces(runtime, round, sender);
+        ReceiveStage::ByPartition
+    }
+
+    /// Posts a receive for each partition of the sender.
+    fn post_pieces(
+        &self,
+        runtime: &mut Runtime,
+        round: &mut ReceiveRound,
+        sender: &PartitionIntroduction,
+    ) {
         let bytes = sender.division.bytes as usize;
         if !self.elements_are_whole(bytes) && round.packed.is_none() {
-            round.packed = Some(Buffer::zeroed(own));
+            round.packed = Some(Buffer::zeroed(self.buffer.len()));
         }
         for number in 0..sender.division.count {
             let buffer = self.place(round, number, bytes);
-            let tag = sender.first_tag + number as i32;
-            round.pieces.push(Some(process.post_receive(self.context, source, tag, buffer)));
+            let (source, tag) = (self.source, Some(sender.tag(number)));
+            let receive = Receive { context: self.context, source, tag, buffer };
+            round.pieces.push(Some(runtime.receive(receive)));
         }
+    }
+
+    /// Looks whether all data have come at once, or come by partitions.
+    #[inline]
+    fn look(&self, runtime: &mut Runtime, round: &mut ReceiveRound) {
+        let ReceiveStage::AtOnce(id) = round.stage else { return };
+        let Some(outcome) = runtime.take(id) else { return };
+        if outcome.bytes == 0 && outcome.problem.is_none() {
+            if let Introduced::Known(sender) = &*self.introduced.borrow() {
+                self.post_pieces(runtime, round, sender);
+            }
+            round.stage = ReceiveStage::ByPartition;
+            round.apart = ROUNDS_APART;
+            return;
+        }
+        round.bytes = outcome.bytes;
+        if let Some(problem) = outcome.problem {
+            round.error.get_or_insert(error_of(problem));
+        }
+        round.stage = ReceiveStage::Over;
     }
 
     /// Whether partitions of so many bytes end between elements, or these have no gaps.
@@ -191,43 +248,56 @@ impl Receiving {
     }
 
     /// Whether a partition has come.
-    pub(super) fn has_arrived(&self, process: &Process, partition: u32) -> bool {
+    pub(super) fn has_arrived(&self, runtime: &mut Runtime, partition: u32) -> bool {
         let mut round = self.round.borrow_mut();
-        if !round.posted {
-            return false;
+        self.look(runtime, &mut round);
+        match round.stage {
+            ReceiveStage::Begun | ReceiveStage::AtOnce(_) => return false,
+            ReceiveStage::Over => return true,
+            ReceiveStage::ByPartition => {}
         }
         let Introduced::Known(sender) = *self.introduced.borrow() else { return true };
         let mut needed = self.own.overlapped(partition, &sender.division);
-        needed.all(|number| self.settle(process, &mut round, number, &sender))
+        needed.all(|number| self.settle(runtime, &mut round, number, &sender))
     }
 
     /// Whether all partitions have come.
-    pub(super) fn is_complete(&self, process: &Process) -> bool {
+    #[inline]
+    pub(super) fn is_complete(&self, runtime: &mut Runtime) -> bool {
         let mut round = self.round.borrow_mut();
-        if !round.posted {
-            return false;
+        self.look(runtime, &mut round);
+        match round.stage {
+            ReceiveStage::Begun | ReceiveStage::AtOnce(_) => return false,
+            ReceiveStage::Over => return true,
+            ReceiveStage::ByPartition => {}
         }
         let Introduced::Known(sender) = *self.introduced.borrow() else { return true };
         while round.settled < round.pieces.len() {
             let number = round.settled as u32;
-            if !self.settle(process, &mut round, number, &sender) {
+            if !self.settle(runtime, &mut round, number, &sender) {
                 return false;
             }
             round.settled += 1;
         }
+        round.stage = ReceiveStage::Over;
         true
+    }
+
+    /// Whether nothing went wrong in the round.
+    pub(super) fn is_fine(&self) -> bool {
+        self.round.borrow().error.is_none()
     }
 
     /// Takes leave of the receive for a partition of the sender, if it is complete; whether it is.
     fn settle(
         &self,
-        process: &Process,
+        runtime: &mut Runtime,
         round: &mut ReceiveRound,
         number: u32,
         sender: &PartitionIntroduction,
     ) -> bool {
         let Some(id) = round.pieces[number as usize] else { return true };
-        let Some(outcome) = process.runtime().take(id) else { return false };
+        let Some(outcome) = runtime.take(id) else { return false };
         round.pieces[number as usize] = None;
         round.bytes += outcome.bytes;
         if let Some(problem) = outcome.problem {
@@ -269,9 +339,9 @@ impl Receiving {
     }
 
     /// The introduction, if it was not heard, is for nobody: as the order of calls says.
-    pub(super) fn give_up(&self, process: &Process) {
+    pub(super) fn give_up(&self, runtime: &mut Runtime) {
         if let Introduced::Awaited(id, _) = &*self.introduced.borrow() {
-            process.runtime().detach(*id);
+            runtime.detach(*id);
         }
     }
 }

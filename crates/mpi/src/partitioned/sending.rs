@@ -1,16 +1,19 @@
 //! The side that sends partitions.
 
 use std::cell::RefCell;
+use std::time::Duration;
 
 use base::{Error, ErrorClass, GateId, Result};
-use engine::{ContextSlot, RequestId};
+use engine::{ContextSlot, RequestId, Send};
 use memory::Buffer;
+use runtime::Runtime;
+use runtime::door::{System, Threads};
 
-use super::division::PartitionLayout;
+use super::division::{PartitionLayout, ROUNDS_APART};
 use super::introduction::PartitionIntroduction;
-use super::{PartitionedSpaces, Partitions};
+use super::{PartitionedSpaces, Partitions, no_such_partition};
 use crate::collective::blocks::BufferBlocks;
-use crate::process::Process;
+use crate::process::{Process, ThreadLevel};
 
 /// A send, and where it stands in its round.
 #[derive(Debug)]
@@ -18,6 +21,8 @@ pub(super) struct Sending {
     /// None for no process.
     target: Option<SendTarget>,
     blocks: BufferBlocks,
+    /// All of them.
+    whole: Buffer,
     count: u32,
     round: RefCell<SendRound>,
 }
@@ -27,18 +32,56 @@ struct SendTarget {
     gate: GateId,
     rank: u32,
     context: ContextSlot,
-    first_tag: i32,
+    introduction: PartitionIntroduction,
 }
 
 #[derive(Debug, Default)]
 struct SendRound {
+    form: SendForm,
     /// Which partitions are ready.
     ready: Vec<bool>,
     /// How many are not.
     missing: u32,
-    /// The messages that are underway.
+    /// When the first ones were, if some came later.
+    since: Option<u64>,
+    /// It took long until all were, in the last round whose partitions were held back.
+    slow: bool,
+    /// So many rounds go by partition from the start.
+    apart: u32,
+    /// The messages that are underway from the memory of the program.
     pending: Vec<RequestId>,
+    /// Those of copies, and those of the rounds before.
+    copies: Vec<RequestId>,
+    earlier: Vec<RequestId>,
 }
+
+/// How the data of a round go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum SendForm {
+    /// It is not decided: the partitions that are ready are held back.
+    #[default]
+    Undecided,
+    /// All at once.
+    AtOnce,
+    /// Each partition when it is ready; the receiver expects that.
+    ByPartition,
+    /// Each when it is ready, as a copy: the receiver may post a receive for it long after it has
+    /// started.
+    ByCopies,
+}
+
+/// Whether partitions that are ready are held back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Held {
+    /// From now on: the next round of progress sends them.
+    Begun,
+    /// No longer.
+    Ended,
+    Unchanged,
+}
+
+/// If it takes longer until all partitions are ready, they are not held back.
+const HOLD_MAX: Duration = Duration::from_micros(5);
 
 impl Sending {
     /// Tells the receiver of itself.
@@ -53,14 +96,17 @@ impl Sending {
         let target = target.map(|(gate, rank)| {
             let first_tag = spaces.reserve_tags(count);
             let division = PartitionLayout { count, bytes: blocks.block_bytes() as u64 };
+            let introduction = PartitionIntroduction { first_tag, division };
             let buffer = Buffer::zeroed(PartitionIntroduction::BYTES);
-            PartitionIntroduction { first_tag, division }.write(&buffer);
+            introduction.write(&buffer);
             if let Some(id) = process.post_send(gate, spaces.introductions, rank, tag, buffer) {
                 process.runtime().detach(id);
             }
-            SendTarget { gate, rank, context: spaces.data, first_tag }
+            SendTarget { gate, rank, context: spaces.data, introduction }
         });
-        Self { target, blocks: blocks.into_blocks(), count, round: RefCell::default() }
+        let whole = blocks.buffer.clone();
+        let round = RefCell::default();
+        Self { target, blocks: blocks.into_blocks(), whole, count, round }
     }
 
     pub(super) fn partition_count(&self) -> u32 {
@@ -69,39 +115,162 @@ impl Sending {
 
     pub(super) fn start(&self) {
         let mut round = self.round.borrow_mut();
+        let may_be_gathered =
+            self.target.as_ref().is_some_and(|to| to.introduction.division.may_be_gathered());
+        round.form = match may_be_gathered && round.apart == 0 {
+            true => SendForm::Undecided,
+            false => SendForm::ByPartition,
+        };
+        round.apart = round.apart.saturating_sub(1);
         round.ready.clear();
         round.ready.resize(self.count as usize, false);
         round.missing = self.count;
+        round.since = None;
+        let SendRound { copies, earlier, .. } = &mut *round;
+        earlier.append(copies);
     }
 
-    /// Sends a partition of an active operation.
+    /// Marks partitions of an active operation; [`send_marked`](Self::send_marked) must follow.
     ///
     /// # Errors
-    /// `Arg` if it was sent in this round already.
-    pub(super) fn mark_ready(&self, process: &Process, partition: u32) -> Result<()> {
+    /// `Arg` if there is no such partition, or it was marked in this round already.
+    pub(super) fn mark_ready(
+        &self,
+        process: &Process,
+        partitions: impl Iterator<Item = i32>,
+    ) -> Result<()> {
         let mut round = self.round.borrow_mut();
-        if std::mem::replace(&mut round.ready[partition as usize], true) {
-            let what = format!("is {partition}, which was marked as ready already since the start");
-            return Err(Error::new(ErrorClass::Arg, what));
-        }
-        round.missing -= 1;
-        if let Some(SendTarget { gate, rank, context, first_tag }) = self.target {
-            let buffer = self.blocks.part(partition as usize, 1);
-            let tag = first_tag + partition as i32;
-            round.pending.extend(process.post_send(gate, context, rank, tag, buffer));
+        for partition in partitions {
+            let number = partition.cast_unsigned();
+            let Some(ready) = round.ready.get_mut(number as usize) else {
+                return Err(no_such_partition(partition, self.count));
+            };
+            if std::mem::replace(ready, true) {
+                return Err(ready_already(partition));
+            }
+            round.missing -= 1;
+            if let (SendForm::ByPartition | SendForm::ByCopies, Some(target)) =
+                (round.form, &self.target)
+            {
+                self.send_partition(&mut process.runtime(), &mut round, target, number);
+            }
         }
         Ok(())
     }
 
-    /// Whether all partitions were ready and have gone.
-    pub(super) fn is_complete(&self, process: &Process) -> bool {
+    /// Decides how the data of the round go, if some partitions are ready and that is open.
+    pub(super) fn send_marked(&self, process: &Process) -> Held {
         let mut round = self.round.borrow_mut();
-        while let Some(last) = round.pending.last() {
-            if process.runtime().take(*last).is_none() {
-                return false;
-            }
-            round.pending.pop();
+        if round.form != SendForm::Undecided || round.missing == self.count {
+            return Held::Unchanged;
         }
-        round.missing == 0
+        match (round.missing, round.since) {
+            (0, None) => self.send_whole(&mut process.runtime(), &mut round),
+            (0, Some(since)) => {
+                self.send_whole(&mut process.runtime(), &mut round);
+                round.slow = System.now() - since > HOLD_MAX.as_nanos() as u64;
+                return Held::Ended;
+            }
+            (_, Some(_)) => {}
+            // Another thread that sleeps would not send what is held back.
+            (_, None) if round.slow || process.highest_level() == ThreadLevel::Multiple => {
+                self.send_by_copies(&mut process.runtime(), &mut round);
+            }
+            (_, None) => {
+                round.since = Some(System.now());
+                return Held::Begun;
+            }
+        }
+        Held::Unchanged
     }
+
+    /// Sends the partitions that are ready, if they are held back.
+    pub(super) fn hold_no_longer(&self, runtime: &mut Runtime) {
+        let mut round = self.round.borrow_mut();
+        if round.form == SendForm::Undecided && round.missing < self.count {
+            self.send_by_copies(runtime, &mut round);
+        }
+    }
+
+    fn send_whole(&self, runtime: &mut Runtime, round: &mut SendRound) {
+        round.form = SendForm::AtOnce;
+        let Some(target) = &self.target else { return };
+        let sent = target.send(runtime, target.introduction.first_tag, self.whole.clone());
+        round.pending.extend(sent);
+    }
+
+    /// From here on each partition goes by itself, and in the next rounds.
+    #[cold]
+    fn send_by_copies(&self, runtime: &mut Runtime, round: &mut SendRound) {
+        round.form = SendForm::ByCopies;
+        round.apart = ROUNDS_APART;
+        round.slow = false;
+        let Some(target) = &self.target else { return };
+        let told = target.send(runtime, target.introduction.first_tag, Buffer::empty());
+        round.copies.extend(told);
+        for partition in 0..self.count {
+            if round.ready[partition as usize] {
+                self.send_partition(runtime, round, target, partition);
+            }
+        }
+    }
+
+    fn send_partition(
+        &self,
+        runtime: &mut Runtime,
+        round: &mut SendRound,
+        target: &SendTarget,
+        partition: u32,
+    ) {
+        let part = self.blocks.part(partition as usize, 1);
+        let tag = target.introduction.tag(partition);
+        if round.form == SendForm::ByCopies {
+            let copy = Buffer::zeroed(part.len());
+            part.copy_to(&copy);
+            round.copies.extend(target.send(runtime, tag, copy));
+        } else {
+            round.pending.extend(target.send(runtime, tag, part));
+        }
+    }
+
+    /// Whether all partitions were ready and have gone. Copies of this round need not have.
+    #[inline]
+    pub(super) fn is_complete(&self, runtime: &mut Runtime) -> bool {
+        let mut round = self.round.borrow_mut();
+        let SendRound { pending, earlier, missing, .. } = &mut *round;
+        *missing == 0 && are_gone(runtime, pending) && are_gone(runtime, earlier)
+    }
+
+    /// What is still underway are copies, which go on by themselves.
+    pub(super) fn give_up(&self, runtime: &mut Runtime) {
+        let mut round = self.round.borrow_mut();
+        let SendRound { copies, earlier, .. } = &mut *round;
+        copies.drain(..).chain(earlier.drain(..)).for_each(|id| runtime.detach(id));
+    }
+}
+
+impl SendTarget {
+    #[inline]
+    fn send(&self, runtime: &mut Runtime, tag: i32, buffer: Buffer) -> Option<RequestId> {
+        let Self { gate, rank: peer, context, .. } = *self;
+        runtime.send(Send { gate, peer, context, tag, synchronous: false, buffer })
+    }
+}
+
+#[cold]
+fn ready_already(partition: i32) -> Error {
+    let what = format!("is {partition}, which was marked as ready already since the start");
+    Error::new(ErrorClass::Arg, what)
+}
+
+/// Whether messages have gone; those that have are forgotten.
+#[inline]
+fn are_gone(runtime: &mut Runtime, messages: &mut Vec<RequestId>) -> bool {
+    while let Some(last) = messages.last() {
+        if runtime.take(*last).is_none() {
+            return false;
+        }
+        messages.pop();
+    }
+    true
 }

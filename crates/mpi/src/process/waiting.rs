@@ -20,9 +20,15 @@ impl Process {
     /// more steps.
     pub fn keep_advancing(&self, operation: Rc<dyn BackgroundOperation>) {
         let need = if operation.is_awaited() { Need::OfOthers } else { Need::OfProgram };
+        self.advance_in_progress(operation);
+        self.call_helper(need);
+    }
+
+    /// The same for what the program itself will most likely bring to its end at once: the helper
+    /// is not called, but finds it when it looks.
+    pub(crate) fn advance_in_progress(&self, operation: Rc<dyn BackgroundOperation>) {
         self.underway.borrow_mut().push(operation);
         self.attention.set(true);
-        self.call_helper(need);
     }
 
     /// An operation is over.
