@@ -3,7 +3,8 @@
 /// Capabilities and expected performance of one rail. Strategies see this, never a technology.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RailProfile {
-    /// A name for people, such as `shm`, or with the network interface `tcp:eth0`.
+    /// A name for people, such as `shm`, or with the network interface `tcp:eth0`, between which
+    /// there may be more (`ofi:verbs:mlx5_0`).
     pub name: String,
     /// The longest packet that the packet track takes, in bytes.
     pub packet_bytes_max: usize,
@@ -26,7 +27,7 @@ pub struct RailProfile {
 impl RailProfile {
     /// The network interface that the rail belongs to, if it does to one: its name tells.
     pub fn interface(&self) -> Option<&str> {
-        self.name.split_once(':').map(|(_, interface)| interface)
+        self.name.rsplit_once(':').map(|(_, interface)| interface)
     }
 }
 
@@ -43,4 +44,28 @@ pub struct Fragmentation {
     pub first_packet_bytes: usize,
     /// The others, but for the last one, in bytes: each costs some time beside what it holds.
     pub packet_bytes: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interface_is_the_last_word_of_a_rails_name() {
+        let mut profile = RailProfile {
+            name: String::new(),
+            packet_bytes_max: 1,
+            eager_bytes_max: 1,
+            fetch_segment_bytes_min: 0,
+            latency_ns: 1,
+            bandwidth_bytes_per_us: 1,
+            packet_ns: 1,
+            bulk: false,
+        };
+        let names = [("shm", None), ("tcp:eth0", Some("eth0")), ("ofi:verbs:rxe1", Some("rxe1"))];
+        for (name, interface) in names {
+            profile.name = name.into();
+            assert_eq!(profile.interface(), interface);
+        }
+    }
 }

@@ -130,7 +130,8 @@ fn rails_between_machines() -> String {
         if let Some(obstacle) = rail.obstacle {
             return format!("\n              {} is not used: {obstacle}", rail.name);
         }
-        let locality = tree.and_then(|tree| tree.locality(tree.interface(&rail.interface)?));
+        let locality = tree
+            .and_then(|tree| tree.locality(runtime::machine::interface(tree, &rail.interface)?));
         let place = match locality {
             Some(Locality { node: Some(node), threads }) => {
                 format!("near NUMA node {node}, hardware threads {threads}")

@@ -1,7 +1,7 @@
-//! What libfabric's headers declare (rdma/fabric.h, fi_domain.h, fi_endpoint.h, fi_cm.h, fi_eq.h),
-//! as far as it is used here. Most of its calls are inline functions of the headers that go through
-//! tables in what the library hands out; these tables are declared up to the last entry that is
-//! used.
+//! What libfabric's headers declare (rdma/fabric.h, fi_domain.h, fi_endpoint.h, fi_rma.h, fi_cm.h,
+//! fi_eq.h), as far as it is used here. Most of its calls are inline functions of the headers that
+//! go through tables in what the library hands out; these tables are declared up to the last entry
+//! that is used.
 //!
 //! Structures that the library allocates are declared up to the last field that is used: newer
 //! versions append. What is allocated here has not changed since version 1.8.
@@ -13,8 +13,11 @@ use std::ffi::{c_char, c_int, c_void};
 pub(crate) const VERSION: u32 = (1 << 16) | 14;
 
 pub(crate) const FI_MSG: u64 = 1 << 1;
+pub(crate) const FI_RMA: u64 = 1 << 2;
+pub(crate) const FI_READ: u64 = 1 << 8;
 pub(crate) const FI_RECV: u64 = 1 << 10;
 pub(crate) const FI_SEND: u64 = 1 << 11;
+pub(crate) const FI_REMOTE_READ: u64 = 1 << 12;
 pub(crate) const FI_CONTEXT: u64 = 1 << 59;
 pub(crate) const FI_CONTEXT2: u64 = 1 << 52;
 pub(crate) const FI_ORDER_SAS: u64 = 1 << 8;
@@ -292,6 +295,7 @@ pub(crate) struct FidEndpoint {
     pub ops: *const c_void,
     pub connection: *const ConnectionOps,
     pub message: *const MessageOps,
+    pub remote: *const RemoteOps,
 }
 
 #[repr(C)]
@@ -325,4 +329,19 @@ pub(crate) struct MessageOps {
     pub sendv: Unused,
     pub sendmsg: Unused,
     pub inject: unsafe extern "C" fn(*mut FidEndpoint, *const c_void, usize, u64) -> isize,
+}
+
+#[repr(C)]
+pub(crate) struct RemoteOps {
+    pub size: usize,
+    pub read: unsafe extern "C" fn(
+        *mut FidEndpoint,
+        *mut c_void,
+        usize,
+        *mut c_void,
+        u64,
+        u64,
+        u64,
+        *mut c_void,
+    ) -> isize,
 }

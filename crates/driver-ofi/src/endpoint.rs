@@ -13,6 +13,11 @@ use crate::declarations::{
 };
 use crate::library::{FabricInfo, FabricInterface};
 
+mod regions;
+
+use regions::Region;
+pub(crate) use regions::{READS, ReadNumber, RegionNumber, RegionPlace, RegionUse};
+
 /// The longest message, in bytes: what rests of the 16 KiB that providers send without asking the
 /// receiver first, whose own headers need some.
 pub(crate) const MESSAGE_BYTES_MAX: usize = (16 << 10) - 256;
@@ -27,6 +32,9 @@ const SLOT_BYTES: usize = MESSAGE_BYTES_MAX.next_multiple_of(64);
 
 /// Completions taken at once.
 const COMPLETIONS_TOGETHER: usize = 16;
+
+/// Why nothing goes over an endpoint that was [abandoned](FabricEndpoint::abandon).
+const ABANDONED: &str = "the interface was given up";
 
 /// A buffer for a message, of those that come or of those that are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +54,8 @@ pub(crate) enum MessageEnd {
     Sent(SlotNumber),
     /// The same, but the message may not have arrived.
     Failed(SlotNumber, String),
+    /// A read of a peer's memory has ended, or could not be done: says why.
+    Read(ReadNumber, Option<String>),
     /// Nothing can come any more.
     Broken(String),
 }
@@ -85,8 +95,16 @@ pub(crate) struct FabricEndpoint {
     /// Of all slots, one after the other.
     memory: NonNull<u8>,
     contexts: NonNull<OperationContext>,
+    /// Of the slots, then of the reads.
     uses: Vec<SlotUse>,
     free: Vec<SlotNumber>,
+    /// Memory of messages.
+    regions: Vec<Option<Region>>,
+    /// The key of the last region, where the provider does not choose it.
+    next_key: u32,
+    /// How many reads were begun in each place.
+    read_turns: [u32; READS],
+    is_abandoned: bool,
 }
 
 /// Something that the library has opened; null: nothing.
@@ -111,10 +129,6 @@ impl<T> FidHandle<T> {
     }
 }
 
-// SAFETY: what it points to is its own; the library's objects may be used by any thread, by one at
-// a time (FI_THREAD_DOMAIN).
-unsafe impl Send for FabricEndpoint {}
-
 impl FabricEndpoint {
     /// Opens an interface, ready to receive.
     ///
@@ -134,11 +148,15 @@ impl FabricEndpoint {
             inject_bytes: 0,
             memory: zeroed(memory_layout()),
             contexts: zeroed(contexts_layout()).cast(),
-            uses: vec![SlotUse::Ours; SLOTS],
+            uses: vec![SlotUse::Ours; SLOTS + READS],
             free: (RECEIVE_SLOTS..SLOTS).rev().map(SlotNumber).collect(),
+            regions: Vec::new(),
+            next_key: 0,
+            read_turns: [0; READS],
+            is_abandoned: false,
         };
         new.open_objects()?;
-        new.register()?;
+        new.register_slots()?;
         new.enable()?;
         (0..RECEIVE_SLOTS).try_for_each(|slot| new.post(SlotNumber(slot)))?;
         Ok(new)
@@ -191,7 +209,7 @@ impl FabricEndpoint {
         let mut result = 0;
         for wait_obj in [FI_WAIT_FD, FI_WAIT_NONE] {
             let attributes = QueueAttributes {
-                size: 2 * SLOTS,
+                size: 2 * (SLOTS + READS),
                 flags: 0,
                 format: FI_CQ_FORMAT_MSG,
                 wait_obj,
@@ -224,7 +242,7 @@ impl FabricEndpoint {
     }
 
     /// Tells the provider of the buffers, if it wants to know them.
-    fn register(&mut self) -> Result<(), String> {
+    fn register_slots(&mut self) -> Result<(), String> {
         // SAFETY: the info is whole, the domain open, and the memory there until all is closed.
         unsafe {
             if (*(*self.info.info).domain).mr_mode & FI_MR_LOCAL == 0 {
@@ -283,7 +301,7 @@ impl FabricEndpoint {
 
     /// Nothing waits to be taken: the descriptor, if there is one, tells of the next.
     pub(crate) fn may_sleep(&self) -> bool {
-        if self.descriptor.is_none() {
+        if self.descriptor.is_none() || self.is_abandoned {
             return true;
         }
         let mut queue = self.queue.fid();
@@ -293,6 +311,9 @@ impl FabricEndpoint {
 
     /// Makes a peer known, by what its endpoint has for an [address](Self::address).
     pub(crate) fn insert(&mut self, address: &[u8]) -> Result<PeerAddress, String> {
+        if self.is_abandoned {
+            return Err(ABANDONED.into());
+        }
         if address.len() != self.address.len() {
             let (own, other) = (self.address.len(), address.len());
             return Err(format!("its address has {other} bytes, ours has {own}"));
@@ -316,16 +337,17 @@ impl FabricEndpoint {
         unsafe { self.memory.as_ptr().add(slot.0 * SLOT_BYTES) }
     }
 
-    fn context(&self, slot: SlotNumber) -> *mut c_void {
-        assert!(slot.0 < SLOTS);
+    /// That of a slot, or of a read, which come after the slots.
+    fn context(&self, number: usize) -> *mut c_void {
+        assert!(number < SLOTS + READS);
         // SAFETY: inside the memory.
-        unsafe { self.contexts.as_ptr().add(slot.0).cast() }
+        unsafe { self.contexts.as_ptr().add(number).cast() }
     }
 
-    fn slot_of(&self, context: *mut c_void) -> Option<SlotNumber> {
+    fn number_of(&self, context: *mut c_void) -> Option<usize> {
         let bytes = (context as usize).checked_sub(self.contexts.as_ptr() as usize)?;
         let number = bytes / size_of::<OperationContext>();
-        (number < SLOTS).then_some(SlotNumber(number))
+        (number < SLOTS + READS).then_some(number)
     }
 
     fn description(&self) -> *mut c_void {
@@ -335,6 +357,9 @@ impl FabricEndpoint {
 
     /// Gives the buffer of a message that has come to the next one.
     pub(crate) fn post(&mut self, slot: SlotNumber) -> Result<(), String> {
+        if self.is_abandoned {
+            return Ok(());
+        }
         assert_eq!(self.uses[slot.0], SlotUse::Ours);
         // SAFETY: the buffer and the context are not used until the completion is taken, as
         // `uses` has it.
@@ -345,7 +370,7 @@ impl FabricEndpoint {
                 MESSAGE_BYTES_MAX,
                 self.description(),
                 FI_ADDR_UNSPEC,
-                self.context(slot),
+                self.context(slot.0),
             )
         };
         self.check("fi_recv", result)?;
@@ -386,6 +411,9 @@ impl FabricEndpoint {
     /// Sends a message, whose buffer [ends](MessageEnd::Sent) later if it is taken.
     pub(crate) fn send(&mut self, slot: SlotNumber, length: usize, to: PeerAddress) -> SendOutcome {
         assert!(self.uses[slot.0] == SlotUse::Ours && length <= SLOT_BYTES);
+        if self.is_abandoned {
+            return SendOutcome::abandoned();
+        }
         // SAFETY: the buffer and the context are not used until the completion is taken, as
         // `uses` has it.
         let result = unsafe {
@@ -395,7 +423,7 @@ impl FabricEndpoint {
                 length,
                 self.description(),
                 to.0,
-                self.context(slot),
+                self.context(slot.0),
             )
         };
         if result == 0 {
@@ -412,6 +440,9 @@ impl FabricEndpoint {
         to: PeerAddress,
     ) -> SendOutcome {
         assert!(self.uses[slot.0] == SlotUse::Ours && length <= self.inject_bytes);
+        if self.is_abandoned {
+            return SendOutcome::abandoned();
+        }
         // SAFETY: so many bytes are there during the call.
         let result = unsafe {
             let inject = (*(*self.endpoint.0).message).inject;
@@ -430,6 +461,9 @@ impl FabricEndpoint {
 
     /// Takes what has ended into `ends`, a bounded amount.
     pub(crate) fn poll(&mut self, ends: &mut Vec<MessageEnd>) {
+        if self.is_abandoned {
+            return;
+        }
         let empty = CompletionEntry { context: ptr::null_mut(), flags: 0, length: 0 };
         let mut entries = [empty; COMPLETIONS_TOGETHER];
         // SAFETY: the queue is open, and so many entries of its format may be written.
@@ -482,11 +516,16 @@ impl FabricEndpoint {
         length: usize,
         failure: Option<String>,
     ) -> Option<MessageEnd> {
-        let slot = self.slot_of(context)?;
-        if self.uses[slot.0] == SlotUse::Ours {
+        let number = self.number_of(context)?;
+        if self.uses[number] == SlotUse::Ours {
             return None;
         }
-        self.uses[slot.0] = SlotUse::Ours;
+        self.uses[number] = SlotUse::Ours;
+        if let Some(place) = number.checked_sub(SLOTS) {
+            let number = ReadNumber { place, turn: self.read_turns[place] };
+            return Some(MessageEnd::Read(number, failure));
+        }
+        let slot = SlotNumber(number);
         let is_sent = slot.0 >= RECEIVE_SLOTS;
         if is_sent {
             self.free.push(slot);
@@ -501,6 +540,12 @@ impl FabricEndpoint {
     /// Whether a buffer is one for messages that come.
     pub(crate) fn is_for_receiving(slot: SlotNumber) -> bool {
         slot.0 < RECEIVE_SLOTS
+    }
+}
+
+impl SendOutcome {
+    fn abandoned() -> Self {
+        Self::Failed(ABANDONED.into())
     }
 }
 
@@ -530,6 +575,13 @@ impl SlotNumber {
 
 impl Drop for FabricEndpoint {
     fn drop(&mut self) {
+        if self.uses[SLOTS..].contains(&SlotUse::Library) {
+            self.abandon();
+        }
+        if self.is_abandoned {
+            // The library may use the memory as long as its objects are there.
+            return;
+        }
         self.endpoint.close();
         self.queue.close();
         self.vector.close();
@@ -550,7 +602,7 @@ fn memory_layout() -> Layout {
 }
 
 fn contexts_layout() -> Layout {
-    Layout::array::<OperationContext>(SLOTS).expect("the constants make a layout")
+    Layout::array::<OperationContext>(SLOTS + READS).expect("the constants make a layout")
 }
 
 fn zeroed(layout: Layout) -> NonNull<u8> {

@@ -65,7 +65,9 @@ fn objects(facts: &mut Vec<Fact>) {
     fields!(facts, "fi_cq_msg_entry" CompletionEntry: op_context context, flags flags, len length);
     fields!(facts, "fi_cq_err_entry" ErrorEntry: op_context context, err error, err_data error_data,
         err_data_size error_data_size);
-    fields!(facts, "fid_ep" FidEndpoint: cm connection, msg message);
+    fields!(facts, "fid_ep" FidEndpoint: cm connection, msg message,
+        rma remote);
+    fields!(facts, "fi_ops_rma" RemoteOps: read read);
     fields!(facts, "fi_ops_cm" ConnectionOps: getname getname);
     fields!(facts, "fi_ops_msg" MessageOps: recv recv, send send, inject inject);
 }
@@ -75,8 +77,11 @@ fn sizes_and_values(facts: &mut Vec<Fact>) {
         "fi_cq_msg_entry" CompletionEntry);
     values!(facts:
         FI_MSG,
+        FI_RMA,
+        FI_READ,
         FI_RECV,
         FI_SEND,
+        FI_REMOTE_READ,
         FI_CONTEXT,
         FI_CONTEXT2,
         FI_ORDER_SAS,
@@ -101,7 +106,7 @@ fn sizes_and_values(facts: &mut Vec<Fact>) {
 
 #[test]
 fn the_headers_say_the_same() {
-    let headers = ["fabric", "fi_domain", "fi_endpoint", "fi_cm", "fi_eq", "fi_errno"];
+    let headers = ["fabric", "fi_domain", "fi_endpoint", "fi_rma", "fi_cm", "fi_eq", "fi_errno"];
     if !Path::new("/usr/include/rdma/fabric.h").exists() {
         return eprintln!("skipped: the headers of libfabric are not installed (libfabric-dev)");
     }

@@ -1,22 +1,27 @@
 //! The library, which is loaded when it is wanted first, and what it finds on this machine.
 
+use std::env;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem;
 use std::net::IpAddr;
 use std::path::Path;
 use std::ptr;
-use std::sync::OnceLock;
+use std::sync::{Once, OnceLock};
 
 use sys::library::LoadedLibrary;
 
 use crate::declarations::{
     FI_CONTEXT, FI_CONTEXT2, FI_EP_RDM, FI_MR_ALLOCATED, FI_MR_LOCAL, FI_MR_PROV_KEY,
-    FI_MR_VIRT_ADDR, FI_MSG, FI_ORDER_SAS, FI_SOCKADDR_IN, FI_SOCKADDR_IN6, FI_THREAD_DOMAIN,
-    Fabric, FabricAttributes, FiInfo, VERSION,
+    FI_MR_VIRT_ADDR, FI_MSG, FI_ORDER_SAS, FI_RMA, FI_SOCKADDR_IN, FI_SOCKADDR_IN6,
+    FI_THREAD_DOMAIN, Fabric, FabricAttributes, FiInfo, VERSION,
 };
 
 /// The name that all versions of the library have.
 const LIBRARY: &str = "libfabric.so.1";
+
+/// What libfabric makes reliable of datagrams of an adapter, as a second interface beside that
+/// which is reliable itself.
+const DATAGRAMS_OF_ADAPTERS: &str = "verbs;ofi_rxd";
 
 /// What it answers if no provider has what is wanted (-FI_ENODATA).
 const NO_DATA: isize = -61;
@@ -49,6 +54,24 @@ type DescribeError = unsafe extern "C" fn(c_int) -> *const c_char;
 pub(crate) fn functions() -> Result<FabricFunctions, String> {
     static FUNCTIONS: OnceLock<Result<FabricFunctions, String>> = OnceLock::new();
     FUNCTIONS.get_or_init(|| FabricFunctions::load(Path::new(LIBRARY))).clone()
+}
+
+/// Says to libfabric what it takes from the environment only, when it is asked something first, as
+/// far as a person has not said it: how many processes there are, for which it makes its queues,
+/// and that it shall not know memory longer than it is told to, for which it would change functions
+/// of the C library in the running program.
+pub(crate) fn say_defaults(processes: usize) {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let count = (processes > 0).then(|| processes.to_string());
+        let texts = [("FI_UNIVERSE_SIZE", count), ("FI_MR_CACHE_MONITOR", Some("disabled".into()))];
+        for (name, text) in texts {
+            let text = text.filter(|_| env::var_os(name).is_none());
+            // SAFETY: a program that reads its environment while MPI begins in another thread does
+            // so by the C library's functions, which leave texts that were there where they are.
+            text.into_iter().for_each(|text| unsafe { env::set_var(name, text) });
+        }
+    });
 }
 
 impl FabricFunctions {
@@ -124,12 +147,13 @@ impl FabricFunctions {
     }
 }
 
-/// What an interface must do: messages in order, with what this driver can live with.
+/// What an interface must do: messages in order, and reads of peers' memory, with what this driver
+/// can live with.
 ///
 /// # Safety
 /// What `hints` points to is there.
 unsafe fn describe_wishes(hints: &mut FiInfo) {
-    hints.caps = FI_MSG;
+    hints.caps = FI_MSG | FI_RMA;
     hints.mode = FI_CONTEXT | FI_CONTEXT2;
     // SAFETY: as the caller vouches.
     unsafe {
@@ -194,6 +218,9 @@ impl FabricInterface {
             let copy = (functions.dupinfo)(info);
             let copy = (!copy.is_null()).then_some(FabricInfo { functions, info: copy })?;
             let provider = text((*info.fabric).provider);
+            if provider == DATAGRAMS_OF_ADAPTERS {
+                return None;
+            }
             let name = InterfaceName {
                 provider: base_provider(&provider).to_owned(),
                 domain: text((*info.domain).name),

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use crate::endpoint::{PeerAddress, SlotNumber};
 use crate::message::MessageKind;
+use crate::parts::LinkParts;
 
 /// So many messages to one peer may wait until the provider takes them, so that others have room.
 const WAITING_MAX: usize = 16;
@@ -25,6 +26,7 @@ pub(crate) struct OfiLink {
     pub bytes: usize,
     /// How many have gone of which the provider does not tell when they have left.
     pub injected: u32,
+    pub parts: LinkParts,
     /// Since when the provider refuses what waits, although nothing is underway.
     pub refused_since: Option<Instant>,
     /// Whether anything was sent or has come.
@@ -77,6 +79,7 @@ impl OfiLink {
             underway: 0,
             bytes: 0,
             injected: 0,
+            parts: LinkParts::default(),
             refused_since: None,
             is_used: false,
             stands: false,
@@ -92,9 +95,14 @@ impl OfiLink {
         self.waiting.len() < WAITING_MAX
     }
 
-    /// Whether all that was sent has left.
-    pub(crate) fn is_flushed(&self) -> bool {
+    /// Whether all messages that were sent have left.
+    pub(crate) fn is_quiet(&self) -> bool {
         self.waiting.is_empty() && self.underway == 0
+    }
+
+    /// Whether all that was sent has left, and the peer has read what it was offered.
+    pub(crate) fn is_flushed(&self) -> bool {
+        self.is_quiet() && self.parts.is_flushed()
     }
 
     /// Whether the next message may go without being told when it has left, as far as this link

@@ -18,6 +18,19 @@ pub(crate) enum MessageKind {
     Ping = 2,
     /// The sender sends nothing more.
     Goodbye = 3,
+    /// The memory of a part of a large message, which this process may read.
+    Offer = 4,
+    /// The numbers of parts that the sender has read.
+    Read = 5,
+    /// The sender does not use this rail any more.
+    Lost = 6,
+}
+
+impl MessageKind {
+    /// Whether it carries something that the layers above miss if it is lost.
+    pub(crate) fn carries(self) -> bool {
+        matches!(self, Self::Packet | Self::Offer | Self::Read)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +63,9 @@ impl MessageHead {
             1 => MessageKind::Packet,
             2 => MessageKind::Ping,
             3 => MessageKind::Goodbye,
+            4 => MessageKind::Offer,
+            5 => MessageKind::Read,
+            6 => MessageKind::Lost,
             _ => return None,
         };
         let (sender, sequence) = (u32::from_le_bytes(*sender), u32::from_le_bytes(*sequence));
@@ -79,7 +95,8 @@ mod tests {
 
     #[test]
     fn a_head_survives_its_bytes() {
-        for kind in [MessageKind::Packet, MessageKind::Ping, MessageKind::Goodbye] {
+        use MessageKind::{Goodbye, Lost, Offer, Packet, Ping, Read};
+        for kind in [Packet, Ping, Goodbye, Offer, Read, Lost] {
             let head = MessageHead { kind, token: [1, 2, 3, 4, 5, 6, 7], sender: 258, sequence: 9 };
             assert_eq!(MessageHead::parse(&head.bytes()), Some(head));
         }

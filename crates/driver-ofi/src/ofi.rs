@@ -5,18 +5,24 @@ use std::time::{Duration, Instant};
 
 use base::{GateId, RailProfile};
 use driver::{
-    Directory, Driver, DriverError, Fill, NetworkSelection, PeerReach, PeerTable, Settings, Sink,
-    pairs_from, read_card,
+    Directory, Driver, DriverError, Fill, NetworkSelection, Part, PeerReach, PeerTable, Settings,
+    Sink, pairs_from, read_card,
 };
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use sys::forks;
 
 use crate::card::{OfiCard, OfiEnd, pairs};
 use crate::choice::{self, DRIVER};
-use crate::endpoint::{FabricEndpoint, MESSAGE_BYTES_MAX, MessageEnd, SendOutcome, SlotNumber};
-use crate::library::FabricInterface;
+use crate::endpoint::{
+    FabricEndpoint, MESSAGE_BYTES_MAX, MessageEnd, PeerAddress, READS, SendOutcome, SlotNumber,
+};
+use crate::library::{FabricInterface, say_defaults};
 use crate::link::{ArrivalOrder, EarlyMessage, OfiLink, WaitingMessage};
 use crate::message::{HEAD_BYTES, MessageHead, MessageKind, Token, agree, token};
+
+mod transfers;
+
+use transfers::UnderwayPart;
 
 /// The rails to processes of other machines.
 pub struct Ofi {
@@ -28,8 +34,10 @@ pub struct Ofi {
     peers: PeerTable<OfiPeer>,
     /// Readable when one of the endpoints has something; none: one of them cannot tell.
     waking: Option<OwnedFd>,
-    /// Links on which messages wait until the provider takes them.
+    /// Links on which messages or reads wait until the provider takes them, or until there is room.
     stuck: Vec<LinkName>,
+    /// Rails whose endpoint was abandoned, of which their peers are to be told.
+    abandoned: Vec<usize>,
     ping_at: Instant,
     /// A peer that takes nothing for so long is taken for dead.
     silence: Duration,
@@ -45,6 +53,10 @@ struct OfiPort {
     endpoint: FabricEndpoint,
     /// By buffer that is sent from.
     underway: [Option<UnderwayMessage>; SlotNumber::SENDING],
+    /// Parts that are being read.
+    reads: [Option<UnderwayPart>; READS],
+    /// What has ended and was not looked at.
+    ended: Vec<MessageEnd>,
 }
 
 /// A message that the provider has taken.
@@ -59,6 +71,8 @@ struct UnderwayMessage {
 struct OfiPeer {
     /// By own rail.
     links: Vec<Option<OfiLink>>,
+    /// Where it is, by own rail, also if that is lost.
+    addresses: Vec<Option<PeerAddress>>,
     /// What its messages must bear, and what ours must.
     receiving: Token,
     sending: Token,
@@ -93,6 +107,7 @@ pub fn open(
     let selection = NetworkSelection::parse(&settings.networks);
     let selection =
         selection.map_err(|wrong| DriverError { message: format!("COMBRAY_NET: {wrong}") })?;
+    say_defaults(settings.processes);
     let cannot = |why| DriverError { message: format!("{DRIVER}: {why}") };
     let interfaces = choice::chosen(&selection).map_err(cannot)?;
     if interfaces.is_empty() {
@@ -120,6 +135,7 @@ impl Ofi {
             peers: PeerTable::default(),
             waking: None,
             stuck: Vec::new(),
+            abandoned: Vec::new(),
             ping_at: Instant::now() + silence / PINGS_PER_SILENCE,
             silence,
             ends: Vec::new(),
@@ -133,7 +149,12 @@ impl Ofi {
             let address = endpoint.address().to_vec();
             ofi.rails.push(profile(format!("{DRIVER}:{}", name.whole()), speed));
             ofi.card.ends.push(OfiEnd { provider: name.provider, fabric, address });
-            ofi.ports.push(OfiPort { endpoint, underway: [None; SlotNumber::SENDING] });
+            ofi.ports.push(OfiPort {
+                endpoint,
+                underway: [None; SlotNumber::SENDING],
+                reads: [const { None }; READS],
+                ended: Vec::new(),
+            });
         }
         ofi.waking = ofi.join_descriptors();
         Ok(ofi)
@@ -162,6 +183,11 @@ impl Ofi {
         self.peers.iter().flat_map(|(_, peer)| peer.links.iter().flatten()).all(is_so)
     }
 
+    /// Whether there is room for a message over a link.
+    fn takes_message(&self, link: &OfiLink, rail: usize) -> bool {
+        link.has_room() && self.ports[rail].endpoint.has_free_slot()
+    }
+
     fn names(&self) -> Vec<LinkName> {
         self.peers.link_names(|peer| &peer.links)
     }
@@ -178,13 +204,16 @@ impl Ofi {
             return Err(no_way(&self.card, &card));
         }
         let mut links: Vec<Option<OfiLink>> = self.ports.iter().map(|_| None).collect();
+        let mut addresses = vec![None; self.ports.len()];
         for (rail, other) in pairs {
             let address = self.ports[rail].endpoint.insert(&card.ends[other].address);
             let error = |why| DriverError { message: format!("{}: {why}", self.rails[rail].name) };
-            links[rail] = Some(OfiLink::new(address.map_err(error)?));
+            addresses[rail] = Some(address.map_err(error)?);
+            links[rail] = addresses[rail].map(OfiLink::new);
         }
         let peer = OfiPeer {
             links,
+            addresses,
             receiving: token(&secret, gate.0, self.own.0, self.card.nonce),
             sending: token(&secret, self.own.0, gate.0, card.nonce),
             failures: Vec::new(),
@@ -245,9 +274,8 @@ impl Ofi {
         let peer = self.peers.get_mut(gate);
         let Some(link) = peer.and_then(|peer| peer.links.get_mut(rail)?.as_mut()) else { return };
         while let Some(&WaitingMessage { slot, length, kind }) = link.waiting.front() {
-            let is_injected = kind == MessageKind::Packet
-                && length <= port.endpoint.inject_bytes()
-                && link.may_inject();
+            let is_injected =
+                kind.carries() && length <= port.endpoint.inject_bytes() && link.may_inject();
             let outcome = match is_injected {
                 true => port.endpoint.inject(slot, length, link.to),
                 false => port.endpoint.send(slot, length, link.to),
@@ -270,13 +298,10 @@ impl Ofi {
                                    cannot be reached";
                         return self.lose(gate, rail, why, true);
                     }
-                    if !self.stuck.contains(&(gate, rail)) {
-                        self.stuck.push((gate, rail));
-                    }
-                    return;
+                    return self.return_to((gate, rail));
                 }
                 SendOutcome::Failed(why) => {
-                    return self.lose(gate, rail, &why, kind == MessageKind::Packet);
+                    return self.lose(gate, rail, &why, kind.carries());
                 }
             }
             link.waiting.pop_front();
@@ -294,7 +319,7 @@ impl Ofi {
         let Some(link) = self.remove(gate, rail) else { return };
         let Some(peer) = self.peers.get_mut(gate) else { return };
         peer.failures.push(message);
-        let waits = link.waiting.iter().any(|message| message.kind == MessageKind::Packet);
+        let waits = link.waiting.iter().any(|message| message.kind.carries());
         if !link.has_departed || has_lost_packet || waits {
             self.tell_loss(gate, rail);
         }
@@ -312,6 +337,7 @@ impl Ofi {
         let link = peer.links.get_mut(rail)?.take()?;
         peer.departed |= link.has_departed;
         self.stuck.retain(|name| *name != (gate, rail));
+        self.end_parts(gate, rail, &link);
         let endpoint = &mut self.ports[rail].endpoint;
         link.waiting.iter().for_each(|message| endpoint.return_slot(message.slot));
         let early: Vec<SlotNumber> = link.early_slots().collect();
@@ -338,6 +364,7 @@ impl Ofi {
         let mut ends = std::mem::take(&mut self.ends);
         let mut found = false;
         for _ in 0..LOOKS_PER_POLL_MAX {
+            ends.append(&mut self.ports[rail].ended);
             self.ports[rail].endpoint.poll(&mut ends);
             if ends.is_empty() {
                 break;
@@ -351,6 +378,9 @@ impl Ofi {
                         true => self.post(rail, slot),
                         false => self.note_sent(rail, slot, Some(&why)),
                     },
+                    MessageEnd::Read(number, failure) => {
+                        self.end_read(rail, number, failure.as_deref(), sink);
+                    }
                     MessageEnd::Broken(why) => self.break_rail(rail, &why),
                 }
             }
@@ -368,7 +398,7 @@ impl Ofi {
             link.bytes = link.bytes.saturating_sub(length);
         }
         if let Some(why) = failure {
-            self.lose(gate, rail, why, kind == MessageKind::Packet);
+            self.lose(gate, rail, why, kind.carries());
         }
     }
 
@@ -381,7 +411,14 @@ impl Ofi {
         };
         let gate = GateId(sender);
         let mut message = EarlyMessage { sequence, kind, slot, length };
-        let Some(link) = self.link_mut(gate, rail) else { return self.post(rail, slot) };
+        if kind == MessageKind::Lost {
+            self.lose(gate, rail, "the other process does not use it any more", true);
+            return self.post(rail, slot);
+        }
+        let Some(link) = self.link_mut(gate, rail) else {
+            self.refuse(gate, rail, kind);
+            return self.post(rail, slot);
+        };
         match link.arrive(message) {
             ArrivalOrder::Later => return,
             ArrivalOrder::Never => return self.post(rail, slot),
@@ -396,13 +433,40 @@ impl Ofi {
                 MessageKind::Goodbye => {
                     self.link_mut(gate, rail).into_iter().for_each(|link| link.has_departed = true);
                 }
-                MessageKind::Ping => {}
+                MessageKind::Offer | MessageKind::Read => {
+                    let bytes = self.ports[rail].endpoint.received(message.slot, message.length);
+                    let bytes = bytes[HEAD_BYTES..].to_vec();
+                    match message.kind {
+                        MessageKind::Offer => self.take_offer((gate, rail), &bytes, sink),
+                        _ => self.take_read((gate, rail), &bytes, sink),
+                    }
+                }
+                MessageKind::Ping | MessageKind::Lost => {}
             }
             self.post(rail, message.slot);
             match self.link_mut(gate, rail).and_then(OfiLink::next_early) {
                 Some(next) => message = next,
                 None => return,
             }
+        }
+    }
+
+    /// A message has come over a rail that this process has lost: the peer, which may not know it,
+    /// is told.
+    fn refuse(&mut self, gate: GateId, rail: usize, kind: MessageKind) {
+        let Some(peer) = self.peers.get(gate) else { return };
+        let Some(to) = peer.addresses.get(rail).copied().flatten() else { return };
+        let token = peer.sending;
+        if !kind.carries() && kind != MessageKind::Ping {
+            return;
+        }
+        let endpoint = &mut self.ports[rail].endpoint;
+        let Some(slot) = endpoint.take_slot() else { return };
+        let head = MessageHead { kind: MessageKind::Lost, token, sender: self.own.0, sequence: 0 };
+        endpoint.outgoing(slot, HEAD_BYTES).copy_from_slice(&head.bytes());
+        // What waits for an answer asks again.
+        if endpoint.send(slot, HEAD_BYTES, to) != SendOutcome::Taken {
+            endpoint.return_slot(slot);
         }
     }
 
@@ -413,7 +477,7 @@ impl Ofi {
             let has_slot = self.ports[rail].endpoint.has_free_slot();
             let Some(link) = self.link_mut(gate, rail) else { continue };
             let is_idle = link.is_used && !link.has_departed && !link.has_said_goodbye;
-            if is_idle && !link.is_fresh && link.is_flushed() && has_slot {
+            if is_idle && !link.is_fresh && link.is_quiet() && has_slot {
                 self.transmit((gate, rail), MessageKind::Ping, 0, &mut |_| {});
             }
             self.link_mut(gate, rail).into_iter().for_each(|link| link.is_fresh = false);
@@ -447,7 +511,7 @@ impl Driver for Ofi {
     fn has_room(&self, gate: GateId, rail: usize) -> bool {
         // Who tries to post something hears that the rail is lost.
         self.link(gate, rail)
-            .is_none_or(|link| link.has_room() && self.ports[rail].endpoint.has_free_slot())
+            .is_none_or(|link| link.parts.has_room() && self.takes_message(link, rail))
     }
 
     fn post_packet(&mut self, gate: GateId, rail: usize, length: usize, fill: Fill<'_>) -> bool {
@@ -455,11 +519,18 @@ impl Driver for Ofi {
             self.tell_loss(gate, rail);
             return false;
         }
-        if !self.has_room(gate, rail) {
+        if !self.link(gate, rail).is_some_and(|link| self.takes_message(link, rail)) {
             return false;
         }
         self.transmit((gate, rail), MessageKind::Packet, length, fill);
         true
+    }
+
+    fn post_part(&mut self, gate: GateId, rail: usize, part: Part) {
+        match self.link(gate, rail) {
+            Some(_) => self.offer((gate, rail), part),
+            None => self.tell_loss(gate, rail),
+        }
     }
 
     fn poll(&mut self, sink: &mut dyn Sink) -> bool {
@@ -476,6 +547,15 @@ impl Driver for Ofi {
         }
         for name in std::mem::take(&mut self.stuck) {
             self.send_waiting(name);
+            self.go_on(name);
+        }
+        while let Some(rail) = self.abandoned.pop() {
+            if let (Some(waking), Some(own)) =
+                (&self.waking, self.ports[rail].endpoint.descriptor())
+            {
+                let _ = epoll::delete(waking, own);
+            }
+            self.break_rail(rail, "it was given up, as another peer cannot be reached over it");
         }
         if !active {
             let now = Instant::now();
@@ -492,7 +572,7 @@ impl Driver for Ofi {
     }
 
     fn backlog(&self, gate: GateId, rail: usize) -> u64 {
-        self.link(gate, rail).map_or(0, |link| link.bytes as u64)
+        self.link(gate, rail).map_or(0, |link| (link.bytes + link.parts.bytes()) as u64)
     }
 
     fn is_flushed(&self) -> bool {
@@ -547,7 +627,7 @@ fn profile(name: String, speed: Option<u64>) -> RailProfile {
         latency_ns: 5_000,
         bandwidth_bytes_per_us: speed.unwrap_or(SPEED_ASSUMED),
         packet_ns: 4_000,
-        bulk: false,
+        bulk: true,
     }
 }
 

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use base::GateId;
 use driver::conformance::{self, RecordingSink, SharedCards};
-use driver::{Directory, Driver, DriverError, Secret, Settings};
+use driver::{Directory, Driver, DriverError, Label, Part, Secret, Settings};
+use memory::{Buffer, Layout, Segment};
 
 type Cards = Arc<Mutex<Vec<String>>>;
 
@@ -71,6 +72,49 @@ fn conforms() {
     let [mut one, mut two] = connected([1, 1]);
     conformance::packets(&mut *one, Some(&mut *two), GateId(0));
     conformance::packets(&mut *two, Some(&mut *one), GateId(1));
+    // Memory of the program, which is read where it lies, and such in many runs, which is copied.
+    let bytes: Vec<u8> = (0..3_000_000u32).map(|at| (at * 7 + at / 251) as u8).collect();
+    let whole = Buffer::zeroed(bytes.len());
+    whole.write(0, &bytes);
+    conformance::parts(&mut *one, &mut *two, GateId(0), &whole);
+    let in_runs = whole.laid_out_part(0, Arc::new(EveryOther), bytes.len() / 200);
+    conformance::parts(&mut *two, &mut *one, GateId(1), &in_runs);
+}
+
+/// The first half of each 200 bytes.
+#[derive(Debug)]
+struct EveryOther;
+
+impl Layout for EveryOther {
+    fn size(&self) -> usize {
+        100
+    }
+
+    fn bounds(&self, count: usize) -> (isize, isize) {
+        (0, 200 * count as isize - 100)
+    }
+
+    fn segment_count(&self, count: usize) -> usize {
+        count
+    }
+
+    fn segments(
+        &self,
+        _count: usize,
+        offset: usize,
+        length: usize,
+        each: &mut dyn FnMut(Segment) -> bool,
+    ) {
+        let (mut at, end) = (offset, offset + length);
+        while at < end {
+            let length = (100 - at % 100).min(end - at);
+            let displacement = (at / 100 * 200 + at % 100) as isize;
+            if !each(Segment { displacement, length }) {
+                return;
+            }
+            at += length;
+        }
+    }
 }
 
 #[test]
@@ -192,6 +236,61 @@ fn a_peer_that_has_gone_without_a_word_is_lost() {
     assert_eq!(record.lost.len(), 2, "who tries to post hears it again");
     one.give_up(GateId(1), 0);
     one.leave(&mut record, Duration::from_secs(1));
+}
+
+/// Who has given a rail up says so when something comes over it: the provider connects again what
+/// has broken, and the other would wait for ever.
+#[test]
+fn a_rail_that_one_has_given_up_is_lost_for_the_other() {
+    if is_missing() {
+        return;
+    }
+    let [mut one, mut two] = connected([1, 1]);
+    let mut records = Default::default();
+    assert!(one.post_packet(GateId(1), 0, 8, &mut |out| out.fill(1)));
+    poll_until([&mut *one, &mut *two], &mut records, |records| !records[1].packets.is_empty());
+    two.give_up(GateId(0), 0);
+    // It waits for a part to be read.
+    let (buffer, label) = (Buffer::zeroed(100_000), Label::default());
+    one.post_part(GateId(1), 0, Part { label, buffer, offset: 0, length: 100_000, token: 1 });
+    poll_until([&mut *one, &mut *two], &mut records, |records| !records[0].lost.is_empty());
+    assert!(records[0].lost[0].2.contains("does not use it any more"), "{:?}", records[0].lost);
+    assert!(records[0].sent.is_empty() && records[1].parts.is_empty());
+}
+
+/// Bytes that come by another way, or a program that has its memory back, must not find it written
+/// later.
+#[test]
+fn nothing_is_written_over_a_rail_that_was_given_up() {
+    if is_missing() {
+        return;
+    }
+    for looks in 0..12 {
+        let [mut one, mut two] = connected([1, 1]);
+        let into = Buffer::zeroed(4 << 20);
+        let parts_into = Some(into.clone());
+        let mut records =
+            [RecordingSink::default(), RecordingSink { parts_into, ..RecordingSink::default() }];
+        assert!(one.post_packet(GateId(1), 0, 8, &mut |out| out.fill(1)));
+        poll_until([&mut *one, &mut *two], &mut records, |records| !records[1].packets.is_empty());
+        let buffer = Buffer::zeroed(into.len());
+        buffer.write(0, &vec![7; into.len()]);
+        let (length, label) = (buffer.len(), Label::default());
+        one.post_part(GateId(1), 0, Part { label, buffer, offset: 0, length, token: 1 });
+        for _ in 0..looks {
+            one.poll(&mut records[0]);
+            two.poll(&mut records[1]);
+        }
+        two.give_up(GateId(0), 0);
+        into.write(0, &vec![9; into.len()]);
+        for _ in 0..2000 {
+            one.poll(&mut records[0]);
+            two.poll(&mut records[1]);
+        }
+        let mut found = vec![0; into.len()];
+        into.read(0, &mut found);
+        assert!(found.iter().all(|byte| *byte == 9), "written after {looks} looks");
+    }
 }
 
 #[test]

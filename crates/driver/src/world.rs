@@ -54,6 +54,8 @@ pub struct Settings {
     /// What a launcher has opened for this process that it may not open itself: for each driver its
     /// name, `=` and a text of its own, with blanks between.
     pub descriptors: String,
+    /// How many processes the job has; 0: that is not known.
+    pub processes: usize,
     /// A machine from which nothing was heard for so long is taken for dead.
     pub silence: Duration,
 }

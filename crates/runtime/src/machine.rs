@@ -18,7 +18,7 @@ pub mod usage {
 use base::variables;
 use queues::door::Threads;
 use sys::counter;
-use topology::{Hwloc, Scope, Topology};
+use topology::{Hwloc, ObjectId, Scope, Topology};
 
 use crate::door::System;
 
@@ -68,6 +68,15 @@ pub fn tree_with_devices() -> Option<&'static Topology> {
     // The launcher looks for devices only where the job has several machines.
     let told = || told().filter(|tree| !tree.devices().is_empty());
     TREE.get_or_init(|| told().or_else(|| looked_at(Scope::Devices))).as_ref()
+}
+
+/// The interface with this name; one for remote memory access that the system makes of a network
+/// interface, without an adapter for it, is where that is.
+pub fn interface(tree: &Topology, name: &str) -> Option<ObjectId> {
+    tree.interface(name).or_else(|| {
+        let below = std::fs::read_to_string(format!("/sys/class/infiniband/{name}/parent")).ok()?;
+        tree.interface(below.trim())
+    })
 }
 
 /// What the launcher found out once for all its processes.

@@ -106,7 +106,7 @@ fn places<'a>(
     seat: &CpuSet,
 ) -> Vec<Option<RailPlace>> {
     let place = |name: &str| {
-        let device = tree.interface(name)?;
+        let device = machine::interface(tree, name)?;
         let distance = tree.distance(seat, device)?;
         Some(RailPlace { locality: tree.locality(device)?, distance })
     };

@@ -143,6 +143,7 @@ fn create_rails(own: GateId, configuration: Configuration, job: &Job) -> Result<
         node: configuration::node(),
         records: wire::VERSION,
         descriptors: configuration::descriptors(),
+        processes: job.size() as usize,
         silence: configuration::host_timeout().map_err(|message| StartError { message })?,
     };
     let directory = |driver| JobDirectory::of(driver, job);
