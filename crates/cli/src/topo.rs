@@ -67,6 +67,12 @@ pub fn run(options: &TopoOptions) -> Result<i32, String> {
     }
     let kind = options.output.as_deref().map(extension).transpose()?;
     let (topology, processes) = what(options)?;
+    if options.threads && processes.iter().all(|process| process.workers.is_empty()) {
+        eprintln!(
+            "combray: none of these processes tells of threads of combray_threads.h: they have none, \
+             or belong to another user"
+        );
+    }
     let Some(path) = &options.output else {
         print!(
             "{}",
