@@ -25,7 +25,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use base::{Error, ErrorClass, Result};
-use engine::ContextSlot;
+use engine::{ContextSlot, RequestId};
 use runtime::Runtime;
 
 use crate::collective::EqualBlocks;
@@ -126,6 +126,15 @@ impl Partitioned {
                 PartitionedSide::Sending(sending) => sending.is_complete(runtime),
                 PartitionedSide::Receiving(receiving) => receiving.is_complete(runtime),
             }
+    }
+
+    /// The one receive that its round waits for first, if that is so.
+    #[inline]
+    pub(crate) fn awaited(&self) -> Option<RequestId> {
+        match &self.side {
+            PartitionedSide::Sending(_) => None,
+            PartitionedSide::Receiving(receiving) => receiving.awaited(),
+        }
     }
 
     /// Whether nothing went wrong in a round that is complete.

@@ -401,7 +401,7 @@ impl Process {
     }
 
     /// Begins to send in a message space of the library's own; `None`: it is sent.
-    #[inline(never)]
+    #[inline]
     pub fn post_send(
         &self,
         gate: GateId,
@@ -410,11 +410,12 @@ impl Process {
         tag: i32,
         buffer: Buffer,
     ) -> Option<RequestId> {
-        self.runtime().send(Send { gate, peer, context, tag, synchronous: false, buffer })
+        let send = Send { gate, peer, context, tag, synchronous: false, buffer };
+        post_own_send(&mut self.runtime(), send)
     }
 
     /// Begins to receive in a message space of the library's own.
-    #[inline(never)]
+    #[inline]
     pub fn post_receive(
         &self,
         context: ContextSlot,
@@ -423,7 +424,7 @@ impl Process {
         buffer: Buffer,
     ) -> RequestId {
         let (source, tag) = (Some(source), Some(tag));
-        self.runtime().receive(Receive { context, source, tag, buffer })
+        post_own_receive(&mut self.runtime(), Receive { context, source, tag, buffer })
     }
 
     /// Whether a message has gone or come; makes no progress.
@@ -506,6 +507,19 @@ impl Communicator {
         let gate = self.gate(rank)?;
         Some(process.runtime().transport(gate))
     }
+}
+
+/// Begins to send in a message space of the library's own; `None`: it is sent. One copy of what
+/// is inlined for the calls of the program.
+#[inline(never)]
+pub(crate) fn post_own_send(runtime: &mut Runtime, send: Send) -> Option<RequestId> {
+    runtime.send(send)
+}
+
+/// Begins to receive in a message space of the library's own, likewise.
+#[inline(never)]
+pub(crate) fn post_own_receive(runtime: &mut Runtime, receive: Receive) -> RequestId {
+    runtime.receive(receive)
 }
 
 /// What a problem of the engine is called here.

@@ -131,6 +131,17 @@ impl Request {
         }
     }
 
+    /// The send or receive of the engine that a persistent operation waits for, if it is one.
+    #[inline]
+    pub fn started_transfer(&self) -> Option<EngineTransfer> {
+        let Request::Persistent(persistent) = self else { return None };
+        match persistent.active.as_ref()? {
+            Request::Transfer(transfer) => Some(*transfer),
+            Request::Partitioned(operation) => operation.awaited().map(EngineTransfer::receive),
+            _ => None,
+        }
+    }
+
     /// Whether completing it leaves it in existence, to be started again.
     pub fn is_persistent(&self) -> bool {
         matches!(self, Request::Persistent(_))

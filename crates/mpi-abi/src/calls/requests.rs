@@ -350,6 +350,13 @@ fn await_one(
 /// Waits until a request that is not a transfer is complete, or gone.
 fn await_kept(call: &Call, handle: Request) {
     let (process, table) = (&call.library.process, &call.library.requests);
+    let transfer = table.with(handle, |pending| match &pending.work {
+        Pending::One(work) => work.started_transfer(),
+        Pending::Both { .. } | Pending::Generalized(_) | Pending::Flush(_) => None,
+    });
+    if let Some(transfer) = transfer.flatten() {
+        return transfer.wait(process);
+    }
     if process.has_more_to_advance() {
         // Nothing is borrowed while it advances, as a function of the program may call the library.
         let started = table.with(handle, |pending| match &pending.work {

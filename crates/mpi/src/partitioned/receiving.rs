@@ -13,7 +13,7 @@ use super::{PartitionedSpaces, Partitions};
 use crate::collective::EqualBlocks;
 use crate::collective::blocks::BufferBlocks;
 use crate::point_to_point::MessageSource;
-use crate::process::{Process, error_of};
+use crate::process::{Process, error_of, post_own_receive};
 use crate::status::MessageStatus;
 
 /// A receive, and where it stands in its round.
@@ -170,7 +170,7 @@ impl Receiving {
             let (source, tag) = (Some(source), Some(sender.first_tag));
             let buffer = self.buffer.clone();
             let receive = Receive { context: self.context, source, tag, buffer };
-            return ReceiveStage::AtOnce(runtime.receive(receive));
+            return ReceiveStage::AtOnce(post_own_receive(runtime, receive));
         }
         round.apart = round.apart.saturating_sub(1);
         self.post_pieces(runtime, round, sender);
@@ -192,7 +192,7 @@ impl Receiving {
             let buffer = self.place(round, number, bytes);
             let (source, tag) = (self.source, Some(sender.tag(number)));
             let receive = Receive { context: self.context, source, tag, buffer };
-            round.pieces.push(Some(runtime.receive(receive)));
+            round.pieces.push(Some(post_own_receive(runtime, receive)));
         }
     }
 
@@ -281,6 +281,15 @@ impl Receiving {
         }
         round.stage = ReceiveStage::Over;
         true
+    }
+
+    /// The receive for all data at once, as long as that is posted.
+    #[inline]
+    pub(super) fn awaited(&self) -> Option<RequestId> {
+        match self.round.borrow().stage {
+            ReceiveStage::AtOnce(id) => Some(id),
+            _ => None,
+        }
     }
 
     /// Whether nothing went wrong in the round.

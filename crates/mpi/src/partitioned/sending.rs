@@ -13,7 +13,7 @@ use super::division::{PartitionLayout, ROUNDS_APART};
 use super::introduction::PartitionIntroduction;
 use super::{PartitionedSpaces, Partitions, no_such_partition};
 use crate::collective::blocks::BufferBlocks;
-use crate::process::{Process, ThreadLevel};
+use crate::process::{Process, ThreadLevel, post_own_send};
 
 /// A send, and where it stands in its round.
 #[derive(Debug)]
@@ -253,7 +253,7 @@ impl SendTarget {
     #[inline]
     fn send(&self, runtime: &mut Runtime, tag: i32, buffer: Buffer) -> Option<RequestId> {
         let Self { gate, rank: peer, context, .. } = *self;
-        runtime.send(Send { gate, peer, context, tag, synchronous: false, buffer })
+        post_own_send(runtime, Send { gate, peer, context, tag, synchronous: false, buffer })
     }
 }
 
