@@ -30,6 +30,7 @@ fn conforms() {
     let [mut one, mut two] = pair([1, 1]);
     conformance::packets(&mut *one, Some(&mut *two), GateId(0));
     conformance::packets(&mut *two, Some(&mut *one), GateId(1));
+    conformance::unsteady(&mut *one, &mut *two);
 }
 
 #[test]

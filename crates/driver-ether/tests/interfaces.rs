@@ -62,6 +62,7 @@ fn packets_and_parts() {
     let [mut one, mut two] = connected();
     conformance::packets(&mut *one, Some(&mut *two), GateId(0));
     conformance::packets(&mut *two, Some(&mut *one), GateId(1));
+    conformance::unsteady(&mut *one, &mut *two);
     let buffer = Buffer::zeroed(3_000_000);
     let data: Vec<u8> = (0..3_000_000_u32).map(|i| (i / 7) as u8).collect();
     buffer.write(0, &data);

@@ -72,6 +72,7 @@ fn conforms() {
     let [mut one, mut two] = connected([1, 1]);
     conformance::packets(&mut *one, Some(&mut *two), GateId(0));
     conformance::packets(&mut *two, Some(&mut *one), GateId(1));
+    conformance::unsteady(&mut *one, &mut *two);
     // Memory of the program, which is read where it lies, and such in many runs, which is copied.
     let bytes: Vec<u8> = (0..3_000_000u32).map(|at| (at * 7 + at / 251) as u8).collect();
     let whole = Buffer::zeroed(bytes.len());

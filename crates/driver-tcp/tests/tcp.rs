@@ -63,6 +63,7 @@ fn conforms() {
     let (mut one, mut two) = connected();
     conformance::packets(&mut one, Some(&mut two), GateId(0));
     conformance::packets(&mut two, Some(&mut one), GateId(1));
+    conformance::unsteady(&mut one, &mut two);
 }
 
 /// Both sides number packets where there are several rails, so both must count them alike.

@@ -12,8 +12,10 @@ use crate::{
 };
 
 mod regions;
+mod unsteady;
 
 pub use regions::{memory, regions};
+pub use unsteady::unsteady;
 
 /// The directory of drivers of several processes in this one: their cards by gate, and a secret.
 #[derive(Clone, Debug, Default)]
