@@ -67,6 +67,8 @@ if [ "$task" = test ]; then
     # The provider of TCP stands for those of fast networks (docs/user/network.md).
     compgen -G '/usr/lib/*/libfabric.so.1' >/dev/null || compgen -G '/usr/lib*/libfabric.so.1' >/dev/null ||
         missing+=(libfabric1)
+    # Its declarations are compared with its headers.
+    [ -e /usr/include/rdma/fabric.h ] || missing+=(libfabric-dev)
     # Placements are compared with those of Scotch.
     has scotch_gmap || missing+=(scotch)
 fi
@@ -123,6 +125,8 @@ if [ "$task" = test ] && [ "$(id -u)" -eq 0 ] && [ "$(uname -m)" = x86_64 ]; the
     has busybox || emulation+=(busybox-static)
     has cpio || emulation+=(cpio)
     has depmod || emulation+=(kmod)
+    # RDMA in software, there.
+    compgen -G '/usr/lib/*/libibverbs/librxe-*' >/dev/null || emulation+=(ibverbs-providers)
     if [ ${#emulation[@]} -gt 0 ]; then
         echo "Installing Debian packages: ${emulation[*]}"
         { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
