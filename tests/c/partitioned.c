@@ -20,6 +20,15 @@ static void await_partition(MPI_Request request, int partition) {
     while (!arrived(request, partition)) {}
 }
 
+// The numbers from 0 on, in some order.
+static void shuffle(Random *random, int *order, int count) {
+    for (int i = 0; i < count; i++) {
+        int j = random_below(random, i + 1);
+        order[i] = order[j];
+        order[j] = i;
+    }
+}
+
 // `parts` partitions of `count` ints to the next process, received as `others` partitions.
 static void ring(Random *random, int parts, int others, int count) {
     int next = (check_rank + 1) % check_size, before = (check_rank + check_size - 1) % check_size;
@@ -37,11 +46,7 @@ static void ring(Random *random, int parts, int others, int count) {
             out[i] = check_rank * 1000000 + round * 100000 + i;
             in[i] = -1;
         }
-        for (int i = 0; i < parts; i++) {
-            int j = random_below(random, i + 1);
-            order[i] = order[j];
-            order[j] = i;
-        }
+        shuffle(random, order, parts);
         MPI_Request both[2] = {receive, send};
         // Whoever begins: data may be there before the receive is started.
         if (random_below(random, 2)) OK(MPI_Barrier(MPI_COMM_WORLD));
@@ -92,11 +97,7 @@ static void many_rounds(Random *random, int parts, int others, int count) {
         // Mostly the same way for some rounds.
         static int way;
         if (random_below(random, 8) == 0) way = random_below(random, 5);
-        for (int i = 0; i < parts; i++) {
-            int j = random_below(random, i + 1);
-            order[i] = order[j];
-            order[j] = i;
-        }
+        shuffle(random, order, parts);
         memset(in, 0xff, (size_t)total * sizeof *in);
         int early = random_below(random, 2);
         if (early) OK(MPI_Start(&receive));

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use base::GateId;
-use driver::conformance::{self, RecordingSink, SharedCards};
+use driver::conformance::{self, RecordingSink, SharedCards, SpacedBlocks};
 use driver::{Directory, Driver, DriverError, Label, Part, Secret, Settings};
-use memory::{Buffer, Layout, Segment};
+use memory::Buffer;
 
 type Cards = Arc<Mutex<Vec<String>>>;
 
@@ -49,6 +49,14 @@ fn connected<const COUNT: usize>(secrets: [u8; COUNT]) -> [Box<dyn Driver>; COUN
     drivers
 }
 
+/// Two drivers, of which the second has a packet of the first.
+fn met(records: &mut [RecordingSink; 2]) -> [Box<dyn Driver>; 2] {
+    let [mut one, mut two] = connected([1, 1]);
+    assert!(one.post_packet(GateId(1), 0, 8, &mut |out| out.fill(1)));
+    poll_until([&mut *one, &mut *two], records, |records| !records[1].packets.is_empty());
+    [one, two]
+}
+
 /// Polls two drivers until what is wanted has come; fails after some seconds.
 fn poll_until(
     drivers: [&mut dyn Driver; 2],
@@ -78,44 +86,9 @@ fn conforms() {
     let whole = Buffer::zeroed(bytes.len());
     whole.write(0, &bytes);
     conformance::parts(&mut *one, &mut *two, GateId(0), &whole);
-    let in_runs = whole.laid_out_part(0, Arc::new(EveryOther), bytes.len() / 200);
+    let in_runs =
+        whole.laid_out_part(0, Arc::new(SpacedBlocks { bytes: 100, blocks: 1 }), bytes.len() / 200);
     conformance::parts(&mut *two, &mut *one, GateId(1), &in_runs);
-}
-
-/// The first half of each 200 bytes.
-#[derive(Debug)]
-struct EveryOther;
-
-impl Layout for EveryOther {
-    fn size(&self) -> usize {
-        100
-    }
-
-    fn bounds(&self, count: usize) -> (isize, isize) {
-        (0, 200 * count as isize - 100)
-    }
-
-    fn segment_count(&self, count: usize) -> usize {
-        count
-    }
-
-    fn segments(
-        &self,
-        _count: usize,
-        offset: usize,
-        length: usize,
-        each: &mut dyn FnMut(Segment) -> bool,
-    ) {
-        let (mut at, end) = (offset, offset + length);
-        while at < end {
-            let length = (100 - at % 100).min(end - at);
-            let displacement = (at / 100 * 200 + at % 100) as isize;
-            if !each(Segment { displacement, length }) {
-                return;
-            }
-            at += length;
-        }
-    }
 }
 
 #[test]
@@ -218,10 +191,8 @@ fn a_peer_that_has_gone_without_a_word_is_lost() {
     if is_missing() {
         return;
     }
-    let [mut one, mut two] = connected([1, 1]);
     let mut records = Default::default();
-    assert!(one.post_packet(GateId(1), 0, 8, &mut |out| out.fill(1)));
-    poll_until([&mut *one, &mut *two], &mut records, |records| !records[1].packets.is_empty());
+    let [mut one, two] = met(&mut records);
     drop(two);
     // Nothing is sent: it only waits.
     let mut record = RecordingSink::default();
@@ -246,10 +217,8 @@ fn a_rail_that_one_has_given_up_is_lost_for_the_other() {
     if is_missing() {
         return;
     }
-    let [mut one, mut two] = connected([1, 1]);
     let mut records = Default::default();
-    assert!(one.post_packet(GateId(1), 0, 8, &mut |out| out.fill(1)));
-    poll_until([&mut *one, &mut *two], &mut records, |records| !records[1].packets.is_empty());
+    let [mut one, mut two] = met(&mut records);
     two.give_up(GateId(0), 0);
     // It waits for a part to be read.
     let (buffer, label) = (Buffer::zeroed(100_000), Label::default());
@@ -267,13 +236,11 @@ fn nothing_is_written_over_a_rail_that_was_given_up() {
         return;
     }
     for looks in 0..12 {
-        let [mut one, mut two] = connected([1, 1]);
         let into = Buffer::zeroed(4 << 20);
         let parts_into = Some(into.clone());
         let mut records =
             [RecordingSink::default(), RecordingSink { parts_into, ..RecordingSink::default() }];
-        assert!(one.post_packet(GateId(1), 0, 8, &mut |out| out.fill(1)));
-        poll_until([&mut *one, &mut *two], &mut records, |records| !records[1].packets.is_empty());
+        let [mut one, mut two] = met(&mut records);
         let buffer = Buffer::zeroed(into.len());
         buffer.write(0, &vec![7; into.len()]);
         let (length, label) = (buffer.len(), Label::default());

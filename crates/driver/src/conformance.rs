@@ -14,7 +14,7 @@ use crate::{
 mod regions;
 mod unsteady;
 
-pub use regions::{memory, regions};
+pub use regions::{SpacedBlocks, memory, regions};
 pub use unsteady::unsteady;
 
 /// The directory of drivers of several processes in this one: their cards by gate, and a secret.

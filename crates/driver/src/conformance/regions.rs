@@ -8,11 +8,13 @@ use memory::{Buffer, Layout, Segment};
 use super::pattern;
 use crate::{RegionAccess, RegionError, Regions};
 
-/// Blocks with gaps as long between them.
+/// Blocks with gaps as long between them, a layout for tests.
 #[derive(Debug)]
-struct SpacedBlocks {
-    bytes: usize,
-    blocks: usize,
+pub struct SpacedBlocks {
+    /// What each block has.
+    pub bytes: usize,
+    /// How many there are in one element.
+    pub blocks: usize,
 }
 
 impl Layout for SpacedBlocks {
