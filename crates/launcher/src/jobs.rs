@@ -3,7 +3,6 @@
 //! The supervisor of each job listens at a Unix address that has no place in any folder and whose
 //! name tells the user and the launcher's process. It answers that user, and the administrator.
 
-use std::fs;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::linux::net::SocketAddrExt;
@@ -69,12 +68,10 @@ pub(crate) fn address(user: u32, launcher: u32) -> io::Result<SocketAddr> {
 /// their launchers, in order.
 fn listening() -> Vec<(u32, u32)> {
     let own = sys::process::user();
-    let table = fs::read_to_string("/proc/net/unix").unwrap_or_default();
-    let mut found: Vec<(u32, u32)> = table
-        .lines()
-        .filter_map(|line| {
-            let name = line.rsplit_once(" @")?.1;
-            let (user, launcher) = name.strip_prefix(NAME)?.strip_prefix('/')?.split_once('/')?;
+    let mut found: Vec<(u32, u32)> = sys::socket::abstract_names(&format!("{NAME}/"))
+        .iter()
+        .filter_map(|rest| {
+            let (user, launcher) = rest.split_once('/')?;
             Some((user.parse().ok()?, launcher.parse().ok()?))
         })
         .filter(|&(user, _)| own == 0 || user == own)

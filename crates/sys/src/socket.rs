@@ -37,6 +37,17 @@ pub fn unacknowledged(connection: BorrowedFd<'_>) -> io::Result<u64> {
     Ok(bytes.max(0) as u64)
 }
 
+/// The addresses without a place in any folder at which somebody listens on this machine, or is
+/// connected, and that begin with these words: what follows, in order.
+pub fn abstract_names(begin: &str) -> Vec<String> {
+    let table = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    let names = table.lines().filter_map(|line| line.rsplit_once(" @")?.1.strip_prefix(begin));
+    let mut names: Vec<String> = names.map(str::to_owned).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
 /// The user of the process that made the other end of a Unix socket.
 ///
 /// # Errors

@@ -6,10 +6,11 @@
 use std::fs;
 use std::io::{self, IoSlice, Read};
 use std::os::fd::AsFd;
+use std::os::linux::fs::MetadataExt;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bubbles::{Place, Relation};
 use serde::{Deserialize, Serialize};
@@ -85,18 +86,9 @@ pub struct BubbleCensus {
 impl Census {
     /// What the workers of a process tell: nothing if it has none, or belongs to another user.
     pub fn of_process(process: u32) -> Vec<Self> {
-        let table = fs::read_to_string("/proc/net/unix").unwrap_or_default();
-        let mut names: Vec<&str> = (table.lines())
-            .filter_map(|line| line.rsplit_once(" @").map(|(_, name)| name))
-            .filter(|name| {
-                let rest = name.strip_prefix(NAME).and_then(|rest| rest.strip_prefix('/'));
-                rest.and_then(|rest| rest.split_once('/'))
-                    .is_some_and(|(number, _)| number.parse() == Ok(process))
-            })
-            .collect();
-        names.sort_unstable();
-        names.dedup();
-        names.into_iter().filter_map(|name| ask(name).ok()).collect()
+        let begin = format!("{NAME}/{process}/");
+        let told = |rest: &String| ask(process, &format!("{begin}{rest}")).ok();
+        sys::socket::abstract_names(&begin).iter().filter_map(told).collect()
     }
 
     fn of(shared: &Shared, kernel_threads: u32) -> Self {
@@ -212,23 +204,26 @@ impl CensusListener {
             return;
         }
         let text = serde_json::to_vec(&Census::of(shared, kernel_threads)).unwrap_or_default();
-        let mut rest = text.as_slice();
-        // Whoever does not wait for all of the answer has none.
-        while let Ok(sent @ 1..) = sys::socket::send(stream.as_fd(), &[IoSlice::new(rest)]) {
+        let (mut rest, begun) = (text.as_slice(), Instant::now());
+        // Whoever does not take all of the answer at once has none: timers wait meanwhile.
+        while begun.elapsed() < SEND_TIME_MAX
+            && let Ok(sent @ 1..) = sys::socket::send(stream.as_fd(), &[IoSlice::new(rest)])
+        {
             rest = &rest[sent..];
         }
     }
 }
 
-fn ask(name: &str) -> io::Result<Census> {
-    let mut stream = UnixStream::connect_addr(&SocketAddr::from_abstract_name(name)?)?;
-    let user = sys::socket::peer_user(stream.as_fd())?;
-    if user != sys::process::user() && sys::process::user() != 0 {
+fn ask(process: u32, name: &str) -> io::Result<Census> {
+    let stream = UnixStream::connect_addr(&SocketAddr::from_abstract_name(name)?)?;
+    // Anybody may listen under any name.
+    if sys::socket::peer_user(stream.as_fd())? != fs::metadata(format!("/proc/{process}"))?.st_uid()
+    {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
     stream.set_read_timeout(Some(RECEIVE_TIME_MAX))?;
     let mut text = Vec::new();
-    stream.read_to_end(&mut text)?;
+    stream.take(ANSWER_BYTES_MAX).read_to_end(&mut text)?;
     Ok(serde_json::from_slice(&text)?)
 }
 
@@ -237,6 +232,9 @@ const NAME: &str = "combray-threads";
 
 /// So many threads of each queue are told.
 const SHOWN_MAX: usize = 64;
+
+/// No answer is longer.
+const ANSWER_BYTES_MAX: u64 = 64 << 20;
 
 /// How often a name is looked at that changes meanwhile.
 const LOOKS: usize = 100;

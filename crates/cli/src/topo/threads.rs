@@ -71,11 +71,10 @@ impl ShownProcess {
     /// What it runs on a processor, and how many threads stand ready there; nothing if it has no
     /// worker there.
     pub fn on_processor(&self, number: u32) -> Option<String> {
-        let census = self
-            .workers
-            .iter()
-            .find(|one| one.processors.iter().any(|one| one.number == number))?;
-        let here = census.processors.iter().find(|one| one.number == number)?;
+        let (census, here) = self.workers.iter().find_map(|census| {
+            let here = census.processors.iter().find(|one| one.number == number)?;
+            Some((census, here))
+        })?;
         let mut text = here.running.as_ref().map_or("idle".to_owned(), name);
         let ready = ready_at(census, |queue| queue.processors == [number]);
         if ready > 0 {
