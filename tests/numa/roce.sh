@@ -109,6 +109,6 @@ exec $PWD/$bin/mpiexec "\$1" "\$2" sh -c 'COMBRAY_NODE=n\$COMBRAY_RANK exec "\$0
 END
     chmod +x /tmp/each-apart
     export MPIEXEC=/tmp/each-apart
-    COMBRAY_NET=ofi:verbs succeeds mpi4py tests/mpi4py/run -n 4 --deadline 900 --only "$1"
+    COMBRAY_NET=ofi:verbs succeeds mpi4py tests/mpi4py/run -n 4 --deadline 2700 --timeout-factor 6 --only "$1"
 fi
 succeeds one_lost_underway lost
