@@ -5,6 +5,13 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#if __has_include(<combray_threads.h>)
+#include <combray_threads.h>
+#define HAS_OWN_THREADS 1
+#else
+#define HAS_OWN_THREADS 0
+#endif
+
 enum { TAG_ACKNOWLEDGE = 1000, TAG_DATA = 2000 };
 
 /* Threads are woken and awaited once per batch: it must be long beside that, and long beside the
@@ -21,10 +28,15 @@ struct member {
     MPI_Request *requests;
 };
 
-/* The threads of one process, each with its counterpart in the peer; the first is the thread that
- * calls the team, the others sleep until there is something to do. */
+/* Threads of the system, or those of the library (combray_threads.h). */
+enum kind { KERNEL_THREADS, OWN_THREADS, KINDS };
+
+/* The threads of one process, each with its counterpart in the peer. Of kernel threads the first is
+ * the thread that calls the team; the others, and all of the library's, sleep until there is
+ * something to do. */
 struct team {
     const struct job *job;
+    enum kind kind;
     int threads;
     bool own_communicators;
     MPI_Comm comms[THREADS_MAX];
@@ -38,6 +50,10 @@ struct team {
     pthread_cond_t changed;
     long iterations;            /* of the present turn; negative: the end */
     int turn, working;
+#if HAS_OWN_THREADS
+    combray_thread own[THREADS_MAX];
+    combray_barrier begin, end; /* of a turn, for the library's threads and for who calls them */
+#endif
 };
 
 static void exchange(struct member *member, long iterations)
@@ -93,9 +109,60 @@ static void call_team(struct team *team, long iterations)
     pthread_mutex_unlock(&team->mutex);
 }
 
+#if HAS_OWN_THREADS
+
+static void *take_turns(void *argument)
+{
+    struct member *member = argument;
+    struct team *team = member->team;
+    for (;;) {
+        combray_barrier_wait(&team->begin);
+        if (team->iterations < 0)
+            return NULL;
+        exchange(member, team->iterations);
+        combray_barrier_wait(&team->end);
+    }
+}
+
+static void open_own(struct team *team)
+{
+    combray_barrier_init(&team->begin, (unsigned)team->threads + 1);
+    combray_barrier_init(&team->end, (unsigned)team->threads + 1);
+    for (int i = 0; i < team->threads; i++)
+        if (combray_thread_create(&team->own[i], NULL, NULL, take_turns, &team->members[i]) != 0)
+            job_fail(team->job, "cannot start %d threads of the library", team->threads);
+}
+
+static void run_own(struct team *team, long iterations)
+{
+    team->iterations = iterations;
+    combray_barrier_wait(&team->begin);
+    if (iterations >= 0)
+        combray_barrier_wait(&team->end);
+}
+
+static void close_own(struct team *team)
+{
+    run_own(team, -1);
+    for (int i = 0; i < team->threads; i++)
+        combray_thread_join(team->own[i], NULL);
+    combray_barrier_destroy(&team->begin);
+    combray_barrier_destroy(&team->end);
+}
+
+#else
+static void open_own(struct team *team) { (void)team; }
+static void run_own(struct team *team, long iterations) { (void)team, (void)iterations; }
+static void close_own(struct team *team) { (void)team; }
+#endif
+
 static void run_team(void *state, long iterations)
 {
     struct team *team = state;
+    if (team->kind == OWN_THREADS) {
+        run_own(team, iterations);
+        return;
+    }
     call_team(team, iterations);
     exchange(&team->members[0], iterations);
     pthread_mutex_lock(&team->mutex);
@@ -129,16 +196,22 @@ static void open_team(struct team *team)
                                   buffer_new(job, (size_t)team->window * sizeof(MPI_Request))};
         if (i == 0 || team->own_communicators)
             MPI_Comm_dup(MPI_COMM_WORLD, &team->comms[i]);
-        if (i > 0 && pthread_create(&team->handles[i], NULL, work, member) != 0)
+        if (team->kind == KERNEL_THREADS && i > 0
+            && pthread_create(&team->handles[i], NULL, work, member) != 0)
             job_fail(job, "cannot start %d threads", team->threads);
     }
+    if (team->kind == OWN_THREADS)
+        open_own(team);
 }
 
 static void close_team(struct team *team)
 {
-    call_team(team, -1);
+    if (team->kind == OWN_THREADS)
+        close_own(team);
+    else
+        call_team(team, -1);
     for (int i = 0; i < team->threads; i++) {
-        if (i > 0)
+        if (team->kind == KERNEL_THREADS && i > 0)
             pthread_join(team->handles[i], NULL);
         if (i == 0 || team->own_communicators)
             MPI_Comm_free(&team->comms[i]);
@@ -149,35 +222,52 @@ static void close_team(struct team *team)
     pthread_mutex_destroy(&team->mutex);
 }
 
-/* Measures a team of `row.value` threads in each process. */
-static void measure_team(struct job *job, struct row row, int window, bool own_communicators)
+static struct team team_of(struct job *job, const struct row *row, int window)
 {
-    static struct team team;
-    double seconds = job->options.batch_seconds;
     int half = job->size / 2;
-    job_describe(job, row.benchmark, row.variant, row.bytes);
-    team = (struct team){
+    return (struct team){
         .job = job,
-        .threads = (int)row.value,
-        .own_communicators = own_communicators,
+        .threads = (int)row->value,
         .peer = job->rank < half ? job->rank + half : job->rank - half,
         .sends = job->rank < half,
         .window = window,
-        .bytes = (int)row.bytes,
-        .seed = (unsigned)row.value,
+        .bytes = (int)row->bytes,
+        .seed = (unsigned)row->value,
     };
-    open_team(&team);
+}
+
+/* Measures teams of `row.value` threads in each process, in alternation. */
+static void measure_teams(struct job *job, const struct row *row, struct team *teams, int count,
+                          struct timing *timings)
+{
+    struct operation operations[KINDS];
+    double seconds = job->options.batch_seconds;
+    job_describe(job, row->benchmark, row->variant, row->bytes);
+    for (int i = 0; i < count; i++) {
+        open_team(&teams[i]);
+        operations[i] = (struct operation){.run = run_team, .check = check_team,
+                                           .state = &teams[i], .comm = MPI_COMM_WORLD,
+                                           .clock = CLOCK_SLOWEST, .share = 1.0};
+    }
     if (seconds < BATCH_SECONDS_MIN)
         job->options.batch_seconds = BATCH_SECONDS_MIN;
-    struct operation operation = {.run = run_team, .check = check_team, .state = &team,
-                                  .comm = MPI_COMM_WORLD, .clock = CLOCK_SLOWEST, .share = 1.0};
+    measure(job, operations, count, timings);
+    job->options.batch_seconds = seconds;
+    for (int i = 0; i < count; i++)
+        close_team(&teams[i]);
+}
+
+/* Measures a team of kernel threads. */
+static void measure_team(struct job *job, struct row row, int window, bool own_communicators)
+{
+    static struct team team;
+    team = team_of(job, &row, window);
+    team.own_communicators = own_communicators;
     row.processes = job->size;
     row.parameter = "threads";
-    row.bytes_total = row.bytes * (size_t)(window * half) * (size_t)row.value;
-    measure(job, &operation, 1, &row.timing);
-    job->options.batch_seconds = seconds;
+    row.bytes_total = row.bytes * (size_t)(window * (job->size / 2)) * (size_t)row.value;
+    measure_teams(job, &row, &team, 1, &row.timing);
     report_row(job, &row);
-    close_team(&team);
 }
 
 static bool can_run(const struct job *job, const char *benchmark, const struct list *counts)
@@ -239,4 +329,51 @@ void bench_saturation(struct job *job)
                      counts.values[k]);
             measure_team(job, row, WINDOW, true);
         }
+}
+
+/* The same exchange by both kinds of threads in alternation, each thread with its communicator. */
+static void compare_kinds(struct job *job, long threads, int window)
+{
+    static struct team teams[KINDS];
+    struct timing timings[KINDS];
+    struct row row = {.benchmark = "own_threads", .bytes = 8, .value = threads,
+                      .processes = job->size, .parameter = "threads",
+                      .messages = window * threads * (job->size / 2)};
+    const char *what = window > 1 ? "windows" : "one by one";
+    snprintf(row.variant, sizeof row.variant, "%s", what);
+    for (int kind = 0; kind < KINDS; kind++) {
+        teams[kind] = team_of(job, &row, window);
+        teams[kind].kind = (enum kind)kind;
+        teams[kind].own_communicators = true;
+    }
+    measure_teams(job, &row, teams, KINDS, timings);
+    for (int kind = 0; kind < KINDS; kind++) {
+        bool own = kind == OWN_THREADS;
+        snprintf(row.variant, sizeof row.variant, "%s, %s", what, own ? "own" : "kernel");
+        row.timing = timings[kind];
+        row.ratio = own ? timings[kind].median / timings[KERNEL_THREADS].median : 0;
+        row.twin = own ? "kernel threads" : NULL;
+        report_row(job, &row);
+    }
+}
+
+void bench_own_threads(struct job *job)
+{
+    report_section(job, "own_threads",
+                   "each thread sends a window of messages, or one, to its peer, which answers: "
+                   "threads of the library beside kernel threads; time of all",
+                   false);
+    struct list counts = list_or_powers(&job->options.threads, 1, 4, 64);
+    if (!can_run(job, "own_threads", &counts))
+        return;
+#if HAS_OWN_THREADS
+    if (combray_threads_start(0, 0, NULL) != 0)
+        job_fail(job, "cannot start the workers of the library's threads");
+    for (int single = 0; single <= 1; single++)
+        for (int k = 0; k < counts.length; k++)
+            compare_kinds(job, counts.values[k], single ? 1 : (int)job->options.window);
+    combray_threads_stop();
+#else
+    report_note(job, "own_threads left out: this library has no combray_threads.h");
+#endif
 }

@@ -84,6 +84,15 @@ impl Shared {
         &self.queues[self.machine.leaf(slot as u32).0 as usize]
     }
 
+    /// The slot of the processor on which the caller, a kernel thread that is no worker, runs now;
+    /// the first one elsewhere.
+    pub fn slot_here(&self) -> usize {
+        let here = sys::cores::current();
+        let is_here =
+            |&slot: &usize| Some(self.machine.system_number(slot as u32) as usize) == here;
+        (0..self.slots.len()).find(is_here).unwrap_or(0)
+    }
+
     /// The queue that a place is.
     pub fn queue_at(&self, place: Place) -> Option<&ReadyQueue<Ready>> {
         match place {

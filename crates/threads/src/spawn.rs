@@ -78,7 +78,7 @@ impl ThreadBuilder {
         let shared = workers.shared();
         let here = worker::local().filter(|local| Arc::ptr_eq(&local.shared, shared));
         shared.begun.fetch_add(1, Ordering::Relaxed);
-        make_ready(shared, thread, here.map_or(0, |local| local.slot()));
+        make_ready(shared, thread, here.map_or_else(|| shared.slot_here(), |local| local.slot()));
         join
     }
 

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use bubbles::VertexId;
+use bubbles::{Place, VertexId};
 
 use crate::bubble::Bubble;
+use crate::queue::ReadyQueue;
 use crate::shared::{Shared, Slot};
 use crate::stack::GuardedStack;
 use crate::thread::{Pause, Ready, Thread};
@@ -111,12 +112,36 @@ impl WorkerLocal {
         &self.shared.slots[self.slot]
     }
 
+    /// Whether nothing else is ready that this worker would run next, if its thread yielded.
+    #[inline]
+    pub fn is_alone(&self) -> bool {
+        self.shared.queue(self.slot).len() == 0 && self.above_with_ready().is_none()
+    }
+
+    /// Lets a thread that yields go on, if it would be the next to run anyway.
+    #[inline]
+    pub fn may_go_on(&self, thread: &Thread) -> bool {
+        let goes_on = self.is_alone()
+            && self.is_owner()
+            && self.shared.elsewhere(thread, self.slot).is_none();
+        if goes_on {
+            self.count_step();
+        }
+        goes_on
+    }
+
+    /// Tells the watchdog that the worker has come by; how often it has.
+    #[inline]
+    fn count_step(&self) -> u64 {
+        let steps = self.own().steps.load(Ordering::Relaxed) + 1;
+        self.own().steps.store(steps, Ordering::Relaxed);
+        steps
+    }
+
     fn work(&self) {
         let mut again: Option<Arc<Thread>> = None;
-        let mut steps = self.own().steps.load(Ordering::Relaxed);
         loop {
-            steps += 1;
-            self.own().steps.store(steps, Ordering::Relaxed);
+            let steps = self.count_step();
             if !self.is_owner() {
                 // Another took over while the thread did not come by; that one has its queue.
                 if let Some(thread) = again {
@@ -212,15 +237,18 @@ impl WorkerLocal {
 
     /// The next of the queues above, which others share.
     fn look_above(&self) -> Option<Ready> {
-        let ready = |&&vertex: &&VertexId| {
-            self.shared.queue_at(bubbles::Place::Queue(vertex)).is_some_and(|queue| queue.len() > 0)
-        };
-        let vertex = self.above.iter().find(ready)?;
-        let queue = self.shared.queue_at(bubbles::Place::Queue(*vertex))?;
+        let queue = self.above_with_ready()?;
         let mut in_bubble = false;
         queue.look(1, |ready| in_bubble = ready.bubble().is_some());
         // A scheduler may have a say when a bubble is met.
         if in_bubble { self.shared.find(self.slot) } else { queue.pop() }
+    }
+
+    /// The first queue above that holds anything.
+    #[inline]
+    fn above_with_ready(&self) -> Option<&ReadyQueue<Ready>> {
+        let queue = |&vertex: &VertexId| self.shared.queue_at(Place::Queue(vertex));
+        self.above.iter().filter_map(queue).find(|queue| queue.len() > 0)
     }
 
     /// Sleeps until something is added to a queue. If the scheduler has nothing for this worker of
