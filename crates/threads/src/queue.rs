@@ -55,17 +55,6 @@ impl<T> ReadyQueue<T> {
         entries.pop_front().expect("one was just added")
     }
 
-    /// Takes the youngest, if it is the one that is meant.
-    pub fn pop_youngest(&self, is_meant: impl Fn(&T) -> bool) -> Option<T> {
-        let mut entries = self.entries.lock();
-        if !entries.back().is_some_and(is_meant) {
-            return None;
-        }
-        let entry = entries.pop_back();
-        self.length.store(entries.len(), Ordering::Relaxed);
-        entry
-    }
-
     /// Takes those that are meant out of the queue.
     pub fn take(&self, is_meant: impl Fn(&T) -> bool) -> Vec<T> {
         let mut entries = self.entries.lock();

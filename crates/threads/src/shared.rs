@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use bubbles::{MachineTree, Place, Scheduler, VertexId};
 use parking_lot::Mutex;
 
+use crate::deque::SeedDeque;
 use crate::label::SharedLabel;
 use crate::queue::ReadyQueue;
+use crate::seed::SeedHeader;
 use crate::sleepers::Sleepers;
 use crate::stack::StackPool;
 use crate::thread::{ANYWHERE, Ready, Thread};
@@ -48,6 +50,10 @@ pub(crate) struct Slot {
     pub running: AtomicU64,
     /// The name of the thread that it runs.
     pub label: SharedLabel,
+    /// The seeds of the kernel threads that are its worker, or were and have not come by since.
+    pub seeds: Mutex<Vec<Arc<SeedDeque<SeedHeader>>>>,
+    /// How often these have made one. Written by them only.
+    pub sown: AtomicU64,
     /// How many threads were made here, and how many ended here.
     pub begun: AtomicU64,
     pub ended: AtomicU64,
@@ -160,8 +166,13 @@ impl Shared {
         let _ = sys::futex::wake(&self.bell, i32::try_from(count).unwrap_or(i32::MAX));
     }
 
-    /// Whether anything is ready anywhere.
-    pub fn is_anything_ready(&self) -> bool {
+    /// Whether any worker has seeds that nobody has begun.
+    pub fn has_seeds(&self) -> bool {
+        self.slots.iter().any(|slot| slot.seeds.lock().iter().any(|seeds| !seeds.is_empty()))
+    }
+
+    /// Whether any thread is ready anywhere.
+    pub fn is_any_thread_ready(&self) -> bool {
         self.queues.iter().any(|queue| queue.len() > 0) || self.is_anything_aside()
     }
 

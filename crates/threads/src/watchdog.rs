@@ -71,7 +71,7 @@ impl Timers {
 /// Watches until all stop.
 pub(crate) fn run(shared: &Arc<Shared>, spares: &Arc<SpareThreads>) {
     let begun = Instant::now();
-    let mut steps = vec![0; shared.slots.len()];
+    let mut steps = vec![(0, 0); shared.slots.len()];
     let mut tick = begun;
     // Where the system has no room for an address nobody can ask.
     let listener = CensusListener::new().ok();
@@ -91,9 +91,12 @@ pub(crate) fn run(shared: &Arc<Shared>, spares: &Arc<SpareThreads>) {
             shared.wake(usize::MAX);
         }
         for (number, slot) in shared.slots.iter().enumerate() {
-            let before = std::mem::replace(&mut steps[number], slot.steps.load(Ordering::Relaxed));
-            let is_stuck = before == steps[number] && slot.is_busy.load(Ordering::Relaxed);
-            if is_stuck && shared.is_anything_ready() {
+            let now = (slot.steps.load(Ordering::Relaxed), slot.sown.load(Ordering::Relaxed));
+            let before = std::mem::replace(&mut steps[number], now);
+            let is_stuck = before.0 == now.0 && slot.is_busy.load(Ordering::Relaxed);
+            // Who makes and joins seeds needs nobody's help with these.
+            let seeds_wait = || before.1 == now.1 && shared.has_seeds();
+            if is_stuck && (shared.is_any_thread_ready() || seeds_wait()) {
                 if shared.sleepers.any() {
                     shared.ring(1);
                 } else {

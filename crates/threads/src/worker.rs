@@ -1,6 +1,7 @@
 //! A worker: a kernel thread that runs one thread after the other.
 
 use std::cell::{Cell, RefCell};
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -8,7 +9,9 @@ use std::time::{Duration, Instant};
 use bubbles::{Place, VertexId};
 
 use crate::bubble::Bubble;
+use crate::deque::SeedDeque;
 use crate::queue::ReadyQueue;
+use crate::seed::{SeedHeader, TakenSeed};
 use crate::shared::{Shared, Slot};
 use crate::stack::GuardedStack;
 use crate::thread::{Pause, Ready, Thread};
@@ -23,6 +26,8 @@ pub(crate) struct WorkerLocal {
     current: Cell<*const Thread>,
     /// The stacks near it.
     stacks: RefCell<Vec<GuardedStack>>,
+    /// The seeds that its threads have made.
+    seeds: Arc<SeedDeque<SeedHeader>>,
     /// The vertices above its own.
     above: Vec<VertexId>,
 }
@@ -68,6 +73,15 @@ pub(crate) fn current_shared() -> Option<Arc<Thread>> {
     }
 }
 
+/// Ends what the calling thread, whose closure has ended, holds under keys: who joins it finds it
+/// gone.
+pub(crate) fn end_values() {
+    if let Some(thread) = current() {
+        // SAFETY: the caller is this thread.
+        unsafe { thread.end_values() };
+    }
+}
+
 /// Gives the worker to others.
 #[inline]
 pub(crate) fn pause(why: Pause) {
@@ -86,11 +100,15 @@ pub(crate) fn run(shared: &Arc<Shared>, slot: usize, number: u32) {
         number,
         current: Cell::new(std::ptr::null()),
         stacks: RefCell::new(Vec::new()),
+        seeds: Arc::new(SeedDeque::new()),
         above,
     };
+    local.own().seeds.lock().push(local.seeds.clone());
     LOCAL.set(&raw const local);
     local.work();
     LOCAL.set(std::ptr::null());
+    local.own().seeds.lock().retain(|seeds| !Arc::ptr_eq(seeds, &local.seeds));
+    local.hand_on_seeds();
     let mut stacks = local.stacks.take();
     while let Some(stack) = stacks.pop() {
         shared.stacks.keep(stack);
@@ -115,7 +133,75 @@ impl WorkerLocal {
     /// Whether nothing else is ready that this worker would run next, if its thread yielded.
     #[inline]
     pub fn is_alone(&self) -> bool {
-        self.shared.queue(self.slot).len() == 0 && self.above_with_ready().is_none()
+        self.shared.queue(self.slot).len() == 0
+            && self.seeds.is_empty()
+            && self.above_with_ready().is_none()
+    }
+
+    /// Keeps a seed that its thread has made.
+    #[inline]
+    pub fn sow(&self, seed: NonNull<SeedHeader>) {
+        while !self.seeds.push(seed.as_ptr()) {
+            self.hand_on_seeds();
+        }
+        let sown = &self.own().sown;
+        sown.store(sown.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        // One that falls asleep at this moment may miss it, and sees the next one, or is woken by
+        // the watchdog.
+        if self.shared.sleepers.were_any() {
+            self.shared.ring(1);
+        }
+    }
+
+    /// Takes a seed back, if nobody has come to it; whether it was the youngest.
+    #[inline]
+    pub fn take_back(&self, seed: NonNull<SeedHeader>) -> bool {
+        self.seeds.pop_this(seed.as_ptr())
+    }
+
+    /// The seeds go into the queue of the processor, and those that were run end.
+    #[cold]
+    fn hand_on_seeds(&self) {
+        let mut left = Vec::new();
+        while let Some(seed) = self.seeds.pop() {
+            // SAFETY: it was just taken out of the deque.
+            left.extend(unsafe { TakenSeed::new(seed) }.and_then(TakenSeed::into_ready));
+        }
+        for seed in left.into_iter().rev() {
+            self.shared.queue(self.slot).push(seed);
+            self.shared.wake(1);
+        }
+    }
+
+    /// The youngest of its seeds that nobody has run.
+    #[inline]
+    fn own_seed(&self) -> Option<Ready> {
+        while let Some(seed) = self.seeds.pop() {
+            // SAFETY: it was just taken out of the deque.
+            let ready = unsafe { TakenSeed::new(seed) }.and_then(TakenSeed::into_ready);
+            if ready.is_some() {
+                return ready;
+            }
+        }
+        None
+    }
+
+    /// The oldest seed of another worker, from the nearest that has any.
+    fn steal_seed(&self) -> Option<Ready> {
+        let machine = &self.shared.machine;
+        let near = self.above.iter().flat_map(|&vertex| machine[vertex].processors.clone());
+        for slot in std::iter::once(self.slot as u32).chain(near) {
+            for seeds in self.shared.slots[slot as usize].seeds.lock().iter() {
+                while let Some(seed) = seeds.steal() {
+                    // SAFETY: it was just taken out of the deque.
+                    let ready = unsafe { TakenSeed::new(seed) }.and_then(TakenSeed::into_ready);
+                    if ready.is_some() {
+                        return ready;
+                    }
+                }
+            }
+        }
+        None
     }
 
     /// Lets a thread that yields go on, if it would be the next to run anyway.
@@ -177,20 +263,21 @@ impl WorkerLocal {
                 None => Ready::Seed(Arc::new(Nothing)),
             };
         }
-        if steps.is_multiple_of(LOOK_ABOVE)
-            && let Some(ready) = self.look_above()
+        let queue = self.shared.queue(self.slot);
+        if (steps.is_multiple_of(LOOK_ABOVE) || queue.len() == 0)
+            && let Some(ready) = self.look_aside()
         {
-            self.shared.queue(self.slot).push(Ready::Thread(thread));
+            queue.push(Ready::Thread(thread));
             return ready;
         }
-        self.shared.queue(self.slot).exchange(Ready::Thread(thread))
+        queue.exchange(Ready::Thread(thread))
     }
 
     /// What runs next; none when all stop, or another has become the worker.
     fn next(&self, steps: u64) -> Option<Ready> {
         let own = self.shared.queue(self.slot);
         if steps.is_multiple_of(LOOK_ABOVE)
-            && let Some(ready) = self.look_above()
+            && let Some(ready) = self.look_aside()
         {
             return Some(ready);
         }
@@ -209,7 +296,7 @@ impl WorkerLocal {
                 }
                 return Some(ready);
             }
-            if let Some(ready) = self.look_above() {
+            if let Some(ready) = self.look_aside() {
                 return Some(ready);
             }
             let mut in_vain = false;
@@ -217,7 +304,12 @@ impl WorkerLocal {
                 if own.len() > 0 {
                     break;
                 }
-                if look % LOOKS_EACH == 0 && self.shared.is_anything_ready() {
+                if look % LOOKS_EACH == 0
+                    && let Some(ready) = self.steal_seed()
+                {
+                    return Some(ready);
+                }
+                if look % LOOKS_EACH == 0 && self.shared.is_any_thread_ready() {
                     if let Some(ready) = self.shared.find(self.slot) {
                         return Some(ready);
                     }
@@ -233,6 +325,12 @@ impl WorkerLocal {
             }
             self.sleep(in_vain);
         }
+    }
+
+    /// What is neither in its own queue nor in one of others.
+    #[inline]
+    fn look_aside(&self) -> Option<Ready> {
+        self.look_above().or_else(|| self.own_seed())
     }
 
     /// The next of the queues above, which others share.
@@ -259,7 +357,8 @@ impl WorkerLocal {
         let may_sleep = || {
             !shared.stop.load(Ordering::SeqCst)
                 && shared.queue(self.slot).len() == 0
-                && (in_vain || !shared.is_anything_ready())
+                && !shared.has_seeds()
+                && (in_vain || !shared.is_any_thread_ready())
         };
         let limit = in_vain.then_some(ASK_AGAIN);
         shared.sleepers.sleep(may_sleep, || sys::futex::wait(&shared.bell, bell, limit));

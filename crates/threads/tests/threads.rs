@@ -47,6 +47,51 @@ fn seeds_compute_what_a_sequential_program_does() {
     }
 }
 
+/// More seeds than a worker keeps, joined the oldest first, while others take them; some are joined
+/// by a thread that runs elsewhere, some by nobody.
+#[test]
+fn each_of_many_seeds_is_run_once() {
+    for count in [1, 2, 4] {
+        let run = Arc::new(AtomicUsize::new(0));
+        let runs = run.clone();
+        let sum: usize = workers(count).run(move || {
+            let make = |number: usize| {
+                let runs = runs.clone();
+                seed(move || {
+                    runs.fetch_add(1, Ordering::Relaxed);
+                    number
+                })
+            };
+            let seeds: Vec<_> = (0..2000).map(make).collect();
+            (2000..2100).for_each(|number| drop(make(number)));
+            let moved: Vec<_> = (2100..2200).map(make).collect();
+            let joins = |seeds: Vec<_>| seeds.into_iter().map(threads::SeedJoin::join).sum();
+            let elsewhere = spawn(move || joins(moved));
+            yield_now();
+            let here: usize = joins(seeds);
+            let there: usize = elsewhere.join().unwrap();
+            // Nobody joins some: they have run when no worker finds any.
+            while runs.load(Ordering::Relaxed) < 2200 {
+                yield_now();
+            }
+            here + there
+        });
+        assert_eq!(run.load(Ordering::Relaxed), 2200);
+        assert_eq!(sum, (0..2200).sum::<usize>() - (2000..2100).sum::<usize>());
+    }
+}
+
+#[test]
+#[should_panic(expected = "of a seed")]
+fn a_panic_of_a_seed_goes_to_the_joiner() {
+    workers(2).run(|| {
+        let seed = seed(|| panic!("of a seed"));
+        // It is run on a thread of its own.
+        yield_now();
+        seed.join()
+    });
+}
+
 /// What the workers tell of the process, once it fits; else what they told last.
 fn told_of_threads(fits: impl Fn(&Census) -> bool) -> Vec<Census> {
     let begun = Instant::now();
