@@ -10,6 +10,7 @@ mod deque;
 mod key;
 #[cfg(not(loom))]
 mod label;
+mod lock;
 #[cfg(not(loom))]
 mod parking;
 #[cfg(not(loom))]

@@ -76,8 +76,10 @@ fn park() {
 /// Lets other threads run; on a kernel thread that is no worker, others of the system.
 #[inline]
 pub fn yield_now() {
-    let Some(thread) = worker::current() else { return std::thread::yield_now() };
-    if !worker::local().is_some_and(|local| local.may_go_on(thread)) {
+    let Some(local) = worker::local() else { return std::thread::yield_now() };
+    if let Some(thread) = local.current()
+        && !local.may_go_on(thread)
+    {
         // SAFETY: the caller is this thread.
         unsafe { thread.pause(Pause::Yield) };
     }

@@ -19,9 +19,9 @@ use crate::watchdog::Timers;
 pub(crate) struct Shared {
     pub machine: Arc<MachineTree>,
     /// The queue of each vertex; those of leaves are the queues of workers.
-    queues: Vec<ReadyQueue<Ready>>,
+    queues: Vec<Arc<ReadyQueue<Ready>>>,
     asides: Vec<ReadyQueue<Ready>>,
-    pub slots: Vec<Slot>,
+    pub slots: Vec<Arc<Slot>>,
     pub scheduler: Mutex<Box<dyn Scheduler>>,
     /// Where threads in no bubble stand, if not with the worker that makes them ready.
     loose: Vec<Option<VertexId>>,
@@ -68,9 +68,9 @@ impl Shared {
         let machine = Arc::new(machine);
         let loose = crate::placing::homes_of_loose(&machine, &mut *scheduler);
         Arc::new(Self {
-            queues: machine.vertices().map(|_| ReadyQueue::new()).collect(),
+            queues: machine.vertices().map(|_| Arc::new(ReadyQueue::new())).collect(),
             asides: machine.vertices().map(|_| ReadyQueue::new()).collect(),
-            slots: (0..machine.processor_count()).map(|_| Slot::default()).collect(),
+            slots: (0..machine.processor_count()).map(|_| Arc::default()).collect(),
             loose,
             scheduler: Mutex::new(scheduler),
             sleepers: Sleepers::new(),
@@ -97,6 +97,16 @@ impl Shared {
         let is_here =
             |&slot: &usize| Some(self.machine.system_number(slot as u32) as usize) == here;
         (0..self.slots.len()).find(is_here).unwrap_or(0)
+    }
+
+    /// The queue of a vertex, to keep.
+    pub fn queue_of(&self, vertex: VertexId) -> Arc<ReadyQueue<Ready>> {
+        self.queues[vertex.0 as usize].clone()
+    }
+
+    /// The queue where threads in no bubble stand that a worker makes ready, if not its own.
+    pub fn loose_queue(&self, slot: usize) -> Option<Arc<ReadyQueue<Ready>>> {
+        self.loose[slot].map(|vertex| self.queue_of(vertex))
     }
 
     /// The queue that a place is.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use bubbles::{Place, VertexId};
+use bubbles::VertexId;
 
 use crate::bubble::Bubble;
 use crate::deque::SeedDeque;
@@ -14,7 +14,7 @@ use crate::queue::ReadyQueue;
 use crate::seed::{SeedHeader, TakenSeed};
 use crate::shared::{Shared, Slot};
 use crate::stack::GuardedStack;
-use crate::thread::{Pause, Ready, Thread};
+use crate::thread::{ANYWHERE, Pause, Ready, Thread};
 
 /// What a kernel thread has as a worker.
 pub(crate) struct WorkerLocal {
@@ -28,8 +28,14 @@ pub(crate) struct WorkerLocal {
     stacks: RefCell<Vec<GuardedStack>>,
     /// The seeds that its threads have made.
     seeds: Arc<SeedDeque<SeedHeader>>,
-    /// The vertices above its own.
-    above: Vec<VertexId>,
+    /// What it tells the others.
+    own: Arc<Slot>,
+    /// Its own queue, of this vertex; those above, from the inside to the outside.
+    queue: Arc<ReadyQueue<Ready>>,
+    leaf: u32,
+    above: Vec<(VertexId, Arc<ReadyQueue<Ready>>)>,
+    /// Where threads in no bubble stand, if not in its own queue.
+    loose: Option<Arc<ReadyQueue<Ready>>>,
 }
 
 thread_local! {
@@ -59,8 +65,7 @@ pub(crate) fn local<'a>() -> Option<&'a WorkerLocal> {
 /// The thread that the caller is.
 #[inline]
 pub(crate) fn current<'a>() -> Option<&'a Thread> {
-    // SAFETY: the worker holds the thread while it runs it.
-    local().and_then(|local| unsafe { local.current.get().as_ref() })
+    local().and_then(WorkerLocal::current)
 }
 
 /// The same, to keep.
@@ -93,7 +98,8 @@ pub(crate) fn pause(why: Pause) {
 
 /// Is the worker of a slot, until another kernel thread is, or all stop.
 pub(crate) fn run(shared: &Arc<Shared>, slot: usize, number: u32) {
-    let above = shared.machine.way_up(shared.machine.leaf(slot as u32)).skip(1).collect();
+    let leaf = shared.machine.leaf(slot as u32);
+    let above = shared.machine.way_up(leaf).skip(1);
     let local = WorkerLocal {
         shared: shared.clone(),
         slot,
@@ -101,13 +107,17 @@ pub(crate) fn run(shared: &Arc<Shared>, slot: usize, number: u32) {
         current: Cell::new(std::ptr::null()),
         stacks: RefCell::new(Vec::new()),
         seeds: Arc::new(SeedDeque::new()),
-        above,
+        own: shared.slots[slot].clone(),
+        queue: shared.queue_of(leaf),
+        leaf: leaf.0,
+        above: above.map(|vertex| (vertex, shared.queue_of(vertex))).collect(),
+        loose: shared.loose_queue(slot),
     };
-    local.own().seeds.lock().push(local.seeds.clone());
+    local.own.seeds.lock().push(local.seeds.clone());
     LOCAL.set(&raw const local);
     local.work();
     LOCAL.set(std::ptr::null());
-    local.own().seeds.lock().retain(|seeds| !Arc::ptr_eq(seeds, &local.seeds));
+    local.own.seeds.lock().retain(|seeds| !Arc::ptr_eq(seeds, &local.seeds));
     local.hand_on_seeds();
     let mut stacks = local.stacks.take();
     while let Some(stack) = stacks.pop() {
@@ -121,21 +131,32 @@ impl WorkerLocal {
         self.slot
     }
 
-    /// Whether it is the worker of its slot still.
-    pub fn is_owner(&self) -> bool {
-        self.own().owner.load(Ordering::Relaxed) == self.number
+    /// The thread that it runs.
+    #[inline]
+    pub fn current<'a>(&self) -> Option<&'a Thread> {
+        // SAFETY: the worker holds the thread while it runs it, and only the thread asks.
+        unsafe { self.current.get().as_ref() }
     }
 
-    fn own(&self) -> &Slot {
-        &self.shared.slots[self.slot]
+    /// Whether it is the worker of its slot still.
+    pub fn is_owner(&self) -> bool {
+        self.own.owner.load(Ordering::Relaxed) == self.number
+    }
+
+    /// The queue where a thread stands that this worker makes ready, if it is not its own.
+    #[inline]
+    fn elsewhere(&self, thread: &Thread) -> Option<&ReadyQueue<Ready>> {
+        match thread.home() {
+            ANYWHERE => self.loose.as_deref(),
+            home if home == self.leaf => None,
+            _ => self.shared.elsewhere(thread, self.slot),
+        }
     }
 
     /// Whether nothing else is ready that this worker would run next, if its thread yielded.
     #[inline]
     pub fn is_alone(&self) -> bool {
-        self.shared.queue(self.slot).len() == 0
-            && self.seeds.is_empty()
-            && self.above_with_ready().is_none()
+        self.queue.len() == 0 && self.seeds.is_empty() && self.above_with_ready().is_none()
     }
 
     /// Keeps a seed that its thread has made.
@@ -144,7 +165,7 @@ impl WorkerLocal {
         while !self.seeds.push(seed.as_ptr()) {
             self.hand_on_seeds();
         }
-        let sown = &self.own().sown;
+        let sown = &self.own.sown;
         sown.store(sown.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         // One that falls asleep at this moment may miss it, and sees the next one, or is woken by
         // the watchdog.
@@ -168,7 +189,7 @@ impl WorkerLocal {
             left.extend(unsafe { TakenSeed::new(seed) }.and_then(TakenSeed::into_ready));
         }
         for seed in left.into_iter().rev() {
-            self.shared.queue(self.slot).push(seed);
+            self.queue.push(seed);
             self.shared.wake(1);
         }
     }
@@ -189,7 +210,7 @@ impl WorkerLocal {
     /// The oldest seed of another worker, from the nearest that has any.
     fn steal_seed(&self) -> Option<Ready> {
         let machine = &self.shared.machine;
-        let near = self.above.iter().flat_map(|&vertex| machine[vertex].processors.clone());
+        let near = self.above.iter().flat_map(|(vertex, _)| machine[*vertex].processors.clone());
         for slot in std::iter::once(self.slot as u32).chain(near) {
             for seeds in self.shared.slots[slot as usize].seeds.lock().iter() {
                 while let Some(seed) = seeds.steal() {
@@ -207,9 +228,7 @@ impl WorkerLocal {
     /// Lets a thread that yields go on, if it would be the next to run anyway.
     #[inline]
     pub fn may_go_on(&self, thread: &Thread) -> bool {
-        let goes_on = self.is_alone()
-            && self.is_owner()
-            && self.shared.elsewhere(thread, self.slot).is_none();
+        let goes_on = self.is_alone() && self.is_owner() && self.elsewhere(thread).is_none();
         if goes_on {
             self.count_step();
         }
@@ -219,8 +238,8 @@ impl WorkerLocal {
     /// Tells the watchdog that the worker has come by; how often it has.
     #[inline]
     fn count_step(&self) -> u64 {
-        let steps = self.own().steps.load(Ordering::Relaxed) + 1;
-        self.own().steps.store(steps, Ordering::Relaxed);
+        let steps = self.own.steps.load(Ordering::Relaxed) + 1;
+        self.own.steps.store(steps, Ordering::Relaxed);
         steps
     }
 
@@ -246,7 +265,7 @@ impl WorkerLocal {
                 Ready::Thread(thread) => again = self.run_thread(thread),
                 Ready::Seed(body) if body.is_claimed() => {}
                 Ready::Seed(body) => {
-                    self.own().begun.fetch_add(1, Ordering::Relaxed);
+                    self.own.begun.fetch_add(1, Ordering::Relaxed);
                     again = self.run_thread(Thread::new(body, None, None));
                 }
             }
@@ -256,14 +275,14 @@ impl WorkerLocal {
     /// What runs next, when a thread lets others.
     #[inline]
     fn after(&self, thread: Arc<Thread>, steps: u64) -> Ready {
-        if let Some(queue) = self.shared.elsewhere(&thread, self.slot) {
+        if let Some(queue) = self.elsewhere(&thread) {
             self.shared.add(queue, thread);
             return match self.next(steps) {
                 Some(ready) => ready,
                 None => Ready::Seed(Arc::new(Nothing)),
             };
         }
-        let queue = self.shared.queue(self.slot);
+        let queue = &self.queue;
         if (steps.is_multiple_of(LOOK_ABOVE) || queue.len() == 0)
             && let Some(ready) = self.look_aside()
         {
@@ -275,7 +294,7 @@ impl WorkerLocal {
 
     /// What runs next; none when all stop, or another has become the worker.
     fn next(&self, steps: u64) -> Option<Ready> {
-        let own = self.shared.queue(self.slot);
+        let own = &self.queue;
         if steps.is_multiple_of(LOOK_ABOVE)
             && let Some(ready) = self.look_aside()
         {
@@ -286,7 +305,7 @@ impl WorkerLocal {
                 match &ready {
                     Ready::Thread(thread) if thread.bubble.is_some() => {
                         // It may have been moved since it was made ready.
-                        if let Some(queue) = self.shared.elsewhere(thread, self.slot) {
+                        if let Some(queue) = self.elsewhere(thread) {
                             queue.push(ready);
                             self.shared.wake(usize::MAX);
                             continue;
@@ -299,6 +318,7 @@ impl WorkerLocal {
             if let Some(ready) = self.look_aside() {
                 return Some(ready);
             }
+            self.own.is_busy.store(false, Ordering::Relaxed);
             let mut in_vain = false;
             for look in 1..=LOOKS {
                 if own.len() > 0 {
@@ -345,8 +365,7 @@ impl WorkerLocal {
     /// The first queue above that holds anything.
     #[inline]
     fn above_with_ready(&self) -> Option<&ReadyQueue<Ready>> {
-        let queue = |&vertex: &VertexId| self.shared.queue_at(Place::Queue(vertex));
-        self.above.iter().filter_map(queue).find(|queue| queue.len() > 0)
+        self.above.iter().map(|(_, queue)| &**queue).find(|queue| queue.len() > 0)
     }
 
     /// Sleeps until something is added to a queue. If the scheduler has nothing for this worker of
@@ -356,7 +375,7 @@ impl WorkerLocal {
         let bell = shared.bell.load(Ordering::SeqCst);
         let may_sleep = || {
             !shared.stop.load(Ordering::SeqCst)
-                && shared.queue(self.slot).len() == 0
+                && self.queue.len() == 0
                 && !shared.has_seeds()
                 && (in_vain || !shared.is_any_thread_ready())
         };
@@ -368,9 +387,9 @@ impl WorkerLocal {
     #[inline]
     fn run_thread(&self, thread: Arc<Thread>) -> Option<Arc<Thread>> {
         let bubble = thread.bubble.as_ref().map_or(0, Bubble::number);
-        self.own().running.store(bubble, Ordering::Relaxed);
-        self.own().label.set(thread.label);
-        self.own().is_busy.store(true, Ordering::Relaxed);
+        self.own.running.store(bubble, Ordering::Relaxed);
+        self.own.label.set(thread.label);
+        self.own.is_busy.store(true, Ordering::Relaxed);
         self.current.set(Arc::as_ptr(&thread));
         let stack = || {
             let near = &mut *self.stacks.borrow_mut();
@@ -381,7 +400,6 @@ impl WorkerLocal {
         // loop of a worker, on the stack of a kernel thread.
         let paused = unsafe { thread.resume(stack) };
         self.current.set(std::ptr::null());
-        self.own().is_busy.store(false, Ordering::Relaxed);
         if let (Some(timeline), Some(begin)) = (&self.shared.timeline, begin) {
             timeline.note(self.slot, &thread, begin);
         }
@@ -389,7 +407,7 @@ impl WorkerLocal {
             Ok(Pause::Yield) => Some(thread),
             Ok(Pause::Park) => (!thread.token.park()).then_some(thread),
             Err(stack) => {
-                self.own().ended.fetch_add(1, Ordering::Relaxed);
+                self.own.ended.fetch_add(1, Ordering::Relaxed);
                 self.shared.stacks.give_back(stack, &mut self.stacks.borrow_mut());
                 None
             }
