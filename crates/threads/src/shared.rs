@@ -42,6 +42,8 @@ pub(crate) struct Shared {
 pub(crate) struct Slot {
     /// The number of the kernel thread that is its worker.
     pub owner: AtomicU32,
+    /// Whether the process may not use it any more, so that it has no worker.
+    pub is_withdrawn: AtomicBool,
     /// How often its worker has come to a scheduling point. Written by the worker only.
     pub steps: AtomicU64,
     /// Whether it runs a thread.
@@ -128,7 +130,31 @@ impl Shared {
         if home == self.machine.leaf(slot as u32).0 {
             return None;
         }
-        self.queue_at(crate::placing::place(home))
+        self.standing_queue(crate::placing::place(home))
+    }
+
+    /// The queue that a place is, or the one of the whole machine instead of that of a processor
+    /// which was withdrawn.
+    pub fn standing_queue(&self, place: Place) -> Option<&ReadyQueue<Ready>> {
+        let is_withdrawn =
+            |slot: u32| self.slots[slot as usize].is_withdrawn.load(Ordering::Relaxed);
+        match place {
+            Place::Queue(vertex) if self.machine[vertex].processors.clone().all(is_withdrawn) => {
+                self.queue_at(Place::Queue(self.machine.root()))
+            }
+            _ => self.queue_at(place),
+        }
+    }
+
+    /// Moves what stands in the queue of a processor to where all look.
+    pub fn clear(&self, slot: usize) {
+        let left = self.queue(slot).take(|_| true);
+        let Some(everybodys) = self.queue_at(Place::Queue(self.machine.root())) else { return };
+        let found = !left.is_empty();
+        left.into_iter().for_each(|ready| _ = everybodys.push(ready));
+        if found {
+            self.wake(usize::MAX);
+        }
     }
 
     /// Makes a thread ready in the queue of a slot, or where it is at home.

@@ -340,7 +340,7 @@ impl WorkerLocal {
             if own.len() > 0 {
                 continue;
             }
-            if self.shared.stop.load(Ordering::SeqCst) {
+            if self.shared.stop.load(Ordering::SeqCst) || !self.is_owner() {
                 return None;
             }
             self.sleep(in_vain);
@@ -375,6 +375,7 @@ impl WorkerLocal {
         let bell = shared.bell.load(Ordering::SeqCst);
         let may_sleep = || {
             !shared.stop.load(Ordering::SeqCst)
+                && self.is_owner()
                 && self.queue.len() == 0
                 && !shared.has_seeds()
                 && (in_vain || !shared.is_any_thread_ready())
