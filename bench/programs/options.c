@@ -30,6 +30,7 @@ void options_print_help(FILE *stream)
         "  saturation   bandwidth of the first half of the processes to the other, from all their\n"
         "               threads\n"
         "  own_threads  the same exchange by threads of combray_threads.h and by kernel threads\n"
+        "  hidden_halo  a halo exchange by four threads for each core, beside computing alone\n"
         "  calls        calls that programs have in their loops, each by itself: messages,\n"
         "               persistent ones, neighbours, datatypes\n"
         "  rma          one-sided calls on all kinds of windows\n"
