@@ -184,6 +184,8 @@ void bench_collectives(struct job *job);
 void bench_guidelines(struct job *job);
 void bench_threads(struct job *job);
 void bench_saturation(struct job *job);
+void bench_own_threads(struct job *job);
+void bench_hidden_halo(struct job *job);
 void bench_calls(struct job *job);
 void bench_rma(struct job *job);
 void bench_halo(struct job *job);

@@ -17,6 +17,7 @@ static const struct {
     {"overlap", bench_overlap, 2},
     {"collectives", bench_collectives, 1}, {"guidelines", bench_guidelines, 2},
     {"threads", bench_threads, 2},   {"saturation", bench_saturation, 2},
+    {"own_threads", bench_own_threads, 2}, {"hidden_halo", bench_hidden_halo, 2},
     {"calls", bench_calls, 2},       {"rma", bench_rma, 2},
     {"halo", bench_halo, 2},
     {"file_blocks", bench_file_blocks, 1}, {"file_array", bench_file_array, 1},

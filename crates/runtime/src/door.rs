@@ -55,7 +55,7 @@ impl Threads for System {
     }
 
     fn pass_core(&self) {
-        match words::is_current() {
+        match words::has_others_ready() {
             true => threads::yield_now(),
             false => cores::yield_now(),
         }
@@ -89,6 +89,16 @@ impl WaitingSystem for System {
     #[inline]
     fn shares_kernel_thread(&self) -> bool {
         words::is_current()
+    }
+
+    #[inline]
+    fn workers(&self) -> Option<u32> {
+        words::workers()
+    }
+
+    #[inline]
+    fn has_others_ready(&self) -> bool {
+        words::has_others_ready()
     }
 
     #[inline]

@@ -38,6 +38,16 @@ pub trait WaitingSystem: Threads + Default {
         false
     }
 
+    /// How many kernel threads those share with whom the calling thread shares one, if it does.
+    fn workers(&self) -> Option<u32> {
+        None
+    }
+
+    /// Whether another thread is ready to run on the kernel thread that the caller shares.
+    fn has_others_ready(&self) -> bool {
+        false
+    }
+
     /// A number for the calling thread, never 0.
     fn thread_number(&self) -> u64;
 }
@@ -77,6 +87,8 @@ pub struct WaitHistory {
     stage: WaitStage,
     /// After how long sleeping begins.
     awake_max: Duration,
+    /// Whether others may be ready on the kernel thread of the one that waits.
+    shares_kernel_thread: bool,
 }
 
 /// Who else needs the core of whoever waits.
@@ -106,7 +118,21 @@ impl WaitHistory {
     #[inline]
     pub fn new(core_sharing: CoreSharing) -> Self {
         let stage = Self::first_stage(core_sharing);
-        Self { core_sharing, rounds: 0, since: None, yielded: None, stage, awake_max: AWAKE_MAX }
+        Self {
+            core_sharing,
+            rounds: 0,
+            since: None,
+            yielded: None,
+            stage,
+            awake_max: AWAKE_MAX,
+            shares_kernel_thread: false,
+        }
+    }
+
+    /// The same, but whenever others are ready on the same kernel thread, these run at once.
+    #[inline]
+    pub fn on_shared_kernel_thread(self) -> Self {
+        Self { shares_kernel_thread: true, ..self }
     }
 
     /// The same, but it sleeps soon, so that others have the core.
@@ -137,6 +163,12 @@ impl WaitHistory {
         match self.stage {
             WaitStage::Spin if self.core_sharing == CoreSharing::Threads => {
                 self.spin_among_threads(kernel)
+            }
+            WaitStage::Spin | WaitStage::Yield
+                if self.shares_kernel_thread && kernel.has_others_ready() =>
+            {
+                self.yielded = None;
+                kernel.pass_core();
             }
             WaitStage::Spin => kernel.spin(),
             WaitStage::Yield => kernel.pass_core(),

@@ -2,6 +2,7 @@
 //! kinds alternate, and the least of all rounds is shown, in nanoseconds. A word after `--` chooses
 //! the lines that contain it.
 
+mod irregular;
 #[cfg(target_arch = "x86_64")]
 mod switching;
 
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bubbles::MachineTree;
+use irregular::{Both, Rayon, Seeds};
 use threads::sync::{Barrier, Mutex, Semaphore};
 use threads::{Workers, seed, spawn, yield_now};
 
@@ -42,11 +44,12 @@ fn main() {
         ("seed and join", Box::new(|| one.run(seeds))),
         ("seed and join, two workers", Box::new(|| all.run(seeds))),
         ("join of rayon, one worker", Box::new(|| pool.install(joins_of_rayon))),
-        (
-            "fibonacci(22) by seeds, all workers, each",
-            Box::new(|| all.run(|| fibonacci_by(seeded))),
-        ),
-        ("fibonacci(22) by rayon, all workers, each", Box::new(|| fibonacci_by(joined))),
+        ("fibonacci(22) by seeds, all workers, each", Box::new(|| all.run(fibonacci_by::<Seeds>))),
+        ("fibonacci(22) by rayon, all workers, each", Box::new(fibonacci_by::<Rayon>)),
+        ("9 queens by seeds, all workers, each", Box::new(|| all.run(queens_by::<Seeds>))),
+        ("9 queens by rayon, all workers, each", Box::new(queens_by::<Rayon>)),
+        ("unbalanced tree by seeds, all workers, each", Box::new(|| all.run(tree_by::<Seeds>))),
+        ("unbalanced tree by rayon, all workers, each", Box::new(tree_by::<Rayon>)),
         ("mutex, 2 threads, all workers", Box::new(|| all.run(|| mutex(2)))),
         ("mutex, 1000 threads, all workers", Box::new(|| all.run(|| mutex(1000)))),
         ("mutex of the system, 2 threads", Box::new(|| mutex_of_system(2))),
@@ -154,26 +157,20 @@ fn joins_of_rayon() -> f64 {
     })
 }
 
-fn fibonacci_by(compute: fn(u64) -> u64) -> f64 {
+fn fibonacci_by<B: Both>() -> f64 {
     // Each call that is no leaf makes one task.
-    per(28_656, || assert_eq!(black_box(compute(22)), 17_711))
+    per(28_656, || assert_eq!(black_box(irregular::fibonacci::<B>(22)), 17_711))
 }
 
-fn seeded(number: u64) -> u64 {
-    if number < 2 {
-        return number;
-    }
-    let one = seed(move || seeded(number - 1));
-    let other = seeded(number - 2);
-    one.join() + other
+fn queens_by<B: Both>() -> f64 {
+    // Each queen that can be placed is a task.
+    per(8_393, || assert_eq!(black_box(irregular::queens::<B>(9)), 352))
 }
 
-fn joined(number: u64) -> u64 {
-    if number < 2 {
-        return number;
-    }
-    let (one, other) = rayon::join(|| joined(number - 1), || joined(number - 2));
-    one + other
+fn tree_by<B: Both>() -> f64 {
+    per(irregular::TREE_NODES, || {
+        assert_eq!(black_box(irregular::tree::<B>()), irregular::TREE_NODES);
+    })
 }
 
 fn mutex(threads: u64) -> f64 {

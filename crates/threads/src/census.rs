@@ -118,7 +118,8 @@ impl Census {
         });
         let processors: Vec<ProcessorCensus> = processors.collect();
         let begun = shared.begun.load(Ordering::Relaxed);
-        let sum = |count: fn(&Slot) -> u64| shared.slots.iter().map(count).sum::<u64>();
+        let sum =
+            |count: fn(&Slot) -> u64| shared.slots.iter().map(|slot| count(slot)).sum::<u64>();
         let alive = (begun + sum(|slot| slot.begun.load(Ordering::Relaxed)))
             .saturating_sub(sum(|slot| slot.ended.load(Ordering::Relaxed)));
         let run = processors.iter().filter(|one| one.running.is_some()).count() as u64;

@@ -4,10 +4,13 @@
 mod bubble;
 #[cfg(not(loom))]
 pub mod census;
+#[cfg_attr(loom, allow(dead_code, reason = "models use a part of it"))]
+mod deque;
 #[cfg(not(loom))]
 mod key;
 #[cfg(not(loom))]
 mod label;
+mod lock;
 #[cfg(not(loom))]
 mod parking;
 #[cfg(not(loom))]
@@ -15,6 +18,8 @@ mod placing;
 mod primitive;
 #[cfg_attr(loom, allow(dead_code, reason = "models use a part of it"))]
 mod queue;
+#[cfg(not(loom))]
+mod seed;
 #[cfg(not(loom))]
 mod shared;
 mod sleepers;
@@ -48,7 +53,9 @@ pub use key::Key;
 #[cfg(not(loom))]
 pub use parking::{name, sleep, uses, yield_now};
 #[cfg(not(loom))]
-pub use spawn::{Join, SeedJoin, ThreadBuilder, seed, spawn};
+pub use seed::{SeedJoin, seed};
+#[cfg(not(loom))]
+pub use spawn::{Join, ThreadBuilder, spawn};
 #[cfg(not(loom))]
 pub use usage::MemoryUse;
 #[cfg(not(loom))]

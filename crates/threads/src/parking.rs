@@ -53,7 +53,7 @@ impl Wait {
                         shared.make_ready_here(thread.clone(), local.slot());
                     }
                     Some(local) => shared.make_ready(thread.clone(), local.slot()),
-                    None => shared.make_ready(thread.clone(), 0),
+                    None => shared.make_ready(thread.clone(), shared.slot_here()),
                 }
             }
             Who::Kernel(thread) => thread.unpark(),
@@ -76,10 +76,12 @@ fn park() {
 /// Lets other threads run; on a kernel thread that is no worker, others of the system.
 #[inline]
 pub fn yield_now() {
-    match worker::current() {
+    let Some(local) = worker::local() else { return std::thread::yield_now() };
+    if let Some(thread) = local.current()
+        && !local.may_go_on(thread)
+    {
         // SAFETY: the caller is this thread.
-        Some(thread) => unsafe { thread.pause(Pause::Yield) },
-        None => std::thread::yield_now(),
+        unsafe { thread.pause(Pause::Yield) };
     }
 }
 

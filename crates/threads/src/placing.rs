@@ -91,7 +91,7 @@ impl Shared {
         new.sort_unstable_by_key(|(id, _)| *id);
         for (id, thread) in new {
             let place = snapshot.pool.whereabouts(id);
-            if let Some(queue) = self.queue_at(place) {
+            if let Some(queue) = self.standing_queue(place) {
                 queue.push(Ready::Thread(thread));
             }
         }

@@ -1,24 +1,29 @@
-//! Atomic words and locks: the usual ones, or those of the checker of interleavings.
+//! Atomic words, cells, and giving the core away: the usual ones, or those of the checker of
+//! interleavings.
 
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicU8, AtomicUsize, Ordering, fence};
+pub(crate) use loom::cell::UnsafeCell;
+#[cfg(loom)]
+pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering, fence};
+#[cfg(loom)]
+pub(crate) use loom::thread::yield_now as give_way;
 #[cfg(not(loom))]
-pub(crate) use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering, fence};
-
-/// A lock that is held for a few instructions.
+pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering, fence};
 #[cfg(not(loom))]
-pub(crate) use parking_lot::Mutex as Lock;
+pub(crate) use std::thread::yield_now as give_way;
 
-#[cfg(loom)]
-pub(crate) struct Lock<T>(loom::sync::Mutex<T>);
+/// As the checker has it: whoever uses the value says so by a function.
+#[cfg(not(loom))]
+pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 
-#[cfg(loom)]
-impl<T> Lock<T> {
+#[cfg(not(loom))]
+impl<T> UnsafeCell<T> {
     pub fn new(value: T) -> Self {
-        Self(loom::sync::Mutex::new(value))
+        Self(std::cell::UnsafeCell::new(value))
     }
 
-    pub fn lock(&self) -> loom::sync::MutexGuard<'_, T> {
-        self.0.lock().unwrap()
+    #[inline(always)]
+    pub fn with_mut<R>(&self, action: impl FnOnce(*mut T) -> R) -> R {
+        action(self.0.get())
     }
 }

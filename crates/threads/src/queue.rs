@@ -5,16 +5,17 @@
 
 use std::collections::VecDeque;
 
-use crate::primitive::{AtomicUsize, Lock, Ordering};
+use crate::lock::ShortLock;
+use crate::primitive::{AtomicUsize, Ordering};
 
 pub(crate) struct ReadyQueue<T> {
-    entries: Lock<VecDeque<T>>,
+    entries: ShortLock<VecDeque<T>>,
     length: AtomicUsize,
 }
 
 impl<T> ReadyQueue<T> {
     pub fn new() -> Self {
-        Self { entries: Lock::new(VecDeque::new()), length: AtomicUsize::new(0) }
+        Self { entries: ShortLock::new(VecDeque::new()), length: AtomicUsize::new(0) }
     }
 
     /// How many there are, or were just now.
@@ -26,10 +27,11 @@ impl<T> ReadyQueue<T> {
     /// Adds one behind all others; returns how many there are then.
     #[inline]
     pub fn push(&self, entry: T) -> usize {
-        let mut entries = self.entries.lock();
-        entries.push_back(entry);
-        self.length.store(entries.len(), Ordering::Relaxed);
-        entries.len()
+        self.entries.with(|entries| {
+            entries.push_back(entry);
+            self.length.store(entries.len(), Ordering::Relaxed);
+            entries.len()
+        })
     }
 
     /// Takes the oldest.
@@ -38,10 +40,11 @@ impl<T> ReadyQueue<T> {
         if self.len() == 0 {
             return None;
         }
-        let mut entries = self.entries.lock();
-        let entry = entries.pop_front();
-        self.length.store(entries.len(), Ordering::Relaxed);
-        entry
+        self.entries.with(|entries| {
+            let entry = entries.pop_front();
+            self.length.store(entries.len(), Ordering::Relaxed);
+            entry
+        })
     }
 
     /// Adds one behind all others, and takes the oldest.
@@ -50,33 +53,27 @@ impl<T> ReadyQueue<T> {
         if self.length.load(Ordering::Relaxed) == 0 {
             return entry;
         }
-        let mut entries = self.entries.lock();
-        entries.push_back(entry);
-        entries.pop_front().expect("one was just added")
-    }
-
-    /// Takes the youngest, if it is the one that is meant.
-    pub fn pop_youngest(&self, is_meant: impl Fn(&T) -> bool) -> Option<T> {
-        let mut entries = self.entries.lock();
-        if !entries.back().is_some_and(is_meant) {
-            return None;
-        }
-        let entry = entries.pop_back();
-        self.length.store(entries.len(), Ordering::Relaxed);
-        entry
+        self.entries.with(|entries| match entries.pop_front() {
+            Some(oldest) => {
+                entries.push_back(entry);
+                oldest
+            }
+            None => entry,
+        })
     }
 
     /// Takes those that are meant out of the queue.
     pub fn take(&self, is_meant: impl Fn(&T) -> bool) -> Vec<T> {
-        let mut entries = self.entries.lock();
-        let (taken, left) = entries.drain(..).partition::<Vec<T>, _>(is_meant);
-        entries.extend(left);
-        self.length.store(entries.len(), Ordering::Relaxed);
-        taken
+        self.entries.with(|entries| {
+            let (taken, left) = entries.drain(..).partition::<Vec<T>, _>(is_meant);
+            entries.extend(left);
+            self.length.store(entries.len(), Ordering::Relaxed);
+            taken
+        })
     }
 
     /// Looks at the oldest ones.
     pub fn look(&self, count: usize, mut look: impl FnMut(&T)) {
-        self.entries.lock().iter().take(count).for_each(&mut look);
+        self.entries.with(|entries| entries.iter().take(count).for_each(&mut look));
     }
 }

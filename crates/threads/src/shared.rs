@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use bubbles::{MachineTree, Place, Scheduler, VertexId};
 use parking_lot::Mutex;
 
+use crate::deque::SeedDeque;
 use crate::label::SharedLabel;
 use crate::queue::ReadyQueue;
+use crate::seed::SeedHeader;
 use crate::sleepers::Sleepers;
 use crate::stack::StackPool;
 use crate::thread::{ANYWHERE, Ready, Thread};
@@ -17,9 +19,9 @@ use crate::watchdog::Timers;
 pub(crate) struct Shared {
     pub machine: Arc<MachineTree>,
     /// The queue of each vertex; those of leaves are the queues of workers.
-    queues: Vec<ReadyQueue<Ready>>,
+    queues: Vec<Arc<ReadyQueue<Ready>>>,
     asides: Vec<ReadyQueue<Ready>>,
-    pub slots: Vec<Slot>,
+    pub slots: Vec<Arc<Slot>>,
     pub scheduler: Mutex<Box<dyn Scheduler>>,
     /// Where threads in no bubble stand, if not with the worker that makes them ready.
     loose: Vec<Option<VertexId>>,
@@ -40,6 +42,8 @@ pub(crate) struct Shared {
 pub(crate) struct Slot {
     /// The number of the kernel thread that is its worker.
     pub owner: AtomicU32,
+    /// Whether the process may not use it any more, so that it has no worker.
+    pub is_withdrawn: AtomicBool,
     /// How often its worker has come to a scheduling point. Written by the worker only.
     pub steps: AtomicU64,
     /// Whether it runs a thread.
@@ -48,6 +52,10 @@ pub(crate) struct Slot {
     pub running: AtomicU64,
     /// The name of the thread that it runs.
     pub label: SharedLabel,
+    /// The seeds of the kernel threads that are its worker, or were and have not come by since.
+    pub seeds: Mutex<Vec<Arc<SeedDeque<SeedHeader>>>>,
+    /// How often these have made one. Written by them only.
+    pub sown: AtomicU64,
     /// How many threads were made here, and how many ended here.
     pub begun: AtomicU64,
     pub ended: AtomicU64,
@@ -62,9 +70,9 @@ impl Shared {
         let machine = Arc::new(machine);
         let loose = crate::placing::homes_of_loose(&machine, &mut *scheduler);
         Arc::new(Self {
-            queues: machine.vertices().map(|_| ReadyQueue::new()).collect(),
+            queues: machine.vertices().map(|_| Arc::new(ReadyQueue::new())).collect(),
             asides: machine.vertices().map(|_| ReadyQueue::new()).collect(),
-            slots: (0..machine.processor_count()).map(|_| Slot::default()).collect(),
+            slots: (0..machine.processor_count()).map(|_| Arc::default()).collect(),
             loose,
             scheduler: Mutex::new(scheduler),
             sleepers: Sleepers::new(),
@@ -82,6 +90,25 @@ impl Shared {
     #[inline]
     pub fn queue(&self, slot: usize) -> &ReadyQueue<Ready> {
         &self.queues[self.machine.leaf(slot as u32).0 as usize]
+    }
+
+    /// The slot of the processor on which the caller, a kernel thread that is no worker, runs now;
+    /// the first one elsewhere.
+    pub fn slot_here(&self) -> usize {
+        let here = sys::cores::current();
+        let is_here =
+            |&slot: &usize| Some(self.machine.system_number(slot as u32) as usize) == here;
+        (0..self.slots.len()).find(is_here).unwrap_or(0)
+    }
+
+    /// The queue of a vertex, to keep.
+    pub fn queue_of(&self, vertex: VertexId) -> Arc<ReadyQueue<Ready>> {
+        self.queues[vertex.0 as usize].clone()
+    }
+
+    /// The queue where threads in no bubble stand that a worker makes ready, if not its own.
+    pub fn loose_queue(&self, slot: usize) -> Option<Arc<ReadyQueue<Ready>>> {
+        self.loose[slot].map(|vertex| self.queue_of(vertex))
     }
 
     /// The queue that a place is.
@@ -103,7 +130,31 @@ impl Shared {
         if home == self.machine.leaf(slot as u32).0 {
             return None;
         }
-        self.queue_at(crate::placing::place(home))
+        self.standing_queue(crate::placing::place(home))
+    }
+
+    /// The queue that a place is, or the one of the whole machine instead of that of a processor
+    /// which was withdrawn.
+    pub fn standing_queue(&self, place: Place) -> Option<&ReadyQueue<Ready>> {
+        let is_withdrawn =
+            |slot: u32| self.slots[slot as usize].is_withdrawn.load(Ordering::Relaxed);
+        match place {
+            Place::Queue(vertex) if self.machine[vertex].processors.clone().all(is_withdrawn) => {
+                self.queue_at(Place::Queue(self.machine.root()))
+            }
+            _ => self.queue_at(place),
+        }
+    }
+
+    /// Moves what stands in the queue of a processor to where all look.
+    pub fn clear(&self, slot: usize) {
+        let left = self.queue(slot).take(|_| true);
+        let Some(everybodys) = self.queue_at(Place::Queue(self.machine.root())) else { return };
+        let found = !left.is_empty();
+        left.into_iter().for_each(|ready| _ = everybodys.push(ready));
+        if found {
+            self.wake(usize::MAX);
+        }
     }
 
     /// Makes a thread ready in the queue of a slot, or where it is at home.
@@ -151,8 +202,13 @@ impl Shared {
         let _ = sys::futex::wake(&self.bell, i32::try_from(count).unwrap_or(i32::MAX));
     }
 
-    /// Whether anything is ready anywhere.
-    pub fn is_anything_ready(&self) -> bool {
+    /// Whether any worker has seeds that nobody has begun.
+    pub fn has_seeds(&self) -> bool {
+        self.slots.iter().any(|slot| slot.seeds.lock().iter().any(|seeds| !seeds.is_empty()))
+    }
+
+    /// Whether any thread is ready anywhere.
+    pub fn is_any_thread_ready(&self) -> bool {
         self.queues.iter().any(|queue| queue.len() > 0) || self.is_anything_aside()
     }
 

@@ -23,6 +23,12 @@ impl Sleepers {
         self.count.load(Ordering::Relaxed) > 0
     }
 
+    /// Whether anybody sleeps, for whoever can bear that one who falls asleep now is missed.
+    #[inline]
+    pub fn were_any(&self) -> bool {
+        self.count.load(Ordering::Relaxed) > 0
+    }
+
     /// Counts the caller, lets it sleep if `is_empty` still holds, and counts it no more.
     pub fn sleep(&self, is_empty: impl Fn() -> bool, sleep: impl FnOnce()) {
         self.count.fetch_add(1, Ordering::Relaxed);

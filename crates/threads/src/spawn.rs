@@ -1,7 +1,7 @@
-//! Threads and seeds are made, and their results awaited.
+//! Threads are made, and their results awaited.
 
 use std::cell::UnsafeCell;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use crate::bubble::Bubble;
 use crate::parking::Wait;
 use crate::shared::Shared;
-use crate::thread::{Body, Ready, Thread};
+use crate::thread::{Body, Thread};
 use crate::worker;
 use crate::workers::Workers;
 
@@ -78,7 +78,7 @@ impl ThreadBuilder {
         let shared = workers.shared();
         let here = worker::local().filter(|local| Arc::ptr_eq(&local.shared, shared));
         shared.begun.fetch_add(1, Ordering::Relaxed);
-        make_ready(shared, thread, here.map_or(0, |local| local.slot()));
+        make_ready(shared, thread, here.map_or_else(|| shared.slot_here(), |local| local.slot()));
         join
     }
 
@@ -100,25 +100,6 @@ fn make_ready(shared: &Shared, thread: Arc<Thread>, slot: usize) {
     }
 }
 
-/// Makes a seed: a closure that another worker runs on a thread of its own if it comes to it before
-/// its joiner does, which runs it itself.
-///
-/// # Panics
-/// The caller is not a thread of [`Workers`](crate::Workers).
-#[inline]
-pub fn seed<F, T>(body: F) -> SeedJoin<F, T>
-where
-    F: FnOnce() -> T + Send + 'static,
-    T: Send + 'static,
-{
-    let cell = Cell::new(body);
-    worker::with(|local| {
-        local.shared.queue(local.slot()).push(Ready::Seed(cell.clone()));
-        local.shared.wake(1);
-    });
-    SeedJoin { cell }
-}
-
 /// The end of a thread can be awaited with it.
 pub struct Join<T> {
     cell: Arc<dyn SpawnOutcome<T>>,
@@ -131,30 +112,6 @@ impl<T> Join<T> {
     /// The thread panicked.
     pub fn join(self) -> std::thread::Result<T> {
         self.cell.wait()
-    }
-}
-
-/// The result of a seed can be had with it.
-pub struct SeedJoin<F, T> {
-    cell: Arc<Cell<F, T>>,
-}
-
-impl<F: FnOnce() -> T + Send + 'static, T: Send + 'static> SeedJoin<F, T> {
-    /// The result: computed here and now if nobody has begun to, else awaited.
-    ///
-    /// # Panics
-    /// The seed panicked.
-    #[inline]
-    pub fn join(self) -> T {
-        let Some(body) = self.cell.claim() else {
-            return self.cell.wait().unwrap_or_else(|panic| resume_unwind(panic));
-        };
-        // It is mostly the youngest of this worker.
-        let address = Arc::as_ptr(&self.cell).cast::<()>().addr();
-        worker::with(|local| {
-            local.shared.queue(local.slot()).pop_youngest(|ready| ready.address() == address);
-        });
-        body()
     }
 }
 
@@ -203,11 +160,7 @@ impl<F: FnOnce() -> T + Send, T: Send> Body for Cell<F, T> {
     fn run(&self) {
         let Some(body) = self.claim() else { return };
         let result = catch_unwind(AssertUnwindSafe(body));
-        if let Some(thread) = worker::current() {
-            // Who joins the thread finds them gone.
-            // SAFETY: the caller is this thread, whose closure has ended.
-            unsafe { thread.end_values() };
-        }
+        worker::end_values();
         // SAFETY: the state is CLAIMED by this caller, so nobody reads the result.
         unsafe { *self.result.get() = Some(result) };
         self.state.store(DONE, Ordering::Release);

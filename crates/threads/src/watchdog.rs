@@ -71,8 +71,9 @@ impl Timers {
 /// Watches until all stop.
 pub(crate) fn run(shared: &Arc<Shared>, spares: &Arc<SpareThreads>) {
     let begun = Instant::now();
-    let mut steps = vec![0; shared.slots.len()];
+    let mut steps = vec![(0, 0); shared.slots.len()];
     let mut tick = begun;
+    let followed = FollowedProcessors::new(shared);
     // Where the system has no room for an address nobody can ask.
     let listener = CensusListener::new().ok();
     while !shared.stop.load(Ordering::SeqCst) {
@@ -90,10 +91,18 @@ pub(crate) fn run(shared: &Arc<Shared>, spares: &Arc<SpareThreads>) {
             shared.end_slice(tick.duration_since(begun).as_nanos() as u64);
             shared.wake(usize::MAX);
         }
+        followed.follow(shared, spares);
         for (number, slot) in shared.slots.iter().enumerate() {
-            let before = std::mem::replace(&mut steps[number], slot.steps.load(Ordering::Relaxed));
-            let is_stuck = before == steps[number] && slot.is_busy.load(Ordering::Relaxed);
-            if is_stuck && shared.is_anything_ready() {
+            if slot.is_withdrawn.load(Ordering::Relaxed) {
+                shared.clear(number);
+                continue;
+            }
+            let now = (slot.steps.load(Ordering::Relaxed), slot.sown.load(Ordering::Relaxed));
+            let before = std::mem::replace(&mut steps[number], now);
+            let is_stuck = before.0 == now.0 && slot.is_busy.load(Ordering::Relaxed);
+            // Who makes and joins seeds needs nobody's help with these.
+            let seeds_wait = || before.1 == now.1 && shared.has_seeds();
+            if is_stuck && (shared.is_any_thread_ready() || seeds_wait()) {
                 if shared.sleepers.any() {
                     shared.ring(1);
                 } else {
@@ -102,6 +111,48 @@ pub(crate) fn run(shared: &Arc<Shared>, spares: &Arc<SpareThreads>) {
             }
         }
     }
+}
+
+/// The processors of which the system says whether the process may use them: those that it might
+/// when the workers started. The watchdog is bound to none, so what it may use is what the control
+/// group of the process, or whoever binds all of its threads, leaves.
+struct FollowedProcessors {
+    slots: Vec<usize>,
+}
+
+impl FollowedProcessors {
+    fn new(shared: &Shared) -> Self {
+        let allowed = sys::cores::allowed();
+        let is_followed = |&slot: &usize| allowed.contains(&core_of(shared, slot));
+        Self { slots: (0..shared.slots.len()).filter(is_followed).collect() }
+    }
+
+    /// Takes the worker from a processor that the process may not use any more, unless it may use
+    /// none of them, and gives it one when it may again.
+    fn follow(&self, shared: &Arc<Shared>, spares: &Arc<SpareThreads>) {
+        let allowed = sys::cores::allowed();
+        let may_use = |slot: usize| allowed.contains(&core_of(shared, slot));
+        let may_any = self.slots.iter().any(|&slot| may_use(slot));
+        for &number in &self.slots {
+            let slot = &shared.slots[number];
+            let withdraws = may_any && !may_use(number);
+            if slot.is_withdrawn.swap(withdraws, Ordering::SeqCst) == withdraws {
+                continue;
+            }
+            if withdraws {
+                // Its worker ends when its thread comes to a scheduling point.
+                slot.owner.store(0, Ordering::SeqCst);
+                shared.ring(usize::MAX);
+            } else {
+                spares.lend(shared, number);
+            }
+        }
+    }
+}
+
+/// The system's number of a processor.
+fn core_of(shared: &Shared, slot: usize) -> usize {
+    shared.machine.system_number(slot as u32) as usize
 }
 
 /// Kernel threads that may become workers.
@@ -130,7 +181,7 @@ impl SpareThreads {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed) + 1;
         let owner = shared.slots[slot].owner.swap(number, Ordering::Relaxed);
         let (own, spares) = (shared.clone(), self.clone());
-        let core = shared.machine.system_number(slot as u32) as usize;
+        let core = core_of(shared, slot);
         let work = move || {
             spares.alive.fetch_add(1, Ordering::Relaxed);
             // Where the system does not allow it, the worker runs wherever it may.

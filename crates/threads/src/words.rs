@@ -36,6 +36,23 @@ pub fn is_current() -> bool {
     ANY.load(Ordering::Relaxed) && worker::current().is_some()
 }
 
+/// How many workers there are on whom the caller may run, if it is a thread of
+/// [`Workers`](crate::Workers).
+#[inline]
+pub fn workers() -> Option<u32> {
+    if !ANY.load(Ordering::Relaxed) {
+        return None;
+    }
+    worker::local().map(|local| local.shared.machine.processor_count())
+}
+
+/// Whether a thread of [`Workers`](crate::Workers) other than the caller is ready to run on the
+/// caller's worker; false on kernel threads that are no workers.
+#[inline]
+pub fn has_others_ready() -> bool {
+    ANY.load(Ordering::Relaxed) && worker::local().is_some_and(|local| !local.is_alone())
+}
+
 /// A number for the thread that the caller is, if it is one of [`Workers`](crate::Workers). No
 /// other thread has it until this one has ended. It is larger than any number of a kernel thread.
 #[inline]

@@ -61,7 +61,7 @@ impl Workers {
 
     /// Submits a bubble, wherever the caller runs; see [`Bubble::submit`].
     pub fn submit(&self, bubble: &Bubble) {
-        self.shared.submit(bubble, 0);
+        self.shared.submit(bubble, self.shared.slot_here());
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {

@@ -47,6 +47,51 @@ fn seeds_compute_what_a_sequential_program_does() {
     }
 }
 
+/// More seeds than a worker keeps, joined the oldest first, while others take them; some are joined
+/// by a thread that runs elsewhere, some by nobody.
+#[test]
+fn each_of_many_seeds_is_run_once() {
+    for count in [1, 2, 4] {
+        let run = Arc::new(AtomicUsize::new(0));
+        let runs = run.clone();
+        let sum: usize = workers(count).run(move || {
+            let make = |number: usize| {
+                let runs = runs.clone();
+                seed(move || {
+                    runs.fetch_add(1, Ordering::Relaxed);
+                    number
+                })
+            };
+            let seeds: Vec<_> = (0..2000).map(make).collect();
+            (2000..2100).for_each(|number| drop(make(number)));
+            let moved: Vec<_> = (2100..2200).map(make).collect();
+            let joins = |seeds: Vec<_>| seeds.into_iter().map(threads::SeedJoin::join).sum();
+            let elsewhere = spawn(move || joins(moved));
+            yield_now();
+            let here: usize = joins(seeds);
+            let there: usize = elsewhere.join().unwrap();
+            // Nobody joins some: they have run when no worker finds any.
+            while runs.load(Ordering::Relaxed) < 2200 {
+                yield_now();
+            }
+            here + there
+        });
+        assert_eq!(run.load(Ordering::Relaxed), 2200);
+        assert_eq!(sum, (0..2200).sum::<usize>() - (2000..2100).sum::<usize>());
+    }
+}
+
+#[test]
+#[should_panic(expected = "of a seed")]
+fn a_panic_of_a_seed_goes_to_the_joiner() {
+    workers(2).run(|| {
+        let seed = seed(|| panic!("of a seed"));
+        // It is run on a thread of its own.
+        yield_now();
+        seed.join()
+    });
+}
+
 /// What the workers tell of the process, once it fits; else what they told last.
 fn told_of_threads(fits: impl Fn(&Census) -> bool) -> Vec<Census> {
     let begun = Instant::now();
@@ -343,6 +388,77 @@ fn others_run_while_a_thread_does_not_come_by() {
         }
         other.join().unwrap();
     });
+}
+
+/// As when a control group is cut: all threads of the process may use one processor only. Workers
+/// of the others end, also one that sleeps, and what they had is run; later they are there again.
+#[test]
+fn workers_leave_a_processor_that_was_taken_and_come_back() {
+    const ASKED: &str = "THREADS_CUT";
+    const NAME: &str = "workers_leave_a_processor_that_was_taken_and_come_back";
+    let cores = sys::cores::allowed();
+    let taskset = |cores: &str| {
+        let of = std::process::id().to_string();
+        let call = std::process::Command::new("taskset").args(["-apc", cores, &of]).output();
+        call.is_ok_and(|done| done.status.success())
+    };
+    let all = cores.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
+    if cores.len() < 2 || !taskset(&all) {
+        eprintln!("left out: it needs two processors, and taskset");
+        return;
+    }
+    if std::env::var_os(ASKED).is_none() {
+        // By itself, as it binds all threads of the process.
+        let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
+        let found = alone.args(["--exact", NAME, "--nocapture"]).env(ASKED, "1").output().unwrap();
+        assert!(found.status.success(), "{}", String::from_utf8_lossy(&found.stderr));
+        return;
+    }
+    let names = || {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+        let names = tasks.map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")));
+        names.filter(|name| name.as_ref().is_ok_and(|name| name.starts_with("worker "))).count()
+    };
+    let until = |count: usize| {
+        let begun = Instant::now();
+        while names() != count {
+            assert!(begun.elapsed() < Duration::from_secs(20), "{} workers", names());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
+    let workers = Workers::builder().scheduler(Box::new(schedulers::Cache)).start().unwrap();
+    let (ends, run) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (ends_inside, run_inside) = (ends.clone(), run.clone());
+    let main = ThreadBuilder::new().spawn_on(&workers, move || {
+        let team = Bubble::new(Relation::Unrelated);
+        let threads: Vec<_> = (0..4 * cores.len())
+            .map(|_| {
+                let (ends, run) = (ends_inside.clone(), run_inside.clone());
+                ThreadBuilder::new().bubble(&team).spawn(move || {
+                    while ends.load(Ordering::Relaxed) == 0 {
+                        run.fetch_add(1, Ordering::Relaxed);
+                        sleep(Duration::from_micros(100));
+                        yield_now();
+                    }
+                })
+            })
+            .collect();
+        team.submit();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+    until(workers.count());
+    for _ in 0..3 {
+        assert!(taskset(&all[..all.find(',').unwrap()]));
+        until(1);
+        let before = run.load(Ordering::Relaxed);
+        while run.load(Ordering::Relaxed) < before + 100 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert!(taskset(&all));
+        until(workers.count());
+    }
+    ends.store(1, Ordering::Relaxed);
+    main.join().unwrap();
 }
 
 /// A thread whose core was lent goes on when it comes to a scheduling point, also when the worker

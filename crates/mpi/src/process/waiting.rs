@@ -150,12 +150,13 @@ impl Process {
 
     /// Looks for a request as long as no other thread is here.
     fn look_alone(&self, id: RequestId) {
-        if self.room.lock.present() > 1 || System.shares_kernel_thread() {
+        if self.room.lock.present() > 1 {
             return;
         }
         let mut runtime = self.runtime();
-        for _ in 0..self.started().looks {
-            if runtime.is_complete(id) || self.room.lock.is_wanted() {
+        for look in 0..self.started().looks {
+            let gives_way = look >= LOOKS_BESIDE_OTHERS && System.has_others_ready();
+            if runtime.is_complete(id) || self.room.lock.is_wanted() || gives_way {
                 return;
             }
             runtime.progress();
@@ -178,10 +179,7 @@ impl Process {
     /// Makes progress until `done`, which others bring about without ringing the doorbell: so the
     /// process looks again after a short sleep at most.
     pub fn poll_until(&self, done: &mut dyn FnMut(&Process) -> bool) {
-        let mut wait_history = match System.shares_kernel_thread() {
-            true => WaitHistory::new(CoreSharing::Processes),
-            false => Waiter::wait_history(self),
-        };
+        let mut wait_history = Waiter::wait_history(self);
         let mut sleeps = 0u32;
         let mut since = 0;
         let mut note = None;
@@ -240,13 +238,17 @@ impl Waiter for Process {
     #[inline]
     fn wait_history(&self) -> WaitHistory {
         let started = self.started();
-        let wait_history = WaitHistory::new(
-            match (started.map.is_crowded_here(), self.room.lock.present() > started.cores_each) {
+        let workers = System.workers();
+        let threads = workers.unwrap_or(self.room.lock.present());
+        let mut wait_history =
+            WaitHistory::new(match (started.map.is_crowded_here(), threads > started.cores_each) {
                 (true, _) => CoreSharing::Processes,
                 (false, true) => CoreSharing::Threads,
                 (false, false) => CoreSharing::Exclusive,
-            },
-        );
+            });
+        if workers.is_some() {
+            wait_history = wait_history.on_shared_kernel_thread();
+        }
         if started.aim == Aim::Compute { wait_history.sparing() } else { wait_history }
     }
 
@@ -313,6 +315,10 @@ const POLL_SLEEPS_MAX: u32 = 3000;
 
 /// Looks of a wait before it takes to wait_history, where there is a core for each process.
 pub(super) const LOOKS: u32 = 1000;
+
+/// So often a thread looks before it gives way to others that are ready on its kernel thread: about
+/// as long as it takes to sleep and be woken, and longer than an answer inside the machine takes.
+const LOOKS_BESIDE_OTHERS: u32 = 20;
 
 /// How often a wait looks at shared memory before it lets messages make progress: about as long as
 /// another process takes for a small collective operation.

@@ -9,7 +9,7 @@ use engine::RequestId;
 use queues::door::Threads;
 
 use super::sleeping::{self, Sleep, SleepingThreads};
-use super::{CoreSharing, SLEEP_MAX, WaitHistory, WaitStage, WaitingSystem};
+use super::{SLEEP_MAX, WaitHistory, WaitStage, WaitingSystem};
 use crate::door::System;
 use crate::lock::ReentrantLock;
 
@@ -150,10 +150,7 @@ pub fn wait<W: Waiter>(waiter: &W, awaited: Option<RequestId>, done: &mut dyn Fn
     }
     let room = waiter.room();
     let shares_kernel_thread = room.kernel.shares_kernel_thread();
-    let mut wait_history = match shares_kernel_thread {
-        true => WaitHistory::new(CoreSharing::Processes),
-        false => waiter.wait_history(),
-    };
+    let mut wait_history = waiter.wait_history();
     let mut vain_sleeps = room.vain_sleeps.get();
     let mut sleep = Sleep::new(awaited, room.lock.arrivals());
     let mut note = waiter.begin_note(awaited);

@@ -57,6 +57,8 @@ pub(super) struct Sleep {
     since: u64,
     /// How long it has slept among threads since something happened.
     napped: Duration,
+    /// How often it has let others run that were ready, before it slept.
+    turns: u32,
 }
 
 const ASLEEP: u32 = 0;
@@ -69,6 +71,9 @@ const APPOINTED: u32 = 2;
 /// While other threads come and go, they make progress; so often a sleeper sees whether they still
 /// do.
 const NAP: Duration = Duration::from_millis(1);
+
+/// So often a thread that shares its kernel thread lets others run before it sleeps.
+const TURNS: u32 = 2;
 
 /// While something waits for room of which no doorbell tells, it looks again after so long; each
 /// time in vain doubles that, up to the last.
@@ -85,6 +90,7 @@ impl Sleep {
             nap: LOOKS_AGAIN.0,
             since: 0,
             napped: Duration::ZERO,
+            turns: 0,
         }
     }
 
@@ -126,13 +132,19 @@ impl Sleep {
 
 /// Lets other threads run on this kernel thread, until there may be something to do: the watch and
 /// whoever waits for more than a request look again soon, the others when they have what they wait
-/// for.
+/// for. Before that each gives way a few times: what is on its way is often there then, and to
+/// sleep and be woken costs several turns.
 pub(super) fn let_others_run<W: Waiter>(
     waiter: &W,
     wait_history: &mut WaitHistory,
     sleep: &mut Sleep,
 ) {
     let room = waiter.room();
+    if sleep.turns < TURNS && room.kernel.has_others_ready() {
+        sleep.turns += 1;
+        room.lock.leave(|| room.kernel.pass_core());
+        return;
+    }
     let has_watch = &room.sleepers.has_shared_watch;
     if sleep.awaited.is_some() && !sleep.watches_shared {
         if has_watch.get() {

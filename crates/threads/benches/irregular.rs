@@ -1,0 +1,117 @@
+//! Programs of many small tasks that are not alike, by seeds and by rayon.
+
+use std::ops::Range;
+
+/// Who runs two functions, perhaps at the same time, and adds what they return.
+pub trait Both: 'static {
+    fn sum(
+        one: impl FnOnce() -> u64 + Send + 'static,
+        other: impl FnOnce() -> u64 + Send + 'static,
+    ) -> u64;
+}
+
+pub struct Seeds;
+pub struct Rayon;
+
+impl Both for Seeds {
+    #[inline]
+    fn sum(
+        one: impl FnOnce() -> u64 + Send + 'static,
+        other: impl FnOnce() -> u64 + Send + 'static,
+    ) -> u64 {
+        let one = threads::seed(one);
+        let other = other();
+        one.join() + other
+    }
+}
+
+impl Both for Rayon {
+    #[inline]
+    fn sum(
+        one: impl FnOnce() -> u64 + Send + 'static,
+        other: impl FnOnce() -> u64 + Send + 'static,
+    ) -> u64 {
+        // It keeps its second function for others, as a seed is.
+        let (other, one) = rayon::join(other, one);
+        one + other
+    }
+}
+
+pub fn fibonacci<B: Both>(number: u64) -> u64 {
+    if number < 2 {
+        return number;
+    }
+    B::sum(move || fibonacci::<B>(number - 1), move || fibonacci::<B>(number - 2))
+}
+
+/// In how many ways so many queens can stand on a board without meeting.
+pub fn queens<B: Both>(size: u32) -> u64 {
+    Board { all: (1 << size) - 1, columns: 0, left: 0, right: 0 }.next_row::<B>()
+}
+
+/// Where queens stand, or would be met, in the next row.
+#[derive(Clone, Copy)]
+struct Board {
+    all: u32,
+    columns: u32,
+    left: u32,
+    right: u32,
+}
+
+impl Board {
+    fn next_row<B: Both>(self) -> u64 {
+        if self.columns == self.all {
+            return 1;
+        }
+        self.each_of::<B>(self.all & !(self.columns | self.left | self.right))
+    }
+
+    /// With a queen in each of these columns of the row, one after the other.
+    fn each_of<B: Both>(self, free: u32) -> u64 {
+        if free == 0 {
+            return 0;
+        }
+        let first = free & free.wrapping_neg();
+        let with_first = Self {
+            all: self.all,
+            columns: self.columns | first,
+            left: (self.left | first) << 1,
+            right: (self.right | first) >> 1,
+        };
+        match free ^ first {
+            0 => with_first.next_row::<B>(),
+            rest => B::sum(move || with_first.next_row::<B>(), move || self.each_of::<B>(rest)),
+        }
+    }
+}
+
+/// Counts the nodes of a tree of which nobody knows beforehand where it is deep: below the root
+/// each node has four children or none, by chance.
+pub fn tree<B: Both>() -> u64 {
+    1 + nodes::<B>(1, 0..ROOT_CHILDREN)
+}
+
+fn nodes<B: Both>(above: u64, children: Range<u64>) -> u64 {
+    let count = children.end - children.start;
+    if count == 1 {
+        let own = hash(above, children.start);
+        return match (own as f64) < CHANCE * u64::MAX as f64 {
+            true => 1 + nodes::<B>(own, 0..4),
+            false => 1,
+        };
+    }
+    let (first, last) = (children.start, children.end);
+    let middle = first + count / 2;
+    B::sum(move || nodes::<B>(above, first..middle), move || nodes::<B>(above, middle..last))
+}
+
+fn hash(above: u64, child: u64) -> u64 {
+    let mut value = above.wrapping_add((child + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ value >> 31
+}
+
+const ROOT_CHILDREN: u64 = 2000;
+const CHANCE: f64 = 0.225;
+pub const TREE_NODES: u64 = 21_453;
