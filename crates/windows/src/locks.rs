@@ -49,6 +49,13 @@ impl<'a> SharedLock<'a> {
         self.accumulating.hold(own, change)
     }
 
+    /// As if nobody had used it.
+    pub(super) fn reset(&self) {
+        for word in [self.next_ticket, self.served, self.sharing, self.opened] {
+            word.store(0, Ordering::Relaxed);
+        }
+    }
+
     /// Notes that the owner had its time to fill the part.
     pub(super) fn open(&self) {
         self.opened.store(1, Ordering::Release);

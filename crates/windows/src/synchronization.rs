@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use base::{Error, ErrorClass, Result};
 use engine::RequestId;
-use memory::Buffer;
+use memory::{Buffer, SharedMemory};
 use mpi::collective::{self, CallForm, Invocation};
 use mpi::group::Group;
 use mpi::{ExternalOperation, Process, error_of};
@@ -37,6 +37,7 @@ impl Window {
     /// `RmaSync` in an epoch of another kind; and what targets refused to do in this one.
     pub fn fence(&self, process: &Process, goes_on: bool) -> Result<()> {
         self.epochs.borrow().check_fence()?;
+        self.note_settled();
         let outcome = self.settle(process, None);
         self.epochs.borrow_mut().fenced(goes_on);
         fence(Ordering::SeqCst);
@@ -101,6 +102,7 @@ impl Window {
     }
 
     fn complete_at(&self, process: &Process, targets: Vec<u32>) -> Result<()> {
+        self.note_settled();
         let outcome = self.settle(process, None);
         fence(Ordering::SeqCst);
         if let Some(shared) = self.shared_exposure() {
@@ -177,7 +179,7 @@ impl Window {
     ///
     /// # Errors
     /// `ProcFailed` if that process has failed; `Revoked`.
-    fn poll_unless_failed(
+    pub(super) fn poll_unless_failed(
         &self,
         process: &Process,
         rank: u32,
@@ -255,13 +257,12 @@ impl Window {
     pub fn flush(&self, process: &Process, target: Option<u32>) -> Result<()> {
         target.map_or(Ok(()), |target| self.share(target).map(|_| ()))?;
         self.epochs.borrow().check_flush(target)?;
-        let flushes = self.flushes.get() + 1;
-        self.flushes.set(flushes);
+        let settled = self.note_settled();
         if matches!(self.memory, ExposedParts::Shared { .. }) || self.is_idle(target) {
             // All is done, but who asks again and again for a change by others must let them make
             // it.
             fence(Ordering::SeqCst);
-            if flushes.is_multiple_of(FLUSHES_PER_ROUND) {
+            if settled.is_multiple_of(FLUSHES_PER_ROUND) {
                 process.progress();
             }
             return Ok(());
@@ -295,10 +296,15 @@ impl Window {
     }
 
     fn lock_parts(&self, process: &Process, targets: &[u32], kind: LockKind) -> Result<()> {
-        if let ExposedParts::Shared { memory, .. } = &self.memory {
-            self.leave_head_start(process);
+        if let Some(words) = &self.words {
+            self.leave_head_start(process, words);
             for target in targets {
-                let lock = SharedLock::of(memory, *target);
+                // What is done there must be asked of it.
+                if self.mailboxes.is_some() {
+                    let failure = process.failure_of_source(&self.communicator, Some(*target));
+                    failure.map_or(Ok(()), Err)?;
+                }
+                let lock = SharedLock::of(words, *target);
                 let ticket = lock.take_ticket();
                 let mut is_locked = false;
                 let mut failure = None;
@@ -323,29 +329,32 @@ impl Window {
     /// Before the first lock, leaves all processes a little time to fill the parts that they just
     /// got: programs do so without a barrier, which goes well where a lock has to wait for the
     /// owner's next call, and would rarely go well with shared memory.
-    fn leave_head_start(&self, process: &Process) {
+    fn leave_head_start(&self, process: &Process, words: &SharedMemory) {
         if self.started.get() {
             return;
         }
-        let ExposedParts::Shared { memory, .. } = &self.memory else { return };
         let since = Instant::now();
         process.progress();
         process.poll_until(&mut |_| {
-            let open = self.ranks().all(|rank| SharedLock::of(memory, rank).is_open());
+            let open = self.ranks().all(|rank| SharedLock::of(words, rank).is_open());
             open || since.elapsed() >= HEAD_START
         });
         self.started.set(true);
     }
 
     fn unlock_parts(&self, process: &Process, targets: &[u32], kind: LockKind) -> Result<()> {
-        if let ExposedParts::Shared { memory, .. } = &self.memory {
+        self.note_settled();
+        let mut outcome = Ok(());
+        if let Some(words) = &self.words {
+            for target in targets {
+                outcome = outcome.and(self.settle(process, Some(*target)));
+            }
             fence(Ordering::SeqCst);
             for target in targets {
-                SharedLock::of(memory, *target).unlock(kind);
+                SharedLock::of(words, *target).unlock(kind);
             }
-            return Ok(());
+            return outcome;
         }
-        let mut outcome = Ok(());
         let mut asked = Vec::new();
         for target in targets {
             asked.extend(self.unflushed(Some(*target)));
@@ -354,6 +363,13 @@ impl Window {
         let unlocked = self.ask_all(process, targets, || WindowRequest::plain(RequestKind::Unlock));
         asked.into_iter().for_each(|(target, sent)| self.note_done(target, sent));
         outcome.and(unlocked)
+    }
+
+    /// Counts that operations are brought to their end.
+    fn note_settled(&self) -> u64 {
+        let settled = self.settled.get() + 1;
+        self.settled.set(settled);
+        settled
     }
 
     /// Waits until all operations to the targets are done there.
