@@ -11,12 +11,11 @@ use memory::Buffer;
 use mpi::{ExternalOperation, Process};
 
 use super::exposed::ExposedParts;
-use super::locks::SharedLock;
 use super::mailboxes::MailOutcome;
 use super::message::{DATA_TAG, INLINE_BYTES_MAX, REQUEST_TAG, RequestKind, WindowRequest, room};
 use super::operation::WindowOperation;
 use super::reach::SYSTEM_BYTES_MIN;
-use super::{TargetPlace, Window, direct};
+use super::{TargetPlace, Window, direct, locks};
 
 /// What is done at the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -234,8 +233,8 @@ impl Window {
                 let part = &parts[target as usize];
                 match access.action {
                     AccessKind::Put | AccessKind::Get => direct::apply(access, part),
-                    _ => SharedLock::of(memory, target)
-                        .accumulate(*own_process, || direct::apply(access, part)),
+                    _ => locks::accumulating(memory, target)
+                        .hold(*own_process, || direct::apply(access, part)),
                 }
                 Ok(None)
             }

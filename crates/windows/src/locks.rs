@@ -21,8 +21,6 @@ pub(super) const WORDS_OF_LOCK: usize = 5;
 /// next one be served at the end.
 #[derive(Clone, Copy)]
 pub(super) struct SharedLock<'a> {
-    /// Held by who accumulates.
-    accumulating: ProcessLock<'a>,
     next_ticket: &'a AtomicU32,
     served: &'a AtomicU32,
     sharing: &'a AtomicU32,
@@ -30,23 +28,18 @@ pub(super) struct SharedLock<'a> {
     opened: &'a AtomicU32,
 }
 
+/// What is held by who accumulates to the part of the process with this rank: others who do see the
+/// change whole or not at all, unless the holder ends meanwhile.
+#[inline]
+pub(super) fn accumulating(memory: &SharedMemory, rank: u32) -> ProcessLock<'_> {
+    ProcessLock::new(memory.word(rank as usize * WORDS))
+}
+
 impl<'a> SharedLock<'a> {
     /// Those of the process with this rank.
     pub(super) fn of(memory: &'a SharedMemory, rank: u32) -> Self {
         let word = |index| memory.word(rank as usize * WORDS + index);
-        Self {
-            accumulating: ProcessLock::new(word(0)),
-            next_ticket: word(1),
-            served: word(2),
-            sharing: word(3),
-            opened: word(4),
-        }
-    }
-
-    /// Does something to the part's data that others who accumulate see whole or not at all, unless
-    /// this process, whose number is `own`, ends meanwhile.
-    pub(super) fn accumulate<R>(&self, own: u32, change: impl FnOnce() -> R) -> R {
-        self.accumulating.hold(own, change)
+        Self { next_ticket: word(1), served: word(2), sharing: word(3), opened: word(4) }
     }
 
     /// As if nobody had used it.

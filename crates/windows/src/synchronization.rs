@@ -1,11 +1,10 @@
 //! The synchronization of windows: fences, general active targets, locks, flushes (section 12.5).
 
-use std::sync::atomic::{Ordering, fence};
 use std::time::{Duration, Instant};
 
 use base::{Error, ErrorClass, Result};
 use engine::RequestId;
-use memory::{Buffer, SharedMemory};
+use memory::{Buffer, SharedMemory, full_fence};
 use mpi::collective::{self, CallForm, Invocation};
 use mpi::group::Group;
 use mpi::{ExternalOperation, Process, error_of};
@@ -40,13 +39,13 @@ impl Window {
         self.note_settled();
         let outcome = self.settle(process, None);
         self.epochs.borrow_mut().fenced(goes_on);
-        fence(Ordering::SeqCst);
+        full_fence();
         // As if the program had called it: windows with many fences get a board for them.
         let invocation = Invocation::new(process, &self.communicator, CallForm::Blocking);
         let barrier = collective::barrier(&invocation);
         let met = barrier.and_then(|barrier| barrier.complete(process));
         let met = met.map_err(|error| self.communicator.explained(error));
-        fence(Ordering::SeqCst);
+        full_fence();
         outcome.and(met)
     }
 
@@ -57,7 +56,7 @@ impl Window {
     pub fn post(&self, process: &Process, group: &Group) -> Result<()> {
         let origins = self.ranks_of(group)?;
         self.epochs.borrow_mut().post(origins.clone())?;
-        fence(Ordering::SeqCst);
+        full_fence();
         if let Some(shared) = self.shared_exposure() {
             origins.into_iter().for_each(|origin| shared.post(origin));
             return Ok(());
@@ -104,7 +103,7 @@ impl Window {
     fn complete_at(&self, process: &Process, targets: Vec<u32>) -> Result<()> {
         self.note_settled();
         let outcome = self.settle(process, None);
-        fence(Ordering::SeqCst);
+        full_fence();
         if let Some(shared) = self.shared_exposure() {
             targets.into_iter().for_each(|target| shared.complete(target));
             return outcome;
@@ -199,7 +198,7 @@ impl Window {
     fn unexpose(&self, origins: usize) {
         self.forget_completed(origins);
         self.epochs.borrow_mut().unexposed();
-        fence(Ordering::SeqCst);
+        full_fence();
     }
 
     /// `MPI_Win_lock`: waits until the part of `target` is locked, and may then access it.
@@ -261,14 +260,14 @@ impl Window {
         if matches!(self.memory, ExposedParts::Shared { .. }) || self.is_idle(target) {
             // All is done, but who asks again and again for a change by others must let them make
             // it.
-            fence(Ordering::SeqCst);
+            full_fence();
             if settled.is_multiple_of(FLUSHES_PER_ROUND) {
                 process.progress();
             }
             return Ok(());
         }
         let outcome = self.settle(process, target);
-        fence(Ordering::SeqCst);
+        full_fence();
         process.progress();
         outcome
     }
@@ -282,7 +281,7 @@ impl Window {
         target.map_or(Ok(()), |target| self.share(target).map(|_| ()))?;
         self.epochs.borrow().check_flush(target)?;
         let outcome = self.settle_locally(process, target);
-        fence(Ordering::SeqCst);
+        full_fence();
         process.progress();
         outcome
     }
@@ -290,9 +289,9 @@ impl Window {
     /// `MPI_Win_sync`: what others wrote to the own part can be read, and what was written to it
     /// can be read by others.
     pub fn sync(&self, process: &Process) {
-        fence(Ordering::SeqCst);
+        full_fence();
         process.progress();
-        fence(Ordering::SeqCst);
+        full_fence();
     }
 
     fn lock_parts(&self, process: &Process, targets: &[u32], kind: LockKind) -> Result<()> {
@@ -318,7 +317,7 @@ impl Window {
                 // Who waits in a queue in which a process has failed may wait for ever.
                 failure.filter(|_| !is_locked).map_or(Ok(()), Err)?;
             }
-            fence(Ordering::SeqCst);
+            full_fence();
             return Ok(());
         }
         let exclusive = kind == LockKind::Exclusive;
@@ -349,7 +348,7 @@ impl Window {
             for target in targets {
                 outcome = outcome.and(self.settle(process, Some(*target)));
             }
-            fence(Ordering::SeqCst);
+            full_fence();
             for target in targets {
                 SharedLock::of(words, *target).unlock(kind);
             }
