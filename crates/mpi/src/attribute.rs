@@ -174,7 +174,7 @@ impl Attributes {
         entries.iter().find(|entry| Rc::ptr_eq(&entry.keyval, keyval)).map(|entry| entry.value)
     }
 
-    /// The value stored under the keyval with a number: none, if there is none, whatever the reason.
+    /// The value stored under the keyval with a number, if there is one.
     pub fn value_of(&self, number: i32) -> Option<AttributeValue> {
         let entries = self.entries.borrow();
         entries.iter().find(|entry| entry.keyval.number == number).map(|entry| entry.value)

@@ -11,12 +11,16 @@ use mpi::{ExternalOperation, Process, error_of};
 
 use super::epoch::AccessEpoch;
 use super::exposed::ExposedParts;
-use super::locks::SharedLock;
+use super::locks::{LockTurn, SharedLock};
 use super::message::{POST_TAG, Refusal, RequestKind, WindowRequest, room};
 use super::{LockKind, Window};
 
 /// How long the owner of a part that came with a window may take to fill it before its next call.
 const HEAD_START: Duration = Duration::from_millis(10);
+
+/// Where a process has failed, a lock that nobody has for itself and that does not move for so long
+/// is taken to wait for that process.
+const STILL_MAX: Duration = Duration::from_millis(500);
 
 /// Where a flush has nothing to wait for, so many of them make one round of progress.
 const FLUSHES_PER_ROUND: u64 = 16;
@@ -304,18 +308,7 @@ impl Window {
                     failure.map_or(Ok(()), Err)?;
                 }
                 let lock = SharedLock::of(words, *target);
-                let ticket = lock.take_ticket();
-                let mut is_locked = false;
-                let mut failure = None;
-                process.poll_until(&mut |process| {
-                    is_locked = lock.try_lock(ticket, kind);
-                    if !is_locked {
-                        failure = process.failure_of_source(&self.communicator, None);
-                    }
-                    is_locked || failure.is_some()
-                });
-                // Who waits in a queue in which a process has failed may wait for ever.
-                failure.filter(|_| !is_locked).map_or(Ok(()), Err)?;
+                self.wait_for_lock(process, lock, kind)?;
             }
             full_fence();
             return Ok(());
@@ -323,6 +316,36 @@ impl Window {
         let exclusive = kind == LockKind::Exclusive;
         let lock = || WindowRequest { exclusive, ..WindowRequest::plain(RequestKind::Lock) };
         self.ask_all(process, targets, lock)
+    }
+
+    /// Waits for a lock in words. Where a process has failed that has the lock, or may have it or
+    /// stand in the queue, nobody gets it any more.
+    fn wait_for_lock(&self, process: &Process, lock: SharedLock<'_>, kind: LockKind) -> Result<()> {
+        let (own, ticket) = (self.rank(), lock.take_ticket());
+        let mut outcome = Ok(());
+        let mut still: Option<(LockTurn, Instant)> = None;
+        process.poll_until(&mut |process| {
+            if lock.try_lock(own, ticket, kind) {
+                return true;
+            }
+            let failure = |rank| process.failure_of_source(&self.communicator, rank);
+            let Some(some) = failure(None) else { return false };
+            let turn = lock.turn();
+            let problem = match (turn.excluding, still) {
+                _ if self.communicator.is_revoked() => Some(some),
+                (Some(holder), _) => failure(Some(holder)),
+                (None, Some((last, since))) if last == turn => {
+                    (since.elapsed() >= STILL_MAX).then_some(some)
+                }
+                (None, _) => {
+                    still = Some((turn, Instant::now()));
+                    None
+                }
+            };
+            outcome = problem.map_or(Ok(()), Err);
+            outcome.is_err()
+        });
+        outcome
     }
 
     /// Before the first lock, leaves all processes a little time to fill the parts that they just
