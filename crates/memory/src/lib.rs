@@ -4,6 +4,7 @@ pub mod accesses;
 mod between;
 mod buffer;
 mod copy;
+mod fences;
 pub mod half;
 mod lent;
 mod manner;
@@ -22,6 +23,7 @@ pub mod x87;
 
 pub use buffer::{Buffer, BufferLayout, Layout, Owner, Segment};
 pub use copy::{AddressRange, Displacements};
+pub use fences::full_fence;
 pub use lent::LentBuffer;
 pub use manner::{Manner, Stores};
 pub use process_lock::ProcessLock;

@@ -174,6 +174,12 @@ impl Attributes {
         entries.iter().find(|entry| Rc::ptr_eq(&entry.keyval, keyval)).map(|entry| entry.value)
     }
 
+    /// The value stored under the keyval with a number, if there is one.
+    pub fn value_of(&self, number: i32) -> Option<AttributeValue> {
+        let entries = self.entries.borrow();
+        entries.iter().find(|entry| entry.keyval.number == number).map(|entry| entry.value)
+    }
+
     /// Stores a value, after the delete function was called for the one that it replaces.
     ///
     /// # Errors

@@ -177,7 +177,13 @@ impl Group {
     /// # Errors
     /// `Rank` if a rank is outside the group or given twice.
     pub fn incl(&self, ranks: &[i32]) -> Result<Rc<Self>> {
-        self.marks(ranks.iter().copied())?;
+        if ranks.len() > FEW_RANKS {
+            self.marks(ranks.iter().copied())?;
+        }
+        let is_twice = |&(index, rank): &(usize, &i32)| ranks[..index].contains(rank);
+        if let Some((_, rank)) = ranks.iter().enumerate().take(FEW_RANKS).find(is_twice) {
+            return Err(given_twice(*rank));
+        }
         let processes = ranks.iter().map(|rank| self.checked_gate(*rank).map(|process| process.0));
         Ok(self.derived(processes.collect::<Result<_>>()?))
     }
@@ -259,8 +265,7 @@ impl Group {
         for rank in ranks {
             self.checked_gate(rank)?;
             if std::mem::replace(&mut marks[rank as usize], true) {
-                let sentence = format!("rank {rank} is given more than once");
-                return Err(Error::new(ErrorClass::Rank, sentence));
+                return Err(given_twice(rank));
             }
         }
         Ok(marks)
@@ -287,6 +292,14 @@ impl Group {
         }
         Ok(ranks)
     }
+}
+
+/// So many ranks are compared with each other.
+const FEW_RANKS: usize = 8;
+
+#[cold]
+fn given_twice(rank: i32) -> Error {
+    Error::new(ErrorClass::Rank, format!("rank {rank} is given more than once"))
 }
 
 /// The table as an arithmetic progression, if it is one.

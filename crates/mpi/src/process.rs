@@ -34,6 +34,7 @@ use crate::communicator::{Communicator, Contexts};
 use crate::error_handler::ErrorHandler;
 use crate::group::Group;
 use crate::recovery::Recovery;
+use crate::sharing::SpareWords;
 use crate::topology::ProcessLocation;
 use answering::Questions;
 pub use answering::{FoundCall, answer_without_queues};
@@ -87,6 +88,8 @@ pub struct Process {
     served: RefCell<Vec<Rc<dyn RequestService>>>,
     /// How many communicators have a board.
     boards: Rc<Cell<u32>>,
+    /// What windows shared that are gone, the last one last.
+    pub(crate) spare_words: RefCell<Vec<SpareWords>>,
     /// Where [`Process::elapsed_seconds`] begins.
     origin: Instant,
     /// What is set, read from the environment when it is first asked for.
@@ -180,6 +183,7 @@ impl Default for Process {
             underway: RefCell::default(),
             served: RefCell::default(),
             boards: Rc::default(),
+            spare_words: RefCell::default(),
             origin: Instant::now(),
             configuration: parking_lot::Mutex::new(None),
             instruments: Instruments::default(),
@@ -495,7 +499,7 @@ impl Group {
     }
 
     /// Whether all processes of a group are on this machine.
-    pub(crate) fn is_on_one_node(&self, process: &Process) -> bool {
+    pub fn is_on_one_node(&self, process: &Process) -> bool {
         let map = &process.started().map;
         self.gates().all(|gate| map.node(gate.0) == map.own_node())
     }

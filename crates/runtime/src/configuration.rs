@@ -57,8 +57,9 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: variables::SHARED_WINDOWS,
         values: &["auto", "never"],
-        help: "whether the memory that comes with a window of one-sided communication is shared by \
-               the processes of a machine; the value of rank 0 of the window counts",
+        help: "whether the memory that comes with a window of one-sided communication, and words \
+               beside other windows, are shared by the processes of a machine; the value of rank 0 \
+               of the window counts",
         audience: Audience::User,
         changeable: true,
     },

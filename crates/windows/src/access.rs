@@ -11,10 +11,11 @@ use memory::Buffer;
 use mpi::{ExternalOperation, Process};
 
 use super::exposed::ExposedParts;
-use super::locks::SharedLock;
+use super::mailboxes::MailOutcome;
 use super::message::{DATA_TAG, INLINE_BYTES_MAX, REQUEST_TAG, RequestKind, WindowRequest, room};
 use super::operation::WindowOperation;
-use super::{TargetPlace, Window, direct};
+use super::reach::SYSTEM_BYTES_MIN;
+use super::{TargetPlace, Window, direct, locks};
 
 /// What is done at the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,7 +129,7 @@ impl AccessKind {
         }
     }
 
-    fn kind(&self) -> RequestKind {
+    pub(super) fn kind(&self) -> RequestKind {
         match self {
             AccessKind::Put => RequestKind::Put,
             AccessKind::Get => RequestKind::Get,
@@ -148,6 +149,16 @@ impl WindowAccess {
         )
     }
 
+    /// Whether data comes back.
+    fn fetches(&self) -> bool {
+        matches!(
+            self.action,
+            AccessKind::Get
+                | AccessKind::Swap
+                | AccessKind::Accumulate { old: OldData::Fetched, .. }
+        )
+    }
+
     /// Whether the amounts fit together.
     ///
     /// # Errors
@@ -159,12 +170,6 @@ impl WindowAccess {
             AccessKind::Accumulate { operator: Operator::NoOperation, .. } => self.origin.len(),
             _ => target,
         };
-        let fetches = matches!(
-            self.action,
-            AccessKind::Get
-                | AccessKind::Swap
-                | AccessKind::Accumulate { old: OldData::Fetched, .. }
-        );
         let unequal = |side: &str, bytes: usize| {
             let detail = format!(
                 "the {side} has {bytes} bytes of data, the target {target}: both must have the \
@@ -178,7 +183,7 @@ impl WindowAccess {
         if self.action == AccessKind::Swap && self.compare.len() != target {
             return unequal("value to compare with", self.compare.len());
         }
-        if fetches && self.result.len() != target {
+        if self.fetches() && self.result.len() != target {
             return unequal("result", self.result.len());
         }
         Ok(())
@@ -228,8 +233,8 @@ impl Window {
                 let part = &parts[target as usize];
                 match access.action {
                     AccessKind::Put | AccessKind::Get => direct::apply(access, part),
-                    _ => SharedLock::of(memory, target)
-                        .accumulate(*own_process, || direct::apply(access, part)),
+                    _ => locks::accumulating(memory, target)
+                        .hold(*own_process, || direct::apply(access, part)),
                 }
                 Ok(None)
             }
@@ -237,18 +242,39 @@ impl Window {
                 direct::apply(access, part);
                 Ok(None)
             }
-            ExposedParts::Own { reach, .. }
-                if reach.apply(
-                    process,
-                    &self.communicator,
-                    (target, self.flushes.get()),
-                    access,
-                ) =>
-            {
-                Ok(None)
-            }
-            _ => Ok(self.ask_for(process, target, access, completed_by)),
+            _ => self.access_elsewhere(process, target, access, completed_by),
         }
+    }
+
+    /// An operation on memory of another process.
+    fn access_elsewhere(
+        &self,
+        process: &Process,
+        target: u32,
+        access: &WindowAccess,
+        completed_by: CompletedBy,
+    ) -> Result<Option<Rc<WindowOperation>>> {
+        let run = access.place.run();
+        if let Some(run) = run.filter(|run| run.length < SYSTEM_BYTES_MIN) {
+            // Several that need no answers are faster by messages.
+            let is_alone = self.is_alone(target);
+            if is_alone || access.fetches() {
+                match self.ask_by_mail(process, target, access, run) {
+                    MailOutcome::NotDone => {}
+                    MailOutcome::Done => return Ok(None),
+                    MailOutcome::Failed(error) => return Err(error),
+                }
+            }
+            if !is_alone {
+                return Ok(self.ask_for(process, target, access, completed_by));
+            }
+        }
+        if let (Some(run), ExposedParts::Own { reach, .. }) = (run, &self.memory)
+            && reach.apply(process, &self.communicator, target, access, run)
+        {
+            return Ok(None);
+        }
+        Ok(self.ask_for(process, target, access, completed_by))
     }
 
     /// Sends the requests of an operation, in as many pieces as it takes.

@@ -13,8 +13,11 @@ use mpi::sharing::{NotShared, Sharing};
 use mpi::{Process, RequestService};
 
 use super::exposed::ExposedParts;
+use super::exposure::{self, SharedExposure};
+use super::locks::SharedLock;
+use super::mailboxes::{self, Mailboxes};
 use super::reach::Reach;
-use super::{Flavor, Share, Window, exposure};
+use super::{Flavor, Share, Window};
 
 /// Parts that need not follow each other without a gap begin at multiples of this.
 const PART_ALIGNMENT: usize = 4096;
@@ -37,7 +40,7 @@ impl Window {
             let shares = exchange_shares(process, &own, Share { size: part.len(), unit })?;
             let reach = Reach::among(process, &own, &part)?;
             let memory = ExposedParts::Own { part, reach };
-            Self::open(process, &own, Flavor::Created, shares, memory, info)
+            Self::open(process, &own, Flavor::Created, (shares, memory), info)
         };
         made_or_given_up(process, &own, make())
     }
@@ -56,7 +59,7 @@ impl Window {
         let make = || {
             let shares = exchange_shares(process, &own, share)?;
             let memory = allocate_parts(process, &own, share, &shares)?;
-            Self::open(process, &own, Flavor::Allocated, shares, memory, info)
+            Self::open(process, &own, Flavor::Allocated, (shares, memory), info)
         };
         made_or_given_up(process, &own, make())
     }
@@ -81,7 +84,7 @@ impl Window {
             let apart = all_agree(process, &own, apart.is_some_and(|value| *value == *b"true"))?;
             let alignment = if apart { PART_ALIGNMENT } else { 1 };
             let memory = share_memory(process, &own, &shares, alignment)?;
-            Self::open(process, &own, Flavor::Shared, shares, memory, info)
+            Self::open(process, &own, Flavor::Shared, (shares, memory), info)
         };
         made_or_given_up(process, &own, make())
     }
@@ -97,12 +100,9 @@ impl Window {
     ) -> Result<Rc<Window>> {
         let own = duplicate(process, communicator)?;
         let make = || {
-            // Whose window is made knows that all others have its communicator, too, and tell if
-            // theirs is not.
-            collective::barrier(&Invocation::blocking(&own))?.complete(process)?;
             let shares = vec![Share { size: 0, unit: 1 }; own.size() as usize];
             let memory = ExposedParts::Attached(RefCell::default());
-            Self::open(process, &own, Flavor::Dynamic, shares, memory, info)
+            Self::open(process, &own, Flavor::Dynamic, (shares, memory), info)
         };
         made_or_given_up(process, &own, make())
     }
@@ -133,6 +133,9 @@ impl Window {
         }
         process.serve_no_longer(&**self);
         self.memory.end(process);
+        if let (Some(words), Some(_), false) = (&self.words, &self.mailboxes, lacks_processes()) {
+            process.keep_words(&self.communicator, mailboxes::words(self.shares.len()), words);
+        }
         Ok(())
     }
 
@@ -140,15 +143,16 @@ impl Window {
         process: &Process,
         communicator: &Rc<Communicator>,
         flavor: Flavor,
-        shares: Vec<Share>,
-        memory: ExposedParts,
+        (shares, memory): (Vec<Share>, ExposedParts),
         info: Option<&Info>,
     ) -> Result<Rc<Window>> {
-        if let Err(error) = communicator.begin_use(process) {
-            memory.end(process);
-            return Err(error);
-        }
-        let window = Rc::new(Window::new(Rc::clone(communicator), flavor, shares, memory));
+        let words = match &memory {
+            ExposedParts::Shared { memory, .. } => Ok(Some(Rc::clone(memory))),
+            _ => share_words(process, communicator),
+        };
+        let ready = words.and_then(|words| communicator.begin_use(process).map(|()| words));
+        let words = ready.inspect_err(|_| memory.end(process))?;
+        let window = Rc::new(Window::new(Rc::clone(communicator), flavor, shares, memory, words));
         if let Some(info) = info {
             window.set_info(info);
         }
@@ -242,6 +246,34 @@ fn share_memory(
     let part = |(offset, share): (&usize, &Share)| memory.buffer(*offset, share.size);
     let parts = offsets.iter().zip(shares).map(part).collect();
     Ok(ExposedParts::Shared { memory, parts, own_process: std::process::id() })
+}
+
+/// Words for locks, exposure epochs and mailboxes, where the memory of the parts is not shared;
+/// none if the processes are not all on one machine, or are too many.
+fn share_words(
+    process: &Process,
+    communicator: &Rc<Communicator>,
+) -> Result<Option<Rc<SharedMemory>>> {
+    let (rank, size) = (communicator.rank(), communicator.size());
+    let may_share = (2..=mailboxes::MAILING_PROCESSES_MAX).contains(&size)
+        && communicator.group().is_on_one_node(process)
+        && !process.runtime().records();
+    if !may_share {
+        // Whose window is made knows that all others have its communicator, too, and tell if
+        // theirs is not.
+        return all_agree(process, communicator, true).map(|_| None);
+    }
+    let may = process.configuration().shared_windows();
+    let words = mailboxes::words(size as usize);
+    let sharing = Sharing::words_among(process, communicator, words, may)?;
+    if let Ok(memory) = &sharing.memory {
+        // They may have been used before.
+        SharedLock::of(memory, rank).reset();
+        SharedExposure::of(memory, rank, size).reset();
+        Mailboxes::reset(memory, rank, size);
+    }
+    let agreed = all_agree(process, communicator, sharing.memory.is_ok())?;
+    Ok(sharing.memory.ok().filter(|_| agreed))
 }
 
 /// Memory for the own part, which others reach by messages.

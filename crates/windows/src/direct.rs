@@ -8,7 +8,7 @@ use super::access::{AccessKind, WindowAccess};
 use super::message::room;
 
 /// Places with at most so many bytes in one run are worked on by way of the stack.
-const SMALL_BYTES: usize = 64;
+pub(super) const SHORT_ACCESS_BYTES: usize = 64;
 
 /// No predefined datatype has longer elements, in bytes.
 pub(super) const ELEMENT_BYTES_MAX: usize = 32;
@@ -16,7 +16,7 @@ pub(super) const ELEMENT_BYTES_MAX: usize = 32;
 /// Reads or writes the target's part as `access` says.
 pub(super) fn apply(access: &WindowAccess, part: &Buffer) {
     match access.place.run() {
-        Some(run) if run.length <= SMALL_BYTES => {
+        Some(run) if run.length <= SHORT_ACCESS_BYTES => {
             apply_small(access, part, run.displacement as usize, run.length);
         }
         _ => apply_any(access, &access.place.buffer(part)),
@@ -26,40 +26,46 @@ pub(super) fn apply(access: &WindowAccess, part: &Buffer) {
 /// The same for a few bytes at `offset` in the part.
 fn apply_small(access: &WindowAccess, part: &Buffer, offset: usize, length: usize) {
     let WindowAccess { action, origin, compare, result, .. } = access;
-    let (mut given, mut found) = ([0; SMALL_BYTES], [0; SMALL_BYTES]);
-    let (given, found) = (&mut given[..length], &mut found[..length]);
+    let [mut given, mut compared, mut found] = [[0; SHORT_ACCESS_BYTES]; 3];
+    let (found, compared) = (&mut found[..length], &mut compared[..compare.len()]);
+    // What leaves the elements needs none of the origin's, which may be any.
+    let given = &mut given[..if origin.len() == length { length } else { 0 }];
+    origin.read(0, given);
+    compare.read(0, compared);
+    change(action, (given, compared), (part, offset), found);
+    if !result.is_empty() {
+        result.write(0, found);
+    }
+}
+
+/// Changes as many bytes as `found` has, a few, at an offset in a part, as `action` says, by the
+/// origin's data and what is to be compared with. What was there, unless data is put, is in `found`
+/// then.
+pub(super) fn change(
+    action: &AccessKind,
+    (given, compared): (&[u8], &[u8]),
+    (part, offset): (&Buffer, usize),
+    found: &mut [u8],
+) {
     match action {
-        AccessKind::Put => {
-            origin.read(0, given);
-            part.write(offset, given);
-        }
-        AccessKind::Get => {
-            part.read(offset, found);
-            result.write(0, found);
-        }
-        AccessKind::Accumulate { operator, element, old } => {
+        AccessKind::Put => part.write(offset, given),
+        AccessKind::Get => part.read(offset, found),
+        AccessKind::Accumulate { operator, element, .. } => {
             part.read(offset, found);
             if let Some(element) = element {
-                let mut changed = [0; SMALL_BYTES];
-                let changed = &mut changed[..length];
+                let mut changed = [0; SHORT_ACCESS_BYTES];
+                let changed = &mut changed[..found.len()];
                 changed.copy_from_slice(found);
-                origin.read(0, given);
                 let supported = reduction::reduce(*operator, *element, given, changed);
                 supported.expect("it was checked when the action was made");
                 part.write(offset, changed);
             }
-            if *old == OldData::Fetched {
-                result.write(0, found);
-            }
         }
         AccessKind::Swap => {
             part.read(offset, found);
-            compare.read(0, given);
-            if found == given {
-                origin.read(0, given);
+            if found == compared {
                 part.write(offset, given);
             }
-            result.write(0, found);
         }
     }
 }

@@ -76,6 +76,35 @@ impl ExposedParts {
         }
     }
 
+    /// Does something to the own memory where a run is, given as a part and the offset in it.
+    /// False: it does not lie in one part or region.
+    pub(super) fn with_own_run(
+        &self,
+        rank: u32,
+        run: Segment,
+        change: impl FnOnce((&Buffer, usize)),
+    ) -> bool {
+        let inside = |part: &Buffer, base: isize| {
+            let offset = usize::try_from(run.displacement.checked_sub(base)?).ok()?;
+            (offset.checked_add(run.length)? <= part.len()).then_some(offset)
+        };
+        let regions;
+        let found = match self {
+            ExposedParts::Shared { parts, .. } => {
+                let part = &parts[rank as usize];
+                inside(part, 0).map(|offset| (part, offset))
+            }
+            ExposedParts::Own { part, .. } => inside(part, 0).map(|offset| (part, offset)),
+            ExposedParts::Attached(attached) => {
+                regions = attached.borrow();
+                regions.iter().find_map(|region| {
+                    inside(region, region.base_address() as isize).map(|offset| (region, offset))
+                })
+            }
+        };
+        found.map(change).is_some()
+    }
+
     /// The own memory where the runs of a request are.
     pub(super) fn resolve(
         &self,

@@ -26,6 +26,14 @@ impl<'a> SharedExposure<'a> {
         Self { memory, rank, size }
     }
 
+    /// As if nobody had posted for this process, and nobody had completed here.
+    pub(super) fn reset(&self) {
+        for target in (0..self.size).step_by(u32::BITS as usize) {
+            self.posted(target, self.rank).0.store(0, Ordering::Relaxed);
+        }
+        self.completions(self.rank).store(0, Ordering::Relaxed);
+    }
+
     /// Lets an origin access the own part.
     pub(super) fn post(&self, origin: u32) {
         let (word, bit) = self.posted(self.rank, origin);

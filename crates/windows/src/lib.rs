@@ -19,6 +19,7 @@ mod exposure;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod locks;
+mod mailboxes;
 mod message;
 mod operation;
 mod place;
@@ -36,7 +37,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use base::{Error, ErrorClass, Result};
-use memory::Buffer;
+use memory::{Buffer, SharedMemory};
 use mpi::attribute::Attributes;
 use mpi::communicator::Communicator;
 use mpi::error_handler::{ErrorHandler, InstalledHandler};
@@ -47,6 +48,7 @@ use mpi::info::Info;
 use epoch::Epochs;
 use exposed::ExposedParts;
 use exposure::SharedExposure;
+use mailboxes::Mailboxes;
 use service::Service;
 use traffic::Traffic;
 
@@ -64,6 +66,10 @@ pub struct Window {
     /// By rank.
     shares: Vec<Share>,
     memory: ExposedParts,
+    /// Words that all processes have mapped, where they can: those of locks and exposure epochs.
+    words: Option<Rc<SharedMemory>>,
+    /// In these words, where the parts are not shared.
+    mailboxes: Option<Mailboxes>,
     epochs: RefCell<Epochs>,
     traffic: Traffic,
     service: Service,
@@ -71,8 +77,8 @@ pub struct Window {
     opened: Cell<bool>,
     /// Whether all others have, or had their time.
     started: Cell<bool>,
-    /// How many flushes there were, of all targets.
-    flushes: Cell<u64>,
+    /// How often operations were brought to their end, of all targets.
+    settled: Cell<u64>,
     name: RefCell<Box<[u8]>>,
     error_handler: InstalledHandler,
     hints: Hints,
@@ -107,8 +113,14 @@ impl Window {
         flavor: Flavor,
         shares: Vec<Share>,
         memory: ExposedParts,
+        words: Option<Rc<SharedMemory>>,
     ) -> Self {
+        let is_shared = matches!(memory, ExposedParts::Shared { .. });
+        let (rank, size) = (communicator.rank(), communicator.size());
+        let of_mailboxes = words.clone().filter(|_| !is_shared);
         Self {
+            mailboxes: of_mailboxes.map(|words| Mailboxes::new(words, rank, size)),
+            words,
             communicator,
             flavor,
             shares,
@@ -118,7 +130,7 @@ impl Window {
             service: Service::default(),
             opened: Cell::new(false),
             started: Cell::new(false),
-            flushes: Cell::new(0),
+            settled: Cell::new(0),
             name: RefCell::default(),
             error_handler: InstalledHandler::new(Rc::new(ErrorHandler::Fatal)),
             hints: Hints::of_window(),
@@ -141,11 +153,11 @@ impl Window {
         self.communicator.size()
     }
 
-    /// The words of exposure epochs, where all parts lie in memory that all processes have mapped.
+    /// The words of exposure epochs, where processes share any.
     #[inline]
     fn shared_exposure(&self) -> Option<SharedExposure<'_>> {
-        let ExposedParts::Shared { memory, .. } = &self.memory else { return None };
-        Some(SharedExposure::of(memory, self.rank(), self.size()))
+        let words = self.words.as_deref()?;
+        Some(SharedExposure::of(words, self.rank(), self.size()))
     }
 
     fn ranks(&self) -> std::ops::Range<u32> {

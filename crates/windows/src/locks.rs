@@ -12,7 +12,7 @@ use super::LockKind;
 pub(super) const WORDS: usize = 16;
 
 /// So many of them are the lock's.
-pub(super) const WORDS_OF_LOCK: usize = 5;
+pub(super) const WORDS_OF_LOCK: usize = 6;
 
 /// The words of one part.
 ///
@@ -21,13 +21,29 @@ pub(super) const WORDS_OF_LOCK: usize = 5;
 /// next one be served at the end.
 #[derive(Clone, Copy)]
 pub(super) struct SharedLock<'a> {
-    /// Held by who accumulates.
-    accumulating: ProcessLock<'a>,
     next_ticket: &'a AtomicU32,
     served: &'a AtomicU32,
     sharing: &'a AtomicU32,
     /// 1 once the owner has called the library after it got the window.
     opened: &'a AtomicU32,
+    /// One more than the rank of who excludes others; 0: nobody does.
+    excluding: &'a AtomicU32,
+}
+
+/// What moves where locks are taken and given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LockTurn {
+    /// The rank of who excludes others.
+    pub(super) excluding: Option<u32>,
+    served: u32,
+    sharing: u32,
+}
+
+/// What is held by who accumulates to the part of the process with this rank: others who do see the
+/// change whole or not at all, unless the holder ends meanwhile.
+#[inline]
+pub(super) fn accumulating(memory: &SharedMemory, rank: u32) -> ProcessLock<'_> {
+    ProcessLock::new(memory.word(rank as usize * WORDS))
 }
 
 impl<'a> SharedLock<'a> {
@@ -35,18 +51,19 @@ impl<'a> SharedLock<'a> {
     pub(super) fn of(memory: &'a SharedMemory, rank: u32) -> Self {
         let word = |index| memory.word(rank as usize * WORDS + index);
         Self {
-            accumulating: ProcessLock::new(word(0)),
             next_ticket: word(1),
             served: word(2),
             sharing: word(3),
             opened: word(4),
+            excluding: word(5),
         }
     }
 
-    /// Does something to the part's data that others who accumulate see whole or not at all, unless
-    /// this process, whose number is `own`, ends meanwhile.
-    pub(super) fn accumulate<R>(&self, own: u32, change: impl FnOnce() -> R) -> R {
-        self.accumulating.hold(own, change)
+    /// As if nobody had used it.
+    pub(super) fn reset(&self) {
+        for word in [self.next_ticket, self.served, self.sharing, self.opened, self.excluding] {
+            word.store(0, Ordering::Relaxed);
+        }
     }
 
     /// Notes that the owner had its time to fill the part.
@@ -64,13 +81,28 @@ impl<'a> SharedLock<'a> {
         self.next_ticket.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Takes the lock if it is this ticket's turn.
-    pub(super) fn try_lock(&self, ticket: u32, kind: LockKind) -> bool {
+    /// How far it is, for who waits long.
+    pub(super) fn turn(&self) -> LockTurn {
+        LockTurn {
+            excluding: self.excluding.load(Ordering::Relaxed).checked_sub(1),
+            served: self.served.load(Ordering::Relaxed),
+            sharing: self.sharing.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Takes the lock for the process with rank `own`, if it is this ticket's turn.
+    pub(super) fn try_lock(&self, own: u32, ticket: u32, kind: LockKind) -> bool {
         if self.served.load(Ordering::Acquire) != ticket {
             return false;
         }
         match kind {
-            LockKind::Exclusive => self.sharing.load(Ordering::Acquire) == 0,
+            LockKind::Exclusive => {
+                let is_free = self.sharing.load(Ordering::Acquire) == 0;
+                if is_free {
+                    self.excluding.store(own + 1, Ordering::Relaxed);
+                }
+                is_free
+            }
             LockKind::Shared => {
                 self.sharing.fetch_add(1, Ordering::Relaxed);
                 self.served.store(ticket.wrapping_add(1), Ordering::Release);
@@ -82,7 +114,10 @@ impl<'a> SharedLock<'a> {
     /// Gives the lock back.
     pub(super) fn unlock(&self, kind: LockKind) {
         match kind {
-            LockKind::Exclusive => self.served.fetch_add(1, Ordering::Release),
+            LockKind::Exclusive => {
+                self.excluding.store(0, Ordering::Relaxed);
+                self.served.fetch_add(1, Ordering::Release)
+            }
             LockKind::Shared => self.sharing.fetch_sub(1, Ordering::Release),
         };
     }
@@ -183,15 +218,18 @@ mod tests {
         let (memory, _file) = SharedMemory::create(2 * WORDS, 0).unwrap();
         let lock = SharedLock::of(&memory, 1);
         let tickets: Vec<u32> = (0..4).map(|_| lock.take_ticket()).collect();
-        assert!(!lock.try_lock(tickets[1], LockKind::Shared));
-        assert!(lock.try_lock(tickets[0], LockKind::Shared));
-        assert!(lock.try_lock(tickets[1], LockKind::Shared));
-        assert!(!lock.try_lock(tickets[2], LockKind::Exclusive));
+        assert!(!lock.try_lock(7, tickets[1], LockKind::Shared));
+        assert!(lock.try_lock(7, tickets[0], LockKind::Shared));
+        assert!(lock.try_lock(7, tickets[1], LockKind::Shared));
+        assert!(!lock.try_lock(7, tickets[2], LockKind::Exclusive));
         lock.unlock(LockKind::Shared);
         lock.unlock(LockKind::Shared);
-        assert!(lock.try_lock(tickets[2], LockKind::Exclusive));
-        assert!(!lock.try_lock(tickets[3], LockKind::Shared));
+        let before = lock.turn();
+        assert_eq!((before.excluding, before == lock.turn()), (None, true));
+        assert!(lock.try_lock(7, tickets[2], LockKind::Exclusive));
+        assert_eq!(lock.turn().excluding, Some(7));
+        assert!(!lock.try_lock(7, tickets[3], LockKind::Shared));
         lock.unlock(LockKind::Exclusive);
-        assert!(lock.try_lock(tickets[3], LockKind::Shared));
+        assert!(lock.try_lock(7, tickets[3], LockKind::Shared));
     }
 }

@@ -6,7 +6,7 @@ use datatype::{Predefined, ValueKind};
 use memory::Buffer;
 
 use super::exposed::ExposedParts;
-use super::locks::SharedLock;
+use super::locks;
 use super::{CompletedBy, Window};
 
 /// Elements of a predefined datatype at a target.
@@ -28,7 +28,7 @@ impl Window {
             return false;
         }
         let Some((part, offset)) = self.plain_part(place, completed_by) else { return false };
-        origin.copy_range(0, part, offset, place.length);
+        copy_plain((origin, 0), (part, offset), place.length);
         true
     }
 
@@ -39,7 +39,7 @@ impl Window {
             return false;
         }
         let Some((part, offset)) = self.plain_part(place, completed_by) else { return false };
-        part.copy_range(offset, result, 0, place.length);
+        copy_plain((part, offset), (result, 0), place.length);
         true
     }
 
@@ -113,7 +113,7 @@ impl Window {
     ) -> Option<u64> {
         let (part, offset) = self.plain_part(place, completed_by)?;
         let ExposedParts::Shared { memory, own_process, .. } = &self.memory else { return None };
-        Some(SharedLock::of(memory, place.target).accumulate(*own_process, || {
+        Some(locks::accumulating(memory, place.target).hold(*own_process, || {
             let before = word_in(part, offset, place.length);
             write_word(part, offset, place.length, change(before));
             before
@@ -132,6 +132,15 @@ impl Window {
         }
         self.epochs.borrow_mut().admit(place.target, completed_by).ok()?;
         Some((part, offset))
+    }
+}
+
+/// Copies bytes from an offset in one buffer to one in another; a word by a load and a store.
+#[inline(always)]
+fn copy_plain(from: (&Buffer, usize), to: (&Buffer, usize), length: usize) {
+    match length {
+        4 | 8 => write_word(to.0, to.1, length, word_in(from.0, from.1, length)),
+        _ => from.0.copy_range(from.1, to.0, to.1, length),
     }
 }
 

@@ -11,7 +11,7 @@
 use std::cell::Cell;
 
 use base::{GateId, RegionToken, Result};
-use memory::Buffer;
+use memory::{Buffer, Segment};
 use mpi::collective;
 use mpi::communicator::Communicator;
 use mpi::{Process, RegionAccess};
@@ -24,21 +24,11 @@ pub(super) struct Reach {
     own: Option<RegionToken>,
     /// By rank; empty where everything goes by messages.
     parts: Vec<Cell<ReachedPart>>,
-    last_burst: Cell<AccessBurst>,
-}
-
-/// Short operations at one target between two flushes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct AccessBurst {
-    target: u32,
-    /// How many flushes there were before.
-    flushes: u64,
-    operations: u64,
 }
 
 /// With fewer bytes a message is cheaper than the system, unless the target has to answer for one
 /// alone.
-const SYSTEM_BYTES_MIN: usize = 2 << 10;
+pub(super) const SYSTEM_BYTES_MIN: usize = 2 << 10;
 
 /// How one part is reached.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +68,7 @@ impl Reach {
             (place, secret) => ReachedPart::Untried(RegionToken { place, secret }),
         };
         let parts = all.chunks_exact(TOLD_BYTES).map(|told| Cell::new(part_of(told))).collect();
-        Ok(Self { own, parts, last_burst: Cell::default() })
+        Ok(Self { own, parts })
     }
 
     /// Ends what was declared.
@@ -86,24 +76,21 @@ impl Reach {
         revoke(process, self.own);
     }
 
-    /// Puts or gets what lies in one run at the target, after so many flushes. False: nothing was
-    /// done, and the target is to be asked.
+    /// Puts or gets what lies in one run at the target. False: nothing was done, and the target is
+    /// to be asked.
     pub(super) fn apply(
         &self,
         process: &Process,
         communicator: &Communicator,
-        (target, flushes): (u32, u64),
+        target: u32,
         access: &WindowAccess,
+        run: Segment,
     ) -> bool {
         let puts = match access.action {
             AccessKind::Put => true,
             AccessKind::Get => false,
             AccessKind::Accumulate { .. } | AccessKind::Swap => return false,
         };
-        let Some(run) = access.place.run() else { return false };
-        if run.length < SYSTEM_BYTES_MIN && !self.is_alone(target, flushes) {
-            return false;
-        }
         let Some((gate, token)) = self.region_of(process, communicator, target) else {
             return false;
         };
@@ -120,16 +107,6 @@ impl Reach {
             self.parts[target as usize].set(ReachedPart::Asked);
         }
         outcome.is_ok()
-    }
-
-    /// Whether a short operation is likely to be the only one between two flushes: it is the first
-    /// one, and those before the last flush were not several.
-    fn is_alone(&self, target: u32, flushes: u64) -> bool {
-        let last = self.last_burst.get();
-        let goes_on = (last.target, last.flushes) == (target, flushes) && last.operations > 0;
-        let operations = if goes_on { last.operations + 1 } else { 1 };
-        self.last_burst.set(AccessBurst { target, flushes, operations });
-        !goes_on && last.operations <= 1
     }
 
     fn region_of(

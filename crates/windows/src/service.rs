@@ -11,7 +11,7 @@ use memory::Buffer;
 use mpi::{Process, RequestService};
 
 use super::access::ACCUMULATED_BYTES_MAX;
-use super::exposed::{ExposedParts, TargetMemory};
+use super::exposed::TargetMemory;
 use super::locks::{LockQueue, LockRequest, SharedLock};
 use super::message::{
     DATA_TAG, FIRST_REPLY_TAG, REQUEST_BYTES_MAX, REQUEST_TAG, Refusal, RequestKind, WindowRequest,
@@ -90,11 +90,11 @@ impl RequestService for Window {
     fn serve(&self, process: &Process) -> bool {
         let Ok(mut state) = self.service.state.try_borrow_mut() else { return false };
         if !self.opened.replace(true)
-            && let ExposedParts::Shared { memory, .. } = &self.memory
+            && let Some(words) = &self.words
         {
-            SharedLock::of(memory, self.rank()).open();
+            SharedLock::of(words, self.rank()).open();
         }
-        let mut active = self.note_failures(process, &mut state);
+        let mut active = self.serve_mail() | self.note_failures(process, &mut state);
         for _ in 0..REQUESTS_PER_ROUND_MAX {
             if state.steps >= STEPS_MAX || !self.take_request(process, &mut state) {
                 break;
@@ -109,6 +109,12 @@ impl RequestService for Window {
 }
 
 impl Window {
+    /// Carries out what others ask for in mailboxes.
+    #[inline]
+    fn serve_mail(&self) -> bool {
+        self.mailboxes.as_ref().is_some_and(|mailboxes| mailboxes.serve(&self.memory))
+    }
+
     /// How many access epochs were completed by others.
     pub(super) fn completed(&self) -> usize {
         if let Some(shared) = self.shared_exposure() {

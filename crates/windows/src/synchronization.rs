@@ -1,23 +1,26 @@
 //! The synchronization of windows: fences, general active targets, locks, flushes (section 12.5).
 
-use std::sync::atomic::{Ordering, fence};
 use std::time::{Duration, Instant};
 
 use base::{Error, ErrorClass, Result};
 use engine::RequestId;
-use memory::Buffer;
+use memory::{Buffer, SharedMemory, full_fence};
 use mpi::collective::{self, CallForm, Invocation};
 use mpi::group::Group;
 use mpi::{ExternalOperation, Process, error_of};
 
 use super::epoch::AccessEpoch;
 use super::exposed::ExposedParts;
-use super::locks::SharedLock;
+use super::locks::{LockTurn, SharedLock};
 use super::message::{POST_TAG, Refusal, RequestKind, WindowRequest, room};
 use super::{LockKind, Window};
 
 /// How long the owner of a part that came with a window may take to fill it before its next call.
 const HEAD_START: Duration = Duration::from_millis(10);
+
+/// Where a process has failed, a lock that nobody has for itself and that does not move for so long
+/// is taken to wait for that process.
+const STILL_MAX: Duration = Duration::from_millis(500);
 
 /// Where a flush has nothing to wait for, so many of them make one round of progress.
 const FLUSHES_PER_ROUND: u64 = 16;
@@ -37,15 +40,16 @@ impl Window {
     /// `RmaSync` in an epoch of another kind; and what targets refused to do in this one.
     pub fn fence(&self, process: &Process, goes_on: bool) -> Result<()> {
         self.epochs.borrow().check_fence()?;
+        self.note_settled();
         let outcome = self.settle(process, None);
         self.epochs.borrow_mut().fenced(goes_on);
-        fence(Ordering::SeqCst);
+        full_fence();
         // As if the program had called it: windows with many fences get a board for them.
         let invocation = Invocation::new(process, &self.communicator, CallForm::Blocking);
         let barrier = collective::barrier(&invocation);
         let met = barrier.and_then(|barrier| barrier.complete(process));
         let met = met.map_err(|error| self.communicator.explained(error));
-        fence(Ordering::SeqCst);
+        full_fence();
         outcome.and(met)
     }
 
@@ -56,7 +60,7 @@ impl Window {
     pub fn post(&self, process: &Process, group: &Group) -> Result<()> {
         let origins = self.ranks_of(group)?;
         self.epochs.borrow_mut().post(origins.clone())?;
-        fence(Ordering::SeqCst);
+        full_fence();
         if let Some(shared) = self.shared_exposure() {
             origins.into_iter().for_each(|origin| shared.post(origin));
             return Ok(());
@@ -101,8 +105,9 @@ impl Window {
     }
 
     fn complete_at(&self, process: &Process, targets: Vec<u32>) -> Result<()> {
+        self.note_settled();
         let outcome = self.settle(process, None);
-        fence(Ordering::SeqCst);
+        full_fence();
         if let Some(shared) = self.shared_exposure() {
             targets.into_iter().for_each(|target| shared.complete(target));
             return outcome;
@@ -177,7 +182,7 @@ impl Window {
     ///
     /// # Errors
     /// `ProcFailed` if that process has failed; `Revoked`.
-    fn poll_unless_failed(
+    pub(super) fn poll_unless_failed(
         &self,
         process: &Process,
         rank: u32,
@@ -197,7 +202,7 @@ impl Window {
     fn unexpose(&self, origins: usize) {
         self.forget_completed(origins);
         self.epochs.borrow_mut().unexposed();
-        fence(Ordering::SeqCst);
+        full_fence();
     }
 
     /// `MPI_Win_lock`: waits until the part of `target` is locked, and may then access it.
@@ -255,19 +260,18 @@ impl Window {
     pub fn flush(&self, process: &Process, target: Option<u32>) -> Result<()> {
         target.map_or(Ok(()), |target| self.share(target).map(|_| ()))?;
         self.epochs.borrow().check_flush(target)?;
-        let flushes = self.flushes.get() + 1;
-        self.flushes.set(flushes);
+        let settled = self.note_settled();
         if matches!(self.memory, ExposedParts::Shared { .. }) || self.is_idle(target) {
             // All is done, but who asks again and again for a change by others must let them make
             // it.
-            fence(Ordering::SeqCst);
-            if flushes.is_multiple_of(FLUSHES_PER_ROUND) {
+            full_fence();
+            if settled.is_multiple_of(FLUSHES_PER_ROUND) {
                 process.progress();
             }
             return Ok(());
         }
         let outcome = self.settle(process, target);
-        fence(Ordering::SeqCst);
+        full_fence();
         process.progress();
         outcome
     }
@@ -281,7 +285,7 @@ impl Window {
         target.map_or(Ok(()), |target| self.share(target).map(|_| ()))?;
         self.epochs.borrow().check_flush(target)?;
         let outcome = self.settle_locally(process, target);
-        fence(Ordering::SeqCst);
+        full_fence();
         process.progress();
         outcome
     }
@@ -289,30 +293,24 @@ impl Window {
     /// `MPI_Win_sync`: what others wrote to the own part can be read, and what was written to it
     /// can be read by others.
     pub fn sync(&self, process: &Process) {
-        fence(Ordering::SeqCst);
+        full_fence();
         process.progress();
-        fence(Ordering::SeqCst);
+        full_fence();
     }
 
     fn lock_parts(&self, process: &Process, targets: &[u32], kind: LockKind) -> Result<()> {
-        if let ExposedParts::Shared { memory, .. } = &self.memory {
-            self.leave_head_start(process);
+        if let Some(words) = &self.words {
+            self.leave_head_start(process, words);
             for target in targets {
-                let lock = SharedLock::of(memory, *target);
-                let ticket = lock.take_ticket();
-                let mut is_locked = false;
-                let mut failure = None;
-                process.poll_until(&mut |process| {
-                    is_locked = lock.try_lock(ticket, kind);
-                    if !is_locked {
-                        failure = process.failure_of_source(&self.communicator, None);
-                    }
-                    is_locked || failure.is_some()
-                });
-                // Who waits in a queue in which a process has failed may wait for ever.
-                failure.filter(|_| !is_locked).map_or(Ok(()), Err)?;
+                // What is done there must be asked of it.
+                if self.mailboxes.is_some() {
+                    let failure = process.failure_of_source(&self.communicator, Some(*target));
+                    failure.map_or(Ok(()), Err)?;
+                }
+                let lock = SharedLock::of(words, *target);
+                self.wait_for_lock(process, lock, kind)?;
             }
-            fence(Ordering::SeqCst);
+            full_fence();
             return Ok(());
         }
         let exclusive = kind == LockKind::Exclusive;
@@ -320,32 +318,65 @@ impl Window {
         self.ask_all(process, targets, lock)
     }
 
+    /// Waits for a lock in words. Where a process has failed that has the lock, or may have it or
+    /// stand in the queue, nobody gets it any more.
+    fn wait_for_lock(&self, process: &Process, lock: SharedLock<'_>, kind: LockKind) -> Result<()> {
+        let (own, ticket) = (self.rank(), lock.take_ticket());
+        let mut outcome = Ok(());
+        let mut still: Option<(LockTurn, Instant)> = None;
+        process.poll_until(&mut |process| {
+            if lock.try_lock(own, ticket, kind) {
+                return true;
+            }
+            let failure = |rank| process.failure_of_source(&self.communicator, rank);
+            let Some(some) = failure(None) else { return false };
+            let turn = lock.turn();
+            let problem = match (turn.excluding, still) {
+                _ if self.communicator.is_revoked() => Some(some),
+                (Some(holder), _) => failure(Some(holder)),
+                (None, Some((last, since))) if last == turn => {
+                    (since.elapsed() >= STILL_MAX).then_some(some)
+                }
+                (None, _) => {
+                    still = Some((turn, Instant::now()));
+                    None
+                }
+            };
+            outcome = problem.map_or(Ok(()), Err);
+            outcome.is_err()
+        });
+        outcome
+    }
+
     /// Before the first lock, leaves all processes a little time to fill the parts that they just
     /// got: programs do so without a barrier, which goes well where a lock has to wait for the
     /// owner's next call, and would rarely go well with shared memory.
-    fn leave_head_start(&self, process: &Process) {
+    fn leave_head_start(&self, process: &Process, words: &SharedMemory) {
         if self.started.get() {
             return;
         }
-        let ExposedParts::Shared { memory, .. } = &self.memory else { return };
         let since = Instant::now();
         process.progress();
         process.poll_until(&mut |_| {
-            let open = self.ranks().all(|rank| SharedLock::of(memory, rank).is_open());
+            let open = self.ranks().all(|rank| SharedLock::of(words, rank).is_open());
             open || since.elapsed() >= HEAD_START
         });
         self.started.set(true);
     }
 
     fn unlock_parts(&self, process: &Process, targets: &[u32], kind: LockKind) -> Result<()> {
-        if let ExposedParts::Shared { memory, .. } = &self.memory {
-            fence(Ordering::SeqCst);
-            for target in targets {
-                SharedLock::of(memory, *target).unlock(kind);
-            }
-            return Ok(());
-        }
+        self.note_settled();
         let mut outcome = Ok(());
+        if let Some(words) = &self.words {
+            for target in targets {
+                outcome = outcome.and(self.settle(process, Some(*target)));
+            }
+            full_fence();
+            for target in targets {
+                SharedLock::of(words, *target).unlock(kind);
+            }
+            return outcome;
+        }
         let mut asked = Vec::new();
         for target in targets {
             asked.extend(self.unflushed(Some(*target)));
@@ -354,6 +385,13 @@ impl Window {
         let unlocked = self.ask_all(process, targets, || WindowRequest::plain(RequestKind::Unlock));
         asked.into_iter().for_each(|(target, sent)| self.note_done(target, sent));
         outcome.and(unlocked)
+    }
+
+    /// Counts that operations are brought to their end.
+    fn note_settled(&self) -> u64 {
+        let settled = self.settled.get() + 1;
+        self.settled.set(settled);
+        settled
     }
 
     /// Waits until all operations to the targets are done there.

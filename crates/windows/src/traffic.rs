@@ -20,6 +20,16 @@ pub(super) struct Traffic {
     outstanding: RefCell<Vec<Rc<WindowOperation>>>,
     /// Requests that are not on their way yet.
     sending: RefCell<VecDeque<RequestId>>,
+    last_burst: Cell<AccessBurst>,
+}
+
+/// Short operations at one target that are brought to their end together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct AccessBurst {
+    target: u32,
+    /// How often operations were brought to their end before.
+    settled: u64,
+    operations: u64,
 }
 
 /// Numbers of operations, counted from the first on.
@@ -44,6 +54,16 @@ impl Window {
         FIRST_REPLY_TAG + next
     }
 
+    /// Whether a short operation is likely to be the only one that is brought to its end at a time:
+    /// it is the first one, and those before were not several.
+    pub(super) fn is_alone(&self, target: u32) -> bool {
+        let (last, settled) = (self.traffic.last_burst.get(), self.settled.get());
+        let goes_on = (last.target, last.settled) == (target, settled) && last.operations > 0;
+        let operations = if goes_on { last.operations + 1 } else { 1 };
+        self.traffic.last_burst.set(AccessBurst { target, settled, operations });
+        !goes_on && last.operations <= 1
+    }
+
     /// Notes that a target was asked for something.
     pub(super) fn note_asked(&self, target: u32) {
         self.traffic.targets.borrow_mut().entry(target).or_default().sent += 1;
@@ -58,6 +78,16 @@ impl Window {
             None => targets.values().all(is_done),
         };
         all_done && self.outstanding(target).is_none()
+    }
+
+    /// The same, where an operation whose own request told that it is over is over.
+    pub(super) fn is_idle_by_now(&self, process: &Process, target: u32) -> bool {
+        let mut outstanding = self.traffic.outstanding.borrow_mut();
+        outstanding.retain(|one| {
+            one.target != target || !one.is_complete(process) || one.error().is_some()
+        });
+        drop(outstanding);
+        self.is_idle(Some(target))
     }
 
     /// Those of the targets that may not have done all that they were asked for, and how much that

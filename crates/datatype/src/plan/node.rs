@@ -175,7 +175,8 @@ pub(crate) struct Collector {
 impl Collector {
     pub fn push(&mut self, node: Node) {
         if !matches!(node.shape, NodeShape::Run) {
-            self.end_runs();
+            let runs = self.end_runs();
+            self.parts.extend(runs);
             self.parts.push(node);
             return;
         }
@@ -192,8 +193,12 @@ impl Collector {
 
     /// All that was pushed; `None` if it was nothing.
     pub fn finish(mut self) -> Option<Node> {
-        self.end_runs();
-        if self.parts.len() <= 1 {
+        let runs = self.end_runs();
+        if self.parts.is_empty() {
+            return runs;
+        }
+        self.parts.extend(runs);
+        if self.parts.len() == 1 {
             return self.parts.pop();
         }
         let starts = starts_of(self.parts.iter().map(|part| part.size));
@@ -202,27 +207,27 @@ impl Collector {
         Some(Node { displacement: 0, size, shape })
     }
 
-    fn end_runs(&mut self) {
+    /// What the runs since the last part are together.
+    fn end_runs(&mut self) -> Option<Node> {
         let displacements = std::mem::take(&mut self.displacements);
         let lengths = std::mem::take(&mut self.lengths);
-        let Some(&length) = lengths.first() else { return };
+        let length = *lengths.first()?;
         if lengths.iter().all(|&other| other == length) {
-            self.parts.push(Node::run(0, length).scattered(displacements));
-            return;
+            return Some(Node::run(0, length).scattered(displacements));
         }
         let starts = starts_of(lengths.iter().copied());
         let size = starts[lengths.len()];
         let shape = NodeShape::Runs { displacements: displacements.into(), starts };
-        self.parts.push(Node { displacement: 0, size, shape });
+        Some(Node { displacement: 0, size, shape })
     }
 }
 
 fn starts_of(sizes: impl Iterator<Item = usize>) -> Arc<[usize]> {
-    let mut starts = vec![0];
     let mut sum = 0;
-    starts.extend(sizes.map(|size| {
+    let ends = sizes.map(|size| {
         sum += size;
         sum
-    }));
-    starts.into()
+    });
+    // Its length is known, so this takes one allocation.
+    std::iter::once(0).chain(ends).collect()
 }

@@ -190,8 +190,11 @@ pub fn comm_get_attr(
     if STANDARD_KEYVALS.contains(&keyval) {
         return tell(value, flag, standard_value(call, keyval).map(|value| value as usize));
     }
-    let found = find(call, AttributeKind::Communicator, keyval)?;
-    tell(value, flag, comm.attributes().value(&found))
+    if let Some(found) = comm.attributes().value_of(keyval) {
+        return tell(value, flag, Some(found));
+    }
+    find(call, AttributeKind::Communicator, keyval)?;
+    tell(value, flag, None)
 }
 
 pub fn comm_delete_attr(call: &Call, comm: KnownCommunicator, keyval: c_int) -> CallOutcome<()> {

@@ -19,6 +19,7 @@ use crate::c::Request;
 use crate::entry::Call;
 use crate::failure::{CallOutcome, Failure};
 use crate::report::HandlerOwner;
+use crate::requests::DONE;
 
 use super::requests::{Pending, PendingRequest};
 
@@ -86,17 +87,21 @@ fn begin(
 }
 
 /// A request for an operation of a window.
+#[inline]
 fn hand_out(
     call: &Call,
     win: &KnownWindow,
     begun: StartedOperation,
     request: Out<Request>,
 ) -> CallOutcome<()> {
-    let work = Pending::One(
-        begun.map_or(mpi::Request::Done, |operation| mpi::Request::External(operation)),
-    );
-    let handler_owner = HandlerOwner::Window(win.handle);
-    request.set(call.library.requests.insert(PendingRequest { handler_owner, work }));
+    request.set(match begun {
+        None => DONE,
+        Some(operation) => {
+            let work = Pending::One(mpi::Request::External(operation));
+            let handler_owner = HandlerOwner::Window(win.handle);
+            call.library.requests.insert(PendingRequest { handler_owner, work })
+        }
+    });
     Ok(())
 }
 

@@ -1,0 +1,51 @@
+//! The memory barrier between the accesses of a process to memory that others use.
+
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+use std::sync::atomic::{Ordering, fence};
+
+/// What `fence(Ordering::SeqCst)` is, by the fastest instruction that the processor has for it.
+///
+/// For that fence the compiler writes `mfence`: 16 ns after a store on a Zen 4, where an
+/// instruction with a lock, which is as good, takes 2.
+#[inline(always)]
+pub fn full_fence() {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: the instruction leaves the word as it is, which is the thread's own. The compiler
+    // takes it to read and write any memory.
+    unsafe {
+        std::arch::asm!("lock or dword ptr [rsp], 0", options(nostack));
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    fence(Ordering::SeqCst);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    #[cfg_attr(miri, ignore = "takes long")]
+    fn of_two_who_store_and_then_look_one_sees_the_other() {
+        for _ in 0..2000 {
+            let words = [AtomicU32::new(0), AtomicU32::new(0)];
+            let ready = AtomicU32::new(0);
+            let store_and_look = |own: usize| {
+                ready.fetch_add(1, Ordering::SeqCst);
+                while ready.load(Ordering::SeqCst) < 2 {
+                    thread::yield_now();
+                }
+                words[own].store(1, Ordering::Relaxed);
+                full_fence();
+                words[1 - own].load(Ordering::Relaxed)
+            };
+            let seen = thread::scope(|scope| {
+                let other = scope.spawn(|| store_and_look(1));
+                store_and_look(0) + other.join().unwrap()
+            });
+            assert!(seen > 0);
+        }
+    }
+}

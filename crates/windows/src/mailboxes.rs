@@ -1,0 +1,540 @@
+//! Short operations that one process asks another of its machine for in memory that both have
+//! mapped: the request is a few words, which the target finds while it waits in the library, and
+//! the answer comes in their place. So an operation is over when the call is, for two cache lines
+//! that cross, as long as the target looks.
+//!
+//! Whether it looks is found out by asking. Who gets no answer soon takes the request back, and
+//! leaves the target in peace for a while; the operation goes another way then. What the target has
+//! begun cannot be taken back any more.
+//!
+//! The target carries out these operations in the same thread as those that messages ask for: one
+//! agent makes all accumulates of its part. Those of one origin keep their order, as an origin asks
+//! here only while nothing that it asked for by messages is underway.
+
+use std::cell::Cell;
+use std::hint;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use base::Error;
+use datatype::Predefined;
+use datatype::reduction::{self, Operator};
+use memory::{Segment, SharedMemory};
+use mpi::Process;
+
+use super::access::{AccessKind, OldData, WindowAccess};
+use super::direct::{self, ELEMENT_BYTES_MAX, SHORT_ACCESS_BYTES};
+use super::exposed::ExposedParts;
+use super::message::{KINDS, RequestKind};
+use super::{Window, exposure, locks};
+
+/// Words that a mailbox takes: two cache lines, the second of which only longer data needs.
+const WORDS: usize = 32;
+
+/// Which of them are what; the data follows the others.
+const STATE: usize = 0;
+const ACTION: usize = 1;
+const LENGTH: usize = 2;
+const PLACE_LOW: usize = 3;
+const PLACE_HIGH: usize = 4;
+const DATA: usize = 5;
+
+const WORD_BYTES: usize = size_of::<u32>();
+
+const _: () = assert!(DATA * WORD_BYTES + SHORT_ACCESS_BYTES <= WORDS * WORD_BYTES);
+const _: () = assert!(2 * ELEMENT_BYTES_MAX <= SHORT_ACCESS_BYTES);
+const _: () = assert!(WORDS.is_multiple_of(locks::WORDS));
+
+/// What the state word says.
+const EMPTY: u32 = 0;
+/// The target is to look.
+const ASKED: u32 = 1;
+/// It is at it.
+const TAKEN: u32 = 2;
+/// What was there is in place of the origin's data.
+const DONE: u32 = 3;
+/// Nothing was done.
+const REFUSED: u32 = 4;
+
+/// A target looks at a mailbox of each process, so windows of more processes have none.
+pub(super) const MAILING_PROCESSES_MAX: u32 = 64;
+
+/// An origin looks so often for an answer: some microseconds.
+const MAIL_LOOKS: u32 = 400;
+
+/// Each so many looks it serves others itself.
+const LOOKS_PER_SERVICE: u32 = 4;
+
+/// After a request in vain so many operations at most go another way.
+const VAIN_MAX: u32 = 255;
+
+/// The mailboxes of a window: one for each two of its processes, and direction.
+pub(super) struct Mailboxes {
+    memory: Rc<SharedMemory>,
+    rank: u32,
+    size: u32,
+    /// By target.
+    trials: Box<[Cell<Trial>]>,
+}
+
+/// How likely a target is to look.
+#[derive(Clone, Copy, Debug, Default)]
+struct Trial {
+    /// So many operations go another way before it is asked again.
+    skipped: u32,
+    /// So many did after the last request in vain.
+    vain: u32,
+    /// Another thread waits for an answer, or none will ever come.
+    in_use: bool,
+}
+
+/// What became of an operation.
+pub(super) enum MailOutcome {
+    /// Nothing was done.
+    NotDone,
+    /// It is over.
+    Done,
+    /// Nobody knows: the target has failed.
+    Failed(Error),
+}
+
+/// How many words a window of so many processes has, with those of its locks and exposure epochs.
+pub(super) fn words(size: usize) -> usize {
+    first_word(size) + size * size * WORDS
+}
+
+fn first_word(size: usize) -> usize {
+    exposure::words(size).next_multiple_of(locks::WORDS)
+}
+
+/// The words of one mailbox.
+#[derive(Clone, Copy)]
+struct Mailbox<'a> {
+    memory: &'a SharedMemory,
+    first: usize,
+}
+
+impl<'a> Mailbox<'a> {
+    #[inline]
+    fn of(memory: &'a SharedMemory, size: u32, target: u32, origin: u32) -> Self {
+        let size = size as usize;
+        let index = target as usize * size + origin as usize;
+        Self { memory, first: first_word(size) + index * WORDS }
+    }
+
+    #[inline]
+    fn word(&self, index: usize) -> &'a AtomicU32 {
+        self.memory.word(self.first + index)
+    }
+
+    #[inline]
+    fn state(&self) -> u32 {
+        self.word(STATE).load(Ordering::Acquire)
+    }
+
+    #[inline]
+    fn set_state(&self, state: u32) {
+        self.word(STATE).store(state, Ordering::Release);
+    }
+
+    /// Goes from one state to another, unless the other process was faster.
+    fn change_state(&self, from: u32, to: u32) -> bool {
+        let (success, failure) = (Ordering::Acquire, Ordering::Acquire);
+        self.word(STATE).compare_exchange(from, to, success, failure).is_ok()
+    }
+
+    #[inline]
+    fn write(&self, data: &[u8]) {
+        for (index, bytes) in data.chunks(WORD_BYTES).enumerate() {
+            let mut word = [0; WORD_BYTES];
+            word[..bytes.len()].copy_from_slice(bytes);
+            self.word(DATA + index).store(u32::from_ne_bytes(word), Ordering::Relaxed);
+        }
+    }
+
+    #[inline]
+    fn read(&self, data: &mut [u8]) {
+        for (index, bytes) in data.chunks_mut(WORD_BYTES).enumerate() {
+            let word = self.word(DATA + index).load(Ordering::Relaxed).to_ne_bytes();
+            bytes.copy_from_slice(&word[..bytes.len()]);
+        }
+    }
+}
+
+/// What a mailbox asks for, checked as far as that needs no memory.
+#[derive(Debug, PartialEq, Eq)]
+struct MailedRequest {
+    action: AccessKind,
+    place: Segment,
+}
+
+impl MailedRequest {
+    /// How many bytes the origin gives, a value to compare with not counted.
+    fn given(&self) -> usize {
+        match self.action {
+            AccessKind::Get | AccessKind::Accumulate { element: None, .. } => 0,
+            _ => self.place.length,
+        }
+    }
+
+    /// How many bytes are to be compared with.
+    fn compared(&self) -> usize {
+        if self.action == AccessKind::Swap { self.place.length } else { 0 }
+    }
+
+    fn fetches(&self) -> bool {
+        !matches!(
+            self.action,
+            AccessKind::Put | AccessKind::Accumulate { old: OldData::Dropped, .. }
+        )
+    }
+
+    /// The word that names the action.
+    fn action_word(&self) -> u32 {
+        let (operator, element) = match self.action {
+            AccessKind::Accumulate { operator, element: Some(element), .. } => (operator, element),
+            _ => (Operator::NoOperation, Predefined::Byte),
+        };
+        u32::from_le_bytes([
+            self.action.kind() as u8,
+            operator as u8,
+            (element as u16).to_le_bytes()[0],
+            (element as u16).to_le_bytes()[1],
+        ])
+    }
+
+    /// Writes it into a mailbox, for the target to see when its state says so.
+    fn write(&self, mailbox: Mailbox<'_>) {
+        let place = self.place.displacement as u64;
+        let word = |index, value| mailbox.word(index).store(value, Ordering::Relaxed);
+        word(ACTION, self.action_word());
+        word(LENGTH, self.place.length as u32);
+        word(PLACE_LOW, place as u32);
+        word(PLACE_HIGH, (place >> u32::BITS) as u32);
+    }
+
+    /// What a mailbox asks for; none: nonsense.
+    fn read(mailbox: Mailbox<'_>) -> Option<Self> {
+        let word = |index| mailbox.word(index).load(Ordering::Relaxed);
+        let [kind, operator, low, high] = word(ACTION).to_le_bytes();
+        let operator = *Operator::ALL.get(usize::from(operator))?;
+        let element = *Predefined::ALL.get(usize::from(u16::from_le_bytes([low, high])))?;
+        let length = word(LENGTH) as usize;
+        let displacement = u64::from(word(PLACE_HIGH)) << u32::BITS | u64::from(word(PLACE_LOW));
+        let displacement = displacement as isize;
+        displacement.checked_add(length as isize)?;
+        let accumulate = |old| {
+            let changes = operator != Operator::NoOperation;
+            let fits =
+                reduction::supports(operator, element) && length.is_multiple_of(element.size());
+            (fits || !changes).then_some(AccessKind::Accumulate {
+                operator,
+                element: changes.then_some(element),
+                old,
+            })
+        };
+        let (action, longest) = match KINDS.get(usize::from(kind))? {
+            RequestKind::Put => (AccessKind::Put, SHORT_ACCESS_BYTES),
+            RequestKind::Get => (AccessKind::Get, SHORT_ACCESS_BYTES),
+            RequestKind::Accumulate => (accumulate(OldData::Dropped)?, SHORT_ACCESS_BYTES),
+            RequestKind::Fetch => (accumulate(OldData::Fetched)?, SHORT_ACCESS_BYTES),
+            RequestKind::Swap => (AccessKind::Swap, ELEMENT_BYTES_MAX),
+            _ => return None,
+        };
+        (length <= longest).then_some(Self { action, place: Segment { displacement, length } })
+    }
+}
+
+impl Mailboxes {
+    /// Those in the words that all processes of a window share, as the one with a rank uses them.
+    pub(super) fn new(memory: Rc<SharedMemory>, rank: u32, size: u32) -> Self {
+        Self { memory, rank, size, trials: (0..size).map(|_| Cell::default()).collect() }
+    }
+
+    /// In words that were used before, nobody has asked this process for anything.
+    pub(super) fn reset(memory: &SharedMemory, rank: u32, size: u32) {
+        for origin in 0..size {
+            Mailbox::of(memory, size, rank, origin).set_state(EMPTY);
+        }
+    }
+
+    fn at(&self, target: u32) -> Mailbox<'_> {
+        Mailbox::of(&self.memory, self.size, target, self.rank)
+    }
+
+    /// Whether it is worth while to ask a target now.
+    fn may_ask(&self, target: u32) -> bool {
+        let place = &self.trials[target as usize];
+        let trial = place.get();
+        if trial.skipped > 0 {
+            place.set(Trial { skipped: trial.skipped - 1, ..trial });
+        }
+        trial.skipped == 0 && !trial.in_use
+    }
+
+    fn note_answer(&self, target: u32) {
+        self.trials[target as usize].set(Trial::default());
+    }
+
+    fn note_vain(&self, target: u32) {
+        let place = &self.trials[target as usize];
+        let vain = (place.get().vain * 2 + 1).min(VAIN_MAX);
+        place.set(Trial { skipped: vain, vain, in_use: false });
+    }
+
+    /// The own requests in use, or for ever.
+    fn keep_out(&self, target: u32) {
+        self.trials[target as usize].set(Trial { in_use: true, ..Trial::default() });
+    }
+
+    /// Carries out what others ask for; whether there was anything.
+    #[inline]
+    pub(super) fn serve(&self, memory: &ExposedParts) -> bool {
+        let mut active = false;
+        for origin in 0..self.size {
+            let mailbox = Mailbox::of(&self.memory, self.size, self.rank, origin);
+            if mailbox.word(STATE).load(Ordering::Relaxed) == ASKED {
+                active |= self.serve_one(memory, mailbox);
+            }
+        }
+        active
+    }
+
+    fn serve_one(&self, memory: &ExposedParts, mailbox: Mailbox<'_>) -> bool {
+        if !mailbox.change_state(ASKED, TAKEN) {
+            return false;
+        }
+        let done = carry_out(memory, self.rank, mailbox);
+        mailbox.set_state(if done { DONE } else { REFUSED });
+        true
+    }
+}
+
+/// Does what a mailbox asks for, to the own part, and puts there what was there. False: it could
+/// not be.
+fn carry_out(memory: &ExposedParts, rank: u32, mailbox: Mailbox<'_>) -> bool {
+    let Some(request) = MailedRequest::read(mailbox) else { return false };
+    let (given, compared) = (request.given(), request.compared());
+    let (mut data, mut found) = ([0; SHORT_ACCESS_BYTES], [0; SHORT_ACCESS_BYTES]);
+    mailbox.read(&mut data[..given + compared]);
+    let (given, compared) = data[..given + compared].split_at(given);
+    let found = &mut found[..request.place.length];
+    let done = memory.with_own_run(rank, request.place, |part| {
+        direct::change(&request.action, (given, compared), part, found);
+    });
+    if done && request.fetches() {
+        mailbox.write(found);
+    }
+    done
+}
+
+impl Window {
+    /// Asks a target for a short operation on one run, and waits for the answer.
+    pub(super) fn ask_by_mail(
+        &self,
+        process: &Process,
+        target: u32,
+        access: &WindowAccess,
+        run: Segment,
+    ) -> MailOutcome {
+        let Some(mailboxes) = &self.mailboxes else { return MailOutcome::NotDone };
+        let longest =
+            if access.action == AccessKind::Swap { ELEMENT_BYTES_MAX } else { SHORT_ACCESS_BYTES };
+        if run.length > longest
+            || !mailboxes.may_ask(target)
+            || process.is_crowded()
+            || !self.is_idle_by_now(process, target)
+        {
+            return MailOutcome::NotDone;
+        }
+        let request = MailedRequest { action: access.action, place: run };
+        let (given, compared) = (request.given(), request.compared());
+        let mut data = [0; SHORT_ACCESS_BYTES];
+        access.origin.read(0, &mut data[..given]);
+        access.compare.read(0, &mut data[given..given + compared]);
+        let mailbox = mailboxes.at(target);
+        request.write(mailbox);
+        mailbox.write(&data[..given + compared]);
+        mailbox.set_state(ASKED);
+        let outcome = self.await_mail(process, mailboxes, target, mailbox);
+        if matches!(outcome, MailOutcome::Done) && request.fetches() {
+            mailbox.read(&mut data[..run.length]);
+            access.result.write(0, &data[..run.length]);
+        }
+        outcome
+    }
+
+    fn await_mail(
+        &self,
+        process: &Process,
+        mailboxes: &Mailboxes,
+        target: u32,
+        mailbox: Mailbox<'_>,
+    ) -> MailOutcome {
+        for look in 1..=MAIL_LOOKS {
+            if let Some(outcome) = answer_in(mailbox) {
+                mailboxes.note_answer(target);
+                return outcome;
+            }
+            // Whoever is asked may be asking, too.
+            if look.is_multiple_of(LOOKS_PER_SERVICE) {
+                mailboxes.serve(&self.memory);
+            }
+            hint::spin_loop();
+        }
+        if mailbox.change_state(ASKED, EMPTY) {
+            mailboxes.note_vain(target);
+            return MailOutcome::NotDone;
+        }
+        // It is at it.
+        mailboxes.keep_out(target);
+        let mut answer = None;
+        let waited = self.poll_unless_failed(process, target, &mut || {
+            answer = answer_in(mailbox);
+            answer.is_some()
+        });
+        match (answer, waited) {
+            (Some(outcome), _) => {
+                mailboxes.note_answer(target);
+                outcome
+            }
+            (None, Err(error)) => MailOutcome::Failed(error),
+            (None, Ok(())) => MailOutcome::NotDone,
+        }
+    }
+}
+
+/// How an operation has ended, once it has.
+fn answer_in(mailbox: Mailbox<'_>) -> Option<MailOutcome> {
+    match mailbox.state() {
+        DONE => Some(MailOutcome::Done),
+        ASKED | TAKEN => None,
+        // Where it is refused, who asks by messages is told why.
+        _ => Some(MailOutcome::NotDone),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use memory::Buffer;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::message::room;
+    use crate::reach::Reach;
+
+    const AROUND: usize = 64;
+    const PART: usize = 256;
+
+    fn shared(size: u32) -> Rc<SharedMemory> {
+        SharedMemory::create(words(size as usize), 0).unwrap().0
+    }
+
+    fn parts() -> (Buffer, ExposedParts) {
+        let all = room(PART + 2 * AROUND);
+        let part = all.contiguous_part(AROUND as isize, PART);
+        (all, ExposedParts::Own { part, reach: Reach::default() })
+    }
+
+    fn bytes(buffer: &Buffer, offset: usize) -> [u8; 8] {
+        let mut bytes = [0; 8];
+        buffer.read(offset, &mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn requests_survive_the_way() {
+        let memory = shared(3);
+        let mailbox = Mailbox::of(&memory, 3, 1, 2);
+        let sum = AccessKind::Accumulate {
+            operator: Operator::Sum,
+            element: Some(Predefined::Double),
+            old: OldData::Dropped,
+        };
+        let look = AccessKind::Accumulate {
+            operator: Operator::NoOperation,
+            element: None,
+            old: OldData::Fetched,
+        };
+        for action in [AccessKind::Put, AccessKind::Get, AccessKind::Swap, sum, look] {
+            for displacement in [0, -8, isize::MAX - 100] {
+                let place = Segment { displacement, length: 16 };
+                let request = MailedRequest { action, place };
+                request.write(mailbox);
+                assert_eq!(MailedRequest::read(mailbox), Some(request));
+            }
+        }
+        mailbox.word(LENGTH).store(SHORT_ACCESS_BYTES as u32 + 1, Ordering::Relaxed);
+        assert_eq!(MailedRequest::read(mailbox), None);
+    }
+
+    #[test]
+    fn a_target_carries_out_what_it_finds() {
+        let memory = shared(2);
+        let (all, exposed) = parts();
+        let (origin, target) =
+            (Mailboxes::new(Rc::clone(&memory), 0, 2), Mailboxes::new(memory, 1, 2));
+        let ask = |action, displacement, data: &[u8]| {
+            let mailbox = origin.at(1);
+            MailedRequest { action, place: Segment { displacement, length: 8 } }.write(mailbox);
+            mailbox.write(data);
+            mailbox.set_state(ASKED);
+            assert!(target.serve(&exposed) && !target.serve(&exposed));
+            let mut found = [0; 8];
+            mailbox.read(&mut found);
+            (mailbox.state(), found)
+        };
+        let sum = AccessKind::Accumulate {
+            operator: Operator::Sum,
+            element: Some(Predefined::Int64),
+            old: OldData::Fetched,
+        };
+        assert_eq!(ask(AccessKind::Put, 8, &5_i64.to_ne_bytes()).0, DONE);
+        assert_eq!(ask(sum, 8, &7_i64.to_ne_bytes()), (DONE, 5_i64.to_ne_bytes()));
+        assert_eq!(ask(AccessKind::Get, 8, &[]), (DONE, 12_i64.to_ne_bytes()));
+        let swap = [1_i64.to_ne_bytes(), 12_i64.to_ne_bytes()].concat();
+        assert_eq!(ask(AccessKind::Swap, 8, &swap), (DONE, 12_i64.to_ne_bytes()));
+        assert_eq!(ask(AccessKind::Swap, 8, &swap), (DONE, 1_i64.to_ne_bytes()));
+        assert_eq!(bytes(&all, AROUND + 8), 1_i64.to_ne_bytes());
+        assert_eq!(ask(AccessKind::Put, PART as isize - 7, &[1; 8]).0, REFUSED);
+        assert_eq!(ask(AccessKind::Put, -1, &[1; 8]).0, REFUSED);
+    }
+
+    #[test]
+    fn what_was_taken_back_is_not_carried_out() {
+        let memory = shared(2);
+        let (_all, exposed) = parts();
+        let (origin, target) =
+            (Mailboxes::new(Rc::clone(&memory), 0, 2), Mailboxes::new(memory, 1, 2));
+        origin.at(1).set_state(ASKED);
+        assert!(origin.at(1).change_state(ASKED, EMPTY));
+        assert!(!target.serve(&exposed));
+        for vain in [1, 3, 7] {
+            origin.note_vain(1);
+            assert!((0..vain).all(|_| !origin.may_ask(1)) && origin.may_ask(1));
+        }
+        origin.note_answer(1);
+        assert!(origin.may_ask(1));
+    }
+
+    proptest! {
+        #[test]
+        fn strange_mail_is_harmless(
+            words in proptest::collection::vec(prop_oneof![0..80_u32, any::<u32>()], WORDS),
+        ) {
+            let memory = shared(1);
+            let (all, exposed) = parts();
+            all.write(0, &[0xaa; PART + 2 * AROUND]);
+            let mailbox = Mailbox::of(&memory, 1, 0, 0);
+            for (index, word) in words.into_iter().enumerate() {
+                mailbox.word(index).store(word, Ordering::Relaxed);
+            }
+            mailbox.set_state(ASKED);
+            prop_assert!(Mailboxes::new(Rc::clone(&memory), 0, 1).serve(&exposed));
+            let mut bytes = [0; PART + 2 * AROUND];
+            all.read(0, &mut bytes);
+            prop_assert!(bytes[..AROUND].iter().all(|byte| *byte == 0xaa));
+            prop_assert!(bytes[AROUND + PART..].iter().all(|byte| *byte == 0xaa));
+        }
+    }
+}
