@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -321,10 +321,14 @@ fn an_agent_that_is_stopped_is_noticed() {
     // Its supervisor, whose processes the others of the agent then end; and all three.
     for count in [1, 3] {
         let mark = mark();
-        let script = format!("setsid sleep {mark} & sleep {mark}");
+        let script = format!("echo started; setsid sleep {mark} & sleep {mark}");
         let mut command = on("a,localhost", &["sh", "-c", &script]);
-        command.env("COMBRAY_HOST_TIMEOUT", "4").stderr(Stdio::piped());
-        let child = command.spawn().unwrap();
+        command.env("COMBRAY_HOST_TIMEOUT", "4").stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // The launcher knows that both have started before it hears what they print.
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let both = [lines.next(), lines.next()].map(|line| line.unwrap().unwrap());
+        assert_eq!(both, ["started"; 2]);
         assert!(eventually(|| is_running(&mark)));
         let stopped = agent_above(&mark);
         stopped[..count].iter().for_each(|process| signal(*process, "STOP"));

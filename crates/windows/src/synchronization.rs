@@ -189,7 +189,7 @@ impl Window {
         done: &mut dyn FnMut() -> bool,
     ) -> Result<()> {
         let mut outcome = Ok(());
-        process.poll_until(&mut |process| {
+        process.poll_window_until(&self.communicator, rank, &mut |process| {
             done() || {
                 let failure = process.failure_of_source(&self.communicator, Some(rank));
                 outcome = failure.map_or(Ok(()), Err);
@@ -307,8 +307,7 @@ impl Window {
                     let failure = process.failure_of_source(&self.communicator, Some(*target));
                     failure.map_or(Ok(()), Err)?;
                 }
-                let lock = SharedLock::of(words, *target);
-                self.wait_for_lock(process, lock, kind)?;
+                self.wait_for_lock(process, words, *target, kind)?;
             }
             full_fence();
             return Ok(());
@@ -320,11 +319,18 @@ impl Window {
 
     /// Waits for a lock in words. Where a process has failed that has the lock, or may have it or
     /// stand in the queue, nobody gets it any more.
-    fn wait_for_lock(&self, process: &Process, lock: SharedLock<'_>, kind: LockKind) -> Result<()> {
+    fn wait_for_lock(
+        &self,
+        process: &Process,
+        words: &SharedMemory,
+        target: u32,
+        kind: LockKind,
+    ) -> Result<()> {
+        let lock = SharedLock::of(words, target);
         let (own, ticket) = (self.rank(), lock.take_ticket());
         let mut outcome = Ok(());
         let mut still: Option<(LockTurn, Instant)> = None;
-        process.poll_until(&mut |process| {
+        process.poll_window_until(&self.communicator, target, &mut |process| {
             if lock.try_lock(own, ticket, kind) {
                 return true;
             }

@@ -35,8 +35,8 @@ pub(super) struct Questions {
     seen: Cell<u64>,
     /// Who has answered it, by thread.
     calls: RefCell<Vec<(u64, WaitingCall)>>,
-    /// What threads look for that no receive is posted for.
-    probes: RefCell<Vec<(u64, MessageWait)>>,
+    /// What threads wait for that is no request.
+    awaited: RefCell<Vec<(u64, Awaited)>>,
 }
 
 /// The call in which a thread is, and who made it.
@@ -88,17 +88,14 @@ impl<'a> Search<'a> {
     #[cold]
     fn tell(&self, process: &Process) {
         let wait = end_of_message(self.communicator, self.source, self.tag, None);
-        let probes = &process.started().questions.probes;
-        probes.borrow_mut().push((process.thread_number(), wait));
+        process.begin_to_await(Awaited::Message(wait));
     }
 
     /// It does not wait any more.
     #[inline]
     pub(crate) fn end(&self, process: &Process) {
         if self.noted.get() {
-            let thread = process.thread_number();
-            let probes = &process.started().questions.probes;
-            probes.borrow_mut().retain(|(other, _)| *other != thread);
+            process.await_no_longer();
         }
     }
 }
@@ -112,6 +109,34 @@ impl Questions {
 }
 
 impl Process {
+    /// The thread waits for something that is no request.
+    fn begin_to_await(&self, awaited: Awaited) {
+        let noted = &self.started().questions.awaited;
+        noted.borrow_mut().push((self.thread_number(), awaited));
+    }
+
+    fn await_no_longer(&self) {
+        let thread = self.thread_number();
+        self.started().questions.awaited.borrow_mut().retain(|(other, _)| *other != thread);
+    }
+
+    /// As [`Process::poll_until`], for what has to do with the part of a window that a process has,
+    /// as who asks is told.
+    pub fn poll_window_until(
+        &self,
+        communicator: &Communicator,
+        rank: u32,
+        done: &mut dyn FnMut(&Process) -> bool,
+    ) {
+        if done(self) {
+            return;
+        }
+        let gate = communicator.everyone().gate(rank);
+        self.begin_to_await(gate.map_or(Awaited::Unknown, |GateId(rank)| Awaited::Window(rank)));
+        self.poll_until(done);
+        self.await_no_longer();
+    }
+
     /// Where the launcher asks what this process does, if it does.
     pub fn answer_slot(&self) -> Option<Arc<AnswerSlot>> {
         self.started().questions.slot.clone()
@@ -239,9 +264,9 @@ impl Process {
                 other => other,
             };
         }
-        let probes = self.started().questions.probes.borrow();
-        if let Some((_, probe)) = probes.iter().find(|(thread, _)| *thread == wait.thread) {
-            return Awaited::Message(probe.clone());
+        let noted = self.started().questions.awaited.borrow();
+        if let Some((_, awaited)) = noted.iter().find(|(thread, _)| *thread == wait.thread) {
+            return awaited.clone();
         }
         if let Some(operation) = self.awaited_operation(function) {
             return Awaited::Members(operation);
