@@ -602,6 +602,11 @@ impl Driver for Ether {
         stands.map_or(NOT_YET, Link::backlog)
     }
 
+    /// Lost frames are sent again, and acknowledged, when it is polled.
+    fn delivers_by_itself(&self) -> bool {
+        false
+    }
+
     fn is_flushed(&self) -> bool {
         let is_flushed = |known: &EtherLink| known.link.is_flushed();
         self.all_peers(|peer| peer.links.iter().flatten().all(is_flushed))

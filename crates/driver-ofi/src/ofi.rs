@@ -575,6 +575,11 @@ impl Driver for Ofi {
         self.link(gate, rail).map_or(0, |link| (link.bytes + link.parts.bytes()) as u64)
     }
 
+    /// Providers connect to a peer, and take what comes, when they are polled.
+    fn delivers_by_itself(&self) -> bool {
+        false
+    }
+
     fn is_flushed(&self) -> bool {
         self.all(OfiLink::is_flushed)
     }

@@ -74,6 +74,12 @@ pub trait Driver {
         0
     }
 
+    /// Whether what was posted arrives also while neither this process nor its peer polls. If not,
+    /// processes that only wait for others to be at their end still poll.
+    fn delivers_by_itself(&self) -> bool {
+        true
+    }
+
     /// Whether all that was posted has left this process.
     fn is_flushed(&self) -> bool {
         true

@@ -373,6 +373,11 @@ impl Rails {
         self.networks.iter().all(|network| network.driver.is_flushed())
     }
 
+    /// Whether what was posted arrives also while nobody polls.
+    pub fn deliver_by_themselves(&self) -> bool {
+        self.networks.iter().all(|network| network.driver.delivers_by_itself())
+    }
+
     /// Whether something may arrive, or may leave that is held back, of which no doorbell tells.
     pub fn must_be_polled(&self) -> bool {
         self.networks.iter().any(|NetworkRails { driver, .. }| {

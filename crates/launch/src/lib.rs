@@ -21,12 +21,15 @@ use std::net::TcpStream;
 use std::ops::Range;
 use std::os::fd::{IntoRawFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
+use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 use environment::{FoundManager, ServerEndpoint};
 use pmi1::Pmi1;
 use pmi2::Pmi2;
 use singleton::Singleton;
+use sys::signals::without_signals;
 use wire::{Version, Wire};
 
 use self::pmix::Pmix;
@@ -321,6 +324,21 @@ impl Job {
     /// The launcher is gone.
     pub fn barrier(&self) -> Result<(), JoinError> {
         self.connection().manager.barrier()
+    }
+
+    /// The same on a thread of its own, if the system has one: `wait` returns when what it is
+    /// given says that all are here.
+    ///
+    /// # Errors
+    /// The launcher is gone.
+    pub fn barrier_beside(&self, wait: impl FnOnce(&dyn Fn() -> bool)) -> Result<(), JoinError> {
+        thread::scope(|scope| {
+            let builder = thread::Builder::new().name("combray-barrier".into());
+            let meet = || builder.spawn_scoped(scope, || self.barrier());
+            let Ok(meeting) = without_signals(meet) else { return self.barrier() };
+            wait(&|| meeting.is_finished());
+            meeting.join().unwrap_or_else(|panic| resume_unwind(panic))
+        })
     }
 
     /// What these processes publish under this key can also be had after

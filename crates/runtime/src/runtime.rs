@@ -376,8 +376,7 @@ impl Runtime {
         self.engine.settle(request)
     }
 
-    /// Forgets a request that is complete, and neither cancelled nor with a problem; whether it
-    /// was.
+    /// Forgets a request that is complete without a problem, and not cancelled; whether it was.
     #[inline]
     pub fn forget_if_fine(&mut self, request: RequestId) -> bool {
         self.engine.forget_if_fine(request)
@@ -407,6 +406,11 @@ impl Runtime {
     /// Whether anything of ours still waits to leave this process.
     pub fn has_work(&self) -> bool {
         self.engine.has_work() || !self.rails.is_flushed()
+    }
+
+    /// Whether what was sent arrives also while neither this process nor its peer makes progress.
+    pub fn delivers_by_itself(&self) -> bool {
+        self.rails.deliver_by_themselves()
     }
 
     /// Counts what was submitted to outboxes, answers to others included.

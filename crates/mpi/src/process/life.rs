@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use base::{Error, ErrorClass, Result};
+use launch::JoinError;
 use launch::questions::{ProcessIdentity, own_host};
 use runtime::machine::cores;
 use runtime::{Aim, Job};
@@ -138,12 +139,24 @@ impl Process {
         self.world_usable.set(false);
         if started.map.size() > 1 && !self.left.get() {
             // It ends with an error where processes have ended, and those that are left have met.
-            started.job.barrier().or_else(|error| match self.has_lost_processes() {
+            self.meet_at_launcher().or_else(|error| match self.has_lost_processes() {
                 true => Ok(()),
                 false => Err(gone(error)),
             })?;
         }
         if self.sessions.get() > 0 { Ok(()) } else { self.leave() }
+    }
+
+    /// Waits until all processes of the job are here. Over some networks others may still rely on
+    /// progress of this one: who comes last may have to say something that this process needs no
+    /// longer, and waits until that has left.
+    fn meet_at_launcher(&self) -> std::result::Result<(), JoinError> {
+        let job = &self.started().job;
+        let delivers_by_itself = self.runtime().delivers_by_itself();
+        match delivers_by_itself {
+            true => job.barrier(),
+            false => job.barrier_beside(|is_over| self.poll_until(&mut |_| is_over())),
+        }
     }
 
     /// Waits until all processes that live are here: they may still ask how an agreement ended. Who
