@@ -430,6 +430,12 @@ mod tests {
         SharedMemory::create(words(size as usize), 0).unwrap().0
     }
 
+    /// An origin, rank 0, and a target, rank 1.
+    fn both_ends() -> (Mailboxes, Mailboxes) {
+        let memory = shared(2);
+        (Mailboxes::new(Rc::clone(&memory), 0, 2), Mailboxes::new(memory, 1, 2))
+    }
+
     fn parts() -> (Buffer, ExposedParts) {
         let all = room(PART + 2 * AROUND);
         let part = all.contiguous_part(AROUND as isize, PART);
@@ -470,10 +476,8 @@ mod tests {
 
     #[test]
     fn a_target_carries_out_what_it_finds() {
-        let memory = shared(2);
         let (all, exposed) = parts();
-        let (origin, target) =
-            (Mailboxes::new(Rc::clone(&memory), 0, 2), Mailboxes::new(memory, 1, 2));
+        let (origin, target) = both_ends();
         let ask = |action, displacement, data: &[u8]| {
             let mailbox = origin.at(1);
             MailedRequest { action, place: Segment { displacement, length: 8 } }.write(mailbox);
@@ -502,10 +506,8 @@ mod tests {
 
     #[test]
     fn what_was_taken_back_is_not_carried_out() {
-        let memory = shared(2);
         let (_all, exposed) = parts();
-        let (origin, target) =
-            (Mailboxes::new(Rc::clone(&memory), 0, 2), Mailboxes::new(memory, 1, 2));
+        let (origin, target) = both_ends();
         origin.at(1).set_state(ASKED);
         assert!(origin.at(1).change_state(ASKED, EMPTY));
         assert!(!target.serve(&exposed));
