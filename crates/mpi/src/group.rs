@@ -177,11 +177,10 @@ impl Group {
     /// # Errors
     /// `Rank` if a rank is outside the group or given twice.
     pub fn incl(&self, ranks: &[i32]) -> Result<Rc<Self>> {
+        let is_twice = |&(index, rank): &(usize, &i32)| ranks[..index].contains(rank);
         if ranks.len() > FEW_RANKS {
             self.marks(ranks.iter().copied())?;
-        }
-        let is_twice = |&(index, rank): &(usize, &i32)| ranks[..index].contains(rank);
-        if let Some((_, rank)) = ranks.iter().enumerate().take(FEW_RANKS).find(is_twice) {
+        } else if let Some((_, rank)) = ranks.iter().enumerate().find(is_twice) {
             return Err(given_twice(*rank));
         }
         let processes = ranks.iter().map(|rank| self.checked_gate(*rank).map(|process| process.0));
