@@ -110,6 +110,62 @@ static void *uses_all(void *argument) {
     return number;
 }
 
+struct fibonacci {
+    int number, result;
+};
+
+static void fibonacci(void *argument) {
+    struct fibonacci *own = argument;
+    own->result = own->number;
+    if (own->number < 2)
+        return;
+    struct fibonacci one = {own->number - 1, 0}, other = {own->number - 2, 0};
+    CHECK(combray_fork_join(fibonacci, &one, fibonacci, &other) == 0);
+    own->result = one.result + other.result;
+}
+
+static void *forks(void *argument) {
+    fibonacci(argument);
+    return NULL;
+}
+
+static combray_semaphore nothing;
+static volatile int told;
+
+static void *waits_for_nothing(void *argument) {
+    uintptr_t kind = (uintptr_t)argument;
+    if (kind == 0)
+        told = combray_semaphore_wait(&nothing);
+    if (kind == 1)
+        told = combray_thread_sleep(1000000000000);
+    if (kind == 2) {
+        CHECK(combray_mutex_lock(&mutex) == 0);
+        told = combray_condition_wait(&condition, &mutex);
+        CHECK(combray_mutex_trylock(&mutex) == EBUSY && combray_mutex_unlock(&mutex) == 0);
+    }
+    if (kind == 3) {
+        combray_thread other;
+        CHECK(combray_thread_create(&other, NULL, NULL, waits_for_nothing, (void *)1) == 0);
+        int own = combray_thread_join(other, NULL);
+        CHECK(combray_thread_cancel(other) == 0 && combray_thread_join(other, NULL) == 0);
+        told = own;
+    }
+    return argument;
+}
+
+static void cancel_in_each_wait(void) {
+    for (uintptr_t kind = 0; kind < 4; kind++) {
+        combray_thread thread;
+        void *result;
+        told = 0;
+        CHECK(combray_thread_create(&thread, NULL, NULL, waits_for_nothing, (void *)kind) == 0);
+        combray_thread_sleep(1000000);
+        CHECK(combray_thread_cancel(thread) == 0);
+        CHECK(combray_thread_join(thread, &result) == 0 && result == (void *)kind && told == ECANCELED);
+    }
+    CHECK(combray_thread_cancel(NULL) == EINVAL);
+}
+
 static void run(int count, void *(*body)(void *), combray_bubble bubble) {
     combray_thread threads[PAIRS];
     for (int i = 0; i < count; i++)
@@ -140,6 +196,13 @@ static void test_with_workers(int workers) {
     run(PAIRS, exchange, bubble);
     CHECK(combray_bubble_free(bubble) == 0);
     run(8, reduces, NULL);
+
+    struct fibonacci task = {18, 0};
+    combray_thread forking;
+    CHECK(combray_thread_create(&forking, NULL, NULL, forks, &task) == 0);
+    CHECK(combray_thread_join(forking, NULL) == 0 && task.result == 2584);
+
+    cancel_in_each_wait();
 
     counted = turn = destroyed = called = 0;
     once = (combray_once_flag)COMBRAY_ONCE_INITIALIZER;
@@ -182,6 +245,9 @@ int main(int argc, char **argv) {
     CHECK(combray_bubble_uses(NULL, &peer, sizeof peer, COMBRAY_READS) == EINVAL);
     CHECK(combray_mutex_unlock(&mutex) == EPERM && combray_mutex_lock(NULL) == EINVAL);
     CHECK(combray_key_set(0, NULL) == EINVAL && combray_thread_number() == 0);
+    struct fibonacci task = {10, 0};
+    fibonacci(&task);
+    CHECK(task.result == 55 && combray_fork_join(fibonacci, &task, NULL, NULL) == EINVAL);
     test_with_workers(1);
     test_with_workers(0);
     for (int i = 0; i < 8; i++)

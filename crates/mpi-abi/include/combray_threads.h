@@ -54,17 +54,28 @@ int combray_thread_create(combray_thread *thread, const char *name, combray_bubb
                           void *(*body)(void *), void *argument);
 
 /* Waits until the thread has ended, and stores what its body returned in *result, if that is not a null
- * pointer. The handle is no longer valid then. Errors: EDEADLK: the caller is this thread. */
+ * pointer. The handle is no longer valid then. Errors: EDEADLK: the caller is this thread. ECANCELED: the
+ * caller was asked to end; the handle stays valid. */
 int combray_thread_join(combray_thread thread, void **result);
 
 /* Nobody will join the thread. The handle is no longer valid. */
 int combray_thread_detach(combray_thread thread);
 
+/* Asks the thread to end: if it waits for a thread, a condition or a semaphore, or sleeps, that call returns
+ * ECANCELED, else the next one that would wait does, once. It is for the thread to end then, as nobody else
+ * knows what it holds; the next waits, of those who clean up, are as ever. Other waits, of MPI, too, go on. */
+int combray_thread_cancel(combray_thread thread);
+
+/* Calls both functions: the first one here; the second one afterwards, unless another worker has come to it
+ * meanwhile, on a thread of its own. Returns when both have ended, and costs little more than two calls, so that
+ * it is for tasks of a hundred nanoseconds, too. On kernel threads one is called after the other. */
+int combray_fork_join(void (*first)(void *), void *first_argument, void (*second)(void *), void *second_argument);
+
 /* Lets others run. */
 void combray_thread_yield(void);
 
-/* Waits for so many nanoseconds at least. */
-void combray_thread_sleep(uint64_t nanoseconds);
+/* Waits for so many nanoseconds at least. Errors: ECANCELED: the caller was asked to end, before or meanwhile. */
+int combray_thread_sleep(uint64_t nanoseconds);
 
 /* A number that no other thread has at the same time; 0 on kernel threads. */
 uint64_t combray_thread_number(void);
@@ -88,7 +99,8 @@ typedef struct {
 } combray_condition;
 #define COMBRAY_CONDITION_INITIALIZER {0}
 
-/* Unlocks the mutex, which the caller has locked, waits for a signal, and locks it again. */
+/* Unlocks the mutex, which the caller has locked, waits for a signal, and locks it again.
+ * Errors: ECANCELED: the caller was asked to end; it holds the mutex again, and has taken no signal. */
 int combray_condition_wait(combray_condition *condition, combray_mutex *mutex);
 /* Wakes the thread that has waited longest. */
 int combray_condition_signal(combray_condition *condition);
@@ -115,7 +127,7 @@ typedef struct {
 } combray_semaphore;
 
 int combray_semaphore_init(combray_semaphore *semaphore, unsigned permits);
-/* Takes a permit; waits until there is one. */
+/* Takes a permit; waits until there is one. Errors: ECANCELED: there was none, and the caller was asked to end. */
 int combray_semaphore_wait(combray_semaphore *semaphore);
 /* Errors: EAGAIN: there is none now. */
 int combray_semaphore_trywait(combray_semaphore *semaphore);

@@ -1,38 +1,27 @@
-//! Programs of many small tasks that are not alike, by seeds and by rayon.
+//! Programs of many small tasks that are not alike, by `fork_join` and by that of rayon.
 
 use std::ops::Range;
 
 /// Who runs two functions, perhaps at the same time, and adds what they return.
 pub trait Both: 'static {
-    fn sum(
-        one: impl FnOnce() -> u64 + Send + 'static,
-        other: impl FnOnce() -> u64 + Send + 'static,
-    ) -> u64;
+    fn sum(one: impl FnOnce() -> u64 + Send, other: impl FnOnce() -> u64 + Send) -> u64;
 }
 
-pub struct Seeds;
+pub struct Own;
 pub struct Rayon;
 
-impl Both for Seeds {
+impl Both for Own {
     #[inline]
-    fn sum(
-        one: impl FnOnce() -> u64 + Send + 'static,
-        other: impl FnOnce() -> u64 + Send + 'static,
-    ) -> u64 {
-        let one = threads::seed(one);
-        let other = other();
-        one.join() + other
+    fn sum(one: impl FnOnce() -> u64 + Send, other: impl FnOnce() -> u64 + Send) -> u64 {
+        let (one, other) = threads::fork_join(one, other);
+        one + other
     }
 }
 
 impl Both for Rayon {
     #[inline]
-    fn sum(
-        one: impl FnOnce() -> u64 + Send + 'static,
-        other: impl FnOnce() -> u64 + Send + 'static,
-    ) -> u64 {
-        // It keeps its second function for others, as a seed is.
-        let (other, one) = rayon::join(other, one);
+    fn sum(one: impl FnOnce() -> u64 + Send, other: impl FnOnce() -> u64 + Send) -> u64 {
+        let (one, other) = rayon::join(one, other);
         one + other
     }
 }

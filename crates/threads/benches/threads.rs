@@ -11,9 +11,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bubbles::MachineTree;
-use irregular::{Both, Rayon, Seeds};
+use irregular::{Both, Own, Rayon};
 use threads::sync::{Barrier, Mutex, Semaphore};
-use threads::{Workers, seed, spawn, yield_now};
+use threads::{Workers, fork_join, seed, spawn, yield_now};
 
 fn main() {
     let only = std::env::args().skip(1).find(|word| !word.starts_with('-')).unwrap_or_default();
@@ -43,12 +43,19 @@ fn main() {
         ("create, run, join a thread of the system", Box::new(create_of_system)),
         ("seed and join", Box::new(|| one.run(seeds))),
         ("seed and join, two workers", Box::new(|| all.run(seeds))),
+        ("fork and join", Box::new(|| one.run(forks))),
         ("join of rayon, one worker", Box::new(|| pool.install(joins_of_rayon))),
-        ("fibonacci(22) by seeds, all workers, each", Box::new(|| all.run(fibonacci_by::<Seeds>))),
+        (
+            "fibonacci(22) by fork and join, all workers, each",
+            Box::new(|| all.run(fibonacci_by::<Own>)),
+        ),
         ("fibonacci(22) by rayon, all workers, each", Box::new(fibonacci_by::<Rayon>)),
-        ("9 queens by seeds, all workers, each", Box::new(|| all.run(queens_by::<Seeds>))),
+        ("9 queens by fork and join, all workers, each", Box::new(|| all.run(queens_by::<Own>))),
         ("9 queens by rayon, all workers, each", Box::new(queens_by::<Rayon>)),
-        ("unbalanced tree by seeds, all workers, each", Box::new(|| all.run(tree_by::<Seeds>))),
+        (
+            "unbalanced tree by fork and join, all workers, each",
+            Box::new(|| all.run(tree_by::<Own>)),
+        ),
         ("unbalanced tree by rayon, all workers, each", Box::new(tree_by::<Rayon>)),
         ("mutex, 2 threads, all workers", Box::new(|| all.run(|| mutex(2)))),
         ("mutex, 1000 threads, all workers", Box::new(|| all.run(|| mutex(1000)))),
@@ -150,10 +157,17 @@ fn seeds() -> f64 {
     per(count, || (0..count).for_each(|number| assert_eq!(seed(move || number).join(), number)))
 }
 
+fn forks() -> f64 {
+    let count = 2_000_u64;
+    per(count, || {
+        (0..count).for_each(|number| assert_eq!(fork_join(|| 1, move || number).1, number));
+    })
+}
+
 fn joins_of_rayon() -> f64 {
     let count = 2_000_u64;
     per(count, || {
-        (0..count).for_each(|number| assert_eq!(rayon::join(move || number, || 1).0, number));
+        (0..count).for_each(|number| assert_eq!(rayon::join(|| 1, move || number).1, number));
     })
 }
 

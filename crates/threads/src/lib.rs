@@ -3,6 +3,8 @@
 #[cfg(not(loom))]
 mod bubble;
 #[cfg(not(loom))]
+mod cancel;
+#[cfg(not(loom))]
 pub mod census;
 #[cfg_attr(loom, allow(dead_code, reason = "models use a part of it"))]
 mod deque;
@@ -49,11 +51,13 @@ mod workers;
 pub use bubble::Bubble;
 pub use bubbles;
 #[cfg(not(loom))]
+pub use cancel::Cancelled;
+#[cfg(not(loom))]
 pub use key::Key;
 #[cfg(not(loom))]
-pub use parking::{name, sleep, uses, yield_now};
+pub use parking::{name, sleep, sleep_or_cancel, uses, yield_now};
 #[cfg(not(loom))]
-pub use seed::{SeedJoin, seed};
+pub use seed::{SeedJoin, fork_join, seed};
 #[cfg(not(loom))]
 pub use spawn::{Join, ThreadBuilder, spawn};
 #[cfg(not(loom))]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::cancel::{Cancelled, wait_or_cancel};
 use crate::shared::Shared;
 use crate::thread::{Pause, Thread};
 use crate::usage::MemoryUse;
@@ -87,12 +88,33 @@ pub fn yield_now() {
 
 /// Waits for a time, at least. The worker runs others meanwhile.
 pub fn sleep(time: Duration) {
-    let Some(shared) = worker::local().map(|local| local.shared.clone()) else {
-        return std::thread::sleep(time);
-    };
+    match timed_wait(time) {
+        Some(wait) => wait.wait(),
+        None => std::thread::sleep(time),
+    }
+}
+
+/// The same, but shorter if the caller is asked to end.
+///
+/// # Errors
+/// It was ([`Join::cancel`](crate::Join::cancel)).
+pub fn sleep_or_cancel(time: Duration) -> Result<(), Cancelled> {
+    match timed_wait(time) {
+        // The timer ends it once more, which does no harm.
+        Some(wait) => wait_or_cancel(&wait, || true),
+        None => {
+            std::thread::sleep(time);
+            Ok(())
+        }
+    }
+}
+
+/// A wait that ends after a time; none on a kernel thread that is no worker.
+fn timed_wait(time: Duration) -> Option<Arc<Wait>> {
+    let shared = worker::local().map(|local| local.shared.clone())?;
     let wait = Wait::new();
     shared.timers.add(Instant::now() + time, wait.clone());
-    wait.wait();
+    Some(wait)
 }
 
 /// Says that the caller, a thread of [`Workers`](crate::Workers), uses this memory, as

@@ -2,14 +2,13 @@
 //!
 //! A seed has two owners: who joins it, and the deque of the worker that made it, or whoever took
 //! it from there. Mostly the joiner takes it back, is both, and no other processor has seen it.
+//! That of [`fork_join`] lies on the stack of its joiner, who goes on only when he is both.
 
 use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
-
-use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering};
 
 use crate::parking::Wait;
 use crate::thread::{Body, Ready};
@@ -26,18 +25,45 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    let header = SeedHeader {
-        run: run::<F, T>,
-        free: free::<F, T>,
-        state: AtomicU8::new(WAITING),
-        owners: AtomicU8::new(2),
-        waiter: Mutex::new(None),
-    };
-    let cell =
-        SeedCell { header, body: UnsafeCell::new(Some(body)), result: UnsafeCell::new(None) };
-    let join = SeedJoin { cell: NonNull::from(Box::leak(Box::new(cell))) };
+    let cell = Box::new(SeedCell::new(body, finish_and_release::<F, T>));
+    let join = SeedJoin { cell: NonNull::from(Box::leak(cell)) };
     worker::with(|local| local.sow(join.header()));
     join
+}
+
+/// Runs both functions, the first one here, the second one afterwards unless another worker has
+/// come to it meanwhile. Returns when both have ended. They may use what the caller has borrowed.
+///
+/// On a kernel thread that is no worker one runs after the other.
+///
+/// # Panics
+/// One of them panicked (the first one, if both did).
+#[inline]
+pub fn fork_join<A, B>(first: impl FnOnce() -> A, second: impl FnOnce() -> B + Send) -> (A, B)
+where
+    B: Send,
+{
+    if worker::local().is_none() {
+        return (first(), second());
+    }
+    let mut cell = SeedCell::new(second, finish);
+    let cell = NonNull::from(&mut cell);
+    worker::with(|local| local.sow(cell.cast()));
+    // Nobody may leave the frame, or wait while the thread panics, before the seed is back.
+    let first = catch_unwind(AssertUnwindSafe(first));
+    if worker::local().is_some_and(|local| local.take_back(cell.cast())) {
+        // SAFETY: it was in the deque still, so nobody else has it.
+        let body = unsafe { (*cell.as_ref().body.get()).take() }.expect("nobody has begun it");
+        let first = first.unwrap_or_else(|panic| resume_unwind(panic));
+        return (first, body());
+    }
+    // SAFETY: it lies in this frame.
+    let cell = unsafe { cell.as_ref() };
+    cell.header.wait();
+    // SAFETY: who took it has released it, and the one joiner is here.
+    let second = unsafe { (*cell.result.get()).take() }.expect("what is over has a result");
+    let first = first.unwrap_or_else(|panic| resume_unwind(panic));
+    (first, second.unwrap_or_else(|panic| resume_unwind(panic)))
 }
 
 /// The result of a seed can be had with it.
@@ -90,7 +116,7 @@ impl<F: FnOnce() -> T, T> SeedJoin<F, T> {
 impl<F: FnOnce() -> T, T> Drop for SeedJoin<F, T> {
     fn drop(&mut self) {
         // SAFETY: this was one of its owners.
-        unsafe { release(self.header()) };
+        unsafe { release::<F, T>(self.header()) };
     }
 }
 
@@ -98,16 +124,17 @@ impl<F: FnOnce() -> T, T> Drop for SeedJoin<F, T> {
 pub(crate) struct SeedHeader {
     /// Runs the seed, if nobody has begun to. The caller is one of its owners.
     run: unsafe fn(NonNull<SeedHeader>),
-    /// Gives its memory back. The caller is its last owner.
-    free: unsafe fn(NonNull<SeedHeader>),
-    state: AtomicU8,
+    /// Who took it from a deque owns it no longer; what it computed, if it did, is there.
+    release: unsafe fn(NonNull<SeedHeader>),
+    is_claimed: AtomicBool,
+    /// How many owners one has that lies on the heap.
     owners: AtomicU8,
-    waiter: Mutex<Option<Arc<Wait>>>,
+    /// Null; the wait of the joiner, who gave it away with this; or [`OVER`].
+    end: AtomicPtr<Wait>,
 }
 
-const WAITING: u8 = 0;
-const CLAIMED: u8 = 1;
-const DONE: u8 = 2;
+/// What no wait's address is: the joiner need not wait.
+const OVER: *mut Wait = std::ptr::without_provenance_mut(1);
 
 /// A closure, and what comes of it. The header is first, so that its address is that of the whole.
 #[repr(C)]
@@ -118,28 +145,42 @@ struct SeedCell<F, T> {
 }
 
 impl SeedHeader {
+    /// Until the one who took it lets the joiner go on.
     #[cold]
     fn wait(&self) {
-        if self.state.load(Ordering::Acquire) == DONE {
+        if self.end.load(Ordering::Acquire) == OVER {
             return;
         }
         let wait = Wait::new();
-        let mut waiter = self.waiter.lock();
-        // Whoever completes it locks this afterwards.
-        if self.state.load(Ordering::Acquire) != DONE {
-            *waiter = Some(wait.clone());
-            drop(waiter);
-            wait.wait();
+        let given = Arc::into_raw(wait.clone()).cast_mut();
+        let null = std::ptr::null_mut();
+        match self.end.compare_exchange(null, given, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => wait.wait(),
+            // SAFETY: it was not given away.
+            Err(_) => drop(unsafe { Arc::from_raw(given) }),
         }
     }
 }
 
 impl<F: FnOnce() -> T, T> SeedCell<F, T> {
+    #[inline]
+    fn new(body: F, release: unsafe fn(NonNull<SeedHeader>)) -> Self {
+        let header = SeedHeader {
+            run: run::<F, T>,
+            release,
+            is_claimed: AtomicBool::new(false),
+            owners: AtomicU8::new(2),
+            end: AtomicPtr::new(std::ptr::null_mut()),
+        };
+        Self { header, body: UnsafeCell::new(Some(body)), result: UnsafeCell::new(None) }
+    }
+
     /// The closure, for the one who comes first.
     fn claim(&self) -> Option<F> {
-        let state = &self.header.state;
-        state.compare_exchange(WAITING, CLAIMED, Ordering::AcqRel, Ordering::Relaxed).ok()?;
-        // SAFETY: only one changes the state from WAITING.
+        if self.header.is_claimed.swap(true, Ordering::AcqRel) {
+            return None;
+        }
+        // SAFETY: only one finds it unclaimed.
         unsafe { (*self.body.get()).take() }
     }
 }
@@ -150,28 +191,35 @@ unsafe fn run<F: FnOnce() -> T, T>(seed: NonNull<SeedHeader>) {
     let Some(body) = cell.claim() else { return };
     let result = catch_unwind(AssertUnwindSafe(body));
     worker::end_values();
-    // SAFETY: the state is CLAIMED by this caller, so nobody reads the result.
+    // SAFETY: it was claimed by this caller, so nobody reads the result before it is released.
     unsafe { *cell.result.get() = Some(result) };
-    cell.header.state.store(DONE, Ordering::Release);
-    let waiter = cell.header.waiter.lock().take();
-    if let Some(waiter) = waiter {
-        waiter.end();
+}
+
+/// Lets the joiner go on, with whom the memory may go.
+unsafe fn finish(seed: NonNull<SeedHeader>) {
+    // SAFETY: the caller owns it with its joiner until the word has changed.
+    let waiter = unsafe { (*seed.as_ptr()).end.swap(OVER, Ordering::AcqRel) };
+    if !waiter.is_null() {
+        // SAFETY: the joiner gave it away, once.
+        unsafe { Arc::from_raw(waiter) }.end();
     }
 }
 
-unsafe fn free<F, T>(seed: NonNull<SeedHeader>) {
-    // SAFETY: the header is that of such a box, whose last owner is the caller.
-    drop(unsafe { Box::from_raw(seed.cast::<SeedCell<F, T>>().as_ptr()) });
+/// The same for one on the heap.
+unsafe fn finish_and_release<F, T>(seed: NonNull<SeedHeader>) {
+    // SAFETY: the caller is one of its owners until the second step.
+    unsafe {
+        finish(seed);
+        release::<F, T>(seed);
+    }
 }
 
-/// # Safety
-/// The caller is one of its owners, and is none from then on.
-unsafe fn release(seed: NonNull<SeedHeader>) {
+/// The last owner of one on the heap gives the memory back.
+unsafe fn release<F, T>(seed: NonNull<SeedHeader>) {
     // SAFETY: an owner keeps it alive.
-    let header = unsafe { seed.as_ref() };
-    if header.owners.fetch_sub(1, Ordering::AcqRel) == 1 {
-        // SAFETY: this was the last one.
-        unsafe { (header.free)(seed) };
+    if unsafe { seed.as_ref() }.owners.fetch_sub(1, Ordering::AcqRel) == 1 {
+        // SAFETY: the header is that of such a box, whose last owner is the caller.
+        drop(unsafe { Box::from_raw(seed.cast::<SeedCell<F, T>>().as_ptr()) });
     }
 }
 
@@ -204,13 +252,13 @@ impl Body for TakenSeed {
 
     fn is_claimed(&self) -> bool {
         // SAFETY: this is one of its owners.
-        unsafe { self.0.as_ref() }.state.load(Ordering::Relaxed) != WAITING
+        unsafe { self.0.as_ref() }.is_claimed.load(Ordering::Relaxed)
     }
 }
 
 impl Drop for TakenSeed {
     fn drop(&mut self) {
-        // SAFETY: this was one of its owners.
-        unsafe { release(self.0) };
+        // SAFETY: this was one of its owners; the function is that of its kind.
+        unsafe { (self.0.as_ref().release)(self.0) };
     }
 }

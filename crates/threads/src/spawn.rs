@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use parking_lot::Mutex;
 
 use crate::bubble::Bubble;
+use crate::cancel::wait_or_cancel;
 use crate::parking::Wait;
 use crate::shared::Shared;
 use crate::thread::{Body, Thread};
@@ -89,7 +90,8 @@ impl ThreadBuilder {
         T: Send + 'static,
     {
         let cell = Cell::new(body);
-        (Thread::new(cell.clone(), self.name, self.bubble), Join { cell })
+        let thread = Thread::new(cell.clone(), self.name, self.bubble);
+        (thread.clone(), Join { cell, thread })
     }
 }
 
@@ -103,6 +105,7 @@ fn make_ready(shared: &Shared, thread: Arc<Thread>, slot: usize) {
 /// The end of a thread can be awaited with it.
 pub struct Join<T> {
     cell: Arc<dyn SpawnOutcome<T>>,
+    thread: Arc<Thread>,
 }
 
 impl<T> Join<T> {
@@ -111,7 +114,31 @@ impl<T> Join<T> {
     /// # Errors
     /// The thread panicked.
     pub fn join(self) -> std::thread::Result<T> {
-        self.cell.wait()
+        if let Some(wait) = self.cell.wait_for_end() {
+            wait.wait();
+        }
+        self.cell.take()
+    }
+
+    /// The same; shorter if the caller is asked to end.
+    ///
+    /// # Errors
+    /// It was (by [`cancel`](Self::cancel)); this can be used again.
+    pub fn join_or_cancel(self) -> Result<std::thread::Result<T>, Self> {
+        if let Some(wait) = self.cell.wait_for_end()
+            && wait_or_cancel(&wait, || self.cell.wait_no_longer()).is_err()
+        {
+            return Err(self);
+        }
+        Ok(self.cell.take())
+    }
+
+    /// Asks the thread to end: if it is in a wait whose name ends with `_or_cancel`, that returns
+    /// with [`Cancelled`](crate::Cancelled) instead of what it waits for, else the next one that
+    /// would wait does. It is for the thread to end then; one wait tells it for each time that it
+    /// is asked, or for several of them.
+    pub fn cancel(&self) {
+        self.thread.cancellation.ask();
     }
 }
 
@@ -176,21 +203,34 @@ impl<F: FnOnce() -> T + Send, T: Send> Body for Cell<F, T> {
 }
 
 trait SpawnOutcome<T>: Send + Sync {
-    fn wait(&self) -> std::thread::Result<T>;
+    /// The wait that the thread will end; none if it has ended.
+    fn wait_for_end(&self) -> Option<Arc<Wait>>;
+    /// Takes that wait back; false: the thread has taken it.
+    fn wait_no_longer(&self) -> bool;
+    /// What the thread has returned, which has ended. Once.
+    fn take(&self) -> std::thread::Result<T>;
 }
 
 impl<F: Send, T: Send> SpawnOutcome<T> for Cell<F, T> {
-    fn wait(&self) -> std::thread::Result<T> {
-        if self.state.load(Ordering::Acquire) != DONE {
-            let wait = Wait::new();
-            let mut waiter = self.waiter.lock();
-            // Whoever completes it locks this afterwards.
-            if self.state.load(Ordering::Acquire) != DONE {
-                *waiter = Some(wait.clone());
-                drop(waiter);
-                wait.wait();
-            }
+    fn wait_for_end(&self) -> Option<Arc<Wait>> {
+        if self.state.load(Ordering::Acquire) == DONE {
+            return None;
         }
+        let wait = Wait::new();
+        let mut waiter = self.waiter.lock();
+        // Whoever completes it locks this afterwards.
+        if self.state.load(Ordering::Acquire) == DONE {
+            return None;
+        }
+        *waiter = Some(wait.clone());
+        Some(wait)
+    }
+
+    fn wait_no_longer(&self) -> bool {
+        self.waiter.lock().take().is_some()
+    }
+
+    fn take(&self) -> std::thread::Result<T> {
         // SAFETY: the state is DONE, and the one joiner is here.
         let result = unsafe { (*self.result.get()).take() };
         result.expect("what is done has a result")

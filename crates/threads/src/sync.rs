@@ -20,3 +20,9 @@ use crate::parking::Wait;
 
 /// Those who wait, the first first.
 pub(crate) type Line = VecDeque<Arc<Wait>>;
+
+/// One leaves a line; false: it does not stand there any more.
+fn leave(line: &mut Line, wait: &Arc<Wait>) -> bool {
+    let place = line.iter().position(|other| Arc::ptr_eq(other, wait));
+    place.and_then(|place| line.remove(place)).is_some()
+}

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use crate::bubble::Bubble;
+use crate::cancel::Cancellation;
 use crate::label::Label;
 use crate::stack::GuardedStack;
 use crate::token::Token;
@@ -36,6 +37,7 @@ pub(crate) struct Thread {
     pub label: Label,
     pub bubble: Option<Bubble>,
     pub token: Token,
+    pub cancellation: Cancellation,
     /// The vertex where it stands when it is ready, or [`ANYWHERE`]: with the worker that made it
     /// so.
     pub home: AtomicU32,
@@ -75,6 +77,7 @@ impl Thread {
             name,
             bubble,
             token: Token::new(),
+            cancellation: Cancellation::default(),
             home: AtomicU32::new(ANYWHERE),
             memory: UsedMemory::default(),
             communicates: AtomicBool::new(false),

@@ -7,18 +7,10 @@ use std::time::{Duration, Instant};
 use bubbles::{MachineTree, Relation, schedulers};
 use threads::census::Census;
 use threads::sync::{Barrier, Condition, Mutex, Once, Semaphore};
-use threads::{Bubble, Key, ThreadBuilder, Workers, seed, sleep, spawn, words, yield_now};
+use threads::{Bubble, Key, ThreadBuilder, Workers, sleep, spawn, words, yield_now};
 
-/// Workers on two processors, or on one that carries several.
-fn workers(count: u32) -> Workers {
-    Workers::builder().machine(machine(count)).start().unwrap()
-}
-
-fn machine(count: u32) -> MachineTree {
-    let allowed = sys::cores::allowed();
-    let system = (0..count as usize).map(|index| allowed[index % allowed.len()] as u32);
-    MachineTree::flat(&system.collect::<Vec<_>>())
-}
+mod common;
+use common::{machine, workers};
 
 #[test]
 fn threads_return_what_they_computed() {
@@ -29,67 +21,6 @@ fn threads_return_what_they_computed() {
         });
         assert_eq!(sum, 499_500);
     }
-}
-
-fn fibonacci(number: u64) -> u64 {
-    if number < 2 {
-        return number;
-    }
-    let one = seed(move || fibonacci(number - 1));
-    let other = fibonacci(number - 2);
-    one.join() + other
-}
-
-#[test]
-fn seeds_compute_what_a_sequential_program_does() {
-    for count in [1, 2, 4] {
-        assert_eq!(workers(count).run(|| fibonacci(18)), 2584);
-    }
-}
-
-/// More seeds than a worker keeps, joined the oldest first, while others take them; some are joined
-/// by a thread that runs elsewhere, some by nobody.
-#[test]
-fn each_of_many_seeds_is_run_once() {
-    for count in [1, 2, 4] {
-        let run = Arc::new(AtomicUsize::new(0));
-        let runs = run.clone();
-        let sum: usize = workers(count).run(move || {
-            let make = |number: usize| {
-                let runs = runs.clone();
-                seed(move || {
-                    runs.fetch_add(1, Ordering::Relaxed);
-                    number
-                })
-            };
-            let seeds: Vec<_> = (0..2000).map(make).collect();
-            (2000..2100).for_each(|number| drop(make(number)));
-            let moved: Vec<_> = (2100..2200).map(make).collect();
-            let joins = |seeds: Vec<_>| seeds.into_iter().map(threads::SeedJoin::join).sum();
-            let elsewhere = spawn(move || joins(moved));
-            yield_now();
-            let here: usize = joins(seeds);
-            let there: usize = elsewhere.join().unwrap();
-            // Nobody joins some: they have run when no worker finds any.
-            while runs.load(Ordering::Relaxed) < 2200 {
-                yield_now();
-            }
-            here + there
-        });
-        assert_eq!(run.load(Ordering::Relaxed), 2200);
-        assert_eq!(sum, (0..2200).sum::<usize>() - (2000..2100).sum::<usize>());
-    }
-}
-
-#[test]
-#[should_panic(expected = "of a seed")]
-fn a_panic_of_a_seed_goes_to_the_joiner() {
-    workers(2).run(|| {
-        let seed = seed(|| panic!("of a seed"));
-        // It is run on a thread of its own.
-        yield_now();
-        seed.join()
-    });
 }
 
 /// What the workers tell of the process, once it fits; else what they told last.

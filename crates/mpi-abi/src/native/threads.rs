@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use sys::errno;
 use threads::bubbles::{MachineTree, Relation, schedulers};
 use threads::sync::{Barrier, Condition, Mutex as ThreadMutex, Once, Semaphore};
-use threads::{Bubble, Join, Key, MemoryUse, ThreadBuilder, Workers, words};
+use threads::{Bubble, Cancelled, Join, Key, MemoryUse, ThreadBuilder, Workers, words};
 
 /// The workers, as long as there are any.
 static WORKERS: Mutex<Option<Arc<Workers>>> = Mutex::new(None);
@@ -219,8 +219,16 @@ unsafe extern "C" fn combray_thread_join(
         return errno::EDEADLK;
     }
     // SAFETY: the handle was made by `combray_thread_create`, and the program uses it here last.
-    let handle = unsafe { Box::from_raw(thread) };
-    let Ok(value) = handle.join.join() else { return errno::ECANCELED };
+    let mut handle = unsafe { Box::from_raw(thread) };
+    let value = match handle.join.join_or_cancel() {
+        Ok(value) => value.expect("functions in C do not panic"),
+        Err(join) => {
+            handle.join = join;
+            // It stays where it was.
+            mem::forget(handle);
+            return errno::ECANCELED;
+        }
+    };
     if !result.is_null() {
         // SAFETY: the header asks for a null pointer or a place for the result.
         unsafe { *result = value.0 };
@@ -238,14 +246,50 @@ unsafe extern "C" fn combray_thread_detach(thread: *mut ThreadHandle) -> c_int {
     0
 }
 
+/// A function of the program that is half of a task.
+type TaskBody = unsafe extern "C" fn(*mut c_void);
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn combray_fork_join(
+    first: Option<TaskBody>,
+    first_argument: *mut c_void,
+    second: Option<TaskBody>,
+    second_argument: *mut c_void,
+) -> c_int {
+    let (Some(first), Some(second)) = (first, second) else { return errno::EINVAL };
+    let second_argument = Word(second_argument);
+    let second = move || {
+        let argument = second_argument;
+        // SAFETY: the program vouches for its function and the argument.
+        unsafe { second(argument.0) };
+    };
+    // SAFETY: as above.
+    threads::fork_join(|| unsafe { first(first_argument) }, second);
+    0
+}
+
 #[unsafe(no_mangle)]
 extern "C" fn combray_thread_yield() {
     threads::yield_now();
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn combray_thread_sleep(nanoseconds: u64) {
-    threads::sleep(Duration::from_nanos(nanoseconds));
+unsafe extern "C" fn combray_thread_cancel(thread: *const ThreadHandle) -> c_int {
+    object!(thread).join.cancel();
+    0
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn combray_thread_sleep(nanoseconds: u64) -> c_int {
+    result(threads::sleep_or_cancel(Duration::from_nanos(nanoseconds)))
+}
+
+/// Of a wait that can be cancelled.
+fn result(waited: Result<(), Cancelled>) -> c_int {
+    match waited {
+        Ok(()) => 0,
+        Err(Cancelled) => errno::ECANCELED,
+    }
 }
 
 fn current() -> u64 {
@@ -307,8 +351,9 @@ unsafe extern "C" fn combray_condition_wait(
     let (condition, mutex) = (object!(place).get(Condition::new), mutex(object!(locked)));
     // SAFETY: the header asks that the caller has locked it, whose guard was forgotten.
     let guard = unsafe { mutex.make_guard() };
-    mem::forget(condition.wait(guard));
-    0
+    let (guard, waited) = condition.wait_or_cancel(guard);
+    mem::forget(guard);
+    result(waited)
 }
 
 #[unsafe(no_mangle)]
@@ -369,8 +414,7 @@ unsafe extern "C" fn combray_semaphore_init(place: *const CSemaphore, permits: u
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn combray_semaphore_wait(place: *const CSemaphore) -> c_int {
-    object!(place).get(|| Semaphore::new(0)).acquire();
-    0
+    result(object!(place).get(|| Semaphore::new(0)).acquire_or_cancel())
 }
 
 #[unsafe(no_mangle)]

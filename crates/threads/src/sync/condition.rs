@@ -2,7 +2,8 @@
 
 use parking_lot::Mutex as Lock;
 
-use super::{Line, MutexGuard};
+use super::{Line, MutexGuard, leave};
+use crate::cancel::{Cancelled, wait_or_cancel};
 use crate::parking::Wait;
 
 /// A condition variable.
@@ -25,6 +26,22 @@ impl Condition {
         drop(guard);
         wait.wait();
         mutex.lock()
+    }
+
+    /// The same; shorter if the caller is asked to end, who holds the mutex again then, too.
+    ///
+    /// # Errors
+    /// It was ([`Join::cancel`](crate::Join::cancel)).
+    pub fn wait_or_cancel<'a, T>(
+        &self,
+        guard: MutexGuard<'a, T>,
+    ) -> (MutexGuard<'a, T>, Result<(), Cancelled>) {
+        let mutex = guard.mutex();
+        let wait = Wait::new();
+        self.line.lock().push_back(wait.clone());
+        drop(guard);
+        let waited = wait_or_cancel(&wait, || leave(&mut self.line.lock(), &wait));
+        (mutex.lock(), waited)
     }
 
     /// Wakes the one that waits longest.
