@@ -9,6 +9,8 @@ pub mod census;
 #[cfg_attr(loom, allow(dead_code, reason = "models use a part of it"))]
 mod deque;
 #[cfg(not(loom))]
+mod fiber;
+#[cfg(not(loom))]
 mod key;
 #[cfg(not(loom))]
 mod label;

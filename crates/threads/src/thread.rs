@@ -9,6 +9,7 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use crate::bubble::Bubble;
 use crate::cancel::Cancellation;
+use crate::fiber::Fiber;
 use crate::label::Label;
 use crate::stack::GuardedStack;
 use crate::token::Token;
@@ -55,7 +56,7 @@ pub(crate) const ASIDE: u32 = 1 << 31;
 
 struct ThreadInner {
     body: Option<Arc<dyn Body>>,
-    coroutine: Option<Coroutine<(), Pause, (), GuardedStack>>,
+    coroutine: Option<(Fiber, Coroutine<(), Pause, (), GuardedStack>)>,
     yielder: *const Yielder<(), Pause>,
     guard: usize,
     keys: Vec<Option<Box<dyn Any>>>,
@@ -107,27 +108,28 @@ impl Thread {
         // SAFETY: the caller has the thread for itself; while it runs, the thread's own functions
         // use other fields of `inner` than the coroutine, and no reference to the whole is held.
         let coroutine = unsafe { &mut (*inner).coroutine };
-        let coroutine = coroutine.get_or_insert_with(|| {
+        let (fiber, coroutine) = coroutine.get_or_insert_with(|| {
             // SAFETY: as above.
             let body = unsafe { (*inner).body.take() }.expect("a thread begins once");
             let stack = stack();
             // SAFETY: as above.
             unsafe { (*inner).guard = stack.bounds().0 };
             let inner = SendPointer(inner);
-            Coroutine::with_stack(stack, move |yielder: &Yielder<(), Pause>, ()| {
+            let body = move |yielder: &Yielder<(), Pause>, ()| {
                 let inner = inner;
                 // SAFETY: this runs inside `resume`, so the thread is there, and nobody else uses
                 // it.
                 unsafe { (*inner.0).yielder = yielder };
                 body.run();
-            })
+            };
+            (Fiber::new(), Coroutine::with_stack(stack, body))
         });
-        match coroutine.resume(()) {
+        match fiber.run(|| coroutine.resume(())) {
             CoroutineResult::Yield(pause) => Ok(pause),
             CoroutineResult::Return(()) => {
                 // SAFETY: as above; it has ended.
                 let ended = unsafe { (*inner).coroutine.take() };
-                Err(ended.expect("it just ran").into_stack())
+                Err(ended.expect("it just ran").1.into_stack())
             }
         }
     }
