@@ -130,7 +130,7 @@ impl Communicator {
     ) -> Result<()> {
         let Destination::Rank(peer) = destination else { return Ok(()) };
         if mode == SendMode::Buffered {
-            return self.send_buffered(process, peer, tag, &buffer);
+            return self.send_buffered(process, peer, tag, buffer);
         }
         let send = Send {
             gate: self.checked_gate(peer)?,
@@ -166,7 +166,7 @@ impl Communicator {
             return Ok(Request::Done);
         };
         if mode == SendMode::Buffered {
-            self.send_buffered(process, peer, tag, &buffer)?;
+            self.send_buffered(process, peer, tag, buffer)?;
             return Ok(Request::Done);
         }
         let bytes = buffer.len();
@@ -271,6 +271,32 @@ impl Communicator {
         problem.map_or(Ok(status), |problem| Err(error_of(problem)))
     }
 
+    /// The same where what is received takes the place of what was sent.
+    ///
+    /// # Errors
+    /// As for [`send_receive`](Self::send_receive).
+    pub fn send_receive_replace(
+        self: &Rc<Self>,
+        process: &Process,
+        (destination, send_tag): (Destination, i32),
+        (source, tag): (MessageSource, Option<i32>),
+        mut buffer: Buffer,
+    ) -> Result<MessageStatus> {
+        checked_source(self, source)?;
+        if let Destination::Rank(peer) = destination {
+            let (gate, context) = (self.checked_gate(peer)?, self.point_to_point_context());
+            let (tag_sent, synchronous) = (send_tag, false);
+            let send = Send { gate, peer, context, tag: tag_sent, synchronous, buffer };
+            if process.runtime().try_send(&send) {
+                return self.receive(process, source, tag, send.buffer);
+            }
+            buffer = send.buffer;
+        }
+        let copy = Buffer::zeroed(buffer.len());
+        buffer.copy_to(&copy);
+        self.send_receive(process, (destination, send_tag, copy), (source, tag, buffer))
+    }
+
     /// Waits for a message that a receive with this selection would get; it stays.
     ///
     /// # Errors
@@ -282,6 +308,12 @@ impl Communicator {
         tag: Option<i32>,
     ) -> Result<MessageStatus> {
         let mut found = self.peek(process, source, tag)?;
+        if found.is_none() {
+            process.look_for_messages(|| {
+                self.peek(process, source, tag).map_or(true, |found| found.is_some())
+            });
+            found = self.peek(process, source, tag)?;
+        }
         if found.is_none() {
             let mut failure = None;
             let search = self.search(process, source, tag);
@@ -338,6 +370,12 @@ impl Communicator {
         tag: Option<i32>,
     ) -> Result<(MatchedMessage, MessageStatus)> {
         let mut taken = self.take_message(process, source, tag)?;
+        if taken.is_none() {
+            process.look_for_messages(|| {
+                self.peek(process, source, tag).map_or(true, |found| found.is_some())
+            });
+            taken = self.take_message(process, source, tag)?;
+        }
         while taken.is_none() {
             let search = self.search(process, source, tag);
             process.wait_until(&mut |process| {

@@ -213,8 +213,9 @@ pub fn sendrecv_replace(
     comm: KnownCommunicator,
     status: OutStatus,
 ) -> CallOutcome<()> {
-    let (sent, received) = copy_and_original(call, buf)?;
-    sendrecv_buffers(call, (dest, sendtag, sent), (source, recvtag, received), &comm, status)
+    let (process, buffer) = (&call.library.process, copyable(call, buf)?);
+    let (to, from) = ((dest, sendtag), (source, recvtag));
+    report_status(comm.send_receive_replace(process, to, from, buffer)?, status)
 }
 
 #[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
@@ -383,14 +384,19 @@ fn take_message(call: &Call, handle: Out<Message>) -> CallOutcome<Option<KeptMes
     Ok(kept)
 }
 
-/// The buffer of a call that sends from where it receives into, preceded by a copy of its data.
-fn copy_and_original(call: &Call, elements: ElementsArgument) -> CallOutcome<(Buffer, Buffer)> {
-    let original = elements.buffer(call)?;
-    let length = original.len();
-    if length > isize::MAX as usize {
+/// A buffer of which there can be a copy.
+fn copyable(call: &Call, elements: ElementsArgument) -> CallOutcome<Buffer> {
+    let buffer = elements.buffer(call)?;
+    if buffer.len() > isize::MAX as usize {
         return Err(Failure::new(ErrorClass::NoMem, "there is no memory for a copy of the data"));
     }
-    let copy = Buffer::zeroed(length);
+    Ok(buffer)
+}
+
+/// The buffer of a call that sends from where it receives into, preceded by a copy of its data.
+fn copy_and_original(call: &Call, elements: ElementsArgument) -> CallOutcome<(Buffer, Buffer)> {
+    let original = copyable(call, elements)?;
+    let copy = Buffer::zeroed(original.len());
     original.copy_to(&copy);
     Ok((copy, original))
 }
