@@ -293,6 +293,9 @@ impl Engine {
         if state.outbox.len() != 1 || state.rails.len() != 1 || state.numbered.is_some() {
             return None;
         }
+        if let Chunk::Control(record) = state.outbox[0].chunk {
+            return Some(LoneChunk { packet_len: record.buffer_len(), payload: 0 });
+        }
         let (requests, contexts) = (&self.requests, &self.contexts);
         let offer = Outbox { gate: state, requests, contexts, fastest: None }.offer(0);
         let packet_len = offer.bytes();
@@ -312,6 +315,13 @@ impl Engine {
         self.counters.outbox.fall(1);
         self.after_write(gate, waiting.chunk, lone.payload);
         self.gates.unlist_if_idle(gate);
+    }
+
+    /// Whether anything waits for a gate, or was lost and is to be posted again.
+    #[inline]
+    pub fn has_waiting(&self, gate: GateId) -> bool {
+        let state = &self.gates[gate];
+        !state.outbox.is_empty() || state.numbered.as_ref().is_some_and(|one| one.has_again())
     }
 
     /// How many chunks wait for a gate.

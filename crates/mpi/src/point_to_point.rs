@@ -254,9 +254,15 @@ impl Communicator {
         };
         let source = checked_source(self, source)?;
         let context = self.point_to_point_context();
-        let received = source.map(|source| {
-            process.runtime().receive(Receive { context, source, tag, buffer: receive })
-        });
+        // No closure: it would move the buffer, which waits until what was written has left the
+        // core.
+        let received = match source {
+            None => None,
+            Some(source) => {
+                let receive = Receive { context, source, tag, buffer: receive };
+                Some(process.runtime().receive(receive))
+            }
+        };
         let mut problem = None;
         if let Some((peer, gate)) = destination {
             let (tag, synchronous, buffer) = (send_tag, false, send);
@@ -271,30 +277,23 @@ impl Communicator {
         problem.map_or(Ok(status), |problem| Err(error_of(problem)))
     }
 
-    /// The same where what is received takes the place of what was sent.
+    /// Sends a message if it can go at once; whether it did, and its buffer is free. If not, or it
+    /// goes to no process, nothing has happened.
     ///
     /// # Errors
-    /// As for [`send_receive`](Self::send_receive).
-    pub fn send_receive_replace(
+    /// As for [`send`](Self::send).
+    #[inline(always)]
+    pub fn try_send(
         self: &Rc<Self>,
         process: &Process,
-        (destination, send_tag): (Destination, i32),
-        (source, tag): (MessageSource, Option<i32>),
-        mut buffer: Buffer,
-    ) -> Result<MessageStatus> {
-        checked_source(self, source)?;
-        if let Destination::Rank(peer) = destination {
-            let (gate, context) = (self.checked_gate(peer)?, self.point_to_point_context());
-            let (tag_sent, synchronous) = (send_tag, false);
-            let send = Send { gate, peer, context, tag: tag_sent, synchronous, buffer };
-            if process.runtime().try_send(&send) {
-                return self.receive(process, source, tag, send.buffer);
-            }
-            buffer = send.buffer;
-        }
-        let copy = Buffer::zeroed(buffer.len());
-        buffer.copy_to(&copy);
-        self.send_receive(process, (destination, send_tag, copy), (source, tag, buffer))
+        destination: Destination,
+        tag: i32,
+        buffer: Buffer,
+    ) -> Result<bool> {
+        let Destination::Rank(peer) = destination else { return Ok(false) };
+        let (gate, context) = (self.checked_gate(peer)?, self.point_to_point_context());
+        let send = Send { gate, peer, context, tag, synchronous: false, buffer };
+        Ok(process.runtime().try_send(&send))
     }
 
     /// Waits for a message that a receive with this selection would get; it stays.
@@ -371,10 +370,12 @@ impl Communicator {
     ) -> Result<(MatchedMessage, MessageStatus)> {
         let mut taken = self.take_message(process, source, tag)?;
         if taken.is_none() {
+            let mut outcome = Ok(None);
             process.look_for_messages(|| {
-                self.peek(process, source, tag).map_or(true, |found| found.is_some())
+                outcome = self.take_message(process, source, tag);
+                !matches!(outcome, Ok(None))
             });
-            taken = self.take_message(process, source, tag)?;
+            taken = outcome?;
         }
         while taken.is_none() {
             let search = self.search(process, source, tag);

@@ -213,9 +213,17 @@ pub fn sendrecv_replace(
     comm: KnownCommunicator,
     status: OutStatus,
 ) -> CallOutcome<()> {
-    let (process, buffer) = (&call.library.process, copyable(call, buf)?);
-    let (to, from) = ((dest, sendtag), (source, recvtag));
-    report_status(comm.send_receive_replace(process, to, from, buffer)?, status)
+    // Made twice, not moved: see `frequent`.
+    if let (Some(sent), Some(received)) = (buf.plain_buffer(call), buf.plain_buffer(call))
+        && comm.try_send(&call.library.process, dest, sendtag, sent)?
+    {
+        return report_status(
+            comm.receive(&call.library.process, source, recvtag, received)?,
+            status,
+        );
+    }
+    let (sent, received) = copy_and_original(call, buf)?;
+    sendrecv_buffers(call, (dest, sendtag, sent), (source, recvtag, received), &comm, status)
 }
 
 #[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
@@ -384,19 +392,14 @@ fn take_message(call: &Call, handle: Out<Message>) -> CallOutcome<Option<KeptMes
     Ok(kept)
 }
 
-/// A buffer of which there can be a copy.
-fn copyable(call: &Call, elements: ElementsArgument) -> CallOutcome<Buffer> {
-    let buffer = elements.buffer(call)?;
-    if buffer.len() > isize::MAX as usize {
-        return Err(Failure::new(ErrorClass::NoMem, "there is no memory for a copy of the data"));
-    }
-    Ok(buffer)
-}
-
 /// The buffer of a call that sends from where it receives into, preceded by a copy of its data.
 fn copy_and_original(call: &Call, elements: ElementsArgument) -> CallOutcome<(Buffer, Buffer)> {
-    let original = copyable(call, elements)?;
-    let copy = Buffer::zeroed(original.len());
+    let original = elements.buffer(call)?;
+    let length = original.len();
+    if length > isize::MAX as usize {
+        return Err(Failure::new(ErrorClass::NoMem, "there is no memory for a copy of the data"));
+    }
+    let copy = Buffer::zeroed(length);
     original.copy_to(&copy);
     Ok((copy, original))
 }

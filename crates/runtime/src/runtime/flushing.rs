@@ -27,7 +27,7 @@ impl Runtime {
             return false;
         }
         while let Some(&rail) = self.engine.rails_of(gate).get(index) {
-            while self.flush_one(gate, rail) {
+            while self.engine.has_waiting(gate) && self.flush_one(gate, rail) {
                 any = true;
             }
             index += 1;
