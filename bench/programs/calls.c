@@ -75,6 +75,8 @@ static void reduce_scatter(void)
 static MPI_Win window;
 static MPI_Request persistent[2], persistent_allreduce = MPI_REQUEST_NULL;
 static MPI_Datatype spaced;
+static MPI_Group everybody;
+static MPI_Status counted_status;
 static int keyval;
 static char attached[1 << 14];
 
@@ -102,6 +104,7 @@ static void prepare(void)
     MPI_Recv_init(received, 8, MPI_BYTE, self, TAG, comm, &persistent[0]);
     MPI_Send_init(sent, 8, MPI_BYTE, self, TAG, comm, &persistent[1]);
     prepare_allreduce();
+    MPI_Comm_group(comm, &everybody);
     MPI_Type_vector(64, 8, 16, MPI_BYTE, &spaced);
     MPI_Type_commit(&spaced);
     MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &keyval, NULL);
@@ -117,6 +120,7 @@ static void clear_away(void)
     MPI_Comm_delete_attr(comm, keyval);
     MPI_Comm_free_keyval(&keyval);
     MPI_Type_free(&spaced);
+    MPI_Group_free(&everybody);
     MPI_Request_free(&persistent[0]);
     MPI_Request_free(&persistent[1]);
     MPI_Request_free(&persistent_allreduce);
@@ -177,6 +181,31 @@ static void bsend_recv(void)
     MPI_Recv(received, 8, MPI_BYTE, self, TAG, comm, MPI_STATUS_IGNORE);
 }
 
+static void irecv_ssend_wait(void)
+{
+    MPI_Request request;
+    MPI_Irecv(received, 8, MPI_BYTE, self, TAG, comm, &request);
+    MPI_Ssend(sent, 8, MPI_BYTE, self, TAG, comm);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void sendrecv_replace(void)
+{
+    MPI_Sendrecv_replace(sent, 8, MPI_BYTE, self, TAG, self, TAG, comm, &counted_status);
+}
+
+static void waitsome(void)
+{
+    MPI_Request requests[2 * TOGETHER];
+    int indices[2 * TOGETHER];
+    for (int i = 0; i < TOGETHER; i++)
+        MPI_Irecv(received + i, 8, MPI_BYTE, self, TAG, comm, requests + i);
+    for (int i = 0; i < TOGETHER; i++)
+        MPI_Isend(sent + i, 8, MPI_BYTE, self, TAG, comm, requests + TOGETHER + i);
+    for (int left = 2 * TOGETHER, found; left > 0; left -= found)
+        MPI_Waitsome(2 * TOGETHER, requests, &found, indices, MPI_STATUSES_IGNORE);
+}
+
 static void isend_mprobe_mrecv(void)
 {
     MPI_Request request;
@@ -204,6 +233,28 @@ static void type_struct(void)
     MPI_Type_create_struct(3, lengths, places, types, &type);
     MPI_Type_commit(&type);
     MPI_Type_free(&type);
+}
+
+static void type_subarray(void)
+{
+    static const int sizes[] = {16, 16, 16}, parts[] = {14, 14, 1}, starts[] = {1, 1, 1};
+    MPI_Datatype type;
+    MPI_Type_create_subarray(3, sizes, parts, starts, MPI_ORDER_C, MPI_DOUBLE, &type);
+    MPI_Type_commit(&type);
+    MPI_Type_free(&type);
+}
+
+static void group_incl(void)
+{
+    MPI_Group one;
+    MPI_Group_incl(everybody, 1, &self, &one);
+    MPI_Group_free(&one);
+}
+
+static void get_count(void)
+{
+    int count;
+    MPI_Get_count(&counted_status, MPI_BYTE, &count);
 }
 
 static char from[1024], into[1024];
@@ -255,14 +306,20 @@ static const struct counted prepared[] = {
     {"startall_waitall", start_wait},
     {"allreduce_start_wait", start_allreduce},
     {"sendrecv", sendrecv},
+    {"sendrecv_replace", sendrecv_replace},
+    {"irecv_ssend_wait", irecv_ssend_wait},
+    {"32_irecv_32_isend_waitsome", waitsome},
     {"bsend_recv", bsend_recv},
     {"isend_mprobe_mrecv", isend_mprobe_mrecv},
     {"type_vector_commit_free", type_vector},
     {"type_struct_commit_free", type_struct},
+    {"type_subarray_commit_free", type_subarray},
     {"pack", pack},
     {"unpack", unpack},
     {"comm_get_attr", get_attribute},
     {"comm_rank", comm_rank},
+    {"get_count", get_count},
+    {"group_incl_free", group_incl},
     {0},
 };
 

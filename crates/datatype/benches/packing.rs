@@ -192,7 +192,7 @@ fn particles() {
     let block = |length, displacement, named| StructBlock {
         length,
         displacement,
-        of: Arc::clone(Datatype::named(named)),
+        of: Datatype::named(named).borrowed(),
     };
     let particle = Datatype::structure(vec![
         block(1, 0, Predefined::Int),

@@ -1,14 +1,12 @@
 //! Parts of arrays, in terms of vectors (sections 5.1.3 and 5.1.4).
 
-use std::sync::Arc;
-
 use base::Result;
 
 use crate::construction::{
     ArgumentForm, ArrayOrder, Construction, DistributedDimension, Distribution,
     DistributionArgument, StructBlock, SubarrayDimension,
 };
-use crate::datatype::Datatype;
+use crate::datatype::{BorrowedDatatype, Datatype};
 use crate::geometry::too_large;
 
 /// The extent of a whole array with these sizes, in bytes.
@@ -24,16 +22,21 @@ pub(crate) fn whole_extent(sizes: impl Iterator<Item = i64>, of: &Datatype) -> R
 pub(crate) fn subarray(
     dimensions: &[SubarrayDimension],
     order: ArrayOrder,
-    of: &Arc<Datatype>,
-) -> Result<Arc<Datatype>> {
-    let mut part = Arc::clone(of);
+    of: &BorrowedDatatype,
+) -> Result<BorrowedDatatype> {
+    let mut part = of.clone();
     let mut stride = of.extent() as i64;
     let mut origin = 0_i64;
     for dimension in fastest_first(dimensions, order) {
-        part = row(&part, dimension.subsize, stride)?;
+        if dimension.subsize > 1 {
+            part = row(part, dimension.subsize, stride)?;
+        }
         let shift = dimension.start.checked_mul(stride);
         origin = shift.and_then(|shift| origin.checked_add(shift)).ok_or_else(too_large)?;
         stride = stride.checked_mul(dimension.size).ok_or_else(too_large)?;
+    }
+    if origin == 0 {
+        return Ok(part);
     }
     let displacements = vec![origin];
     create(Construction::HindexedBlock { block_length: 1, displacements, of: part })
@@ -44,11 +47,11 @@ pub(crate) fn darray(
     rank: i64,
     dimensions: &[DistributedDimension],
     order: ArrayOrder,
-    of: &Arc<Datatype>,
-) -> Result<Arc<Datatype>> {
+    of: &BorrowedDatatype,
+) -> Result<BorrowedDatatype> {
     let coordinates = coordinates(rank, dimensions);
     let places: Vec<_> = dimensions.iter().copied().zip(coordinates).collect();
-    let mut part = Arc::clone(of);
+    let mut part = of.clone();
     let mut stride = of.extent() as i64;
     for (dimension, coordinate) in fastest_first(&places, order) {
         part = share(&part, dimension, *coordinate, stride)?;
@@ -75,17 +78,17 @@ fn coordinates(rank: i64, dimensions: &[DistributedDimension]) -> Vec<i64> {
 
 /// One process's share of one dimension, whose elements are `part` at a distance of `stride`.
 fn share(
-    part: &Arc<Datatype>,
+    part: &BorrowedDatatype,
     dimension: &DistributedDimension,
     coordinate: i64,
     stride: i64,
-) -> Result<Arc<Datatype>> {
+) -> Result<BorrowedDatatype> {
     let global = dimension.global_size;
     let size = block_size(dimension);
     let cycle = size.saturating_mul(dimension.processes);
     let first = size.saturating_mul(coordinate);
     if first >= global {
-        return create(Construction::Contiguous { count: 0, of: Arc::clone(part) });
+        return create(Construction::Contiguous { count: 0, of: part.clone() });
     }
     // Blocks begin at `first`, `first + cycle`…; all but possibly the last have full size.
     let blocks = (global - first - 1) / cycle + 1;
@@ -96,11 +99,11 @@ fn share(
     let mut pieces = Vec::with_capacity(2);
     if full_blocks > 0 {
         let distance = if full_blocks > 1 { bytes(cycle)? } else { 0 };
-        let of = row(&row(part, size, stride)?, full_blocks, distance)?;
+        let of = row(row(part.clone(), size, stride)?, full_blocks, distance)?;
         pieces.push(StructBlock { length: 1, displacement: bytes(first)?, of });
     }
     if full_blocks < blocks {
-        let of = row(part, last_size, stride)?;
+        let of = row(part.clone(), last_size, stride)?;
         pieces.push(StructBlock { length: 1, displacement: bytes(last)?, of });
     }
     create(Construction::Struct(pieces))
@@ -116,17 +119,18 @@ fn block_size(dimension: &DistributedDimension) -> i64 {
     }
 }
 
-fn row(of: &Arc<Datatype>, count: i64, stride: i64) -> Result<Arc<Datatype>> {
-    create(Construction::Hvector { count, block_length: 1, stride, of: Arc::clone(of) })
+fn row(of: BorrowedDatatype, count: i64, stride: i64) -> Result<BorrowedDatatype> {
+    create(Construction::Hvector { count, block_length: 1, stride, of })
 }
 
-fn create(construction: Construction) -> Result<Arc<Datatype>> {
-    Datatype::create(construction, ArgumentForm::Int)
+fn create(construction: Construction) -> Result<BorrowedDatatype> {
+    Datatype::create(construction, ArgumentForm::Int).map(BorrowedDatatype::Owned)
 }
 
-fn fastest_first<T>(dimensions: &[T], order: ArrayOrder) -> Box<dyn Iterator<Item = &T> + '_> {
-    match order {
-        ArrayOrder::C => Box::new(dimensions.iter().rev()),
-        ArrayOrder::Fortran => Box::new(dimensions.iter()),
-    }
+fn fastest_first<T>(dimensions: &[T], order: ArrayOrder) -> impl Iterator<Item = &T> {
+    let last = dimensions.len().saturating_sub(1);
+    (0..dimensions.len()).map(move |index| match order {
+        ArrayOrder::C => &dimensions[last - index],
+        ArrayOrder::Fortran => &dimensions[index],
+    })
 }

@@ -80,6 +80,18 @@ pub(crate) fn visit_blocks<'a>(
     }
 }
 
+/// How many blocks [`visit_blocks`] visits.
+pub(crate) fn visited_blocks(construction: &Construction) -> usize {
+    match construction {
+        Construction::Indexed { displacements, .. }
+        | Construction::Hindexed { displacements, .. }
+        | Construction::IndexedBlock { displacements, .. }
+        | Construction::HindexedBlock { displacements, .. } => displacements.len(),
+        Construction::Struct(blocks) => blocks.len(),
+        _ => 1,
+    }
+}
+
 fn vector(count: i64, block_length: i64, stride: i128, of: &Arc<Datatype>) -> Block<'_> {
     let (count, length) = (i128::from(count), i128::from(block_length));
     Block { displacement: 0, count, stride, length, of }

@@ -1,8 +1,6 @@
 //! How a datatype was made: the arguments of its constructor, kept for envelope and contents.
 
-use std::sync::Arc;
-
-use crate::datatype::Datatype;
+use crate::datatype::BorrowedDatatype;
 use crate::predefined::Predefined;
 
 /// Which form of the C call gave the arguments; it decides how contents tell them
@@ -76,7 +74,7 @@ pub struct StructBlock {
     /// Where it begins, in bytes.
     pub displacement: i64,
     /// What its elements are.
-    pub of: Arc<Datatype>,
+    pub of: BorrowedDatatype,
 }
 
 /// A constructor and its arguments. Displacements and strides are in bytes where the C call takes
@@ -87,37 +85,37 @@ pub enum Construction {
     /// A predefined datatype with a name.
     Named(Predefined),
     /// `MPI_Type_dup`.
-    Duplicate(Arc<Datatype>),
+    Duplicate(BorrowedDatatype),
     /// `MPI_Type_contiguous`.
     Contiguous {
         #[allow(missing_docs)]
         count: i64,
         #[allow(missing_docs)]
-        of: Arc<Datatype>,
+        of: BorrowedDatatype,
     },
     /// `MPI_Type_vector`; the stride counts extents.
     #[allow(missing_docs)]
-    Vector { count: i64, block_length: i64, stride: i64, of: Arc<Datatype> },
+    Vector { count: i64, block_length: i64, stride: i64, of: BorrowedDatatype },
     /// `MPI_Type_create_hvector`; the stride counts bytes.
     #[allow(missing_docs)]
-    Hvector { count: i64, block_length: i64, stride: i64, of: Arc<Datatype> },
+    Hvector { count: i64, block_length: i64, stride: i64, of: BorrowedDatatype },
     /// `MPI_Type_indexed`: as many block lengths as displacements, which count extents.
     #[allow(missing_docs)]
-    Indexed { block_lengths: Vec<i64>, displacements: Vec<i64>, of: Arc<Datatype> },
+    Indexed { block_lengths: Vec<i64>, displacements: Vec<i64>, of: BorrowedDatatype },
     /// `MPI_Type_create_hindexed`; the displacements count bytes.
     #[allow(missing_docs)]
-    Hindexed { block_lengths: Vec<i64>, displacements: Vec<i64>, of: Arc<Datatype> },
+    Hindexed { block_lengths: Vec<i64>, displacements: Vec<i64>, of: BorrowedDatatype },
     /// `MPI_Type_create_indexed_block`; the displacements count extents.
     #[allow(missing_docs)]
-    IndexedBlock { block_length: i64, displacements: Vec<i64>, of: Arc<Datatype> },
+    IndexedBlock { block_length: i64, displacements: Vec<i64>, of: BorrowedDatatype },
     /// `MPI_Type_create_hindexed_block`; the displacements count bytes.
     #[allow(missing_docs)]
-    HindexedBlock { block_length: i64, displacements: Vec<i64>, of: Arc<Datatype> },
+    HindexedBlock { block_length: i64, displacements: Vec<i64>, of: BorrowedDatatype },
     /// `MPI_Type_create_struct`.
     Struct(Vec<StructBlock>),
     /// `MPI_Type_create_subarray`.
     #[allow(missing_docs)]
-    Subarray { dimensions: Vec<SubarrayDimension>, order: ArrayOrder, of: Arc<Datatype> },
+    Subarray { dimensions: Vec<SubarrayDimension>, order: ArrayOrder, of: BorrowedDatatype },
     /// `MPI_Type_create_darray`: the part of process `rank` of `size`.
     #[allow(missing_docs)]
     Darray {
@@ -125,11 +123,11 @@ pub enum Construction {
         rank: i64,
         dimensions: Vec<DistributedDimension>,
         order: ArrayOrder,
-        of: Arc<Datatype>,
+        of: BorrowedDatatype,
     },
     /// `MPI_Type_create_resized`, in bytes.
     #[allow(missing_docs)]
-    Resized { lower_bound: i64, extent: i64, of: Arc<Datatype> },
+    Resized { lower_bound: i64, extent: i64, of: BorrowedDatatype },
     /// `MPI_Type_create_f90_real`: decimal digits and exponent range, `None` where undefined.
     #[allow(missing_docs)]
     FortranReal { precision: Option<i32>, range: Option<i32> },

@@ -13,7 +13,7 @@ use crate::datatype::Datatype;
 impl Datatype {
     /// `count` consecutive elements of `of`.
     pub fn contiguous(count: i64, of: &Arc<Datatype>) -> Result<Arc<Datatype>> {
-        create(Construction::Contiguous { count, of: Arc::clone(of) })
+        create(Construction::Contiguous { count, of: of.borrowed() })
     }
 
     /// `count` blocks of `block_length` elements at a distance of `stride` extents.
@@ -23,7 +23,7 @@ impl Datatype {
         stride: i64,
         of: &Arc<Datatype>,
     ) -> Result<Arc<Datatype>> {
-        create(Construction::Vector { count, block_length, stride, of: Arc::clone(of) })
+        create(Construction::Vector { count, block_length, stride, of: of.borrowed() })
     }
 
     /// `count` blocks of `block_length` elements at a distance of `stride` bytes.
@@ -33,7 +33,7 @@ impl Datatype {
         stride: i64,
         of: &Arc<Datatype>,
     ) -> Result<Arc<Datatype>> {
-        create(Construction::Hvector { count, block_length, stride, of: Arc::clone(of) })
+        create(Construction::Hvector { count, block_length, stride, of: of.borrowed() })
     }
 
     /// Blocks with their own lengths, at displacements in extents.
@@ -42,7 +42,7 @@ impl Datatype {
         displacements: Vec<i64>,
         of: &Arc<Datatype>,
     ) -> Result<Arc<Datatype>> {
-        create(Construction::Indexed { block_lengths, displacements, of: Arc::clone(of) })
+        create(Construction::Indexed { block_lengths, displacements, of: of.borrowed() })
     }
 
     /// Blocks with their own lengths, at displacements in bytes.
@@ -51,7 +51,7 @@ impl Datatype {
         displacements: Vec<i64>,
         of: &Arc<Datatype>,
     ) -> Result<Arc<Datatype>> {
-        create(Construction::Hindexed { block_lengths, displacements, of: Arc::clone(of) })
+        create(Construction::Hindexed { block_lengths, displacements, of: of.borrowed() })
     }
 
     /// Blocks of equal length, at displacements in extents.
@@ -60,7 +60,7 @@ impl Datatype {
         displacements: Vec<i64>,
         of: &Arc<Datatype>,
     ) -> Result<Arc<Datatype>> {
-        create(Construction::IndexedBlock { block_length, displacements, of: Arc::clone(of) })
+        create(Construction::IndexedBlock { block_length, displacements, of: of.borrowed() })
     }
 
     /// Blocks of equal length, at displacements in bytes.
@@ -69,7 +69,7 @@ impl Datatype {
         displacements: Vec<i64>,
         of: &Arc<Datatype>,
     ) -> Result<Arc<Datatype>> {
-        create(Construction::HindexedBlock { block_length, displacements, of: Arc::clone(of) })
+        create(Construction::HindexedBlock { block_length, displacements, of: of.borrowed() })
     }
 
     /// Blocks of different datatypes. (`struct` is a keyword.)
@@ -83,7 +83,7 @@ impl Datatype {
         order: ArrayOrder,
         of: &Arc<Datatype>,
     ) -> Result<Arc<Datatype>> {
-        create(Construction::Subarray { dimensions, order, of: Arc::clone(of) })
+        create(Construction::Subarray { dimensions, order, of: of.borrowed() })
     }
 
     /// The part that process `rank` of `size` has of an array dealt out to a process grid.
@@ -94,17 +94,17 @@ impl Datatype {
         order: ArrayOrder,
         of: &Arc<Datatype>,
     ) -> Result<Arc<Datatype>> {
-        create(Construction::Darray { size, rank, dimensions, order, of: Arc::clone(of) })
+        create(Construction::Darray { size, rank, dimensions, order, of: of.borrowed() })
     }
 
     /// The same data with other bounds, in bytes.
     pub fn resized(lower_bound: i64, extent: i64, of: &Arc<Datatype>) -> Result<Arc<Datatype>> {
-        create(Construction::Resized { lower_bound, extent, of: Arc::clone(of) })
+        create(Construction::Resized { lower_bound, extent, of: of.borrowed() })
     }
 
     /// A new datatype equal to `of`, committed if that is.
     pub fn duplicate(of: &Arc<Datatype>) -> Result<Arc<Datatype>> {
-        create(Construction::Duplicate(Arc::clone(of)))
+        create(Construction::Duplicate(of.borrowed()))
     }
 }
 

@@ -8,7 +8,7 @@ use base::Result;
 use memory::{Layout, Segment};
 
 use crate::array;
-use crate::blocks::visit_blocks;
+use crate::blocks::{visit_blocks, visited_blocks};
 use crate::construction::{ArgumentForm, Construction};
 use crate::fortran;
 use crate::geometry::{Geometry, Sum, too_large};
@@ -25,11 +25,11 @@ pub struct Datatype {
     form: ArgumentForm,
     /// The datatype with the same data at the same places, where this one is only another view of
     /// it: a duplicate, a resized one, an array in terms of vectors.
-    base: Option<Arc<Datatype>>,
+    base: Option<BorrowedDatatype>,
     geometry: Geometry,
     /// How many datatypes stand between this one and the predefined ones, at most.
     depth: usize,
-    plan: OnceLock<Arc<TypePlan>>,
+    plan: OnceLock<TypePlan>,
     committed: AtomicBool,
 }
 
@@ -47,14 +47,14 @@ impl Datatype {
     pub fn create(construction: Construction, form: ArgumentForm) -> Result<Arc<Datatype>> {
         validate(&construction)?;
         let base = base_of(&construction)?;
-        let geometry = geometry_of(&construction, base.as_ref())?;
+        let (geometry, depth) = measured(&construction, base.as_ref())?;
         let committed = match &construction {
             Construction::Named(_) => true,
             Construction::Duplicate(of) => of.is_committed(),
             _ => fortran::is_parameterized(&construction),
         };
         let datatype = Self {
-            depth: depth_of(&construction, base.as_ref())?,
+            depth,
             construction,
             form,
             base,
@@ -74,9 +74,21 @@ impl Datatype {
         &NAMED[named as usize]
     }
 
-    /// Prepares the datatype for communication; again is harmless (section 5.1.9).
+    /// This datatype for who uses it, or makes others of it.
+    pub fn borrowed(self: &Arc<Self>) -> BorrowedDatatype {
+        match self.construction {
+            Construction::Named(named) => BorrowedDatatype::Borrowed(Self::named(named)),
+            _ => BorrowedDatatype::Owned(Arc::clone(self)),
+        }
+    }
+
+    /// Prepares the datatype for communication; again is harmless (section 5.1.9). A plan that
+    /// takes little time is made when it is first used, as many datatypes serve to make others
+    /// only.
     pub fn commit(&self) {
-        self.plan();
+        if visited_blocks(&self.construction) > DEFERRED_BLOCKS_MAX {
+            self.plan();
+        }
         self.committed.store(true, Ordering::Release);
     }
 
@@ -196,27 +208,29 @@ impl Datatype {
     /// How `count` elements lie, unless they are one run from displacement 0, or no data: then
     /// the buffer is plain bytes.
     #[inline]
-    pub fn layout(&self, count: usize) -> Option<Arc<dyn Layout>> {
-        let plan = self.plan();
-        match plan.run(count) {
+    pub fn layout(self: &Arc<Self>, count: usize) -> Option<Arc<dyn Layout>> {
+        match self.run(count) {
             Some(Segment { displacement: 0, .. }) => None,
-            _ => Some(Arc::clone(plan) as Arc<dyn Layout>),
+            _ => Some(Arc::clone(self) as Arc<dyn Layout>),
         }
     }
 
     #[inline]
-    pub(crate) fn plan(&self) -> &Arc<TypePlan> {
-        self.plan.get_or_init(|| Arc::new(TypePlan::compile(self)))
+    pub(crate) fn plan(&self) -> &TypePlan {
+        self.plan.get_or_init(|| TypePlan::compile(self))
     }
 
     pub(crate) fn base(&self) -> Option<&Arc<Datatype>> {
-        self.base.as_ref()
+        self.base.as_deref()
     }
 
     pub(crate) fn geometry(&self) -> &Geometry {
         &self.geometry
     }
 }
+
+/// A datatype with more blocks of its own is compiled when it is committed.
+const DEFERRED_BLOCKS_MAX: usize = 64;
 
 static NAMED: LazyLock<Vec<Arc<Datatype>>> = LazyLock::new(|| {
     let named = |&named: &Predefined| {
@@ -235,48 +249,56 @@ static NAMED: LazyLock<Vec<Arc<Datatype>>> = LazyLock::new(|| {
     Predefined::ALL.iter().map(named).collect()
 });
 
-fn base_of(construction: &Construction) -> Result<Option<Arc<Datatype>>> {
+fn base_of(construction: &Construction) -> Result<Option<BorrowedDatatype>> {
     Ok(match construction {
-        Construction::Duplicate(of) | Construction::Resized { of, .. } => Some(Arc::clone(of)),
+        Construction::Duplicate(of) | Construction::Resized { of, .. } => Some(of.clone()),
         Construction::Subarray { dimensions, order, of } => {
             Some(array::subarray(dimensions, *order, of)?)
         }
         Construction::Darray { rank, dimensions, order, of, .. } => {
             Some(array::darray(*rank, dimensions, *order, of)?)
         }
-        _ => match fortran::representation(construction)? {
-            Some(named) => Some(Arc::clone(Datatype::named(named))),
-            None => None,
-        },
+        _ => fortran::representation(construction)?
+            .map(|named| BorrowedDatatype::Borrowed(Datatype::named(named))),
     })
 }
 
-fn geometry_of(construction: &Construction, base: Option<&Arc<Datatype>>) -> Result<Geometry> {
+/// The geometry, and how many datatypes stand between this one and the predefined ones.
+fn measured(
+    construction: &Construction,
+    base: Option<&BorrowedDatatype>,
+) -> Result<(Geometry, usize)> {
     if let Some(base) = base {
-        let markers = match construction {
-            Construction::Resized { lower_bound, extent, .. } => {
-                let upper_bound = lower_bound.checked_add(*extent).ok_or_else(too_large)?;
-                Some((*lower_bound as isize, upper_bound as isize))
-            }
-            Construction::Subarray { dimensions, of, .. } => {
-                Some((0, array::whole_extent(dimensions.iter().map(|one| one.size), of)?))
-            }
-            Construction::Darray { dimensions, of, .. } => {
-                Some((0, array::whole_extent(dimensions.iter().map(|one| one.global_size), of)?))
-            }
-            _ => base.geometry.markers,
-        };
-        return Ok(Geometry { markers, ..base.geometry });
+        return Ok((geometry_of_view(construction, base)?, checked_depth(base.depth + 1)?));
     }
     if let Construction::Named(named) = construction {
-        return Ok(Geometry::of_named(*named));
+        return Ok((Geometry::of_named(*named), 0));
     }
-    let mut sum = Sum::new();
+    let (mut sum, mut depth) = (Sum::new(), 0);
     visit_blocks(construction, &mut |block| {
         sum.add(&block);
+        depth = depth.max(block.of.depth + 1);
         true
     });
-    sum.finish(matches!(construction, Construction::Struct(_)))
+    let geometry = sum.finish(matches!(construction, Construction::Struct(_)))?;
+    Ok((geometry, checked_depth(depth)?))
+}
+
+fn geometry_of_view(construction: &Construction, base: &Datatype) -> Result<Geometry> {
+    let markers = match construction {
+        Construction::Resized { lower_bound, extent, .. } => {
+            let upper_bound = lower_bound.checked_add(*extent).ok_or_else(too_large)?;
+            Some((*lower_bound as isize, upper_bound as isize))
+        }
+        Construction::Subarray { dimensions, of, .. } => {
+            Some((0, array::whole_extent(dimensions.iter().map(|one| one.size), of)?))
+        }
+        Construction::Darray { dimensions, of, .. } => {
+            Some((0, array::whole_extent(dimensions.iter().map(|one| one.global_size), of)?))
+        }
+        _ => base.geometry.markers,
+    };
+    Ok(Geometry { markers, ..base.geometry })
 }
 
 /// Datatypes are walked and dropped level by level on the stack, so there is an end to nesting.
@@ -285,12 +307,7 @@ const DEPTH_MAX: usize = 2000;
 /// At every so many levels the plan is made at once, so that no later commit goes deeper.
 const COMPILED_DEPTH: usize = 50;
 
-fn depth_of(construction: &Construction, base: Option<&Arc<Datatype>>) -> Result<usize> {
-    let mut depth = base.map_or(0, |base| base.depth + 1);
-    visit_blocks(construction, &mut |block| {
-        depth = depth.max(block.of.depth + 1);
-        true
-    });
+fn checked_depth(depth: usize) -> Result<usize> {
     if depth > DEPTH_MAX {
         let detail = format!(
             "datatypes are nested {depth} deep, and at most {DEPTH_MAX} levels are possible; build \

@@ -86,11 +86,11 @@ impl Geometry {
 
 /// Adds up the geometry of a sequence of blocks, refusing whatever leaves the address space.
 pub(crate) struct Sum {
-    size: i128,
-    elements: i128,
-    data: Option<(i128, i128)>,
-    span: Option<(i128, i128)>,
-    markers: Option<(i128, i128)>,
+    size: usize,
+    elements: usize,
+    data: Option<(isize, isize)>,
+    span: Option<(isize, isize)>,
+    markers: Option<(isize, isize)>,
     alignment: usize,
     content: BasicElements,
     operands: BasicElements,
@@ -112,6 +112,7 @@ impl Sum {
         }
     }
 
+    #[inline]
     pub fn add(&mut self, block: &Block<'_>) {
         if block.is_empty() {
             return;
@@ -120,52 +121,71 @@ impl Sum {
         if part.data.is_none() && part.markers.is_none() {
             return;
         }
-        // Two products of 64-bit factors each fit; only what is far too large is cut off here.
-        let (total, reach) = match SmallBlock::of(block, part) {
-            Some(small) => (i128::from(small.count * small.length), small.shifts()),
-            None => {
-                let reach = ShiftRange::of(block, part.extent() as i128);
-                (block.count.saturating_mul(block.length), reach)
-            }
-        };
-        self.size = self.size.saturating_add(times(total, part.size));
-        self.elements = self.elements.saturating_add(times(total, part.elements));
-        self.data = union(self.data, part.data.map(|range| reach.apply(range)));
-        self.span = union(self.span, part.span.map(|range| reach.apply(range)));
-        self.markers = union(self.markers, part.markers.map(|range| reach.apply(range)));
         if part.data.is_some() {
             self.alignment = self.alignment.max(part.alignment);
             self.content = self.content.and(part.content);
             self.operands = self.operands.and(part.operands);
         }
-        self.overflow |= !reach.fits();
+        self.overflow |= self.add_numbers(block, part).is_none();
+    }
+
+    /// `None`: they leave the address space.
+    #[inline]
+    fn add_numbers(&mut self, block: &Block<'_>, part: &Geometry) -> Option<()> {
+        let shifts = match SmallBlock::of(block, part) {
+            Some(small) => {
+                let total = (small.count * small.length) as usize;
+                self.size = self.size.checked_add(total.checked_mul(part.size)?)?;
+                self.elements = self.elements.checked_add(total.checked_mul(part.elements)?)?;
+                small.shifts()
+            }
+            None => {
+                let total = block.count.saturating_mul(block.length);
+                self.size = self.size.checked_add(product(total, part.size)?)?;
+                self.elements = self.elements.checked_add(product(total, part.elements)?)?;
+                ShiftRange::of(block, part.extent() as i128)?
+            }
+        };
+        self.data = union(self.data, shifts.applied(part.data)?);
+        self.span = union(self.span, shifts.applied(part.span)?);
+        self.markers = union(self.markers, shifts.applied(part.markers)?);
+        Some(())
     }
 
     /// The upper bound of a structure is padded so that its extent keeps all elements aligned, as
     /// compilers do; other constructors take over the padding of their parts. (Section 5.1.7 words
     /// the padding for any type map, but all libraries apply it to structures only, and programs
     /// rely on that.)
-    pub fn finish(mut self, is_structure: bool) -> Result<Geometry> {
-        if let (true, Some((low, high))) = (is_structure, self.span) {
-            let padding = (low - high).rem_euclid(self.alignment as i128);
-            self.span = Some((low, high + padding));
+    pub fn finish(self, is_structure: bool) -> Result<Geometry> {
+        let padded = |(low, high): (isize, isize)| {
+            let length = high.checked_sub(low)?;
+            // Alignments are powers of two.
+            let padding = length.wrapping_neg() & (self.alignment as isize - 1);
+            Some((low, high.checked_add(padding)?))
+        };
+        let span = match self.span {
+            Some(span) if is_structure => padded(span),
+            span => Some(span.unwrap_or_default()),
+        };
+        let spans = [self.data, span, self.markers];
+        let fits = !self.overflow
+            && span.is_some()
+            && isize::try_from(self.size).is_ok()
+            && isize::try_from(self.elements).is_ok()
+            && spans.into_iter().flatten().all(|(low, high)| high.checked_sub(low).is_some());
+        if !fits {
+            return Err(too_large());
         }
-        let geometry = (|| {
-            if self.overflow {
-                return None;
-            }
-            Some(Geometry {
-                size: usize::try_from(isize::try_from(self.size).ok()?).ok()?,
-                elements: usize::try_from(isize::try_from(self.elements).ok()?).ok()?,
-                data: narrow(self.data)?,
-                span: narrow(self.span)?,
-                markers: narrow(self.markers)?,
-                alignment: self.alignment,
-                content: self.content,
-                operands: self.operands,
-            })
-        })();
-        geometry.ok_or_else(too_large)
+        Ok(Geometry {
+            size: self.size,
+            elements: self.elements,
+            data: self.data,
+            span: self.span.and(span),
+            markers: self.markers,
+            alignment: self.alignment,
+            content: self.content,
+            operands: self.operands,
+        })
     }
 }
 
@@ -179,12 +199,9 @@ pub(crate) fn too_large() -> Error {
     )
 }
 
-/// `factor` times a number of bytes or elements.
-fn times(factor: i128, number: usize) -> i128 {
-    match (u32::try_from(factor), u32::try_from(number)) {
-        (Ok(factor), Ok(number)) => i128::from(u64::from(factor) * u64::from(number)),
-        _ => factor.saturating_mul(number as i128),
-    }
+/// `factor` times a number of bytes or elements, if it is a number of such.
+fn product(factor: i128, number: usize) -> Option<usize> {
+    if number == 0 { Some(0) } else { usize::try_from(factor).ok()?.checked_mul(number) }
 }
 
 /// A block of which no sum of products leaves a machine word: what nearly all are.
@@ -216,58 +233,42 @@ impl SmallBlock {
         let along = (self.length - 1) * self.extent;
         let across = if self.count > 1 { (self.count - 1) * self.stride } else { 0 };
         ShiftRange {
-            low: i128::from(along.min(0) + across.min(0) + self.displacement),
-            high: i128::from(along.max(0) + across.max(0) + self.displacement),
-            overflow: false,
+            low: (along.min(0) + across.min(0) + self.displacement) as isize,
+            high: (along.max(0) + across.max(0) + self.displacement) as isize,
         }
     }
 }
 
 /// How far the elements of a block are shifted, at least and at most.
 struct ShiftRange {
-    low: i128,
-    high: i128,
-    overflow: bool,
+    low: isize,
+    high: isize,
 }
 
 impl ShiftRange {
-    fn of(block: &Block<'_>, extent: i128) -> Self {
-        let along = (block.length - 1).checked_mul(extent);
+    /// `None`: these are no addresses' distances, as whoever walks the blocks relies on.
+    fn of(block: &Block<'_>, extent: i128) -> Option<Self> {
+        let along = (block.length - 1).checked_mul(extent)?;
         let across =
-            if block.count > 1 { (block.count - 1).checked_mul(block.stride) } else { Some(0) };
-        let (Some(along), Some(across)) = (along, across) else {
-            return Self { low: 0, high: 0, overflow: true };
-        };
-        let low = along.min(0).saturating_add(across.min(0));
-        let high = along.max(0).saturating_add(across.max(0));
-        Self {
-            low: low.saturating_add(block.displacement),
-            high: high.saturating_add(block.displacement),
-            overflow: false,
-        }
+            if block.count > 1 { (block.count - 1).checked_mul(block.stride)? } else { 0 };
+        let low = along.min(0).saturating_add(across.min(0)).saturating_add(block.displacement);
+        let high = along.max(0).saturating_add(across.max(0)).saturating_add(block.displacement);
+        Some(Self { low: isize::try_from(low).ok()?, high: isize::try_from(high).ok()? })
     }
 
-    /// Whether all shifts are addresses' distances, as whoever walks the blocks relies on.
-    fn fits(&self) -> bool {
-        !self.overflow && isize::try_from(self.low).is_ok() && isize::try_from(self.high).is_ok()
-    }
-
-    fn apply(&self, (low, high): (isize, isize)) -> (i128, i128) {
-        (self.low.saturating_add(low as i128), self.high.saturating_add(high as i128))
+    /// What the shifts make of a range; `None`: it leaves the address space.
+    #[inline]
+    #[allow(clippy::option_option)]
+    fn applied(&self, range: Option<(isize, isize)>) -> Option<Option<(isize, isize)>> {
+        let Some((low, high)) = range else { return Some(None) };
+        Some(Some((self.low.checked_add(low)?, self.high.checked_add(high)?)))
     }
 }
 
-fn union(one: Option<(i128, i128)>, other: Option<(i128, i128)>) -> Option<(i128, i128)> {
+#[inline]
+fn union(one: Option<(isize, isize)>, other: Option<(isize, isize)>) -> Option<(isize, isize)> {
     match (one, other) {
         (Some((low, high)), Some((lower, higher))) => Some((low.min(lower), high.max(higher))),
         (one, other) => one.or(other),
     }
-}
-
-/// The range in machine words, if it and its length fit.
-#[allow(clippy::option_option)]
-fn narrow(range: Option<(i128, i128)>) -> Option<Option<(isize, isize)>> {
-    let Some((low, high)) = range else { return Some(None) };
-    isize::try_from(high - low).ok()?;
-    Some(Some((isize::try_from(low).ok()?, isize::try_from(high).ok()?)))
 }

@@ -24,5 +24,5 @@ pub use construction::{
 pub use contents::{Combiner, ContentInteger, Contents, ContentsCounts};
 pub use datatype::{BorrowedDatatype, Datatype};
 pub use fortran::TypeClass;
-pub use packing::{pack, unpack};
+pub use packing::{Elements, pack, unpack};
 pub use predefined::{Precision, Predefined, ValueKind};

@@ -23,7 +23,6 @@ pub(crate) struct TypePlan {
     stride: isize,
     size: usize,
     extent: isize,
-    bounds: (isize, isize),
     runs: usize,
 }
 
@@ -35,16 +34,8 @@ impl TypePlan {
             Some(node) => node.continued(extent),
             None => (1, extent),
         };
-        let low = datatype.true_lower_bound();
-        Self {
-            turns,
-            stride,
-            size: datatype.size(),
-            extent,
-            bounds: (low, low + datatype.true_extent()),
-            runs: node.as_ref().map_or(0, Node::runs),
-            node,
-        }
+        let runs = node.as_ref().map_or(0, Node::runs);
+        Self { turns, stride, size: datatype.size(), extent, runs, node }
     }
 
     pub fn node(&self) -> Option<&Node> {
@@ -98,24 +89,25 @@ impl TypePlan {
     }
 }
 
-impl Layout for TypePlan {
+impl Layout for Datatype {
     fn size(&self) -> usize {
-        self.size
+        Datatype::size(self)
     }
 
     fn bounds(&self, count: usize) -> (isize, isize) {
-        if count == 0 || self.size == 0 {
+        if count == 0 || Datatype::size(self) == 0 {
             return (0, 0);
         }
-        let reach = self.extent.saturating_mul(count as isize - 1);
-        let (low, high) = self.bounds;
+        let reach = self.extent().saturating_mul(count as isize - 1);
+        let low = self.true_lower_bound();
+        let high = low + self.true_extent();
         (low.saturating_add(reach.min(0)), high.saturating_add(reach.max(0)))
     }
 
     fn segment_count(&self, count: usize) -> usize {
         match self.run(count) {
             Some(run) => usize::from(run.length > 0),
-            None => self.runs.saturating_mul(count),
+            None => self.plan().runs.saturating_mul(count),
         }
     }
 
@@ -126,15 +118,15 @@ impl Layout for TypePlan {
         length: usize,
         each: &mut dyn FnMut(Segment) -> bool,
     ) {
-        self.walk(count, offset, length, &mut RunVisitor { each });
+        self.plan().walk(count, offset, length, &mut RunVisitor { each });
     }
 
     fn pack(&self, memory: &AddressRange, count: usize, offset: usize, out: SharedBytesMut<'_>) {
         let length = out.len();
-        self.walk(count, offset, length, &mut Packer { memory, rest: out });
+        self.plan().walk(count, offset, length, &mut Packer { memory, rest: out });
     }
 
     fn unpack(&self, memory: &AddressRange, count: usize, offset: usize, data: SharedBytes<'_>) {
-        self.walk(count, offset, data.len(), &mut Unpacker { memory, rest: data });
+        self.plan().walk(count, offset, data.len(), &mut Unpacker { memory, rest: data });
     }
 }

@@ -84,6 +84,28 @@ macro_rules! predefined {
     };
 }
 
+/// By variant: the bytes of an integer, 0 for what is none.
+const INTEGER_BYTES: [u8; Predefined::ALL.len()] = {
+    let mut bytes = [0; Predefined::ALL.len()];
+    let mut index = 0;
+    while index < bytes.len() {
+        let named = Predefined::ALL[index];
+        if matches!(named.kind(), ValueKind::Signed | ValueKind::Unsigned) {
+            bytes[index] = named.size() as u8;
+        }
+        index += 1;
+    }
+    bytes
+};
+
+impl Predefined {
+    /// The bytes of an integer that is a number, with a sign or without; 0 for all others.
+    #[inline(always)]
+    pub const fn integer_size(self) -> usize {
+        INTEGER_BYTES[self as usize] as usize
+    }
+}
+
 use Precision::{Double, Extended, Half, Quadruple, Single};
 use ValueKind::{Byte, Character, Complex, Logical, Packed, Pair, Real, Signed, Unsigned};
 

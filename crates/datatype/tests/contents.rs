@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use base::ErrorClass;
 use datatype::{
-    ArgumentForm, Combiner, Construction, ContentInteger, Contents, Datatype, DistributedDimension,
-    DistributionArgument, Predefined, StructBlock, SubarrayDimension,
+    ArgumentForm, BorrowedDatatype, Combiner, Construction, ContentInteger, Contents, Datatype,
+    DistributedDimension, DistributionArgument, Predefined, StructBlock, SubarrayDimension,
 };
 use proptest::prelude::*;
 
@@ -64,8 +64,8 @@ impl Reader {
         (0..many).map(|_| self.address()).collect()
     }
 
-    fn of(&mut self) -> Arc<Datatype> {
-        self.datatypes.next().unwrap()
+    fn of(&mut self) -> BorrowedDatatype {
+        self.datatypes.next().unwrap().borrowed()
     }
 
     fn order(&mut self) -> datatype::ArrayOrder {
@@ -204,7 +204,7 @@ proptest! {
 #[test]
 fn envelopes_count_as_the_tables_of_the_standard() {
     let int = Datatype::named(Predefined::Int);
-    let of = || Arc::clone(int);
+    let of = || int.borrowed();
     let count = |construction: Construction, form| {
         let envelope = Datatype::create(construction, form).unwrap().envelope();
         (envelope.integers, envelope.addresses, envelope.large_counts, envelope.datatypes)

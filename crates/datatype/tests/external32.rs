@@ -8,7 +8,7 @@ use memory::Buffer;
 use proptest::prelude::*;
 
 /// `count` elements of `datatype` whose packed bytes are `packed`.
-fn buffer_of(datatype: &Datatype, count: usize, packed: &[u8]) -> Buffer {
+fn buffer_of(datatype: &Arc<Datatype>, count: usize, packed: &[u8]) -> Buffer {
     let (low, high) = datatype.data_bounds(count).unwrap();
     assert_eq!(low, 0);
     let memory = Buffer::zeroed(high as usize);
@@ -141,7 +141,7 @@ proptest! {
             content.extend(std::iter::repeat_n(named, length as usize));
             let displacement = at + gap;
             at = displacement + length * named.extent() as i64;
-            StructBlock { length, displacement, of: Arc::clone(Datatype::named(named)) }
+            StructBlock { length, displacement, of: Datatype::named(named).borrowed() }
         });
         let datatype = Datatype::structure(parts.collect()).unwrap();
         // Begin at 0, whatever gap comes first.

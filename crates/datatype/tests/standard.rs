@@ -14,7 +14,7 @@ fn named(named: Predefined) -> &'static Arc<Datatype> {
 }
 
 fn block(length: i64, displacement: i64, of: &Arc<Datatype>) -> StructBlock {
-    StructBlock { length, displacement, of: Arc::clone(of) }
+    StructBlock { length, displacement, of: of.borrowed() }
 }
 
 fn class_of<T>(result: base::Result<T>) -> ErrorClass {
@@ -265,7 +265,7 @@ fn a_duplicate_of_a_predefined_type_is_not_predefined() {
     let int = named(Predefined::Int);
     assert_eq!(int.predefined(), Some(Predefined::Int));
     let duplicate =
-        Datatype::create(Construction::Duplicate(Arc::clone(int)), ArgumentForm::Int).unwrap();
+        Datatype::create(Construction::Duplicate(int.borrowed()), ArgumentForm::Int).unwrap();
     assert_eq!((duplicate.predefined(), duplicate.size()), (None, 4));
 }
 

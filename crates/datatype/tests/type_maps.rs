@@ -1,5 +1,7 @@
 //! Random nested datatypes against type maps written out as lists.
 
+use std::sync::Arc;
+
 use datatype::{ArgumentForm, Datatype, Predefined, reduction};
 use memory::{Buffer, Segment};
 use proptest::prelude::*;
@@ -35,7 +37,7 @@ impl Field {
         content
     }
 
-    fn buffer(&self, datatype: &Datatype, count: usize) -> Buffer {
+    fn buffer(&self, datatype: &Arc<Datatype>, count: usize) -> Buffer {
         match datatype.layout(count) {
             Some(layout) => self.whole.laid_out_part(self.origin as isize, layout, count),
             None => {

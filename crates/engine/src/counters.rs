@@ -43,7 +43,7 @@ pub struct Counters {
     pub sent_again: Counter,
     /// Packets that held one short message for a posted receive.
     pub lone_received: Counter,
-    /// Packets that were taken apart record by record.
+    /// Packets that were taken apart record by record, or whose message no receive was posted for.
     pub packets_parsed: Counter,
     /// Eager messages received, or dropped, that were no lone ones.
     pub eager_received: Counter,

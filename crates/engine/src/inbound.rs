@@ -49,8 +49,8 @@ impl Engine {
         if self.handle_lone(gate, packet) { Ok(()) } else { self.handle_records(gate, packet) }
     }
 
-    /// The short way of a lone short message that is next in its flow and whose receive is posted;
-    /// false, and nothing has happened, if it is not.
+    /// The short way of a lone short message that is next in its flow; false, and nothing has
+    /// happened, if it is not.
     #[inline(always)]
     fn handle_lone(&mut self, gate: GateId, packet: SharedBytes<'_>) -> bool {
         let Some(message) = LoneMessage::parse(packet) else { return false };
@@ -67,8 +67,14 @@ impl Engine {
         let source = state.source;
         let context = &mut self.contexts[state.context.0];
         let posted = context.matching.match_posted(&mut self.requests, source, tag);
-        let Some(index) = posted else { return false };
         state.sequence = sequence.wrapping_add(1);
+        let Some(index) = posted else {
+            let context = state.context;
+            self.counters.packets_parsed.add(1);
+            let body = ArrivalBody::Eager { data: payload, synchronous: None };
+            self.keep_unexpected(Arrival { gate, context, source, tag, body });
+            return true;
+        };
         let receive = &mut self.requests[index];
         receive.take_whole(gate, source, tag, payload);
         if receive.is_detached() || context.closing {

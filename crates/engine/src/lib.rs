@@ -31,7 +31,7 @@ pub use engine::{Engine, IncomingMessage, Receive, Send};
 pub use failure::{FailedMember, Members};
 pub use flow::ContextSlot;
 pub use fragments::{FragmentPacket, PostFragments};
-pub use outbound::{Planned, PostShort, ShortPacket, StreamPacket};
+pub use outbound::{LoneChunk, Planned, PostShort, ShortPacket, StreamPacket};
 pub use preferences::{Preferences, RailChoice};
 pub use request::{Completion, Outcome, Problem, RequestId};
 pub use survey::RequestDescription;

@@ -15,7 +15,7 @@ use crate::outbox::Outbox;
 use crate::preferences::plan_by_preferences;
 use crate::request::{Request, RequestId, RequestState, SendCompletion, Transition};
 use crate::slab::{NONE, Slab};
-use crate::strategy::{PacketPlan, PlannedChunk, RailView};
+use crate::strategy::{ChunkWindow, PacketPlan, PlannedChunk, RailView};
 use crate::tactic;
 
 /// What a rail shall carry next.
@@ -64,6 +64,36 @@ impl ShortPacket for LonePacket<'_> {
     }
 }
 
+/// One that tells the receiver which request waits for the match.
+#[derive(Clone, Copy, Debug)]
+struct SynchronousPacket<'a> {
+    lone: LonePacket<'a>,
+    request: RequestId,
+}
+
+impl SynchronousPacket<'_> {
+    fn record(&self) -> Record<'static> {
+        let LonePacket { flow, sequence, tag, .. } = self.lone;
+        Record::Message {
+            envelope: Envelope { flow: FlowLabel::Agreed(flow), tag, sequence },
+            synchronous: Some(self.request.to_u64()),
+            payload: SharedBytes::default(),
+        }
+    }
+}
+
+impl ShortPacket for SynchronousPacket<'_> {
+    #[inline]
+    fn packet_len(&self) -> usize {
+        wire::padded(self.record().header_len(), self.lone.length)
+    }
+
+    #[inline]
+    fn write(&self, out: SharedBytesMut<'_>) {
+        write_with_payload(&self.record(), self.lone.buffer, 0, self.lone.length, out);
+    }
+}
+
 /// One where several rails lead: it has a number, and is kept until it has arrived.
 #[derive(Debug)]
 struct NumberedPacket<'a> {
@@ -107,6 +137,14 @@ pub struct StreamPacket<'a> {
     offset: u64,
     length: usize,
     buffer: &'a Buffer,
+}
+
+/// A chunk that makes a packet of its own.
+#[derive(Clone, Copy, Debug)]
+pub struct LoneChunk {
+    /// The packet's length in bytes.
+    pub packet_len: usize,
+    payload: usize,
 }
 
 impl StreamPacket<'_> {
@@ -169,6 +207,46 @@ impl Engine {
         posted
     }
 
+    /// The same for a message that is complete when its receiver has matched it, where one rail
+    /// leads: its request. `None`: nothing has happened.
+    #[inline(never)]
+    pub fn send_short_synchronous(
+        &mut self,
+        send: &Send,
+        post: impl PostShort,
+    ) -> Option<RequestId> {
+        let Send { tag, ref buffer, peer, context: slot, .. } = *send;
+        let length = buffer.len();
+        let gate = self.gates.get_mut(send.gate)?;
+        let context = &mut self.contexts[slot.0];
+        let flow = context.out_flows.get_mut(peer as usize)?;
+        let &[rail] = &gate.rails[..] else { return None };
+        let free = gate.outbox.is_empty()
+            && gate.numbered.is_none()
+            && length <= gate.whole_bytes_max
+            && eager_cost(length) <= gate.credit
+            && flow.number != NONE;
+        if !free {
+            return None;
+        }
+        let (sequence, flow_number) = (flow.sequence, flow.number);
+        let lone = LonePacket { flow: flow_number, sequence, tag, length, buffer };
+        let request = self.requests.next_id();
+        if !post.post(rail, &SynchronousPacket { lone, request }) {
+            return None;
+        }
+        self.counters.short_cuts.add(1);
+        flow.take_sequence();
+        gate.credit -= eager_cost(length);
+        context.active += 1;
+        let envelope = (context.matching.rank, tag);
+        let (to, mode) = ((send.gate, peer, sequence), SendCompletion::Synchronous);
+        let index = self.requests.send(slot, envelope, to, mode, buffer.clone());
+        let step = self.requests[index].sent();
+        self.follow(index, step);
+        Some(request)
+    }
+
     /// The short cut for a large message on its way, when nothing else waits for the gate: the next
     /// packet is its next part. `post` hands it to the rail and tells whether that took it.
     /// `None`: the short cut does not apply.
@@ -205,6 +283,45 @@ impl Engine {
             }
         }
         Some(posted)
+    }
+
+    /// The short cut for a lone chunk that fits a packet, to a gate with one rail: the packet is
+    /// known without asking the strategy. `None`: the short cut does not apply.
+    #[inline]
+    pub fn lone_packet(&self, gate: GateId) -> Option<LoneChunk> {
+        let state = &self.gates[gate];
+        if state.outbox.len() != 1 || state.rails.len() != 1 || state.numbered.is_some() {
+            return None;
+        }
+        if let Chunk::Control(record) = state.outbox[0].chunk {
+            return Some(LoneChunk { packet_len: record.buffer_len(), payload: 0 });
+        }
+        let (requests, contexts) = (&self.requests, &self.contexts);
+        let offer = Outbox { gate: state, requests, contexts, fastest: None }.offer(0);
+        let packet_len = offer.bytes();
+        let fits = !offer.divisible && packet_len <= state.packet_bytes_max;
+        fits.then_some(LoneChunk { packet_len, payload: offer.payload })
+    }
+
+    /// Writes that packet; what it holds counts as sent.
+    ///
+    /// # Panics
+    /// If `out` is not as long as [`lone_packet`](Self::lone_packet) said.
+    pub fn write_lone(&mut self, gate: GateId, lone: LoneChunk, out: SharedBytesMut<'_>) {
+        let waiting = self.gates[gate].outbox.pop_front().expect("a chunk waits");
+        let length = self.write_chunk(waiting.chunk, lone.payload, out);
+        assert_eq!(length, out.len(), "the packet is as long as planned");
+        self.counters.packets_planned.add(1);
+        self.counters.outbox.fall(1);
+        self.after_write(gate, waiting.chunk, lone.payload);
+        self.gates.unlist_if_idle(gate);
+    }
+
+    /// Whether anything waits for a gate, or was lost and is to be posted again.
+    #[inline]
+    pub fn has_waiting(&self, gate: GateId) -> bool {
+        let state = &self.gates[gate];
+        !state.outbox.is_empty() || state.numbered.as_ref().is_some_and(|one| one.has_again())
     }
 
     /// How many chunks wait for a gate.

@@ -46,6 +46,14 @@ impl Requests {
         index
     }
 
+    /// The name that the next send gets.
+    pub(crate) fn next_id(&mut self) -> RequestId {
+        if self.free == NONE {
+            self.grow();
+        }
+        self.id(self.free)
+    }
+
     /// Adds a send to a gate, of message number `sequence` in the flow to rank `peer`; its place.
     pub(crate) fn send(
         &mut self,

@@ -309,7 +309,7 @@ impl File {
             }
         };
         let there = |datatype| representation.in_file(datatype);
-        let bytes = View::new(displacement, &*there(etype)?, &*there(filetype)?)?;
+        let bytes = View::new(displacement, &*there(etype)?, &there(filetype)?)?;
         Ok(FileView {
             bytes: Arc::new(bytes),
             displacement,

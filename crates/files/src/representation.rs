@@ -202,7 +202,7 @@ fn scaled(
         if bytes == named.size() && named.size() == named.extent() {
             return Ok(Arc::clone(datatype));
         }
-        let of = Arc::clone(Datatype::named(Predefined::Byte));
+        let of = Datatype::named(Predefined::Byte).borrowed();
         let construction = Construction::Contiguous { count: bytes as i64, of };
         return Datatype::create(construction, ArgumentForm::Int);
     }
@@ -218,10 +218,10 @@ fn scaled(
         | Construction::HindexedBlock { of, .. }
         | Construction::Subarray { of, .. }
         | Construction::Darray { of, .. }
-        | Construction::Resized { of, .. } => *of = scaled(of, bytes_of)?,
+        | Construction::Resized { of, .. } => *of = scaled(of, bytes_of)?.borrowed(),
         Construction::Struct(blocks) => {
             for StructBlock { of, .. } in blocks {
-                *of = scaled(of, bytes_of)?;
+                *of = scaled(of, bytes_of)?.borrowed();
             }
         }
         _ => {}
@@ -238,7 +238,7 @@ mod tests {
         let external = Representation::named(b"External32").unwrap();
         let long = Datatype::named(Predefined::Long);
         assert_eq!(external.extent_of(long).unwrap(), 4);
-        let of = Arc::clone(long);
+        let of = long.borrowed();
         let vector = Construction::Vector { count: 3, block_length: 1, stride: 2, of };
         let vector = Datatype::create(vector, ArgumentForm::Int).unwrap();
         assert_eq!((vector.size(), vector.extent()), (24, 40));

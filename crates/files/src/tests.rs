@@ -1,7 +1,5 @@
 //! Random transfers through random views, against a model: the bytes of the file as a list.
 
-use std::sync::Arc;
-
 use datatype::{ArgumentForm, Construction, Datatype, Predefined};
 use memory::LentBuffer;
 use proptest::prelude::*;
@@ -13,7 +11,7 @@ use crate::world::MemoryFile;
 /// A view whose tiles have runs of these lengths behind gaps. With a negative tail, tiles begin
 /// before others end.
 pub(crate) fn view_of(displacement: u64, runs: &[(u8, u8)], tail: i8) -> View {
-    let of = Arc::clone(Datatype::named(Predefined::Byte));
+    let of = Datatype::named(Predefined::Byte).borrowed();
     let mut end = 0;
     let displacements = runs.iter().map(|(gap, length)| {
         let at = end + i64::from(*gap);
@@ -23,7 +21,7 @@ pub(crate) fn view_of(displacement: u64, runs: &[(u8, u8)], tail: i8) -> View {
     let displacements = displacements.collect();
     let block_lengths = runs.iter().map(|(_, length)| i64::from(*length)).collect();
     let inner = Construction::Indexed { block_lengths, displacements, of };
-    let of = Datatype::create(inner, ArgumentForm::Int).unwrap();
+    let of = Datatype::create(inner, ArgumentForm::Int).unwrap().borrowed();
     let extent = (end + i64::from(tail)).max(0);
     let outer = Construction::Resized { lower_bound: 0, extent, of };
     let filetype = Datatype::create(outer, ArgumentForm::Int).unwrap();

@@ -42,7 +42,7 @@ impl View {
     ///
     /// # Errors
     /// `Arg` if a filetype is no multiple of its etype, or goes downwards.
-    pub fn new(displacement: u64, etype: &Datatype, filetype: &Datatype) -> Result<Self> {
+    pub fn new(displacement: u64, etype: &Datatype, filetype: &Arc<Datatype>) -> Result<Self> {
         let wrong = |what: String| Err(Error::new(ErrorClass::Arg, what));
         let (unit, tile, extent) = (etype.size(), filetype.size(), filetype.extent());
         if unit == 0 || !tile.is_multiple_of(unit) {
@@ -192,7 +192,7 @@ impl View {
 }
 
 /// Whether the bytes of a tile come in the order of their offsets.
-fn goes_upwards(filetype: &Datatype) -> bool {
+fn goes_upwards(filetype: &Arc<Datatype>) -> bool {
     let Some(layout) = filetype.layout(1) else { return true };
     let mut last = isize::MIN;
     let mut upwards = true;
@@ -211,7 +211,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn indexed(lengths: &[u8], gaps: &[u8], tail: i8) -> Arc<Datatype> {
-        let of = Arc::clone(Datatype::named(Predefined::Byte));
+        let of = Datatype::named(Predefined::Byte).borrowed();
         let mut end = 0;
         let displacements = lengths.iter().zip(gaps).map(|(length, gap)| {
             let at = end + i64::from(*gap);
@@ -221,7 +221,7 @@ mod tests {
         let displacements = displacements.collect();
         let block_lengths = lengths.iter().map(|length| i64::from(*length)).collect();
         let inner = Construction::Indexed { block_lengths, displacements, of };
-        let of = Datatype::create(inner, ArgumentForm::Int).unwrap();
+        let of = Datatype::create(inner, ArgumentForm::Int).unwrap().borrowed();
         let extent = (end + i64::from(tail)).max(0);
         let outer = Construction::Resized { lower_bound: 0, extent, of };
         Datatype::create(outer, ArgumentForm::Int).unwrap()
@@ -275,7 +275,7 @@ mod tests {
     fn a_filetype_must_fit_its_etype_and_go_upwards() {
         let int = Datatype::named(Predefined::Int);
         assert!(View::new(0, int, &indexed(&[3], &[0], 0)).is_err());
-        let of = Arc::clone(int);
+        let of = int.borrowed();
         let down =
             Construction::Indexed { block_lengths: vec![1, 1], displacements: vec![1, 0], of };
         let down = Datatype::create(down, ArgumentForm::Int).unwrap();

@@ -270,7 +270,7 @@ impl Buffer {
         self.rare.as_ref().and_then(|rare| rare.owner.clone())
     }
 
-    #[inline]
+    #[inline(always)]
     fn shape(&self) -> Option<&BufferShape> {
         self.rare.as_ref().and_then(|rare| rare.shape.as_ref())
     }
@@ -299,7 +299,7 @@ impl Buffer {
     }
 
     /// Whether all data lies in one run.
-    #[inline]
+    #[inline(always)]
     pub fn is_contiguous(&self) -> bool {
         self.shape().is_none()
     }
@@ -325,6 +325,12 @@ impl Buffer {
     pub fn is_sole_owner(&self) -> bool {
         let owner = self.rare.as_ref().and_then(|rare| rare.owner.as_ref());
         owner.is_some_and(|owner| Rc::strong_count(owner) == 1)
+    }
+
+    /// Its memory, if all data lies in one run: there a byte's displacement is its offset.
+    #[inline(always)]
+    pub fn range(&self) -> Option<&AddressRange> {
+        self.is_contiguous().then_some(&self.memory)
     }
 
     /// How many runs of bytes the data lies in (an upper bound).

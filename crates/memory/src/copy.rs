@@ -116,6 +116,23 @@ impl AddressRange {
         (self.address(self.low), self.address(self.high))
     }
 
+    /// The bytes at `displacement`: a word is one load.
+    #[inline(always)]
+    pub fn bytes<const N: usize>(&self, displacement: isize) -> [u8; N] {
+        let from = self.checked(displacement, N);
+        // SAFETY: `checked` keeps the source inside the range that `new`'s caller vouched for;
+        // bytes need no alignment.
+        unsafe { from.cast::<[u8; N]>().read() }
+    }
+
+    /// Puts bytes at `displacement`: a word is one store.
+    #[inline(always)]
+    pub fn set_bytes<const N: usize>(&self, displacement: isize, bytes: [u8; N]) {
+        let to = self.checked(displacement, N);
+        // SAFETY: as in `bytes`.
+        unsafe { to.cast::<[u8; N]>().write(bytes) }
+    }
+
     /// Copies `out.len()` bytes from `displacement`.
     #[inline]
     pub fn read(&self, displacement: isize, out: SharedBytesMut<'_>) {
@@ -340,7 +357,7 @@ impl AddressRange {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn checked(&self, displacement: isize, length: usize) -> *mut u8 {
         let inside = displacement >= self.low
             && length as isize >= 0

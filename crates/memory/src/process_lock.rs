@@ -21,14 +21,14 @@ const YIELDS_PER_LOOK: u32 = 1000;
 
 impl<'a> ProcessLock<'a> {
     /// The lock in this word, which is 0 when nobody has used it yet.
-    #[inline]
+    #[inline(always)]
     pub fn new(word: &'a AtomicU32) -> Self {
         Self(word)
     }
 
     /// Does something while no other thread or process that uses this lock does. `own` is the
     /// number of the calling process, as the others see it.
-    #[inline]
+    #[inline(always)]
     pub fn hold<R>(&self, own: u32, body: impl FnOnce() -> R) -> R {
         if self.0.compare_exchange(0, own, Ordering::Acquire, Ordering::Relaxed).is_err() {
             self.wait(own);

@@ -75,7 +75,7 @@ impl SharedMemory {
     ///
     /// # Panics
     /// If there are not that many.
-    #[inline]
+    #[inline(always)]
     pub fn word(&self, index: usize) -> &AtomicU32 {
         assert!(index < self.words, "word {index} of {}", self.words);
         // SAFETY:

@@ -3,16 +3,17 @@
 mod buffers;
 mod inputs;
 mod integers;
+mod lent;
 mod outputs;
 mod tools;
 
+use std::borrow::Cow;
 use std::ffi::c_int;
 use std::ops::Deref;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use base::ErrorClass;
-use datatype::BorrowedDatatype;
+use datatype::{BorrowedDatatype, Datatype};
 use mpi::collective::Root;
 use mpi::communicator::Communicator;
 use mpi::error_handler::ErrorHandler;
@@ -32,7 +33,6 @@ use crate::generated::constants::{
     MPI_INFO_NULL, MPI_PROC_NULL, MPI_ROOT,
 };
 use crate::handles::describe;
-use crate::predefined::type_of;
 use crate::report::HandlerOwner;
 
 pub use buffers::{
@@ -43,6 +43,7 @@ pub use inputs::{Callback, HandleList};
 pub use integers::{
     ArrayLength, Integer, IntegerSource, Integers, OpenIntegers, OutInteger, OutIntegers,
 };
+pub use lent::LentCommunicator;
 pub use outputs::{Out, OutList, OutSizedText, OutStatus, OutStatuses, OutText, with_zero};
 pub use tools::{MaybeArray, MaybeOut, ToolText};
 
@@ -56,7 +57,7 @@ pub struct NamedObject<H, T> {
 }
 
 /// A communicator of the program.
-pub type KnownCommunicator = NamedObject<Comm, Rc<Communicator>>;
+pub type KnownCommunicator = NamedObject<Comm, LentCommunicator>;
 /// A session of the program.
 pub type KnownSession = NamedObject<c::Session, Rc<Session>>;
 /// A window of the program.
@@ -64,9 +65,7 @@ pub type KnownWindow = NamedObject<c::Win, Rc<ProgramWindow>>;
 /// A file of the program.
 pub type KnownFile = NamedObject<c::File, Rc<files::File>>;
 /// A datatype of the program.
-pub type KnownDatatype = NamedObject<c::Datatype, Arc<datatype::Datatype>>;
-/// A datatype of the program that the call uses for its data.
-pub type UsedDatatype = NamedObject<c::Datatype, BorrowedDatatype>;
+pub type KnownDatatype = NamedObject<c::Datatype, BorrowedDatatype>;
 
 impl<H, T> Deref for NamedObject<H, T> {
     type Target = T;
@@ -81,7 +80,7 @@ impl<H, T> Deref for NamedObject<H, T> {
 #[derive(Clone, Debug)]
 pub enum KnownOperation {
     /// One of the standard.
-    Predefined(Rc<Operation>),
+    Predefined(&'static Operation),
     /// One of the program.
     User(UserOperation),
 }
@@ -92,7 +91,7 @@ impl KnownOperation {
     /// # Errors
     /// `Op` if it is not defined for them.
     #[inline(always)]
-    pub fn on(&self, datatype: &UsedDatatype) -> base::Result<OperationKernel> {
+    pub fn on(&self, datatype: &KnownDatatype) -> base::Result<OperationKernel> {
         match self {
             KnownOperation::Predefined(operation) => operation.on(datatype),
             KnownOperation::User(operation) => Ok(operation.on(datatype)),
@@ -113,9 +112,9 @@ impl Call {
     }
 
     #[inline(always)]
-    fn usable_world(&self, position: usize) -> CallOutcome<Rc<Communicator>> {
+    fn usable_world(&self, position: usize) -> CallOutcome<LentCommunicator> {
         match self.library.process.world_if_usable() {
-            Some(world) => Ok(Rc::clone(world)),
+            Some(world) => Ok(LentCommunicator::lasting(world)),
             None => {
                 let world = self.world(position)?;
                 Err(self.not_ready(position, MPI_COMM_WORLD, &world))
@@ -124,7 +123,7 @@ impl Call {
     }
 
     #[inline(never)]
-    fn other_communicator(&self, position: usize, handle: Comm) -> CallOutcome<Rc<Communicator>> {
+    fn other_communicator(&self, position: usize, handle: Comm) -> CallOutcome<LentCommunicator> {
         let found = self.known_communicator(position, handle)?;
         if found.is_ready() { Ok(found) } else { Err(self.not_ready(position, handle, &found)) }
     }
@@ -172,32 +171,40 @@ impl Call {
     }
 
     #[inline(always)]
-    fn world(&self, position: usize) -> CallOutcome<Rc<Communicator>> {
+    fn world(&self, position: usize) -> CallOutcome<LentCommunicator> {
         match self.library.process.world_if_any() {
-            Some(world) => Ok(Rc::clone(world)),
+            Some(world) => Ok(LentCommunicator::lasting(world)),
             None => Err(no_world(position)),
         }
     }
 
     #[inline(always)]
-    fn known_communicator(&self, position: usize, handle: Comm) -> CallOutcome<Rc<Communicator>> {
+    fn known_communicator(&self, position: usize, handle: Comm) -> CallOutcome<LentCommunicator> {
         if handle == MPI_COMM_SELF {
             let alone = self.library.process.alone_if_any();
-            return alone.cloned().ok_or_else(|| no_world(position));
+            return alone.map(LentCommunicator::lasting).ok_or_else(|| no_world(position));
         }
-        self.library.communicators.get(handle).ok_or_else(|| invalid(position, handle))
+        let found = self.library.communicators.get(handle);
+        found.map(LentCommunicator::counted).ok_or_else(|| invalid(position, handle))
     }
 
     /// The datatype with this handle.
+    #[inline]
     pub fn datatype(&self, position: usize, handle: c::Datatype) -> CallOutcome<KnownDatatype> {
-        let object = match self.library.predefined.named(handle) {
-            Some(named) => type_of(named),
-            None => match self.library.datatypes.get(handle) {
-                Some(object) => object,
-                None => return Err(invalid(position, handle)),
-            },
-        };
-        Ok(NamedObject { handle, object })
+        match self.library.predefined.named(handle) {
+            Some(named) => {
+                Ok(NamedObject { handle, object: Cow::Borrowed(Datatype::named(named)) })
+            }
+            None => self.derived_datatype(position, handle),
+        }
+    }
+
+    #[inline(never)]
+    fn derived_datatype(&self, position: usize, handle: c::Datatype) -> CallOutcome<KnownDatatype> {
+        match self.library.datatypes.get(handle) {
+            Some(object) => Ok(NamedObject { handle, object: Cow::Owned(object) }),
+            None => Err(invalid(position, handle)),
+        }
     }
 
     /// The group with this handle.
@@ -209,9 +216,10 @@ impl Call {
     }
 
     /// The operation with this handle.
+    #[inline]
     pub fn operation(&self, position: usize, handle: c::Op) -> CallOutcome<KnownOperation> {
         if let Some(operation) = self.library.predefined.operation(handle) {
-            return Ok(KnownOperation::Predefined(Rc::clone(operation)));
+            return Ok(KnownOperation::Predefined(operation));
         }
         let found = self.library.operations.get(handle);
         found.map(KnownOperation::User).ok_or_else(|| invalid(position, handle))

@@ -4,6 +4,7 @@ mod items;
 
 use std::cell::Cell;
 use std::ffi::c_int;
+use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
@@ -21,7 +22,7 @@ use crate::debuggers;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::{MPI_SUCCESS, MPI_T_ERR_NOT_INITIALIZED};
 use crate::helper;
-use crate::library::{LibraryState, library};
+use crate::library::{LibraryState, known_library, library};
 use crate::report::{self, HandlerOwner};
 
 pub(crate) use items::{absent, call_body, entry, exported, native, with_call, with_tools};
@@ -99,17 +100,22 @@ fn enter_with<const N: usize>(
     body: impl FnOnce(&Call) -> CallOutcome<()>,
 ) -> c_int {
     let phase = PHASE.load(Ordering::Relaxed);
-    let library = library();
-    let visit = library.process.enter_if(phase & OPEN_LOCKED == OPEN);
-    let mut admission = None;
-    if phase & MANNER != OPEN {
+    let (library, visit, admission);
+    if phase & MANNER == OPEN {
+        // SAFETY: calls are let in by calls, which begin with the library.
+        library = unsafe { known_library() };
+        visit = library.process.enter_if(true);
+        admission = Admission::NOTHING;
+    } else {
+        library = self::library();
+        visit = library.process.enter_if(phase & OPEN_LOCKED == OPEN);
         match admit(fail, entry, library, phase, &words()) {
-            Ok(admitted) => admission = Some(admitted),
+            Ok(admitted) => admission = admitted,
             Err(code) => return code,
         }
     }
     let code = run(fail, entry, library, body);
-    if let Some(admission) = admission {
+    if !admission.is_nothing() {
         admission.end(library, code);
     }
     drop(visit);
@@ -143,10 +149,12 @@ pub fn enter_any_time<const N: usize>(
 ) -> c_int {
     let library = library();
     let phase = PHASE.load(Ordering::Relaxed);
-    let admission =
-        (phase & MANNER != OPEN).then(|| admit_any_time(entry, library, phase, &words()));
+    let admission = match phase & MANNER {
+        OPEN => Admission::NOTHING,
+        _ => admit_any_time(entry, library, phase, &words()),
+    };
     let code = run(report::fail, entry, library, body);
-    if let Some(admission) = admission {
+    if !admission.is_nothing() {
         admission.end(library, code);
     }
     code
@@ -263,9 +271,13 @@ fn run(
     }
 }
 
-/// What a call holds until its end, where more is to be done than the call itself. Short, as what
-/// is frequent has to keep room for it.
-struct Admission {
+/// What a call holds until its end, where more is to be done than the call itself. One word, as
+/// what is frequent has to keep it: null, an odd number with what is to be done, or the address of
+/// an [`AdmittedCall`] that is the call's own.
+struct Admission(*mut AdmittedCall);
+
+/// What is to be done at the end of a call.
+struct AdmittedCall {
     /// The call is looked at for mistakes.
     checked: Option<Box<SeenCall>>,
     /// Of [`PHASE`]: whether at the end the call is noted, tools are told of events, and the lock
@@ -274,18 +286,43 @@ struct Admission {
 }
 
 impl Admission {
+    /// Nothing is to be done.
+    const NOTHING: Self = Self(ptr::null_mut());
+
+    fn new(call: AdmittedCall) -> Self {
+        Self(match call.checked {
+            None => ptr::without_provenance_mut((call.then as usize) << 1 | 1),
+            Some(_) => Box::into_raw(Box::new(call)),
+        })
+    }
+
+    #[inline(always)]
+    fn is_nothing(&self) -> bool {
+        self.0.is_null()
+    }
+
+    fn into_call(self) -> AdmittedCall {
+        match self.0.addr() {
+            word if word & 1 != 0 => AdmittedCall { checked: None, then: (word >> 1) as u32 },
+            // SAFETY: `end` is called for what is not null only; so the address is that of a box,
+            // which `new` gave to this admission.
+            _ => *unsafe { Box::from_raw(self.0) },
+        }
+    }
+
     /// The call has ended with this code.
     #[cold]
     #[inline(never)]
     fn end(self, library: &'static LibraryState, code: c_int) {
-        let _guard = (self.then & LOCKED != 0).then(|| Guard(library));
-        if let Some(seen) = self.checked {
+        let AdmittedCall { checked, then } = self.into_call();
+        let _guard = (then & LOCKED != 0).then(|| Guard(library));
+        if let Some(seen) = checked {
             seen.end(code);
         }
-        if self.then & PROFILED != 0 {
+        if then & PROFILED != 0 {
             library.process.end_call();
         }
-        if self.then & WATCHED != 0 {
+        if then & WATCHED != 0 {
             tools::tell(library);
         }
     }
@@ -314,7 +351,8 @@ fn admit(
             0 => None,
             _ => SeenCall::begin(entry, library, words),
         };
-        return Ok(Admission { checked, then: phase & (LOCKED | PROFILED | WATCHED) });
+        let then = phase & (LOCKED | PROFILED | WATCHED);
+        return Ok(Admission::new(AdmittedCall { checked, then }));
     }
     let call = Call::new(entry, library);
     let when = if phase & FINALIZED != 0 { "after MPI_Finalize" } else { "before MPI_Init" };
@@ -337,7 +375,7 @@ fn admit_any_time(
         true => SeenCall::begin(entry, library, words),
         false => None,
     };
-    Admission { checked, then: LOCKED }
+    Admission::new(AdmittedCall { checked, then: LOCKED })
 }
 
 /// Holds the lock of the process.

@@ -124,6 +124,16 @@ pub fn library() -> &'static LibraryState {
     &LIBRARY.get_or_init(|| SharedLibrary(LibraryState::new())).0
 }
 
+/// The same where it is known to be there.
+///
+/// # Safety
+/// [`library`] was called before.
+#[inline(always)]
+pub unsafe fn known_library() -> &'static LibraryState {
+    // SAFETY: that made it, as the caller says.
+    &unsafe { LIBRARY.get_unchecked() }.0
+}
+
 impl LibraryState {
     /// The error handler with this handle, if there is one.
     pub fn error_handler(&self, handle: c::Errhandler) -> Option<Rc<ErrorHandler>> {

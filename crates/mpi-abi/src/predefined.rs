@@ -1,7 +1,6 @@
 //! The objects that are there from the beginning, by handle.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
 use datatype::reduction::Operator;
 use mpi::error_handler::ErrorHandler;
@@ -32,7 +31,7 @@ pub struct PredefinedObjects {
     types: [Option<datatype::Predefined>; TYPES],
     /// Bytes of one element, for datatypes whose elements follow each other without gaps; else 0.
     sizes: [u8; TYPES],
-    operations: [Option<Rc<Operation>>; OPERATIONS],
+    operations: [Option<Operation>; OPERATIONS],
     error_handlers: [(c::Errhandler, Rc<ErrorHandler>); 3],
     /// The group without processes.
     pub empty_group: Rc<Group>,
@@ -55,7 +54,7 @@ impl PredefinedObjects {
         let mut operations = [const { None }; OPERATIONS];
         for &operator in Operator::ALL {
             let index = operation_index(handle_of(operator.name()));
-            operations[index] = Some(Rc::new(Operation::Predefined(operator)));
+            operations[index] = Some(Operation::Predefined(operator));
         }
         let error_handlers = [
             (MPI_ERRORS_ARE_FATAL, Rc::new(ErrorHandler::Fatal)),
@@ -81,7 +80,7 @@ impl PredefinedObjects {
 
     /// The predefined operation with this handle.
     #[inline]
-    pub fn operation(&self, handle: c::Op) -> Option<&Rc<Operation>> {
+    pub fn operation(&self, handle: c::Op) -> Option<&Operation> {
         self.operations.get(operation_index(handle))?.as_ref()
     }
 
@@ -104,11 +103,6 @@ pub fn handle_of_error_handler(handler: &ErrorHandler) -> Option<c::Errhandler> 
 /// The handle of a datatype that the program has from this library.
 pub fn handle_of_type(named: datatype::Predefined) -> c::Datatype {
     handle_of(named.name())
-}
-
-/// The datatype itself.
-pub fn type_of(named: datatype::Predefined) -> Arc<datatype::Datatype> {
-    Arc::clone(datatype::Datatype::named(named))
 }
 
 fn handle_of<H: Handle>(name: &str) -> H {

@@ -175,6 +175,7 @@ impl Attributes {
     }
 
     /// The value stored under the keyval with a number, if there is one.
+    #[inline]
     pub fn value_of(&self, number: i32) -> Option<AttributeValue> {
         let entries = self.entries.borrow();
         entries.iter().find(|entry| entry.keyval.number == number).map(|entry| entry.value)

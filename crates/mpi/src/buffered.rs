@@ -56,6 +56,10 @@ impl BufferPlace {
         self.0.borrow().is_some()
     }
 
+    fn has_underway(&self) -> bool {
+        self.0.borrow().as_ref().is_some_and(|attached| !attached.underway.is_empty())
+    }
+
     fn room(&self) -> u64 {
         let attached = self.0.borrow();
         let Some(Attached { buffer, underway }) = &*attached else { return 0 };
@@ -120,8 +124,9 @@ impl BufferPlace {
 }
 
 impl Communicator {
-    /// Sends in buffered mode: the data is copied, so that the call returns at once. What pays is
-    /// the communicator's buffer, else that of the session it comes from, else the process's.
+    /// Sends in buffered mode: data that cannot go at once is copied, so that the call returns all
+    /// the same. What pays is the communicator's buffer, else that of the session it comes from,
+    /// else the process's.
     ///
     /// # Errors
     /// `Buffer` if no buffer is attached or it has too little room; `Rank` if the communicator has
@@ -131,15 +136,17 @@ impl Communicator {
         process: &Process,
         peer: u32,
         tag: i32,
-        buffer: &Buffer,
+        buffer: Buffer,
     ) -> Result<()> {
         let gate = self.checked_gate(peer)?;
         let cost = buffer.len() as u64 + OVERHEAD_BYTES;
         let place = self.paying_place(process, buffer.len()).inspect_err(|_| {
             process.note_unsent(self, peer, tag, buffer.len());
         })?;
-        process.progress();
-        place.forget_sent(process);
+        if place.has_underway() {
+            process.progress();
+            place.forget_sent(process);
+        }
         if place.room() < cost {
             process.note_unsent(self, peer, tag, buffer.len());
             let what = format!(
@@ -149,10 +156,14 @@ impl Communicator {
             );
             return Err(Error::new(ErrorClass::Buffer, what));
         }
-        let copy = Buffer::zeroed(buffer.len());
-        buffer.copy_to(&copy);
         let context = self.point_to_point_context();
-        let send = Send { gate, peer, context, tag, synchronous: false, buffer: copy };
+        let mut send = Send { gate, peer, context, tag, synchronous: false, buffer };
+        if process.runtime().try_send(&send) {
+            return Ok(());
+        }
+        let copy = Buffer::zeroed(send.buffer.len());
+        send.buffer.copy_to(&copy);
+        send.buffer = copy;
         let submitted = process.runtime().send(send);
         if let (Some(id), Some(attached)) = (submitted, &mut *place.0.borrow_mut()) {
             attached.underway.push((id, cost));

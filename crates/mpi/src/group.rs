@@ -183,6 +183,10 @@ impl Group {
         } else if let Some((_, rank)) = ranks.iter().enumerate().find(is_twice) {
             return Err(given_twice(*rank));
         }
+        if let Some(members) = self.progression_of(ranks) {
+            let session = self.session.clone();
+            return Ok(Rc::new(Self { members, ranks: OnceCell::new(), session }));
+        }
         let processes = ranks.iter().map(|rank| self.checked_gate(*rank).map(|process| process.0));
         Ok(self.derived(processes.collect::<Result<_>>()?))
     }
@@ -237,6 +241,24 @@ impl Group {
 
     fn of_world_ranks(table: Vec<u32>) -> Rc<Self> {
         Self::with(GroupMembers::of(table))
+    }
+
+    /// The processes with the given ranks, if all are there and one at a constant distance from the
+    /// next, as one or two always are.
+    fn progression_of(&self, ranks: &[i32]) -> Option<GroupMembers> {
+        let process = |rank: i32| Some(i64::from(self.gate(u32::try_from(rank).ok()?)?.0));
+        let first = process(*ranks.first()?)?;
+        let mut last = first;
+        let mut stride = None;
+        for rank in &ranks[1..] {
+            let next = process(*rank)?;
+            if *stride.get_or_insert(next - last) != next - last {
+                return None;
+            }
+            last = next;
+        }
+        let stride = i32::try_from(stride.unwrap_or(1)).ok()?;
+        Some(GroupMembers::Progression { first: first as u32, stride, size: ranks.len() as u32 })
     }
 
     fn filtered(self: &Rc<Self>, keep: impl Fn(u32, GateId) -> bool) -> Rc<Self> {

@@ -130,7 +130,7 @@ impl Communicator {
     ) -> Result<()> {
         let Destination::Rank(peer) = destination else { return Ok(()) };
         if mode == SendMode::Buffered {
-            return self.send_buffered(process, peer, tag, &buffer);
+            return self.send_buffered(process, peer, tag, buffer);
         }
         let send = Send {
             gate: self.checked_gate(peer)?,
@@ -166,7 +166,7 @@ impl Communicator {
             return Ok(Request::Done);
         };
         if mode == SendMode::Buffered {
-            self.send_buffered(process, peer, tag, &buffer)?;
+            self.send_buffered(process, peer, tag, buffer)?;
             return Ok(Request::Done);
         }
         let bytes = buffer.len();
@@ -254,9 +254,15 @@ impl Communicator {
         };
         let source = checked_source(self, source)?;
         let context = self.point_to_point_context();
-        let received = source.map(|source| {
-            process.runtime().receive(Receive { context, source, tag, buffer: receive })
-        });
+        // No closure: it would move the buffer, which waits until what was written has left the
+        // core.
+        let received = match source {
+            None => None,
+            Some(source) => {
+                let receive = Receive { context, source, tag, buffer: receive };
+                Some(process.runtime().receive(receive))
+            }
+        };
         let mut problem = None;
         if let Some((peer, gate)) = destination {
             let (tag, synchronous, buffer) = (send_tag, false, send);
@@ -271,6 +277,25 @@ impl Communicator {
         problem.map_or(Ok(status), |problem| Err(error_of(problem)))
     }
 
+    /// Sends a message if it can go at once; whether it did, and its buffer is free. If not, or it
+    /// goes to no process, nothing has happened.
+    ///
+    /// # Errors
+    /// As for [`send`](Self::send).
+    #[inline(always)]
+    pub fn try_send(
+        self: &Rc<Self>,
+        process: &Process,
+        destination: Destination,
+        tag: i32,
+        buffer: Buffer,
+    ) -> Result<bool> {
+        let Destination::Rank(peer) = destination else { return Ok(false) };
+        let (gate, context) = (self.checked_gate(peer)?, self.point_to_point_context());
+        let send = Send { gate, peer, context, tag, synchronous: false, buffer };
+        Ok(process.runtime().try_send(&send))
+    }
+
     /// Waits for a message that a receive with this selection would get; it stays.
     ///
     /// # Errors
@@ -282,6 +307,12 @@ impl Communicator {
         tag: Option<i32>,
     ) -> Result<MessageStatus> {
         let mut found = self.peek(process, source, tag)?;
+        if found.is_none() {
+            process.look_for_messages(|| {
+                self.peek(process, source, tag).map_or(true, |found| found.is_some())
+            });
+            found = self.peek(process, source, tag)?;
+        }
         if found.is_none() {
             let mut failure = None;
             let search = self.search(process, source, tag);
@@ -338,6 +369,14 @@ impl Communicator {
         tag: Option<i32>,
     ) -> Result<(MatchedMessage, MessageStatus)> {
         let mut taken = self.take_message(process, source, tag)?;
+        if taken.is_none() {
+            let mut outcome = Ok(None);
+            process.look_for_messages(|| {
+                outcome = self.take_message(process, source, tag);
+                !matches!(outcome, Ok(None))
+            });
+            taken = outcome?;
+        }
         while taken.is_none() {
             let search = self.search(process, source, tag);
             process.wait_until(&mut |process| {

@@ -10,8 +10,8 @@ use driver::{Announcement, Doorbell, DriverError, Exposure, FetchEnd, ProgramSta
 use drivers::{PeerBell, PeerConnection, Rails};
 use engine::strategy::{self, Strategy};
 use engine::{
-    Completion, ContextSlot, Engine, IncomingMessage, Members, MessageId, Outcome, Planned,
-    Preferences, Receive, RequestDescription, RequestId, Send as SendCommand,
+    Completion, ContextSlot, Engine, IncomingMessage, Members, MessageId, Outcome, Preferences,
+    Receive, RequestDescription, RequestId, Send as SendCommand,
 };
 use memory::Buffer;
 use memory::transfer::Fetch;
@@ -28,6 +28,7 @@ use crate::recording::{Recording, RecordingScope};
 use crate::wire_up::Fatal;
 
 mod failures;
+mod flushing;
 
 /// One process's engine with its rails.
 pub struct Runtime {
@@ -126,6 +127,14 @@ impl Runtime {
         self.send_when(send, When::Later)
     }
 
+    /// Sends a message if it can go at once; whether it did, and its buffer is free. If not,
+    /// nothing has happened.
+    #[inline(never)]
+    pub fn try_send(&mut self, send: &SendCommand) -> bool {
+        let push = ShortPush { rails: &mut self.rails, gate: send.gate };
+        !self.watches && self.engine.send_short(send, push)
+    }
+
     #[inline(always)]
     fn send_when(&mut self, send: SendCommand, when: When) -> Option<RequestId> {
         if self.watches && self.takes_the_long_way(&send) {
@@ -200,6 +209,12 @@ impl Runtime {
     #[inline(never)]
     fn submit(&mut self, send: SendCommand, when: When) -> RequestId {
         let gate = send.gate;
+        if send.synchronous && !self.watches {
+            let push = ShortPush { rails: &mut self.rails, gate };
+            if let Some(request) = self.engine.send_short_synchronous(&send, push) {
+                return request;
+            }
+        }
         // Only what its receiver can read may wait until the program looks.
         let is_readable = send.buffer.is_contiguous() && self.rails.reaches_memory_of(gate);
         let when = if is_readable { when } else { When::Now };
@@ -518,63 +533,6 @@ impl Runtime {
         match rail.and_then(|rail| rails.rendezvous(rail)) {
             Some(driver) => driver.fetch(fetch, &mut receiver),
             None => receiver.fetched(fetch.token, FetchEnd::Incomplete),
-        }
-    }
-
-    /// Hands packets to the rails as long as there are any and the rails have room; returns whether
-    /// any went.
-    pub fn flush(&mut self) -> bool {
-        let mut any = false;
-        for _ in 0..self.engine.gates_with_work() {
-            let Some(gate) = self.engine.gate_with_work() else { break };
-            any |= self.flush_gate(gate);
-        }
-        any
-    }
-
-    /// The same for one gate.
-    #[inline]
-    fn flush_gate(&mut self, gate: GateId) -> bool {
-        let mut any = false;
-        let mut index = 0;
-        if self.gathering.holds(gate) && self.engine.waiting(gate) < GATHERED_MAX {
-            return false;
-        }
-        while let Some(&rail) = self.engine.rails_of(gate).get(index) {
-            while self.flush_one(gate, rail) {
-                any = true;
-            }
-            index += 1;
-        }
-        if index == 0 {
-            any |= self.engine.end_failed(gate);
-        }
-        any
-    }
-
-    /// Hands the next packet or part for `gate` to `rail`; returns whether it went.
-    fn flush_one(&mut self, gate: GateId, rail: RailId) -> bool {
-        let Self { engine, rails, .. } = self;
-        if !rails.has_room(gate, rail) {
-            return false;
-        }
-        let part = engine.send_part(gate, rail, |packet| {
-            rails.push(gate, rail, packet.packet_len(), |out| packet.write(out))
-        });
-        if let Some(posted) = part {
-            return posted;
-        }
-        let alone = engine.rails_of(gate).len() == 1;
-        let mut backlog = |rail| if alone { 0 } else { rails.backlog(gate, rail) };
-        match engine.plan(gate, rail, &mut backlog) {
-            Planned::Nothing => false,
-            Planned::Packet(length) => {
-                rails.push(gate, rail, length, |out| engine.write_packet(gate, rail, out))
-            }
-            Planned::Part => {
-                rails.post_part(gate, rail, engine.take_part(gate, rail));
-                true
-            }
         }
     }
 

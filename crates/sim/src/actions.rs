@@ -1,7 +1,7 @@
 //! What processes do: random operations at random moments.
 
 use base::{GateId, RailId};
-use engine::{FragmentPacket, PostFragments, Receive, Send, ShortPacket};
+use engine::{Engine, FragmentPacket, PostFragments, Receive, RequestId, Send, ShortPacket};
 
 use memory::{Buffer, Stores};
 
@@ -60,13 +60,21 @@ impl World {
         self.message_at.insert((from, to, context, number), message);
         let (gate, buffer) = (Self::gate(to), region.buffer.clone());
         let send = Send { gate, peer, context: slot, tag, synchronous, buffer };
-        let short = self.rng.bool() && self.send_short(from, &send);
-        let fragmented = !short && self.rng.bool() && self.send_in_fragments(from, &send);
+        let matched_later = synchronous && self.rng.bool();
+        let matched_later = matched_later.then(|| self.send_short_synchronous(from, &send));
+        let matched_later = matched_later.flatten();
+        self.report.short_synchronous += u64::from(matched_later.is_some());
+        let short = matched_later.is_none() && self.rng.bool() && self.send_short(from, &send);
+        let fragmented = matched_later.is_none()
+            && !short
+            && self.rng.bool()
+            && self.send_in_fragments(from, &send);
         self.report.short_cuts += u64::from(short);
         self.report.fragmented += u64::from(fragmented);
         let short = short || fragmented;
         assert!(!short || !synchronous, "a synchronous message took the short cut");
-        let request = (!short).then(|| self.engine(from).send(send));
+        let submit = || (!short).then(|| self.engine(from).send(send));
+        let request = matched_later.or_else(submit);
         if let Some(request) = request {
             self.message_of_request.insert((from, request.to_u64()), message);
             self.declare_region(from, message, request);
@@ -92,9 +100,23 @@ impl World {
     }
 
     fn send_short(&mut self, from: u32, send: &Send) -> bool {
+        self.post_short(from, send, |engine, post| engine.send_short(send, post))
+    }
+
+    fn send_short_synchronous(&mut self, from: u32, send: &Send) -> Option<RequestId> {
+        self.post_short(from, send, |engine, post| engine.send_short_synchronous(send, post))
+    }
+
+    /// Posts the packet that a short cut hands to a rail.
+    fn post_short<T>(
+        &mut self,
+        from: u32,
+        send: &Send,
+        cut: impl FnOnce(&mut Engine, &mut dyn FnMut(RailId, &dyn ShortPacket) -> bool) -> T,
+    ) -> T {
         let (network, engine) = (&self.network, &mut self.engines[from as usize]);
         let (mut packet, mut way) = (Vec::new(), None);
-        let sent = engine.send_short(send, |rail: RailId, short: &dyn ShortPacket| {
+        let sent = cut(engine, &mut |rail: RailId, short: &dyn ShortPacket| {
             packet = vec![0; short.packet_len()];
             let there = (Self::gate(from), send.gate, rail);
             let room = network.has_room(there);

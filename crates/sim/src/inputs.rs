@@ -47,6 +47,15 @@ impl World {
         if !network.has_room(way) {
             return false;
         }
+        if self.rng.bool()
+            && let Some(lone) = engine.lone_packet(gate)
+        {
+            let mut packet = vec![0; lone.packet_len];
+            engine.write_lone(gate, lone, (&mut packet).into());
+            self.report.lone_packets += 1;
+            self.post(way, packet);
+            return true;
+        }
         let mut backlog = |_| if self.rng.bool() { 0 } else { self.rng.u64(..100) };
         match engine.plan(gate, rail, &mut backlog) {
             Planned::Nothing => false,

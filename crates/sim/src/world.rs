@@ -44,6 +44,10 @@ report! {
     shared_packets,
     /// Messages that took the short cut past the outbox.
     short_cuts,
+    /// Of those, such as wait for their match.
+    short_synchronous,
+    /// Packets of one chunk that the strategy was not asked for.
+    lone_packets,
     /// Messages that took the short cut in fragments.
     fragmented,
     /// Packets of streams that took the short cut past the strategy.

@@ -54,8 +54,17 @@ impl Epochs {
     ///
     /// # Errors
     /// `RmaSync` if not.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn admit(&mut self, target: u32, completed_by: CompletedBy) -> Result<()> {
+        match self.access {
+            AccessEpoch::LockAll => Ok(()),
+            _ => self.admit_to_some(target, completed_by),
+        }
+    }
+
+    /// The same where not all targets are locked together.
+    #[inline(never)]
+    fn admit_to_some(&mut self, target: u32, completed_by: CompletedBy) -> Result<()> {
         match &mut self.access {
             AccessEpoch::LockAll => Ok(()),
             AccessEpoch::Locks(locks) if locks.contains_key(&target) => Ok(()),
@@ -233,7 +242,17 @@ impl Epochs {
     ///
     /// # Errors
     /// `RmaSync` if it is not locked.
+    #[inline(always)]
     pub(crate) fn check_flush(&self, target: Option<u32>) -> Result<()> {
+        match self.access {
+            AccessEpoch::LockAll => Ok(()),
+            _ => self.check_flush_of_some(target),
+        }
+    }
+
+    /// The same where not all targets are locked together.
+    #[inline(never)]
+    fn check_flush_of_some(&self, target: Option<u32>) -> Result<()> {
         match (&self.access, target) {
             (AccessEpoch::LockAll, _) | (AccessEpoch::Locks(_), None) => Ok(()),
             (AccessEpoch::Locks(locks), Some(target)) if locks.contains_key(&target) => Ok(()),

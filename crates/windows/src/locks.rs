@@ -41,7 +41,7 @@ pub(super) struct LockTurn {
 
 /// What is held by who accumulates to the part of the process with this rank: others who do see the
 /// change whole or not at all, unless the holder ends meanwhile.
-#[inline]
+#[inline(always)]
 pub(super) fn accumulating(memory: &SharedMemory, rank: u32) -> ProcessLock<'_> {
     ProcessLock::new(memory.word(rank as usize * WORDS))
 }

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     fn vector() -> Arc<Datatype> {
-        let of = Arc::clone(Datatype::named(Predefined::Double));
+        let of = Datatype::named(Predefined::Double).borrowed();
         let construction = Construction::Vector { count: 500, block_length: 1, stride: 2, of };
         let datatype = Datatype::create(construction, ArgumentForm::Int).unwrap();
         datatype.commit();

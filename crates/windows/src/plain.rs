@@ -1,9 +1,9 @@
 //! The shortest way: elements of one predefined datatype without gaps, in memory that all processes
 //! have mapped. What is not so, or is wrong, is left to [`Window::access`].
 
+use datatype::Predefined;
 use datatype::reduction::Operator;
-use datatype::{Predefined, ValueKind};
-use memory::Buffer;
+use memory::{AddressRange, Buffer};
 
 use super::exposed::ExposedParts;
 use super::locks;
@@ -20,32 +20,50 @@ pub struct PlainPlace {
     pub length: usize,
 }
 
+/// A run of bytes in a part that this process has mapped.
+#[derive(Clone, Copy)]
+struct PlainRun<'a> {
+    part: &'a Buffer,
+    memory: &'a AddressRange,
+    offset: usize,
+}
+
 impl Window {
     /// Puts plain data. False: nothing was done.
-    #[inline]
+    #[inline(always)]
     pub fn put_plain(&self, place: PlainPlace, origin: &Buffer, completed_by: CompletedBy) -> bool {
-        if origin.len() != place.length {
+        let Some(given) = origin.range().filter(|given| given.len() == place.length) else {
             return false;
+        };
+        let Some(run) = self.plain_run(place, completed_by) else { return false };
+        let offset = run.offset as isize;
+        match place.length {
+            8 => run.memory.set_bytes::<8>(offset, given.bytes(0)),
+            4 => run.memory.set_bytes::<4>(offset, given.bytes(0)),
+            length => origin.copy_range(0, run.part, run.offset, length),
         }
-        let Some((part, offset)) = self.plain_part(place, completed_by) else { return false };
-        copy_plain((origin, 0), (part, offset), place.length);
         true
     }
 
     /// Gets plain data. False: nothing was done.
-    #[inline]
+    #[inline(always)]
     pub fn get_plain(&self, place: PlainPlace, result: &Buffer, completed_by: CompletedBy) -> bool {
-        if result.len() != place.length {
+        let Some(room) = result.range().filter(|room| room.len() == place.length) else {
             return false;
+        };
+        let Some(run) = self.plain_run(place, completed_by) else { return false };
+        let offset = run.offset as isize;
+        match place.length {
+            8 => room.set_bytes::<8>(0, run.memory.bytes(offset)),
+            4 => room.set_bytes::<4>(0, run.memory.bytes(offset)),
+            length => run.part.copy_range(run.offset, result, 0, length),
         }
-        let Some((part, offset)) = self.plain_part(place, completed_by) else { return false };
-        copy_plain((part, offset), (result, 0), place.length);
         true
     }
 
     /// Adds to one element of 4 or 8 bytes, or replaces it; what was there goes to `result`, if
     /// there is one. False: nothing was done.
-    #[inline]
+    #[inline(always)]
     pub fn accumulate_plain(
         &self,
         place: PlainPlace,
@@ -54,32 +72,29 @@ impl Window {
         result: Option<&Buffer>,
         completed_by: CompletedBy,
     ) -> bool {
-        let length = place.length;
-        let adds = operator == Operator::Sum
-            && matches!(element.kind(), ValueKind::Signed | ValueKind::Unsigned);
-        if !(adds || operator == Operator::Replace)
-            || !matches!(length, 4 | 8)
-            || element.size() != length
-            || origin.len() != length
-            || result.is_some_and(|result| result.len() != length)
-        {
+        let adds = operator == Operator::Sum && element.integer_size() == place.length;
+        if !adds && operator != Operator::Replace {
             return false;
         }
-        let given = word_in(origin, 0, length);
-        let change = |there: u64| match (adds, length) {
-            (false, _) => given,
-            (true, 4) => u64::from((there as u32).wrapping_add(given as u32)),
-            (true, _) => there.wrapping_add(given),
-        };
-        let Some(before) = self.change_plain(place, completed_by, change) else { return false };
-        if let Some(result) = result {
-            write_word(result, 0, length, before);
+        macro_rules! change {
+            ($word:ty) => {
+                self.change_plain(place, completed_by, (origin, result), |given, there| {
+                    let (given, there) =
+                        (<$word>::from_ne_bytes(given), <$word>::from_ne_bytes(there));
+                    let changed = if adds { there.wrapping_add(given) } else { given };
+                    changed.to_ne_bytes()
+                })
+            };
         }
-        true
+        match place.length {
+            8 => change!(u64),
+            4 => change!(u32),
+            _ => false,
+        }
     }
 
     /// Compares and swaps one integer of 4 or 8 bytes. False: nothing was done.
-    #[inline]
+    #[inline(always)]
     pub fn swap_plain(
         &self,
         place: PlainPlace,
@@ -87,82 +102,78 @@ impl Window {
         (new, expected): (&Buffer, &Buffer),
         result: &Buffer,
     ) -> bool {
-        let length = place.length;
-        if !matches!(element.kind(), ValueKind::Signed | ValueKind::Unsigned)
-            || !matches!(length, 4 | 8)
-            || [new, expected, result].iter().any(|buffer| buffer.len() != length)
-        {
+        if element.integer_size() != place.length {
             return false;
         }
-        let (new, expected) = (word_in(new, 0, length), word_in(expected, 0, length));
-        let change = |there| if there == expected { new } else { there };
-        let Some(before) = self.change_plain(place, CompletedBy::Synchronization, change) else {
+        let Some(expected) = expected.range().filter(|expected| expected.len() == place.length)
+        else {
             return false;
         };
-        write_word(result, 0, length, before);
-        true
+        macro_rules! change {
+            ($bytes:expr) => {{
+                let expected = expected.bytes::<$bytes>(0);
+                let completed_by = CompletedBy::Synchronization;
+                let buffers = (new, Some(result));
+                let change = |new, there| if there == expected { new } else { there };
+                self.change_plain::<$bytes>(place, completed_by, buffers, change)
+            }};
+        }
+        match place.length {
+            8 => change!(8),
+            4 => change!(4),
+            _ => false,
+        }
     }
 
-    /// Changes a word, while nobody else accumulates to the part; what was there.
+    /// Changes a word, given one and what is there, while nobody else accumulates to the part; what
+    /// was there goes to the result. False: nothing was done.
     #[inline(always)]
-    fn change_plain(
+    fn change_plain<const N: usize>(
         &self,
         place: PlainPlace,
         completed_by: CompletedBy,
-        change: impl FnOnce(u64) -> u64,
-    ) -> Option<u64> {
-        let (part, offset) = self.plain_part(place, completed_by)?;
-        let ExposedParts::Shared { memory, own_process, .. } = &self.memory else { return None };
-        Some(locks::accumulating(memory, place.target).hold(*own_process, || {
-            let before = word_in(part, offset, place.length);
-            write_word(part, offset, place.length, change(before));
+        (origin, result): (&Buffer, Option<&Buffer>),
+        change: impl FnOnce([u8; N], [u8; N]) -> [u8; N],
+    ) -> bool {
+        let ExposedParts::Shared { memory: words, own_process, .. } = &self.memory else {
+            return false;
+        };
+        let Some(given) = origin.range().filter(|given| given.len() == N) else { return false };
+        let room = match result {
+            None => None,
+            Some(result) => match result.range().filter(|room| room.len() == N) {
+                None => return false,
+                room => room,
+            },
+        };
+        let given = given.bytes(0);
+        let Some(PlainRun { memory, offset, .. }) = self.plain_run(place, completed_by) else {
+            return false;
+        };
+        let offset = offset as isize;
+        let before = locks::accumulating(words, place.target).hold(*own_process, || {
+            let before = memory.bytes(offset);
+            memory.set_bytes(offset, change(given, before));
             before
-        }))
+        });
+        if let Some(room) = room {
+            room.set_bytes(0, before);
+        }
+        true
     }
 
-    /// The part and where in it; `None` if it is not mapped here, or the call is wrong.
+    /// The place, in memory that is mapped here; `None` if it is not, or the call is wrong.
     #[inline(always)]
-    fn plain_part(&self, place: PlainPlace, completed_by: CompletedBy) -> Option<(&Buffer, usize)> {
+    fn plain_run(&self, place: PlainPlace, completed_by: CompletedBy) -> Option<PlainRun<'_>> {
         let ExposedParts::Shared { parts, .. } = &self.memory else { return None };
         let index = place.target as usize;
         let (share, part) = (self.shares.get(index)?, parts.get(index)?);
+        let memory = part.range()?;
         let offset = usize::try_from(place.displacement).ok()?.checked_mul(share.unit)?;
         if offset.checked_add(place.length)? > share.size {
             return None;
         }
         self.epochs.borrow_mut().admit(place.target, completed_by).ok()?;
-        Some((part, offset))
-    }
-}
-
-/// Copies bytes from an offset in one buffer to one in another; a word by a load and a store.
-#[inline(always)]
-fn copy_plain(from: (&Buffer, usize), to: (&Buffer, usize), length: usize) {
-    match length {
-        4 | 8 => write_word(to.0, to.1, length, word_in(from.0, from.1, length)),
-        _ => from.0.copy_range(from.1, to.0, to.1, length),
-    }
-}
-
-/// The 4 or 8 bytes at `offset` as a number.
-#[inline(always)]
-fn word_in(buffer: &Buffer, offset: usize, length: usize) -> u64 {
-    if length == 4 {
-        let mut word = [0; 4];
-        buffer.read(offset, &mut word);
-        u64::from(u32::from_ne_bytes(word))
-    } else {
-        let mut word = [0; 8];
-        buffer.read(offset, &mut word);
-        u64::from_ne_bytes(word)
-    }
-}
-
-#[inline(always)]
-fn write_word(buffer: &Buffer, offset: usize, length: usize, word: u64) {
-    if length == 4 {
-        buffer.write(offset, &(word as u32).to_ne_bytes());
-    } else {
-        buffer.write(offset, &word.to_ne_bytes());
+        Some(PlainRun { part, memory, offset })
     }
 }

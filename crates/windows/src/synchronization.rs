@@ -23,7 +23,13 @@ const HEAD_START: Duration = Duration::from_millis(10);
 const STILL_MAX: Duration = Duration::from_millis(500);
 
 /// Where a flush has nothing to wait for, so many of them make one round of progress.
-const FLUSHES_PER_ROUND: u64 = 16;
+const FLUSHES_PER_ROUND: u64 = 64;
+
+#[cold]
+#[inline(never)]
+fn make_round(process: &Process) {
+    process.progress();
+}
 
 /// A question that a target answers when everything before it is done.
 struct Question {
@@ -266,7 +272,7 @@ impl Window {
             // it.
             full_fence();
             if settled.is_multiple_of(FLUSHES_PER_ROUND) {
-                process.progress();
+                make_round(process);
             }
             return Ok(());
         }

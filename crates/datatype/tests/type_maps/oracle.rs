@@ -27,7 +27,7 @@ pub enum Spec {
 
 impl Spec {
     pub fn build(&self, form: ArgumentForm) -> Arc<Datatype> {
-        let build = |spec: &Spec| spec.build(form);
+        let build = |spec: &Spec| spec.build(form).borrowed();
         let construction = match self {
             Spec::Named(named) => return Arc::clone(Datatype::named(*named)),
             Spec::Duplicate(of) => Construction::Duplicate(build(of)),

@@ -177,14 +177,14 @@ impl WindowPieces {
     /// # Errors
     /// `Arg` if they exceed the address space.
     pub fn layout(&self, base: u64) -> Result<Option<Arc<dyn Layout>>> {
-        let byte = Arc::clone(Datatype::named(Predefined::Byte));
+        let byte = Datatype::named(Predefined::Byte).borrowed();
         let construction = if self.groups.len() <= GROUPS_MAX {
             let block = |group: &WindowGroup| {
                 let WindowGroup { offset, length, count, stride } = *group;
                 let (count, block_length, stride) = (count as i64, length as i64, stride as i64);
-                let of = Arc::clone(&byte);
+                let of = byte.clone();
                 let vector = Construction::Hvector { count, block_length, stride, of };
-                let of = Datatype::create(vector, ArgumentForm::Large)?;
+                let of = Datatype::create(vector, ArgumentForm::Large)?.borrowed();
                 Ok(StructBlock { length: 1, displacement: (offset - base) as i64, of })
             };
             Construction::Struct(self.groups.iter().map(block).collect::<Result<_>>()?)

@@ -5,11 +5,11 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use base::ErrorClass;
-use datatype::{BorrowedDatatype, Datatype};
+use datatype::{BorrowedDatatype, Datatype, Elements};
 use files::FileData;
-use memory::{Buffer, LentBuffer};
+use memory::{AddressRange, Buffer, LentBuffer};
 
-use super::{Integer, NamedObject, UsedDatatype, null};
+use super::{Integer, KnownDatatype, NamedObject, invalid, null};
 use crate::c;
 use crate::dialect::{FIRST_NUMBER, NUMBERS_AFTER};
 use crate::entry::Call;
@@ -214,7 +214,7 @@ impl<'a> ElementsArgument<'a> {
     ///
     /// # Errors
     /// `Type` if it is not a datatype, or not committed.
-    pub fn checked_type(&self, call: &Call) -> CallOutcome<UsedDatatype> {
+    pub fn checked_type(&self, call: &Call) -> CallOutcome<KnownDatatype> {
         let position = self.type_position.into();
         TypeArgument { position, handle: self.datatype }.committed(call)
     }
@@ -257,6 +257,42 @@ impl<'a> ElementsArgument<'a> {
         unsafe { buffer_at(self.address, count, &datatype) }
     }
 
+    /// What `look` finds in the memory of the elements, around the address that the program gave.
+    /// It runs no function of the program: so nobody has to count who uses the datatype.
+    ///
+    /// # Errors
+    /// As for [`ElementsArgument::buffer`], and those of `look`.
+    pub fn show_memory<R>(
+        &self,
+        call: &Call,
+        look: impl FnOnce(&Elements<'_>, &AddressRange) -> base::Result<R>,
+    ) -> CallOutcome<R> {
+        let count = self.checked_count(call)?;
+        if let Some(named) = call.library.predefined.named(self.datatype) {
+            return self.look_at(Elements { datatype: Datatype::named(named), count }, look);
+        }
+        let position = self.type_position.into();
+        let datatypes = &call.library.datatypes;
+        let found = datatypes.with(self.datatype, |datatype| match datatype.is_committed() {
+            true => self.look_at(Elements { datatype, count }, look),
+            false => Err(not_committed(position)),
+        });
+        found.unwrap_or_else(|| Err(invalid(position, self.datatype)))
+    }
+
+    fn look_at<R>(
+        &self,
+        elements: Elements<'_>,
+        look: impl FnOnce(&Elements<'_>, &AddressRange) -> base::Result<R>,
+    ) -> CallOutcome<R> {
+        let Elements { datatype, count } = elements;
+        check_address(self.position.into(), self.address, 0, count, datatype)?;
+        let (low, high) = datatype.data_bounds(count)?;
+        // SAFETY: the elements lie there, as the type says.
+        let memory = unsafe { AddressRange::new(self.address.cast(), low, high) };
+        Ok(look(&elements, &memory)?)
+    }
+
     /// As [`ElementsArgument::buffer`], for operations that cut the buffer into elements: its base
     /// is the address that the program gave.
     ///
@@ -292,7 +328,7 @@ impl<'a> ElementsArgument<'a> {
         Ok(FileData { memory, address: self.address as usize, datatype, count })
     }
 
-    fn checked_elements(&self, call: &Call) -> CallOutcome<(usize, UsedDatatype)> {
+    fn checked_elements(&self, call: &Call) -> CallOutcome<(usize, KnownDatatype)> {
         let count = self.checked_count(call)?;
         let datatype = self.checked_type(call)?;
         check_address(self.position.into(), self.address, 0, count, &datatype)?;
@@ -324,7 +360,7 @@ impl<'a> BlocksArgument<'a> {
     ///
     /// # Errors
     /// As for [`ElementsArgument::buffer`].
-    pub fn buffer(&self, call: &Call) -> CallOutcome<(Buffer, UsedDatatype, usize)> {
+    pub fn buffer(&self, call: &Call) -> CallOutcome<(Buffer, KnownDatatype, usize)> {
         let BlocksArgument { elements, number } = self;
         let count = elements.checked_count(call)?;
         let datatype = elements.checked_type(call)?;
@@ -353,7 +389,7 @@ impl TypeArgument {
     /// # Errors
     /// `Type` if it is not a datatype, or not committed.
     #[inline(always)]
-    pub fn committed(&self, call: &Call) -> CallOutcome<UsedDatatype> {
+    pub fn committed(&self, call: &Call) -> CallOutcome<KnownDatatype> {
         match call.library.predefined.named(self.handle) {
             Some(named) => Ok(NamedObject {
                 handle: self.handle,
@@ -365,15 +401,16 @@ impl TypeArgument {
 
     #[cold]
     #[inline(never)]
-    fn any_committed(&self, call: &Call) -> CallOutcome<UsedDatatype> {
-        let NamedObject { handle, object } = call.datatype(self.position, self.handle)?;
-        if !object.is_committed() {
-            let detail =
-                "is a datatype that is not committed; call MPI_Type_commit before using it";
-            return Err(Failure::argument(self.position, ErrorClass::Type, detail));
-        }
-        Ok(NamedObject { handle, object: BorrowedDatatype::Owned(object) })
+    fn any_committed(&self, call: &Call) -> CallOutcome<KnownDatatype> {
+        let known = call.datatype(self.position, self.handle)?;
+        if known.is_committed() { Ok(known) } else { Err(not_committed(self.position)) }
     }
+}
+
+#[cold]
+fn not_committed(position: usize) -> Failure {
+    let detail = "is a datatype that is not committed; call MPI_Type_commit before using it";
+    Failure::argument(position, ErrorClass::Type, detail)
 }
 
 /// Whether an address is `MPI_IN_PLACE`.

@@ -1,5 +1,6 @@
 //! Integers of two widths: a function and its twin with large counts share an implementation.
 
+use std::borrow::Cow;
 use std::ffi::c_int;
 use std::marker::PhantomData;
 
@@ -243,24 +244,37 @@ impl<'a> Integers<'a> {
     ///
     /// # Errors
     /// As for [`Integers::read`].
-    pub fn one_by_one(&self) -> CallOutcome<impl Iterator<Item = i64> + use<'a>> {
+    pub fn one_by_one(&self) -> CallOutcome<IntegersOneByOne<'a>> {
         if self.length > 0 && is_no_memory(self.address()) {
             return Err(null(self.position));
         }
-        let (ints, large): (&'a [c_int], &'a [i64]) = match self.source {
-            _ if self.length == 0 => (&[], &[]),
+        Ok(match self.source {
+            _ if self.length == 0 => IntegersOneByOne::Int([].iter()),
             IntegerSource::Int(first) => {
                 // SAFETY: memory, so so many integers lie there.
-                let ints = unsafe { std::slice::from_raw_parts(first, self.length) };
-                (ints, &[])
+                let ints: &'a [c_int] = unsafe { std::slice::from_raw_parts(first, self.length) };
+                IntegersOneByOne::Int(ints.iter())
             }
             IntegerSource::Large(first) => {
                 // SAFETY: likewise.
-                let large = unsafe { std::slice::from_raw_parts(first, self.length) };
-                (&[], large)
+                let large: &'a [i64] = unsafe { std::slice::from_raw_parts(first, self.length) };
+                IntegersOneByOne::Large(large.iter())
             }
-        };
-        Ok(ints.iter().map(|value| i64::from(*value)).chain(large.iter().copied()))
+        })
+    }
+
+    /// The integers where they lie, for arguments that have no larger form.
+    ///
+    /// # Errors
+    /// As for [`Integers::read`].
+    pub fn ints(&self) -> CallOutcome<Cow<'a, [c_int]>> {
+        match self.source {
+            IntegerSource::Int(first) if self.length > 0 && !is_no_memory(first as usize) => {
+                // SAFETY: memory, so so many integers lie there.
+                Ok(Cow::Borrowed(unsafe { std::slice::from_raw_parts(first, self.length) }))
+            }
+            _ => self.read_ints().map(Cow::Owned),
+        }
     }
 
     /// The integers as `int`: for arguments that have no larger form.
@@ -296,6 +310,37 @@ impl<'a> Integers<'a> {
         })
     }
 }
+
+/// A list of integers of the program, one after the other.
+#[derive(Debug)]
+pub enum IntegersOneByOne<'a> {
+    /// Read as `int`.
+    Int(std::slice::Iter<'a, c_int>),
+    /// Read as `MPI_Count` or `MPI_Aint`.
+    Large(std::slice::Iter<'a, i64>),
+}
+
+impl Iterator for IntegersOneByOne<'_> {
+    type Item = i64;
+
+    #[inline]
+    fn next(&mut self) -> Option<i64> {
+        match self {
+            IntegersOneByOne::Int(rest) => rest.next().copied().map(i64::from),
+            IntegersOneByOne::Large(rest) => rest.next().copied(),
+        }
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        match self {
+            IntegersOneByOne::Int(rest) => rest.size_hint(),
+            IntegersOneByOne::Large(rest) => rest.size_hint(),
+        }
+    }
+}
+
+impl ExactSizeIterator for IntegersOneByOne<'_> {}
 
 impl<'a> OpenIntegers<'a> {
     /// The pointer as a number, for arguments where some numbers have a meaning of their own.
@@ -341,20 +386,30 @@ impl OutIntegers<'_> {
     /// If there is no room for so many, which callers have found out before.
     pub fn write(&self, values: impl ExactSizeIterator<Item = i64>) -> CallOutcome<()> {
         assert!(values.len() <= self.room, "{} integers for a room of {}", values.len(), self.room);
-        if is_no_memory(self.address()) && values.len() > 0 {
+        values.enumerate().try_for_each(|(index, value)| self.write_at(index, value))
+    }
+
+    /// Writes one value.
+    ///
+    /// # Errors
+    /// As for [`OutIntegers::write`].
+    ///
+    /// # Panics
+    /// If there is no room for it, which callers have found out before.
+    #[inline]
+    pub fn write_at(&self, index: usize, value: i64) -> CallOutcome<()> {
+        assert!(index < self.room, "integer {index} for a room of {}", self.room);
+        if is_no_memory(self.address()) {
             return Err(null(self.position));
         }
-        for (index, value) in values.take(self.room).enumerate() {
-            // SAFETY: there is room for more than `index` integers, as the type says.
-            let place = unsafe {
-                match self.place {
-                    IntegerPlace::Int(first) => IntegerPlace::Int(first.add(index)),
-                    IntegerPlace::Large(first) => IntegerPlace::Large(first.add(index)),
-                }
-            };
-            OutInteger { place, lent: PhantomData }.set(value)?;
-        }
-        Ok(())
+        // SAFETY: there is room for more than `index` integers, as the type says.
+        let place = unsafe {
+            match self.place {
+                IntegerPlace::Int(first) => IntegerPlace::Int(first.add(index)),
+                IntegerPlace::Large(first) => IntegerPlace::Large(first.add(index)),
+            }
+        };
+        OutInteger { place, lent: PhantomData }.set(value)
     }
 }
 

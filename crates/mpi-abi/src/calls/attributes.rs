@@ -13,6 +13,7 @@ use crate::dialect::handed;
 use crate::entry::Call;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::*;
+use crate::predefined::FIRST_KEYVAL;
 
 use super::datatypes::{notes, notes_of};
 
@@ -180,6 +181,7 @@ pub fn comm_set_attr(
     Ok(comm.attributes().set(comm.handle.0 as u64, &found, value)?)
 }
 
+#[inline(always)]
 pub fn comm_get_attr(
     call: &Call,
     comm: KnownCommunicator,
@@ -187,12 +189,23 @@ pub fn comm_get_attr(
     value: Out<usize>,
     flag: Out<c_int>,
 ) -> CallOutcome<()> {
-    if STANDARD_KEYVALS.contains(&keyval) {
-        return tell(value, flag, standard_value(call, keyval).map(|value| value as usize));
+    if !is_of_program(keyval) && STANDARD_KEYVALS.contains(&keyval) {
+        return tell_standard(call, keyval, value, flag);
     }
     if let Some(found) = comm.attributes().value_of(keyval) {
         return tell(value, flag, Some(found));
     }
+    tell_without(call, keyval, value, flag)
+}
+
+/// The same for a keyval without a value on the communicator.
+#[cold]
+fn tell_without(
+    call: &Call,
+    keyval: c_int,
+    value: Out<usize>,
+    flag: Out<c_int>,
+) -> CallOutcome<()> {
     find(call, AttributeKind::Communicator, keyval)?;
     tell(value, flag, None)
 }
@@ -281,6 +294,11 @@ pub fn win_delete_attr(call: &Call, win: KnownWindow, keyval: c_int) -> CallOutc
     Ok(win.window.attributes().delete(win.handle.0 as u64, &found)?)
 }
 
+/// Whether the program may have made a keyval.
+fn is_of_program(keyval: c_int) -> bool {
+    (FIRST_KEYVAL..1 << 28).contains(&keyval)
+}
+
 fn find(call: &Call, kind: AttributeKind, keyval: c_int) -> CallOutcome<Rc<Keyval>> {
     call.library.keyvals.find(kind, keyval).map_err(|error| wrong_keyval(2, keyval, error))
 }
@@ -308,6 +326,16 @@ fn tell(place: Out<usize>, flag: Out<c_int>, value: Option<usize>) -> CallOutcom
         place.set(value);
     }
     Ok(())
+}
+
+#[cold]
+fn tell_standard(
+    call: &Call,
+    keyval: c_int,
+    value: Out<usize>,
+    flag: Out<c_int>,
+) -> CallOutcome<()> {
+    tell(value, flag, standard_value(call, keyval).map(|value| value as usize))
 }
 
 /// Where the value of an attribute of the standard lies, if the attribute is set.

@@ -257,16 +257,19 @@ pub fn type_dup(call: &Call, oldtype: KnownDatatype, newtype: Out<Handle>) -> Ca
 }
 
 pub fn type_commit(call: &Call, datatype: Out<Handle>) -> CallOutcome<()> {
-    call.datatype(1, datatype.value())?.commit();
-    Ok(())
+    let handle = datatype.value();
+    match call.library.datatypes.with(handle, |known| known.commit()) {
+        Some(()) => Ok(()),
+        // Those of the standard are committed.
+        None => call.datatype(1, handle).map(|_| ()),
+    }
 }
 
 pub fn type_free(call: &Call, datatype: Out<Handle>) -> CallOutcome<()> {
     let handle = datatype.value();
-    let known = call.datatype(1, handle)?;
-    if known.predefined().is_some() {
-        let detail = format!("{}, which cannot be freed", crate::handles::describe_type(&known));
-        return Err(Failure::argument(1, ErrorClass::Type, detail));
+    let is_derived = |known: &mut Arc<Datatype>| known.predefined().is_none();
+    if call.library.datatypes.with(handle, is_derived) != Some(true) {
+        return Err(cannot_be_freed(call, handle));
     }
     if let Some(notes) = notes_of(call.library, handle) {
         notes.attributes.delete_all(handle.0 as u64)?;
@@ -275,6 +278,19 @@ pub fn type_free(call: &Call, datatype: Out<Handle>) -> CallOutcome<()> {
     call.library.datatypes.forget(handle).ok_or_else(|| invalid(1, handle))?;
     datatype.set(MPI_DATATYPE_NULL);
     Ok(())
+}
+
+/// Why a datatype cannot be freed.
+#[cold]
+fn cannot_be_freed(call: &Call, handle: Handle) -> Failure {
+    match call.datatype(1, handle) {
+        Ok(known) => {
+            let described = crate::handles::describe_type(&known);
+            let detail = format!("{described}, which cannot be freed");
+            Failure::argument(1, ErrorClass::Type, detail)
+        }
+        Err(failure) => failure,
+    }
 }
 
 pub fn type_size(_call: &Call, datatype: KnownDatatype, size: OutInteger) -> CallOutcome<()> {

@@ -102,7 +102,7 @@ pub fn group_incl(
     ranks: Integers,
     newgroup: Out<c::Group>,
 ) -> CallOutcome<()> {
-    let ranks = ranks.read_ints()?;
+    let ranks = ranks.ints()?;
     hand_out(call, group.incl(&ranks).map_err(of_ranks)?, newgroup);
     Ok(())
 }
@@ -113,7 +113,7 @@ pub fn group_excl(
     ranks: Integers,
     newgroup: Out<c::Group>,
 ) -> CallOutcome<()> {
-    let ranks = ranks.read_ints()?;
+    let ranks = ranks.ints()?;
     hand_out(call, group.excl(&ranks).map_err(of_ranks)?, newgroup);
     Ok(())
 }

@@ -13,7 +13,7 @@ use windows::{
 };
 
 use crate::arguments::{
-    ElementsArgument, KnownOperation, KnownWindow, Out, TypeArgument, UsedDatatype,
+    ElementsArgument, KnownDatatype, KnownOperation, KnownWindow, Out, TypeArgument,
 };
 use crate::c::Request;
 use crate::entry::Call;
@@ -47,7 +47,7 @@ impl TargetElements {
 
 impl TargetElements {
     /// The elements, if they are of a predefined datatype without gaps and there are some.
-    #[inline]
+    #[inline(always)]
     fn plain(&self, call: &Call) -> Option<PlainPlace> {
         let size = call.library.predefined.contiguous_size(self.datatype.handle);
         let length = usize::try_from(self.count).ok()?.checked_mul(size)?;
@@ -56,14 +56,14 @@ impl TargetElements {
     }
 
     /// The predefined datatype of the elements.
-    #[inline]
+    #[inline(always)]
     fn element(&self, call: &Call) -> Option<Predefined> {
         call.library.predefined.named(self.datatype.handle)
     }
 }
 
 /// The buffer of what was there before, if there is one; `None`: it is not plain.
-#[inline]
+#[inline(always)]
 fn plain_result(call: &Call, result: Option<&ElementsArgument>) -> Option<Option<Buffer>> {
     match result {
         None => Some(None),
@@ -105,6 +105,7 @@ fn hand_out(
     Ok(())
 }
 
+#[inline(always)]
 fn begin_put(
     call: &Call,
     origin: ElementsArgument,
@@ -117,6 +118,17 @@ fn begin_put(
     {
         return Ok(None);
     }
+    begin_any_put(call, origin, target, win, completed_by)
+}
+
+#[inline(never)]
+fn begin_any_put(
+    call: &Call,
+    origin: ElementsArgument,
+    target: TargetElements,
+    win: &KnownWindow,
+    completed_by: CompletedBy,
+) -> CallOutcome<StartedOperation> {
     let place = target.place(call, win)?;
     let origin = origin.buffer(call)?;
     let access =
@@ -124,6 +136,7 @@ fn begin_put(
     begin(call, win, target.rank, &access, completed_by)
 }
 
+#[inline(always)]
 fn begin_get(
     call: &Call,
     origin: ElementsArgument,
@@ -136,6 +149,17 @@ fn begin_get(
     {
         return Ok(None);
     }
+    begin_any_get(call, origin, target, win, completed_by)
+}
+
+#[inline(never)]
+fn begin_any_get(
+    call: &Call,
+    origin: ElementsArgument,
+    target: TargetElements,
+    win: &KnownWindow,
+    completed_by: CompletedBy,
+) -> CallOutcome<StartedOperation> {
     let place = target.place(call, win)?;
     let result = origin.buffer(call)?;
     let access =
@@ -144,16 +168,23 @@ fn begin_get(
 }
 
 /// The operation of an accumulate, which is one of the standard.
+#[inline(always)]
 fn operator_of(position: usize, operation: &KnownOperation) -> CallOutcome<Operator> {
     if let KnownOperation::Predefined(operation) = operation
         && let Reduction::Predefined(operator) = **operation
     {
         return Ok(operator);
     }
-    let detail = "is an operation of the program: accumulates take only those of the standard";
-    Err(Failure::argument(position, ErrorClass::Op, detail))
+    Err(of_program(position))
 }
 
+#[cold]
+fn of_program(position: usize) -> Failure {
+    let detail = "is an operation of the program: accumulates take only those of the standard";
+    Failure::argument(position, ErrorClass::Op, detail)
+}
+
+#[inline(always)]
 fn begin_accumulate(
     call: &Call,
     origin: ElementsArgument,
@@ -177,6 +208,18 @@ fn begin_accumulate(
     {
         return Ok(None);
     }
+    begin_any_accumulate(call, (origin, result), target, operator, win, completed_by)
+}
+
+#[inline(never)]
+fn begin_any_accumulate(
+    call: &Call,
+    (origin, result): (ElementsArgument, Option<ElementsArgument>),
+    target: TargetElements,
+    operator: Operator,
+    win: &KnownWindow,
+    completed_by: CompletedBy,
+) -> CallOutcome<StartedOperation> {
     let place = target.place(call, win)?;
     let leaves = operator == Operator::NoOperation;
     let given = if leaves { None } else { Some(origin.checked_type(call)?) };
@@ -192,6 +235,7 @@ fn begin_accumulate(
 /// The functions of the standard that come with a request and without.
 macro_rules! pairs {
     ($($begin:ident => $plain:ident, $with_request:ident;)*) => {$(
+        #[inline(always)]
         pub fn $plain(
             call: &Call,
             origin: ElementsArgument,
@@ -232,6 +276,7 @@ pairs! {
 }
 
 #[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
+#[inline(always)]
 pub fn accumulate(
     call: &Call,
     origin: ElementsArgument,
@@ -317,7 +362,7 @@ pub fn rget_accumulate(
 }
 
 /// A predefined datatype.
-fn predefined_type(call: &Call, datatype: TypeArgument) -> CallOutcome<UsedDatatype> {
+fn predefined_type(call: &Call, datatype: TypeArgument) -> CallOutcome<KnownDatatype> {
     let known = datatype.committed(call)?;
     if known.predefined().is_some() {
         return Ok(known);
@@ -327,6 +372,7 @@ fn predefined_type(call: &Call, datatype: TypeArgument) -> CallOutcome<UsedDatat
 }
 
 #[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
+#[inline(always)]
 pub fn fetch_and_op(
     call: &Call,
     origin: ElementsArgument,
@@ -352,6 +398,18 @@ pub fn fetch_and_op(
     {
         return Ok(());
     }
+    fetch_and_op_any(call, (origin, result), target, operator, &win)
+}
+
+#[inline(never)]
+fn fetch_and_op_any(
+    call: &Call,
+    (origin, result): (ElementsArgument, ElementsArgument),
+    target: TargetElements,
+    operator: Operator,
+    win: &KnownWindow,
+) -> CallOutcome<()> {
+    let TargetElements { rank, displacement, datatype, .. } = target;
     let datatype = predefined_type(call, datatype)?;
     let place = win.window.place(rank, displacement, &datatype, 1)?;
     let action = AccessKind::accumulate(operator, Some(&datatype), &place, OldData::Fetched)?;
@@ -359,11 +417,12 @@ pub fn fetch_and_op(
     let origin = if leaves { none() } else { origin.unshifted_buffer(call)? };
     let result = result.unshifted_buffer(call)?;
     let access = WindowAccess { action, origin, compare: none(), result, place };
-    begin(call, &win, rank, &access, CompletedBy::Synchronization)?;
+    begin(call, win, rank, &access, CompletedBy::Synchronization)?;
     Ok(())
 }
 
 #[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
+#[inline(always)]
 pub fn compare_and_swap(
     call: &Call,
     origin: ElementsArgument,
@@ -383,6 +442,17 @@ pub fn compare_and_swap(
     {
         return Ok(());
     }
+    compare_and_swap_any(call, [origin, compare, result], target, &win)
+}
+
+#[inline(never)]
+fn compare_and_swap_any(
+    call: &Call,
+    [origin, compare, result]: [ElementsArgument; 3],
+    target: TargetElements,
+    win: &KnownWindow,
+) -> CallOutcome<()> {
+    let TargetElements { rank, displacement, datatype, .. } = target;
     let datatype = predefined_type(call, datatype)?;
     let action = AccessKind::swap(&datatype).map_err(|error| {
         Failure::argument(4, error.class, format!("is wrong: {}", error.detail))
@@ -391,6 +461,6 @@ pub fn compare_and_swap(
     let new = origin.unshifted_buffer(call)?;
     let (expected, result) = (compare.unshifted_buffer(call)?, result.unshifted_buffer(call)?);
     let access = WindowAccess { action, origin: new, compare: expected, result, place };
-    begin(call, &win, rank, &access, CompletedBy::Synchronization)?;
+    begin(call, win, rank, &access, CompletedBy::Synchronization)?;
     Ok(())
 }

@@ -8,7 +8,7 @@ use base::ErrorClass;
 use memory::Buffer;
 use mpi::operation::{OperationKernel, UserFunction};
 
-use crate::arguments::{Callback, KnownOperation, Out, UsedDatatype, invalid, null};
+use crate::arguments::{Callback, KnownDatatype, KnownOperation, Out, invalid, null};
 use crate::c::{Datatype, Handle, Op, Passed};
 use crate::entry::Call;
 use crate::failure::{CallOutcome, Failure};
@@ -36,7 +36,7 @@ enum FunctionOfProgram {
 
 impl UserOperation {
     /// The operation for elements of one datatype: the program's function is told its handle.
-    pub fn on(self, datatype: &UsedDatatype) -> OperationKernel {
+    pub fn on(self, datatype: &KnownDatatype) -> OperationKernel {
         let (known, extent) = (datatype.clone(), datatype.extent());
         let function: UserFunction = Rc::new(move |from: &Buffer, into: &Buffer, count: usize| {
             with_handle(&known, |handle| {
@@ -61,7 +61,7 @@ impl UserOperation {
 
 /// Lends the function of the program a handle of the datatype. The program may have freed its own
 /// since the reduction began (section 5.1.9), then it is another one for as long.
-fn with_handle(datatype: &UsedDatatype, apply: impl FnOnce(Datatype)) {
+fn with_handle(datatype: &KnownDatatype, apply: impl FnOnce(Datatype)) {
     let library = library();
     let own = datatype.handle;
     let is_known = datatype.predefined().is_some() || library.datatypes.with(own, |_| ()).is_some();

@@ -13,8 +13,11 @@ pub fn pack(
     position: OutInteger,
     _comm: KnownCommunicator,
 ) -> CallOutcome<()> {
-    let from = inbuf.buffer(call)?;
-    let end = datatype::pack(&from, out, checked_position(6, position)?)?;
+    let start = checked_position(6, position)?;
+    let end = match inbuf.plain_buffer(call) {
+        Some(from) => datatype::pack(&from, out, start)?,
+        None => inbuf.show_memory(call, |elements, memory| elements.pack(memory, out, start))?,
+    };
     position.set(end as i64)
 }
 
@@ -25,8 +28,13 @@ pub fn unpack(
     outbuf: ElementsArgument,
     _comm: KnownCommunicator,
 ) -> CallOutcome<()> {
-    let into = outbuf.buffer(call)?;
-    let end = datatype::unpack(data, checked_position(3, position)?, &into)?;
+    let start = checked_position(3, position)?;
+    let end = match outbuf.plain_buffer(call) {
+        Some(into) => datatype::unpack(data, start, &into)?,
+        None => {
+            outbuf.show_memory(call, |elements, memory| elements.unpack(data, start, memory))?
+        }
+    };
     position.set(end as i64)
 }
 

@@ -339,11 +339,16 @@ fn await_one(
         if let Some(finished) = finish(call, position, handle)? {
             return Ok(finished);
         }
-        let process = &call.library.process;
-        match call.library.requests.named(handle) {
-            RequestName::Transfer(transfer) => transfer.wait(process),
-            _ => await_kept(call, handle),
-        }
+        wait_till_complete(call, handle);
+    }
+}
+
+/// Waits until a request is complete, or gone.
+#[inline(always)]
+fn wait_till_complete(call: &Call, handle: Request) {
+    match call.library.requests.named(handle) {
+        RequestName::Transfer(transfer) => transfer.wait(&call.library.process),
+        _ => await_kept(call, handle),
     }
 }
 

@@ -4,7 +4,7 @@ use std::ffi::c_int;
 
 use mpi::MessageSource;
 
-use crate::arguments::{KnownDatatype, Out, OutInteger, OutStatus};
+use crate::arguments::{KnownDatatype, Out, OutInteger, OutStatus, TypeArgument};
 use crate::c::Status;
 use crate::entry::Call;
 use crate::failure::CallOutcome;
@@ -44,15 +44,26 @@ pub fn report_if_any(found: Option<mpi::MessageStatus>, flag: Out<c_int>, place:
     }
 }
 
+#[inline(always)]
 pub fn get_count(
-    _call: &Call,
+    call: &Call,
     status: &Status,
-    datatype: KnownDatatype,
+    datatype: TypeArgument,
     count: OutInteger,
 ) -> CallOutcome<()> {
-    let counted = datatype.count_in(status.bytes() as usize);
+    let bytes = status.bytes() as usize;
+    let size = call.library.predefined.contiguous_size(datatype.handle);
+    let counted = match size.is_power_of_two() {
+        true => (bytes & (size - 1) == 0).then(|| bytes >> size.trailing_zeros()),
+        false => count_of_any(call, datatype, bytes)?,
+    };
     count.set_or_undefined(counted.map(|counted| counted as i64));
     Ok(())
+}
+
+#[inline(never)]
+fn count_of_any(call: &Call, datatype: TypeArgument, bytes: usize) -> CallOutcome<Option<usize>> {
+    Ok(call.datatype(datatype.position, datatype.handle)?.count_in(bytes))
 }
 
 pub fn get_elements(

@@ -73,6 +73,7 @@ impl fmt::Debug for ProgramWindow {
 
 impl Call {
     /// A process of a window, or none (`MPI_PROC_NULL`).
+    #[inline(always)]
     pub fn target(
         &self,
         position: usize,
@@ -83,12 +84,15 @@ impl Call {
         match u32::try_from(rank) {
             Ok(rank) if rank < size => Ok(Destination::Rank(rank)),
             _ if rank == MPI_PROC_NULL => Ok(Destination::Null),
-            _ => {
-                let detail = format!("is {rank}, but the window has {size} processes");
-                Err(Failure::argument(position, ErrorClass::Rank, detail))
-            }
+            _ => Err(no_target(position, rank, size)),
         }
     }
+}
+
+#[cold]
+fn no_target(position: usize, rank: c_int, size: u32) -> Failure {
+    let detail = format!("is {rank}, but the window has {size} processes");
+    Failure::argument(position, ErrorClass::Rank, detail)
 }
 
 fn hand_out(call: &Call, window: Rc<Window>, place: Out<Win>) {
@@ -377,6 +381,7 @@ fn check_assertions(position: usize, assertions: c_int) -> CallOutcome<()> {
 
 impl Call {
     /// The window with this handle; errors of the call go to its error handler.
+    #[inline(always)]
     pub fn window(&self, position: usize, handle: Win) -> CallOutcome<KnownWindow> {
         let found = self.library.windows.get(handle);
         let object = found.ok_or_else(|| invalid(position, handle))?;

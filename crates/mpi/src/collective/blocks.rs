@@ -261,7 +261,7 @@ pub(crate) fn is_packed(datatype: &Datatype) -> bool {
 /// Bytes of scratch memory that `count` elements of a datatype need, and where in it the first
 /// element lies: room for gaps and for bytes before the origin of an element, as the standard
 /// advises for temporaries of user-defined operations (section 6.9.5).
-pub(crate) fn element_room(datatype: &Datatype, count: usize) -> (usize, isize) {
+pub(crate) fn element_room(datatype: &Arc<Datatype>, count: usize) -> (usize, isize) {
     match datatype.layout(count) {
         None => (count * datatype.size(), 0),
         Some(layout) => {
@@ -277,7 +277,7 @@ pub(crate) fn element_room(datatype: &Datatype, count: usize) -> (usize, isize) 
 pub(crate) fn elements_in(
     memory: &Buffer,
     origin: isize,
-    datatype: &Datatype,
+    datatype: &Arc<Datatype>,
     count: usize,
 ) -> Buffer {
     match datatype.layout(count) {

@@ -1,13 +1,13 @@
 //! The side that sends partitions.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::time::Duration;
 
 use base::{Error, ErrorClass, GateId, Result};
 use engine::{ContextSlot, RequestId, Send};
 use memory::Buffer;
 use runtime::Runtime;
-use runtime::door::{System, Threads};
+use runtime::machine::{TickPace, ticks};
 
 use super::division::{PartitionLayout, ROUNDS_APART};
 use super::introduction::PartitionIntroduction;
@@ -25,6 +25,9 @@ pub(super) struct Sending {
     whole: Buffer,
     count: u32,
     round: RefCell<SendRound>,
+    /// How fast the clock of rounds goes, and how long [`HOLD_MAX`] is by it.
+    pace: TickPace,
+    hold_ticks: OnceCell<u64>,
 }
 
 #[derive(Debug)]
@@ -42,7 +45,7 @@ struct SendRound {
     ready: Vec<bool>,
     /// How many are not.
     missing: u32,
-    /// When the first ones were, if some came later.
+    /// When the first ones were, in ticks, if some came later.
     since: Option<u64>,
     /// It took long until all were, in the last round whose partitions were held back.
     slow: bool,
@@ -105,8 +108,9 @@ impl Sending {
             SendTarget { gate, rank, context: spaces.data, introduction }
         });
         let whole = blocks.buffer.clone();
-        let round = RefCell::default();
-        Self { target, blocks: blocks.into_blocks(), whole, count, round }
+        let (round, pace) = (RefCell::default(), TickPace::begin());
+        let (blocks, hold_ticks) = (blocks.into_blocks(), OnceCell::new());
+        Self { target, blocks, whole, count, round, pace, hold_ticks }
     }
 
     pub(super) fn partition_count(&self) -> u32 {
@@ -168,7 +172,8 @@ impl Sending {
             (0, None) => self.send_whole(&mut process.runtime(), &mut round),
             (0, Some(since)) => {
                 self.send_whole(&mut process.runtime(), &mut round);
-                round.slow = System.now() - since > HOLD_MAX.as_nanos() as u64;
+                let hold_ticks = *self.hold_ticks.get_or_init(|| self.pace.ticks_in(HOLD_MAX));
+                round.slow = ticks().saturating_sub(since) > hold_ticks;
                 return Held::Ended;
             }
             (_, Some(_)) => {}
@@ -177,7 +182,7 @@ impl Sending {
                 self.send_by_copies(&mut process.runtime(), &mut round);
             }
             (_, None) => {
-                round.since = Some(System.now());
+                round.since = Some(ticks());
                 return Held::Begun;
             }
         }

@@ -129,6 +129,20 @@ impl Process {
         self.runtime().take_interrupted(id).expect("the request is complete")
     }
 
+    /// Makes a few rounds of progress of messages alone, until `done`: what is awaited often comes
+    /// at once, and this is shorter than waiting.
+    #[inline]
+    pub(crate) fn look_for_messages(&self, mut done: impl FnMut() -> bool) {
+        if self.has_more_to_advance() || self.level.get() == ThreadLevel::Multiple {
+            return;
+        }
+        let looks = self.started().looks;
+        let _found = (0..looks).any(|_| {
+            let active = self.runtime().progress();
+            active && done()
+        });
+    }
+
     /// Waits until a request of the engine is complete, or gone.
     #[inline]
     pub(crate) fn wait_till_complete(&self, id: RequestId) {

@@ -7,7 +7,7 @@ use mpi::collective::EqualBlocks;
 
 use super::refuse_in_place;
 use crate::arguments::{
-    BlocksArgument, HandleList, IntegerSource, Integers, TypeArgument, UsedDatatype, buffer_at,
+    BlocksArgument, HandleList, IntegerSource, Integers, KnownDatatype, TypeArgument, buffer_at,
     check_address, is_in_place, plain_buffer_at,
 };
 use crate::c::Datatype;
@@ -152,7 +152,7 @@ impl BlockList<'_> {
     fn each(
         &self,
         call: &Call,
-        mut of_block: impl FnMut(usize) -> CallOutcome<(UsedDatatype, isize)>,
+        mut of_block: impl FnMut(usize) -> CallOutcome<(KnownDatatype, isize)>,
     ) -> CallOutcome<Vec<Buffer>> {
         let (counts, displacements) = (self.counts.one_by_one()?, self.displacements.one_by_one()?);
         let mut buffers = Vec::with_capacity(self.counts.length());

@@ -11,7 +11,7 @@ use mpi::operation::OperationKernel;
 
 use super::refuse_in_place;
 use crate::arguments::{
-    Integer, IntegerSource, KnownOperation, TypeArgument, UsedDatatype, buffer_at, check_address,
+    Integer, IntegerSource, KnownDatatype, KnownOperation, TypeArgument, buffer_at, check_address,
     is_in_place, plain_buffer_at,
 };
 use crate::c::Datatype;
@@ -147,7 +147,7 @@ impl Call {
 impl ReductionBuffers<'_> {
     /// This process's operands; none if they are where the result goes.
     #[inline(always)]
-    fn sent(&self, call: &Call, datatype: &UsedDatatype) -> CallOutcome<Option<Buffer>> {
+    fn sent(&self, call: &Call, datatype: &KnownDatatype) -> CallOutcome<Option<Buffer>> {
         if is_in_place(self.send) {
             return Ok(None);
         }
@@ -157,7 +157,7 @@ impl ReductionBuffers<'_> {
 
     /// Where the result goes.
     #[inline(always)]
-    fn result(&self, call: &Call, datatype: &UsedDatatype) -> CallOutcome<Buffer> {
+    fn result(&self, call: &Call, datatype: &KnownDatatype) -> CallOutcome<Buffer> {
         // In place the operands are where the result goes.
         let room = if is_in_place(self.send) { self.sent } else { self.received };
         // SAFETY: there is room for the result, and for the operands in place, as the type says.
@@ -186,7 +186,7 @@ unsafe fn elements(
     position: usize,
     address: *const c_void,
     count: usize,
-    datatype: &UsedDatatype,
+    datatype: &KnownDatatype,
 ) -> CallOutcome<Buffer> {
     let (address, handle) = (address.cast_mut(), datatype.handle);
     // SAFETY: passed on.
@@ -207,7 +207,7 @@ unsafe fn any_elements(
     position: usize,
     address: *mut c_void,
     count: usize,
-    datatype: &UsedDatatype,
+    datatype: &KnownDatatype,
 ) -> CallOutcome<Buffer> {
     check_address(position, address, 0, count, datatype)?;
     // SAFETY: passed on.
@@ -216,7 +216,7 @@ unsafe fn any_elements(
 
 /// The operation for a datatype.
 #[inline(always)]
-fn checked(op: &KnownOperation, datatype: &UsedDatatype) -> CallOutcome<OperationKernel> {
+fn checked(op: &KnownOperation, datatype: &KnownDatatype) -> CallOutcome<OperationKernel> {
     match op.on(datatype) {
         Ok(combination) => Ok(combination),
         Err(error) => Err(Failure::of_argument(OPERATION_POSITION, error)),

@@ -4,7 +4,7 @@ use std::ffi::c_int;
 
 use mpi::MessageStatus;
 
-use super::{Pending, PendingRequest, await_one, finish, peek, unusable};
+use super::{Pending, PendingRequest, await_one, finish, peek, unusable, wait_till_complete};
 use crate::arguments::{HandleList, Out, OutIntegers, OutStatus, OutStatuses};
 use crate::c::Request;
 use crate::entry::Call;
@@ -34,12 +34,18 @@ pub fn waitall(
 ) -> CallOutcome<()> {
     check(call, handles)?;
     let mut report = StatusesOut::new(call, statuses);
-    let mut index = 0;
+    let (mut index, mut awaited) = (0, None);
     while index < handles.len() {
         if statuses.are_ignored() {
             index += forget_first(call, handles.from(index));
             if index == handles.len() {
                 break;
+            }
+            // What was waited for and is still there has something to tell.
+            if awaited != Some(index) {
+                awaited = Some(index);
+                wait_till_complete(call, handles.at(index));
+                continue;
             }
         }
         let handle = handles.at(index);
@@ -324,17 +330,36 @@ fn finish_some(
     indices: OutIntegers,
     statuses: OutStatuses,
 ) -> CallOutcome<()> {
-    let Some(ready) = ready_ones(call, handles) else {
-        outcount.set(MPI_UNDEFINED);
-        return Ok(());
-    };
     let mut report = StatusesOut::new(call, statuses);
-    for (position, index) in ready.iter().enumerate() {
-        report.tell(position, complete(call, handles, *index));
+    let (mut count, mut any) = (0, false);
+    for (index, handle) in handles.iter().enumerate() {
+        match call.library.requests.named(handle) {
+            RequestName::Transfer(transfer)
+                if statuses.are_ignored()
+                    && call.library.process.look_at_transfers().forget_if_fine(transfer) =>
+            {
+                any = true;
+                handles.set(index, MPI_REQUEST_NULL);
+                indices.write_at(count, index as i64)?;
+                count += 1;
+                continue;
+            }
+            RequestName::Kept if handle == MPI_REQUEST_NULL => continue,
+            RequestName::Kept if state_of_kept(call, handle) == ListedRequest::Absent => continue,
+            _ => {}
+        }
+        // One that is gone was completed by another thread.
+        let Ok(finished) = finish(call, POSITION, handle) else { continue };
+        any = true;
+        if let Some((status, left)) = finished {
+            handles.set(index, left);
+            report.tell(count, status);
+            indices.write_at(count, index as i64)?;
+            count += 1;
+        }
     }
-    outcount.set(ready.len() as c_int);
-    indices.write(ready.iter().map(|index| *index as i64))?;
-    report.outcome(ready.len())
+    outcount.set(if any { count as c_int } else { MPI_UNDEFINED });
+    report.outcome(count)
 }
 
 /// Takes the status of a request that is complete, null or inactive.
@@ -365,6 +390,7 @@ fn state(call: &Call, handle: Request) -> ListedRequest {
                 (true, true) => ListedRequest::Ready,
             }
         }
+        RequestName::Kept if handle == MPI_REQUEST_NULL => ListedRequest::Absent,
         RequestName::Kept => state_of_kept(call, handle),
     }
 }

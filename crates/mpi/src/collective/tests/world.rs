@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use base::{Error, ErrorClass, GateId, RailId, RailProfile, Result};
 use boards::SeriesOrder;
@@ -292,7 +293,7 @@ pub(super) struct Elements {
 
 impl Elements {
     /// `count` elements with this packed content, which may be shorter.
-    pub(super) fn new(datatype: &Datatype, count: usize, packed: &[u8]) -> Self {
+    pub(super) fn new(datatype: &Arc<Datatype>, count: usize, packed: &[u8]) -> Self {
         let (bytes, origin) = element_room(datatype, count);
         let memory = Buffer::zeroed(bytes);
         memory.write(0, &vec![GAP; bytes]);
