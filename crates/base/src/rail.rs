@@ -37,6 +37,8 @@ impl RailProfile {
 pub struct Fragmentation {
     /// Messages up to this length go in one packet, in bytes.
     pub whole_bytes_max: usize,
+    /// The data of those of at least so many bytes begins with a cache line.
+    pub aligned_bytes_min: usize,
     /// Messages up to this length go in fragments, in bytes; at most
     /// [`FRAGMENTED_BYTES_MAX`](crate::limits::FRAGMENTED_BYTES_MAX).
     pub message_bytes_max: usize,

@@ -530,12 +530,21 @@ impl PeerSegment {
     ) -> bool {
         if !self.manner.tries() {
             let stores = self.manner.stores();
-            return self.push(length, |out| fill(out, stores));
+            return self.push_part(length, |out| fill(out, stores));
         }
         let begin = Instant::now();
-        let is_pushed = self.push(length, |out| fill(out, Stores::Regular));
+        let is_pushed = self.push_part(length, |out| fill(out, Stores::Regular));
         self.manner.note(length, begin.elapsed());
         is_pushed
+    }
+
+    /// As [`push`](Self::push), for a packet that others follow.
+    #[inline]
+    fn push_part(&mut self, length: usize, fill: impl FnOnce(SharedBytesMut<'_>)) -> bool {
+        match &mut self.lane {
+            Some(lane) => lane.push_part(length, fill),
+            None => self.push_without_lane(length, fill),
+        }
     }
 
     /// Gets ready for the next packets, while there is nothing else to do.

@@ -52,7 +52,8 @@ const EAGER_BYTES_MAX: usize = MIDDLE_BYTES_MIN;
 
 /// The fragments of a message take 64 cache lines of a lane, and then 128 each.
 const FRAGMENTATION: Fragmentation = Fragmentation {
-    whole_bytes_max: 6 << 10,
+    whole_bytes_max: EAGER_BYTES_MAX,
+    aligned_bytes_min: 512,
     message_bytes_max: limits::FRAGMENTED_BYTES_MAX,
     first_packet_bytes: 64 * LINE_BYTES - HEADER_BYTES,
     packet_bytes: 128 * LINE_BYTES - HEADER_BYTES,

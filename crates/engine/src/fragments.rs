@@ -7,7 +7,7 @@
 
 use base::{Fragmentation, GateId, RailId, limits};
 use memory::{Buffer, SharedBytes, SharedBytesMut, Stores};
-use wire::{Envelope, FRAGMENT_HEADER_BYTES, FlowLabel, Malformed, Record, padded};
+use wire::{ALIGNED_HEADER_BYTES, Envelope, FlowLabel, Malformed, Record, padded};
 
 use crate::engine::{Engine, Send};
 use crate::gate::eager_cost;
@@ -56,7 +56,7 @@ impl FragmentPacket<'_> {
     /// Its length in bytes.
     #[inline]
     pub fn packet_len(&self) -> usize {
-        padded(FRAGMENT_HEADER_BYTES, self.bytes)
+        padded(ALIGNED_HEADER_BYTES, self.bytes)
     }
 
     /// Writes it to `out`, which is as long as [`packet_len`](Self::packet_len) says.
@@ -87,6 +87,7 @@ impl Engine {
         debug_assert!(state.rails.len() == 1, "one rail keeps the order");
         debug_assert!(fragmentation.message_bytes_max <= limits::FRAGMENTED_BYTES_MAX);
         state.whole_bytes_max = state.whole_bytes_max.min(fragmentation.whole_bytes_max);
+        state.aligned_bytes_min = fragmentation.aligned_bytes_min;
         state.fragmentation = Some(fragmentation);
     }
 
@@ -103,7 +104,7 @@ impl Engine {
         let Fragmentation { message_bytes_max, first_packet_bytes, packet_bytes, .. } =
             fragmentation;
         let [first, others] =
-            [first_packet_bytes, packet_bytes].map(|bytes| bytes - FRAGMENT_HEADER_BYTES);
+            [first_packet_bytes, packet_bytes].map(|bytes| bytes - ALIGNED_HEADER_BYTES);
         let is_free = gate.outbox.is_empty()
             && (gate.whole_bytes_max + 1..=message_bytes_max).contains(&length)
             && length > first

@@ -31,6 +31,8 @@ pub(crate) struct Gate {
     pub eager_bytes_max: usize,
     /// Messages up to this length take the short cut in one packet, in bytes.
     pub whole_bytes_max: usize,
+    /// The data of those of at least so many bytes begins with a cache line.
+    pub aligned_bytes_min: usize,
     /// How longer ones go in fragments, if they do.
     pub fragmentation: Option<Fragmentation>,
     /// What is coming from there in fragments.
@@ -82,6 +84,7 @@ impl Gate {
             packet_bytes_max: 0,
             eager_bytes_max: 0,
             whole_bytes_max: 0,
+            aligned_bytes_min: usize::MAX,
             fragmentation: None,
             incoming_fragments: None,
             numbered: None,

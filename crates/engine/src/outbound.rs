@@ -38,9 +38,9 @@ pub trait ShortPacket {
     fn write(&self, out: SharedBytesMut<'_>);
 }
 
-/// One where one rail leads.
+/// One where one rail leads, with so many bytes before the data.
 #[derive(Clone, Copy, Debug)]
-struct LonePacket<'a> {
+struct LonePacket<'a, const HEADER_BYTES: usize> {
     flow: u32,
     sequence: u32,
     tag: i32,
@@ -48,15 +48,15 @@ struct LonePacket<'a> {
     buffer: &'a Buffer,
 }
 
-impl ShortPacket for LonePacket<'_> {
+impl<const HEADER_BYTES: usize> ShortPacket for LonePacket<'_, HEADER_BYTES> {
     #[inline(always)]
     fn packet_len(&self) -> usize {
-        wire::padded(wire::MESSAGE_HEADER_BYTES, self.length)
+        wire::padded(HEADER_BYTES, self.length)
     }
 
     #[inline(always)]
     fn write(&self, out: SharedBytesMut<'_>) {
-        let (header, payload) = out.split_at(wire::MESSAGE_HEADER_BYTES);
+        let (header, payload) = out.split_at(HEADER_BYTES);
         // The header last: whoever waits for the packet looks at its first line all the time, and
         // takes it away between a first and a later store if data is gathered meanwhile.
         self.buffer.read_shared(0, payload.part(0, self.length));
@@ -64,10 +64,13 @@ impl ShortPacket for LonePacket<'_> {
     }
 }
 
+type PlainPacket<'a> = LonePacket<'a, { wire::MESSAGE_HEADER_BYTES }>;
+type AlignedPacket<'a> = LonePacket<'a, { wire::ALIGNED_HEADER_BYTES }>;
+
 /// One that tells the receiver which request waits for the match.
 #[derive(Clone, Copy, Debug)]
 struct SynchronousPacket<'a> {
-    lone: LonePacket<'a>,
+    lone: PlainPacket<'a>,
     request: RequestId,
 }
 
@@ -97,7 +100,7 @@ impl ShortPacket for SynchronousPacket<'_> {
 /// One where several rails lead: it has a number, and is kept until it has arrived.
 #[derive(Debug)]
 struct NumberedPacket<'a> {
-    lone: LonePacket<'a>,
+    lone: PlainPacket<'a>,
     number: u32,
     /// Up to which number everything is here.
     received: u32,
@@ -189,9 +192,10 @@ impl Engine {
         }
         let Send { tag, ref buffer, .. } = *send;
         let (sequence, flow_number) = (flow.sequence, flow.number);
-        let packet = LonePacket { flow: flow_number, sequence, tag, length, buffer };
+        let packet = PlainPacket { flow: flow_number, sequence, tag, length, buffer };
         let posted = match (&gate.rails[..], &mut gate.numbered) {
-            (&[rail], None) => post.post(rail, &packet),
+            (&[rail], None) if length < gate.aligned_bytes_min => post.post(rail, &packet),
+            (&[rail], None) => post_aligned(rail, packet, post),
             (rails, Some(numbered)) if self.preferring == 0 && !numbered.has_again() => {
                 let latency = |rail: &&RailId| self.models[usize::from(rail.0)].latency_ns();
                 let Some(&rail) = rails.iter().min_by_key(latency) else { return false };
@@ -230,7 +234,7 @@ impl Engine {
             return None;
         }
         let (sequence, flow_number) = (flow.sequence, flow.number);
-        let lone = LonePacket { flow: flow_number, sequence, tag, length, buffer };
+        let lone = PlainPacket { flow: flow_number, sequence, tag, length, buffer };
         let request = self.requests.next_id();
         if !post.post(rail, &SynchronousPacket { lone, request }) {
             return None;
@@ -611,13 +615,20 @@ impl Engine {
     }
 }
 
+/// Posts a packet whose data begins with a cache line.
+#[inline(never)]
+fn post_aligned(rail: RailId, packet: PlainPacket<'_>, post: impl PostShort) -> bool {
+    let LonePacket { flow, sequence, tag, length, buffer } = packet;
+    post.post(rail, &AlignedPacket { flow, sequence, tag, length, buffer })
+}
+
 /// Posts a short packet under the next number, and keeps a copy until it has arrived.
 #[inline(never)]
 fn post_numbered(
     numbered: &mut NumberedTraffic,
     spares: &mut SparePackets,
     rail: RailId,
-    lone: LonePacket<'_>,
+    lone: PlainPacket<'_>,
     post: impl PostShort,
 ) -> bool {
     let (number, received) = numbered.next();

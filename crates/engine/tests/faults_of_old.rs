@@ -179,9 +179,10 @@ impl PostFragments for Fragments<'_> {
 /// second has given its number.
 fn pair_with_fragments() -> (Engine, Engine, ContextSlot) {
     let (mut one, mut two, context) = pair();
-    let packet_bytes = 80 + wire::FRAGMENT_HEADER_BYTES;
+    let packet_bytes = 80 + wire::ALIGNED_HEADER_BYTES;
     let fragmentation = Fragmentation {
         whole_bytes_max: 100,
+        aligned_bytes_min: 50,
         message_bytes_max: 1000,
         first_packet_bytes: packet_bytes,
         packet_bytes,

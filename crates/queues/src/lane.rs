@@ -38,12 +38,28 @@ impl LaneProducer {
         Self { place, sender, tail: 0, known_head: 0, burst: 0 }
     }
 
-    /// As [`crate::ring::RingProducer::push`].
+    /// As [`crate::ring::RingProducer::push`]; and the consumer gets the packet's lines sooner.
     ///
     /// # Panics
     /// If `length` is more than [`packet_bytes_max`].
     #[inline(always)]
     pub fn push(&mut self, length: usize, fill: impl FnOnce(SharedBytesMut<'_>)) -> bool {
+        let is_pushed = self.push_part(length, fill);
+        if is_pushed {
+            let lines = lines_for(length);
+            for line in self.tail + 1 - lines..self.tail {
+                self.place.hand_over(line);
+            }
+        }
+        is_pushed
+    }
+
+    /// The same for a packet that others follow at once: to hand over its lines would hold them up.
+    ///
+    /// # Panics
+    /// If `length` is more than [`packet_bytes_max`].
+    #[inline(always)]
+    pub fn push_part(&mut self, length: usize, fill: impl FnOnce(SharedBytesMut<'_>)) -> bool {
         let capacity = self.place.lines();
         assert!(length <= packet_bytes_max(capacity as usize), "{length} is too long");
         let wanted = lines_for(length);
@@ -124,7 +140,7 @@ impl LaneProducer {
 }
 
 /// No more lines are taken ahead: what is pushed meanwhile waits for them.
-const LINES_AHEAD_MAX: u64 = 128;
+pub const LINES_AHEAD_MAX: u64 = 200;
 
 #[cfg(all(test, not(loom)))]
 mod tests {

@@ -149,9 +149,10 @@ impl Setting {
 fn random_fragmentation(rng: &mut Rng, rails: &[RailProfile]) -> Fragmentation {
     let packet = rails.iter().map(|rail| rail.packet_bytes_max).min().unwrap_or(0).min(60_000);
     let [first_packet_bytes, packet_bytes] =
-        [(); 2].map(|()| rng.usize(wire::FRAGMENT_HEADER_BYTES + 8..=packet) / 8 * 8);
+        [(); 2].map(|()| rng.usize(wire::ALIGNED_HEADER_BYTES + 8..=packet) / 8 * 8);
     Fragmentation {
         whole_bytes_max: rng.usize(0..packet),
+        aligned_bytes_min: rng.usize(0..packet),
         message_bytes_max: rng.usize(0..limits::FRAGMENTED_BYTES_MAX.min(5 * packet)),
         first_packet_bytes,
         packet_bytes,

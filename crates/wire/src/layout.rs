@@ -28,6 +28,8 @@ pub(crate) const FLAG_WITHDRAWN: u8 = 8;
 
 /// The payload is the first fragment of the message, whose whole length follows.
 pub(crate) const FLAG_FRAGMENTED: u8 = 16;
+/// Bytes without meaning precede the payload, which then begins with a cache line.
+pub(crate) const FLAG_ALIGNED: u8 = 32;
 
 pub(crate) const NEW_FLOW_BYTES: usize = 16;
 pub(crate) const SYNCHRONOUS_BYTES: usize = 8;

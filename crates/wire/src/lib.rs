@@ -15,14 +15,14 @@ pub use record::{
 };
 
 /// The version of this format; peers must agree on it before the first packet.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Bytes of a record that carries a short message with an agreed flow, without its payload.
 pub const MESSAGE_HEADER_BYTES: usize = 16;
 
-/// Bytes of a record that carries a fragment of a message of an agreed flow, without its payload:
-/// that begins with a cache line, in a ring or lane, as copies are faster then.
-pub const FRAGMENT_HEADER_BYTES: usize = 56;
+/// Bytes of a record whose payload begins with a cache line, in a ring or lane, as copies are
+/// faster then, without its payload: of a message of an agreed flow, or a fragment of one.
+pub const ALIGNED_HEADER_BYTES: usize = 56;
 
 /// Bytes of the record that opens a numbered packet.
 pub const NUMBER_BYTES: usize = 16;

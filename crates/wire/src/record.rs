@@ -6,7 +6,7 @@ use base::{ContextId, RegionToken};
 use memory::{SharedBytes, SharedBytesMut};
 
 use crate::layout::*;
-use crate::{FRAGMENT_HEADER_BYTES, MESSAGE_HEADER_BYTES, padded};
+use crate::{ALIGNED_HEADER_BYTES, MESSAGE_HEADER_BYTES, padded};
 
 /// How a record names the flow that it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,11 +141,12 @@ pub enum Record<'a> {
     },
 }
 
-/// Writes the header of a message with an agreed flow, which [`MESSAGE_HEADER_BYTES`] bytes hold;
-/// the payload follows it.
+/// Writes the header of a message with an agreed flow to `out`, which the payload follows: of
+/// [`MESSAGE_HEADER_BYTES`], or of [`ALIGNED_HEADER_BYTES`].
 #[inline]
 pub fn message_header(out: SharedBytesMut<'_>, flow: u32, tag: i32, sequence: u32, payload: usize) {
-    put_header(out, KIND_MESSAGE, 0, payload, [flow, tag as u32, sequence]);
+    let flags = if out.len() == ALIGNED_HEADER_BYTES { FLAG_ALIGNED } else { 0 };
+    put_header(out, KIND_MESSAGE, flags, payload, [flow, tag as u32, sequence]);
 }
 
 /// A message with an agreed flow that is alone in its packet: the most frequent packet of all.
@@ -171,10 +172,23 @@ impl<'a> LoneMessage<'a> {
         if header.kind_and_flags() != (KIND_MESSAGE, 0)
             || padded(MESSAGE_HEADER_BYTES, payload) != packet.len()
         {
-            return None;
+            return Self::parse_aligned(packet, header);
         }
         let [flow, tag, sequence] = header.words();
         let payload = packet.part(MESSAGE_HEADER_BYTES, payload);
+        Some(Self { flow, tag: tag as i32, sequence, payload })
+    }
+
+    #[inline(never)]
+    fn parse_aligned(packet: SharedBytes<'a>, header: RecordHeader) -> Option<Self> {
+        let payload = header.payload_len();
+        if header.kind_and_flags() != (KIND_MESSAGE, FLAG_ALIGNED)
+            || padded(ALIGNED_HEADER_BYTES, payload) != packet.len()
+        {
+            return None;
+        }
+        let [flow, tag, sequence] = header.words();
+        let payload = packet.part(ALIGNED_HEADER_BYTES, payload);
         Some(Self { flow, tag: tag as i32, sequence, payload })
     }
 }
@@ -192,9 +206,9 @@ impl Record<'_> {
                     flow_bytes(envelope) + synchronous.map_or(0, |_| SYNCHRONOUS_BYTES)
                 }
                 Record::FirstFragment { envelope, .. } => {
-                    flow_bytes(envelope) + FRAGMENT_HEADER_BYTES - MESSAGE_HEADER_BYTES
+                    flow_bytes(envelope) + ALIGNED_HEADER_BYTES - MESSAGE_HEADER_BYTES
                 }
-                Record::Fragment { .. } => FRAGMENT_HEADER_BYTES - MESSAGE_HEADER_BYTES,
+                Record::Fragment { .. } => ALIGNED_HEADER_BYTES - MESSAGE_HEADER_BYTES,
                 Record::Announce { envelope, .. } => flow_bytes(envelope) + ANNOUNCE_BYTES,
                 Record::Grant { .. } => 16,
                 Record::Data { .. } | Record::Flow { .. } => 8,
@@ -237,11 +251,11 @@ impl Record<'_> {
             Record::FirstFragment { envelope, length, .. } => {
                 let at = put_envelope(out, KIND_MESSAGE, FLAG_FRAGMENTED, payload, envelope);
                 out.put_u64(at, length);
-                at + FRAGMENT_HEADER_BYTES - MESSAGE_HEADER_BYTES
+                at + ALIGNED_HEADER_BYTES - MESSAGE_HEADER_BYTES
             }
             Record::Fragment { .. } => {
                 put_header(out, KIND_FRAGMENT, 0, payload, [0; 3]);
-                FRAGMENT_HEADER_BYTES
+                ALIGNED_HEADER_BYTES
             }
             Record::Announce { envelope, request, length, region } => {
                 let flags = region.map_or(0, |_| FLAG_FETCHABLE);
@@ -440,7 +454,7 @@ fn parse_message(rest: SharedBytes<'_>, header: RecordHeader) -> Parsed<'_> {
     let (_, flags) = header.kind_and_flags();
     if flags & FLAG_FRAGMENTED != 0 {
         let length = rest.get(at, size_of::<u64>()).ok_or(CUT)?.u64_at(0);
-        at += FRAGMENT_HEADER_BYTES - MESSAGE_HEADER_BYTES;
+        at += ALIGNED_HEADER_BYTES - MESSAGE_HEADER_BYTES;
         let payload = rest.get(at, header.payload_len()).ok_or(CUT)?;
         return Ok((Record::FirstFragment { envelope, length, payload }, at));
     }
@@ -448,6 +462,9 @@ fn parse_message(rest: SharedBytes<'_>, header: RecordHeader) -> Parsed<'_> {
         let bytes = rest.get(at, SYNCHRONOUS_BYTES).ok_or(CUT)?;
         synchronous = Some(bytes.u64_at(0));
         at += SYNCHRONOUS_BYTES;
+    }
+    if flags & FLAG_ALIGNED != 0 {
+        at += ALIGNED_HEADER_BYTES - MESSAGE_HEADER_BYTES;
     }
     let payload = rest.get(at, header.payload_len()).ok_or(CUT)?;
     Ok((Record::Message { envelope, synchronous, payload }, at))
@@ -479,8 +496,8 @@ fn parse_control(rest: SharedBytes<'_>, header: RecordHeader) -> Parsed<'_> {
             return Ok((Record::Data { receiver: request, offset, payload }, 24));
         }
         KIND_FRAGMENT => {
-            let payload = rest.get(FRAGMENT_HEADER_BYTES, header.payload_len()).ok_or(CUT)?;
-            return Ok((Record::Fragment { payload }, FRAGMENT_HEADER_BYTES));
+            let payload = rest.get(ALIGNED_HEADER_BYTES, header.payload_len()).ok_or(CUT)?;
+            return Ok((Record::Fragment { payload }, ALIGNED_HEADER_BYTES));
         }
         KIND_FINISHED => Record::Finished { request },
         KIND_CREDIT => Record::Credit { bytes: first },

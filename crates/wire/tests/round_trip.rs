@@ -1,7 +1,7 @@
 //! Every record survives emit and parse; no bytes whatever make the parser panic.
 
 use base::{ContextId, RegionToken};
-use memory::SharedBytes;
+use memory::{SharedBytes, SharedBytesMut};
 use proptest::prelude::*;
 use wire::{Envelope, FlowLabel, Record, Records};
 
@@ -133,5 +133,15 @@ proptest! {
         let lone = wire::LoneMessage::parse(&general);
         prop_assert_eq!(lone, Some(wire::LoneMessage { flow, tag, sequence, payload }));
         prop_assert_eq!(wire::LoneMessage::parse(&general[..16]), None);
+        let mut aligned = [0; 64];
+        let (header, data) = SharedBytesMut::from(&mut aligned).split_at(wire::ALIGNED_HEADER_BYTES);
+        data.part(0, 5).copy_from(payload);
+        wire::message_header(header, flow, tag, sequence, payload.len());
+        let lone = wire::LoneMessage::parse(&aligned);
+        prop_assert_eq!(lone, Some(wire::LoneMessage { flow, tag, sequence, payload }));
+        let record = Record::Message { envelope, synchronous: None, payload };
+        prop_assert_eq!(Records::new(&aligned).collect::<Vec<_>>(), vec![Ok(record)]);
+        prop_assert_eq!(wire::LoneMessage::parse(&aligned[..56]), None);
+        prop_assert!(Records::new(&aligned[..56]).any(|record| record.is_err()));
     }
 }

@@ -113,6 +113,8 @@ impl Place {
 
     pub(crate) fn prefetch(&self, _number: u64) {}
 
+    pub(crate) fn hand_over(&self, _number: u64) {}
+
     /// As where it is no hint.
     pub(crate) fn take_to_write(&self, number: u64) {
         self.header(number).store(0, Ordering::Relaxed);

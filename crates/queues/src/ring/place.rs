@@ -116,4 +116,19 @@ impl Place {
         #[cfg(not(all(target_arch = "x86_64", not(miri))))]
         self.header(number).store(0, crate::primitive::Ordering::Relaxed);
     }
+
+    /// Has a line that was written moved out of this core's own caches, nearer to the others: they
+    /// then need not fetch it from here. Not the first of a packet, which they have already asked
+    /// for.
+    #[inline]
+    pub(crate) fn hand_over(&self, number: u64) {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        // SAFETY: a hint, as above; a processor that does not know it does nothing.
+        unsafe {
+            let line = self.line(number).as_ptr();
+            std::arch::asm!("cldemote [{}]", in(reg) line, options(nostack, preserves_flags));
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        let _ = number;
+    }
 }
