@@ -29,6 +29,8 @@ variables! {
     CHECK = "COMBRAY_CHECK";
     /// The algorithms of collective operations that a person wants.
     COLLECTIVES = "COMBRAY_COLLECTIVES";
+    /// How the data of messages is copied inside a machine.
+    COPYING = "COMBRAY_COPYING";
     /// How many cores the processes of a machine may use together; set by the launcher.
     CORES = "COMBRAY_CORES";
     /// The C++ compiler behind the wrapper.

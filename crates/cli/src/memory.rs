@@ -6,5 +6,6 @@ mod picture;
 mod report;
 mod sampling;
 mod validation;
+mod ways;
 
 pub use report::{sample, validate};

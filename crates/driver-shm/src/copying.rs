@@ -6,14 +6,18 @@
 //! once, through a pipe that stays in the cache they share, beat one copy by the system two to
 //! three times; between far cores it is the other way round unless the sender writes past its
 //! caches; when the sender computes meanwhile, only the system copies; and in a virtual machine
-//! cores move. So all are timed on the messages themselves, and the one that was the fastest for
-//! that size is taken, with a trial of another now and then.
+//! cores move. So the one is taken first that is predicted to be the fastest, where this machine's
+//! memory was measured; all are timed on the messages themselves, and the one that was the fastest
+//! for that size is taken, with a trial of another now and then.
 
+use std::sync::Arc;
 use std::time::Instant;
 
-use driver::Copying;
+use driver::{Copying, Settings};
+use memory_costs::CostTable;
 
 use crate::costs::WayCosts;
+use crate::expected;
 use crate::protocol::AHEAD_BYTES_MAX;
 
 /// What was measured so far.
@@ -22,6 +26,10 @@ pub(crate) struct CopyStatistics {
     /// For messages of similar length, the costs of the ways in the order of [`Copying::ALL`].
     classes: [WayCosts<{ Copying::ALL.len() }>; CLASSES],
     underway: Vec<TimedTransfer>,
+    /// What was measured of memory, for the first choice.
+    memory: Option<Arc<CostTable>>,
+    /// The way that all take, if one is given.
+    given: Option<Copying>,
 }
 
 /// A transfer that is being timed.
@@ -44,14 +52,25 @@ const TRIAL_BYTES: u64 = 4 << 20;
 const TRIAL_TRANSFERS: (u64, u64) = (4, 64);
 
 impl CopyStatistics {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        let (memory, given) = (settings.memory.clone(), settings.copying.long);
+        Self { memory, given, ..Self::default() }
+    }
+
     /// Chooses for a message of `length` bytes and starts the watch.
     pub(crate) fn begin(&mut self, token: u64, length: u64, now: Instant) -> Copying {
         if length <= AHEAD_BYTES_MAX as u64 {
             return Copying::Piped;
         }
+        if let Some(given) = self.given {
+            return given;
+        }
         let (at_least, at_most) = TRIAL_TRANSFERS;
         let row = (TRIAL_BYTES / length).clamp(at_least, at_most);
-        let way = Copying::ALL[self.classes[class_of(length)].choose(row)];
+        let class = &mut self.classes[class_of(length)];
+        let memory = self.memory.as_deref();
+        class.expect(|| expected::long_costs(memory?, length as usize));
+        let way = Copying::ALL[class.choose(row)];
         self.underway.push(TimedTransfer { token, way, length, since: now });
         way
     }

@@ -5,7 +5,13 @@
 pub(crate) struct WayCosts<const WAYS: usize> {
     /// Picoseconds per byte, where that is known.
     costs: [Option<u64>; WAYS],
+    /// What is predicted where it is not, and whether that was asked for.
+    expected: Option<[u64; WAYS]>,
+    asked: bool,
     transfers: u64,
+    /// The row that is under way, and the way that is tried in it, if one is.
+    row: u64,
+    trial: Option<usize>,
 }
 
 /// One trial to so many rows.
@@ -14,31 +20,69 @@ const TRIAL_SHARE: u64 = 96;
 /// One that seems more than twice as slow is tried in one of so many rounds.
 const ROUNDS_PER_SLOW_TRIAL: u64 = 4;
 
+/// So many rows pass before a way is tried that should take twice as long as the fastest.
+const TURNS_BEFORE_SLOW: u64 = 16;
+
 impl<const WAYS: usize> Default for WayCosts<WAYS> {
     fn default() -> Self {
-        Self { costs: [None; WAYS], transfers: 0 }
+        Self {
+            costs: [None; WAYS],
+            expected: None,
+            asked: false,
+            transfers: 0,
+            row: u64::MAX,
+            trial: None,
+        }
     }
 }
 
 impl<const WAYS: usize> WayCosts<WAYS> {
-    /// Which way the next transfer takes, where `row` in a row take the same, as a way only shows
-    /// what it can do when its memory has been used before: first all in turn, then the fastest,
-    /// but for a trial now and then.
-    pub(crate) fn choose(&mut self, row: u64) -> usize {
-        let (turn, ways) = (self.transfers / row, WAYS as u64);
-        self.transfers = self.transfers.wrapping_add(1);
-        if turn < ways {
-            return turn as usize;
+    /// What the ways should cost, in picoseconds per byte, as long as they have not been timed;
+    /// asked for once.
+    #[inline]
+    pub(crate) fn expect(&mut self, costs: impl FnOnce() -> Option<[u64; WAYS]>) {
+        if !self.asked {
+            (self.asked, self.expected) = (true, costs());
         }
-        let fastest = self.fastest();
-        if !turn.is_multiple_of(TRIAL_SHARE) {
-            return fastest;
+    }
+
+    /// Which way the next transfer takes, where `row` in a row take the same, as a way only shows
+    /// what it can do when its memory has been used before: first all in turn, or what is expected
+    /// to be the fastest and the others soon; then the fastest, but for a trial now and then.
+    pub(crate) fn choose(&mut self, row: u64) -> usize {
+        let turn = self.transfers / row;
+        self.transfers = self.transfers.wrapping_add(1);
+        if turn != self.row {
+            (self.row, self.trial) = (turn, self.trial_of(turn));
+        }
+        self.trial.unwrap_or_else(|| self.fastest())
+    }
+
+    /// Which way is tried in a row, whatever it costs.
+    fn trial_of(&self, turn: u64) -> Option<usize> {
+        let (ways, fastest) = (WAYS as u64, self.fastest());
+        match self.expected {
+            None if turn < ways => return Some(turn as usize),
+            Some(_) if turn.is_power_of_two() => return self.untried(turn, fastest),
+            _ => {}
+        }
+        if turn == 0 || !turn.is_multiple_of(TRIAL_SHARE) {
+            return None;
         }
         // All in turn; those that seem far slower in one round of several.
         let trial = turn / TRIAL_SHARE;
         let (round, way) = (trial / ways, (trial % ways) as usize);
         let far_slower = self.cost(way) / 2 > self.cost(fastest);
-        if far_slower && !round.is_multiple_of(ROUNDS_PER_SLOW_TRIAL) { fastest } else { way }
+        (!far_slower || round.is_multiple_of(ROUNDS_PER_SLOW_TRIAL)).then_some(way)
+    }
+
+    /// The way that has not been timed and should cost least; one that should take twice as long as
+    /// the fastest has time.
+    fn untried(&self, turn: u64, fastest: usize) -> Option<usize> {
+        let untried = (0..WAYS).filter(|way| self.costs[*way].is_none());
+        let least = untried.min_by_key(|way| self.cost(*way))?;
+        let far_slower = self.cost(least) / 2 > self.cost(fastest);
+        (!far_slower || turn >= TURNS_BEFORE_SLOW).then_some(least)
     }
 
     /// What seems to be the fastest way by now.
@@ -46,9 +90,10 @@ impl<const WAYS: usize> WayCosts<WAYS> {
         (0..WAYS).min_by_key(|way| self.cost(*way)).unwrap_or(0)
     }
 
-    /// The same, once the cost of every way is known.
+    /// The same, once the cost of every way is known, or expected.
     pub(crate) fn fastest_known(&self) -> Option<usize> {
-        self.costs.iter().all(Option::is_some).then(|| self.fastest())
+        let is_known = self.expected.is_some() || self.costs.iter().all(Option::is_some);
+        is_known.then(|| self.fastest())
     }
 
     /// A transfer took so many picoseconds per byte. One that was faster than the others is
@@ -62,6 +107,69 @@ impl<const WAYS: usize> WayCosts<WAYS> {
     }
 
     fn cost(&self, way: usize) -> u64 {
-        self.costs[way].unwrap_or(u64::MAX)
+        let expected = || self.expected.map_or(u64::MAX, |expected| expected[way]);
+        self.costs[way].unwrap_or_else(expected)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Transfers whose ways cost so much; how often each was taken.
+    fn run<const WAYS: usize>(
+        costs: &mut WayCosts<WAYS>,
+        transfers: u64,
+        real: [u64; WAYS],
+    ) -> [u64; WAYS] {
+        let mut taken = [0; WAYS];
+        for _ in 0..transfers {
+            let way = costs.choose(4);
+            costs.learn(way, real[way]);
+            taken[way] += 1;
+        }
+        taken
+    }
+
+    fn expecting<const WAYS: usize>(expected: [u64; WAYS]) -> WayCosts<WAYS> {
+        let mut costs = WayCosts::default();
+        costs.expect(|| Some(expected));
+        costs
+    }
+
+    #[test]
+    fn what_is_expected_to_be_fastest_goes_first_and_the_others_are_tried_soon() {
+        let mut costs = expecting([300, 100, 110, 500]);
+        assert_eq!(run(&mut costs, 4, [300, 100, 110, 500]), [0, 4, 0, 0]);
+        // The one that comes next is tried at once, those that should be far slower later.
+        assert_eq!(run(&mut costs, 4 * 15, [300, 100, 110, 500]), [0, 56, 4, 0]);
+        assert_eq!(run(&mut costs, 4 * 32, [300, 100, 110, 500]), [4, 120, 0, 4]);
+    }
+
+    #[test]
+    fn figures_of_another_machine_are_soon_corrected() {
+        // What is really the fastest should be by far the slowest, and the other way round.
+        let (expected, real) = ([900, 100, 300, 400, 5000], [300, 2000, 900, 700, 100]);
+        let mut costs = expecting(expected);
+        let first = run(&mut costs, 4 * 256, real);
+        assert!(first[4] > 4 * 120, "{first:?}");
+        // From then on it is as with the right figures.
+        let spent = |costs: &mut WayCosts<5>| {
+            let taken = run(costs, 20_000, real);
+            taken.iter().zip(real).map(|(times, cost)| times * cost).sum::<u64>()
+        };
+        let mut right = expecting(real);
+        run(&mut right, 4 * 256, real);
+        let (wrong, right) = (spent(&mut costs), spent(&mut right));
+        assert!(wrong * 100 <= right * 102, "{wrong} and {right}");
+    }
+
+    #[test]
+    fn without_expectations_all_take_turns_first() {
+        let mut costs = WayCosts::default();
+        assert_eq!(run(&mut costs, 12, [30, 10, 20]), [4, 4, 4]);
+        assert_eq!(costs.fastest_known(), Some(1));
+        assert_eq!(expecting([30, 10, 20]).fastest_known(), Some(1));
+        assert_eq!(WayCosts::<3>::default().fastest_known(), None);
     }
 }

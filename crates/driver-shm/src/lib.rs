@@ -13,6 +13,7 @@ mod card;
 mod copying;
 mod costs;
 mod ending;
+mod expected;
 mod incoming;
 mod middle;
 pub mod protocol;
@@ -24,6 +25,7 @@ mod supply;
 mod transfer;
 
 pub use card::{SegmentCard, host};
+pub use expected::LocalWay;
 pub use segment::PeerBell;
 pub use shared_memory::{Invitation, open_memory, share_memory};
 pub use shm::Shm;

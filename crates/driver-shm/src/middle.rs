@@ -4,39 +4,46 @@
 //! A call of the system takes a microsecond, on some machines, and then copies three times as many
 //! bytes in a nanosecond as two cores that are far from each other; where they are near it is the
 //! other way round. So both ways are timed, for each peer, as for long messages
-//! ([`crate::copying`]). A message whose sender does not wait at once goes to the receiver or
-//! through the pool. That is not timed, as it lasts as long as the program computes; it goes by
-//! what is known of the others, and before that by how long a call of the system takes.
+//! ([`crate::copying`]), of which the one goes first that should be faster by what was measured of
+//! this machine's memory. A message whose sender does not wait at once is not timed, as it lasts as
+//! long as the program computes; it goes by what is known or expected of the others, and where
+//! nothing is by how long a call of the system takes.
 
 use std::hint;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use driver::When;
+use driver::{MiddleWay, Settings, When};
+use memory_costs::CostTable;
 
 use crate::costs::WayCosts;
+use crate::expected;
 use crate::protocol::{AHEAD_BYTES_MAX, RECEIVER_TIME};
+
+/// By what the first messages to a peer go.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MiddleChoice {
+    /// What was measured of memory.
+    memory: Option<Arc<CostTable>>,
+    /// The way that all take, if one is given.
+    given: Option<MiddleWay>,
+}
+
+impl MiddleChoice {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        Self { memory: settings.memory.clone(), given: settings.copying.middle }
+    }
+}
 
 /// What was measured of the messages to a peer.
 #[derive(Debug, Default)]
 pub(crate) struct MiddleStatistics {
+    choice: MiddleChoice,
     classes: [WayCosts<{ MiddleWay::ALL.len() }>; CLASSES],
     underway: Option<MeasuredMessage>,
     messages: u32,
     /// Where nothing is measured, longer messages are better copied by the receiver.
     copied_twice_bytes_max: usize,
-}
-
-/// How a message of middle length goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MiddleWay {
-    /// Through the lane, in fragments.
-    InFragments,
-    /// The receiver copies it when it was announced.
-    ByReceiver,
-}
-
-impl MiddleWay {
-    const ALL: [Self; 2] = [Self::InFragments, Self::ByReceiver];
 }
 
 /// A message whose time is taken.
@@ -70,17 +77,19 @@ const BYTES_PER_NS_LONGER: usize = 16;
 
 impl MiddleStatistics {
     /// Of a peer whose memory the system reads in calls that take so long.
-    pub(crate) fn new(call: Duration) -> Self {
+    pub(crate) fn new(choice: MiddleChoice, call: Duration) -> Self {
         let copied_twice_bytes_max = (call.as_nanos() as usize).saturating_mul(BYTES_PER_NS_LONGER);
-        Self { copied_twice_bytes_max, ..Self::default() }
+        Self { choice, copied_twice_bytes_max, ..Self::default() }
     }
 
     /// Chooses for a message of `length` bytes, which the receiver can read or cannot, and starts
-    /// the watch now and then. `is_alone` tells whether the receiver has nothing else to copy.
+    /// the watch now and then if its sender waits for it. `is_alone` tells whether the receiver has
+    /// nothing else to copy.
     #[inline]
     pub(crate) fn begin(
         &mut self,
         length: usize,
+        when: When,
         is_readable: bool,
         is_alone: impl FnOnce() -> bool,
     ) -> MiddleWay {
@@ -88,7 +97,17 @@ impl MiddleStatistics {
         if !is_readable || !is_middle(length) {
             return MiddleWay::InFragments;
         }
-        let way = MiddleWay::ALL[self.classes[class_of(length)].choose(ROW)];
+        if let Some(given) = self.choice.given {
+            return given;
+        }
+        if when == When::Later {
+            return if self.is_left_later(length) {
+                MiddleWay::ByReceiver
+            } else {
+                MiddleWay::InFragments
+            };
+        }
+        let way = MiddleWay::ALL[self.class(length).choose(ROW)];
         self.messages = self.messages.wrapping_add(1);
         if way == MiddleWay::ByReceiver || self.messages.is_multiple_of(FRAGMENTED_PER_TIMED) {
             let (is_alone, since) = (is_alone(), Instant::now());
@@ -108,18 +127,37 @@ impl MiddleStatistics {
         if !is_middle(length) {
             return None;
         }
-        let costs = &self.classes[class_of(length)];
-        let is_left = match &mut self.underway {
-            Some(underway) if underway.token.is_none() && underway.length == length => {
+        let is_left = match (&mut self.underway, self.choice.given) {
+            (_, Some(given)) => given == MiddleWay::ByReceiver,
+            (Some(underway), None) if underway.token.is_none() && underway.length == length => {
                 underway.token = Some(token);
                 underway.way == MiddleWay::ByReceiver
             }
-            _ => match costs.fastest_known() {
-                Some(way) => MiddleWay::ALL[way] == MiddleWay::ByReceiver,
-                None => when == When::Later && length > self.copied_twice_bytes_max,
-            },
+            _ if when == When::Later => self.is_left_later(length),
+            _ => self.fastest_known(length) == Some(MiddleWay::ByReceiver),
         };
         is_left.then(|| Instant::now() + RECEIVER_TIME)
+    }
+
+    /// Whether a message whose sender does not wait for it is better copied by the receiver.
+    fn is_left_later(&mut self, length: usize) -> bool {
+        match self.fastest_known(length) {
+            Some(way) => way == MiddleWay::ByReceiver,
+            None => length > self.copied_twice_bytes_max,
+        }
+    }
+
+    fn fastest_known(&mut self, length: usize) -> Option<MiddleWay> {
+        self.class(length).fastest_known().map(|way| MiddleWay::ALL[way])
+    }
+
+    /// What is known of messages of about that length.
+    #[inline]
+    fn class(&mut self, length: usize) -> &mut WayCosts<{ MiddleWay::ALL.len() }> {
+        let class = &mut self.classes[class_of(length)];
+        let memory = self.choice.memory.as_deref();
+        class.expect(|| expected::middle_costs(memory?, length));
+        class
     }
 
     /// The send `token` is over.
@@ -183,7 +221,7 @@ mod tests {
     /// Sends messages of 32 KiB, each way taking so many nanoseconds; how many went in fragments.
     fn run(statistics: &mut MiddleStatistics, messages: u64, times: [u64; 2]) -> u64 {
         let way = |_| {
-            let way = statistics.begin(32 << 10, true, || true);
+            let way = statistics.begin(32 << 10, When::Now, true, || true);
             if let Some(underway) = statistics.underway.take() {
                 statistics.learn(&underway, Duration::from_nanos(times[way as usize]), 1.0);
             }
@@ -202,11 +240,13 @@ mod tests {
     #[test]
     fn what_the_receiver_cannot_read_is_never_left_to_it() {
         let mut statistics = MiddleStatistics::default();
+        assert!((0..200).all(
+            |_| statistics.begin(32 << 10, When::Now, false, || true) == MiddleWay::InFragments
+        ));
         assert!(
-            (0..200).all(|_| statistics.begin(32 << 10, false, || true) == MiddleWay::InFragments)
-        );
-        assert!(
-            (0..200).all(|_| statistics.begin(8 << 10, true, || true) == MiddleWay::InFragments)
+            (0..200)
+                .all(|_| statistics.begin(8 << 10, When::Now, true, || true)
+                    == MiddleWay::InFragments)
         );
     }
 
@@ -214,7 +254,7 @@ mod tests {
     fn fragments_whose_receiver_does_not_come_cost_what_writing_them_takes() {
         let mut statistics = MiddleStatistics::default();
         while statistics.underway.is_none() {
-            statistics.begin(64 << 10, true, || true);
+            statistics.begin(64 << 10, When::Now, true, || true);
         }
         let begin = Instant::now();
         statistics.end_fragments(|| 0.0);
@@ -225,7 +265,7 @@ mod tests {
     #[test]
     fn only_the_send_whose_time_is_taken_ends_it() {
         let mut statistics = MiddleStatistics::default();
-        while statistics.begin(64 << 10, true, || true) == MiddleWay::InFragments {}
+        while statistics.begin(64 << 10, When::Now, true, || true) == MiddleWay::InFragments {}
         assert!(statistics.leave_to_receiver(64 << 10, 5, When::Now).is_some());
         statistics.note_sent(4);
         assert!(statistics.underway.is_some());
@@ -235,7 +275,8 @@ mod tests {
 
     #[test]
     fn what_is_not_waited_for_goes_by_the_time_of_a_call_until_more_is_known() {
-        let mut statistics = MiddleStatistics::new(Duration::from_nanos(2000));
+        let mut statistics =
+            MiddleStatistics::new(MiddleChoice::default(), Duration::from_nanos(2000));
         let mut is_left = |length| statistics.leave_to_receiver(length, 1, When::Later).is_some();
         assert_eq!([24, 31, 33, 64].map(|kib| is_left(kib << 10)), [false, false, true, true]);
         run(&mut statistics, 400, [1700, 2500]);
@@ -248,7 +289,7 @@ mod tests {
     fn who_sends_one_message_after_the_other_does_not_wait() {
         let mut statistics = MiddleStatistics::default();
         while statistics.underway.is_none() {
-            statistics.begin(64 << 10, true, || false);
+            statistics.begin(64 << 10, When::Now, true, || false);
         }
         statistics.end_fragments(|| panic!("it is not looked how far the receiver is"));
     }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use driver::{Doorbell, DriverError};
+use driver::{Doorbell, DriverError, MiddleWay, When};
 use memory::{Buffer, Manner, SharedBytes, SharedBytesMut, Stores};
 use queues::bell::{self, Wake};
 use queues::exchange::PIECES;
@@ -22,7 +22,7 @@ use sys::{futex, membarrier};
 
 use crate::calls::WantedSlots;
 use crate::card::{SegmentCard, host};
-use crate::middle::{MiddleStatistics, MiddleWay};
+use crate::middle::{MiddleChoice, MiddleStatistics};
 use crate::protocol::PIECE_BYTES;
 use crate::regions::{Declared, REGIONS_MAX, RegionEntry};
 use crate::supply::Supply;
@@ -495,6 +495,7 @@ impl PeerSegment {
     pub(crate) fn begin_fragments(
         &mut self,
         data: &Buffer,
+        when: When,
         packets: usize,
         packet_bytes: usize,
     ) -> bool {
@@ -504,9 +505,8 @@ impl PeerSegment {
         }
         self.middle_begin = lane.pushed();
         let is_readable = self.reachable && data.is_contiguous();
-        self.middle
-            .begin(data.len(), is_readable, || lane.pushed() - lane.passed() <= UNPUBLISHED_MAX)
-            == MiddleWay::InFragments
+        let is_alone = || lane.pushed() - lane.passed() <= UNPUBLISHED_MAX;
+        self.middle.begin(data.len(), when, is_readable, is_alone) == MiddleWay::InFragments
     }
 
     /// As [`driver::InlineDriver::end_fragments`].
@@ -590,7 +590,12 @@ impl PeerSegment {
 
     /// Opens the segment that `card` tells of, for the sender `sender`; looks
     /// whether its memory can be reached, if that is wanted.
-    pub(crate) fn open(card: &SegmentCard, sender: u32, reach: bool) -> Result<Self, DriverError> {
+    pub(crate) fn open(
+        card: &SegmentCard,
+        sender: u32,
+        reach: bool,
+        middle: &MiddleChoice,
+    ) -> Result<Self, DriverError> {
         let error = |message: String| DriverError { message };
         let file = card.open()?;
         let path = card.path();
@@ -614,7 +619,7 @@ impl PeerSegment {
         let fence_required = header.fence_required.load(Ordering::Relaxed) != 0;
         let probe_address = header.probe_address.load(Ordering::Relaxed);
         let call = if reach { probe(card.pid, probe_address, &card.nonce) } else { None };
-        let middle = call.map(MiddleStatistics::new).unwrap_or_default();
+        let middle = MiddleStatistics::new(middle.clone(), call.unwrap_or_default());
         // SAFETY:
         // - The ring's memory lies inside the mapping, which lives in the same value.
         // - All processes use the same number of lines (the version of the card says so).

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use base::{Fragmentation, GateId, RailProfile, RegionToken, limits};
 use driver::{
     Copying, Directory, Doorbell, Driver, DriverError, Fetch, Fill, InlineDriver, PeerReach,
-    ProgramState, RegionAccess, RegionError, Regions, Rendezvous, Settings, Sink,
+    ProgramState, RegionAccess, RegionError, Regions, Rendezvous, Settings, Sink, When,
 };
 use memory::{Buffer, SharedBytes, SharedBytesMut, Stores};
 use queues::ring::{Consumer, HEADER_BYTES, LINE_BYTES};
@@ -17,7 +17,7 @@ use sys::process;
 use crate::card::{SegmentCard, name_node};
 use crate::copying::CopyStatistics;
 use crate::incoming::AssistedCopy;
-use crate::middle::MIDDLE_BYTES_MIN;
+use crate::middle::{MIDDLE_BYTES_MIN, MiddleChoice};
 use crate::segment::{OwnSegment, PeerBell, PeerSegment};
 use crate::transfer::{CopyDirection, RegionRange};
 
@@ -31,6 +31,8 @@ pub struct Shm {
     rails: [RailProfile; 1],
     /// Whether to fetch large data with one copy where that works.
     single_copy: bool,
+    /// How messages of middle length are to go to peers.
+    middle: MiddleChoice,
     directory: Box<dyn Directory>,
     /// By gate; empty where not connected.
     pub(crate) peers: Vec<Option<Box<PeerSegment>>>,
@@ -48,10 +50,10 @@ pub struct Shm {
 
 /// The longest message that is sent without asking, in bytes, where it cannot go in fragments. One
 /// of 12 KiB takes 0.9 µs so, and 1.4 µs when it is announced.
-const EAGER_BYTES_MAX: usize = MIDDLE_BYTES_MIN;
+pub(crate) const EAGER_BYTES_MAX: usize = MIDDLE_BYTES_MIN;
 
 /// The fragments of a message take 64 cache lines of a lane, and then 128 each.
-const FRAGMENTATION: Fragmentation = Fragmentation {
+pub(crate) const FRAGMENTATION: Fragmentation = Fragmentation {
     whole_bytes_max: EAGER_BYTES_MAX,
     aligned_bytes_min: 512,
     message_bytes_max: limits::FRAGMENTED_BYTES_MAX,
@@ -97,18 +99,19 @@ impl Shm {
             packet_ns: 100,
             bulk: false,
         };
-        let (peers, given_up, fetches, incoming, choice, program) = Default::default();
+        let (peers, given_up, fetches, incoming, program) = Default::default();
         Ok(Self {
             own: segment,
             sender: own.0,
             rails: [profile],
             single_copy: settings.single_copy,
+            middle: MiddleChoice::new(settings),
             directory,
             peers,
             given_up,
             fetches,
             incoming,
-            choice,
+            choice: CopyStatistics::new(settings),
             program,
             looks: 0,
             posted_to: None,
@@ -128,7 +131,7 @@ impl Driver for Shm {
     fn connect(&mut self, gate: GateId) -> Result<PeerReach, DriverError> {
         let text = self.directory.card(gate)?;
         let card: SegmentCard = text.parse().map_err(|message| DriverError { message })?;
-        let mut peer = PeerSegment::open(&card, self.sender, self.single_copy)?;
+        let mut peer = PeerSegment::open(&card, self.sender, self.single_copy, &self.middle)?;
         peer.bell.fence_required |= self.own.fence_required();
         let index = gate.0 as usize;
         if self.peers.len() <= index {
@@ -220,11 +223,12 @@ impl InlineDriver for Shm {
         &mut self,
         gate: GateId,
         data: &Buffer,
+        when: When,
         packets: usize,
         packet_bytes: usize,
     ) -> bool {
         let peer = self.peers.get_mut(gate.0 as usize).and_then(Option::as_deref_mut);
-        peer.is_some_and(|peer| peer.begin_fragments(data, packets, packet_bytes))
+        peer.is_some_and(|peer| peer.begin_fragments(data, when, packets, packet_bytes))
     }
 
     #[inline]

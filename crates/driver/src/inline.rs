@@ -4,7 +4,7 @@ use base::{Fragmentation, GateId};
 
 use memory::Buffer;
 
-use crate::{Driver, SharedBytesMut, Sink, Stores};
+use crate::{Driver, SharedBytesMut, Sink, Stores, When};
 
 /// A driver for the shortest ways: whoever knows its type has the posting of a packet, and the look
 /// at what has arrived, compiled into its own code.
@@ -16,11 +16,13 @@ pub trait InlineDriver: Driver {
     fn fragmentation(&self) -> Option<Fragmentation>;
 
     /// Whether an eager message of middle length shall go to a gate now, in so many packets of
-    /// `packet_bytes` at most, for all of which there is room.
+    /// `packet_bytes` at most, for all of which there is room; `when` tells whether its sender
+    /// waits for it.
     fn begin_fragments(
         &mut self,
         gate: GateId,
         data: &Buffer,
+        when: When,
         packets: usize,
         packet_bytes: usize,
     ) -> bool;

@@ -24,9 +24,11 @@ pub use memory::{SharedBytes, SharedBytesMut, Stores};
 pub use networks::{FoundRail, NetworkSelection, same_network};
 pub use peers::{PeerTable, RailPair, pair_rails, pairs_from, read_card};
 pub use regions::{RegionAccess, RegionError, Regions};
-pub use rendezvous::{Announcement, Copying, Exposure, ProgramState, Rendezvous, When};
+pub use rendezvous::{Announcement, Copying, Exposure, MiddleWay, ProgramState, Rendezvous, When};
 pub use sink::{ReceiveState, Sink};
-pub use world::{Directory, Doorbell, DriverError, PassedDescriptors, Secret, Settings};
+pub use world::{
+    Directory, Doorbell, DriverError, GivenCopying, PassedDescriptors, Secret, Settings,
+};
 
 /// One technology: one rail to peers, or several. Rails are named by their place in
 /// [`rails`](Self::rails).

@@ -5,7 +5,9 @@ use std::collections::VecDeque;
 use base::{Fragmentation, GateId, RailProfile};
 use memory::Buffer;
 
-use crate::{Driver, DriverError, Fill, InlineDriver, PeerReach, SharedBytesMut, Sink, Stores};
+use crate::{
+    Driver, DriverError, Fill, InlineDriver, PeerReach, SharedBytesMut, Sink, Stores, When,
+};
 
 /// Delivers what is posted to the process that posted it, at the next poll.
 #[derive(Debug)]
@@ -66,6 +68,7 @@ impl InlineDriver for Loopback {
         &mut self,
         _gate: GateId,
         _data: &Buffer,
+        _when: When,
         packets: usize,
         length: usize,
     ) -> bool {

@@ -102,6 +102,20 @@ pub enum ProgramState {
     Computes,
 }
 
+/// How a message goes that is neither short nor long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MiddleWay {
+    /// Twice, in fragments, which its sender copies into a lane and the receiver out of it.
+    InFragments,
+    /// Once, by the system, at the order of the receiver, when it was announced.
+    ByReceiver,
+}
+
+impl MiddleWay {
+    /// All of them, by their number.
+    pub const ALL: [Self; 2] = [Self::InFragments, Self::ByReceiver];
+}
+
 /// How the data of a message is copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Copying {

@@ -2,9 +2,13 @@
 
 use std::fmt;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::GateId;
+use memory_costs::CostTable;
+
+use crate::rendezvous::{Copying, MiddleWay};
 
 /// Where a driver learns of the other processes of its job.
 pub trait Directory: Send {
@@ -58,6 +62,20 @@ pub struct Settings {
     pub processes: usize,
     /// A machine from which nothing was heard for so long is taken for dead.
     pub silence: Duration,
+    /// What accesses to this machine's memory cost, if that was measured: what is faster is
+    /// predicted from it until it has been timed.
+    pub memory: Option<Arc<CostTable>>,
+    /// How the data of messages is copied inside the machine, if that is not left to the driver.
+    pub copying: GivenCopying,
+}
+
+/// The ways that messages inside a machine go instead of the faster ones, for measurements.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GivenCopying {
+    /// Those of middle length.
+    pub middle: Option<MiddleWay>,
+    /// Those of more.
+    pub long: Option<Copying>,
 }
 
 /// What was opened for a process by another one: a text that tells it what it has, and the

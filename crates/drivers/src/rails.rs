@@ -7,7 +7,7 @@ use std::time::Duration;
 use base::{Fragmentation, GateId, RailId, RailProfile, RegionToken};
 use driver::{
     Directory, Doorbell, Driver, DriverError, Fill, InlineDriver, Loopback, Part, ProgramState,
-    Regions, Rendezvous, Settings, SharedBytesMut, Sink, Stores,
+    Regions, Rendezvous, Settings, SharedBytesMut, Sink, Stores, When,
 };
 
 use crate::networks::wanted_networks;
@@ -238,10 +238,12 @@ impl Rails {
         gate: GateId,
         rail: RailId,
         data: &Buffer,
+        when: When,
         packets: usize,
         packet_bytes: usize,
     ) -> bool {
-        rail == MACHINE_RAIL && self.machine.begin_fragments(gate, data, packets, packet_bytes)
+        rail == MACHINE_RAIL
+            && self.machine.begin_fragments(gate, data, when, packets, packet_bytes)
     }
 
     /// As [`InlineDriver::end_fragments`], for what went inside the machine.

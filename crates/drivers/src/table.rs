@@ -51,6 +51,9 @@ pub use driver_shm::PeerBell;
 /// How processes of one machine come to memory that they share.
 pub use driver_shm::{Invitation, open_memory, share_memory};
 
+/// The ways by which messages inside a machine go, and what is done in each.
+pub use driver_shm::LocalWay;
+
 /// The name of this machine, and of this process's space of process ids: two processes that
 /// agree in it can share memory.
 pub use driver_shm::host as machine_name;

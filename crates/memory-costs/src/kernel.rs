@@ -20,6 +20,9 @@ pub struct Access {
     /// How many bytes are loaded or stored: as many as the block has, or fewer, if the block is
     /// used again and again.
     pub bytes: u64,
+    /// The block is a part of an area of so many bytes all of which is used in turn, so that it is
+    /// where the others of that area are; 0: it is not.
+    pub area_bytes: u64,
 }
 
 /// What one thread does in a loop whose every round makes each of these accesses for its part of
@@ -45,8 +48,9 @@ pub enum KernelPhase {
     Following(Loop, Loop, u32),
     /// One thread tells another something: a line crosses.
     Told,
-    /// The system works for so long, in nanoseconds.
-    System(f64),
+    /// Something else takes so long, in nanoseconds: a call of the system, or what is computed
+    /// before the next access.
+    Elapsing(f64),
 }
 
 /// A piece of code.
@@ -66,16 +70,16 @@ impl Loop {
 impl Access {
     /// All bytes of a block are read.
     pub fn load(block: BlockNumber, bytes: u64) -> Self {
-        Self { operation: MemoryOperation::Load, block, bytes }
+        Self { operation: MemoryOperation::Load, block, bytes, area_bytes: 0 }
     }
 
     /// All bytes of a block are written.
     pub fn store(block: BlockNumber, bytes: u64) -> Self {
-        Self { operation: MemoryOperation::Store, block, bytes }
+        Self { operation: MemoryOperation::Store, block, bytes, area_bytes: 0 }
     }
 
     /// The same past the caches.
     pub fn store_past(block: BlockNumber, bytes: u64) -> Self {
-        Self { operation: MemoryOperation::StorePast, block, bytes }
+        Self { operation: MemoryOperation::StorePast, block, bytes, area_bytes: 0 }
     }
 }

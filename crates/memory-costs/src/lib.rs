@@ -3,7 +3,8 @@
 //!
 //! [`CostTable`] holds what was measured on a machine. [`Kernel`] is a piece of code: who reads and
 //! writes which blocks, at the same time or one after the other. [`predict`] walks through it with
-//! the state of each block and adds.
+//! the state of each block and adds. [`MessageMove`] is a message, by each of the ways in which one
+//! moves inside a machine.
 //!
 //! After B. Putigny, "Benchmark-driven approaches to performance modeling of multi-core
 //! architectures" (PhD thesis, Université de Bordeaux, 2014). Prefetching, execution out of order
@@ -16,6 +17,7 @@ mod curve;
 mod kernel;
 mod prediction;
 mod table;
+mod ways;
 
 pub use curve::Curve;
 pub use kernel::{Access, BlockNumber, Kernel, KernelPhase, Loop, ThreadNumber};
@@ -23,3 +25,4 @@ pub use prediction::{BlockStates, predict};
 pub use table::{
     AccessCondition, CONDITIONS, CostTable, Distance, LineState, MemoryOperation, Met, SystemCosts,
 };
+pub use ways::{MessageMove, MessageWay, Passage, SentBytes};

@@ -73,7 +73,7 @@ impl CostModel<'_> {
     fn phase(&self, phase: &KernelPhase, blocks: &mut BlockStates) -> Option<f64> {
         match phase {
             KernelPhase::Told => Some(self.crossing_ns),
-            KernelPhase::System(ns) => Some(*ns),
+            KernelPhase::Elapsing(ns) => Some(*ns),
             KernelPhase::Together(loops) => {
                 let times: Option<Vec<f64>> =
                     loops.iter().map(|one| self.of_loop(one, blocks)).collect();
@@ -97,14 +97,16 @@ impl CostModel<'_> {
     /// processor reads ahead in all of them. Loads and stores overlap, as far as a copy shows it on
     /// this machine; loads that meet something else do not, nor do such stores.
     fn of_loop(&self, one: &Loop, blocks: &BlockStates) -> Option<f64> {
-        let mut streams: BTreeMap<AccessCondition, u64> = BTreeMap::new();
-        for Access { operation, block, bytes } in one.accesses.iter().copied() {
+        let mut streams: BTreeMap<(AccessCondition, u64), u64> = BTreeMap::new();
+        for Access { operation, block, bytes, area_bytes } in one.accesses.iter().copied() {
             let condition = AccessCondition { operation, met: blocks.met(block, one.thread) };
-            *streams.entry(condition).or_default() += bytes;
+            *streams.entry((condition, area_bytes)).or_default() += bytes;
         }
         let (mut loads, mut stores) = ((0.0, 0), (0.0, 0));
-        for (condition, bytes) in streams {
-            let time = self.stream(condition, bytes)?;
+        for ((condition, area_bytes), bytes) in streams {
+            // A part of an area costs what such a part of all of it does.
+            let whole = bytes.max(area_bytes);
+            let time = self.stream(condition, whole)? * bytes as f64 / whole.max(1) as f64;
             let sum =
                 if condition.operation == MemoryOperation::Load { &mut loads } else { &mut stores };
             *sum = (sum.0 + time, sum.1 + bytes);

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use base::variables;
+use driver::{Copying, GivenCopying, MiddleWay};
+use drivers::LocalWay;
 use engine::strategy;
 use topology::Parts;
 
@@ -43,6 +45,25 @@ pub const VARIABLES: &[Variable] = &[
         help: "whether large messages inside a machine are copied once, by reading the sender's \
                memory, where the system allows it",
         audience: Audience::User,
+        changeable: false,
+    },
+    Variable {
+        name: variables::COPYING,
+        values: &[
+            "auto",
+            "fragments",
+            "receiver",
+            "once",
+            "piped",
+            "past-caches",
+            "packets",
+            "jointly",
+        ],
+        help: "how the data of messages is copied inside a machine, for measurements: of 12 to 64 \
+               KiB by both (fragments) or by the receiver, of more once by the receiver, by both \
+               through shared memory (piped, past-caches), in packets, or jointly, a half by each; \
+               whatever is the fastest (auto)",
+        audience: Audience::Tuner,
         changeable: false,
     },
     Variable {
@@ -110,13 +131,14 @@ pub const VARIABLES: &[Variable] = &[
 /// The positions in [`VARIABLES`].
 const INITIAL_ERRHANDLER: usize = 0;
 const SINGLE_COPY: usize = 1;
-const STRATEGY: usize = 2;
-const SHARED_WINDOWS: usize = 3;
-const BOARDS: usize = 4;
-const HELPER: usize = 5;
-const PREFER: usize = 6;
-const KEEP_GOING: usize = 7;
-const CHECK: usize = 8;
+const COPYING: usize = 2;
+const STRATEGY: usize = 3;
+const SHARED_WINDOWS: usize = 4;
+const BOARDS: usize = 5;
+const HELPER: usize = 6;
+const PREFER: usize = 7;
+const KEEP_GOING: usize = 8;
+const CHECK: usize = 9;
 
 /// What an error does until the program sets an error handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -301,6 +323,14 @@ impl Configuration {
         self.chosen[SINGLE_COPY] == 0
     }
 
+    /// The value of `COMBRAY_COPYING`.
+    pub fn copying(&self) -> GivenCopying {
+        let name = VARIABLES[COPYING].values[self.chosen[COPYING]];
+        let middle = MiddleWay::ALL.into_iter().find(|way| LocalWay::Middle(*way).name() == name);
+        let long = Copying::ALL.into_iter().find(|way| LocalWay::Long(*way).name() == name);
+        GivenCopying { middle, long }
+    }
+
     /// The value of `COMBRAY_STRATEGY`, one of [`strategy::NAMES`].
     pub fn strategy(&self) -> &'static str {
         strategy::NAMES[self.chosen[STRATEGY]]
@@ -407,9 +437,24 @@ mod tests {
     }
 
     #[test]
+    fn every_way_of_copying_can_be_given() {
+        let given = |name| read(&[("COMBRAY_COPYING", name)]).0.copying();
+        assert_eq!(given("auto"), GivenCopying::default());
+        for way in [64 << 10, 1 << 20].into_iter().flat_map(LocalWay::all_of) {
+            let (middle, long) = match way {
+                LocalWay::InPacket => unreachable!("they are longer"),
+                LocalWay::Middle(way) => (Some(way), None),
+                LocalWay::Long(way) => (None, Some(way)),
+            };
+            assert_eq!(given(way.name()), GivenCopying { middle, long });
+        }
+    }
+
+    #[test]
     fn positions_are_those_of_the_table() {
         assert_eq!(VARIABLES[INITIAL_ERRHANDLER].name, "COMBRAY_INITIAL_ERRHANDLER");
         assert_eq!(VARIABLES[SINGLE_COPY].name, "COMBRAY_SINGLE_COPY");
+        assert_eq!(VARIABLES[COPYING].name, "COMBRAY_COPYING");
         assert_eq!(VARIABLES[STRATEGY].name, "COMBRAY_STRATEGY");
         assert_eq!(VARIABLES[PREFER].name, "COMBRAY_PREFER");
     }

@@ -22,7 +22,7 @@ mod wire_up;
 
 pub use driver::{Doorbell, ProgramState, RegionAccess, RegionError, Regions};
 pub use drivers::{
-    FoundRail, Invitation, PeerBell, found_rails, open_ahead, open_memory, share_memory,
+    FoundRail, Invitation, LocalWay, PeerBell, found_rails, open_ahead, open_memory, share_memory,
 };
 pub use gathering::Aim;
 pub use guidance::{JobSettings, preferences};

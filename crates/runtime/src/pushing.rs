@@ -1,6 +1,7 @@
 //! Handing packets that pass by the outboxes to the rails.
 
 use base::{GateId, RailId};
+use driver::When;
 use drivers::Rails;
 use engine::{FragmentPacket, PostFragments, PostShort, ShortPacket};
 use memory::Buffer;
@@ -22,11 +23,12 @@ impl PostShort for ShortPush<'_> {
 pub(crate) struct FragmentPush<'a> {
     pub rails: &'a mut Rails,
     pub gate: GateId,
+    pub when: When,
 }
 
 impl PostFragments for FragmentPush<'_> {
     fn begin(&mut self, rail: RailId, data: &Buffer, packets: usize, packet_bytes: usize) -> bool {
-        self.rails.begin_fragments(self.gate, rail, data, packets, packet_bytes)
+        self.rails.begin_fragments(self.gate, rail, data, self.when, packets, packet_bytes)
     }
 
     #[inline]

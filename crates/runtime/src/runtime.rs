@@ -152,7 +152,7 @@ impl Runtime {
     #[inline(never)]
     fn send_in_fragments(&mut self, send: &SendCommand, when: When) -> bool {
         let waits = when == When::Now || send.buffer.len() <= EAGER_LATER_BYTES_MAX;
-        let mut push = FragmentPush { rails: &mut self.rails, gate: send.gate };
+        let mut push = FragmentPush { rails: &mut self.rails, gate: send.gate, when };
         let is_sent = waits && self.engine.send_in_fragments(send, &mut push);
         if is_sent && when == When::Now {
             self.rails.end_fragments(send.gate);

@@ -13,6 +13,7 @@ use std::{env, fs, io, process};
 use collectives::Costs;
 use engine::Engine;
 use engine::model::RailFigures;
+use memory_costs::CostTable;
 use serde::{Deserialize, Serialize};
 
 pub use self::memory::MemorySample;
@@ -51,27 +52,33 @@ impl Samples {
     /// # Errors
     /// The file cannot be read, or is none of ours: a sentence that says so.
     pub fn read(folder: &Path, host: &str) -> Result<Option<Self>, String> {
-        let path = file_in(folder, host);
-        let length = match fs::metadata(&path) {
+        match Self::read_file(&file_in(folder, host))? {
+            Some(samples) if samples.host == host => Ok(Some(samples)),
+            Some(_) => Err(unusable(&file_in(folder, host))),
+            None => Ok(None),
+        }
+    }
+
+    /// Those of a file, whichever machine's they are.
+    fn read_file(path: &Path) -> Result<Option<Self>, String> {
+        let length = match fs::metadata(path) {
             Ok(metadata) => metadata.len(),
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(cause) => return Err(format!("{} cannot be read: {cause}", path.display())),
         };
         let text = match length {
-            0..=FILE_BYTES_MAX => fs::read_to_string(&path),
+            0..=FILE_BYTES_MAX => fs::read_to_string(path),
             _ => Err(io::Error::other("it is too long")),
         };
         let text = text.map_err(|cause| format!("{} cannot be read: {cause}", path.display()))?;
-        let advice = "measure again with combray sample, or remove it";
         let samples: Self = serde_json::from_str(&text).map_err(|cause| {
-            format!("{} is no file of combray sample ({cause}): {advice}", path.display())
+            format!("{} is no file of combray sample ({cause}): {ADVICE}", path.display())
         })?;
-        let known = samples.version == VERSION && samples.host == host;
+        let known = samples.version == VERSION;
         let plausible = samples.costs.is_none_or(|costs| costs.are_plausible())
             && samples.memory.as_ref().is_none_or(|memory| memory.table.is_plausible());
         if !known || !plausible || !samples.rails.values().all(RailFigures::are_plausible) {
-            let whose = "is of another version or machine, or damaged";
-            return Err(format!("{} {whose}: {advice}", path.display()));
+            return Err(unusable(path));
         }
         Ok(Some(samples))
     }
@@ -93,6 +100,35 @@ impl Samples {
     }
 }
 
+/// What a person can do about a file that is no use.
+const ADVICE: &str = "measure again with combray sample, or remove it";
+
+fn unusable(path: &Path) -> String {
+    format!("{} is of another version or machine, or damaged: {ADVICE}", path.display())
+}
+
+/// What was measured of the memory of another machine that has the same processor and system, as
+/// homes are often shared between such machines. The files are looked at in the order of their
+/// names, up to [`NEIGHBOURS_MAX`].
+fn neighbours_memory(folder: &Path) -> Option<MemorySample> {
+    let is_ours = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.starts_with(FILE_PREFIX) && name.ends_with(FILE_SUFFIX)
+    };
+    let entries = fs::read_dir(folder).ok()?;
+    let mut paths: Vec<PathBuf> =
+        entries.flatten().map(|entry| entry.path()).filter(is_ours).collect();
+    paths.sort();
+    let read = |path: PathBuf| Samples::read_file(&path).ok().flatten()?.memory;
+    let mut all = paths.into_iter().take(NEIGHBOURS_MAX).filter_map(read).peekable();
+    all.peek()?;
+    let own = MemorySample::of_now(CostTable::default());
+    all.find(|memory| memory.is_of(&own))
+}
+
+/// So many files of other machines are looked at.
+const NEIGHBOURS_MAX: usize = 16;
+
 /// The user's cache folder for Combray: `$XDG_CACHE_HOME/combray` or `~/.cache/combray`.
 pub fn folder() -> Option<PathBuf> {
     let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
@@ -106,20 +142,28 @@ pub fn host() -> String {
     if name.is_empty() { "localhost".to_owned() } else { name }
 }
 
+/// How the names of the files begin and end.
+const FILE_PREFIX: &str = "rails-";
+const FILE_SUFFIX: &str = ".json";
+
 fn file_in(folder: &Path, host: &str) -> PathBuf {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     let name: String =
         host.chars().map(|letter| if plain(letter) { letter } else { '_' }).collect();
-    folder.join(format!("rails-{name}.json"))
+    folder.join(format!("{FILE_PREFIX}{name}{FILE_SUFFIX}"))
 }
 
-/// What was measured of this machine, or nothing; the sentence tells of a file that is no use.
+/// What was measured of this machine, or nothing, and of memory what was measured of a machine like
+/// it; the sentence tells of a file that is no use.
 pub(crate) fn kept() -> (Samples, Option<String>) {
     let host = host();
-    match folder().map_or(Ok(None), |folder| Samples::read(&folder, &host)) {
+    let Some(folder) = folder() else { return (Samples::none(&host), None) };
+    let (mut samples, complaint) = match Samples::read(&folder, &host) {
         Ok(samples) => (samples.unwrap_or_else(|| Samples::none(&host)), None),
         Err(complaint) => (Samples::none(&host), Some(format!("{complaint}; it is ignored"))),
-    }
+    };
+    samples.memory = samples.memory.or_else(|| neighbours_memory(&folder));
+    (samples, complaint)
 }
 
 /// Lets the models of an engine's rails start from what was measured.
@@ -133,6 +177,7 @@ pub(crate) fn follow(engine: &mut Engine, samples: &Samples) {
 mod tests {
     use base::{GateId, RailId, RailProfile};
     use engine::strategy::Auto;
+    use memory_costs::SystemCosts;
 
     use super::*;
 
@@ -170,6 +215,24 @@ mod tests {
         let path = samples.write(&folder.0).unwrap();
         assert!(path.ends_with("rails-one_.._two.json"), "{path:?}");
         assert_eq!(Samples::read(&folder.0, "one/../two"), Ok(Some(samples)));
+    }
+
+    #[test]
+    fn machines_alike_inherit_what_was_measured_of_memory() {
+        let folder = Folder::new("samples-inherited");
+        assert_eq!(neighbours_memory(&folder.0), None);
+        let table = CostTable {
+            system: SystemCosts { copy_call_ns: 7.0, ..SystemCosts::default() },
+            ..CostTable::default()
+        };
+        let alike = MemorySample::of_now(table);
+        let other = MemorySample { processor: "another".into(), ..alike.clone() };
+        for (host, memory) in [("a", Some(other)), ("b", None), ("c", Some(alike.clone()))] {
+            let samples = Samples { memory, ..Samples::none(host) };
+            samples.write(&folder.0).unwrap();
+        }
+        fs::write(file_in(&folder.0, "bad"), "nonsense").unwrap();
+        assert_eq!(neighbours_memory(&folder.0), Some(alike));
     }
 
     #[test]

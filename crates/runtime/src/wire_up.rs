@@ -12,6 +12,7 @@ use driver::{Doorbell, DriverError, Secret, Settings};
 use drivers::Rails;
 use engine::Engine;
 use launch::Job;
+use memory_costs::CostTable;
 use sys::cores;
 use topology::{JobMap, Parts};
 
@@ -83,8 +84,9 @@ pub fn start(
     let job = launch::join()?;
     let (rank, size) = (job.rank(), job.size());
     let own = GateId(rank);
-    let mut rails = create_rails(own, configuration, &job)?;
-    let (samples, complaint) = samples::kept();
+    let (mut samples, complaint) = samples::kept();
+    let memory = samples.memory.take().map(|memory| Arc::new(memory.table));
+    let mut rails = create_rails(own, configuration, memory, &job)?;
     let (guidance, wrong_wishes) = JobSettings::of_environment(samples.costs);
     // Boxed, as hardly any process has it.
     let nearness = match size {
@@ -136,7 +138,12 @@ pub fn start(
 }
 
 /// The rails of a process, those to other machines included, which most jobs turn out not to need.
-fn create_rails(own: GateId, configuration: Configuration, job: &Job) -> Result<Rails, StartError> {
+fn create_rails(
+    own: GateId,
+    configuration: Configuration,
+    memory: Option<Arc<CostTable>>,
+    job: &Job,
+) -> Result<Rails, StartError> {
     let settings = Settings {
         networks: configuration::networks(),
         single_copy: configuration.single_copy(),
@@ -145,6 +152,8 @@ fn create_rails(own: GateId, configuration: Configuration, job: &Job) -> Result<
         descriptors: configuration::descriptors(),
         processes: job.size() as usize,
         silence: configuration::host_timeout().map_err(|message| StartError { message })?,
+        memory,
+        copying: configuration.copying(),
     };
     let directory = |driver| JobDirectory::of(driver, job);
     let mut rails = Rails::create(own, &settings, directory)?;

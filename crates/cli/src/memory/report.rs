@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use memory_costs::{CostTable, Distance};
+use runtime::LocalWay;
 use runtime::samples::{self, MemorySample, Samples};
 use sys::cores;
 
@@ -11,6 +12,7 @@ use crate::raster;
 
 use super::pair::with_pair;
 use super::validation::{self, Before, Case};
+use super::ways::{self, WayCase};
 use super::{pair::ThreadPair, picture, sampling};
 
 /// Measures what accesses to this machine's memory cost, shows it and, if asked to, draws and keeps
@@ -63,16 +65,21 @@ pub fn validate() -> Result<i32, String> {
     };
     let cases = on_two_cores(|pair| validation::cases(pair, &table))?;
     print!("{}", compared(&cases));
+    print!("\n{}", compared_ways(&ways::cases(two_cores()?, &table)?));
     Ok(0)
+}
+
+fn two_cores() -> Result<[usize; 2], String> {
+    match *cores::allowed() {
+        [own, other, ..] => Ok([own, other]),
+        _ => Err("two cores are needed, and this process may use one only".to_owned()),
+    }
 }
 
 fn on_two_cores<T: Send>(
     measure: impl FnOnce(&ThreadPair<'_>) -> Result<T, String> + Send,
 ) -> Result<T, String> {
-    match *cores::allowed() {
-        [own, other, ..] => with_pair([own, other], measure),
-        _ => Err("two cores are needed, and this process may use one only".to_owned()),
-    }
+    with_pair(two_cores()?, measure)
 }
 
 /// The table, for people: bandwidths in GB/s, by condition and size.
@@ -133,6 +140,32 @@ fn compared(cases: &[Case]) -> String {
         text,
         "median error {:.0} % of {}, {:.0} % of the {} where accesses take longer than computing",
         all.1, all.0, of_memory.1, of_memory.0
+    );
+    text
+}
+
+/// Messages by each way, predictions beside what was measured.
+fn compared_ways(cases: &[WayCase]) -> String {
+    let mut text = String::from("messages between two processes, one way\n");
+    for case in cases {
+        let way = if case.way == LocalWay::InPacket { "packet" } else { case.way.name() };
+        _ = writeln!(
+            text,
+            "{way:16}{:>10}{:>11.2} us{:>11.2} us{:>6.0} %",
+            size(case.bytes),
+            case.predicted_ns / 1000.0,
+            case.measured_ns / 1000.0,
+            case.error() * 100.0
+        );
+    }
+    let error = sampling::median(cases.iter().map(WayCase::error).collect());
+    let (apart, right) = ways::ranked(cases);
+    _ = writeln!(
+        text,
+        "median error {:.0} % of {}; of {apart} pairs of ways for one length that differ by more \
+         than 10 %, {right} are in the right order",
+        100.0 * error,
+        cases.len()
     );
     text
 }

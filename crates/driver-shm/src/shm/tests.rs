@@ -12,7 +12,7 @@ use driver::conformance::{self, RecordingSink};
 use driver::{Announcement, Exposure, FetchEnd, When};
 use queues::bell::Wake;
 
-use crate::middle::MiddleStatistics;
+use crate::middle::{MiddleChoice, MiddleStatistics};
 use crate::protocol::AHEAD_BYTES_MAX;
 use crate::segment::PeerSegment;
 
@@ -465,7 +465,7 @@ fn an_armed_bell_is_rung_by_a_packet() {
 #[test]
 fn the_bell_of_a_process_that_has_ended_is_rung_without_an_error() {
     let own = OwnSegment::create().unwrap();
-    let peer = PeerSegment::open(&own.card, 1, false).unwrap();
+    let peer = PeerSegment::open(&own.card, 1, false, &MiddleChoice::default()).unwrap();
     assert_eq!(peer.bell.segment.write_to_pipe().unwrap(), 1);
     drop(own);
     assert_eq!(peer.bell.segment.write_to_pipe().unwrap(), 1);

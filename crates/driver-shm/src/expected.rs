@@ -1,0 +1,127 @@
+//! What messages are expected to cost by each way, before one has been timed: predicted from what
+//! was measured of this machine's memory.
+
+use base::limits;
+use driver::{Copying, MiddleWay};
+use memory_costs::{CostTable, MemoryOperation, MessageMove, MessageWay, Passage, SentBytes};
+use queues::exchange::PIECES;
+use queues::lane::LINES_AHEAD_MAX;
+use queues::ring::LINE_BYTES;
+
+use crate::protocol::{AHEAD_BYTES_MAX, PIECE_BYTES, piece_bytes};
+use crate::segment::LANE_LINES;
+use crate::shm::{EAGER_BYTES_MAX, FRAGMENTATION};
+
+/// A way by which a message inside a machine can go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LocalWay {
+    /// In one packet.
+    InPacket,
+    /// Of middle length.
+    Middle(MiddleWay),
+    /// Of more.
+    Long(Copying),
+}
+
+/// What the library does, at both ends, for a message that goes at once, in nanoseconds: 8 bytes
+/// take 175 where a line crosses in 90.
+const AT_ONCE_NS: f64 = 85.0;
+
+/// The same for one that is announced and looked for among regions: five times as many
+/// instructions, 3,000 at each end.
+const ANNOUNCED_NS: f64 = 5.0 * AT_ONCE_NS;
+
+/// How the lane is used.
+const LANE: Passage = Passage {
+    bytes: (LANE_LINES * LINE_BYTES) as u64,
+    piece_bytes: FRAGMENTATION.packet_bytes as u64,
+    store: MemoryOperation::Store,
+    taken_ahead_bytes: LINES_AHEAD_MAX * LINE_BYTES as u64,
+    is_cleared: true,
+};
+
+impl LocalWay {
+    /// All ways that a message of so many bytes can go.
+    pub fn all_of(bytes: u64) -> Vec<Self> {
+        let is_in = |most: usize| bytes <= most as u64;
+        match bytes {
+            _ if is_in(FRAGMENTATION.whole_bytes_max) => vec![Self::InPacket],
+            _ if is_in(limits::FRAGMENTED_BYTES_MAX) => MiddleWay::ALL.map(Self::Middle).into(),
+            _ => Copying::ALL.map(Self::Long).into(),
+        }
+    }
+
+    /// Its name in `COMBRAY_COPYING`, where it can be given.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::InPacket => "auto",
+            Self::Middle(MiddleWay::InFragments) => "fragments",
+            Self::Middle(MiddleWay::ByReceiver) => "receiver",
+            Self::Long(Copying::Once) => "once",
+            Self::Long(Copying::Piped) => "piped",
+            Self::Long(Copying::PipedPastCaches) => "past-caches",
+            Self::Long(Copying::Packets) => "packets",
+            Self::Long(Copying::Jointly) => "jointly",
+        }
+    }
+
+    /// What is done for a message of so many bytes that goes so, to a receiver that waits for it.
+    pub fn message(self, bytes: u64, sent: SentBytes) -> MessageMove {
+        let pool = |store| {
+            MessageWay::Through(Passage {
+                bytes: (PIECES * PIECE_BYTES) as u64,
+                piece_bytes: piece_bytes(0, bytes as usize) as u64,
+                store,
+                taken_ahead_bytes: 0,
+                is_cleared: false,
+            })
+        };
+        // One tells that there is a message; the other, how it wants to have it.
+        let (way, told, library_ns) = match self {
+            Self::InPacket => {
+                let whole = Passage { piece_bytes: bytes, ..LANE };
+                (MessageWay::Through(whole), 0, AT_ONCE_NS)
+            }
+            Self::Middle(MiddleWay::InFragments) => (MessageWay::Through(LANE), 0, AT_ONCE_NS),
+            Self::Middle(MiddleWay::ByReceiver) | Self::Long(Copying::Once) => {
+                (MessageWay::Once, 1, ANNOUNCED_NS)
+            }
+            Self::Long(Copying::Piped) => (pool(MemoryOperation::Store), 2, ANNOUNCED_NS),
+            Self::Long(Copying::PipedPastCaches) => {
+                (pool(MemoryOperation::StorePast), 2, ANNOUNCED_NS)
+            }
+            Self::Long(Copying::Packets) => {
+                let packets = Passage { piece_bytes: EAGER_BYTES_MAX as u64, ..LANE };
+                (MessageWay::Through(packets), 2, ANNOUNCED_NS)
+            }
+            Self::Long(Copying::Jointly) => (MessageWay::Jointly, 2, ANNOUNCED_NS),
+        };
+        MessageMove { way, bytes, sent, told, library_ns }
+    }
+}
+
+/// What messages of middle length cost, in picoseconds per byte, in the order of
+/// [`MiddleWay::ALL`].
+pub(crate) fn middle_costs(table: &CostTable, bytes: usize) -> Option<[u64; MiddleWay::ALL.len()]> {
+    debug_assert!(bytes <= AHEAD_BYTES_MAX);
+    costs(table, bytes, MiddleWay::ALL.map(LocalWay::Middle))
+}
+
+/// The same of longer ones, in the order of [`Copying::ALL`].
+pub(crate) fn long_costs(table: &CostTable, bytes: usize) -> Option<[u64; Copying::ALL.len()]> {
+    costs(table, bytes, Copying::ALL.map(LocalWay::Long))
+}
+
+/// Of bytes that their sender has just written, as programs do.
+fn costs<const WAYS: usize>(
+    table: &CostTable,
+    bytes: usize,
+    ways: [LocalWay; WAYS],
+) -> Option<[u64; WAYS]> {
+    let mut costs = [0; WAYS];
+    for (cost, way) in costs.iter_mut().zip(ways) {
+        let time = way.message(bytes as u64, SentBytes::Fresh).expect(table)?;
+        *cost = (time * 1000.0 / bytes as f64) as u64;
+    }
+    Some(costs)
+}

@@ -1,0 +1,253 @@
+//! The ways in which a message moves from one process of a machine to another, as kernels.
+
+use crate::kernel::{Access, BlockNumber, Kernel, KernelPhase, Loop, ThreadNumber};
+use crate::prediction::{BlockStates, predict};
+use crate::table::{CostTable, MemoryOperation, SystemCosts};
+
+/// How the bytes of a message move.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum MessageWay {
+    /// Twice: the sender copies them into memory that both share, piece by piece, and the receiver
+    /// follows.
+    Through(Passage),
+    /// Once, by the system, at the order of the receiver.
+    Once,
+    /// Once, by the system, a half at the order of each.
+    Jointly,
+}
+
+/// Memory that both share, through which messages go in turn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Passage {
+    /// How much of it there is, in bytes.
+    pub bytes: u64,
+    /// The sender tells the receiver after so many bytes that they are there.
+    pub piece_bytes: u64,
+    /// Through the caches or past them.
+    pub store: MemoryOperation,
+    /// So many bytes the sender has taken for itself since the message before.
+    pub taken_ahead_bytes: u64,
+    /// Whether the receiver writes to the lines that it has read.
+    pub is_cleared: bool,
+}
+
+/// What has happened to the bytes of a message before it is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SentBytes {
+    /// The sender has written them.
+    Fresh,
+    /// They were sent before, and nobody has written them since.
+    Again,
+}
+
+/// A message.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MessageMove {
+    /// How it goes.
+    pub way: MessageWay,
+    /// Its length.
+    pub bytes: u64,
+    /// What has happened to it before.
+    pub sent: SentBytes,
+    /// How often one process tells the other something before the first byte is copied.
+    pub told: u32,
+    /// What the library does for it besides, at both ends, in nanoseconds.
+    pub library_ns: f64,
+}
+
+const SENDER: ThreadNumber = ThreadNumber(0);
+const RECEIVER: ThreadNumber = ThreadNumber(1);
+
+const SOURCE: BlockNumber = BlockNumber(0);
+const TARGET: BlockNumber = BlockNumber(1);
+/// What of a passage the sender has taken for itself, and the rest of it.
+const TAKEN: BlockNumber = BlockNumber(2);
+const PASSAGE: BlockNumber = BlockNumber(3);
+/// The halves that the sender copies, where both do.
+const SENDERS_SOURCE: BlockNumber = BlockNumber(4);
+const SENDERS_TARGET: BlockNumber = BlockNumber(5);
+
+/// Bytes of a page, each of which costs the system something when it copies.
+const PAGE_BYTES: u64 = 4096;
+
+impl MessageMove {
+    /// How long it takes from the call of the sender until the bytes are where they belong, if the
+    /// receiver waits for them, in nanoseconds, where a line crosses in about so many. None if the
+    /// table lacks a figure that is needed.
+    pub fn predict(&self, table: &CostTable, crossing_ns: f64) -> Option<f64> {
+        predict(&self.kernel(&table.system), &mut self.states(), table, crossing_ns)
+    }
+
+    /// The mean over all distances of the table: how far two processes are from each other is not
+    /// known before they have talked, and changes where processors are virtual.
+    pub fn expect(&self, table: &CostTable) -> Option<f64> {
+        let at = |crossing_ns| self.predict(table, crossing_ns);
+        let all: Option<Vec<f64>> =
+            table.distances.iter().map(|distance| at(distance.crossing_ns)).collect();
+        all.filter(|all| !all.is_empty()).map(|all| all.iter().sum::<f64>() / all.len() as f64)
+    }
+
+    /// What is done for it.
+    pub fn kernel(&self, system: &SystemCosts) -> Kernel {
+        let mut phases = vec![KernelPhase::Elapsing(self.library_ns)];
+        phases.extend((0..self.told).map(|_| KernelPhase::Told));
+        let copying = |thread, (from, into): (BlockNumber, BlockNumber), bytes| {
+            Loop::new(thread, [Access::load(from, bytes), Access::store(into, bytes)])
+        };
+        let by_system = |bytes: u64| {
+            let pages = bytes.div_ceil(PAGE_BYTES) as f64;
+            KernelPhase::Elapsing(system.copy_call_ns + pages * system.copy_page_ns)
+        };
+        match self.way {
+            MessageWay::Through(passage) => phases.push(self.through(&passage)),
+            MessageWay::Once => {
+                phases.push(by_system(self.bytes));
+                let loops = vec![copying(RECEIVER, (SOURCE, TARGET), self.bytes)];
+                phases.push(KernelPhase::Together(loops));
+            }
+            MessageWay::Jointly => {
+                let (own, others) = (self.bytes / 2, self.bytes - self.bytes / 2);
+                phases.push(by_system(others));
+                phases.push(KernelPhase::Together(vec![
+                    copying(SENDER, (SENDERS_SOURCE, SENDERS_TARGET), own),
+                    copying(RECEIVER, (SOURCE, TARGET), others),
+                ]));
+                phases.push(KernelPhase::Told);
+            }
+        }
+        Kernel { phases }
+    }
+
+    fn through(&self, passage: &Passage) -> KernelPhase {
+        let ahead = self.bytes.min(passage.taken_ahead_bytes);
+        let parts = [(TAKEN, ahead), (PASSAGE, self.bytes - ahead)];
+        let accesses = |operation| {
+            let part = move |(block, bytes)| Access {
+                operation,
+                block,
+                bytes,
+                area_bytes: if block == TAKEN { 0 } else { passage.bytes },
+            };
+            parts.into_iter().filter(|(_, bytes)| *bytes > 0).map(part)
+        };
+        let source = Access::load(SOURCE, self.bytes);
+        let sending = Loop::new(SENDER, accesses(passage.store).chain([source]));
+        let target = Access::store(TARGET, self.bytes);
+        let receiving = Loop::new(RECEIVER, accesses(MemoryOperation::Load).chain([target]));
+        let pieces = self.bytes.div_ceil(passage.piece_bytes.max(1));
+        KernelPhase::Following(sending, receiving, u32::try_from(pieces).unwrap_or(u32::MAX))
+    }
+
+    /// Where everything is before.
+    fn states(&self) -> BlockStates {
+        let mut states = BlockStates::default();
+        let mut note = |block, thread, operation| states.access(block, thread, operation);
+        for source in [SOURCE, SENDERS_SOURCE] {
+            note(source, SENDER, MemoryOperation::Store);
+        }
+        if self.sent == SentBytes::Again {
+            note(SOURCE, RECEIVER, MemoryOperation::Load);
+        }
+        for target in [TARGET, SENDERS_TARGET] {
+            note(target, RECEIVER, MemoryOperation::Store);
+        }
+        if let MessageWay::Through(passage) = self.way {
+            note(TAKEN, SENDER, MemoryOperation::Store);
+            note(PASSAGE, SENDER, passage.store);
+            note(PASSAGE, RECEIVER, MemoryOperation::Load);
+            if passage.is_cleared {
+                note(PASSAGE, RECEIVER, MemoryOperation::Store);
+            }
+        }
+        states
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use crate::curve::Curve;
+    use crate::table::{AccessCondition, CONDITIONS, Distance, LineState, Met};
+
+    const LANE: Passage = Passage {
+        bytes: 256 << 10,
+        piece_bytes: 8 << 10,
+        store: MemoryOperation::Store,
+        taken_ahead_bytes: 8 << 10,
+        is_cleared: true,
+    };
+
+    /// Accesses to what this core has cost so many picoseconds for a byte, others `crossing`.
+    fn table(own: f64, crossing: f64, copy_call_ns: f64) -> CostTable {
+        let cost = |condition: &AccessCondition| match condition.met {
+            Met::Own(LineState::Shared) if condition.operation != MemoryOperation::Load => crossing,
+            Met::Own(_) => own,
+            Met::Other(_) | Met::Memory => crossing,
+        };
+        let curve = |cost: f64| Curve::new([(1 << 10, 1.024 * cost), (1 << 24, 16777.216 * cost)]);
+        let curves = CONDITIONS.map(|condition| (condition, curve(cost(&condition)))).into();
+        let mut table = CostTable::default();
+        table.learn(Distance { crossing_ns: 50.0, curves });
+        table.system = SystemCosts { copy_call_ns, copy_page_ns: 10.0, ..SystemCosts::default() };
+        table
+    }
+
+    fn message(way: MessageWay, bytes: u64) -> MessageMove {
+        let (sent, told, library_ns) = (SentBytes::Fresh, 0, 100.0);
+        MessageMove { way, bytes, sent, told, library_ns }
+    }
+
+    #[test]
+    fn a_short_message_is_written_told_and_read() {
+        // 2 KiB: the sender loads and stores what it has, which overlaps; a line crosses; the
+        // receiver loads what the sender has written, and stores meanwhile.
+        let time = message(MessageWay::Through(LANE), 2048).expect(&table(10.0, 100.0, 500.0));
+        let expected = 100.0 + 20.48 + 50.0 + 204.8;
+        assert!((time.unwrap() - expected).abs() < 1.0, "{time:?} for {expected}");
+    }
+
+    #[test]
+    fn one_copy_pays_where_calls_are_cheap_or_messages_long() {
+        let is_faster = |bytes, copy_call_ns| {
+            let table = table(10.0, 80.0, copy_call_ns);
+            let [once, twice] = [MessageWay::Once, MessageWay::Through(LANE)]
+                .map(|way| message(way, bytes).expect(&table).unwrap());
+            once < twice
+        };
+        assert!(!is_faster(16 << 10, 3000.0));
+        assert!(is_faster(16 << 10, 100.0));
+        // What was read before comes from the receiver's own caches.
+        let again = MessageMove { sent: SentBytes::Again, ..message(MessageWay::Once, 1 << 16) };
+        let fresh = message(MessageWay::Once, 1 << 16);
+        let table = table(10.0, 80.0, 500.0);
+        assert!(again.expect(&table) < fresh.expect(&table));
+    }
+
+    #[test]
+    fn two_that_copy_need_half_of_the_time_and_a_crossing() {
+        let table = table(10.0, 80.0, 500.0);
+        let [once, jointly] = [MessageWay::Once, MessageWay::Jointly]
+            .map(|way| message(way, 1 << 20).expect(&table).unwrap());
+        let expected = (once - 600.0) / 2.0 + 650.0;
+        assert!((jointly - expected).abs() < 0.01 * expected, "{jointly} for {expected}");
+    }
+
+    #[test]
+    fn what_is_told_takes_a_crossing_and_an_empty_table_tells_nothing() {
+        let table = table(10.0, 80.0, 500.0);
+        let plain = message(MessageWay::Once, 4096);
+        let asked = MessageMove { told: 2, ..plain };
+        let apart = asked.expect(&table).unwrap() - plain.expect(&table).unwrap();
+        assert!((apart - 100.0).abs() < 1e-6, "{apart}");
+        assert_eq!(plain.expect(&CostTable::default()), None);
+    }
+
+    #[test]
+    fn a_passage_past_the_caches_is_read_from_memory() {
+        let past = Passage { store: MemoryOperation::StorePast, is_cleared: false, ..LANE };
+        let states = message(MessageWay::Through(past), 1 << 20).states();
+        assert_eq!(states.met(PASSAGE, SENDER), Met::Other(LineState::Exclusive));
+        assert_eq!(states.met(SOURCE, RECEIVER), Met::Other(LineState::Modified));
+    }
+}
