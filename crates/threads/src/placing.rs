@@ -49,7 +49,11 @@ impl Shared {
         let (_, address, place) = *snapshot.found.iter().find(|found| found.0 == chosen)?;
         // It is taken first, from where it was; it may be gone meanwhile.
         let taken = self.queue_at(place)?.take(|ready| ready.address() == address).pop();
-        if let Some(Ready::Thread(thread)) = &taken {
+        // One that only stood here, as its bubble was moved when it came, goes with that.
+        let is_moved = moves.iter().any(|one| matches!(one, Move::Put(id, _) if *id == chosen));
+        if let Some(Ready::Thread(thread)) = &taken
+            && is_moved
+        {
             set_home(thread, snapshot.pool.entity(chosen).place());
         }
         self.carry_out(&snapshot, &moves);

@@ -446,6 +446,44 @@ fn every_scheduler_runs_bubbles() {
 }
 
 /// The number of the last error stays with the thread that made it.
+/// Jobs whose threads wait for each other without sleeping, each with more threads than there are
+/// processors: a slice ends while some come back to the queue, and all go on.
+#[test]
+fn gangs_that_are_larger_than_the_machine_go_on() {
+    const WAYS: usize = 4;
+    let gangs = || {
+        let arrivals: Vec<_> = (0..2).map(|_| Arc::new(AtomicUsize::new(0))).collect();
+        let all = Bubble::new(Relation::Unrelated);
+        let mut threads = Vec::new();
+        for arrived in &arrivals {
+            let team = all.inside(Relation::WaitsTogether);
+            for _ in 0..WAYS {
+                let arrived = arrived.clone();
+                threads.push(ThreadBuilder::new().bubble(&team).spawn(move || {
+                    for step in 1..=400 {
+                        arrived.fetch_add(1, Ordering::AcqRel);
+                        let mut since = Instant::now();
+                        while arrived.load(Ordering::Acquire) < step * WAYS {
+                            std::hint::spin_loop();
+                            if since.elapsed() > Duration::from_micros(20) {
+                                yield_now();
+                                since = Instant::now();
+                            }
+                        }
+                    }
+                }));
+            }
+        }
+        all.submit();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    };
+    for _ in 0..8 {
+        let workers = Workers::builder().machine(machine(2));
+        let workers = workers.scheduler(schedulers::named("gang").expect("there is one"));
+        workers.start().expect("workers start").run(gangs);
+    }
+}
+
 #[test]
 fn errno_belongs_to_the_thread() {
     workers(1).run(|| {
