@@ -1,10 +1,12 @@
 // Random but valid MPI programs, from seeds: every process plans the same program (plan.h), does
 // its part of it with MPI, and compares each buffer with what a plain sequential model says.
 //
-//     random_programs [--seed S] [--programs N] [--verbose]
+//     random_programs [--seed S] [--programs N] [--beside THREADS] [--verbose]
 //
-// Runs the programs of the seeds S, S + 1, ... (default: 1, and 100 of them). Ends with a line
-// "N passed, N failed, N skipped" of the first process.
+// Runs the programs of the seeds S, S + 1, ... (default: 1, and 100 of them). With --beside they
+// run on a thread of the library (combray_threads.h), and so many others communicate meanwhile.
+// Ends with a line "N passed, N failed, N skipped" of the first process.
+#include "beside.h"
 #include "collective.h"
 #include <signal.h>
 
@@ -328,23 +330,11 @@ static void too_long(int signal) {
     _exit(1);
 }
 
-int main(int argc, char **argv) {
-    unsigned long long first = 1, programs = 100, failed = 0;
-    int verbose = 0;
-    for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--seed") && i + 1 < argc) first = strtoull(argv[++i], NULL, 0), programs = 1;
-        else if (!strcmp(argv[i], "--programs") && i + 1 < argc) programs = strtoull(argv[++i], NULL, 0);
-        else if (!strcmp(argv[i], "--verbose")) verbose = 1;
-        else {
-            fprintf(stderr, "usage: random_programs [--seed S] [--programs N] [--verbose]\n");
-            return 2;
-        }
-    }
-    check_begin();
-    me = check_rank;
-    REQUIRE(check_size <= PROCESSES_MAX, "at most %d processes", PROCESSES_MAX);
-    OK(MPI_Comm_dup(MPI_COMM_WORLD, &control));
-    signal(SIGALRM, too_long);
+// What the command line says.
+static unsigned long long first = 1, programs = 100, failed;
+static int verbose;
+
+static void *run_all(void *nothing) {
     for (unsigned long long seed = first; seed < first + programs; seed++) {
         int before = check_failures, bad, any;
         alarm(PROGRAM_SECONDS);
@@ -360,6 +350,29 @@ int main(int argc, char **argv) {
             fprintf(stderr, "seed %llu failed; again: -n %d random_programs --seed %llu --verbose\n", seed,
                     check_size, seed);
     }
+    return nothing;
+}
+
+int main(int argc, char **argv) {
+    int beside = 0;
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "--seed") && i + 1 < argc) first = strtoull(argv[++i], NULL, 0), programs = 1;
+        else if (!strcmp(argv[i], "--programs") && i + 1 < argc) programs = strtoull(argv[++i], NULL, 0);
+        else if (!strcmp(argv[i], "--beside") && i + 1 < argc) beside = atoi(argv[++i]);
+        else if (!strcmp(argv[i], "--verbose")) verbose = 1;
+        else {
+            fprintf(stderr, "usage: random_programs [--seed S] [--programs N] [--beside THREADS] [--verbose]\n");
+            return 2;
+        }
+    }
+    if (beside > 0) begin_threads();
+    else check_begin();
+    me = check_rank;
+    REQUIRE(check_size <= PROCESSES_MAX, "at most %d processes", PROCESSES_MAX);
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &control));
+    signal(SIGALRM, too_long);
+    if (beside > 0) run_beside(run_all, beside);
+    else run_all(NULL);
     OK(MPI_Comm_free(&control));
     if (me == 0) printf("%llu passed, %llu failed, 0 skipped\n", programs - failed, failed);
     return check_end();
