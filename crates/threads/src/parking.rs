@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::cancel::{Cancelled, wait_or_cancel};
@@ -59,6 +59,65 @@ impl Wait {
             }
             Who::Kernel(thread) => thread.unpark(),
         }
+    }
+}
+
+/// A word for one who waits and those who mark it, once or several times: null, the wait, which was
+/// given away with this, or [`MARK`].
+#[derive(Debug, Default)]
+pub(crate) struct WaitWord(AtomicPtr<Wait>);
+
+/// What no wait's address is.
+const MARK: *mut Wait = std::ptr::without_provenance_mut(1);
+
+impl WaitWord {
+    /// Marks the word, and ends the wait in it.
+    ///
+    /// # Safety
+    /// The word is there until somebody else can see the mark; it is not touched after that.
+    pub unsafe fn mark(word: *const Self) {
+        // SAFETY: the caller's promise.
+        let wait = unsafe { (*word).0.swap(MARK, Ordering::AcqRel) };
+        if !wait.is_null() && wait != MARK {
+            // SAFETY: it was given away in `give`, and taken out by the exchange.
+            unsafe { Arc::from_raw(wait) }.end();
+        }
+    }
+
+    /// Whether it is marked; what was written before is visible then.
+    pub fn is_marked(&self) -> bool {
+        self.0.load(Ordering::Acquire) == MARK
+    }
+
+    /// No longer marked.
+    pub fn clear(&self) {
+        self.0.store(std::ptr::null_mut(), Ordering::Release);
+    }
+
+    /// Whoever marks the word ends the wait. False: it is marked already.
+    pub fn give(&self, wait: &Arc<Wait>) -> bool {
+        let given = Arc::into_raw(wait.clone()).cast_mut();
+        let is_given = self.exchange(std::ptr::null_mut(), given);
+        if !is_given {
+            // SAFETY: it was not given away.
+            drop(unsafe { Arc::from_raw(given) });
+        }
+        is_given
+    }
+
+    /// Takes the wait back that was given. False: the word was marked meanwhile.
+    pub fn take_back(&self, wait: &Arc<Wait>) -> bool {
+        let given = Arc::as_ptr(wait).cast_mut();
+        let is_back = self.exchange(given, std::ptr::null_mut());
+        if is_back {
+            // SAFETY: it was given away in `give`, and taken out by the exchange.
+            drop(unsafe { Arc::from_raw(given) });
+        }
+        is_back
+    }
+
+    fn exchange(&self, from: *mut Wait, to: *mut Wait) -> bool {
+        self.0.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 }
 

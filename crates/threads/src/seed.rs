@@ -8,9 +8,9 @@ use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
-use crate::parking::Wait;
+use crate::parking::{Wait, WaitWord};
 use crate::thread::{Body, Ready};
 use crate::worker;
 
@@ -129,12 +129,9 @@ pub(crate) struct SeedHeader {
     is_claimed: AtomicBool,
     /// How many owners one has that lies on the heap.
     owners: AtomicU8,
-    /// Null; the wait of the joiner, who gave it away with this; or [`OVER`].
-    end: AtomicPtr<Wait>,
+    /// Marked when the joiner need not wait.
+    end: WaitWord,
 }
-
-/// What no wait's address is: the joiner need not wait.
-const OVER: *mut Wait = std::ptr::without_provenance_mut(1);
 
 /// A closure, and what comes of it. The header is first, so that its address is that of the whole.
 #[repr(C)]
@@ -148,16 +145,12 @@ impl SeedHeader {
     /// Until the one who took it lets the joiner go on.
     #[cold]
     fn wait(&self) {
-        if self.end.load(Ordering::Acquire) == OVER {
+        if self.end.is_marked() {
             return;
         }
         let wait = Wait::new();
-        let given = Arc::into_raw(wait.clone()).cast_mut();
-        let null = std::ptr::null_mut();
-        match self.end.compare_exchange(null, given, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => wait.wait(),
-            // SAFETY: it was not given away.
-            Err(_) => drop(unsafe { Arc::from_raw(given) }),
+        if self.end.give(&wait) {
+            wait.wait();
         }
     }
 }
@@ -170,7 +163,7 @@ impl<F: FnOnce() -> T, T> SeedCell<F, T> {
             release,
             is_claimed: AtomicBool::new(false),
             owners: AtomicU8::new(2),
-            end: AtomicPtr::new(std::ptr::null_mut()),
+            end: WaitWord::default(),
         };
         Self { header, body: UnsafeCell::new(Some(body)), result: UnsafeCell::new(None) }
     }
@@ -197,12 +190,8 @@ unsafe fn run<F: FnOnce() -> T, T>(seed: NonNull<SeedHeader>) {
 
 /// Lets the joiner go on, with whom the memory may go.
 unsafe fn finish(seed: NonNull<SeedHeader>) {
-    // SAFETY: the caller owns it with its joiner until the word has changed.
-    let waiter = unsafe { (*seed.as_ptr()).end.swap(OVER, Ordering::AcqRel) };
-    if !waiter.is_null() {
-        // SAFETY: the joiner gave it away, once.
-        unsafe { Arc::from_raw(waiter) }.end();
-    }
+    // SAFETY: the caller owns it with its joiner, who goes on only when the mark is seen.
+    unsafe { WaitWord::mark(&raw const (*seed.as_ptr()).end) };
 }
 
 /// The same for one on the heap.
