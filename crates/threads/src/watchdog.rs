@@ -69,11 +69,10 @@ impl Timers {
 }
 
 /// Watches until all stop.
-pub(crate) fn run(shared: &Arc<Shared>, spares: &Arc<SpareThreads>) {
+pub(crate) fn run(shared: &Arc<Shared>, spares: &Arc<SpareThreads>, followed: &FollowedProcessors) {
     let begun = Instant::now();
     let mut steps = vec![(0, 0); shared.slots.len()];
     let mut tick = begun;
-    let followed = FollowedProcessors::new(shared);
     // Where the system has no room for an address nobody can ask.
     let listener = CensusListener::new().ok();
     while !shared.stop.load(Ordering::SeqCst) {
@@ -114,14 +113,15 @@ pub(crate) fn run(shared: &Arc<Shared>, spares: &Arc<SpareThreads>) {
 }
 
 /// The processors of which the system says whether the process may use them: those that it might
-/// when the workers started. The watchdog is bound to none, so what it may use is what the control
-/// group of the process, or whoever binds all of its threads, leaves.
-struct FollowedProcessors {
+/// when the workers were started. The watchdog is bound to none, so what it may use is what the
+/// control group of the process, or whoever binds all of its threads, leaves.
+pub(crate) struct FollowedProcessors {
     slots: Vec<usize>,
 }
 
 impl FollowedProcessors {
-    fn new(shared: &Shared) -> Self {
+    /// By the thread that starts the watchdog: until that runs, much may be taken.
+    pub fn new(shared: &Shared) -> Self {
         let allowed = sys::cores::allowed();
         let is_followed = |&slot: &usize| allowed.contains(&core_of(shared, slot));
         Self { slots: (0..shared.slots.len()).filter(is_followed).collect() }

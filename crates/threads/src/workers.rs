@@ -10,7 +10,7 @@ use topology::{Scope, Topology};
 use crate::bubble::Bubble;
 use crate::shared::Shared;
 use crate::spawn::ThreadBuilder;
-use crate::watchdog::{self, SpareThreads};
+use crate::watchdog::{self, FollowedProcessors, SpareThreads};
 use crate::{words, worker};
 
 /// Kernel threads, one on each processor that the process may use, which run the threads of a
@@ -105,9 +105,10 @@ impl WorkersBuilder {
         let spares = SpareThreads::new();
         (0..shared.slots.len()).for_each(|slot| spares.lend(&shared, slot));
         let (own, own_spares) = (shared.clone(), spares.clone());
+        let followed = FollowedProcessors::new(&shared);
         let watchdog = sys::signals::without_signals(|| {
             let watchdog = std::thread::Builder::new().name("watchdog".to_owned());
-            watchdog.spawn(move || watchdog::run(&own, &own_spares))
+            watchdog.spawn(move || watchdog::run(&own, &own_spares, &followed))
         });
         let mut workers = Workers { shared, spares, watchdog: None };
         workers.watchdog = Some(watchdog?);
