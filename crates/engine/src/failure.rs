@@ -171,7 +171,7 @@ impl Engine {
             return;
         }
         if self.revoked.is_empty() {
-            self.gates.count_nobody(true);
+            self.gates.keep_asking();
             self.listed_idle += 1;
         }
         self.revoked.push(slot);
@@ -218,7 +218,7 @@ impl Engine {
         if self.is_revoked(slot) {
             self.revoked.retain(|&other| other != slot);
             if self.revoked.is_empty() {
-                self.gates.count_nobody(false);
+                self.gates.stop_asking();
                 self.listed_idle -= 1;
             }
         }

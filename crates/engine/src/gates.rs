@@ -100,11 +100,13 @@ impl Gates {
     }
 
     /// Counts one gate more, for which nothing waits: somebody wants to be asked in each round.
-    pub(crate) fn count_nobody(&mut self, counts: bool) {
-        self.with_work_count = match counts {
-            true => self.with_work_count + 1,
-            false => self.with_work_count - 1,
-        };
+    pub(crate) fn keep_asking(&mut self) {
+        self.with_work_count += 1;
+    }
+
+    /// Counts it no more.
+    pub(crate) fn stop_asking(&mut self) {
+        self.with_work_count -= 1;
     }
 
     /// For how many gates something waits.

@@ -19,6 +19,7 @@ use message_queues::QueueTable;
 use runtime::waiting::LongWait;
 
 use super::Process;
+use super::returned_errors::CallerNames;
 use crate::communicator::Communicator;
 
 /// What the process knows of questions.
@@ -190,26 +191,30 @@ impl Process {
         questions.calls.borrow_mut().push((wait.thread, describe(FoundCall::default())));
         if let Some(find) = questions.finder.get() {
             // Where there is much debug information that takes long, so there is an answer before.
-            self.send_calls(slot, Finality::MoreComes, false);
+            self.send_calls(slot, Finality::MoreComes, CallerNames::LeftOut);
             questions.calls.borrow_mut()[place].1 = describe(find());
         }
         // Of several threads each says in which call it waits.
         let is_last = questions.calls.borrow().len() >= self.room.lock.present() as usize;
         let finality = if is_last { Finality::Whole } else { Finality::MoreComes };
-        self.send_calls(slot, finality, questions.finder.get().is_some());
+        let callers = match questions.finder.get() {
+            Some(_) => CallerNames::LookedUp,
+            None => CallerNames::LeftOut,
+        };
+        self.send_calls(slot, finality, callers);
     }
 
-    fn send_calls(&self, slot: &AnswerSlot, finality: Finality, names_errors: bool) {
+    fn send_calls(&self, slot: &AnswerSlot, finality: Finality, callers: CallerNames) {
         let questions = &self.started().questions;
         let calls = questions.calls.borrow().iter().map(|(_, call)| call.clone()).collect();
-        let errors = self.returned_errors(names_errors);
+        let errors = self.returned_errors(callers);
         let answer = RankAnswer { calls, errors, ..RankAnswer::default() };
         self.send_answer(slot, questions.question.get(), finality, answer);
     }
 
     /// Answers a question for a program that is outside of the library.
     pub(super) fn answer_from_outside(&self, slot: &AnswerSlot, question: u64, what: Outside) {
-        let errors = self.returned_errors(true);
+        let errors = self.returned_errors(CallerNames::LookedUp);
         let answer = RankAnswer { outside: Some(what), errors, ..RankAnswer::default() };
         self.send_answer(slot, question, Finality::Whole, answer);
     }

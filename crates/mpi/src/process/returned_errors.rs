@@ -24,6 +24,14 @@ pub(super) struct ReturnedErrors {
 /// So many are kept.
 const KEPT_MAX: usize = 4;
 
+/// Whether it is told which functions of the program made the calls: looking that up takes long
+/// where there is much debug information.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CallerNames {
+    LookedUp,
+    LeftOut,
+}
+
 struct KeptError {
     function: &'static str,
     class: &'static str,
@@ -84,12 +92,15 @@ impl Process {
         self.returned_errors.unsent.replace(Some(unsent));
     }
 
-    /// What calls returned last; `names`: also from where they came, for which names are looked up.
-    pub(super) fn returned_errors(&self, names: bool) -> Vec<ReturnedError> {
+    /// What calls returned last.
+    pub(super) fn returned_errors(&self, callers: CallerNames) -> Vec<ReturnedError> {
         let now = System.now();
         let told = |one: &KeptError| ReturnedError {
             function: one.function.to_owned(),
-            caller: names.then(|| (one.caller)()).flatten(),
+            caller: match callers {
+                CallerNames::LookedUp => (one.caller)(),
+                CallerNames::LeftOut => None,
+            },
             class: one.class.to_owned(),
             detail: one.detail.clone(),
             times: one.times,
