@@ -63,9 +63,44 @@ static void refused(void) {
     OK(MPI_Info_free(&info));
     EXPECT_ERROR(combray_place(page, sizeof page, "node:1000"), MPI_ERR_ARG, "combray_place", "1000");
     EXPECT_ERROR(combray_place(page, sizeof page, NULL), MPI_ERR_ARG, "combray_place", "where");
+    EXPECT_ERROR(combray_place(page, sizeof page, "moon"), MPI_ERR_ARG, "combray_place", "use:reads=10");
+    EXPECT_ERROR(combray_place(page, sizeof page, "use:reads=-1"), MPI_ERR_ARG, "combray_place", "no number of times");
+    EXPECT_ERROR(combray_place(page, sizeof page, "use:writes=0"), MPI_ERR_ARG, "combray_place", "nothing that is read");
+    const void *copy;
+    EXPECT_ERROR(combray_near_copy(NULL, 1, 1, &copy), MPI_ERR_BUFFER, "combray_near_copy", "address");
+    EXPECT_ERROR(combray_near_copy(page, 1, -1, &copy), MPI_ERR_ARG, "combray_near_copy", "reads");
+    EXPECT_ERROR(combray_near_copy(page, 1, 1, NULL), MPI_ERR_ARG, "combray_near_copy", "copy");
+    EXPECT_ERROR(combray_place_reason(NULL, 10), MPI_ERR_ARG, "combray_place_reason", "buffer");
     EXPECT_ERROR(combray_place(NULL, 1, "here"), MPI_ERR_BUFFER, "combray_place", "address");
     EXPECT_ERROR(combray_node_of(NULL, &node), MPI_ERR_BUFFER, "combray_node_of", "address");
     EXPECT_ERROR(combray_node_of(page, NULL), MPI_ERR_ARG, "combray_node_of", "node");
+}
+
+// Memory that is used by whoever has touched it is where it should be, whatever the machine.
+static void used(void) {
+    char reason[400] = "?", *memory;
+    OK(combray_place_reason(reason, sizeof reason));
+    CHECK_EQ(strlen(reason), 0);
+    OK(MPI_Alloc_mem(BYTES, MPI_INFO_NULL, &memory));
+    OK(combray_place(memory, BYTES, "use:reads=10,writes=2"));
+    OK(combray_place_reason(reason, sizeof reason));
+    CHECK(!strncmp(reason, "all stays: ", 11), "it is '%s'", reason);
+    memset(memory, 3, BYTES);
+    int node = node_of(memory);
+    OK(combray_place(memory, BYTES, "use:writes=0.5"));
+    OK(combray_place_reason(reason, sizeof reason));
+    CHECK(!strncmp(reason, "all stays: ", 11), "it is '%s'", reason);
+    CHECK_EQ(node_of(memory), node);
+    for (int at = 0; at < BYTES; at += PAGE) CHECK_EQ(memory[at], 3);
+    OK(combray_place_reason(reason, 4));
+    CHECK(!strcmp(reason, "all"), "it is '%s'", reason);
+    const void *copy = NULL;
+    OK(combray_near_copy(memory, BYTES, 1000, &copy));
+    CHECK(copy == memory, "it is where it should be");
+    OK(combray_place_reason(reason, sizeof reason));
+    CHECK(!strncmp(reason, "it is read where it is: ", 24), "it is '%s'", reason);
+    OK(combray_free_copies(memory));
+    OK(MPI_Free_mem(memory));
 }
 
 static void windows(int node) {
@@ -96,6 +131,7 @@ int main(void) {
     check_begin();
     int node = some_node();
     allocated(node);
+    used();
     windows(node);
     refused();
     return check_end();

@@ -120,6 +120,69 @@ static void touched(void) {
     EXPECT(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
+static void decided(char *memory, const char *use, const char *expected) {
+    char reason[400];
+    EXPECT(combray_place(memory, BYTES, use), MPI_SUCCESS);
+    EXPECT(combray_place_reason(reason, sizeof reason), MPI_SUCCESS);
+    if (!strncmp(reason, expected, strlen(expected))) return;
+    faults++;
+    printf("%s: rank %d: %s: %s, expected: %s\n", what, rank, use, reason, expected);
+}
+
+// By the costs that guest.sh has written: far memory takes three times as long, moving it as long
+// as reading it 40 times, going there no time.
+static void used(void) {
+    char *memory = fresh(), place[20], went[40];
+    const int here = sched_getcpu() / 2, far = (here + 1) % NODES;
+    cpu_set_t before, all;
+    decided(memory, "use:reads=1000", "all stays");
+    snprintf(place, sizeof place, "node:%d", far);
+    EXPECT(combray_place(memory, BYTES, place), MPI_SUCCESS);
+    decided(memory, "use:reads=10", "all stays");
+    // It is bound to its own node.
+    decided(memory, "use:reads=10,thread", "all stays");
+    all_on(memory, far);
+    decided(memory, "use:reads=10,writes=90", "the pages went");
+    all_on(memory, here);
+    EXPECT(combray_place(memory, BYTES, place), MPI_SUCCESS);
+    EXPECT(sched_getaffinity(0, sizeof before, &before), 0);
+    CPU_ZERO(&all);
+    CPU_SET(2 * here, &all);
+    CPU_SET(2 * far, &all);
+    EXPECT(sched_setaffinity(0, sizeof all, &all), 0);
+    // Wherever of both it runs now, it is used soonest from there.
+    snprintf(went, sizeof went, "the thread went to node %d", far);
+    if (sched_getcpu() / 2 == here) decided(memory, "use:reads=10,thread", went);
+    else decided(memory, "use:reads=10,thread", "all stays");
+    all_on(memory, far);
+    EXPECT(sched_setaffinity(0, sizeof before, &before), 0);
+    for (int at = 0; at < BYTES; at++)
+        if (memory[at] != 3) faults++;
+}
+
+// What is only read is copied once for a node that reads it often enough, and all its threads read
+// the copy.
+static void copied(void) {
+    char *memory = fresh(), place[20];
+    const void *copy, *again;
+    const int here = sched_getcpu() / 2, far = (here + 1) % NODES;
+    snprintf(place, sizeof place, "node:%d", far);
+    EXPECT(combray_place(memory, BYTES, place), MPI_SUCCESS);
+    // Making one takes four near reads.
+    EXPECT(combray_near_copy(memory, BYTES, 2, &copy), MPI_SUCCESS);
+    EXPECT(copy == memory, 1);
+    EXPECT(combray_near_copy(memory, BYTES, 10, &copy), MPI_SUCCESS);
+    EXPECT(copy != memory, 1);
+    all_on(copy, here);
+    EXPECT(memcmp(copy, memory, BYTES), 0);
+    EXPECT(combray_near_copy(memory, BYTES, 1, &again), MPI_SUCCESS);
+    EXPECT(again == copy, 1);
+    EXPECT(combray_free_copies(memory), MPI_SUCCESS);
+    EXPECT(combray_near_copy(memory, BYTES, 1, &again), MPI_SUCCESS);
+    EXPECT(again == memory, 1);
+    all_on(memory, far);
+}
+
 static void windows(void) {
     for (int shared = 0; shared < 2; shared++) {
         char place[20], *memory;
@@ -158,7 +221,8 @@ int main(int argc, char **argv) {
         void (*look)(void);
     } all[] = {{"bound", bound},       {"allocated", allocated}, {"interleaved", interleaved},
                {"windows", windows},   {"split", split},         {"migrated", migrated},
-               {"touched", touched}};
+               {"touched", touched},   {"used", used},
+               {"copied", copied}};
     int total = 0;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);

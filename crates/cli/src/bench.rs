@@ -16,8 +16,10 @@ const OF_THE_LAUNCHER: [&str; 7] =
 /// Runs the installed benchmark program on two processes, or on as many as `-n` says, here or on
 /// the hosts that are named.
 pub fn run(words: &[OsString]) -> Result<i32, String> {
-    if *words == ["memory"] {
-        return crate::memory::validate();
+    match words {
+        [word] if word == "memory" => return crate::memory::validate(),
+        [word] if word == "migration" => return crate::memory::compare_migrations(),
+        _ => {}
     }
     let program = prefix::find()?.join("lib/combray/combray-bench");
     if !program.exists() {

@@ -4,7 +4,8 @@
 //! [`CostTable`] holds what was measured on a machine. [`Kernel`] is a piece of code: who reads and
 //! writes which blocks, at the same time or one after the other. [`predict`] walks through it with
 //! the state of each block and adds. [`MessageMove`] is a message, by each of the ways in which one
-//! moves inside a machine.
+//! moves inside a machine. [`NodeCosts`] says whether memory should go to the NUMA node of a thread
+//! that is going to use it, or the thread to the memory's.
 //!
 //! After B. Putigny, "Benchmark-driven approaches to performance modeling of multi-core
 //! architectures" (PhD thesis, Université de Bordeaux, 2014). Prefetching, execution out of order
@@ -15,12 +16,17 @@
 
 mod curve;
 mod kernel;
+mod nodes;
 mod prediction;
 mod table;
 mod ways;
 
 pub use curve::Curve;
 pub use kernel::{Access, BlockNumber, Kernel, KernelPhase, Loop, ThreadNumber};
+pub use nodes::{
+    CopyForecast, Migration, MigrationForecast, NODE_CONDITIONS, NodeCosts, NodeDistance,
+    PlannedUse, UsePlaces,
+};
 pub use prediction::{BlockStates, predict};
 pub use table::{
     AccessCondition, CONDITIONS, CostTable, Distance, LineState, MemoryOperation, Met, SystemCosts,

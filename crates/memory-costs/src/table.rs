@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::curve::Curve;
+use crate::nodes::NodeCosts;
 
 /// What an access does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -145,6 +146,9 @@ pub struct CostTable {
     pub copy: Curve,
     /// The system's part.
     pub system: SystemCosts,
+    /// Between NUMA nodes, where there are several.
+    #[serde(default)]
+    pub nodes: NodeCosts,
 }
 
 /// Crossings that differ by less than this factor are the same distance.
@@ -178,6 +182,7 @@ impl CostTable {
         let SystemCosts { page_fault_ns, copy_call_ns, copy_page_ns } = self.system;
         [page_fault_ns, copy_call_ns, copy_page_ns].into_iter().all(is_time)
             && self.copy.is_plausible()
+            && self.nodes.is_plausible()
             && self.distances.iter().all(|distance| {
                 let is_crossing = is_time(distance.crossing_ns) && distance.crossing_ns > 0.0;
                 is_crossing && distance.curves.values().all(Curve::is_plausible)

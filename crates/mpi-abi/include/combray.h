@@ -158,16 +158,39 @@ int combray_irecv(MPI_Comm communicator, int source, int tag,
  *   "first-touch"                     each page where it is touched first, as usual
  *   "here"                            on the node on which the calling thread runs
  *   "next-touch"                      each whole page on the node of the thread that touches it next
+ *   "use:reads=10,writes=2"           wherever it is used soonest by the calling thread, which is going to read
+ *                                     and write all of it so often: it stays, or it goes to the thread's node
+ *   "use:reads=10,writes=2,thread"    the same; or the thread goes to the memory's node, and stays bound to it
  * Pages that somebody has touched already move, with what is in them, except for "first-touch"; others
  * will lie there when they are touched, except for "here". Pages that other processes use too stay.
  * "next-touch" wants private memory that was got at once, and that is not unmapped before it is touched or
  * placed anew; a process that is forked meanwhile must not use it. The system must let the process see
- * its page faults (vm.unprivileged_userfaultfd, or the capability to trace).
+ * its page faults (vm.unprivileged_userfaultfd, or the capability to trace). What a "use" costs follows
+ * from what `combray sample --memory` has kept of this machine; if it has not run, the first such call measures
+ * for some tenths of a second. combray_place_reason tells what was done.
  *
  * Errors: MPI_ERR_ARG if `where` is not understood, is a null pointer, or names a node that there is not;
  * MPI_ERR_BUFFER if `address` is a null pointer; MPI_ERR_OTHER if the system refuses. May be called at any
  * time. */
 int combray_place(void *address, size_t bytes, const char *where);
+
+/* Tells from where the calling thread should read `bytes` bytes at `address` that nobody writes, if it is going to
+ * read all of them `reads` times: `*copy` becomes `address`, or that of a copy on the NUMA node of the thread, which
+ * is made if the process has none there and that pays. It is as far from the beginning of a page as `address`. Threads
+ * of one node share a copy. Later changes of the original are not seen in it; combray_free_copies ends it.
+ *
+ * Errors: MPI_ERR_BUFFER if `address` is a null pointer; MPI_ERR_COUNT if `bytes` exceeds PTRDIFF_MAX; MPI_ERR_ARG if
+ * `reads` is negative or no number, or `copy` is a null pointer; MPI_ERR_OTHER if the system refuses. */
+int combray_near_copy(const void *address, size_t bytes, double reads, const void **copy);
+
+/* Frees all copies of the memory that begins at `address`, which nobody may read any more; there may be none. */
+int combray_free_copies(const void *address);
+
+/* Writes to `buffer`, which has `size` bytes, what the last combray_place with "use:" or combray_near_copy of the
+ * calling thread has decided, and from which times; nothing, if there was none.
+ *
+ * Errors: MPI_ERR_ARG if `buffer` is a null pointer. */
+int combray_place_reason(char *buffer, size_t size);
 
 /* Tells on which NUMA node the page at `address` lies: -1 if nobody has touched it yet.
  *

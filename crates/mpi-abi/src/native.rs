@@ -3,6 +3,7 @@
 //! handler.
 
 mod entries;
+mod places;
 mod rails;
 mod threads;
 
@@ -11,7 +12,6 @@ use std::rc::Rc;
 
 use base::ErrorClass;
 use memory::Buffer;
-use memory::placing::{self, Placing, PlacingError};
 use mpi::{Delivery, Destination, MessageSource, PackedReceive, PackedSend};
 
 use crate::arguments::{KnownCommunicator, Out, OutStatus, OutText, invalid, null};
@@ -198,37 +198,6 @@ fn error_string(call: &Call, code: c_int, buffer: OutText) -> CallOutcome<()> {
     })?;
     buffer.write(&text);
     Ok(())
-}
-
-/// Places the memory at the first two arguments.
-fn place(_call: &Call, address: usize, bytes: usize, place: &[u8]) -> CallOutcome<()> {
-    check_place(address)?;
-    check_bytes(2, bytes)?;
-    let words = String::from_utf8_lossy(place);
-    let wrong = |error: PlacingError| {
-        Failure::argument(3, ErrorClass::Arg, format!("cannot be followed: {error}"))
-    };
-    let placing: Placing = words.parse().map_err(wrong)?;
-    placing.check().map_err(wrong)?;
-    let applied = placing.apply(address..address.saturating_add(bytes));
-    applied.map_err(|error| Failure::new(ErrorClass::Other, error.to_string()))
-}
-
-/// Tells the NUMA node of a page.
-fn node_of(_call: &Call, address: usize, node: Out<c_int>) -> CallOutcome<()> {
-    check_place(address)?;
-    let nodes = placing::nodes_of(address..address.saturating_add(1));
-    let nodes = nodes.map_err(|error| Failure::new(ErrorClass::Other, error.to_string()))?;
-    let known = nodes.first().copied().flatten().and_then(|node| c_int::try_from(node).ok());
-    node.set(known.unwrap_or(-1));
-    Ok(())
-}
-
-fn check_place(address: usize) -> CallOutcome<()> {
-    match address {
-        0 => Err(Failure::argument(1, ErrorClass::Buffer, "is a null pointer")),
-        _ => Ok(()),
-    }
 }
 
 /// The message of a handle that sends.

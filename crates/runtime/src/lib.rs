@@ -9,6 +9,8 @@ pub mod helper;
 pub mod instruments;
 pub mod lock;
 pub mod machine;
+pub mod migration;
+pub mod near_copies;
 pub mod nearness;
 pub mod parts;
 mod pushing;

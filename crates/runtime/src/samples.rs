@@ -5,6 +5,7 @@
 //! what drivers declare.
 
 mod memory;
+mod nodes;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ use memory_costs::CostTable;
 use serde::{Deserialize, Serialize};
 
 pub use self::memory::MemorySample;
+pub use self::nodes::{PlacedBlock, node_costs};
 
 /// The version of the file's meaning; others are not understood.
 const VERSION: u32 = 1;

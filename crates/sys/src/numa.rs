@@ -120,9 +120,16 @@ pub fn place(addresses: Range<usize>, policy: PagePolicy<'_>) -> io::Result<()> 
 /// # Errors
 /// The system's.
 pub fn locate(addresses: Range<usize>) -> io::Result<Vec<Option<u32>>> {
-    let pages = pages(addresses);
+    locate_pages(&pages(addresses))
+}
+
+/// The same for single pages, each named by an address in it.
+///
+/// # Errors
+/// The system's.
+pub fn locate_pages(pages: &[usize]) -> io::Result<Vec<Option<u32>>> {
     let mut statuses = vec![-libc::ENOENT; pages.len()];
-    move_or_ask(&pages, None, &mut statuses)?;
+    move_or_ask(pages, None, &mut statuses)?;
     Ok(statuses.into_iter().map(|status| u32::try_from(status).ok()).collect())
 }
 

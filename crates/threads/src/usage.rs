@@ -1,7 +1,6 @@
 //! What the program has said that threads and bubbles use of its memory.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::ops::Range;
 
 use bubbles::MachineTree;
@@ -110,18 +109,14 @@ fn nodes_of(addresses: &Range<usize>, machine: &MachineTree) -> Vec<(u32, u64)> 
     let looked_at = (0..pages).step_by(step).map(|page| addresses.start + page * numa::PAGE_BYTES);
     let share = (addresses.len() as u64).div_ceil(pages.div_ceil(step) as u64);
     let mut all = BTreeMap::new();
-    for node in locate(looked_at).into_iter().flatten() {
+    // Of what the system does not tell, nothing is known.
+    let located = numa::locate_pages(&looked_at.collect::<Vec<_>>()).unwrap_or_default();
+    for node in located.into_iter().flatten() {
         if let Some(place) = machine.node_of_system(node) {
             *all.entry(place).or_default() += share;
         }
     }
     all.into_iter().collect()
-}
-
-/// The nodes of single pages; of those that the system does not tell, none.
-fn locate(pages: impl Iterator<Item = usize>) -> Vec<Option<u32>> {
-    let located: io::Result<Vec<Vec<_>>> = pages.map(|page| numa::locate(page..page + 1)).collect();
-    located.map_or(Vec::new(), |all| all.concat())
 }
 
 /// So many pages of a range are looked at.

@@ -3,8 +3,9 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use memory_costs::{CostTable, Distance};
+use memory_costs::{CostTable, Distance, NodeCosts, NodeDistance};
 use runtime::LocalWay;
+use runtime::migration::Nodes;
 use runtime::samples::{self, MemorySample, Samples};
 use sys::cores;
 
@@ -21,7 +22,9 @@ use super::{pair::ThreadPair, picture, sampling};
 /// # Errors
 /// There are no two cores, or they are too busy; or the figures cannot be kept.
 pub fn sample(keep: bool, as_json: bool, picture: Option<&Path>) -> Result<i32, String> {
-    let table = on_two_cores(sampling::table)?;
+    let mut table = on_two_cores(sampling::table)?;
+    table.nodes =
+        Nodes::here().map_or_else(NodeCosts::default, |nodes| samples::node_costs(&nodes));
     let host = samples::host();
     if let Some(path) = picture {
         let title = format!("{host}, {}", MemorySample::of_now(CostTable::default()).processor);
@@ -110,6 +113,32 @@ fn shown(host: &str, table: &CostTable) -> String {
         "\nsystem: a page's first use {:.0} ns; copying by the system {:.0} ns, and {:.0} ns a page",
         system.page_fault_ns, system.copy_call_ns, system.copy_page_ns
     );
+    text + &shown_nodes(&table.nodes)
+}
+
+/// What was measured between NUMA nodes, for people; nothing where there is one.
+fn shown_nodes(nodes: &NodeCosts) -> String {
+    let mut text = String::new();
+    for NodeDistance { distance, curves } in &nodes.distances {
+        _ = writeln!(text, "\nNUMA nodes at distance {distance}; GB/s by size of block");
+        for (condition, curve) in curves {
+            _ = write!(text, "{:34}", condition.to_string());
+            for (bytes, ns) in curve.points() {
+                _ = write!(text, "{:>8} {:.1}", size(*bytes), *bytes as f64 / ns);
+            }
+            text.push('\n');
+        }
+    }
+    if !nodes.distances.is_empty() {
+        let moved = nodes.moving.points().iter();
+        let speeds = moved.map(|(bytes, ns)| format!("{} {:.2}", size(*bytes), *bytes as f64 / ns));
+        _ = writeln!(
+            text,
+            "moving pages: {} GB/s; moving a thread {:.0} us",
+            speeds.collect::<Vec<_>>().join(", "),
+            nodes.thread_ns / 1000.0
+        );
+    }
     text
 }
 

@@ -98,13 +98,32 @@ native! {
 native! {
     any combray_place(address: *mut c_void, bytes: usize, r#where: *const c_char);
     address = address(1, address); r#where = text(3, r#where);
-    => native::place(address, bytes, r#where)
+    => native::places::place(address, bytes, r#where)
+}
+
+native! {
+    any combray_place_reason(buffer: *mut c_char, size: usize);
+    buffer = out_text(1, buffer, size);
+    => native::places::reason(buffer)
+}
+
+native! {
+    any combray_near_copy(address: *const c_void, bytes: usize, reads: f64,
+        copy: *mut *const c_void);
+    address = segment(1, address, bytes); copy = out(4, copy);
+    => native::places::near_copy(address, reads, copy)
+}
+
+native! {
+    any combray_free_copies(address: *const c_void);
+    address = address(1, address);
+    => native::places::free_copies(address)
 }
 
 native! {
     any combray_node_of(address: *const c_void, node: *mut c_int);
     address = address(1, address); node = out(2, node);
-    => native::node_of(address, node)
+    => native::places::node_of(address, node)
 }
 
 native! {
