@@ -38,6 +38,28 @@ pub struct Loop {
     pub computing_ns: f64,
 }
 
+/// A copy from one process to another, by the call of the system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CopyBySystem {
+    /// Who calls.
+    pub thread: ThreadNumber,
+    /// From which block.
+    pub from: BlockNumber,
+    /// To which block.
+    pub into: BlockNumber,
+    /// How many bytes.
+    pub bytes: u64,
+}
+
+impl CopyBySystem {
+    /// Its accesses, as a loop of the thread.
+    pub fn accesses(&self) -> Loop {
+        let (load, store) =
+            (Access::load(self.from, self.bytes), Access::store(self.into, self.bytes));
+        Loop::new(self.thread, [load, store])
+    }
+}
+
 /// Loops, and what happens after them.
 #[derive(Clone, Debug, PartialEq)]
 pub enum KernelPhase {
@@ -46,6 +68,8 @@ pub enum KernelPhase {
     /// Loops of two threads, of which the second follows the first, piece by piece: the blocks of
     /// both are cut into so many equal pieces. Each piece is told to the other thread.
     Following(Loop, Loop, u32),
+    /// The system copies at the order of different threads at the same time.
+    BySystem(Vec<CopyBySystem>),
     /// One thread tells another something: a line crosses.
     Told,
     /// Something else takes so long, in nanoseconds: a call of the system, or what is computed

@@ -22,13 +22,14 @@ mod table;
 mod ways;
 
 pub use curve::Curve;
-pub use kernel::{Access, BlockNumber, Kernel, KernelPhase, Loop, ThreadNumber};
+pub use kernel::{Access, BlockNumber, CopyBySystem, Kernel, KernelPhase, Loop, ThreadNumber};
 pub use nodes::{
     CopyForecast, Migration, MigrationForecast, NODE_CONDITIONS, NodeCosts, NodeDistance,
     PlannedUse, UsePlaces,
 };
 pub use prediction::{BlockStates, predict};
 pub use table::{
-    AccessCondition, CONDITIONS, CostTable, Distance, LineState, MemoryOperation, Met, SystemCosts,
+    AccessCondition, CONDITIONS, CostTable, Distance, LineState, MemoryOperation, Met,
+    SYSTEM_COPIES, SystemCopy, SystemCosts,
 };
 pub use ways::{MessageMove, MessageWay, Passage, SentBytes};

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::kernel::{Access, BlockNumber, Kernel, KernelPhase, Loop, ThreadNumber};
-use crate::table::{AccessCondition, CostTable, Distance, LineState, MemoryOperation, Met};
+use crate::kernel::{Access, BlockNumber, CopyBySystem, Kernel, KernelPhase, Loop, ThreadNumber};
+use crate::table::{
+    AccessCondition, CostTable, Distance, LineState, MemoryOperation, Met, SystemCopy, SystemCosts,
+};
 
 /// In which caches each block is.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -80,6 +82,12 @@ impl CostModel<'_> {
                 loops.iter().for_each(|one| apply(one, blocks));
                 Some(times?.into_iter().fold(0.0, f64::max))
             }
+            KernelPhase::BySystem(copies) => {
+                let times: Option<Vec<f64>> =
+                    copies.iter().map(|copy| self.by_system(copy, blocks)).collect();
+                copies.iter().for_each(|copy| apply(&copy.accesses(), blocks));
+                Some(times?.into_iter().fold(0.0, f64::max))
+            }
             KernelPhase::Following(first, second, pieces) => {
                 let ahead = self.of_loop(first, blocks)?;
                 apply(first, blocks);
@@ -115,6 +123,21 @@ impl CostModel<'_> {
         Some((loads.0 + stores.0 - hidden).max(one.computing_ns))
     }
 
+    /// As it was measured between such ends; else as the call, the pages and the accesses add up,
+    /// which is too much where the system writes without reading before.
+    fn by_system(&self, copy: &CopyBySystem, blocks: &BlockStates) -> Option<f64> {
+        let met = |block| blocks.met(block, copy.thread);
+        let measured = || {
+            let kind = SystemCopy::of(met(copy.from), met(copy.into))?;
+            self.distance.copies.get(&kind)?.at(copy.bytes)
+        };
+        measured().or_else(|| {
+            let SystemCosts { copy_call_ns, copy_page_ns, .. } = self.table.system;
+            let pages = copy.bytes.div_ceil(PAGE_BYTES) as f64;
+            Some(copy_call_ns + pages * copy_page_ns + self.of_loop(&copy.accesses(), blocks)?)
+        })
+    }
+
     fn stream(&self, condition: AccessCondition, bytes: u64) -> Option<f64> {
         let time = |met| self.distance.curves.get(&AccessCondition { met, ..condition })?.at(bytes);
         // What was not measured costs as what is most like it.
@@ -138,6 +161,9 @@ impl CostModel<'_> {
         share().unwrap_or(1.0).clamp(0.0, 1.0)
     }
 }
+
+/// Bytes of a page, each of which costs the system something when it copies.
+const PAGE_BYTES: u64 = 4096;
 
 fn apply(one: &Loop, blocks: &mut BlockStates) {
     for access in &one.accesses {
@@ -164,7 +190,11 @@ mod tests {
         let curve = |cost: f64| Curve::new([(1 << 10, 1.024 * cost), (1 << 20, 1048.576 * cost)]);
         let curves = CONDITIONS.into_iter().zip((100..).map(|cost| curve(f64::from(cost))));
         let mut table = CostTable::default();
-        table.learn(Distance { crossing_ns: 50.0, curves: curves.collect() });
+        table.learn(Distance {
+            crossing_ns: 50.0,
+            curves: curves.collect(),
+            ..Distance::default()
+        });
         table
     }
 

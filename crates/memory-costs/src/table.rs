@@ -113,6 +113,45 @@ impl<'de> Deserialize<'de> for AccessCondition {
     }
 }
 
+/// A copy by the system from one process to another, by who has used both ends before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SystemCopy {
+    /// What the other has written goes to where the copying core has written.
+    Fetched,
+    /// What the other has written, and the copying core has read since, goes to where the copying
+    /// core has written.
+    FetchedAgain,
+    /// What the copying core has written goes to where the other has.
+    Given,
+}
+
+/// All of them, in the order of reports.
+pub const SYSTEM_COPIES: [SystemCopy; 3] =
+    [SystemCopy::Fetched, SystemCopy::FetchedAgain, SystemCopy::Given];
+
+impl SystemCopy {
+    /// The copy at whose ends the core meets what is most like this; none if there is none.
+    pub fn of(from: Met, into: Met) -> Option<Self> {
+        match (from, into) {
+            (Met::Other(_), Met::Own(_)) => Some(Self::Fetched),
+            (Met::Own(_), Met::Own(_)) => Some(Self::FetchedAgain),
+            (Met::Own(_), Met::Other(_)) => Some(Self::Given),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for SystemCopy {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(match self {
+            Self::Fetched => "system copy, other's modified",
+            Self::FetchedAgain => "system copy, other's, read before",
+            Self::Given => "system copy, into other's modified",
+        })
+    }
+}
+
 /// What was measured between two cores while a cache line took about so long to cross.
 ///
 /// In a virtual machine cores move, so that the same two are near in one minute and far in the
@@ -123,6 +162,9 @@ pub struct Distance {
     pub crossing_ns: f64,
     /// The time for a block, by condition.
     pub curves: BTreeMap<AccessCondition, Curve>,
+    /// The time in which the system copies a block.
+    #[serde(default)]
+    pub copies: BTreeMap<SystemCopy, Curve>,
 }
 
 /// What the system does with memory.
@@ -130,7 +172,8 @@ pub struct Distance {
 pub struct SystemCosts {
     /// The first access to a page that was never used, in nanoseconds.
     pub page_fault_ns: f64,
-    /// The call that copies between two processes' memories, besides the bytes, in nanoseconds.
+    /// The call that copies between two processes' memories, besides the bytes, in nanoseconds:
+    /// where the copy itself was not measured ([`Distance::copies`]).
     pub copy_call_ns: f64,
     /// What the call adds for each page that it copies from or to, in nanoseconds.
     pub copy_page_ns: f64,
@@ -185,7 +228,8 @@ impl CostTable {
             && self.nodes.is_plausible()
             && self.distances.iter().all(|distance| {
                 let is_crossing = is_time(distance.crossing_ns) && distance.crossing_ns > 0.0;
-                is_crossing && distance.curves.values().all(Curve::is_plausible)
+                let mut curves = distance.curves.values().chain(distance.copies.values());
+                is_crossing && curves.all(Curve::is_plausible)
             })
     }
 }
@@ -198,8 +242,9 @@ mod tests {
     fn tables_come_back_from_text() {
         let curve = Curve::new([(1024, 40.0), (2048, 70.5)]);
         let curves = CONDITIONS.map(|condition| (condition, curve.clone())).into();
+        let copies = SYSTEM_COPIES.map(|copy| (copy, curve.clone())).into();
         let mut table = CostTable { copy: curve, ..CostTable::default() };
-        table.learn(Distance { crossing_ns: 150.0, curves });
+        table.learn(Distance { crossing_ns: 150.0, curves, copies });
         table.learn(Distance { crossing_ns: 30.0, ..Distance::default() });
         let text = serde_json::to_string(&table).unwrap();
         assert_eq!(serde_json::from_str::<CostTable>(&text).unwrap(), table);

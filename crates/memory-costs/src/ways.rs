@@ -1,8 +1,8 @@
 //! The ways in which a message moves from one process of a machine to another, as kernels.
 
-use crate::kernel::{Access, BlockNumber, Kernel, KernelPhase, Loop, ThreadNumber};
+use crate::kernel::{Access, BlockNumber, CopyBySystem, Kernel, KernelPhase, Loop, ThreadNumber};
 use crate::prediction::{BlockStates, predict};
-use crate::table::{CostTable, MemoryOperation, SystemCosts};
+use crate::table::{CostTable, MemoryOperation};
 
 /// How the bytes of a message move.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,7 +36,7 @@ pub struct Passage {
 pub enum SentBytes {
     /// The sender has written them.
     Fresh,
-    /// They were sent before, and nobody has written them since.
+    /// They were sent before, and nobody has used them since, at either end.
     Again,
 }
 
@@ -67,15 +67,12 @@ const PASSAGE: BlockNumber = BlockNumber(3);
 const SENDERS_SOURCE: BlockNumber = BlockNumber(4);
 const SENDERS_TARGET: BlockNumber = BlockNumber(5);
 
-/// Bytes of a page, each of which costs the system something when it copies.
-const PAGE_BYTES: u64 = 4096;
-
 impl MessageMove {
     /// How long it takes from the call of the sender until the bytes are where they belong, if the
     /// receiver waits for them, in nanoseconds, where a line crosses in about so many. None if the
     /// table lacks a figure that is needed.
     pub fn predict(&self, table: &CostTable, crossing_ns: f64) -> Option<f64> {
-        predict(&self.kernel(&table.system), &mut self.states(), table, crossing_ns)
+        predict(&self.kernel(), &mut self.states(), table, crossing_ns)
     }
 
     /// The mean over all distances of the table: how far two processes are from each other is not
@@ -88,31 +85,20 @@ impl MessageMove {
     }
 
     /// What is done for it.
-    pub fn kernel(&self, system: &SystemCosts) -> Kernel {
+    pub fn kernel(&self) -> Kernel {
         let mut phases = vec![KernelPhase::Elapsing(self.library_ns)];
         phases.extend((0..self.told).map(|_| KernelPhase::Told));
-        let copying = |thread, (from, into): (BlockNumber, BlockNumber), bytes| {
-            Loop::new(thread, [Access::load(from, bytes), Access::store(into, bytes)])
-        };
-        let by_system = |bytes: u64| {
-            let pages = bytes.div_ceil(PAGE_BYTES) as f64;
-            KernelPhase::Elapsing(system.copy_call_ns + pages * system.copy_page_ns)
-        };
+        let by_receiver =
+            |bytes| CopyBySystem { thread: RECEIVER, from: SOURCE, into: TARGET, bytes };
         match self.way {
             MessageWay::Through(passage) => phases.push(self.through(&passage)),
-            MessageWay::Once => {
-                phases.push(by_system(self.bytes));
-                let loops = vec![copying(RECEIVER, (SOURCE, TARGET), self.bytes)];
-                phases.push(KernelPhase::Together(loops));
-            }
+            MessageWay::Once => phases.push(KernelPhase::BySystem(vec![by_receiver(self.bytes)])),
             MessageWay::Jointly => {
-                let (own, others) = (self.bytes / 2, self.bytes - self.bytes / 2);
-                phases.push(by_system(others));
-                phases.push(KernelPhase::Together(vec![
-                    copying(SENDER, (SENDERS_SOURCE, SENDERS_TARGET), own),
-                    copying(RECEIVER, (SOURCE, TARGET), others),
-                ]));
-                phases.push(KernelPhase::Told);
+                let bytes = self.bytes / 2;
+                let (from, into) = (SENDERS_SOURCE, SENDERS_TARGET);
+                let by_sender = CopyBySystem { thread: SENDER, from, into, bytes };
+                let copies = vec![by_sender, by_receiver(self.bytes - bytes)];
+                phases.extend([KernelPhase::BySystem(copies), KernelPhase::Told]);
             }
         }
         Kernel { phases }
@@ -148,9 +134,10 @@ impl MessageMove {
         if self.sent == SentBytes::Again {
             note(SOURCE, RECEIVER, MemoryOperation::Load);
         }
-        for target in [TARGET, SENDERS_TARGET] {
-            note(target, RECEIVER, MemoryOperation::Store);
-        }
+        note(TARGET, RECEIVER, MemoryOperation::Store);
+        // As the message before has left it, unless its bytes were used.
+        let user = if self.sent == SentBytes::Again { SENDER } else { RECEIVER };
+        note(SENDERS_TARGET, user, MemoryOperation::Store);
         if let MessageWay::Through(passage) = self.way {
             note(TAKEN, SENDER, MemoryOperation::Store);
             note(PASSAGE, SENDER, passage.store);
@@ -168,7 +155,9 @@ mod tests {
     use super::*;
 
     use crate::curve::Curve;
-    use crate::table::{AccessCondition, CONDITIONS, Distance, LineState, Met};
+    use crate::table::{
+        AccessCondition, CONDITIONS, Distance, LineState, Met, SystemCopy, SystemCosts,
+    };
 
     const LANE: Passage = Passage {
         bytes: 256 << 10,
@@ -188,7 +177,7 @@ mod tests {
         let curve = |cost: f64| Curve::new([(1 << 10, 1.024 * cost), (1 << 24, 16777.216 * cost)]);
         let curves = CONDITIONS.map(|condition| (condition, curve(cost(&condition)))).into();
         let mut table = CostTable::default();
-        table.learn(Distance { crossing_ns: 50.0, curves });
+        table.learn(Distance { crossing_ns: 50.0, curves, ..Distance::default() });
         table.system = SystemCosts { copy_call_ns, copy_page_ns: 10.0, ..SystemCosts::default() };
         table
     }
@@ -231,6 +220,26 @@ mod tests {
             .map(|way| message(way, 1 << 20).expect(&table).unwrap());
         let expected = (once - 600.0) / 2.0 + 650.0;
         assert!((jointly - expected).abs() < 0.01 * expected, "{jointly} for {expected}");
+    }
+
+    #[test]
+    fn copies_of_the_system_cost_what_was_measured() {
+        let mut table = table(10.0, 80.0, 500.0);
+        let flat = |ns: f64| Curve::new([(1 << 10, ns), (1 << 24, ns)]);
+        table.distances[0].copies = [
+            (SystemCopy::Fetched, flat(3000.0)),
+            (SystemCopy::FetchedAgain, flat(2000.0)),
+            (SystemCopy::Given, flat(4000.0)),
+        ]
+        .into();
+        let time = |way, sent| {
+            let message = MessageMove { sent, ..message(way, 1 << 17) };
+            message.expect(&table).unwrap()
+        };
+        assert_eq!(time(MessageWay::Once, SentBytes::Fresh), 3100.0);
+        assert_eq!(time(MessageWay::Once, SentBytes::Again), 2100.0);
+        // The slower of both, and a crossing.
+        assert_eq!(time(MessageWay::Jointly, SentBytes::Fresh), 4150.0);
     }
 
     #[test]

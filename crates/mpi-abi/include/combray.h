@@ -177,7 +177,8 @@ int combray_place(void *address, size_t bytes, const char *where);
 /* Tells from where the calling thread should read `bytes` bytes at `address` that nobody writes, if it is going to
  * read all of them `reads` times: `*copy` becomes `address`, or that of a copy on the NUMA node of the thread, which
  * is made if the process has none there and that pays. It is as far from the beginning of a page as `address`. Threads
- * of one node share a copy. Later changes of the original are not seen in it; combray_free_copies ends it.
+ * of one node share a copy. Changes of the original are not seen in it: call combray_free_copies before the
+ * original is changed or freed.
  *
  * Errors: MPI_ERR_BUFFER if `address` is a null pointer; MPI_ERR_COUNT if `bytes` exceeds PTRDIFF_MAX; MPI_ERR_ARG if
  * `reads` is negative or no number, or `copy` is a null pointer; MPI_ERR_OTHER if the system refuses. */

@@ -121,7 +121,7 @@ mod tests {
         let mut table = CostTable::default();
         let curve = Curve::new([(1 << 10, 10.0), (1 << 30, 1e6)]);
         let curves = CONDITIONS.map(|condition| (condition, curve.clone())).into();
-        table.learn(Distance { crossing_ns: 50.0, curves });
+        table.learn(Distance { crossing_ns: 50.0, curves, ..Distance::default() });
         let drawn = svg("one & <two>", &table);
         assert!(drawn.contains("one &amp; &lt;two&gt;: a line crosses in 50 ns"), "{drawn}");
         assert_eq!(drawn.matches("<polyline").count(), CONDITIONS.len());

@@ -88,7 +88,7 @@ fn on_two_cores<T: Send>(
 /// The table, for people: bandwidths in GB/s, by condition and size.
 fn shown(host: &str, table: &CostTable) -> String {
     let mut text = String::new();
-    for Distance { crossing_ns, curves } in &table.distances {
+    for Distance { crossing_ns, curves, copies } in &table.distances {
         _ = writeln!(
             text,
             "\n{host}: a line crosses in {crossing_ns:.0} ns; GB/s by size of block"
@@ -99,8 +99,10 @@ fn shown(host: &str, table: &CostTable) -> String {
             _ = write!(text, "{:>8}", size(*bytes));
         }
         text.push('\n');
-        for (condition, curve) in curves {
-            _ = write!(text, "{:34}", condition.to_string());
+        let accesses = curves.iter().map(|(condition, curve)| (condition.to_string(), curve));
+        let copies = copies.iter().map(|(copy, curve)| (copy.to_string(), curve));
+        for (name, curve) in accesses.chain(copies) {
+            _ = write!(text, "{name:34}");
             for (bytes, ns) in curve.points().iter().step_by(2) {
                 _ = write!(text, "{:>8.1}", *bytes as f64 / ns);
             }

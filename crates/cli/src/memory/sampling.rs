@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use memory::accesses::{self, Line};
 use memory_costs::{
     AccessCondition, CONDITIONS, CostTable, Curve, Distance, LineState, MemoryOperation, Met,
-    SystemCosts,
+    SYSTEM_COPIES, SystemCopy, SystemCosts,
 };
 
 use super::pair::{ONE, PairBlocks, ThreadPair};
@@ -19,6 +19,9 @@ const SIZES: std::ops::RangeInclusive<u32> = 10..=24;
 
 /// All is measured again until this time has passed.
 const TIME: Duration = Duration::from_secs(3);
+
+/// And, until there is a distance at which all was measured, at most for so long.
+const TIME_MAX: Duration = Duration::from_secs(15);
 
 /// And so often at least.
 const ROUNDS_MIN: usize = 3;
@@ -34,8 +37,15 @@ const TIMES_EACH_MAX: u64 = 8;
 /// Copies that are timed in a round: so many at least.
 const COPIES_MIN: u64 = 3;
 
+/// What is measured.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Timed {
+    Access(AccessCondition),
+    Copy(SystemCopy),
+}
+
 /// What was measured once: the crossing, and the time.
-type Times = BTreeMap<(AccessCondition, u64), Vec<(f64, f64)>>;
+type Times = BTreeMap<(Timed, u64), Vec<(f64, f64)>>;
 
 /// Bytes of a page, of which a system call handles one at a time.
 const PAGE_BYTES: usize = 4096;
@@ -49,17 +59,22 @@ pub fn table(pair: &ThreadPair<'_>) -> Result<CostTable, String> {
     let begin = Instant::now();
     let (mut times, mut copies) = (Times::new(), BTreeMap::<u64, Vec<f64>>::new());
     let mut rounds = 0;
-    while rounds < ROUNDS_MIN || begin.elapsed() < TIME {
+    let mut found = Vec::new();
+    while rounds < ROUNDS_MIN
+        || begin.elapsed() < TIME
+        || (found.is_empty() && begin.elapsed() < TIME_MAX)
+    {
         for exponent in SIZES {
             round(pair, 1 << exponent, &mut times, &mut copies)?;
         }
         rounds += 1;
+        found = distances(&times);
     }
     let mut table = CostTable {
         copy: Curve::new(copies.into_iter().map(|(bytes, times)| (bytes, median(times)))),
         ..CostTable::default()
     };
-    for distance in distances(&times) {
+    for distance in found {
         table.learn(distance);
     }
     if table.distances.is_empty() {
@@ -78,17 +93,16 @@ fn round(
     let lines = bytes as usize / size_of::<Line>();
     *pair.blocks() = vec![vec![Line([1; 8]); lines], vec![Line([1; 8]); lines]];
     let times_each = (SMALL_BYTES / bytes).clamp(1, TIMES_EACH_MAX);
-    for condition in CONDITIONS.iter().flat_map(|one| iter::repeat_n(*one, times_each as usize)) {
+    let accesses = CONDITIONS.into_iter().map(Timed::Access);
+    let all = accesses.chain(SYSTEM_COPIES.into_iter().map(Timed::Copy));
+    for timed in all.flat_map(|one| iter::repeat_n(one, times_each as usize)) {
         let before = pair.crossing_ns()?;
-        if !prepare(pair, condition.met, 0)? {
-            continue;
-        }
-        let time = pair.time(&mut |blocks| access(condition.operation, &mut blocks[0]));
+        let Some(time) = once(pair, timed)? else { continue };
         let after = pair.crossing_ns()?;
         let crossing = (before * after).sqrt();
         let is_steady = Distance { crossing_ns: before, ..Distance::default() }.has(after);
         if is_steady {
-            times.entry((condition, bytes)).or_default().push((crossing, time));
+            times.entry((timed, bytes)).or_default().push((crossing, time));
         }
     }
     for _ in 0..times_each.max(COPIES_MIN) {
@@ -96,6 +110,38 @@ fn round(
         copies.entry(bytes).or_default().push(pair.time(&mut copy));
     }
     Ok(())
+}
+
+/// Brings the blocks into the states that are wanted, and takes the time; none where that is not
+/// possible here.
+fn once(pair: &ThreadPair<'_>, timed: Timed) -> Result<Option<f64>, String> {
+    match timed {
+        Timed::Access(condition) => {
+            if !prepare(pair, condition.met, 0)? {
+                return Ok(None);
+            }
+            Ok(Some(pair.time(&mut |blocks| access(condition.operation, &mut blocks[0]))))
+        }
+        Timed::Copy(kind) => {
+            let (own, others) = (Met::Own(LineState::Modified), Met::Other(LineState::Modified));
+            let [from, into] = match kind {
+                SystemCopy::Fetched | SystemCopy::FetchedAgain => [others, own],
+                SystemCopy::Given => [own, others],
+            };
+            prepare(pair, from, 0)?;
+            if kind == SystemCopy::FetchedAgain {
+                // Not by way of memory: what was evicted before is copied half as fast.
+                accesses::load(&pair.blocks()[0]);
+            }
+            prepare(pair, into, 1)?;
+            let mut is_done = false;
+            let time = pair.time(&mut |blocks| {
+                let (from, into) = blocks.split_at_mut(1);
+                is_done = accesses::copy_by_system(&from[0], &mut into[0]);
+            });
+            Ok(is_done.then_some(time))
+        }
+    }
 }
 
 /// Copies the first block to the second.
@@ -146,17 +192,23 @@ fn distances(times: &Times) -> Vec<Distance> {
     }
     let complete = |group: Vec<f64>| {
         let (least, most) = (*group.first()?, *group.last()?);
-        let mut points: BTreeMap<AccessCondition, Vec<(u64, f64)>> = BTreeMap::new();
-        for (&(condition, bytes), taken) in times {
+        let mut points: BTreeMap<Timed, Vec<(u64, f64)>> = BTreeMap::new();
+        for (&(timed, bytes), taken) in times {
             let here = taken.iter().filter(|time| (least..=most).contains(&time.0));
             let here: Vec<f64> = here.map(|time| time.1).collect();
             if here.len() < TIMES_MIN {
                 return None;
             }
-            points.entry(condition).or_default().push((bytes, median(here)));
+            points.entry(timed).or_default().push((bytes, median(here)));
         }
-        let curves = points.into_iter().map(|(condition, points)| (condition, Curve::new(points)));
-        Some(Distance { crossing_ns: median(group), curves: curves.collect() })
+        let mut distance = Distance { crossing_ns: median(group), ..Distance::default() };
+        for (timed, points) in points {
+            match timed {
+                Timed::Access(condition) => distance.curves.insert(condition, Curve::new(points)),
+                Timed::Copy(kind) => distance.copies.insert(kind, Curve::new(points)),
+            };
+        }
+        Some(distance)
     };
     groups.into_iter().filter_map(complete).collect()
 }
@@ -213,9 +265,10 @@ mod tests {
     #[test]
     fn times_are_sorted_by_the_distance_at_which_they_were_taken() {
         let condition = CONDITIONS[0];
+        let timed = Timed::Access(condition);
         let mut times = Times::new();
         let taken = [(25.0, 10.0), (160.0, 70.0), (26.0, 11.0), (170.0, 60.0), (27.0, 99.0)];
-        times.insert((condition, 1024), taken.to_vec());
+        times.insert((timed, 1024), taken.to_vec());
         // Three at the nearer distance, two only at the farther one.
         let found = distances(&times);
         assert_eq!(found.len(), 1);
