@@ -7,7 +7,7 @@ use std::sync::Arc;
 use base::{Error, ErrorClass, Result};
 use datatype::reduction::{self, Operator};
 use datatype::{Datatype, Predefined, ValueKind as ElementKind};
-use memory::Buffer;
+use memory::{Buffer, Segment};
 use mpi::{ExternalOperation, Process};
 
 use super::exposed::ExposedParts;
@@ -269,12 +269,28 @@ impl Window {
                 return Ok(self.ask_for(process, target, access, completed_by));
             }
         }
-        if let (Some(run), ExposedParts::Own { reach, .. }) = (run, &self.memory)
-            && reach.apply(process, &self.communicator, target, access, run)
-        {
+        if run.is_some_and(|run| self.copy_by_system(process, target, access, run)) {
             return Ok(None);
         }
         Ok(self.ask_for(process, target, access, completed_by))
+    }
+
+    /// Whether the system did what is wanted, without the target.
+    fn copy_by_system(
+        &self,
+        process: &Process,
+        target: u32,
+        access: &WindowAccess,
+        run: Segment,
+    ) -> bool {
+        let communicator = &self.communicator;
+        match (&self.memory, &self.attached) {
+            (ExposedParts::Own { reach, .. }, _) => {
+                reach.apply(process, communicator, target, access, run)
+            }
+            (_, Some(attached)) => attached.apply(process, communicator, target, access, run),
+            _ => false,
+        }
     }
 
     /// Sends the requests of an operation, in as many pieces as it takes.
