@@ -126,6 +126,15 @@ static void clear_away(void)
     MPI_Request_free(&persistent_allreduce);
 }
 
+/* Instead of a predefined one. */
+static void duplicate(void) { MPI_Comm_dup(comm, &comm); }
+
+static void free_duplicate(void)
+{
+    MPI_Comm_free(&comm);
+    comm = MPI_COMM_SELF;
+}
+
 static void put(void) { MPI_Put(sent, 8, MPI_BYTE, self, 0, 8, MPI_BYTE, window); }
 static void flush(void) { MPI_Win_flush(self, window); }
 static void rget_wait(void)
@@ -323,6 +332,14 @@ static const struct counted prepared[] = {
     {0},
 };
 
+static const struct counted on_duplicate[] = {
+    {"isend_recv_wait, duplicate", isend_recv_wait},
+    {"sendrecv, duplicate", sendrecv},
+    {"allreduce, duplicate", allreduce},
+    {"comm_rank, duplicate", comm_rank},
+    {0},
+};
+
 /* Each time that the process makes progress it looks whether somebody wants something of a window,
  * so these come last. */
 static const struct counted one_sided[] = {
@@ -341,6 +358,7 @@ static const struct {
 } lists[] = {
     {nothing, nothing, alone},
     {prepare, clear_away, prepared},
+    {duplicate, free_duplicate, on_duplicate},
     {open_window, close_window, one_sided},
 };
 

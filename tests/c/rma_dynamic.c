@@ -1,5 +1,6 @@
-// Dynamic windows: several regions that come and go, operations over the whole of one, and access
-// to what is not attached, which is refused at the next synchronization and changes nothing.
+// Dynamic windows: several regions that come and go, also more of them than shared memory tells of,
+// operations over the whole of one, and access to what is not attached, which is refused at the
+// next synchronization and changes nothing.
 // run: 1 2 3
 // hosts
 // checkers: address
@@ -127,6 +128,67 @@ static int flushed(int code, int target) {
     return code == MPI_SUCCESS ? after : code;
 }
 
+// Each process writes a block of its own in each of many long regions of each process, and gets all
+// of it back; between turns some of them are detached and attached again in another order.
+static void many_long_regions(void) {
+    enum { MANY = 12, TURNS = 4, BLOCK = 3000 };
+    int length = BLOCK * check_size;
+    int *memory = calloc((size_t)MANY * (size_t)length, sizeof(int));
+    int *given = malloc(BLOCK * sizeof(int)), *got = malloc((size_t)length * sizeof(int));
+    int *at[MANY];
+    static MPI_Aint places[64][MANY];
+    for (int i = 0; i < MANY; i++) {
+        at[i] = memory + i * length;
+        OK(MPI_Win_attach(win, at[i], length * (MPI_Aint)sizeof(int)));
+    }
+    for (int turn = 0; turn < TURNS; turn++) {
+        for (int i = 0; i < MANY; i++) OK(MPI_Get_address(at[i], &places[check_rank][i]));
+        OK(MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, places, MANY, MPI_AINT, MPI_COMM_WORLD));
+        OK(MPI_Win_lock_all(0, win));
+        for (int rank = 0; rank < check_size; rank++)
+            for (int i = 0; i < MANY; i++) {
+                for (int k = 0; k < BLOCK; k++) given[k] = turn + 100 * i + 10000 * check_rank + k;
+                MPI_Aint place = MPI_Aint_add(places[rank][i], check_rank * (MPI_Aint)sizeof(int) * BLOCK);
+                OK(MPI_Put(given, BLOCK, MPI_INT, rank, place, BLOCK, MPI_INT, win));
+                OK(MPI_Win_flush_local(rank, win));
+            }
+        OK(MPI_Win_flush_all(win));
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+        long wrong = 0;
+        for (int rank = 0; rank < check_size; rank++)
+            for (int i = 0; i < MANY; i++) {
+                OK(MPI_Get(got, length, MPI_INT, rank, places[rank][i], length, MPI_INT, win));
+                OK(MPI_Win_flush(rank, win));
+                for (int k = 0; k < length; k++)
+                    wrong += got[k] != turn + 100 * i + 10000 * (k / BLOCK) + k % BLOCK;
+            }
+        CHECK(wrong == 0, "turn %d: %ld wrong", turn, wrong);
+        OK(MPI_Win_unlock_all(win));
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+        if (turn == TURNS - 1) break;
+        int first = 3 * turn;
+        int *former[3] = {at[first], at[first + 1], at[first + 2]};
+        for (int i = 0; i < 3; i++) OK(MPI_Win_detach(win, former[i]));
+        if (check_is_combray) {
+            int target = (check_rank + 1) % check_size;
+            OK(MPI_Barrier(MPI_COMM_WORLD));
+            OK(MPI_Win_lock(MPI_LOCK_SHARED, target, 0, win));
+            int code = MPI_Put(given, BLOCK, MPI_INT, target, places[target][first], BLOCK, MPI_INT, win);
+            expect_refusal(flushed(code, target));
+            OK(MPI_Win_unlock(target, win));
+            OK(MPI_Barrier(MPI_COMM_WORLD));
+        }
+        for (int i = 0; i < 3; i++) {
+            at[first + i] = former[(i + 1) % 3];
+            OK(MPI_Win_attach(win, at[first + i], length * (MPI_Aint)sizeof(int)));
+        }
+    }
+    for (int i = 0; i < MANY; i++) OK(MPI_Win_detach(win, at[i]));
+    free(memory);
+    free(given);
+    free(got);
+}
+
 static void access_outside(void) {
     static int data[INTS + 1], kept[INTS];
     int target = (check_rank + 1) % check_size;
@@ -174,6 +236,7 @@ int main(void) {
         attach_all();
         write_everywhere();
         over_several_regions();
+        many_long_regions();
         if (check_is_combray) {
             access_outside();
             wrong_arguments();

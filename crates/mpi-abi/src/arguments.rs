@@ -26,7 +26,7 @@ use mpi::{Destination, MessageSource};
 use crate::c::{self, Comm, Handle};
 use crate::calls::operations::UserOperation;
 use crate::calls::windows::ProgramWindow;
-use crate::entry::Call;
+use crate::entry::{self, Call};
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::{
     MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, MPI_COMM_WORLD, MPI_GROUP_EMPTY, MPI_INFO_ENV,
@@ -43,7 +43,7 @@ pub use inputs::{Callback, HandleList};
 pub use integers::{
     ArrayLength, Integer, IntegerSource, Integers, OpenIntegers, OutInteger, OutIntegers,
 };
-pub use lent::LentCommunicator;
+pub use lent::{LentCommunicator, RecentCommunicators};
 pub use outputs::{Out, OutList, OutSizedText, OutStatus, OutStatuses, OutText, with_zero};
 pub use tools::{MaybeArray, MaybeOut, ToolText};
 
@@ -105,7 +105,10 @@ impl Call {
     pub fn communicator(&self, position: usize, handle: Comm) -> CallOutcome<KnownCommunicator> {
         let object = match handle {
             MPI_COMM_WORLD => self.usable_world(position)?,
-            _ => self.other_communicator(position, handle)?,
+            _ => match self.library.recent_communicators.lend(handle) {
+                Some(recent) if recent.is_ready() => recent,
+                _ => self.other_communicator(position, handle)?,
+            },
         };
         self.set_handler_owner(HandlerOwner::Communicator(handle));
         Ok(NamedObject { handle, object })
@@ -164,10 +167,56 @@ impl Call {
     ) -> CallOutcome<KnownCommunicator> {
         let object = match handle {
             MPI_COMM_WORLD => self.world(position)?,
-            _ => self.known_communicator(position, handle)?,
+            MPI_COMM_SELF => self.alone(position)?,
+            _ => match self.library.recent_communicators.lend(handle) {
+                Some(recent) => recent,
+                None => self.known_communicator(position, handle)?,
+            },
         };
         self.set_handler_owner(HandlerOwner::Communicator(handle));
         Ok(NamedObject { handle, object })
+    }
+
+    /// The rank of this process in the communicator with this handle; the call need not be inside.
+    #[inline(always)]
+    pub fn rank_in(&self, position: usize, handle: Comm) -> CallOutcome<u32> {
+        self.looked_up(position, handle, Communicator::rank)
+    }
+
+    /// The number of its processes, likewise.
+    #[inline(always)]
+    pub fn size_of(&self, position: usize, handle: Comm) -> CallOutcome<u32> {
+        self.looked_up(position, handle, Communicator::size)
+    }
+
+    /// What `look` finds in a communicator, and will always find there.
+    #[inline(always)]
+    fn looked_up(
+        &self,
+        position: usize,
+        handle: Comm,
+        look: fn(&Communicator) -> u32,
+    ) -> CallOutcome<u32> {
+        let found = match handle {
+            MPI_COMM_WORLD => look(&*self.world(position)?),
+            _ => match self.library.recent_communicators.look_at(handle, look) {
+                Some(found) => found,
+                None => self.looked_up_inside(position, handle, look)?,
+            },
+        };
+        self.set_handler_owner(HandlerOwner::Communicator(handle));
+        Ok(found)
+    }
+
+    #[inline(never)]
+    fn looked_up_inside(
+        &self,
+        position: usize,
+        handle: Comm,
+        look: fn(&Communicator) -> u32,
+    ) -> CallOutcome<u32> {
+        let _visit = entry::pass_door(self);
+        Ok(look(&*self.known_communicator(position, handle)?))
     }
 
     #[inline(always)]
@@ -179,13 +228,26 @@ impl Call {
     }
 
     #[inline(always)]
-    fn known_communicator(&self, position: usize, handle: Comm) -> CallOutcome<LentCommunicator> {
-        if handle == MPI_COMM_SELF {
-            let alone = self.library.process.alone_if_any();
-            return alone.map(LentCommunicator::lasting).ok_or_else(|| no_world(position));
+    fn alone(&self, position: usize) -> CallOutcome<LentCommunicator> {
+        match self.library.process.alone_if_any() {
+            Some(alone) => Ok(LentCommunicator::lasting(alone)),
+            None => Err(no_world(position)),
         }
-        let found = self.library.communicators.get(handle);
-        found.map(LentCommunicator::counted).ok_or_else(|| invalid(position, handle))
+    }
+
+    #[inline(never)]
+    fn known_communicator(&self, position: usize, handle: Comm) -> CallOutcome<LentCommunicator> {
+        let found = match handle {
+            MPI_COMM_SELF => Rc::clone(&*self.alone(position)?),
+            _ => {
+                let found = self.library.communicators.get(handle);
+                found.ok_or_else(|| invalid(position, handle))?
+            }
+        };
+        if !entry::is_locked() {
+            self.library.recent_communicators.note(handle, &found);
+        }
+        Ok(LentCommunicator::counted(found))
     }
 
     /// The datatype with this handle.

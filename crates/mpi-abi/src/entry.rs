@@ -5,14 +5,17 @@ mod items;
 use std::cell::Cell;
 use std::ffi::c_int;
 use std::ptr;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
 use base::ErrorClass;
 use mpi::ThreadLevel;
+use mpi::communicator::Communicator;
 use runtime::door::ProgramInside;
 use runtime::machine::ticks;
 
+use crate::c::Comm;
 use crate::call_sites::{self, RecentPlaces};
 use crate::call_stack;
 use crate::calls;
@@ -65,6 +68,8 @@ const INITIALIZED: u32 = 8;
 const FINALIZED: u32 = 16;
 /// Calls are looked at for mistakes of the program.
 const CHECKED: u32 = 32;
+/// Communicators were freed that calls may still use.
+const FREED: u32 = 128;
 
 /// What a call looks at.
 const MANNER: u32 = OPEN | LOCKED | WATCHED | CHECKED | PROFILED;
@@ -79,6 +84,29 @@ pub fn enter<const N: usize>(
     body: impl FnOnce(&Call) -> CallOutcome<()>,
 ) -> c_int {
     enter_with(report::fail, entry, words, body)
+}
+
+/// The same for a call that passes no door, as it looks only at what nothing but calls of the
+/// program change: its helper may be inside.
+#[inline(always)]
+pub fn enter_local<const N: usize>(
+    entry: &'static EntryPoint,
+    words: impl FnOnce() -> [usize; N],
+    body: impl FnOnce(&Call) -> CallOutcome<()>,
+) -> c_int {
+    if PHASE.load(Ordering::Relaxed) & MANNER != OPEN {
+        return enter(entry, words, body);
+    }
+    // SAFETY: calls are let in by calls, which begin with the library.
+    let library = unsafe { known_library() };
+    run(fail_inside, entry, library, body)
+}
+
+/// Passes the door first.
+#[cold]
+fn fail_inside(call: &Call, failure: Failure) -> c_int {
+    let _visit = pass_door(call);
+    report::fail(call, failure)
 }
 
 /// The same for a call of the native interface: no error handler hears of errors.
@@ -101,7 +129,7 @@ fn enter_with<const N: usize>(
 ) -> c_int {
     let phase = PHASE.load(Ordering::Relaxed);
     let (library, visit, admission);
-    if phase & MANNER == OPEN {
+    if phase & (MANNER | FREED) == OPEN {
         // SAFETY: calls are let in by calls, which begin with the library.
         library = unsafe { known_library() };
         visit = library.process.enter_if(true);
@@ -109,7 +137,7 @@ fn enter_with<const N: usize>(
     } else {
         library = self::library();
         visit = library.process.enter_if(phase & OPEN_LOCKED == OPEN);
-        match admit(fail, entry, library, phase, &words()) {
+        match admit(fail, entry, library, phase, visit.is_outermost(), &words()) {
             Ok(admitted) => admission = admitted,
             Err(code) => return code,
         }
@@ -133,7 +161,7 @@ pub fn enter_any_thread<const N: usize>(
     let phase = PHASE.load(Ordering::Acquire);
     let library = library();
     if phase & OPEN == 0
-        && let Err(code) = admit(report::fail, entry, library, phase, &[])
+        && let Err(code) = admit(report::fail, entry, library, phase, false, &[])
     {
         return code;
     }
@@ -215,6 +243,12 @@ pub fn pass_door(call: &Call) -> ProgramInside<'_> {
     call.library.process.enter_if(PHASE.load(Ordering::Relaxed) & OPEN_LOCKED == OPEN)
 }
 
+/// Whether a call led to this one, which has passed the door like this, by a function of the
+/// program, and counts on being the only one that is underway.
+pub fn is_within_another(visit: &ProgramInside<'_>) -> bool {
+    PHASE.load(Ordering::Relaxed) & OPEN_LOCKED == OPEN && !visit.is_outermost()
+}
+
 /// From now on tools are told of events, or no more.
 pub fn set_watched(watched: bool) {
     if watched {
@@ -222,6 +256,16 @@ pub fn set_watched(watched: bool) {
     } else {
         PHASE.fetch_and(!WATCHED, Ordering::Release);
     }
+}
+
+/// A communicator was freed. Calls that were made before, and led to this one, may still use it.
+pub fn keep_freed(call: &Call, handle: Comm, communicator: Rc<Communicator>) {
+    if is_locked() {
+        // Who uses it is counted.
+        return;
+    }
+    call.library.recent_communicators.keep_freed(handle, communicator);
+    PHASE.fetch_or(FREED, Ordering::Relaxed);
 }
 
 /// Tells the person once that something is not done: programs may ignore errors. Where a function
@@ -328,7 +372,7 @@ impl Admission {
     }
 }
 
-/// The lock, or why the call may not go on.
+/// The lock, or why the call may not go on; `is_outermost`: no other call has led to this one.
 #[cold]
 #[inline(never)]
 fn admit(
@@ -336,8 +380,13 @@ fn admit(
     entry: &'static EntryPoint,
     library: &'static LibraryState,
     phase: u32,
+    is_outermost: bool,
     words: &[usize],
 ) -> Result<Admission, c_int> {
+    if phase & FREED != 0 && is_outermost {
+        PHASE.fetch_and(!FREED, Ordering::Relaxed);
+        library.recent_communicators.let_freed_go();
+    }
     if phase & OPEN != 0 {
         let mut begun = None;
         if phase & LOCKED != 0 {
@@ -442,6 +491,9 @@ pub fn update(call: &Call) {
         .iter()
         .fold((0, 0), |(all, now), &(bit, set)| (all | bit, if set { now | bit } else { now }));
     let change = |phase| Some(phase & !all | now);
+    if bits[1].1 {
+        call.library.recent_communicators.forget();
+    }
     // It always succeeds: the change is never refused.
     let _ = PHASE.fetch_update(Ordering::Release, Ordering::Relaxed, change);
     if process.is_joined() {

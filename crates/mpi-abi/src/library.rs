@@ -15,6 +15,7 @@ use mpi::info::Info;
 use mpi::session::Session;
 use once_cell::sync::OnceCell;
 
+use crate::arguments::RecentCommunicators;
 use crate::c;
 use crate::call_sites::CallSites;
 use crate::calls::attributes::StandardValues;
@@ -46,6 +47,8 @@ pub struct LibraryState {
     /// The thread that initialized MPI.
     pub main_thread: OnceLock<ThreadId>,
     pub communicators: Table<c::Comm, Rc<Communicator>>,
+    /// Those of them that were used last.
+    pub recent_communicators: RecentCommunicators,
     pub datatypes: Table<c::Datatype, Arc<datatype::Datatype>>,
     /// What the program hung on datatypes, predefined ones included.
     pub type_notes: RefCell<HashMap<c::Datatype, Rc<TypeNotes>>>,
@@ -154,6 +157,7 @@ impl LibraryState {
             predefined: PredefinedObjects::new(),
             main_thread: OnceLock::new(),
             communicators: Table::default(),
+            recent_communicators: RecentCommunicators::default(),
             datatypes: Table::default(),
             type_notes: RefCell::default(),
             fortran_types: RefCell::default(),

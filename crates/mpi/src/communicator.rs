@@ -333,6 +333,7 @@ impl Communicator {
 
     /// Whether it can be used for messages; not while a nonblocking duplication is underway, and
     /// not after it was revoked.
+    #[inline]
     pub fn is_ready(&self) -> bool {
         matches!(self.usage.get(), Usage::Messages)
     }

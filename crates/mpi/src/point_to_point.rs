@@ -254,6 +254,17 @@ impl Communicator {
         };
         let source = checked_source(self, source)?;
         let context = self.point_to_point_context();
+        let mut unsent = None;
+        if let Some((peer, gate)) = destination {
+            let (tag, synchronous, buffer) = (send_tag, false, send);
+            let send = Send { gate, peer, context, tag, synchronous, buffer };
+            // A message that can go at once does so before the receive is posted, which the peer
+            // does meanwhile as well: who looks for a message while the other one writes it takes
+            // the line away from it, for the time of a crossing.
+            if !process.runtime().try_send(&send) {
+                unsent = Some(send);
+            }
+        }
         // No closure: it would move the buffer, which waits until what was written has left the
         // core.
         let received = match source {
@@ -264,9 +275,7 @@ impl Communicator {
             }
         };
         let mut problem = None;
-        if let Some((peer, gate)) = destination {
-            let (tag, synchronous, buffer) = (send_tag, false, send);
-            let send = Send { gate, peer, context, tag, synchronous, buffer };
+        if let Some(send) = unsent {
             let submitted = process.runtime().send(send);
             problem = submitted.and_then(|id| process.wait_for(id).problem);
         }

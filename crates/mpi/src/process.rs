@@ -25,6 +25,7 @@ use runtime::configuration::{Configuration, InitialErrorHandler};
 use runtime::door::{self, Door, ProgramInside};
 use runtime::instruments::Instruments;
 use runtime::lock::ReentrantLock;
+use runtime::machine::Moment;
 use runtime::nearness::RailPlace;
 use runtime::waiting::WaitingThreads;
 use runtime::{Aim, Doorbell, Job, JobSettings, Runtime, parts};
@@ -91,7 +92,7 @@ pub struct Process {
     /// What windows shared that are gone, the last one last.
     pub(crate) spare_words: RefCell<Vec<SpareWords>>,
     /// Where [`Process::elapsed_seconds`] begins.
-    origin: Instant,
+    origin: Moment,
     /// What is set, read from the environment when it is first asked for.
     configuration: parking_lot::Mutex<Option<ReadConfiguration>>,
     instruments: Instruments,
@@ -184,7 +185,7 @@ impl Default for Process {
             served: RefCell::default(),
             boards: Rc::default(),
             spare_words: RefCell::default(),
-            origin: Instant::now(),
+            origin: Moment::now(),
             configuration: parking_lot::Mutex::new(None),
             instruments: Instruments::default(),
             profile: ProfilePlace::default(),
@@ -261,9 +262,7 @@ impl Process {
 
     /// Seconds since some moment in the past (`MPI_Wtime`).
     pub fn elapsed_seconds(&self) -> f64 {
-        let elapsed = self.origin.elapsed();
-        // Without the division that `as_secs_f64` makes.
-        elapsed.as_secs() as f64 + f64::from(elapsed.subsec_nanos()) * 1e-9
+        Moment::now().seconds_since(self.origin)
     }
 
     /// The communicator of all processes, for agreements that no communicator of the program is

@@ -119,10 +119,11 @@ impl Request {
         }
     }
 
-    /// The collective operation that is underway, if it is persistent.
+    /// The collective operation that was begun, if it is one.
     #[inline]
     pub fn started_collective(&self) -> Option<&Rc<ActiveCollective>> {
         match self {
+            Request::Collective(operation) => Some(operation),
             Request::Persistent(persistent) => match &persistent.active {
                 Some(Request::Collective(operation)) => Some(operation),
                 _ => None,

@@ -188,10 +188,18 @@ fn light_barrier() {
     loom::sync::atomic::fence(Ordering::SeqCst);
 }
 
+impl ProgramInside<'_> {
+    /// Whether the program was outside before, and passed this door.
+    #[inline(always)]
+    pub fn is_outermost(&self) -> bool {
+        self.after.is_multiple_of(2)
+    }
+}
+
 impl Drop for ProgramInside<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        if self.after.is_multiple_of(2) {
+        if self.is_outermost() {
             self.door.steps.0.store(self.after, Ordering::Release);
         }
     }

@@ -3,6 +3,8 @@
 use std::sync::{LazyLock, OnceLock};
 use std::time::Duration;
 
+/// Times of the system's clock.
+pub use sys::clock::Moment;
 /// The cores on which this process and its threads may run.
 pub use sys::cores;
 /// What this process has used.

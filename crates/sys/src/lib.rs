@@ -3,6 +3,7 @@
 //! No policy lives here: who maps what, who sleeps when and who copies is decided above.
 
 pub mod callers;
+pub mod clock;
 pub mod cores;
 pub mod counter;
 pub mod cross_memory;

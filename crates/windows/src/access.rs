@@ -7,12 +7,15 @@ use std::sync::Arc;
 use base::{Error, ErrorClass, Result};
 use datatype::reduction::{self, Operator};
 use datatype::{Datatype, Predefined, ValueKind as ElementKind};
-use memory::Buffer;
+use memory::{Buffer, Segment};
 use mpi::{ExternalOperation, Process};
 
 use super::exposed::ExposedParts;
 use super::mailboxes::MailOutcome;
-use super::message::{DATA_TAG, INLINE_BYTES_MAX, REQUEST_TAG, RequestKind, WindowRequest, room};
+use super::message::{
+    DATA_TAG, INLINE_BYTES_MAX, REQUEST_BYTES_MAX, REQUEST_TAG, RequestKind, WindowRequest,
+    buffer_of, room,
+};
 use super::operation::WindowOperation;
 use super::reach::SYSTEM_BYTES_MIN;
 use super::{TargetPlace, Window, direct, locks};
@@ -59,6 +62,9 @@ pub(super) const ACCUMULATED_BYTES_MAX: usize = 256 << 10;
 
 /// Where buffers are not contiguous, pieces of data are gathered with at most so many bytes.
 const GATHERED_BYTES_MAX: usize = 1 << 20;
+
+/// With at most so much data a request waits to be sent with the next one.
+const WAITING_DATA_MAX: usize = 256;
 
 /// What becomes of the target's data that an accumulate replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -269,12 +275,28 @@ impl Window {
                 return Ok(self.ask_for(process, target, access, completed_by));
             }
         }
-        if let (Some(run), ExposedParts::Own { reach, .. }) = (run, &self.memory)
-            && reach.apply(process, &self.communicator, target, access, run)
-        {
+        if run.is_some_and(|run| self.copy_by_system(process, target, access, run)) {
             return Ok(None);
         }
         Ok(self.ask_for(process, target, access, completed_by))
+    }
+
+    /// Whether the system did what is wanted, without the target.
+    fn copy_by_system(
+        &self,
+        process: &Process,
+        target: u32,
+        access: &WindowAccess,
+        run: Segment,
+    ) -> bool {
+        let communicator = &self.communicator;
+        match (&self.memory, &self.attached) {
+            (ExposedParts::Own { reach, .. }, _) => {
+                reach.apply(process, communicator, target, access, run)
+            }
+            (_, Some(attached)) => attached.apply(process, communicator, target, access, run),
+            _ => false,
+        }
     }
 
     /// Sends the requests of an operation, in as many pieces as it takes.
@@ -300,16 +322,22 @@ impl Window {
                 self.expect(process, &operation, request.reply, result, offset, length);
             }
             let inline = if request.apart { 0 } else { given };
-            let message = request.message(inline, |data| {
-                // A swap gives both values.
-                let (given, compared) = data.split_at_mut(data.len() - compare.len());
-                origin.read(offset, given);
-                compare.read(0, compared);
-            });
-            // The data follows the request at once: no other request may come between them.
-            self.send_request(process, target, message);
-            if request.apart {
-                self.send_data(process, &operation, &part(origin, offset, length));
+            let add = |message: &mut Vec<u8>| {
+                request.add_to(message, inline, |data| {
+                    // A swap gives both values.
+                    let (given, compared) = data.split_at_mut(data.len() - compare.len());
+                    origin.read(offset, given);
+                    compare.read(0, compared);
+                });
+            };
+            if !request.apart && !pieces.fetches && given <= WAITING_DATA_MAX {
+                self.let_request_wait(process, target, add);
+            } else {
+                // The data follows the request at once: no other request may come between them.
+                self.send_request(process, target, add);
+                if request.apart {
+                    self.send_data(process, &operation, &part(origin, offset, length));
+                }
             }
             offset += length;
         }
@@ -348,10 +376,42 @@ impl Window {
         operation.add_answer(id, length, unpack);
     }
 
-    /// Sends a request.
-    pub(super) fn send_request(&self, process: &Process, target: u32, message: Buffer) {
+    /// Sends a request, with those to the same target that waited to be sent with another one.
+    pub(super) fn send_request(
+        &self,
+        process: &Process,
+        target: u32,
+        add: impl FnOnce(&mut Vec<u8>),
+    ) {
+        let mut message = self.take_waiting(target);
+        let before = message.len();
+        add(&mut message);
+        if message.len() > REQUEST_BYTES_MAX {
+            self.post_requests(process, target, &message[..before]);
+            self.post_requests(process, target, &message[before..]);
+        } else {
+            self.post_requests(process, target, &message);
+        }
+        self.keep_room(target, message);
+    }
+
+    /// Lets a request wait for the next one: what needs no answer has to be done only when the
+    /// program synchronizes, by a request that asks for that.
+    fn let_request_wait(&self, process: &Process, target: u32, add: impl FnOnce(&mut Vec<u8>)) {
+        let mut message = self.take_waiting(target);
+        let before = message.len();
+        add(&mut message);
+        if message.len() > REQUEST_BYTES_MAX {
+            self.post_requests(process, target, &message[..before]);
+            message.drain(..before);
+        }
+        self.keep_waiting(target, message);
+    }
+
+    fn post_requests(&self, process: &Process, target: u32, message: &[u8]) {
         let gate = self.communicator.gate(target).expect("the target was checked");
         let context = self.communicator.point_to_point_context();
+        let message = buffer_of(message);
         if let Some(id) = process.post_send(gate, context, target, REQUEST_TAG, message) {
             self.note_sending(process, id);
         }

@@ -12,6 +12,7 @@ use mpi::info::Info;
 use mpi::sharing::{NotShared, Sharing};
 use mpi::{Process, RequestService};
 
+use super::attached::{self, AttachedRegions};
 use super::exposed::ExposedParts;
 use super::exposure::{self, SharedExposure};
 use super::locks::SharedLock;
@@ -133,8 +134,11 @@ impl Window {
         }
         process.serve_no_longer(&**self);
         self.memory.end(process);
+        if let Some(attached) = &self.attached {
+            attached.end(process);
+        }
         if let (Some(words), Some(_), false) = (&self.words, &self.mailboxes, lacks_processes()) {
-            process.keep_words(&self.communicator, mailboxes::words(self.shares.len()), words);
+            process.keep_words(&self.communicator, attached::words(self.shares.len()), words);
         }
         Ok(())
     }
@@ -248,8 +252,8 @@ fn share_memory(
     Ok(ExposedParts::Shared { memory, parts, own_process: std::process::id() })
 }
 
-/// Words for locks, exposure epochs and mailboxes, where the memory of the parts is not shared;
-/// none if the processes are not all on one machine, or are too many.
+/// Words for locks, exposure epochs, mailboxes and what is attached, where the memory of the parts
+/// is not shared; none if the processes are not all on one machine, or are too many.
 fn share_words(
     process: &Process,
     communicator: &Rc<Communicator>,
@@ -264,13 +268,14 @@ fn share_words(
         return all_agree(process, communicator, true).map(|_| None);
     }
     let may = process.configuration().shared_windows();
-    let words = mailboxes::words(size as usize);
+    let words = attached::words(size as usize);
     let sharing = Sharing::words_among(process, communicator, words, may)?;
     if let Ok(memory) = &sharing.memory {
         // They may have been used before.
         SharedLock::of(memory, rank).reset();
         SharedExposure::of(memory, rank, size).reset();
         Mailboxes::reset(memory, rank, size);
+        AttachedRegions::reset(memory, rank, size);
     }
     let agreed = all_agree(process, communicator, sharing.memory.is_ok())?;
     Ok(sharing.memory.ok().filter(|_| agreed))

@@ -24,7 +24,7 @@ pub(super) enum ExposedParts {
     },
     /// The own part; those of others are reached as regions, or by messages.
     Own { part: Buffer, reach: Reach },
-    /// What is attached to a dynamic window; the parts of others are reached by messages.
+    /// What is attached to a dynamic window; that of others is reached as regions, or by messages.
     Attached(RefCell<Vec<Buffer>>),
 }
 

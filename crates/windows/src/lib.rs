@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod attached;
 mod creation;
 mod direct;
 mod epoch;
@@ -38,6 +39,7 @@ use std::rc::Rc;
 
 use base::{Error, ErrorClass, Result};
 use memory::{Buffer, SharedMemory};
+use mpi::Process;
 use mpi::attribute::Attributes;
 use mpi::communicator::Communicator;
 use mpi::error_handler::{ErrorHandler, InstalledHandler};
@@ -45,6 +47,7 @@ use mpi::group::Group;
 use mpi::hints::{self, Hints};
 use mpi::info::Info;
 
+use attached::AttachedRegions;
 use epoch::Epochs;
 use exposed::ExposedParts;
 use exposure::SharedExposure;
@@ -70,6 +73,8 @@ pub struct Window {
     words: Option<Rc<SharedMemory>>,
     /// In these words, where the parts are not shared.
     mailboxes: Option<Mailboxes>,
+    /// In these words, of a dynamic window.
+    attached: Option<AttachedRegions>,
     epochs: RefCell<Epochs>,
     traffic: Traffic,
     service: Service,
@@ -118,7 +123,9 @@ impl Window {
         let is_shared = matches!(memory, ExposedParts::Shared { .. });
         let (rank, size) = (communicator.rank(), communicator.size());
         let of_mailboxes = words.clone().filter(|_| !is_shared);
+        let of_attached = words.clone().filter(|_| flavor == Flavor::Dynamic);
         Self {
+            attached: of_attached.map(|words| AttachedRegions::new(words, rank, size)),
             mailboxes: of_mailboxes.map(|words| Mailboxes::new(words, rank, size)),
             words,
             communicator,
@@ -234,16 +241,24 @@ impl Window {
     /// # Errors
     /// `RmaFlavor` if the window is not dynamic, `RmaAttach` if a part of the region is attached
     /// already.
-    pub fn attach(&self, region: Buffer) -> Result<()> {
-        exposed::attach(self.regions()?, region)
+    pub fn attach(&self, process: &Process, region: Buffer) -> Result<()> {
+        exposed::attach(self.regions()?, region.clone())?;
+        if let Some(attached) = &self.attached {
+            attached.add(process, &region);
+        }
+        Ok(())
     }
 
     /// `MPI_Win_detach`: others may not access the region at this address any more.
     ///
     /// # Errors
     /// `RmaFlavor` if the window is not dynamic, `RmaAttach` if no such region was attached.
-    pub fn detach(&self, address: usize) -> Result<()> {
-        exposed::detach(self.regions()?, address)
+    pub fn detach(&self, process: &Process, address: usize) -> Result<()> {
+        exposed::detach(self.regions()?, address)?;
+        if let Some(attached) = &self.attached {
+            attached.remove(process, address);
+        }
+        Ok(())
     }
 
     fn regions(&self) -> Result<&RefCell<Vec<Buffer>>> {

@@ -1,5 +1,6 @@
-//! What origins ask of targets, as messages. Each is small; much data follows in a message of its
-//! own. The page docs/internals/one-sided.md tells how they play together.
+//! What origins ask of targets, as messages. Each is small and holds one request after another;
+//! much data follows in a message of its own. The page docs/internals/one-sided.md tells how they
+//! play together.
 
 use base::{Error, ErrorClass};
 use datatype::Predefined;
@@ -21,8 +22,8 @@ pub(super) const REPLY_TAGS: i32 = 1 << 30;
 /// As much data as this goes with the request, in bytes.
 pub(super) const INLINE_BYTES_MAX: usize = 2048;
 
-/// Requests are not longer, in bytes.
-pub(super) const REQUEST_BYTES_MAX: usize = 8192;
+/// Messages with requests are not longer, in bytes.
+pub(super) const REQUEST_BYTES_MAX: usize = 8 << 10;
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,9 +79,6 @@ pub(super) struct WindowRequest {
 /// Kind, flags, operator, padding, element (2), length of the runs (2), tag of the answer (4).
 const HEADER_BYTES: usize = 12;
 
-/// A request with one run has so many bytes at most.
-const USUAL_BYTES: usize = 32;
-
 const APART: u8 = 1;
 const EXCLUSIVE: u8 = 2;
 
@@ -98,25 +96,43 @@ impl WindowRequest {
         }
     }
 
-    /// The message, with `data` bytes of data which `fill` writes.
-    pub(super) fn message(&self, data: usize, fill: impl FnOnce(&mut [u8])) -> Buffer {
+    /// Adds the request to a message, with `data` bytes of data which `fill` writes.
+    pub(super) fn add_to(&self, message: &mut Vec<u8>, data: usize, fill: impl FnOnce(&mut [u8])) {
         let flags = if self.apart { APART } else { 0 } | if self.exclusive { EXCLUSIVE } else { 0 };
-        let mut bytes = Vec::with_capacity(USUAL_BYTES + data);
-        bytes.extend([self.kind as u8, flags, self.operator as u8, 0]);
-        bytes.extend((self.element as u16).to_le_bytes());
-        bytes.extend([0; 2]);
-        bytes.extend(self.reply.to_le_bytes());
-        ByteRuns::encode(&self.runs, &mut bytes);
-        let runs_bytes = bytes.len() - HEADER_BYTES;
-        bytes[6..8].copy_from_slice(&(runs_bytes as u16).to_le_bytes());
-        let begin = bytes.len();
-        bytes.resize(begin + data, 0);
-        fill(&mut bytes[begin..]);
-        debug_assert!(bytes.len() <= REQUEST_BYTES_MAX);
-        buffer_of(&bytes)
+        let header = message.len();
+        message.extend([self.kind as u8, flags, self.operator as u8, 0]);
+        message.extend((self.element as u16).to_le_bytes());
+        message.extend([0; 2]);
+        message.extend(self.reply.to_le_bytes());
+        ByteRuns::encode(&self.runs, message);
+        let begin = message.len();
+        let runs_bytes = begin - header - HEADER_BYTES;
+        message[header + 6..header + 8].copy_from_slice(&(runs_bytes as u16).to_le_bytes());
+        message.resize(begin + data, 0);
+        fill(&mut message[begin..]);
+        debug_assert!(message.len() - header <= REQUEST_BYTES_MAX);
     }
 
-    /// The request of a message, and where in it the data begins; `None` for nonsense.
+    /// How many bytes of data the origin gives, beside the request or in a message of their own.
+    pub(super) fn given(&self) -> usize {
+        let length = || self.runs.iter().map(|run| run.length).fold(0, usize::saturating_add);
+        match self.kind {
+            RequestKind::Put | RequestKind::Accumulate => length(),
+            RequestKind::Fetch if self.operator != Operator::NoOperation => length(),
+            RequestKind::Swap => length().saturating_mul(2),
+            _ => 0,
+        }
+    }
+
+    /// Whether it asks for no data to be read or changed.
+    pub(super) fn synchronizes(&self) -> bool {
+        matches!(
+            self.kind,
+            RequestKind::Flush | RequestKind::Lock | RequestKind::Unlock | RequestKind::Complete
+        )
+    }
+
+    /// The first request of a message, and where in it the data begins; `None` for nonsense.
     pub(super) fn parse(message: &[u8]) -> Option<(Self, usize)> {
         let (header, rest) = message.split_at_checked(HEADER_BYTES)?;
         let runs_bytes = usize::from(u16::from_le_bytes([header[6], header[7]]));
@@ -230,11 +246,11 @@ mod tests {
                 exclusive: index % 3 == 0,
                 runs: runs.collect(),
             };
-            let message = request.message(3, |data| data.copy_from_slice(b"abc"));
-            let mut bytes = vec![0; message.len()];
-            message.read(0, &mut bytes);
-            let (parsed, begin) = WindowRequest::parse(&bytes).unwrap();
-            assert_eq!((parsed, &bytes[begin..]), (request, &b"abc"[..]));
+            let mut message = b"what stands before".to_vec();
+            let before = message.len();
+            request.add_to(&mut message, 3, |data| data.copy_from_slice(b"abc"));
+            let (parsed, begin) = WindowRequest::parse(&message[before..]).unwrap();
+            assert_eq!((parsed, &message[before + begin..]), (request, &b"abc"[..]));
         }
     }
 

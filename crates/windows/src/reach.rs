@@ -86,27 +86,18 @@ impl Reach {
         access: &WindowAccess,
         run: Segment,
     ) -> bool {
-        let puts = match access.action {
-            AccessKind::Put => true,
-            AccessKind::Get => false,
-            AccessKind::Accumulate { .. } | AccessKind::Swap => return false,
-        };
-        let Some((gate, token)) = self.region_of(process, communicator, target) else {
+        if !may_copy(access) {
+            return false;
+        }
+        let Some(region) = self.region_of(process, communicator, target) else {
             return false;
         };
-        let mut runtime = process.runtime();
-        let (regions, offset) = (runtime.regions(), run.displacement as usize);
-        let outcome = if puts {
-            regions.write_region(gate, token, offset, run.length, &access.origin, 0)
-        } else {
-            regions.read_region(gate, token, offset, run.length, &access.result, 0)
-        };
-        drop(runtime);
-        if outcome.is_err() {
+        let is_done = copy(process, region, access, (run.displacement as usize, run.length));
+        if !is_done {
             // The target, or the failure of a message to it, tells what is wrong.
             self.parts[target as usize].set(ReachedPart::Asked);
         }
-        outcome.is_ok()
+        is_done
     }
 
     fn region_of(
@@ -131,8 +122,30 @@ impl Reach {
     }
 }
 
+/// Whether the system can do what is wanted.
+pub(super) fn may_copy(access: &WindowAccess) -> bool {
+    matches!(access.action, AccessKind::Put | AccessKind::Get)
+}
+
+/// Puts into a region of a peer or gets out of it what lies at an offset, so many bytes; whether
+/// that was possible.
+pub(super) fn copy(
+    process: &Process,
+    (gate, token): (GateId, RegionToken),
+    access: &WindowAccess,
+    (offset, length): (usize, usize),
+) -> bool {
+    let mut runtime = process.runtime();
+    let regions = runtime.regions();
+    let outcome = match access.action {
+        AccessKind::Put => regions.write_region(gate, token, offset, length, &access.origin, 0),
+        _ => regions.read_region(gate, token, offset, length, &access.result, 0),
+    };
+    outcome.is_ok()
+}
+
 /// Ends what was declared, if anything was.
-fn revoke(process: &Process, own: Option<RegionToken>) {
+pub(super) fn revoke(process: &Process, own: Option<RegionToken>) {
     if let Some(own) = own {
         let revoked = process.runtime().regions().revoke(own);
         debug_assert!(revoked.is_ok(), "it was declared when the window was made");

@@ -80,7 +80,7 @@ const REQUESTS_PER_ROUND_MAX: usize = 64;
 /// The queues of so many origins stay when they are empty.
 const ORIGINS_KEPT: usize = 64;
 
-/// Requests of so many bytes are parsed on the stack.
+/// Messages of so many bytes are parsed on the stack.
 const SMALL_REQUEST_BYTES: usize = 128;
 
 /// While so many are not done, no more are taken.
@@ -205,38 +205,90 @@ impl Window {
                 }
                 StepProgress::Done
             }
-            IncomingStep::Request { message, .. } => {
-                let Some((request, begin)) = parsed(&message).filter(|_| arrived) else {
-                    state.refuse(origin, Refusal::Malformed);
-                    return StepProgress::Done;
-                };
-                let apart = request.apart;
-                let data = message.contiguous_part(begin as isize, message.len() - begin);
-                match request.kind {
-                    RequestKind::Flush
-                    | RequestKind::Lock
-                    | RequestKind::Unlock
-                    | RequestKind::Complete => {
-                        self.synchronize(process, state, origin, &request);
-                    }
-                    _ => match self.planned(request, &data) {
-                        Ok(change) if apart => return self.receive_data(process, origin, change),
-                        Ok(change) => self.change(process, origin, &change, &data),
-                        Err((refusal, reply)) => {
-                            // Where an answer is expected, that it is empty tells the origin.
-                            if reply < FIRST_REPLY_TAG {
-                                state.refuse(origin, refusal);
-                            }
-                            self.answer(process, origin, reply, Buffer::empty());
-                            if apart {
-                                return self.drop_data(process, origin);
-                            }
-                        }
-                    },
-                }
+            IncomingStep::Request { .. } if !arrived => {
+                state.refuse(origin, Refusal::Malformed);
                 StepProgress::Done
             }
+            IncomingStep::Request { message, .. } => with_bytes(&message, |bytes| {
+                self.carry_out_all(process, state, origin, (&message, bytes))
+            }),
         }
+    }
+
+    /// Carries out the requests of a message, which is given as a buffer and as its bytes.
+    fn carry_out_all(
+        &self,
+        process: &Process,
+        state: &mut ServiceState,
+        origin: u32,
+        (message, bytes): (&Buffer, &[u8]),
+    ) -> StepProgress {
+        let mut begin = 0;
+        loop {
+            let Some((request, header)) = WindowRequest::parse(&bytes[begin..]) else {
+                state.refuse(origin, Refusal::Malformed);
+                return StepProgress::Done;
+            };
+            let (data, rest) = (begin + header, bytes.len() - begin - header);
+            // What gives more than there is, is refused.
+            let given = if request.apart { rest } else { request.given().min(rest) };
+            let (from, length) = (data as isize, given);
+            let next = if request.synchronizes() {
+                self.synchronize(process, state, origin, &request);
+                begin = data;
+                StepProgress::Done
+            } else {
+                begin = data + given;
+                match self.is_put_at_once(&request, &bytes[data..data + given]) {
+                    true => StepProgress::Done,
+                    false => {
+                        let data = message.contiguous_part(from, length);
+                        self.carry_out(process, state, origin, request, &data)
+                    }
+                }
+            };
+            // Data of its own follows the last request of a message.
+            if begin == bytes.len() || !matches!(next, StepProgress::Done) {
+                return next;
+            }
+        }
+    }
+
+    /// Writes the data of a put of one run that is all there, which is the most frequent of
+    /// requests that stand together; false: nothing was done.
+    fn is_put_at_once(&self, request: &WindowRequest, data: &[u8]) -> bool {
+        let [run] = request.runs[..] else { return false };
+        let is_put = request.kind == RequestKind::Put && request.reply < FIRST_REPLY_TAG;
+        let is_whole = !request.apart && run.length == data.len();
+        is_put
+            && is_whole
+            && self.memory.with_own_run(self.rank(), run, |(part, offset)| part.write(offset, data))
+    }
+
+    fn carry_out(
+        &self,
+        process: &Process,
+        state: &mut ServiceState,
+        origin: u32,
+        request: WindowRequest,
+        data: &Buffer,
+    ) -> StepProgress {
+        let apart = request.apart;
+        match self.planned(request, data) {
+            Ok(change) if apart => return self.receive_data(process, origin, change),
+            Ok(change) => self.change(process, origin, &change, data),
+            Err((refusal, reply)) => {
+                // Where an answer is expected, that it is empty tells the origin.
+                if reply < FIRST_REPLY_TAG {
+                    state.refuse(origin, refusal);
+                }
+                self.answer(process, origin, reply, Buffer::empty());
+                if apart {
+                    return self.drop_data(process, origin);
+                }
+            }
+        }
+        StepProgress::Done
     }
 
     /// What a request changes, checked; else why not, and the tag of the answer.
@@ -245,17 +297,12 @@ impl Window {
         request: WindowRequest,
         data: &Buffer,
     ) -> Result<CheckedRequest, (Refusal, i32)> {
+        let given = request.given();
         let WindowRequest { kind, operator, element, reply, apart, runs, .. } = request;
         let refused = |refusal| (refusal, reply);
         let malformed = || (Refusal::Malformed, reply);
         let runs = ByteRuns::new(runs).ok_or_else(malformed)?;
         let length = runs.len();
-        let given = match kind {
-            RequestKind::Get => 0,
-            RequestKind::Fetch if operator == Operator::NoOperation => 0,
-            RequestKind::Swap => 2 * length,
-            _ => length,
-        };
         let combines = matches!(kind, RequestKind::Accumulate | RequestKind::Fetch);
         let possible = !combines
             || (reduction::supports(operator, element) && length.is_multiple_of(element.size()));
@@ -375,16 +422,16 @@ impl Window {
     }
 }
 
-/// The request of a message, and where in it the data begins; `None` for nonsense.
-fn parsed(message: &Buffer) -> Option<(WindowRequest, usize)> {
+/// What `look` makes of the bytes of a message.
+fn with_bytes<T>(message: &Buffer, look: impl FnOnce(&[u8]) -> T) -> T {
     let mut few = [0; SMALL_REQUEST_BYTES];
     if let Some(bytes) = few.get_mut(..message.len()) {
         message.read(0, bytes);
-        return WindowRequest::parse(bytes);
+        return look(bytes);
     }
     let mut bytes = vec![0; message.len()];
     message.read(0, &mut bytes);
-    WindowRequest::parse(&bytes)
+    look(&bytes)
 }
 
 impl ServiceState {

@@ -119,8 +119,8 @@ impl Window {
             return outcome;
         }
         for target in targets {
-            let message = WindowRequest::plain(RequestKind::Complete).message(0, |_| ());
-            self.send_request(process, target, message);
+            let request = WindowRequest::plain(RequestKind::Complete);
+            self.send_request(process, target, |message| request.add_to(message, 0, |_| ()));
         }
         outcome
     }
@@ -448,7 +448,7 @@ impl Window {
         let (reply, answer) = (self.next_reply(), room(Refusal::BYTES));
         let id = process.post_receive(context, target, reply, answer.clone());
         let request = WindowRequest { reply, ..request };
-        self.send_request(process, target, request.message(0, |_| ()));
+        self.send_request(process, target, |message| request.add_to(message, 0, |_| ()));
         Question { target, id, answer }
     }
 

@@ -43,16 +43,23 @@ fn understood() -> impl Strategy<Value = Sent> {
             let exclusive = false;
             let request = WindowRequest { kind, operator, element, reply, apart, exclusive, runs };
             let inline = if apart { 0 } else { data.len() };
-            let message = request.message(inline, |room| room.copy_from_slice(&data[..inline]));
-            Sent { message: content(&message), data }
+            let mut message = Vec::new();
+            request.add_to(&mut message, inline, |room| room.copy_from_slice(&data[..inline]));
+            Sent { message, data }
         },
     )
 }
 
+/// One request, or several in one message, or nonsense.
 fn sent() -> impl Strategy<Value = Sent> {
     let nonsense = proptest::collection::vec(any::<u8>(), 0..100);
+    let several = proptest::collection::vec(understood(), 2..5).prop_map(|all| {
+        let message = all.iter().flat_map(|one| one.message.clone()).collect();
+        Sent { message, data: all[0].data.clone() }
+    });
     prop_oneof![
         5 => understood(),
+        3 => several,
         1 => nonsense.prop_map(|message| Sent { message, data: vec![1, 2, 3] }),
     ]
 }
@@ -63,14 +70,17 @@ fn content(buffer: &Buffer) -> Vec<u8> {
     bytes
 }
 
-/// Whether the target expects the data in a message of its own.
+/// Whether the target expects data in a message of its own.
 fn is_followed(message: &[u8]) -> bool {
-    let Some((request, _)) = WindowRequest::parse(message) else { return false };
-    let synchronizes = matches!(
-        request.kind,
-        RequestKind::Flush | RequestKind::Lock | RequestKind::Unlock | RequestKind::Complete
-    );
-    request.apart && !synchronizes
+    let mut rest = message;
+    while let Some((request, begin)) = WindowRequest::parse(rest) {
+        if request.apart && !request.synchronizes() {
+            return true;
+        }
+        let given = if request.synchronizes() { 0 } else { request.given() };
+        rest = &rest[begin.saturating_add(given).min(rest.len())..];
+    }
+    false
 }
 
 #[test]

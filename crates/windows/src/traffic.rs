@@ -21,6 +21,8 @@ pub(super) struct Traffic {
     /// Requests that are not on their way yet.
     sending: RefCell<VecDeque<RequestId>>,
     last_burst: Cell<AccessBurst>,
+    /// By target: requests that wait to be sent with the next one, as a message.
+    waiting: RefCell<BTreeMap<u32, Vec<u8>>>,
 }
 
 /// Short operations at one target that are brought to their end together.
@@ -62,6 +64,25 @@ impl Window {
         let operations = if goes_on { last.operations + 1 } else { 1 };
         self.traffic.last_burst.set(AccessBurst { target, settled, operations });
         !goes_on && last.operations <= 1
+    }
+
+    /// The requests to a target that wait, which do no longer.
+    pub(super) fn take_waiting(&self, target: u32) -> Vec<u8> {
+        let mut waiting = self.traffic.waiting.borrow_mut();
+        waiting.get_mut(&target).map(std::mem::take).unwrap_or_default()
+    }
+
+    /// These wait.
+    pub(super) fn keep_waiting(&self, target: u32, requests: Vec<u8>) {
+        self.traffic.waiting.borrow_mut().insert(target, requests);
+    }
+
+    /// The memory of requests that were sent is used for the next ones.
+    pub(super) fn keep_room(&self, target: u32, mut sent: Vec<u8>) {
+        if let Some(place) = self.traffic.waiting.borrow_mut().get_mut(&target) {
+            sent.clear();
+            *place = sent;
+        }
     }
 
     /// Notes that a target was asked for something.

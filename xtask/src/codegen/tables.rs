@@ -81,6 +81,8 @@ pub struct Implementation {
 pub enum Way {
     /// Between `MPI_Init` and `MPI_Finalize`, or while a session is open.
     Open,
+    /// As `Open`, looking only at what nothing but calls of the program change.
+    Local,
     /// At any time.
     Any,
     /// As `Open`, from any thread whatever the level of thread support.
@@ -112,8 +114,9 @@ pub struct Argument {
 
 impl Way {
     /// In the table and in the macro `entry!`.
-    const NAMES: [(Way, &str); 7] = [
+    const NAMES: [(Way, &str); 8] = [
         (Way::Open, "open"),
+        (Way::Local, "local"),
         (Way::Any, "any"),
         (Way::AnyThread, "any_thread"),
         (Way::Tool, "tool"),

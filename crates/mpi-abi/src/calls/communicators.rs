@@ -12,7 +12,7 @@ use mpi::session::ProcessSet;
 
 use crate::arguments::{KnownCommunicator, Out, OutText, invalid};
 use crate::c::{self, Comm, Handle, Request};
-use crate::entry::Call;
+use crate::entry::{self, Call};
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::*;
 use crate::handles::describe;
@@ -21,13 +21,15 @@ use crate::report::HandlerOwner;
 use super::requests::{Pending, PendingRequest};
 use super::{groups, infos};
 
-pub fn comm_rank(_call: &Call, comm: KnownCommunicator, rank: Out<c_int>) -> CallOutcome<()> {
-    rank.set(comm.rank() as c_int);
+#[inline(always)]
+pub fn comm_rank(_call: &Call, comm: u32, rank: Out<c_int>) -> CallOutcome<()> {
+    rank.set(comm as c_int);
     Ok(())
 }
 
-pub fn comm_size(_call: &Call, comm: KnownCommunicator, size: Out<c_int>) -> CallOutcome<()> {
-    size.set(comm.size() as c_int);
+#[inline(always)]
+pub fn comm_size(_call: &Call, comm: u32, size: Out<c_int>) -> CallOutcome<()> {
+    size.set(comm as c_int);
     Ok(())
 }
 
@@ -177,7 +179,8 @@ fn free(call: &Call, comm: Out<Comm>) -> CallOutcome<()> {
         return Err(Failure::argument(1, ErrorClass::Comm, detail));
     }
     known.free(handle.0 as u64)?;
-    call.library.communicators.forget(handle).ok_or_else(|| invalid(1, handle))?;
+    let freed = call.library.communicators.forget(handle).ok_or_else(|| invalid(1, handle))?;
+    entry::keep_freed(call, handle, freed);
     comm.set(MPI_COMM_NULL);
     Ok(())
 }

@@ -37,7 +37,11 @@ pub fn session_init(
         Some(name) => environment::level_named(&name).ok_or_else(|| unknown_level(&name))?,
     };
     let process = &call.library.process;
-    let _visit = entry::pass_door(call);
+    let visit = entry::pass_door(call);
+    let level = match entry::is_within_another(&visit) {
+        true => level.min(process.highest_level()),
+        false => level,
+    };
     environment::refuse_other_libraries()?;
     let (made, complaints) = process.open_session(level, errhandler)?;
     if process.rank() == 0 {

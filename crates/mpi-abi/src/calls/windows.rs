@@ -222,12 +222,12 @@ pub fn win_shared_query(
     Ok(())
 }
 
-pub fn win_attach(_call: &Call, win: KnownWindow, part: Buffer) -> CallOutcome<()> {
-    Ok(win.window.attach(part)?)
+pub fn win_attach(call: &Call, win: KnownWindow, part: Buffer) -> CallOutcome<()> {
+    Ok(win.window.attach(&call.library.process, part)?)
 }
 
-pub fn win_detach(_call: &Call, win: KnownWindow, base: usize) -> CallOutcome<()> {
-    Ok(win.window.detach(base)?)
+pub fn win_detach(call: &Call, win: KnownWindow, base: usize) -> CallOutcome<()> {
+    Ok(win.window.detach(&call.library.process, base)?)
 }
 
 pub fn win_free(call: &Call, win: Out<Win>) -> CallOutcome<()> {

@@ -47,6 +47,7 @@ macro_rules! exported {
 /// A function that is implemented; the first word is how it gets in, as in the tables.
 macro_rules! entry {
     (open $($item:tt)*) => { $crate::entry::with_call! { enter $($item)* } };
+    (local $($item:tt)*) => { $crate::entry::with_call! { enter_local $($item)* } };
     (any $($item:tt)*) => { $crate::entry::with_call! { enter_any_time $($item)* } };
     (any_thread $($item:tt)*) => { $crate::entry::with_call! { enter_any_thread $($item)* } };
     (tool $($item:tt)*) => { $crate::entry::with_tools! { enter_tool $($item)* } };

@@ -62,20 +62,27 @@ impl ActiveCollective {
         MessageStatus { error: error.map(Box::new), ..MessageStatus::EMPTY }
     }
 
-    /// Looks a few times whether a run is over that needs no messages, as others are often about to
-    /// do their part; whether it is complete.
+    /// Looks a few times whether a run is over, as others are often about to do their part; whether
+    /// it is complete.
     #[inline]
     pub fn look_a_while(self: &Rc<Self>, process: &Process) -> bool {
         let needs_messages =
             || self.execution.try_borrow().is_ok_and(|execution| execution.has_messages());
-        if self.complete.get() || needs_messages() {
-            return self.complete.get();
+        if self.complete.get() {
+            return true;
         }
         let mut is_over = false;
-        process.look_a_while(|| {
-            is_over = self.advance(process);
-            is_over || needs_messages()
-        });
+        if needs_messages() {
+            process.look_for_messages_alone(|| {
+                is_over = self.advance(process);
+                is_over
+            });
+        } else {
+            process.look_a_while(|| {
+                is_over = self.advance(process);
+                is_over || needs_messages()
+            });
+        }
         if is_over {
             process.stop_advancing(self);
         }

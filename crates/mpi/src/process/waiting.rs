@@ -162,6 +162,20 @@ impl Process {
         waiting::wait(self, Some(id), &mut |process| process.is_complete(id));
     }
 
+    /// The same for an operation that takes steps of its own, if nothing else does.
+    #[inline]
+    pub(crate) fn look_for_messages_alone(&self, mut done: impl FnMut() -> bool) {
+        let is_alone = self.underway.borrow().len() == 1 && self.served.borrow().is_empty();
+        if !is_alone || self.level.get() == ThreadLevel::Multiple {
+            return;
+        }
+        let looks = self.started().looks;
+        let _found = (0..looks).any(|_| {
+            let active = self.runtime().progress();
+            active && done()
+        });
+    }
+
     /// Looks for a request as long as no other thread is here.
     fn look_alone(&self, id: RequestId) {
         if self.room.lock.present() > 1 {

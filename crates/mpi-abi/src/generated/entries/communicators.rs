@@ -92,8 +92,8 @@ entry! {
 }
 
 entry! {
-    open MPI_Comm_rank(comm: Comm, rank: *mut c_int);
-    comm = any_communicator(1, comm); rank = out(2, rank);
+    local MPI_Comm_rank(comm: Comm, rank: *mut c_int);
+    comm = rank_in(1, comm); rank = out(2, rank);
     => calls::communicators::comm_rank(comm, rank)
 }
 
@@ -122,8 +122,8 @@ entry! {
 }
 
 entry! {
-    open MPI_Comm_size(comm: Comm, size: *mut c_int);
-    comm = any_communicator(1, comm); size = out(2, size);
+    local MPI_Comm_size(comm: Comm, size: *mut c_int);
+    comm = size_of(1, comm); size = out(2, size);
     => calls::communicators::comm_size(comm, size)
 }
 

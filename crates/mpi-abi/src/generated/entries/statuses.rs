@@ -12,13 +12,13 @@ use crate::entry::{absent, entry};
 use crate::generated::constants::*;
 
 entry! {
-    open MPI_Get_count(status: *const Status, datatype: Datatype, count: *mut c_int);
+    local MPI_Get_count(status: *const Status, datatype: Datatype, count: *mut c_int);
     status = status(1, status); datatype = used_type(2, datatype); count = out_integer(3, count);
     => calls::statuses::get_count(status, datatype, count)
 }
 
 entry! {
-    open MPI_Get_count_c(status: *const Status, datatype: Datatype, count: *mut i64);
+    local MPI_Get_count_c(status: *const Status, datatype: Datatype, count: *mut i64);
     status = status(1, status); datatype = used_type(2, datatype); count = out_integer(3, count);
     => calls::statuses::get_count(status, datatype, count)
 }

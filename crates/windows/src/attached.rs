@@ -1,0 +1,268 @@
+//! Memory that is attached to dynamic windows, as other processes of the same machine reach it:
+//! each process tells in words that all have mapped which regions (`super::reach`) its attached
+//! memory is. An origin finds there what holds the bytes that it wants, and the system copies; what
+//! is not told there is asked for by messages.
+//!
+//! An entry has one writer, the process whose memory it is, and many readers. A number counts its
+//! changes and is odd during one (a sequence lock): a reader believes what it read if the number
+//! was even before and is the same afterwards. What it believes may be gone a moment later, but
+//! then the region is revoked and its token worth nothing.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU32, Ordering, fence};
+
+use base::RegionToken;
+use memory::{Buffer, Segment, SharedMemory};
+use mpi::communicator::Communicator;
+use mpi::{Process, RegionAccess};
+
+use super::access::WindowAccess;
+use super::{locks, mailboxes, reach};
+
+/// So many regions of each process can be told of.
+const TOLD_REGIONS_MAX: usize = 8;
+
+/// Words that an entry takes: a cache line.
+const WORDS: usize = locks::WORDS;
+
+/// Which of them are what; each value after the first takes two.
+const CHANGES: usize = 0;
+const BASE: usize = 1;
+const LENGTH: usize = 3;
+const PLACE: usize = 5;
+const SECRET: usize = 7;
+
+/// How many words a window of so many processes has in all.
+pub(super) fn words(size: usize) -> usize {
+    mailboxes::words(size) + size * TOLD_REGIONS_MAX * WORDS
+}
+
+/// What is attached to a dynamic window, on a machine.
+pub(super) struct AttachedRegions {
+    memory: Rc<SharedMemory>,
+    rank: u32,
+    size: u32,
+    /// Those of this process that it tells of, by entry.
+    own: RefCell<[Option<OwnRegion>; TOLD_REGIONS_MAX]>,
+    /// By rank: whether the system copies from and to its memory, once that was asked.
+    reached: Box<[Cell<Option<bool>>]>,
+}
+
+/// Attached memory that is a region.
+#[derive(Clone, Copy, Debug)]
+struct OwnRegion {
+    address: usize,
+    token: RegionToken,
+}
+
+/// What an entry tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ToldRegion {
+    base: u64,
+    /// 0: nothing.
+    length: u64,
+    token: RegionToken,
+}
+
+impl ToldRegion {
+    const NONE: Self = Self { base: 0, length: 0, token: RegionToken { place: 0, secret: 0 } };
+
+    /// Where in the region these bytes begin; none if it does not hold all of them.
+    fn offset_of(&self, run: Segment) -> Option<usize> {
+        let offset = (run.displacement as u64).checked_sub(self.base)?;
+        (offset.checked_add(run.length as u64)? <= self.length).then_some(offset as usize)
+    }
+}
+
+/// The words of one entry.
+#[derive(Clone, Copy)]
+struct Entry<'a> {
+    memory: &'a SharedMemory,
+    first: usize,
+}
+
+impl<'a> Entry<'a> {
+    fn of(memory: &'a SharedMemory, size: u32, rank: u32, index: usize) -> Self {
+        let index = rank as usize * TOLD_REGIONS_MAX + index;
+        Self { memory, first: mailboxes::words(size as usize) + index * WORDS }
+    }
+
+    fn word(self, index: usize) -> &'a AtomicU32 {
+        self.memory.word(self.first + index)
+    }
+
+    fn read(self) -> Option<ToldRegion> {
+        let changes = self.word(CHANGES).load(Ordering::Acquire);
+        let value = |index| {
+            let half = |index| u64::from(self.word(index).load(Ordering::Relaxed));
+            half(index) | half(index + 1) << u32::BITS
+        };
+        let token = RegionToken { place: value(PLACE), secret: value(SECRET) };
+        let told = ToldRegion { base: value(BASE), length: value(LENGTH), token };
+        fence(Ordering::Acquire);
+        let unchanged = self.word(CHANGES).load(Ordering::Relaxed) == changes;
+        (changes.is_multiple_of(2) && unchanged && told.length > 0).then_some(told)
+    }
+
+    fn write(self, told: ToldRegion) {
+        let changes = self.word(CHANGES).load(Ordering::Relaxed) & !1;
+        self.word(CHANGES).store(changes.wrapping_add(1), Ordering::Relaxed);
+        fence(Ordering::Release);
+        let values = [
+            (BASE, told.base),
+            (LENGTH, told.length),
+            (PLACE, told.token.place),
+            (SECRET, told.token.secret),
+        ];
+        for (index, value) in values {
+            self.word(index).store(value as u32, Ordering::Relaxed);
+            self.word(index + 1).store((value >> u32::BITS) as u32, Ordering::Relaxed);
+        }
+        self.word(CHANGES).store(changes.wrapping_add(2), Ordering::Release);
+    }
+}
+
+impl AttachedRegions {
+    /// Those in the words that all processes of a window share, as the one with a rank uses them.
+    pub(super) fn new(memory: Rc<SharedMemory>, rank: u32, size: u32) -> Self {
+        let reached = (0..size).map(|_| Cell::default()).collect();
+        Self { memory, rank, size, own: RefCell::default(), reached }
+    }
+
+    /// In words that were used before, this process tells of nothing.
+    pub(super) fn reset(memory: &SharedMemory, rank: u32, size: u32) {
+        for index in 0..TOLD_REGIONS_MAX {
+            Entry::of(memory, size, rank, index).write(ToldRegion::NONE);
+        }
+    }
+
+    fn entry(&self, rank: u32, index: usize) -> Entry<'_> {
+        Entry::of(&self.memory, self.size, rank, index)
+    }
+
+    /// Tells of memory that was attached, if there is room.
+    pub(super) fn add(&self, process: &Process, memory: &Buffer) {
+        let mut own = self.own.borrow_mut();
+        let Some(index) = own.iter().position(Option::is_none) else { return };
+        if memory.is_empty() {
+            return;
+        }
+        let declare = || process.runtime().regions().declare(memory, RegionAccess::ReadAndWrite);
+        let Some(token) = declare() else { return };
+        let address = memory.base_address();
+        own[index] = Some(OwnRegion { address, token });
+        let told = ToldRegion { base: address as u64, length: memory.len() as u64, token };
+        self.entry(self.rank, index).write(told);
+    }
+
+    /// Memory that was attached with this address is so no longer.
+    pub(super) fn remove(&self, process: &Process, address: usize) {
+        self.end_those(process, |region| region.address == address);
+    }
+
+    /// Nobody reaches any attached memory of this process any more.
+    pub(super) fn end(&self, process: &Process) {
+        self.end_those(process, |_| true);
+    }
+
+    fn end_those(&self, process: &Process, is_it: impl Fn(&OwnRegion) -> bool) {
+        for (index, place) in self.own.borrow_mut().iter_mut().enumerate() {
+            if let Some(region) = place.take_if(|region| is_it(region)) {
+                self.entry(self.rank, index).write(ToldRegion::NONE);
+                reach::revoke(process, Some(region.token));
+            }
+        }
+    }
+
+    /// Puts or gets what lies in one region of another process. False: nothing was done, and the
+    /// target is to be asked.
+    pub(super) fn apply(
+        &self,
+        process: &Process,
+        communicator: &Communicator,
+        target: u32,
+        access: &WindowAccess,
+        run: Segment,
+    ) -> bool {
+        if target == self.rank || !reach::may_copy(access) {
+            return false;
+        }
+        let Some((token, offset)) = self.find(target, run) else { return false };
+        let Some(gate) = communicator.gate(target) else { return false };
+        let reached = &self.reached[target as usize];
+        let asked = || process.runtime().reaches_regions_of(gate);
+        let reaches = reached.get().unwrap_or_else(asked);
+        reached.set(Some(reaches));
+        reaches && reach::copy(process, (gate, token), access, (offset, run.length))
+    }
+
+    /// The region of a process that holds these bytes, and where in it they begin.
+    fn find(&self, target: u32, run: Segment) -> Option<(RegionToken, usize)> {
+        (0..TOLD_REGIONS_MAX).find_map(|index| {
+            let told = self.entry(target, index).read()?;
+            told.offset_of(run).map(|offset| (told.token, offset))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    fn told(base: u64, length: u64) -> ToldRegion {
+        let token = RegionToken { place: base ^ 5, secret: !base };
+        ToldRegion { base, length, token }
+    }
+
+    fn run(displacement: isize, length: usize) -> Segment {
+        Segment { displacement, length }
+    }
+
+    #[test]
+    fn bytes_are_found_in_the_region_that_holds_them_all() {
+        let (memory, _file) = SharedMemory::create(words(3), 0).unwrap();
+        let of = |rank| AttachedRegions::new(Rc::clone(&memory), rank, 3);
+        let (one, other) = (of(1), of(2));
+        one.entry(1, 0).write(told(1 << 33, 100));
+        one.entry(1, 7).write(told(5000, 50));
+        let found = |displacement, length| {
+            other.find(1, run(displacement, length)).map(|(token, offset)| (token.place, offset))
+        };
+        assert_eq!(found((1 << 33) + 20, 80), Some((1 << 33 ^ 5, 20)));
+        assert_eq!(found(5000, 50), Some((5000 ^ 5, 0)));
+        for (displacement, length) in [((1 << 33) + 21, 80), (4999, 2), (5049, 2), (0, 1), (-1, 1)]
+        {
+            assert_eq!(found(displacement, length), None);
+        }
+        assert_eq!(other.find(0, run(5000, 1)), None);
+        one.entry(1, 7).write(ToldRegion::NONE);
+        assert_eq!(found(5000, 50), None);
+        AttachedRegions::reset(&memory, 1, 3);
+        assert_eq!(found((1 << 33) + 20, 80), None);
+    }
+
+    #[test]
+    fn an_entry_that_changes_is_read_whole_or_not_at_all() {
+        let (memory, file) = SharedMemory::create(words(2), 0).unwrap();
+        let nonce = memory.nonce();
+        let writer = thread::spawn(move || {
+            let memory = SharedMemory::map(&file, nonce, words(2), 0).unwrap();
+            for value in 1..20_000 {
+                Entry::of(&memory, 2, 0, 3).write(told(value << 31 | value, value));
+            }
+        });
+        let mut seen = 0;
+        while !writer.is_finished() {
+            if let Some(found) = Entry::of(&memory, 2, 0, 3).read() {
+                assert_eq!(found, told(found.length << 31 | found.length, found.length));
+                assert!(found.length >= seen);
+                seen = found.length;
+            }
+        }
+        writer.join().unwrap();
+        assert_eq!(Entry::of(&memory, 2, 0, 3).read().unwrap().length, 19_999);
+    }
+}
