@@ -14,7 +14,8 @@ use sys::forks;
 use crate::card::{OfiCard, OfiEnd, pairs};
 use crate::choice::{self, DRIVER};
 use crate::endpoint::{
-    FabricEndpoint, MESSAGE_BYTES_MAX, MessageEnd, PeerAddress, READS, SendOutcome, SlotNumber,
+    COMPLETIONS_TOGETHER, FabricEndpoint, MESSAGE_BYTES_MAX, MessageEnd, PeerAddress, READS,
+    SendOutcome, SlotNumber,
 };
 use crate::library::{FabricInterface, say_defaults};
 use crate::link::{ArrivalOrder, EarlyMessage, OfiLink, WaitingMessage};
@@ -366,9 +367,8 @@ impl Ofi {
         for _ in 0..LOOKS_PER_POLL_MAX {
             ends.append(&mut self.ports[rail].ended);
             self.ports[rail].endpoint.poll(&mut ends);
-            if ends.is_empty() {
-                break;
-            }
+            // Another look costs as much as one that finds something.
+            let is_full = ends.len() >= COMPLETIONS_TOGETHER;
             for end in ends.drain(..) {
                 found |= !matches!(end, MessageEnd::Sent(_));
                 match end {
@@ -387,6 +387,9 @@ impl Ofi {
         }
         self.ends = ends;
         found
+            if !is_full {
+                break;
+            }
     }
 
     fn note_sent(&mut self, rail: usize, slot: SlotNumber, failure: Option<&str>) {
@@ -537,13 +540,6 @@ impl Driver for Ofi {
         let mut active = false;
         for rail in 0..self.ports.len() {
             active |= self.take_ends(rail, sink);
-            // What a process sleeps on tells of the next only if the provider was asked.
-            for _ in 0..LOOKS_PER_POLL_MAX {
-                if active || self.ports[rail].endpoint.may_sleep() {
-                    break;
-                }
-                active |= self.take_ends(rail, sink);
-            }
         }
         for name in std::mem::take(&mut self.stuck) {
             self.send_waiting(name);
@@ -598,6 +594,17 @@ impl Driver for Ofi {
             let mut links = peer.links.iter().flatten().peekable();
             (peer.departed || links.peek().is_some()) && links.all(|link| link.has_departed)
         })
+    }
+
+    /// The descriptor tells of what comes next only if the provider was asked, which costs a call
+    /// of the system.
+    fn may_sleep(&self) -> bool {
+        self.ports.iter().all(|port| port.endpoint.may_sleep())
+    }
+
+    /// What has left tells that there is room; but not when a provider takes again what it refused.
+    fn wakes_for_room(&self) -> bool {
+        self.stuck.is_empty()
     }
 
     /// Waits until what was sent has left, says goodbye, and waits until peers have done so too.

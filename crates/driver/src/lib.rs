@@ -111,6 +111,12 @@ pub trait Driver {
         None
     }
 
+    /// Whether a process may sleep until the [`descriptor`](Self::descriptor) becomes readable:
+    /// asked right before it does so, when a poll has found nothing. If not, it looks again soon.
+    fn may_sleep(&self) -> bool {
+        true
+    }
+
     /// Whether the [`descriptor`](Self::descriptor) also becomes readable when there is room again
     /// after something was refused. If not, whoever has something to send looks again and again.
     fn wakes_for_room(&self) -> bool {
