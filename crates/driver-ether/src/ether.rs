@@ -46,6 +46,8 @@ pub struct Ether {
     /// When some link has something to do at the earliest.
     look_at: Option<Time>,
     polls: u32,
+    /// Frames that were dropped.
+    refused: u64,
     lost: Vec<(GateId, usize, DriverError)>,
 }
 
@@ -222,6 +224,7 @@ impl Ether {
             expecting: Vec::new(),
             look_at: None,
             polls: 0,
+            refused: 0,
             lost: Vec::new(),
         })
     }
@@ -411,7 +414,8 @@ impl Ether {
         found
     }
 
-    /// Takes a frame; what is no frame of the job is dropped. False: it is to be taken later.
+    /// Takes a frame; what is no frame of the job is dropped, and counted. False: it is to be taken
+    /// later.
     fn take(
         &mut self,
         rail: usize,
@@ -421,6 +425,7 @@ impl Ether {
         sink: &mut dyn Sink,
     ) -> bool {
         let Some(ReceivedFrame { head, header, tag, data }) = ReceivedFrame::parse(frame) else {
+            self.refused += 1;
             return true;
         };
         let gate = GateId(header.source);
@@ -429,11 +434,13 @@ impl Ether {
             return false;
         }
         if self.peers.get(gate).is_none() && !self.admit(rail, &header, data) {
+            self.refused += 1;
             return true;
         }
         // What comes over a rail that was lost is nobody's.
         let Some(known) = self.link_mut(gate, rail) else { return true };
         if !known.link.seal.accepts(head, data, tag, header.number) {
+            self.refused += 1;
             return true;
         }
         let result = known.link.receive(&header, data, now, sink);
@@ -645,6 +652,10 @@ impl Driver for Ether {
             let mut links = peer.links.iter().flatten().peekable();
             (peer.departed || links.peek().is_some()) && links.all(|known| known.link.has_departed)
         })
+    }
+
+    fn refused(&self) -> u64 {
+        self.refused
     }
 
     /// Waits until the peers have what was sent and have taken leave, for `limit`; then until they

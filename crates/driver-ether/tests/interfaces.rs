@@ -123,6 +123,18 @@ fn sockets_of_a_launcher() {
     }
 }
 
+#[test]
+#[ignore = "needs the cable, which another test lays"]
+fn frames_of_another_job() {
+    let mut drivers = pair([1, 2]);
+    for (gate, driver) in drivers.iter_mut().enumerate() {
+        driver.connect(GateId(1 - gate as u32)).unwrap();
+    }
+    let sinks = poll_until(&mut drivers, |both, _| both.iter().all(|one| one.refused() > 2));
+    assert!(sinks.iter().all(|sink| sink.packets.is_empty() && sink.lost.is_empty()));
+    assert!(!drivers[0].has_room(GateId(1), 0));
+}
+
 /// Last frames, which wake who sleeps, are read before those that they follow: that is no loss.
 #[test]
 #[ignore = "needs the cable, which another test lays"]
@@ -183,6 +195,11 @@ fn it_conforms_with_short_frames_and_long_ones() {
     for mtu in [1500, 9000] {
         run_on_cable("packets_and_parts", mtu);
     }
+}
+
+#[test]
+fn strangers_are_refused_and_counted() {
+    run_on_cable("frames_of_another_job", 1500);
 }
 
 #[test]

@@ -43,6 +43,8 @@ pub struct Ofi {
     /// A peer that takes nothing for so long is taken for dead.
     silence: Duration,
     ends: Vec<MessageEnd>,
+    /// Messages that were not of the job, or came again.
+    refused: u64,
     lost: Vec<(GateId, usize, DriverError)>,
 }
 
@@ -140,6 +142,7 @@ impl Ofi {
             ping_at: Instant::now() + silence / PINGS_PER_SILENCE,
             silence,
             ends: Vec::new(),
+            refused: 0,
             lost: Vec::new(),
         };
         for interface in interfaces {
@@ -384,12 +387,12 @@ impl Ofi {
                     MessageEnd::Broken(why) => self.break_rail(rail, &why),
                 }
             }
-        }
-        self.ends = ends;
-        found
             if !is_full {
                 break;
             }
+        }
+        self.ends = ends;
+        found
     }
 
     fn note_sent(&mut self, rail: usize, slot: SlotNumber, failure: Option<&str>) {
@@ -410,6 +413,7 @@ impl Ofi {
         let message = self.ports[rail].endpoint.received(slot, length);
         let head = MessageHead::parse(message).filter(|head| self.is_of_the_job(head));
         let Some(MessageHead { kind, sender, sequence, .. }) = head else {
+            self.refused += 1;
             return self.post(rail, slot);
         };
         let gate = GateId(sender);
@@ -424,7 +428,10 @@ impl Ofi {
         };
         match link.arrive(message) {
             ArrivalOrder::Later => return,
-            ArrivalOrder::Never => return self.post(rail, slot),
+            ArrivalOrder::Never => {
+                self.refused += 1;
+                return self.post(rail, slot);
+            }
             ArrivalOrder::Now => {}
         }
         loop {
@@ -589,13 +596,6 @@ impl Driver for Ofi {
         self.waking.as_ref().map(AsFd::as_fd)
     }
 
-    fn has_departed(&self, gate: GateId) -> bool {
-        self.peers.get(gate).is_some_and(|peer| {
-            let mut links = peer.links.iter().flatten().peekable();
-            (peer.departed || links.peek().is_some()) && links.all(|link| link.has_departed)
-        })
-    }
-
     /// The descriptor tells of what comes next only if the provider was asked, which costs a call
     /// of the system.
     fn may_sleep(&self) -> bool {
@@ -605,6 +605,17 @@ impl Driver for Ofi {
     /// What has left tells that there is room; but not when a provider takes again what it refused.
     fn wakes_for_room(&self) -> bool {
         self.stuck.is_empty()
+    }
+
+    fn has_departed(&self, gate: GateId) -> bool {
+        self.peers.get(gate).is_some_and(|peer| {
+            let mut links = peer.links.iter().flatten().peekable();
+            (peer.departed || links.peek().is_some()) && links.all(|link| link.has_departed)
+        })
+    }
+
+    fn refused(&self) -> u64 {
+        self.refused
     }
 
     /// Waits until what was sent has left, says goodbye, and waits until peers have done so too.

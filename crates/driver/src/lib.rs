@@ -142,6 +142,12 @@ pub trait Driver {
         false
     }
 
+    /// How much has come that was not of the job, or was here before: frames, messages, or
+    /// connections that did not prove that they are.
+    fn refused(&self) -> u64 {
+        0
+    }
+
     /// Takes leave of all peers: they learn that nothing more will come, and that it is no fault if
     /// the process ends. Waits until they have what was sent, and for `limit` until they have taken
     /// leave too.

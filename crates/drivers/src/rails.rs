@@ -398,6 +398,11 @@ impl Rails {
             && networks.all(|network| network.driver.wakes_for_room())
     }
 
+    /// As [`Driver::refused`], of all networks together.
+    pub fn refused(&self) -> u64 {
+        self.networks.iter().map(|network| network.driver.refused()).sum()
+    }
+
     /// Whether a peer on another machine has taken leave.
     pub fn has_departed(&self, gate: GateId) -> bool {
         self.networks.iter().any(|network| network.driver.has_departed(gate))
