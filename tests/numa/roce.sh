@@ -114,7 +114,7 @@ END
         file=$(basename "$file" .py)
         [[ $file =~ $1 ]] || continue
         started=$SECONDS
-        if output=$(tests/mpi4py/run -n 4 --deadline 2700 --timeout-factor 6 --only "^$file\$" 2>&1); then
+        if output=$(tests/mpi4py/run -n 4 --deadline 1400 --timeout-factor 6 --only "^$file\$" 2>&1); then
             echo "ok mpi4py $file: $(tail -n 1 <<<"$output"), in $((SECONDS - started)) s"
         else
             printf 'FAILED mpi4py %s, after %d s\n%s\n' "$file" $((SECONDS - started)) "$output"
