@@ -65,7 +65,8 @@ def variations(subject: Library, others: dict) -> list:
     """What stands beside the libraries between hosts, where a benchmark asks for it."""
     found = [subject.variation("direct", "not aggregating", COMBRAY_STRATEGY="direct"),
              subject.variation("eth0", "on eth0 alone", COMBRAY_NET="eth0"),
-             subject.variation("ether", "over plain Ethernet", COMBRAY_NET="ether")]
+             subject.variation("ether", "over plain Ethernet", COMBRAY_NET="ether"),
+             subject.variation("ofi", "over libfabric's TCP", COMBRAY_NET="ofi:tcp")]
     if "openmpi" in others:
         weights = ("--mca", "btl_tcp_bandwidth_eth0", "1170",
                    "--mca", "btl_tcp_bandwidth_eth1", "850")

@@ -53,12 +53,14 @@ class OneMachine:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Hosts that tests/cluster/box emulates; `rates` shape their interfaces, in Mbit/s, 0 not."""
+    """Hosts that tests/cluster/box emulates; `rates` shape their interfaces, in Mbit/s, 0 not; `mtu`
+    is how many bytes a packet may have."""
 
     name: str
     title: str
     rates: tuple
     hosts: int = 2
+    mtu: int = 1500
     pinning = "--pin-ranks"
 
     @property
@@ -87,6 +89,7 @@ class Cluster:
     def open(self) -> None:
         rates = (f"{rate}mbit" if rate else "0" for rate in self.rates)
         self._box("up", str(self.hosts), *rates)
+        self._box("mtu", str(self.mtu))
 
     # Making it anew ends whatever still runs on the hosts.
     reset = open
@@ -119,8 +122,10 @@ class Cluster:
 
 ONE_MACHINE = OneMachine()
 PLAIN = Cluster("plain", "two hosts, one interface each, unshaped", (0,))
+LONG_FRAMES = Cluster("long-frames", "two hosts, one interface each, unshaped, frames of 9000 bytes",
+                      (0,), mtu=9000)
 TWO_RAILS = Cluster("two-rails", "two hosts, interfaces of 1170 and 850 Mbit/s", (1170, 850))
 THREE_RAILS = Cluster("three-rails", "two hosts, interfaces of 1000, 600 and 300 Mbit/s",
                       (1000, 600, 300))
 SLOW = Cluster("slow", "two hosts, one interface each of 2 Gbit/s", (2000,))
-CLUSTERS = (PLAIN, TWO_RAILS, THREE_RAILS, SLOW)
+CLUSTERS = (PLAIN, LONG_FRAMES, TWO_RAILS, THREE_RAILS, SLOW)

@@ -173,6 +173,7 @@ class Sample:
     ratio: float | None
     crossings_ns: tuple
     system_calls: int | None = None  # that read or write, of all processes, if they were counted
+    processor_us: float | None = None  # of all processes
 
 
 class Measurements:
@@ -199,7 +200,7 @@ class Measurements:
                 by_library.setdefault(library.name, []).append(
                     Sample(record["min_us"], record["median_us"],
                            record.get("ratio_to_twin"), crossings_ns,
-                           record.get("system_calls")))
+                           record.get("system_calls"), record.get("processor_us")))
 
     def add_limits(self, found: list, crossings_ns: tuple) -> None:
         for way, size, microseconds in found:
@@ -279,6 +280,12 @@ class Measurements:
         counts = [sample.system_calls for sample in self.samples.get(key, {}).get(name, [])
                   if sample.system_calls is not None]
         return round(statistics.median(counts)) if counts else None
+
+    def processor(self, key: tuple, name: str):
+        """Microseconds of processor time, of all processes, in the usual round, or None."""
+        times = [sample.processor_us for sample in self.samples.get(key, {}).get(name, [])
+                 if sample.processor_us is not None]
+        return statistics.median(times) if times else None
 
     def ratio_to_twin(self, key: tuple, name: str):
         """The median over the rounds: both times of a round met the same machine."""

@@ -55,7 +55,9 @@ def figure(measurements: Measurements, key: Key, name: str) -> str:
         return f"{count / best:.2f} ({count / median:.2f}) M/s"
     if shows_bandwidth(key):
         size = bytes_of(key)
-        return f"{size / best * 1e-3:.3g} ({size / median * 1e-3:.3g}) GB/s"
+        processor = measurements.processor(key, name) if key.place else None
+        return f"{size / best * 1e-3:.3g} ({size / median * 1e-3:.3g}) GB/s" + \
+            (f", {processor / size * 1e3:.2f} ns/B" if processor else "")
     if measurements.ratio_to_twin(key, name) is not None:
         return f"{best:.1f} µs, {measurements.ratio_to_twin(key, name):.2f} of twin"
     if key.benchmark in goals.APPLICATIONS:

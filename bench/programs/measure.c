@@ -1,7 +1,9 @@
 /* Many short batches: the minimum is the machine at rest, the median is the usual day. */
+#define _POSIX_C_SOURCE 200112L
 #include "bench.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 enum { BATCHES_MIN = 3 };
 
@@ -9,6 +11,14 @@ static int compare_doubles(const void *left, const void *right)
 {
     double a = *(const double *)left, b = *(const double *)right;
     return (a > b) - (a < b);
+}
+
+/* Seconds that processors have worked for this process, in its program and in the system. */
+static double processor_seconds(void)
+{
+    struct timespec time = {0};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
 static double timed_run(const struct operation *operation, long iterations)
@@ -116,18 +126,25 @@ bool measure(const struct job *job, const struct operation *operations, int coun
         operations[i].check(operations[i].state);
     }
     int batches = affordable_batches(job, operations, count, iterations);
+    double processor[OPERATIONS_TOGETHER] = {0};
     for (int i = 0; i < count; i++) {
         seconds[i] = malloc((size_t)batches * sizeof *seconds[i]);
         if (!seconds[i])
             job_fail(job, "no memory for the times of %d batches", batches);
     }
     for (int batch = 0; batch < batches; batch++)
-        for (int i = 0; i < count; i++)
+        for (int i = 0; i < count; i++) {
+            double before = processor_seconds();
             seconds[i][batch] = timed_run(&operations[i], iterations[i]);
+            processor[i] += processor_seconds() - before;
+        }
     for (int i = 0; i < count; i++) {
         /* Once more, since a fault may need load to show. */
         operations[i].check(operations[i].state);
         timings[i] = summarize(&operations[i], seconds[i], batches, iterations[i]);
+        MPI_Allreduce(&processor[i], &timings[i].processor, 1, MPI_DOUBLE, MPI_SUM,
+                      operations[i].comm);
+        timings[i].processor *= operations[i].share / ((double)iterations[i] * batches);
         free(seconds[i]);
     }
     return true;

@@ -180,6 +180,8 @@ static void print_row_json(const struct row *row)
     printf(",\"iterations\":%ld,\"batches\":%d,\"min_us\":%.6f,\"median_us\":%.6f",
            row->timing.iterations, row->timing.batches, row->timing.min * MICRO,
            row->timing.median * MICRO);
+    if (row->timing.processor > 0)
+        printf(",\"processor_us\":%.6f", row->timing.processor * MICRO);
     if (row->bytes_total)
         printf(",\"bandwidth_MB_per_s\":%.3f", bandwidth(row));
     if (row->messages)

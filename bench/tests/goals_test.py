@@ -4,7 +4,7 @@ import contextlib
 import io
 import unittest
 
-from comparison import goals, summary
+from comparison import goals, summary, table
 from comparison.running import Key, Measurements, Sample
 
 KEY = Key("allreduce", "", 2, 8, None, "")
@@ -35,6 +35,17 @@ class Before(unittest.TestCase):
     def test_a_figure_that_one_state_lacks_has_no_ratio(self):
         self.assertIsNone(goals.ratio_to_before(measured([(1.0, 1.0)], []), KEY))
         self.assertIsNone(goals.ratio_to_before(measured([], [(1.0, 1.0)]), KEY))
+
+
+class Processors(unittest.TestCase):
+    def test_bandwidths_between_hosts_tell_what_a_byte_costs(self):
+        found = Measurements()
+        for place in ("plain", ""):
+            key = Key("pingpong", "", 2, 1 << 20, None, place)
+            found.samples[key] = {goals.SUBJECT: [
+                Sample(1000.0, 2000.0, None, (), None, processor) for processor in (900, 1048.576, 9999)]}
+        texts = [table.figure(found, key, goals.SUBJECT) for key in found.samples]
+        self.assertEqual(texts, ["1.05 (0.524) GB/s, 1.00 ns/B", "1.05 (0.524) GB/s"])
 
 
 class Calls(unittest.TestCase):

@@ -108,7 +108,18 @@ if [ -n "${1-}" ]; then
 exec $PWD/$bin/mpiexec "\$1" "\$2" sh -c 'COMBRAY_NODE=n\$COMBRAY_RANK exec "\$0" "\$@"' "\${@:3}"
 END
     chmod +x /tmp/each-apart
-    export MPIEXEC=/tmp/each-apart
-    COMBRAY_NET=ofi:verbs succeeds mpi4py tests/mpi4py/run -n 4 --deadline 2700 --timeout-factor 6 --only "$1"
+    export MPIEXEC=/tmp/each-apart COMBRAY_NET=ofi:verbs
+    # Each by itself, so that something is known of those before one that does not end.
+    for file in build/mpi4py/mpi4py-*/test/test_*.py; do
+        file=$(basename "$file" .py)
+        [[ $file =~ $1 ]] || continue
+        started=$SECONDS
+        if output=$(tests/mpi4py/run -n 4 --deadline 1400 --timeout-factor 6 --only "^$file\$" 2>&1); then
+            echo "ok mpi4py $file: $(tail -n 1 <<<"$output"), in $((SECONDS - started)) s"
+        else
+            printf 'FAILED mpi4py %s, after %d s\n%s\n' "$file" $((SECONDS - started)) "$output"
+        fi
+    done
+    unset MPIEXEC COMBRAY_NET
 fi
 succeeds one_lost_underway lost

@@ -46,6 +46,8 @@ pub struct Ether {
     /// When some link has something to do at the earliest.
     look_at: Option<Time>,
     polls: u32,
+    /// Frames that were dropped.
+    refused: u64,
     lost: Vec<(GateId, usize, DriverError)>,
 }
 
@@ -93,17 +95,29 @@ struct EtherLink {
     liveness: Liveness,
 }
 
+/// What stands behind the Ethernet header of a frame.
+struct ReceivedFrame<'a> {
+    head: &'a [u8; COVERED_BYTES],
+    /// What the head says.
+    header: FrameHeader,
+    tag: &'a [u8],
+    data: &'a [u8],
+}
+
 /// Which frames are taken of those that have come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TakenFrames {
     All,
-    AllButPieces,
-    Pieces,
+    /// Those that follow no others which may be in the socket for which nobody is woken.
+    InTurn,
 }
 
 /// Frames taken from a socket at once, and how often in one poll, so that others get their turn.
 const FRAMES_TOGETHER: usize = 32;
 const BATCHES_PER_POLL_MAX: usize = 4;
+
+/// The same of those for which nobody is woken: all that one peer may send at once, and more.
+const BULK_BATCHES_MAX: usize = 8;
 
 /// Frames for which nobody is woken are looked for once in so many polls although none is expected.
 const POLLS_PER_LOOK: u32 = 256;
@@ -210,6 +224,7 @@ impl Ether {
             expecting: Vec::new(),
             look_at: None,
             polls: 0,
+            refused: 0,
             lost: Vec::new(),
         })
     }
@@ -342,30 +357,39 @@ impl Ether {
         self.waking.wake_at(deadline, now);
     }
 
-    /// Takes the frames that have come on a rail; returns whether there were any.
+    /// Takes the frames that have come on a rail; returns whether there were any. Of those for
+    /// which nobody is woken, none is taken without what was sent before it for which somebody is:
+    /// what seems to be missing afterwards was lost.
     fn receive(&mut self, rail: usize, now: Time, sink: &mut dyn Sink) -> bool {
         let mut found = false;
-        for _ in 0..BATCHES_PER_POLL_MAX {
+        for turn in 0..BATCHES_PER_POLL_MAX {
             let mut batch = std::mem::replace(&mut self.urgent, FrameBatch::new(0, 1));
-            let count = batch.receive(self.ports[rail].urgent.as_fd()).unwrap_or(0);
+            let socket = self.ports[rail].urgent.as_fd();
+            let is_alone = turn == 0 && batch.is_empty();
+            let count = match is_alone {
+                true => usize::from(batch.receive_one(socket).is_ok()),
+                false => batch.receive(socket).unwrap_or(0),
+            };
             found |= count > 0;
-            // The last piece of a block is here before those before it, which are in the other
-            // socket.
-            let mut late = false;
+            // The last frame of a packet or a block is here before those before it, which are in
+            // the other socket.
+            let mut late = 0_u64;
             for index in 0..count {
-                late |= !self.take(rail, batch.frame(index), TakenFrames::AllButPieces, now, sink);
+                let is_taken = self.take(rail, batch.frame(index), TakenFrames::InTurn, now, sink);
+                late |= u64::from(!is_taken) << index;
             }
-            if self.expecting.iter().any(|name| name.1 == rail)
-                || self.polls.is_multiple_of(POLLS_PER_LOOK)
-            {
-                found |= self.receive_bulk(rail, now, sink);
+            let is_bulk_expected = late != 0
+                || self.expecting.iter().any(|name| name.1 == rail)
+                || self.polls.is_multiple_of(POLLS_PER_LOOK);
+            let found_bulk = is_bulk_expected && self.receive_bulk(rail, now, sink);
+            found |= found_bulk;
+            for index in (0..count).filter(|index| late & (1 << index) != 0) {
+                self.take(rail, batch.frame(index), TakenFrames::All, now, sink);
             }
-            for index in (0..count).filter(|_| late) {
-                self.take(rail, batch.frame(index), TakenFrames::Pieces, now, sink);
-            }
-            let is_full = count == batch.looked_for();
+            // A lone one is most often all: what else is here is looked at next time.
+            let is_full = count == batch.looked_for() && !is_alone;
             self.urgent = batch;
-            if !is_full {
+            if !is_full && !found_bulk {
                 break;
             }
         }
@@ -374,7 +398,7 @@ impl Ether {
 
     fn receive_bulk(&mut self, rail: usize, now: Time, sink: &mut dyn Sink) -> bool {
         let mut found = false;
-        for _ in 0..BATCHES_PER_POLL_MAX {
+        for _ in 0..BULK_BATCHES_MAX {
             let mut batch = std::mem::replace(&mut self.bulk, FrameBatch::new(0, 1));
             let count = batch.receive(self.ports[rail].bulk.as_fd()).unwrap_or(0);
             for index in 0..count {
@@ -390,8 +414,8 @@ impl Ether {
         found
     }
 
-    /// Takes a frame; what is no frame of the job is dropped. False: it is a piece, and pieces are
-    /// to be taken later.
+    /// Takes a frame; what is no frame of the job is dropped, and counted. False: it is to be taken
+    /// later.
     fn take(
         &mut self,
         rail: usize,
@@ -400,29 +424,23 @@ impl Ether {
         now: Time,
         sink: &mut dyn Sink,
     ) -> bool {
-        let Some((head, rest)) = frame
-            .get(ETHERNET_BYTES..)
-            .and_then(|frame| frame.split_first_chunk::<COVERED_BYTES>())
-        else {
+        let Some(ReceivedFrame { head, header, tag, data }) = ReceivedFrame::parse(frame) else {
+            self.refused += 1;
             return true;
         };
-        let (Some(header), Some((tag, data))) =
-            (FrameHeader::parse(head), rest.split_at_checked(HEAD_BYTES - COVERED_BYTES))
-        else {
-            return true;
-        };
-        let is_piece = header.kind == FrameKind::Piece;
-        match turn {
-            TakenFrames::AllButPieces if is_piece => return false,
-            TakenFrames::Pieces if !is_piece => return true,
-            _ => {}
-        }
         let gate = GateId(header.source);
+        let is_late = |link: &Link| header.kind == FrameKind::Piece || link.is_early(&header);
+        if turn == TakenFrames::InTurn && self.link(gate, rail).is_some_and(is_late) {
+            return false;
+        }
         if self.peers.get(gate).is_none() && !self.admit(rail, &header, data) {
+            self.refused += 1;
             return true;
         }
+        // What comes over a rail that was lost is nobody's.
         let Some(known) = self.link_mut(gate, rail) else { return true };
         if !known.link.seal.accepts(head, data, tag, header.number) {
+            self.refused += 1;
             return true;
         }
         let result = known.link.receive(&header, data, now, sink);
@@ -636,6 +654,10 @@ impl Driver for Ether {
         })
     }
 
+    fn refused(&self) -> u64 {
+        self.refused
+    }
+
     /// Waits until the peers have what was sent and have taken leave, for `limit`; then until they
     /// have what was sent.
     fn leave(&mut self, sink: &mut dyn Sink, limit: Duration) {
@@ -655,6 +677,15 @@ impl Driver for Ether {
         // Who has gone needs nothing; who still waits shall have heard the goodbye.
         let linger = Instant::now() + LINGER;
         self.poll_while(sink, Some(linger), |ether| !ether.all_peers(EtherPeer::has_heard));
+    }
+}
+
+impl<'a> ReceivedFrame<'a> {
+    /// None: it is no frame of this version.
+    fn parse(frame: &'a [u8]) -> Option<Self> {
+        let (head, rest) = frame.get(ETHERNET_BYTES..)?.split_first_chunk()?;
+        let (tag, data) = rest.split_at_checked(HEAD_BYTES - COVERED_BYTES)?;
+        Some(Self { head, header: FrameHeader::parse(head)?, tag, data })
     }
 }
 

@@ -40,6 +40,13 @@ pub(crate) enum FrameKind {
     Piece,
 }
 
+impl FrameKind {
+    /// Whether frames of this kind have a place in the sequence.
+    pub(crate) fn is_sequenced(self) -> bool {
+        matches!(self, Self::Packet | Self::Announce | Self::Done | Self::Goodbye)
+    }
+}
+
 const KINDS: [FrameKind; 9] = [
     FrameKind::Hello,
     FrameKind::Answer,

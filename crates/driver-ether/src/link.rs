@@ -255,6 +255,11 @@ impl Link {
         self.asked_at = self.asked_at.map(|_| now);
     }
 
+    /// Whether a frame, if it is the peer's, is of the sequence and has come before its turn.
+    pub(crate) fn is_early(&self, header: &FrameHeader) -> bool {
+        header.kind.is_sequenced() && self.incoming.is_early(header.first)
+    }
+
     /// Takes a frame that the [`Seal`] has accepted.
     ///
     /// # Errors
@@ -544,8 +549,11 @@ impl Link {
                         kind: frame.kind,
                         is_last: frame.is_last,
                         asks: is_window_full && behind + 1 == ready.len() as u64,
-                        // What is sent again may be all that its receiver waits for.
-                        is_bulk: !frame.is_last && !frame.is_again,
+                        // What is sent again, or at the end of what may be sent now, may be all
+                        // that its receiver waits for.
+                        is_bulk: !frame.is_last
+                            && !frame.is_again
+                            && behind + 1 < ready.len() as u64,
                         number: header.number + behind,
                         first: frame.place,
                         echo,

@@ -355,6 +355,11 @@ impl Incoming {
         FrameOrder::Later
     }
 
+    /// Whether others before this place have not come.
+    pub(crate) fn is_early(&self, place: u32) -> bool {
+        near(place, self.next) > self.next
+    }
+
     /// The next frame, if it came before its turn.
     pub(crate) fn next_early(&mut self) -> Option<EarlyFrame> {
         let frame = self.early.front_mut()?.take()?;

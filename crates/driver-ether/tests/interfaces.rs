@@ -123,6 +123,41 @@ fn sockets_of_a_launcher() {
     }
 }
 
+#[test]
+#[ignore = "needs the cable, which another test lays"]
+fn frames_of_another_job() {
+    let mut drivers = pair([1, 2]);
+    for (gate, driver) in drivers.iter_mut().enumerate() {
+        driver.connect(GateId(1 - gate as u32)).unwrap();
+    }
+    let sinks = poll_until(&mut drivers, |both, _| both.iter().all(|one| one.refused() > 2));
+    assert!(sinks.iter().all(|sink| sink.packets.is_empty() && sink.lost.is_empty()));
+    assert!(!drivers[0].has_room(GateId(1), 0));
+}
+
+/// Last frames, which wake who sleeps, are read before those that they follow: that is no loss.
+#[test]
+#[ignore = "needs the cable, which another test lays"]
+fn frames_go_once() {
+    const BYTES: usize = 60_000;
+    const COUNT: usize = 50;
+    let sent = || -> usize {
+        let text = std::fs::read_to_string("/sys/class/net/end0/statistics/tx_packets").unwrap();
+        text.trim().parse().unwrap()
+    };
+    let mut drivers = connected();
+    let before = sent();
+    for _ in 0..COUNT {
+        assert!(drivers[0].post_packet(GateId(1), 0, BYTES, &mut |out| out.fill(3)));
+        poll_until(&mut drivers, |[one, _], [_, sink]| {
+            sink.packets.len() == 1 && one.has_room(GateId(1), 0)
+        });
+    }
+    let (frames, needed) = (sent() - before, COUNT * BYTES.div_ceil(1500 - 72));
+    // Some go again where a busy machine lets this process wait.
+    assert!(frames < needed * 26 / 25, "{frames} frames, of which {needed} were needed");
+}
+
 /// Runs a test of this file in a network namespace with a cable of this MTU; false: this system
 /// makes none.
 fn run_on_cable(test: &str, mtu: u32) -> bool {
@@ -160,6 +195,16 @@ fn it_conforms_with_short_frames_and_long_ones() {
     for mtu in [1500, 9000] {
         run_on_cable("packets_and_parts", mtu);
     }
+}
+
+#[test]
+fn strangers_are_refused_and_counted() {
+    run_on_cable("frames_of_another_job", 1500);
+}
+
+#[test]
+fn what_is_not_lost_goes_once() {
+    run_on_cable("frames_go_once", 1500);
 }
 
 #[test]

@@ -31,7 +31,7 @@ const SLOTS: usize = RECEIVE_SLOTS + SEND_SLOTS;
 const SLOT_BYTES: usize = MESSAGE_BYTES_MAX.next_multiple_of(64);
 
 /// Completions taken at once.
-const COMPLETIONS_TOGETHER: usize = 16;
+pub(crate) const COMPLETIONS_TOGETHER: usize = 16;
 
 /// Why nothing goes over an endpoint that was [abandoned](FabricEndpoint::abandon).
 const ABANDONED: &str = "the interface was given up";

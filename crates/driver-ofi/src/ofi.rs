@@ -14,7 +14,8 @@ use sys::forks;
 use crate::card::{OfiCard, OfiEnd, pairs};
 use crate::choice::{self, DRIVER};
 use crate::endpoint::{
-    FabricEndpoint, MESSAGE_BYTES_MAX, MessageEnd, PeerAddress, READS, SendOutcome, SlotNumber,
+    COMPLETIONS_TOGETHER, FabricEndpoint, MESSAGE_BYTES_MAX, MessageEnd, PeerAddress, READS,
+    SendOutcome, SlotNumber,
 };
 use crate::library::{FabricInterface, say_defaults};
 use crate::link::{ArrivalOrder, EarlyMessage, OfiLink, WaitingMessage};
@@ -42,6 +43,8 @@ pub struct Ofi {
     /// A peer that takes nothing for so long is taken for dead.
     silence: Duration,
     ends: Vec<MessageEnd>,
+    /// Messages that were not of the job, or came again.
+    refused: u64,
     lost: Vec<(GateId, usize, DriverError)>,
 }
 
@@ -139,6 +142,7 @@ impl Ofi {
             ping_at: Instant::now() + silence / PINGS_PER_SILENCE,
             silence,
             ends: Vec::new(),
+            refused: 0,
             lost: Vec::new(),
         };
         for interface in interfaces {
@@ -366,9 +370,8 @@ impl Ofi {
         for _ in 0..LOOKS_PER_POLL_MAX {
             ends.append(&mut self.ports[rail].ended);
             self.ports[rail].endpoint.poll(&mut ends);
-            if ends.is_empty() {
-                break;
-            }
+            // Another look costs as much as one that finds something.
+            let is_full = ends.len() >= COMPLETIONS_TOGETHER;
             for end in ends.drain(..) {
                 found |= !matches!(end, MessageEnd::Sent(_));
                 match end {
@@ -383,6 +386,9 @@ impl Ofi {
                     }
                     MessageEnd::Broken(why) => self.break_rail(rail, &why),
                 }
+            }
+            if !is_full {
+                break;
             }
         }
         self.ends = ends;
@@ -407,6 +413,7 @@ impl Ofi {
         let message = self.ports[rail].endpoint.received(slot, length);
         let head = MessageHead::parse(message).filter(|head| self.is_of_the_job(head));
         let Some(MessageHead { kind, sender, sequence, .. }) = head else {
+            self.refused += 1;
             return self.post(rail, slot);
         };
         let gate = GateId(sender);
@@ -421,7 +428,10 @@ impl Ofi {
         };
         match link.arrive(message) {
             ArrivalOrder::Later => return,
-            ArrivalOrder::Never => return self.post(rail, slot),
+            ArrivalOrder::Never => {
+                self.refused += 1;
+                return self.post(rail, slot);
+            }
             ArrivalOrder::Now => {}
         }
         loop {
@@ -537,13 +547,6 @@ impl Driver for Ofi {
         let mut active = false;
         for rail in 0..self.ports.len() {
             active |= self.take_ends(rail, sink);
-            // What a process sleeps on tells of the next only if the provider was asked.
-            for _ in 0..LOOKS_PER_POLL_MAX {
-                if active || self.ports[rail].endpoint.may_sleep() {
-                    break;
-                }
-                active |= self.take_ends(rail, sink);
-            }
         }
         for name in std::mem::take(&mut self.stuck) {
             self.send_waiting(name);
@@ -593,11 +596,26 @@ impl Driver for Ofi {
         self.waking.as_ref().map(AsFd::as_fd)
     }
 
+    /// The descriptor tells of what comes next only if the provider was asked, which costs a call
+    /// of the system.
+    fn may_sleep(&self) -> bool {
+        self.ports.iter().all(|port| port.endpoint.may_sleep())
+    }
+
+    /// What has left tells that there is room; but not when a provider takes again what it refused.
+    fn wakes_for_room(&self) -> bool {
+        self.stuck.is_empty()
+    }
+
     fn has_departed(&self, gate: GateId) -> bool {
         self.peers.get(gate).is_some_and(|peer| {
             let mut links = peer.links.iter().flatten().peekable();
             (peer.departed || links.peek().is_some()) && links.all(|link| link.has_departed)
         })
+    }
+
+    fn refused(&self) -> u64 {
+        self.refused
     }
 
     /// Waits until what was sent has left, says goodbye, and waits until peers have done so too.

@@ -78,6 +78,8 @@ pub struct Tcp {
     carried: Vec<(usize, u64, u64)>,
     lost: Vec<(GateId, usize, DriverError)>,
     restored: Vec<(GateId, usize)>,
+    /// Connections that ended before it was clear that they are of the job.
+    refused: u64,
 }
 
 /// A socket that the poller watches.
@@ -163,6 +165,7 @@ impl Tcp {
             carried: Vec::new(),
             lost: Vec::new(),
             restored: Vec::new(),
+            refused: 0,
             options,
         };
         for interface in interfaces::usable(&tcp.options.selection) {
@@ -620,6 +623,10 @@ impl Driver for Tcp {
 
     fn is_flushed(&self) -> bool {
         self.stuck == 0
+    }
+
+    fn refused(&self) -> u64 {
+        self.refused
     }
 
     fn keep_buffers_on(&mut self, node: u32) {

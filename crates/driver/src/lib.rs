@@ -111,6 +111,12 @@ pub trait Driver {
         None
     }
 
+    /// Whether a process may sleep until the [`descriptor`](Self::descriptor) becomes readable:
+    /// asked right before it does so, when a poll has found nothing. If not, it looks again soon.
+    fn may_sleep(&self) -> bool {
+        true
+    }
+
     /// Whether the [`descriptor`](Self::descriptor) also becomes readable when there is room again
     /// after something was refused. If not, whoever has something to send looks again and again.
     fn wakes_for_room(&self) -> bool {
@@ -134,6 +140,12 @@ pub trait Driver {
     /// Whether a peer has taken leave, and nothing can come from it any more.
     fn has_departed(&self, _gate: GateId) -> bool {
         false
+    }
+
+    /// How much has come that was not of the job, or was here before: frames, messages, or
+    /// connections that did not prove that they are.
+    fn refused(&self) -> u64 {
+        0
     }
 
     /// Takes leave of all peers: they learn that nothing more will come, and that it is no fault if

@@ -380,10 +380,13 @@ impl Rails {
         self.networks.iter().all(|network| network.driver.delivers_by_itself())
     }
 
-    /// Whether something may arrive, or may leave that is held back, of which no doorbell tells.
+    /// Whether something may arrive, or may leave that is held back, of which no doorbell tells. To
+    /// be asked right before sleeping.
     pub fn must_be_polled(&self) -> bool {
         self.networks.iter().any(|NetworkRails { driver, .. }| {
-            driver.descriptor().is_none() || !driver.wakes_for_room() && !driver.is_flushed()
+            driver.descriptor().is_none()
+                || !driver.wakes_for_room() && !driver.is_flushed()
+                || !driver.may_sleep()
         })
     }
 
@@ -393,6 +396,11 @@ impl Rails {
         !self.is_machine_used
             && !self.networks.is_empty()
             && networks.all(|network| network.driver.wakes_for_room())
+    }
+
+    /// As [`Driver::refused`], of all networks together.
+    pub fn refused(&self) -> u64 {
+        self.networks.iter().map(|network| network.driver.refused()).sum()
     }
 
     /// Whether a peer on another machine has taken leave.

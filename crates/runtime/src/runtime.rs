@@ -636,6 +636,11 @@ impl Runtime {
         self.engine.eager_bytes()
     }
 
+    /// What has come over networks and was not of the job, or was here before.
+    pub fn refused(&self) -> u64 {
+        self.rails.refused()
+    }
+
     /// How many receives wait for their message.
     pub fn posted_receives(&self) -> u64 {
         self.engine.posted_receives() as u64

@@ -176,6 +176,25 @@ impl FrameBatch {
         }
     }
 
+    /// Takes one frame that has come, instead of those that are here, and returns whether there was
+    /// one: the cheapest look, for who expects none.
+    ///
+    /// # Errors
+    /// The system's, if there is none: `WouldBlock` when none has come.
+    pub fn receive_one(&mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
+        self.lengths.clear();
+        self.looked_for = 1;
+        let place = &mut self.bytes[..self.stride];
+        // SAFETY: the kernel writes at most as many bytes as there are.
+        let received = unsafe {
+            let (bytes, length) = (place.as_mut_ptr().cast(), place.len());
+            libc::recv(socket.as_raw_fd(), bytes, length, libc::MSG_DONTWAIT)
+        };
+        let length = check(received as libc::c_long)?;
+        self.lengths.push(length as usize);
+        Ok(())
+    }
+
     fn receive_up_to<const COUNT: usize>(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
         self.lengths.clear();
         const NONE: libc::iovec = libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 };

@@ -136,7 +136,10 @@ impl Tcp {
     /// An attempt leads to nothing.
     pub(super) fn fail(&mut self, slot: Slot, error: io::Error) {
         let Some(WatchedSocket::Attempt(attempt)) = self.remove(slot) else { return };
-        let AttemptSide::Here { gate, rail, link } = attempt.side else { return };
+        let AttemptSide::Here { gate, rail, link } = attempt.side else {
+            self.refused += 1;
+            return;
+        };
         let link = self.peers.get(gate).map(|peer| peer.links[link as usize].1);
         let to = link.and_then(|end| self.peers.get(gate)?.card.ends.get(end));
         let to = to.map_or(String::new(), |end| end.address.to_string());

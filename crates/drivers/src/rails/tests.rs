@@ -31,6 +31,8 @@ struct Log {
     /// Something that was posted is still here.
     holds: bool,
     wakes_for_room: bool,
+    /// Something may have come of which the descriptor does not tell.
+    is_unsure: bool,
     has_departed: bool,
     /// Whether it can do anything for announced messages, and for what it does so.
     has_rendezvous: bool,
@@ -125,6 +127,10 @@ impl Driver for Fake {
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.descriptor.as_ref().map(AsFd::as_fd)
+    }
+
+    fn may_sleep(&self) -> bool {
+        !self.log().is_unsure
     }
 
     fn wakes_for_room(&self) -> bool {
@@ -430,19 +436,20 @@ fn descriptor() -> (UnixStream, OwnedFd) {
 
 #[test]
 fn a_network_that_rings_no_bell_must_be_polled() {
-    let is_polled = |has_descriptor: bool, wakes_for_room: bool, holds: bool| {
+    let is_polled = |has_descriptor: bool, is_unsure: bool, wakes_for_room: bool, holds: bool| {
         let (_far, near) = descriptor();
         let (_other, always) = descriptor();
         let networks = [(1, has_descriptor.then_some(near)), (1, Some(always))];
         let (rails, logs) = rails_of(networks);
         let mut log = logs[0].lock().unwrap();
-        (log.wakes_for_room, log.holds) = (wakes_for_room, holds);
+        (log.is_unsure, log.wakes_for_room, log.holds) = (is_unsure, wakes_for_room, holds);
         drop(log);
         rails.must_be_polled()
     };
     for (wakes, holds) in [(false, false), (false, true), (true, false), (true, true)] {
-        assert!(is_polled(false, wakes, holds), "nothing tells that something arrives");
-        assert_eq!(is_polled(true, wakes, holds), holds && !wakes);
+        assert!(is_polled(false, false, wakes, holds), "nothing tells that something arrives");
+        assert!(is_polled(true, true, wakes, holds), "something may have");
+        assert_eq!(is_polled(true, false, wakes, holds), holds && !wakes);
     }
 }
 

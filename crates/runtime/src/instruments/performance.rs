@@ -206,6 +206,14 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             Counted(|all| all.runtime.peers.value()),
         ),
         row(
+            "refused",
+            Counter,
+            Messages,
+            User,
+            "frames, messages and connections refused that were not of the job, or came again",
+            Looked(|runtime| runtime.refused()),
+        ),
+        row(
             "unexpected",
             Level,
             Matching,
