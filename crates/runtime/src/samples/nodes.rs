@@ -7,7 +7,7 @@ use std::time::Instant;
 use memory::accesses::{self, Line};
 use memory::placing::Placing;
 use memory_costs::{Curve, MemoryOperation, Met, NODE_CONDITIONS, NodeCosts, NodeDistance};
-use sys::{cores, numa};
+use sys::{cores, numa, signals};
 
 use crate::migration::Nodes;
 
@@ -37,11 +37,13 @@ pub fn node_costs(nodes: &Nodes) -> NodeCosts {
     NodeCosts { distances, moving, thread_ns: thread_ns(nodes).unwrap_or(0.0) }
 }
 
-/// Runs a closure on a thread that runs on a node; none if it may not.
+/// Runs a closure on a thread that runs on a node; none if it may not, or there can be no thread.
 fn on_node<T: Send>(nodes: &Nodes, node: u32, run: impl FnOnce() -> T + Send) -> Option<T> {
     thread::scope(|scope| {
         let bound = move || nodes.bind(node).is_ok().then(run);
-        scope.spawn(bound).join().ok().flatten()
+        let started =
+            signals::without_signals(|| thread::Builder::new().spawn_scoped(scope, bound));
+        started.ok()?.join().ok().flatten()
     })
 }
 
