@@ -190,17 +190,7 @@ pub fn costs(nodes: &Nodes) -> &'static NodeCosts {
 
 /// How many bytes are on which node, as some of the pages tell.
 pub(crate) fn places_of(addresses: &Range<usize>) -> io::Result<Vec<(u32, u64)>> {
-    let first = addresses.start / numa::PAGE_BYTES * numa::PAGE_BYTES;
-    let count = (addresses.end.saturating_sub(first)).div_ceil(numa::PAGE_BYTES);
-    let step = count.div_ceil(PAGES_MAX).max(1);
-    let pages: Vec<usize> =
-        (0..count).step_by(step).map(|page| first + page * numa::PAGE_BYTES).collect();
-    let share = addresses.len() as u64 / pages.len().max(1) as u64;
-    let mut all = BTreeMap::new();
-    for node in numa::locate_pages(&pages)?.into_iter().flatten() {
-        *all.entry(node).or_default() += share;
-    }
-    Ok(all.into_iter().collect())
+    Ok(numa::bytes_by_node(addresses, PAGES_MAX)?.into_iter().collect())
 }
 
 /// So many pages are looked at.

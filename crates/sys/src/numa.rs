@@ -1,5 +1,6 @@
 //! Where pages of memory lie: the kernel's calls mbind, move_pages, get_mempolicy and getcpu.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::ptr;
@@ -123,11 +124,25 @@ pub fn locate(addresses: Range<usize>) -> io::Result<Vec<Option<u32>>> {
     locate_pages(&pages(addresses))
 }
 
-/// The same for single pages, each named by an address in it.
+/// How many bytes of `addresses` are on which node, as so many of the pages tell at most; what
+/// nobody has touched is nowhere.
 ///
 /// # Errors
 /// The system's.
-pub fn locate_pages(pages: &[usize]) -> io::Result<Vec<Option<u32>>> {
+pub fn bytes_by_node(addresses: &Range<usize>, pages_max: usize) -> io::Result<BTreeMap<u32, u64>> {
+    let start = addresses.start / PAGE_BYTES * PAGE_BYTES;
+    let count = addresses.end.saturating_sub(start).div_ceil(PAGE_BYTES);
+    let step = count.div_ceil(pages_max).max(1) * PAGE_BYTES;
+    let some: Vec<usize> = (start..addresses.end).step_by(step).collect();
+    let share = (addresses.len() as u64).div_ceil(some.len().max(1) as u64);
+    let mut nodes = BTreeMap::new();
+    for node in locate_pages(&some)?.into_iter().flatten() {
+        *nodes.entry(node).or_default() += share;
+    }
+    Ok(nodes)
+}
+
+fn locate_pages(pages: &[usize]) -> io::Result<Vec<Option<u32>>> {
     let mut statuses = vec![-libc::ENOENT; pages.len()];
     move_or_ask(pages, None, &mut statuses)?;
     Ok(statuses.into_iter().map(|status| u32::try_from(status).ok()).collect())
@@ -208,6 +223,10 @@ mod tests {
         memory.fill(7);
         assert_eq!(locate(range.clone()).unwrap(), [Some(node); 4]);
         assert_eq!(migrate(range.clone(), &[node]).unwrap(), 4);
+        let bytes = BTreeMap::from([(node, 4 * PAGE_BYTES as u64)]);
+        for pages_max in [1, 3, 100] {
+            assert_eq!(bytes_by_node(&range, pages_max).unwrap(), bytes);
+        }
         place(range.clone(), PagePolicy::Interleaved(&nodes)).unwrap();
         place(range.clone(), PagePolicy::FirstTouch).unwrap();
         assert!(memory.iter().all(|byte| *byte == 7));

@@ -104,19 +104,10 @@ impl UsedMemory {
 
 /// How many bytes are on which node, told by some of the pages.
 fn nodes_of(addresses: &Range<usize>, machine: &MachineTree) -> Vec<(u32, u64)> {
-    let pages = addresses.len().div_ceil(numa::PAGE_BYTES).max(1);
-    let step = pages.div_ceil(LOOKED_AT_MAX);
-    let looked_at = (0..pages).step_by(step).map(|page| addresses.start + page * numa::PAGE_BYTES);
-    let share = (addresses.len() as u64).div_ceil(pages.div_ceil(step) as u64);
-    let mut all = BTreeMap::new();
     // Of what the system does not tell, nothing is known.
-    let located = numa::locate_pages(&looked_at.collect::<Vec<_>>()).unwrap_or_default();
-    for node in located.into_iter().flatten() {
-        if let Some(place) = machine.node_of_system(node) {
-            *all.entry(place).or_default() += share;
-        }
-    }
-    all.into_iter().collect()
+    let all = numa::bytes_by_node(addresses, LOOKED_AT_MAX).unwrap_or_default();
+    let placed = |(node, bytes)| Some((machine.node_of_system(node)?, bytes));
+    all.into_iter().filter_map(placed).collect()
 }
 
 /// So many pages of a range are looked at.
