@@ -72,6 +72,7 @@ static void refused(void) {
     EXPECT_ERROR(combray_near_copy(page, 1, 1, NULL), MPI_ERR_ARG, "combray_near_copy", "copy");
     EXPECT_ERROR(combray_place_reason(NULL, 10), MPI_ERR_ARG, "combray_place_reason", "buffer");
     EXPECT_ERROR(combray_place(NULL, 1, "here"), MPI_ERR_BUFFER, "combray_place", "address");
+    EXPECT_ERROR(combray_place(page, PTRDIFF_MAX, "here"), MPI_ERR_OTHER, "combray_place", "no memory of this process");
     EXPECT_ERROR(combray_node_of(NULL, &node), MPI_ERR_BUFFER, "combray_node_of", "address");
     EXPECT_ERROR(combray_node_of(page, NULL), MPI_ERR_ARG, "combray_node_of", "node");
 }

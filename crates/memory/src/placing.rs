@@ -156,6 +156,8 @@ impl Placing {
                 numa::migrate(addresses, nodes)?;
             }
             Self::Here => {
+                // The system passes over what is no memory, page by page.
+                numa::check_mapped(addresses.clone())?;
                 numa::migrate(addresses, &[numa::current_node()?])?;
             }
         }

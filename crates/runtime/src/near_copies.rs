@@ -58,6 +58,7 @@ pub fn nearest(original: &Buffer, reads: f64) -> Result<CopyDecision, PlacingErr
     };
     let mut address = start;
     if forecast.pays() {
+        numa::check_mapped(start..start + bytes)?;
         let copies = all.entry((start, bytes)).or_default();
         let copy = copies.entry(places.here).or_insert_with(|| NearCopy::of(original));
         address = copy.address();

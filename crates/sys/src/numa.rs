@@ -115,6 +115,20 @@ pub fn place(addresses: Range<usize>, policy: PagePolicy<'_>) -> io::Result<()> 
     crate::check(done).map(|_| ())
 }
 
+/// Checks that all of `addresses` is memory of this process.
+///
+/// # Errors
+/// `InvalidInput`: some of it is not.
+pub fn check_mapped(addresses: Range<usize>) -> io::Result<()> {
+    let start = addresses.start / PAGE_BYTES * PAGE_BYTES;
+    let length = addresses.end.saturating_sub(start);
+    // SAFETY: asks for nothing but whether there is memory: with this flag the system writes
+    // nothing and waits for nothing.
+    let done = unsafe { libc::msync(start as *mut libc::c_void, length, libc::MS_ASYNC) };
+    let what = "a part of it is no memory of this process";
+    if done == 0 { Ok(()) } else { Err(io::Error::new(io::ErrorKind::InvalidInput, what)) }
+}
+
 /// The node of each page that overlaps with `addresses`; none: nobody has touched it yet, or it is
 /// of another kind.
 ///
