@@ -71,7 +71,8 @@ def goal_on_one_machine(key: Key):
         return {4: Goal("usual rate", 2.0), 8: Goal("growth", 0.95)}.get(key.value)
     if key.benchmark == "vector" and key.variant in VECTORS:
         return Goal("peer and twin", 1.0)
-    figures = {("rate", 8): Goal("rate", 1.5), ("self", 8): Goal("time", 0.15),
+    figures = {("rate", 8): Goal("rate", 1.5), ("rate", 512): Goal("rate", 1.0),
+               ("rate", 4096): Goal("rate", 1.0), ("self", 8): Goal("time", 0.15),
                ("pages", 8 << 10): Goal("latency", 0.7)}
     if (key.benchmark, key.size) in figures:
         return figures[key.benchmark, key.size]

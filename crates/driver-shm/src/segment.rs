@@ -480,11 +480,17 @@ pub(crate) struct PeerSegment {
 const PACKETS_BEFORE_LANE: u32 = 16;
 
 impl PeerSegment {
-    /// As [`driver::Driver::post_packet`], without a look at the doorbell.
+    /// As [`driver::Driver::post_packet`], without a look at the doorbell. `follows` is that
+    /// of [`lane::LaneProducer::push`].
     #[inline(always)]
-    pub(crate) fn push(&mut self, length: usize, fill: impl FnOnce(SharedBytesMut<'_>)) -> bool {
+    pub(crate) fn push(
+        &mut self,
+        length: usize,
+        follows: impl FnOnce() -> bool,
+        fill: impl FnOnce(SharedBytesMut<'_>),
+    ) -> bool {
         match &mut self.lane {
-            Some(lane) => lane.push(length, fill),
+            Some(lane) => lane.push(length, follows, fill),
             None => self.push_without_lane(length, fill),
         }
     }
@@ -562,7 +568,7 @@ impl PeerSegment {
             std::cmp::Ordering::Greater => {}
         }
         match &mut self.lane {
-            Some(lane) => lane.push(length, fill),
+            Some(lane) => lane.push_part(length, fill),
             None => self.ring.push(length, fill),
         }
     }

@@ -46,6 +46,8 @@ pub struct Shm {
     looks: u32,
     /// To whom a packet was posted last; none if there was nothing to do since.
     posted_to: Option<GateId>,
+    /// Whether anything came in since.
+    has_heard: bool,
 }
 
 /// The longest message that is sent without asking, in bytes, where it cannot go in fragments. One
@@ -115,6 +117,7 @@ impl Shm {
             program,
             looks: 0,
             posted_to: None,
+            has_heard: false,
         })
     }
 }
@@ -206,11 +209,13 @@ impl InlineDriver for Shm {
     #[inline(always)]
     fn push(&mut self, gate: GateId, length: usize, fill: impl FnOnce(SharedBytesMut<'_>)) -> bool {
         let peer = self.peers[gate.0 as usize].as_mut().expect("the gate is connected");
-        if !peer.push(length, fill) {
+        let (posted_to, has_heard) = (&self.posted_to, &self.has_heard);
+        let follows = || *posted_to == Some(gate) && !has_heard;
+        if !peer.push(length, follows, fill) {
             return false;
         }
         peer.bell.ring();
-        self.posted_to = Some(gate);
+        (self.posted_to, self.has_heard) = (Some(gate), false);
         true
     }
 
@@ -251,7 +256,7 @@ impl InlineDriver for Shm {
             return false;
         }
         peer.bell.ring();
-        self.posted_to = Some(gate);
+        (self.posted_to, self.has_heard) = (Some(gate), false);
         true
     }
 
@@ -277,6 +282,7 @@ impl InlineDriver for Shm {
             any |= self.advance(sink);
         }
         if any {
+            self.has_heard = true;
             if self.choice.is_timing() {
                 self.note_copied(sink);
             }

@@ -38,15 +38,23 @@ impl LaneProducer {
         Self { place, sender, tail: 0, known_head: 0, burst: 0 }
     }
 
-    /// As [`crate::ring::RingProducer::push`]; and the consumer gets the packet's lines sooner.
+    /// As [`crate::ring::RingProducer::push`]; and the consumer gets the packet's lines sooner,
+    /// where that pays: they are handed over, but if the packet is long and `follows` another,
+    /// before which the producer has not waited. Then the consumer still has that one, and handing
+    /// over would hold up the next.
     ///
     /// # Panics
     /// If `length` is more than [`packet_bytes_max`].
     #[inline(always)]
-    pub fn push(&mut self, length: usize, fill: impl FnOnce(SharedBytesMut<'_>)) -> bool {
+    pub fn push(
+        &mut self,
+        length: usize,
+        follows: impl FnOnce() -> bool,
+        fill: impl FnOnce(SharedBytesMut<'_>),
+    ) -> bool {
         let is_pushed = self.push_part(length, fill);
-        if is_pushed {
-            let lines = lines_for(length);
+        let lines = lines_for(length);
+        if is_pushed && (lines <= LINES_HANDED_OVER_ALWAYS || !follows()) {
             for line in self.tail + 1 - lines..self.tail {
                 self.place.hand_over(line);
             }
@@ -139,6 +147,10 @@ impl LaneProducer {
     }
 }
 
+/// Packets of so many lines are handed over even if one follows the other: with one more it takes
+/// twice as long as leaving them.
+const LINES_HANDED_OVER_ALWAYS: u64 = 5;
+
 /// No more lines are taken ahead: what is pushed meanwhile waits for them.
 pub const LINES_AHEAD_MAX: u64 = 200;
 
@@ -155,7 +167,8 @@ mod tests {
 
     impl PushPacket for LaneProducer {
         fn push(&mut self, length: usize, fill: impl FnOnce(SharedBytesMut<'_>)) -> bool {
-            LaneProducer::push(self, length, fill)
+            let follows = !self.pushed().is_multiple_of(3);
+            LaneProducer::push(self, length, || follows, fill)
         }
 
         fn idle(&mut self) {

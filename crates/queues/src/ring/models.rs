@@ -48,7 +48,7 @@ impl Push for RingProducer {
 
 impl Push for lane::LaneProducer {
     fn push(&mut self, length: usize, fill: impl FnOnce(SharedBytesMut<'_>)) -> bool {
-        lane::LaneProducer::push(self, length, fill)
+        lane::LaneProducer::push(self, length, || false, fill)
     }
 
     fn idle(&mut self) {
