@@ -7,15 +7,15 @@ mod offered;
 mod pool;
 
 use std::ops::Range;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use base::{GateId, MessageLabel, RegionToken};
-use driver::{Announcement, ProgramState};
+use driver::{Announcement, ProgramState, When};
 use memory::Buffer;
 use queues::exchange::{Copier, Exchange, PIECES};
 use queues::offer::Offer;
 
-use super::PIECE_BYTES;
+use super::{PIECE_BYTES, RECEIVER_TIME};
 use ahead::AheadSend;
 use filling::PoolFill;
 use jointly::JointSend;
@@ -146,7 +146,7 @@ impl Sender {
     /// Sends the data of a message ahead, through a region that was declared for that and has the
     /// words `exchange`. If it may be copied later, the receiver may claim it, and read it itself;
     /// `left_until` then it is expected to do so at once. If it has offered the place for the
-    /// message with the label `offered`, the data goes there.
+    /// message with the label `offered`, the data goes there, unless the receiver is faster.
     pub fn send_ahead(
         &mut self,
         announced: &Announcement<'_>,
@@ -159,8 +159,22 @@ impl Sender {
         let expected = if left_until.is_some() { Copier::Receiver } else { Copier::Nobody };
         exchange.set_ahead(message.generation, expected);
         let Announcement { token, when, .. } = *announced;
-        let kind = TaskKind::Ahead(AheadSend::new(token, offered, when, left_until));
+        let is_free = when == When::Later || left_until.is_some();
+        let left_until = left_until.map(|until| self.after_others(&message, until));
+        let kind = TaskKind::Ahead(AheadSend::new(token, offered, is_free, left_until));
         self.tasks.push(SendTask { message, kind });
+    }
+
+    /// Until when a message is left to its receiver that would be so `until` then, if none were
+    /// before it.
+    fn after_others(&self, message: &SendData, until: Instant) -> Instant {
+        let to_same = self.tasks.iter().filter(|other| other.message.gate == message.gate);
+        let copied = to_same.filter_map(|other| match &other.kind {
+            TaskKind::Ahead(ahead) => ahead.left_until().map(|left| (left, &other.message.data)),
+            _ => None,
+        });
+        let next = copied.map(|(left, data)| left + RECEIVER_TIME + copying_time(data.len()));
+        next.fold(until, Instant::max)
     }
 
     /// Writes the data of an announced message to the place that the receiver has offered, unless
@@ -236,6 +250,15 @@ impl Sender {
     }
 }
 
+/// How long a receiver may take to copy so many bytes, before it comes to the next message that is
+/// left to it.
+fn copying_time(bytes: usize) -> Duration {
+    Duration::from_nanos((bytes / COPIED_BYTES_PER_NS) as u64)
+}
+
+/// Half of what the system copies where cores are far from each other.
+const COPIED_BYTES_PER_NS: usize = 16;
+
 impl SendData {
     fn new(announced: &Announcement<'_>, region: RegionToken) -> Self {
         let Announcement { gate, data, .. } = *announced;
@@ -262,5 +285,48 @@ impl TaskKind {
             Self::Jointly(jointly) => jointly.step(message, world),
             Self::Offered(offered) => offered.step(message, now, world),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Which messages of 64 KiB, each to a gate and into an offered place or not, are left to their
+    /// receivers for how long from `now` on.
+    fn left(now: Instant, messages: &[(u32, bool)]) -> Vec<Option<Duration>> {
+        let data = Buffer::zeroed(64 << 10);
+        let mut sender = Sender::default();
+        for (slot, &(gate, is_offered)) in messages.iter().enumerate() {
+            let label = MessageLabel { flow: 0, tag: 0, sequence: slot as u32 };
+            let announcement = Announcement {
+                gate: GateId(gate),
+                data: &data,
+                token: slot as u64,
+                label: Some(label),
+                may_end_early: false,
+                when: When::Later,
+            };
+            let region = RegionToken { place: 1 << 32 | slot as u64, secret: 1 };
+            let (offered, until) = (is_offered.then_some(label), Some(now + RECEIVER_TIME));
+            sender.send_ahead(&announcement, region, offered, until, &Exchange::default());
+        }
+        let until = |task: &SendTask| match &task.kind {
+            TaskKind::Ahead(ahead) => ahead.left_until().map(|until| until - now),
+            _ => None,
+        };
+        sender.tasks.iter().map(until).collect()
+    }
+
+    #[test]
+    fn a_receiver_has_time_for_each_of_several_messages_in_a_row() {
+        let [one, two, three] = [0, 1, 2].map(|before: u32| {
+            Some(RECEIVER_TIME + before * (RECEIVER_TIME + copying_time(64 << 10)))
+        });
+        let now = Instant::now();
+        assert_eq!(left(now, &[(1, false), (1, false), (1, false)]), [one, two, three]);
+        assert_eq!(left(now, &[(1, false), (2, false), (1, false)]), [one, one, two]);
+        // What it has offered the place for it may copy all the same.
+        assert_eq!(left(now, &[(1, true), (1, false)]), [one, two]);
     }
 }

@@ -137,10 +137,7 @@ impl Shm {
         }
         let label = label.filter(|_| data.len() >= OFFERED_BYTES_MIN);
         let offered = label.filter(|label| self.is_offered(gate, *label, data));
-        let left_until = match offered {
-            Some(_) => None,
-            None => self.leave_to_receiver(message),
-        };
+        let left_until = self.leave_to_receiver(message);
         let region = match when {
             When::Now if left_until.is_none() => self.own.declared.declare_ahead(data)?,
             When::Now | When::Later => self.declare_message(data)?,

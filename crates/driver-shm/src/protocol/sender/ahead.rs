@@ -15,7 +15,7 @@
 use std::time::Instant;
 
 use base::MessageLabel;
-use driver::{ProgramState, When};
+use driver::ProgramState;
 use queues::exchange::Copier;
 
 use super::filling::PoolFill;
@@ -29,9 +29,9 @@ pub(super) struct AheadSend {
     token: u64,
     /// The receiver may still claim it.
     is_free: bool,
-    /// Until then it is left to the receiver.
+    /// Until then it is left to the receiver, unless that has offered the place for it.
     left_until: Option<Instant>,
-    /// The receiver has offered the place for it, as far as is known.
+    /// The receiver has done so, as far as is known.
     offered: Option<MessageLabel>,
     /// Otherwise it goes through the pool.
     filling: PoolFill,
@@ -41,17 +41,21 @@ impl AheadSend {
     pub(super) fn new(
         token: u64,
         offered: Option<MessageLabel>,
-        when: When,
+        is_free: bool,
         left_until: Option<Instant>,
     ) -> Self {
         let filling = PoolFill::new(Caches::Either);
-        let is_free = when == When::Later || left_until.is_some();
         Self { token, is_free, left_until, offered, filling }
+    }
+
+    /// Until when the receiver should have claimed it, if it is expected to.
+    pub(super) fn left_until(&self) -> Option<Instant> {
+        self.left_until
     }
 
     /// Whether it waits for time to pass.
     pub(super) fn needs_time(&self) -> bool {
-        self.is_free && self.left_until.is_some()
+        self.is_free && self.offered.is_none() && self.left_until.is_some()
     }
 
     pub(super) fn step(
@@ -62,7 +66,8 @@ impl AheadSend {
         program: ProgramState,
         world: &mut impl SenderWorld,
     ) -> TaskStep {
-        let is_left = self.left_until.is_some_and(|until| now.is_none_or(|now| now < until));
+        let is_left = self.offered.is_none()
+            && self.left_until.is_some_and(|until| now.is_none_or(|now| now < until));
         if self.offered.is_some() && program == ProgramState::Computes || self.is_free && is_left {
             // It stays free: a receiver that waits for it reads it.
             return if self.is_free { self.look_at_claim(message, world) } else { TaskStep::Still };
