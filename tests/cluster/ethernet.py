@@ -6,11 +6,14 @@ import time
 
 from harness import TESTS
 
-from cluster.rails import BOX, RATES, SILENCE_S, TRIAL_SECONDS, went_on, transfer
+from cluster.rails import (BOX, RATES, RESTORED_SECONDS_MAX, SILENCE_S, TRANSFER_SECONDS, TRIAL_SECONDS, is_warned_of,
+                           transfer, went_on)
 
 STRANGER = str(TESTS / "cluster" / "stranger")
 # How long an interface is down, and how long a stranger is at work.
 DOWN_SECONDS, STRANGER_SECONDS = 2, 4
+# Longer than any timer but that of silence, which can be made longer.
+LONG_DOWN_SECONDS, LONG_SILENCE_S = 10, 20
 
 
 def over(networks, rates=None, silence=None):
@@ -38,6 +41,57 @@ def interface_down_and_up(transfer):
         transfer.box("heal")
 
     code, output = transfer.disturbed(cut_and_heal, seconds=TRIAL_SECONDS)
+    went_on(code, output)
+    assert "eth0" not in output, output
+
+
+@transfer
+@over("ether", silence=LONG_SILENCE_S)
+def only_interface_down_for_long(transfer):
+    """As long as silence is borne, nothing is lost, and nobody is warned."""
+    def cut_and_heal():
+        transfer.box("cut", "box2", "eth0")
+        time.sleep(LONG_DOWN_SECONDS)
+        transfer.box("heal")
+
+    code, output = transfer.disturbed(cut_and_heal, seconds=LONG_DOWN_SECONDS + TRANSFER_SECONDS)
+    went_on(code, output)
+    assert "eth0" not in output, output
+
+
+def lost_and_restored(transfer, give_back):
+    """An interface is lost and comes back, and the job outlives the loss of the other one then."""
+    def lose_one_after_the_other():
+        transfer.box("cut", "box2", "eth1")
+        time.sleep(LONG_DOWN_SECONDS)
+        give_back()
+        time.sleep(RESTORED_SECONDS_MAX)
+        transfer.box("cut", "box1", "eth0")
+
+    seconds = LONG_DOWN_SECONDS + RESTORED_SECONDS_MAX + TRANSFER_SECONDS
+    code, output = transfer.disturbed(lose_one_after_the_other, seconds=seconds)
+    went_on(code, output)
+    is_warned_of(output, "eth1")
+    assert "all interfaces are used again" in output, output
+
+
+@transfer
+@over("ether", rates=list(RATES.values()), silence=SILENCE_S)
+def interface_lost_and_restored(transfer):
+    lost_and_restored(transfer, lambda: transfer.box("heal"))
+
+
+@transfer
+@over("ether", rates=list(RATES.values()), silence=SILENCE_S)
+def interface_lost_and_replaced(transfer):
+    lost_and_restored(transfer, lambda: transfer.box("replace", "box2", "eth1"))
+
+
+@transfer
+@over("ether", silence=LONG_SILENCE_S)
+def only_interface_replaced(transfer):
+    """The socket of a process is one of another interface then, with another address."""
+    code, output = transfer.disturbed(lambda: transfer.box("replace", "box2", "eth0"), seconds=TRIAL_SECONDS)
     went_on(code, output)
     assert "eth0" not in output, output
 
@@ -118,6 +172,8 @@ def strangers_put_nothing_in(transfer):
     assert int(found[1]) > 1000 and int(found[2]) > 1000, strangers
 
 
-SCENARIOS = [interface_down_and_up, only_ethernet_cut, stopped_process_answers_by_its_system,
-             ethernet_lost_beside_tcp, interface_lost_at_the_start, interface_half_open_at_the_end,
+SCENARIOS = [interface_down_and_up, only_interface_down_for_long, interface_lost_and_restored,
+             interface_lost_and_replaced, only_interface_replaced, only_ethernet_cut,
+             stopped_process_answers_by_its_system, ethernet_lost_beside_tcp, interface_lost_at_the_start,
+             interface_half_open_at_the_end,
              processes_without_privilege, strangers_put_nothing_in]
