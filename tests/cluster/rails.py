@@ -56,7 +56,8 @@ class Transfer:
             time.sleep(TRIAL_SECONDS if number == signal.SIGSTOP else 0)
 
     def box(self, *words):
-        subprocess.run([*self.environment, BOX, *words], check=True)
+        """Does something to the box; gives what that prints."""
+        return subprocess.run([*self.environment, BOX, *words], check=True, stdout=subprocess.PIPE, text=True).stdout
 
     def rate(self, interface, rate):
         for host in ("box1", "box2"):
