@@ -510,13 +510,19 @@ impl Ofi {
     }
 
     /// Asks peers to which nothing was sent for a while whether they are there: the provider tells
-    /// if they are not.
+    /// if they are not. Gives up those of which something does not come.
     fn ping(&mut self) {
         for (gate, rail) in self.names() {
             let has_slot = self.ports[rail].endpoint.has_free_slot();
             let Some(link) = self.link_mut(gate, rail) else { continue };
+            // A provider that has connected again does not tell what it has lost.
+            if link.look_for_missing() > PINGS_PER_SILENCE {
+                let why = "a message has not come, although later ones have";
+                self.lose(gate, rail, why, LostWith::Packets);
+                continue;
+            }
             let is_idle = link.is_used && !link.has_departed && !link.has_said_goodbye;
-            if is_idle && !link.is_fresh && link.is_quiet() && has_slot {
+            if is_idle && !link.is_fresh && link.may_ping() && has_slot {
                 self.transmit((gate, rail), MessageKind::Ping, 0, &mut |_| {});
             }
             self.link_mut(gate, rail).into_iter().for_each(|link| link.is_fresh = false);
