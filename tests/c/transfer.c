@@ -1,7 +1,7 @@
 // Large and small messages between two processes for so many seconds (its first argument), both
 // ways at once, each checked, and once more after so many seconds without any (its second); then so
 // many seconds of rest (its third): for scenarios that cut or slow a network interface meanwhile
-// (tests/cluster).
+// (tests/cluster). Tells how much each process has refused that came and was not of the job.
 #include "check.h"
 
 enum { BYTES = 8 << 20, SMALL_COUNT = 8, TAG_LARGE = 1, TAG_SMALL = 2 };
@@ -34,6 +34,26 @@ static void exchange(uint64_t *out, uint64_t *in, int peer, int round) {
     for (int i = 0; i < SMALL_COUNT; i++) CHECK_EQ(received[i], round * SMALL_COUNT + i);
 }
 
+static MPI_T_pvar_session session;
+static MPI_T_pvar_handle refused;
+
+static void count_refused(void) {
+    int provided, index, count;
+    OK(MPI_T_init_thread(MPI_THREAD_SINGLE, &provided));
+    OK(MPI_T_pvar_session_create(&session));
+    OK(MPI_T_pvar_get_index("refused", MPI_T_PVAR_CLASS_COUNTER, &index));
+    OK(MPI_T_pvar_handle_alloc(session, index, NULL, &refused, &count));
+    OK(MPI_T_pvar_start(session, refused));
+}
+
+static void tell_refused(void) {
+    unsigned long long value = 0;
+    OK(MPI_T_pvar_read(session, refused, &value));
+    OK(MPI_T_pvar_session_free(&session));
+    OK(MPI_T_finalize());
+    printf("rank %d has refused %llu\n", check_rank, value);
+}
+
 int main(int argc, char **argv) {
     check_begin();
     REQUIRE(check_size == 2 && argc == 4, "two processes, and three numbers of seconds");
@@ -41,6 +61,7 @@ int main(int argc, char **argv) {
     const int peer = 1 - check_rank;
     uint64_t *out = malloc(BYTES), *in = malloc(BYTES);
     REQUIRE(out && in, "no memory");
+    count_refused();
     int round = 0, last = 0;
     const double start = MPI_Wtime();
     for (int is_over = 0; !last; round++) {
@@ -54,6 +75,7 @@ int main(int argc, char **argv) {
     }
     if (check_rank == 0)
         printf("%d rounds of %d bytes both ways in %.1f s\n", round, BYTES, MPI_Wtime() - start);
+    tell_refused();
     usleep((useconds_t)(rest * 1e6));
     free(out);
     free(in);

@@ -1,5 +1,6 @@
 """Jobs on two hosts whose network interfaces are cut, or slowed, or whose processes die."""
 
+import ctypes.util
 import os
 import pathlib
 import re
@@ -9,7 +10,7 @@ import tempfile
 import time
 
 from harness import TESTS, jobs
-from harness.scenarios import places
+from harness.scenarios import Skip, places
 
 BOX = str(TESTS / "cluster" / "box")
 # Slow enough that a message of 8 MiB takes a tenth of a second and is cut in its middle.
@@ -56,7 +57,8 @@ class Transfer:
             time.sleep(TRIAL_SECONDS if number == signal.SIGSTOP else 0)
 
     def box(self, *words):
-        subprocess.run([*self.environment, BOX, *words], check=True)
+        """Does something to the box; gives what that prints."""
+        return subprocess.run([*self.environment, BOX, *words], check=True, stdout=subprocess.PIPE, text=True).stdout
 
     def rate(self, interface, rate):
         for host in ("box1", "box2"):
@@ -157,6 +159,24 @@ def rail_that_is_restored(transfer):
 
 
 @transfer
+def libfabric_rail_that_is_restored(transfer):
+    """Its connection is reset, and made again; the job outlives the loss of the other interface then."""
+    if not ctypes.util.find_library("fabric"):
+        raise Skip("there is no libfabric")
+    transfer.environment += ["COMBRAY_NET=ofi:tcp:eth1,tcp:eth0", f"COMBRAY_HOST_TIMEOUT={SILENCE_S}"]
+
+    def reset_and_cut():
+        if "ESTAB" not in transfer.box("on", "box2", "ss", "-Ktn", "dst", "10.77.1.0/24"):
+            raise Skip("this system does not end connections")
+        time.sleep(RESTORED_SECONDS_MAX)
+        transfer.box("cut", "box1", "eth0")
+
+    code, output = transfer.disturbed(reset_and_cut, seconds=RESTORED_SECONDS_MAX + TRANSFER_SECONDS)
+    went_on(code, output)
+    assert "over ofi:tcp:eth1: " in output and "all interfaces are used again" in output, output
+
+
+@transfer
 def slower_rail_in_the_middle(transfer):
     code, output = transfer.disturbed(lambda: transfer.rate("eth0", "20mbit"))
     went_on(code, output)
@@ -235,6 +255,6 @@ def killed_process(transfer):
 
 
 SCENARIOS = [first_rail_lost_in_the_middle, second_rail_lost_in_the_middle, lost_rail_in_a_pause,
-             rail_that_comes_back, rail_that_is_restored, slower_rail_in_the_middle, killed_process, only_path_cut,
-             machine_dead_when_the_last_message_is_sent,
+             rail_that_comes_back, rail_that_is_restored, libfabric_rail_that_is_restored,
+             slower_rail_in_the_middle, killed_process, only_path_cut, machine_dead_when_the_last_message_is_sent,
              stopped_process_is_no_dead_machine, slow_network_is_no_dead_machine]

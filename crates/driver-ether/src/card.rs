@@ -31,7 +31,7 @@ pub(crate) struct EtherEnd {
     pub room: usize,
 }
 
-const VERSION: &str = "ether1";
+const VERSION: &str = "ether2";
 
 impl fmt::Display for EtherCard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -107,7 +107,7 @@ mod tests {
 
     fn card(ends: &[&str]) -> EtherCard {
         let ends: String = ends.iter().map(|end| format!(",{end}")).collect();
-        format!("ether1,00000000000000ff{ends}").parse().unwrap()
+        format!("ether2,00000000000000ff{ends}").parse().unwrap()
     }
 
     #[test]
@@ -118,7 +118,7 @@ mod tests {
         ]);
         assert_eq!(card.to_string().parse(), Ok(card.clone()));
         assert_eq!((card.nonce, card.ends[0].mtu, card.ends[1].address), (255, 9000, None));
-        for wrong in ["tcp2,", "ether1", "ether1,x", "ether1,1,eth0", "ether1,1,a;02:0;1;1;1;1;"] {
+        for wrong in ["tcp2,", "ether2", "ether2,x", "ether2,1,eth0", "ether2,1,a;02:0;1;1;1;1;"] {
             assert!(wrong.parse::<EtherCard>().is_err(), "{wrong}");
         }
     }

@@ -1,6 +1,6 @@
 //! The driver: rails, peers and what happens to them.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -20,8 +20,10 @@ use crate::interfaces::{self, EtherInterface, MacAddress};
 use crate::link::{Link, LinkTerms, PACKET_BYTES_MAX};
 use crate::liveness::Liveness;
 use crate::port::{NO_SLOT, Port, PortTransmitter, counted_bytes, open_sockets, random};
-use crate::seal::{Seal, SealEnd, introduction};
+use crate::seal::{LinkTurn, Seal, SealEnd, introduction};
 use crate::timing::{MILLISECOND, Time};
+
+mod restoring;
 
 /// The rails to processes of other machines.
 pub struct Ether {
@@ -49,6 +51,7 @@ pub struct Ether {
     /// Frames that were dropped.
     refused: u64,
     lost: Vec<(GateId, usize, DriverError)>,
+    restored: Vec<LinkName>,
 }
 
 /// A peer and an own rail.
@@ -56,12 +59,17 @@ type LinkName = (GateId, usize);
 
 /// A peer of which something is known.
 struct EtherPeer {
+    card: EtherCard,
+    /// Its rails, by own rail, also where they were lost.
+    partners: Vec<Option<usize>>,
     /// By own rail.
     links: Vec<Option<EtherLink>>,
-    /// The own rails that lead there, or did until they were lost.
-    rails: Vec<usize>,
+    /// Those that were lost and are to work again, by own rail.
+    restoring: Vec<Option<EtherLink>>,
+    /// By own rail.
+    turns: Vec<LinkTurn>,
     /// What became of rails that were lost, for people.
-    failures: Vec<String>,
+    failures: Vec<(usize, String)>,
     /// Whether it had taken leave on a rail that was lost.
     departed: bool,
 }
@@ -70,6 +78,12 @@ impl EtherPeer {
     /// The links on which anything was ever heard or posted.
     fn used(&self) -> impl Iterator<Item = &Link> {
         self.links.iter().flatten().map(|known| &known.link).filter(|link| link.is_used())
+    }
+
+    /// The link of an own rail, also one that was lost and is to work again.
+    fn any_link_mut(&mut self, rail: usize) -> Option<&mut EtherLink> {
+        let lost = self.restoring.get_mut(rail)?.as_mut();
+        self.links.get_mut(rail)?.as_mut().or(lost)
     }
 
     /// Whether it has taken leave, on whatever link: no other one is answered then for long.
@@ -93,6 +107,8 @@ struct EtherLink {
     link: Link,
     mac: MacAddress,
     liveness: Liveness,
+    /// That of the next turn, once a frame came that may be of it.
+    next_seal: Option<Box<Seal>>,
 }
 
 /// What stands behind the Ethernet header of a frame.
@@ -226,6 +242,7 @@ impl Ether {
             polls: 0,
             refused: 0,
             lost: Vec::new(),
+            restored: Vec::new(),
         })
     }
 
@@ -272,15 +289,32 @@ impl Ether {
             return Err(no_way(&self.card, &card));
         }
         let mut links: Vec<Option<EtherLink>> = self.ports.iter().map(|_| None).collect();
-        let mut rails: Vec<usize> = pairs.iter().map(|pair| pair.0).collect();
-        rails.sort_unstable();
+        let mut partners = vec![None; self.ports.len()];
         for (rail, other) in pairs {
-            links[rail] = Some(self.new_link(gate, rail, &secret, (&card, other)));
+            links[rail] = Some(self.new_link(gate, rail, &secret, (&card, other), 0));
+            partners[rail] = Some(other);
         }
-        let peer = EtherPeer { links, rails, failures: Vec::new(), departed: false };
+        let restoring = self.ports.iter().map(|_| None).collect();
+        let turns = vec![0; self.ports.len()];
+        let (failures, departed) = (Vec::new(), false);
+        let peer = EtherPeer { card, partners, links, restoring, turns, failures, departed };
         self.peers.insert(gate, peer);
         self.share_room();
         Ok(())
+    }
+
+    /// What the frames of a link are sealed with in one of its turns.
+    fn seal(
+        &self,
+        gate: GateId,
+        rail: usize,
+        secret: &Secret,
+        (card, other): (&EtherCard, usize),
+        turn: LinkTurn,
+    ) -> Seal {
+        let own = SealEnd { rank: self.own.0, nonce: self.card.nonce, rail: rail as u32 };
+        let peer = SealEnd { rank: gate.0, nonce: card.nonce, rail: other as u32 };
+        Seal::new(secret, own, peer, turn)
     }
 
     fn new_link(
@@ -289,11 +323,10 @@ impl Ether {
         rail: usize,
         secret: &Secret,
         (card, other): (&EtherCard, usize),
+        turn: LinkTurn,
     ) -> EtherLink {
         let end = &card.ends[other];
         let port = &self.ports[rail];
-        let own = SealEnd { rank: self.own.0, nonce: self.card.nonce, rail: rail as u32 };
-        let peer = SealEnd { rank: gate.0, nonce: card.nonce, rail: other as u32 };
         let long = port.frame_bytes_max().min(end.mtu);
         let terms = LinkTerms {
             own: self.own.0,
@@ -302,6 +335,8 @@ impl Ether {
             endpoint: end.endpoint,
             slot: end.slot,
             introduction: introduction(secret, self.own.0, end.endpoint),
+            mac: port.interface.mac,
+            turn,
             frame_bytes: [long.min(SHORT_FRAME_BYTES), long],
             room: port.room(1),
             peer_room: end.room / counted_bytes(long),
@@ -309,9 +344,10 @@ impl Ether {
         let address = |end: Option<(std::net::IpAddr, u8)>| end.map(|(address, _)| address);
         let addresses = address(port.interface.address).zip(address(end.address));
         EtherLink {
-            link: Link::new(terms, Seal::new(secret, own, peer)),
+            link: Link::new(terms, self.seal(gate, rail, secret, (card, other), turn)),
             mac: end.mac,
             liveness: Liveness::new(addresses),
+            next_seal: None,
         }
     }
 
@@ -332,8 +368,8 @@ impl Ether {
     /// Sends what a link has to send.
     fn transmit(&mut self, name: LinkName, now: Time) {
         let (gate, rail) = name;
-        let known = self.peers.get_mut(gate).and_then(|peer| peer.links.get_mut(rail));
-        let Some(Some(known)) = known else { return };
+        let known = self.peers.get_mut(gate).and_then(|peer| peer.any_link_mut(rail));
+        let Some(known) = known else { return };
         let port = &self.ports[rail];
         let mut transmitter = PortTransmitter {
             socket: port.urgent.as_fd(),
@@ -357,6 +393,13 @@ impl Ether {
         self.waking.wake_at(deadline, now);
     }
 
+    /// Sees to it that there is a [look](Self::look) by this time.
+    fn look_by(&mut self, at: Time) {
+        let now = self.now();
+        self.look_at = Some(self.look_at.map_or(at, |known| known.min(at)));
+        self.waking.wake_at(Some(at), now);
+    }
+
     /// Takes the frames that have come on a rail; returns whether there were any. Of those for
     /// which nobody is woken, none is taken without what was sent before it for which somebody is:
     /// what seems to be missing afterwards was lost.
@@ -366,10 +409,16 @@ impl Ether {
             let mut batch = std::mem::replace(&mut self.urgent, FrameBatch::new(0, 1));
             let socket = self.ports[rail].urgent.as_fd();
             let is_alone = turn == 0 && batch.is_empty();
-            let count = match is_alone {
-                true => usize::from(batch.receive_one(socket).is_ok()),
-                false => batch.receive(socket).unwrap_or(0),
+            let look = |batch: &mut FrameBatch| match is_alone {
+                true => batch.receive_one(socket).map(|()| 1),
+                false => batch.receive(socket),
             };
+            let count = look(&mut batch).unwrap_or_else(|error| {
+                if error.kind() == ErrorKind::NetworkDown {
+                    self.note_down(rail, now);
+                }
+                0
+            });
             found |= count > 0;
             // The last frame of a packet or a block is here before those before it, which are in
             // the other socket.
@@ -424,10 +473,11 @@ impl Ether {
         now: Time,
         sink: &mut dyn Sink,
     ) -> bool {
-        let Some(ReceivedFrame { head, header, tag, data }) = ReceivedFrame::parse(frame) else {
+        let Some(frame) = ReceivedFrame::parse(frame) else {
             self.refused += 1;
             return true;
         };
+        let ReceivedFrame { head, header, tag, data } = frame;
         let gate = GateId(header.source);
         let is_late = |link: &Link| header.kind == FrameKind::Piece || link.is_early(&header);
         if turn == TakenFrames::InTurn && self.link(gate, rail).is_some_and(is_late) {
@@ -437,12 +487,18 @@ impl Ether {
             self.refused += 1;
             return true;
         }
-        // What comes over a rail that was lost is nobody's.
-        let Some(known) = self.link_mut(gate, rail) else { return true };
+        let Some(known) = self.link_mut(gate, rail) else {
+            self.take_restoring(gate, rail, &frame, now, sink);
+            return true;
+        };
         if !known.link.seal.accepts(head, data, tag, header.number) {
-            self.refused += 1;
+            match self.begins_next_turn(gate, rail, &frame) {
+                true => self.lose(gate, rail, "the other process has given it up"),
+                false => self.refused += 1,
+            }
             return true;
         }
+        known.note_address(header.kind, data);
         let result = known.link.receive(&header, data, now, sink);
         for other in std::mem::take(&mut known.link.superseded) {
             self.give_up(gate, other);
@@ -451,10 +507,15 @@ impl Ether {
         if let Err(wrong) = result {
             self.lose(gate, rail, wrong);
         }
-        if !self.touched.contains(&(gate, rail)) {
-            self.touched.push((gate, rail));
-        }
+        self.touch((gate, rail));
         true
+    }
+
+    /// Something has come on a link: what it has to send goes at the end of the poll.
+    fn touch(&mut self, name: LinkName) {
+        if !self.touched.contains(&name) {
+            self.touched.push(name);
+        }
     }
 
     /// Somebody who is not known sends a frame: is it a process of the job?
@@ -471,7 +532,7 @@ impl Ether {
     fn lose(&mut self, gate: GateId, rail: usize, why: &str) {
         let message = format!("over {}: {why}", self.ports[rail].interface.name);
         let Some(peer) = self.peers.get_mut(gate) else { return };
-        peer.failures.push(message);
+        peer.failures.push((rail, message));
         if let Some(lost) = peer.links[rail].take() {
             peer.departed |= lost.link.has_departed;
         }
@@ -489,7 +550,8 @@ impl Ether {
     #[cold]
     fn refuse(&mut self, gate: GateId, rail: usize) {
         let Some(peer) = self.peers.get(gate) else { return };
-        let message = peer.failures.join("; ");
+        let messages: Vec<&str> = peer.failures.iter().map(|(_, why)| why.as_str()).collect();
+        let message = messages.join("; ");
         self.lost.push((gate, rail, DriverError { message }));
     }
 
@@ -497,6 +559,8 @@ impl Ether {
     fn look(&mut self, now: Time) {
         self.look_at = None;
         self.waking.pass(now);
+        self.look_after_ports(now);
+        self.look_after_restoring(now);
         for (gate, rail) in self.names() {
             self.transmit((gate, rail), now);
             let silence = self.silence;
@@ -549,10 +613,12 @@ impl Driver for Ether {
         self.meet(gate)?;
         let now = self.now();
         // Both sides must count rails alike, also such as were lost before.
-        let (mut rails, has_departed) = self
-            .peers
-            .get(gate)
-            .map_or_else(Default::default, |peer| (peer.rails.clone(), peer.departed));
+        let of_peer = |peer: &EtherPeer| {
+            let rails = (0..peer.partners.len()).filter(|rail| peer.partners[*rail].is_some());
+            (rails.collect(), peer.departed)
+        };
+        let (mut rails, has_departed): (Vec<usize>, _) =
+            self.peers.get(gate).map(of_peer).unwrap_or_default();
         rails.retain(|&rail| {
             let Some(known) = self.link_mut(gate, rail) else { return !has_departed };
             known.link.greet(now);
@@ -612,6 +678,10 @@ impl Driver for Ether {
             active = true;
             sink.lost(gate, rail, why);
         }
+        for (gate, rail) in self.restored.drain(..) {
+            active = true;
+            sink.restored(gate, rail);
+        }
         active
     }
 
@@ -635,8 +705,14 @@ impl Driver for Ether {
         if let Some(lost) = peer.links[rail].take() {
             peer.departed |= lost.link.has_departed;
         }
+        peer.restoring[rail] = None;
         self.forget((gate, rail));
         self.lost.retain(|lost| (lost.0, lost.1) != (gate, rail));
+        self.restored.retain(|restored| *restored != (gate, rail));
+    }
+
+    fn restore(&mut self, gate: GateId, rail: usize) {
+        self.begin_anew(gate, rail);
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {

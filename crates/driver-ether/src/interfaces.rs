@@ -57,6 +57,11 @@ pub(crate) fn usable(selection: &NetworkSelection) -> Vec<EtherInterface> {
     names.into_iter().filter_map(of_name).take(INTERFACES_MAX).collect()
 }
 
+/// An interface as it is now, with the address that it is known by; none: it is not up.
+pub(crate) fn again(known: &EtherInterface) -> Option<EtherInterface> {
+    of_system(known.name.clone(), known.address)
+}
+
 fn of_system(name: String, address: Option<(IpAddr, u8)>) -> Option<EtherInterface> {
     let told = |what: &str| {
         let text = fs::read_to_string(format!("/sys/class/net/{name}/{what}")).ok()?;

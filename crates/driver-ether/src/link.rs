@@ -5,13 +5,14 @@
 //! be sent by now; [`Link::deadline`] says when there is something to do although nothing comes.
 
 use base::GateId;
-use driver::{PartPlace, Sink};
+use driver::{PartPlace, Sink, restore_pause};
 use memory::Buffer;
 use memory::transfer::Part;
 
 use crate::frame::{FrameHeader, FrameKind, HEAD_BYTES};
+use crate::interfaces::MacAddress;
 use crate::pulling::{Announced, Pulls, WantedPieces};
-use crate::seal::Seal;
+use crate::seal::{LinkTurn, Seal};
 use crate::sequence::{FrameOrder, Incoming, Outgoing};
 use crate::serving::{PieceRun, Services};
 use crate::timing::{ACKNOWLEDGE_AFTER, MICROSECOND, MILLISECOND, RoundTrips, Time};
@@ -48,7 +49,11 @@ pub(crate) struct LinkTerms {
     pub endpoint: u32,
     pub slot: u8,
     /// What a hello begins with, which shows that it comes from the job.
-    pub introduction: [u8; 8],
+    pub introduction: [u8; INTRODUCTION_BYTES],
+    /// What a hello tells next: where to answer.
+    pub mac: MacAddress,
+    /// How often the link was begun anew.
+    pub turn: LinkTurn,
     /// What a frame may be long that every network carries, and what both interfaces would carry.
     pub frame_bytes: [usize; 2],
     /// Frames of the sequence, and pieces, for which there is room here.
@@ -134,6 +139,9 @@ pub(crate) const PACKET_BYTES_MAX: usize = 64 << 10;
 /// While something is asked, it is looked after so often.
 const SILENCE_LOOK_PERIOD: Time = 250 * MILLISECOND;
 
+/// Bytes of what a hello begins with.
+const INTRODUCTION_BYTES: usize = 8;
+
 /// Hellos that wait for an answer at most.
 const ANSWERS_MAX: usize = 4;
 
@@ -170,6 +178,17 @@ impl Link {
         if self.greeting.tries == 0 {
             self.greeting.at = Some(now);
         }
+    }
+
+    /// Begins to look for the peer after a while, as the link was lost before.
+    pub(crate) fn greet_later(&mut self, now: Time) {
+        self.greeting.at = Some(now + pause_before_again(0));
+    }
+
+    /// The own interface has another address now: the peer is told before anything else is sent.
+    pub(crate) fn move_to(&mut self, mac: MacAddress, now: Time) {
+        self.terms.mac = mac;
+        self.greeting = Greeting { is_answered: false, at: Some(now), tries: 0 };
     }
 
     /// Whether the peer has answered.
@@ -284,8 +303,13 @@ impl Link {
                     self.to_answer.push((HEAD_BYTES + data.len()) as u32);
                     self.echo = header.time;
                 }
+                // Who says hello hears.
+                if !self.stands() {
+                    let soon = now + HELLO_AFTER_MIN;
+                    self.greeting.at = self.greeting.at.map(|at| at.min(soon));
+                }
             }
-            FrameKind::Answer => self.note_answer(header.index as usize),
+            FrameKind::Answer => self.note_answer(header.index as usize, now),
             FrameKind::Acknowledgement => {}
             FrameKind::Request => {
                 let FrameHeader { first, index, mask, request, time, .. } = *header;
@@ -304,9 +328,13 @@ impl Link {
         Ok(())
     }
 
-    fn note_answer(&mut self, frame_bytes: usize) {
+    fn note_answer(&mut self, frame_bytes: usize, now: Time) {
         let [short, long] = self.terms.frame_bytes;
-        self.greeting.is_answered = true;
+        if !self.stands() {
+            // Long frames are tried as often as they would be had it answered at once.
+            self.greeting =
+                Greeting { is_answered: true, at: Some(now + HELLO_AFTER_MIN), tries: 0 };
+        }
         if frame_bytes == long || frame_bytes == short {
             self.data_bytes = self.data_bytes.max(frame_bytes - HEAD_BYTES);
         }
@@ -464,23 +492,23 @@ impl Link {
             return true;
         }
         let [short, long] = self.terms.frame_bytes;
-        let mut padding = self.terms.introduction.to_vec();
+        let mut padding = [&self.terms.introduction[..], &self.terms.mac].concat();
         padding.resize(long - HEAD_BYTES, 0);
+        let turn = self.terms.turn;
+        let set_turn = |header: &mut FrameHeader| header.first = turn;
         let mut sent = true;
         if !self.stands() {
-            sent &= self.send_control(
-                FrameKind::Hello,
-                |_| {},
-                &padding[..short - HEAD_BYTES],
-                now,
-                to,
-            );
+            let data = &padding[..short - HEAD_BYTES];
+            sent &= self.send_control(FrameKind::Hello, set_turn, data, now, to);
         }
         if long > short {
-            sent &= self.send_control(FrameKind::Hello, |_| {}, &padding, now, to);
+            sent &= self.send_control(FrameKind::Hello, set_turn, &padding, now, to);
         }
-        let pause = (HELLO_AFTER_MIN << self.greeting.tries.min(16)).min(HELLO_AFTER_MAX);
         self.greeting.tries += 1;
+        let pause = match turn > 0 && !self.stands() {
+            true => pause_before_again(self.greeting.tries),
+            false => (HELLO_AFTER_MIN << (self.greeting.tries - 1).min(16)).min(HELLO_AFTER_MAX),
+        };
         let is_over = self.stands() && self.greeting.tries >= LONG_TRIES_MAX;
         self.greeting.at = (!is_over).then_some(now + pause);
         sent
@@ -629,6 +657,16 @@ fn send_run(
     let length = (heads.len() * each).min(run.part.length - start);
     let (buffer, offset) = (&run.part.buffer, run.part.offset + start);
     to.pieces(seal, &heads, PieceBytes { buffer, offset, length, each })
+}
+
+/// Where the sender of a hello wants to be answered.
+pub(crate) fn told_address(hello: &[u8]) -> Option<MacAddress> {
+    hello.get(INTRODUCTION_BYTES..)?.first_chunk().copied()
+}
+
+/// How long to wait before a link that was lost is tried again, after so many attempts in vain.
+fn pause_before_again(failures: u32) -> Time {
+    restore_pause(failures).as_nanos() as Time
 }
 
 /// A time as heads tell it: in microseconds, and never 0.

@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use sys::forks;
-use sys::packets::{self, ETHERNET_BYTES, FRAMES_AT_ONCE_MAX, FrameFilter};
+use sys::packets::{self, ETHERNET_BYTES, FRAMES_AT_ONCE_MAX, FrameClass, FrameFilter};
 
 use crate::frame::{COVERED_BYTES, ETHER_TYPE, FrameHeader, HEAD_BYTES};
 use crate::interfaces::{EtherInterface, MacAddress};
@@ -23,6 +23,8 @@ pub(crate) struct Port {
     /// Bytes of frames that may wait at each socket, as the system counts.
     pub urgent_room: usize,
     pub bulk_room: usize,
+    /// The interface has gone down, and was not seen up since.
+    pub is_down: bool,
 }
 
 /// What a socket shall hold, in bytes: the pieces that are underway at most, twice, as long as they
@@ -38,13 +40,13 @@ pub(crate) const NO_SLOT: u8 = 0;
 /// # Errors
 /// The system's; `PermissionDenied` without the capability CAP_NET_RAW.
 pub(crate) fn open_sockets(interface: u32, endpoint: u32) -> io::Result<[OwnedFd; 2]> {
-    let open = |is_bulk, room| -> io::Result<OwnedFd> {
-        let filter = FrameFilter { endpoint: endpoint.to_le_bytes(), is_bulk };
+    let open = |class, room| -> io::Result<OwnedFd> {
+        let filter = FrameFilter { endpoint: endpoint.to_le_bytes(), class };
         let socket = packets::open(interface, ETHER_TYPE, filter)?;
         packets::set_room(socket.as_fd(), room)?;
         Ok(socket)
     };
-    Ok([open(false, URGENT_ROOM)?, open(true, BULK_ROOM)?])
+    Ok([open(FrameClass::Urgent, URGENT_ROOM)?, open(FrameClass::Bulk, BULK_ROOM)?])
 }
 
 pub(crate) fn random() -> io::Result<u64> {
@@ -65,7 +67,19 @@ impl Port {
             (packets::room(urgent.as_fd())?, packets::room(bulk.as_fd())?);
         forks::keep_from_children(&urgent);
         forks::keep_from_children(&bulk);
-        Ok(Self { interface, endpoint, slot, urgent, bulk, urgent_room, bulk_room })
+        let is_down = false;
+        Ok(Self { interface, endpoint, slot, urgent, bulk, urgent_room, bulk_room, is_down })
+    }
+
+    /// Opens new sockets on the interface that has its name now.
+    ///
+    /// # Errors
+    /// The system's; `PermissionDenied` without the capability CAP_NET_RAW.
+    pub(crate) fn renew(&mut self, index: u32, mac: MacAddress) -> io::Result<()> {
+        let interface = EtherInterface { index, mac, ..self.interface.clone() };
+        let sockets = open_sockets(index, self.endpoint)?;
+        *self = Self::new(interface, self.endpoint, self.slot, sockets)?;
+        Ok(())
     }
 
     /// The longest frame, behind the Ethernet header.

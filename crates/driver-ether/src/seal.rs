@@ -21,6 +21,10 @@ pub(crate) struct SealEnd {
     pub rail: u32,
 }
 
+/// How often a link was lost and begun anew: each turn has keys of its own, so that nothing of an
+/// earlier one is taken.
+pub(crate) type LinkTurn = u32;
+
 /// Makes and checks the tags of frames between two processes over a pair of interfaces.
 #[derive(Debug)]
 pub(crate) struct Seal {
@@ -30,8 +34,8 @@ pub(crate) struct Seal {
 }
 
 impl Seal {
-    pub(crate) fn new(secret: &Secret, own: SealEnd, peer: SealEnd) -> Self {
-        let (sending, receiving) = (key(secret, own, peer), key(secret, peer, own));
+    pub(crate) fn new(secret: &Secret, own: SealEnd, peer: SealEnd, turn: LinkTurn) -> Self {
+        let (sending, receiving) = (key(secret, own, peer, turn), key(secret, peer, own, turn));
         Self { sending, receiving, seen: ReplayWindow::default() }
     }
 
@@ -70,14 +74,15 @@ pub(crate) fn introduction(secret: &Secret, rank: u32, endpoint: u32) -> [u8; TA
     std::array::from_fn(|at| bytes[at])
 }
 
-fn key(secret: &Secret, from: SealEnd, to: SealEnd) -> [u64; 4] {
+fn key(secret: &Secret, from: SealEnd, to: SealEnd, turn: LinkTurn) -> [u64; 4] {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("keys may have any length");
-    mac.update(b"combray ethernet frames 1");
+    mac.update(b"combray ethernet frames 2");
     for end in [from, to] {
         mac.update(&end.rank.to_le_bytes());
         mac.update(&end.nonce.to_le_bytes());
         mac.update(&end.rail.to_le_bytes());
     }
+    mac.update(&turn.to_le_bytes());
     let bytes = mac.finalize().into_bytes();
     let mut words = bytes
         .chunks_exact(8)
@@ -149,15 +154,17 @@ mod tests {
 
     #[test]
     fn a_frame_is_accepted_once_and_only_as_it_was_sent() {
-        let mut one = Seal::new(&[1; 32], end(0), end(1));
-        let mut two = Seal::new(&[1; 32], end(1), end(0));
-        let stranger = Seal::new(&[2; 32], end(0), end(1));
+        let mut one = Seal::new(&[1; 32], end(0), end(1), 3);
+        let mut two = Seal::new(&[1; 32], end(1), end(0), 3);
+        let stranger = Seal::new(&[2; 32], end(0), end(1), 3);
+        let earlier = Seal::new(&[1; 32], end(0), end(1), 2);
         let (head, data) = ([3; COVERED_BYTES], b"some data".as_slice());
         let tag = one.tag(&head, data.chunks(4));
         assert!(!two.accepts(&head, b"some Data", &tag, 5));
         assert!(!two.accepts(&[4; COVERED_BYTES], data, &tag, 5));
         assert!(!two.accepts(&head, data, &tag[..7], 5));
         assert!(!two.accepts(&head, data, &stranger.tag(&head, data.chunks(9)), 5));
+        assert!(!two.accepts(&head, data, &earlier.tag(&head, data.chunks(9)), 5));
         assert!(!one.accepts(&head, data, &tag, 5), "it is not reflected");
         assert!(two.accepts(&head, data, &tag, 5));
         assert!(!two.accepts(&head, data, &tag, 5), "it is not taken twice");

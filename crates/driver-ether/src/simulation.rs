@@ -98,11 +98,13 @@ impl Simulation {
                 endpoint: 0,
                 slot: 0,
                 introduction: [0; 8],
+                mac: [0; 6],
+                turn: 0,
                 frame_bytes: [1500, 9000],
                 room: LinkRoom { urgent: weather.room, bulk: weather.room },
                 peer_room: weather.room,
             };
-            let mut link = Link::new(terms, Seal::new(&[7; 32], end(own), end(1 - own)));
+            let mut link = Link::new(terms, Seal::new(&[7; 32], end(own), end(1 - own), 0));
             link.greet(0);
             link
         };

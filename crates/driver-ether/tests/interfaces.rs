@@ -8,20 +8,21 @@ use std::time::{Duration, Instant};
 
 use base::GateId;
 use driver::conformance::{self, RecordingSink, SharedCards};
-use driver::{Driver, Settings};
+use driver::{Driver, Settings, SharedBytesMut};
 use memory::Buffer;
 use rustix::io::{FdFlags, fcntl_setfd};
 
 type Pair = [Box<dyn Driver>; 2];
 
-/// A driver on each end of the cable, with these secrets.
-fn pair(secrets: [u8; 2]) -> Pair {
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// A driver on each end of the cable, with these secrets, which bears so much silence.
+fn pair(secrets: [u8; 2], silence: Duration) -> Pair {
     let cards: Arc<Mutex<Vec<String>>> = Arc::default();
     let mut gate = 0;
     let drivers = secrets.map(|secret| {
         let directory = Box::new(SharedCards(Arc::clone(&cards), [secret; 32]));
         let networks = format!("ether:end{gate}");
-        let silence = Duration::from_secs(10);
         let settings = Settings { networks, silence, ..Settings::default() };
         gate += 1;
         driver_ether::open(GateId(gate - 1), &settings, directory).unwrap().unwrap()
@@ -31,7 +32,11 @@ fn pair(secrets: [u8; 2]) -> Pair {
 }
 
 fn connected() -> Pair {
-    let mut drivers = pair([1, 1]);
+    connected_with_silence(SILENCE)
+}
+
+fn connected_with_silence(silence: Duration) -> Pair {
+    let mut drivers = pair([1, 1], silence);
     for (gate, driver) in drivers.iter_mut().enumerate() {
         assert_eq!(driver.connect(GateId(1 - gate as u32)).unwrap().rails, [0]);
     }
@@ -126,13 +131,108 @@ fn sockets_of_a_launcher() {
 #[test]
 #[ignore = "needs the cable, which another test lays"]
 fn frames_of_another_job() {
-    let mut drivers = pair([1, 2]);
+    let mut drivers = pair([1, 2], SILENCE);
     for (gate, driver) in drivers.iter_mut().enumerate() {
         driver.connect(GateId(1 - gate as u32)).unwrap();
     }
     let sinks = poll_until(&mut drivers, |both, _| both.iter().all(|one| one.refused() > 2));
     assert!(sinks.iter().all(|sink| sink.packets.is_empty() && sink.lost.is_empty()));
     assert!(!drivers[0].has_room(GateId(1), 0));
+}
+
+#[test]
+#[ignore = "needs the cable, which another test lays"]
+fn rails_restored() {
+    let [mut one, mut two] = connected();
+    conformance::packets(&mut *one, Some(&mut *two), GateId(0));
+    conformance::restoring([&mut *one, &mut *two]);
+}
+
+/// The numbered packets that were posted by the first driver to the second, and those that came.
+#[derive(Debug, Default)]
+struct Series {
+    posted: u32,
+    arrived: Vec<u32>,
+    lost: [usize; 2],
+    restored: [usize; 2],
+}
+
+impl Series {
+    /// Goes on for so long; rails that are lost are to be restored, as long as there are others.
+    fn go_on(&mut self, drivers: &mut Pair, time: Duration) {
+        let start = Instant::now();
+        let mut sinks = <[RecordingSink; 2]>::default();
+        while start.elapsed() < time {
+            let number = self.posted;
+            let is_time = number as usize <= self.arrived.len();
+            let mut fill = |out: SharedBytesMut<'_>| out.copy_from(&number.to_le_bytes());
+            if is_time && drivers[0].post_packet(GateId(1), 0, 4, &mut fill) {
+                self.posted += 1;
+            }
+            for (gate, (driver, sink)) in drivers.iter_mut().zip(&mut sinks).enumerate() {
+                driver.poll(sink);
+                let peer = GateId(1 - gate as u32);
+                if !sink.lost.is_empty() {
+                    sink.lost.clear();
+                    self.lost[gate] += 1;
+                    driver.give_up(peer, 0);
+                    driver.restore(peer, 0);
+                }
+                self.restored[gate] += std::mem::take(&mut sink.restored).len();
+            }
+            let numbers = sinks[1].packets.drain(..);
+            let number = |(_, bytes): (GateId, Vec<u8>)| bytes[..].try_into().unwrap();
+            self.arrived.extend(numbers.map(number).map(u32::from_le_bytes));
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+fn ip(words: &str) {
+    let status = Command::new("ip").args(words.split_whitespace()).status().unwrap();
+    assert!(status.success(), "ip {words}");
+}
+
+/// For longer than silence is borne; then both are told, and the rail works again.
+#[test]
+#[ignore = "needs the cable, which another test lays"]
+fn interface_down_for_long() {
+    let mut drivers = connected_with_silence(Duration::from_secs(1));
+    let (mut series, second) = (Series::default(), Duration::from_secs(1));
+    series.go_on(&mut drivers, second / 2);
+    ip("link set end0 down");
+    series.go_on(&mut drivers, 4 * second);
+    assert_eq!((series.lost[0], series.restored), (1, [0, 0]), "{series:?}");
+    ip("link set end0 up");
+    series.go_on(&mut drivers, 10 * second);
+    assert_eq!((series.lost, series.restored), ([1, 1], [1, 1]), "{series:?}");
+    let [mut one, mut two] = drivers;
+    conformance::packets(&mut *two, Some(&mut *one), GateId(1));
+}
+
+/// Another interface of the same name, with another address, takes the place of one, sooner than
+/// silence is taken for death: nothing is lost, nothing comes twice, and nobody is told.
+#[test]
+#[ignore = "needs the cable, which another test lays"]
+fn interface_replaced() {
+    let mut drivers = connected();
+    let (mut series, second) = (Series::default(), Duration::from_secs(1));
+    series.go_on(&mut drivers, second / 2);
+    let before = series.arrived.len();
+    ip("link delete end0");
+    series.go_on(&mut drivers, second);
+    ip(
+        "link add end0 address 02:00:00:00:00:03 type veth peer name end1 address 02:00:00:00:00:04",
+    );
+    for (end, address) in [("end0", "10.0.0.1/24"), ("end1", "10.0.0.2/24")] {
+        ip(&format!("address add {address} dev {end}"));
+        ip(&format!("link set {end} up"));
+    }
+    series.go_on(&mut drivers, 4 * second);
+    let count = series.arrived.len();
+    assert!(before > 10 && count > before + 50, "{before}, {series:?}");
+    assert!(series.arrived.iter().copied().eq(0..count as u32), "{series:?}");
+    assert_eq!((series.lost, series.restored), ([0, 0], [0, 0]));
 }
 
 /// Last frames, which wake who sleeps, are read before those that they follow: that is no loss.
@@ -203,6 +303,21 @@ fn it_conforms_with_short_frames_and_long_ones() {
     for mtu in [1500, 9000] {
         run_on_cable("packets_and_parts", mtu);
     }
+}
+
+#[test]
+fn rails_that_were_lost_are_restored() {
+    run_on_cable("rails_restored", 1500);
+}
+
+#[test]
+fn an_interface_that_was_down_for_long_is_used_again() {
+    run_on_cable("interface_down_for_long", 9000);
+}
+
+#[test]
+fn an_interface_may_be_replaced_by_another_of_its_name() {
+    run_on_cable("interface_replaced", 1500);
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub(crate) struct OfiEnd {
     pub address: Vec<u8>,
 }
 
-const VERSION: &str = "ofi1";
+const VERSION: &str = "ofi2";
 
 impl fmt::Display for OfiCard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -99,7 +99,7 @@ mod tests {
         let card = OfiCard { nonce: 255, ends: vec![end("tcp", "10.0.0.0/24"), end("a b", ",;")] };
         assert_eq!(card.to_string().parse(), Ok(card.clone()));
         assert!(!card.to_string().contains(' '));
-        for wrong in ["tcp2,", "ofi1", "ofi1,x", "ofi1,1,74", "ofi1,1,7;7;7", "ofi1,1,74;74;00;00"]
+        for wrong in ["tcp2,", "ofi2", "ofi2,x", "ofi2,1,74", "ofi2,1,7;7;7", "ofi2,1,74;74;00;00"]
         {
             assert!(wrong.parse::<OfiCard>().is_err(), "{wrong}");
         }

@@ -13,6 +13,9 @@ const WAITING_MAX: usize = 16;
 /// One in so many short messages is sent so that the provider tells when it has left.
 const INJECTED_TOGETHER: u32 = 16;
 
+/// Who has so many messages underway is not pinged.
+const UNDERWAY_BESIDE_PINGS_MAX: usize = 16;
+
 /// A pair of rails of this process and a peer.
 #[derive(Debug)]
 pub(crate) struct OfiLink {
@@ -42,6 +45,9 @@ pub(crate) struct OfiLink {
     /// The number of the next message from it.
     next_received: u32,
     early: Vec<EarlyMessage>,
+    /// The message that was missing before others when that was looked at last, and how often
+    /// that was so.
+    missing: Option<(u32, u32)>,
 }
 
 /// A message that is to be sent.
@@ -88,6 +94,7 @@ impl OfiLink {
             has_departed: false,
             next_received: 0,
             early: Vec::new(),
+            missing: None,
         }
     }
 
@@ -98,6 +105,21 @@ impl OfiLink {
     /// Whether all messages that were sent have left.
     pub(crate) fn is_quiet(&self) -> bool {
         self.waiting.is_empty() && self.underway == 0
+    }
+
+    /// Whether the peer may be pinged: also while messages are underway, as those may be lost,
+    /// which shows when something comes behind them; but not without end if it does not read.
+    pub(crate) fn may_ping(&self) -> bool {
+        self.waiting.is_empty() && self.underway < UNDERWAY_BESIDE_PINGS_MAX
+    }
+
+    /// Looks whether a message is missing before others, and says how many times in a row the same
+    /// one was. Looks are counted, not time: in between this process may have been stopped.
+    pub(crate) fn look_for_missing(&mut self) -> u32 {
+        let number = self.next_received;
+        let before = self.missing.filter(|known| known.0 == number).map_or(0, |(_, looks)| looks);
+        self.missing = (!self.early.is_empty()).then_some((number, before + 1));
+        self.missing.map_or(0, |(_, looks)| looks)
     }
 
     /// Whether all that was sent has left, and the peer has read what it was offered.
@@ -178,6 +200,21 @@ mod tests {
         let rest: Vec<_> = std::iter::from_fn(|| link.next_early()).collect();
         assert_eq!(rest, [message(2), message(3)]);
         assert_eq!(link.arrive(message(4)), ArrivalOrder::Now);
+    }
+
+    #[test]
+    fn a_message_that_does_not_come_is_noticed_by_those_behind_it() {
+        let mut link = link();
+        assert_eq!(link.look_for_missing(), 0);
+        link.arrive(message(1));
+        assert_eq!([(); 2].map(|()| link.look_for_missing()), [1, 2]);
+        link.arrive(message(0));
+        link.next_early();
+        link.arrive(message(3));
+        assert_eq!([(); 2].map(|()| link.look_for_missing()), [1, 2], "another one");
+        link.arrive(message(2));
+        link.next_early();
+        assert_eq!(link.look_for_missing(), 0);
     }
 
     #[test]

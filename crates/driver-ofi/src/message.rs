@@ -1,5 +1,6 @@
 //! What stands before each message: who sent it, and that it is of the job.
 
+use base::GateId;
 use driver::Secret;
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
@@ -24,6 +25,10 @@ pub(crate) enum MessageKind {
     Read = 5,
     /// The sender does not use this rail any more.
     Lost = 6,
+    /// The sender begins a rail anew that was lost: is it heard?
+    Hello = 7,
+    /// It is.
+    Answer = 8,
 }
 
 impl MessageKind {
@@ -66,6 +71,8 @@ impl MessageHead {
             4 => MessageKind::Offer,
             5 => MessageKind::Read,
             6 => MessageKind::Lost,
+            7 => MessageKind::Hello,
+            8 => MessageKind::Answer,
             _ => return None,
         };
         let (sender, sequence) = (u32::from_le_bytes(*sender), u32::from_le_bytes(*sequence));
@@ -73,13 +80,15 @@ impl MessageHead {
     }
 }
 
-/// The token of messages from one process to another, which has drawn `nonce`.
-pub(crate) fn token(secret: &Secret, from: u32, to: u32, nonce: u64) -> Token {
+/// The token of messages from one process to another, which has drawn `nonce`, when a rail was lost
+/// and begun anew `turn` times.
+pub(crate) fn token(secret: &Secret, from: u32, (to, nonce): (GateId, u64), turn: u32) -> Token {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("keys may have any length");
-    mac.update(b"combray libfabric 1");
+    mac.update(b"combray libfabric 2");
     mac.update(&from.to_le_bytes());
-    mac.update(&to.to_le_bytes());
+    mac.update(&to.0.to_le_bytes());
     mac.update(&nonce.to_le_bytes());
+    mac.update(&turn.to_le_bytes());
     let bytes = mac.finalize().into_bytes();
     std::array::from_fn(|at| bytes[at])
 }
@@ -95,8 +104,8 @@ mod tests {
 
     #[test]
     fn a_head_survives_its_bytes() {
-        use MessageKind::{Goodbye, Lost, Offer, Packet, Ping, Read};
-        for kind in [Packet, Ping, Goodbye, Offer, Read, Lost] {
+        use MessageKind::{Answer, Goodbye, Hello, Lost, Offer, Packet, Ping, Read};
+        for kind in [Packet, Ping, Goodbye, Offer, Read, Lost, Hello, Answer] {
             let head = MessageHead { kind, token: [1, 2, 3, 4, 5, 6, 7], sender: 258, sequence: 9 };
             assert_eq!(MessageHead::parse(&head.bytes()), Some(head));
         }
@@ -106,10 +115,11 @@ mod tests {
 
     #[test]
     fn tokens_differ_by_all_that_they_are_for() {
-        let one = token(&[1; 32], 2, 3, 4);
-        assert!(agree(&one, &token(&[1; 32], 2, 3, 4)));
-        for other in [([2; 32], 2, 3, 4), ([1; 32], 3, 2, 4), ([1; 32], 2, 3, 5)] {
-            assert!(!agree(&one, &token(&other.0, other.1, other.2, other.3)));
-        }
+        let of =
+            |secret, from, to, nonce, turn| token(&[secret; 32], from, (GateId(to), nonce), turn);
+        let one = of(1, 2, 3, 4, 5);
+        assert!(agree(&one, &of(1, 2, 3, 4, 5)));
+        let others = [of(2, 2, 3, 4, 5), of(1, 3, 2, 4, 5), of(1, 2, 3, 5, 5), of(1, 2, 3, 4, 6)];
+        assert!(others.iter().all(|other| !agree(&one, other)));
     }
 }

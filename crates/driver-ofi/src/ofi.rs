@@ -19,10 +19,12 @@ use crate::endpoint::{
 };
 use crate::library::{FabricInterface, say_defaults};
 use crate::link::{ArrivalOrder, EarlyMessage, OfiLink, WaitingMessage};
-use crate::message::{HEAD_BYTES, MessageHead, MessageKind, Token, agree, token};
+use crate::message::{HEAD_BYTES, MessageHead, MessageKind};
 
+mod restoring;
 mod transfers;
 
+use restoring::{MessageTurn, NextTry, RailTurn};
 use transfers::UnderwayPart;
 
 /// The rails to processes of other machines.
@@ -46,6 +48,9 @@ pub struct Ofi {
     /// Messages that were not of the job, or came again.
     refused: u64,
     lost: Vec<(GateId, usize, DriverError)>,
+    restored: Vec<LinkName>,
+    /// When one that was lost is tried again.
+    restore_at: Option<Instant>,
 }
 
 /// A peer and an own rail.
@@ -76,13 +81,31 @@ struct OfiPeer {
     links: Vec<Option<OfiLink>>,
     /// Where it is, by own rail, also if that is lost.
     addresses: Vec<Option<PeerAddress>>,
-    /// What its messages must bear, and what ours must.
-    receiving: Token,
-    sending: Token,
+    /// What it has drawn.
+    nonce: u64,
+    /// By own rail.
+    turns: Vec<RailTurn>,
+    /// Those that were lost and are to work again, by own rail.
+    restoring: Vec<Option<NextTry>>,
     /// What became of rails that were lost, for people.
-    failures: Vec<String>,
+    failures: Vec<(usize, String)>,
     /// Whether it had taken leave on a rail that was lost.
     departed: bool,
+}
+
+/// What is lost with a rail, beside what waits to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LostWith {
+    /// Something that the layers above miss.
+    Packets,
+    Nothing,
+}
+
+impl LostWith {
+    /// Such a message is.
+    fn message(kind: MessageKind) -> Self {
+        if kind.carries() { Self::Packets } else { Self::Nothing }
+    }
 }
 
 /// The longest packet, in bytes.
@@ -144,6 +167,8 @@ impl Ofi {
             ends: Vec::new(),
             refused: 0,
             lost: Vec::new(),
+            restored: Vec::new(),
+            restore_at: None,
         };
         for interface in interfaces {
             let (name, fabric, speed) =
@@ -215,11 +240,13 @@ impl Ofi {
             addresses[rail] = Some(address.map_err(error)?);
             links[rail] = addresses[rail].map(OfiLink::new);
         }
+        let turn = RailTurn::new(&secret, (self.own, self.card.nonce), (gate, card.nonce), 0);
         let peer = OfiPeer {
             links,
             addresses,
-            receiving: token(&secret, gate.0, self.own.0, self.card.nonce),
-            sending: token(&secret, self.own.0, gate.0, card.nonce),
+            nonce: card.nonce,
+            turns: vec![turn; self.ports.len()],
+            restoring: vec![None; self.ports.len()],
             failures: Vec::new(),
             departed: false,
         };
@@ -227,15 +254,16 @@ impl Ofi {
         Ok(())
     }
 
-    /// Whether a message with this head is from the process that it says.
-    fn is_of_the_job(&mut self, head: &MessageHead) -> bool {
+    /// Of which turn of a rail a message with this head is, if it is from the process that it says.
+    fn turn_of(&mut self, rail: usize, head: &MessageHead) -> Option<MessageTurn> {
         let gate = GateId(head.sender);
-        if let Some(peer) = self.peers.get(gate) {
-            return agree(&peer.receiving, &head.token);
+        if self.peers.get(gate).is_none() {
+            let secret = self.directory.secret().ok()?;
+            // What the peer has drawn is not known yet, and does not matter for what it sends.
+            RailTurn::new(&secret, (self.own, self.card.nonce), (gate, 0), 0).of(head)?;
+            self.meet(gate).ok()?;
         }
-        let Ok(secret) = self.directory.secret() else { return false };
-        let wanted = token(&secret, head.sender, self.own.0, self.card.nonce);
-        agree(&wanted, &head.token) && self.meet(gate).is_ok()
+        self.peers.get(gate)?.turns[rail].of(head)
     }
 
     /// Sends a message over a link, which has room; or keeps it, if the provider does not take it
@@ -249,13 +277,13 @@ impl Ofi {
     ) {
         let endpoint = &mut self.ports[rail].endpoint;
         let Some(slot) = endpoint.take_slot() else { return };
-        let Some((peer, link)) = self.peers.get_mut(gate).and_then(|peer| {
+        let Some((token, link)) = self.peers.get_mut(gate).and_then(|peer| {
             let link = peer.links.get_mut(rail)?.as_mut()?;
-            Some((peer.sending, link))
+            Some((peer.turns[rail].sending, link))
         }) else {
             return endpoint.return_slot(slot);
         };
-        let head = MessageHead { kind, token: peer, sender: self.own.0, sequence: link.next_sent };
+        let head = MessageHead { kind, token, sender: self.own.0, sequence: link.next_sent };
         link.next_sent = link.next_sent.wrapping_add(1);
         link.is_used = true;
         link.is_fresh = true;
@@ -300,12 +328,12 @@ impl Ofi {
                     if since.is_some_and(|since| now - since >= self.silence) {
                         let why = "it takes no messages any more: it has ended, or its machine \
                                    cannot be reached";
-                        return self.lose(gate, rail, why, true);
+                        return self.lose(gate, rail, why, LostWith::Packets);
                     }
                     return self.return_to((gate, rail));
                 }
                 SendOutcome::Failed(why) => {
-                    return self.lose(gate, rail, &why, kind.carries());
+                    return self.lose(gate, rail, &why, LostWith::message(kind));
                 }
             }
             link.waiting.pop_front();
@@ -317,21 +345,22 @@ impl Ofi {
 
     /// A rail to a peer does not work any more. Where the peer has taken leave, that matters only
     /// if a packet to it is lost.
-    fn lose(&mut self, gate: GateId, rail: usize, why: &str, has_lost_packet: bool) {
+    fn lose(&mut self, gate: GateId, rail: usize, why: &str, with: LostWith) {
         let name = &self.rails[rail].name;
         let message = format!("over {name}: {why}");
         let Some(link) = self.remove(gate, rail) else { return };
         let Some(peer) = self.peers.get_mut(gate) else { return };
-        peer.failures.push(message);
+        peer.failures.push((rail, message));
         let waits = link.waiting.iter().any(|message| message.kind.carries());
-        if !link.has_departed || has_lost_packet || waits {
+        if !link.has_departed || with == LostWith::Packets || waits {
             self.tell_loss(gate, rail);
         }
     }
 
     fn tell_loss(&mut self, gate: GateId, rail: usize) {
         let Some(peer) = self.peers.get(gate) else { return };
-        let message = peer.failures.join("; ");
+        let messages: Vec<&str> = peer.failures.iter().map(|(_, why)| why.as_str()).collect();
+        let message = messages.join("; ");
         self.lost.push((gate, rail, DriverError { message }));
     }
 
@@ -359,7 +388,7 @@ impl Ofi {
     /// Nothing comes over a rail any more.
     fn break_rail(&mut self, rail: usize, why: &str) {
         for (gate, _) in self.names().into_iter().filter(|name| name.1 == rail) {
-            self.lose(gate, rail, why, false);
+            self.lose(gate, rail, why, LostWith::Nothing);
         }
     }
 
@@ -404,22 +433,30 @@ impl Ofi {
             link.bytes = link.bytes.saturating_sub(length);
         }
         if let Some(why) = failure {
-            self.lose(gate, rail, why, kind.carries());
+            self.lose(gate, rail, why, LostWith::message(kind));
         }
     }
 
     /// Hands on a message that has come, and those that waited for it.
     fn receive(&mut self, rail: usize, slot: SlotNumber, length: usize, sink: &mut dyn Sink) {
         let message = self.ports[rail].endpoint.received(slot, length);
-        let head = MessageHead::parse(message).filter(|head| self.is_of_the_job(head));
-        let Some(MessageHead { kind, sender, sequence, .. }) = head else {
+        let head = MessageHead::parse(message);
+        let turn = head.and_then(|head| self.turn_of(rail, &head));
+        let Some((MessageHead { kind, sender, sequence, .. }, turn)) = head.zip(turn) else {
             self.refused += 1;
             return self.post(rail, slot);
         };
         let gate = GateId(sender);
         let mut message = EarlyMessage { sequence, kind, slot, length };
-        if kind == MessageKind::Lost {
-            self.lose(gate, rail, "the other process does not use it any more", true);
+        if kind == MessageKind::Lost || turn == MessageTurn::Next {
+            self.note_peer_loss(gate, rail, turn);
+            return self.post(rail, slot);
+        }
+        self.note_turn(gate, rail);
+        if matches!(kind, MessageKind::Hello | MessageKind::Answer) {
+            if kind == MessageKind::Hello {
+                self.say((gate, rail), MessageKind::Answer);
+            }
             return self.post(rail, slot);
         }
         let Some(link) = self.link_mut(gate, rail) else {
@@ -451,7 +488,10 @@ impl Ofi {
                         _ => self.take_read((gate, rail), &bytes, sink),
                     }
                 }
-                MessageKind::Ping | MessageKind::Lost => {}
+                MessageKind::Ping
+                | MessageKind::Lost
+                | MessageKind::Hello
+                | MessageKind::Answer => {}
             }
             self.post(rail, message.slot);
             match self.link_mut(gate, rail).and_then(OfiLink::next_early) {
@@ -464,30 +504,25 @@ impl Ofi {
     /// A message has come over a rail that this process has lost: the peer, which may not know it,
     /// is told.
     fn refuse(&mut self, gate: GateId, rail: usize, kind: MessageKind) {
-        let Some(peer) = self.peers.get(gate) else { return };
-        let Some(to) = peer.addresses.get(rail).copied().flatten() else { return };
-        let token = peer.sending;
-        if !kind.carries() && kind != MessageKind::Ping {
-            return;
-        }
-        let endpoint = &mut self.ports[rail].endpoint;
-        let Some(slot) = endpoint.take_slot() else { return };
-        let head = MessageHead { kind: MessageKind::Lost, token, sender: self.own.0, sequence: 0 };
-        endpoint.outgoing(slot, HEAD_BYTES).copy_from_slice(&head.bytes());
-        // What waits for an answer asks again.
-        if endpoint.send(slot, HEAD_BYTES, to) != SendOutcome::Taken {
-            endpoint.return_slot(slot);
+        if kind.carries() || kind == MessageKind::Ping {
+            self.say((gate, rail), MessageKind::Lost);
         }
     }
 
     /// Asks peers to which nothing was sent for a while whether they are there: the provider tells
-    /// if they are not.
+    /// if they are not. Gives up those of which something does not come.
     fn ping(&mut self) {
         for (gate, rail) in self.names() {
             let has_slot = self.ports[rail].endpoint.has_free_slot();
             let Some(link) = self.link_mut(gate, rail) else { continue };
+            // A provider that has connected again does not tell what it has lost.
+            if link.look_for_missing() > PINGS_PER_SILENCE {
+                let why = "a message has not come, although later ones have";
+                self.lose(gate, rail, why, LostWith::Packets);
+                continue;
+            }
             let is_idle = link.is_used && !link.has_departed && !link.has_said_goodbye;
-            if is_idle && !link.is_fresh && link.is_quiet() && has_slot {
+            if is_idle && !link.is_fresh && link.may_ping() && has_slot {
                 self.transmit((gate, rail), MessageKind::Ping, 0, &mut |_| {});
             }
             self.link_mut(gate, rail).into_iter().for_each(|link| link.is_fresh = false);
@@ -567,9 +602,16 @@ impl Driver for Ofi {
                 self.ping();
             }
         }
+        if self.restore_at.is_some_and(|at| Instant::now() >= at) {
+            self.look_after_restoring();
+        }
         for (gate, rail, why) in self.lost.drain(..) {
             active = true;
             sink.lost(gate, rail, why);
+        }
+        for (gate, rail) in self.restored.drain(..) {
+            active = true;
+            sink.restored(gate, rail);
         }
         active
     }
@@ -589,7 +631,16 @@ impl Driver for Ofi {
 
     fn give_up(&mut self, gate: GateId, rail: usize) {
         self.remove(gate, rail);
+        if let Some(peer) = self.peers.get_mut(gate) {
+            peer.restoring[rail] = None;
+        }
         self.lost.retain(|lost| (lost.0, lost.1) != (gate, rail));
+        self.restored.retain(|restored| *restored != (gate, rail));
+    }
+
+    fn restore(&mut self, gate: GateId, rail: usize) {
+        self.begin_anew(gate, rail);
+        self.look_after_restoring();
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {

@@ -237,6 +237,15 @@ fn a_rail_that_one_has_given_up_is_lost_for_the_other() {
     assert!(records[0].sent.is_empty() && records[1].parts.is_empty());
 }
 
+#[test]
+fn rails_over_libfabric_are_restored() {
+    if is_missing() {
+        return;
+    }
+    let [mut one, mut two] = met(&mut Default::default());
+    conformance::restoring([&mut *one, &mut *two]);
+}
+
 /// Bytes that come by another way, or a program that has its memory back, must not find it written
 /// later.
 #[test]
@@ -278,11 +287,11 @@ fn what_is_not_there_is_told() {
     }
     let error = open(0, "ofi:nonsense", SharedCards::default()).err().unwrap();
     assert!(error.message.contains("verbs") && error.message.contains("ofi:tcp:lo"), "{error}");
-    let cards = SharedCards(Arc::new(Mutex::new(vec!["tcp2,".into(), "ofi1,1".into()])), [1; 32]);
+    let cards = SharedCards(Arc::new(Mutex::new(vec!["tcp2,".into(), "ofi2,1".into()])), [1; 32]);
     let mut one = open(2, "ofi:tcp:lo", cards).unwrap().unwrap();
     assert!(one.connect(GateId(0)).unwrap_err().message.contains("tcp2"));
     assert!(one.connect(GateId(1)).unwrap_err().message.contains("tcp on 127.0.0.1/32"));
-    let short = format!("ofi1,1,{};{};00", hex("tcp"), hex("127.0.0.1/32"));
+    let short = format!("ofi2,1,{};{};00", hex("tcp"), hex("127.0.0.1/32"));
     let cards = SharedCards(Arc::new(Mutex::new(vec![short])), Secret::default());
     let mut one = open(2, "ofi:tcp:lo", cards).unwrap().unwrap();
     let error = one.connect(GateId(0)).unwrap_err().message;

@@ -86,23 +86,7 @@ fn a_rail_that_was_lost_early_is_still_told() {
 fn a_rail_that_was_lost_is_connected_again() {
     let (mut one, mut two) = connected();
     conformance::packets(&mut one, Some(&mut two), GateId(0));
-    one.give_up(GateId(1), 0);
-    one.restore(GateId(1), 0);
-    let [_, heard] = poll_until(&mut one, &mut two, |_, two| !two.lost.is_empty());
-    assert!(heard.restored.is_empty(), "before it was given up here: {heard:?}");
-    two.give_up(GateId(0), 0);
-    two.restore(GateId(0), 0);
-    let are_back = |one: &RecordingSink, two: &RecordingSink| {
-        !one.restored.is_empty() && !two.restored.is_empty()
-    };
-    let [first, second] = poll_until(&mut one, &mut two, are_back);
-    assert_eq!(
-        (&first.restored[..], &second.restored[..]),
-        (&[(GateId(1), 0)][..], &[(GateId(0), 0)][..])
-    );
-    assert!(first.lost.is_empty() && second.lost.is_empty());
-    conformance::packets(&mut one, Some(&mut two), GateId(0));
-    conformance::packets(&mut two, Some(&mut one), GateId(1));
+    conformance::restoring([&mut one, &mut two]);
 }
 
 #[test]

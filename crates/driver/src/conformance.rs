@@ -12,9 +12,11 @@ use crate::{
 };
 
 mod regions;
+mod restoring;
 mod unsteady;
 
 pub use regions::{SpacedBlocks, memory, regions};
+pub use restoring::restoring;
 pub use unsteady::unsteady;
 
 /// The directory of drivers of several processes in this one: their cards by gate, and a secret.

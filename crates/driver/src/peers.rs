@@ -2,6 +2,7 @@
 //! known of it is kept.
 
 use std::str::FromStr;
+use std::time::Duration;
 
 use base::GateId;
 
@@ -48,6 +49,14 @@ pub fn pairs_from<C>(
     }
     pairs(peer.1, own.1).into_iter().map(|(theirs, ours)| (ours, theirs)).collect()
 }
+
+/// How long to wait before a rail that was lost is tried again, after so many attempts in vain.
+pub fn restore_pause(failures: u32) -> Duration {
+    let (first, last) = RESTORE_PAUSES;
+    first.saturating_mul(1 << failures.min(16)).min(last)
+}
+
+const RESTORE_PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(8));
 
 /// What is known of peers, by gate.
 #[derive(Debug)]
@@ -111,6 +120,12 @@ mod tests {
         assert_eq!(pairs_from((low, &one), (high, &other), pairs), [(0, 1), (1, 0)]);
         assert_eq!(pairs_from((high, &one), (low, &other), pairs), [(1, 0), (0, 1)]);
         assert_eq!(pairs_from((high, &other), (low, &one), pairs), [(1, 0), (0, 1)]);
+    }
+
+    #[test]
+    fn pauses_grow_up_to_a_limit() {
+        let pauses = [0, 1, 2, 4, 40].map(|failures| restore_pause(failures).as_millis());
+        assert_eq!(pauses, [500, 1000, 2000, 8000, 8000]);
     }
 
     #[test]

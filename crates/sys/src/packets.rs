@@ -18,8 +18,17 @@ pub const ETHERNET_BYTES: usize = 14;
 pub struct FrameFilter {
     /// The four bytes with which the frame begins.
     pub endpoint: [u8; 4],
-    /// Whether the highest bit of the byte at [`CLASS_AT`] is set.
-    pub is_bulk: bool,
+    /// What stands in the byte at [`CLASS_AT`].
+    pub class: FrameClass,
+}
+
+/// Two kinds of frames, by the highest bit of the byte at [`CLASS_AT`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameClass {
+    /// It is not set.
+    Urgent,
+    /// It is set.
+    Bulk,
 }
 
 /// Where in a frame, behind the Ethernet header, the number of the process on its machine stands.
@@ -40,7 +49,10 @@ pub fn open(interface: u32, ether_type: u16, filter: FrameFilter) -> io::Result<
     // SAFETY: the descriptor was just created and nobody else owns it.
     let socket = unsafe { OwnedFd::from_raw_fd(socket as i32) };
     let endpoint = u32::from_be_bytes(filter.endpoint);
-    let (bulk, urgent) = if filter.is_bulk { (0, 1) } else { (1, 0) };
+    let (bulk, urgent) = match filter.class {
+        FrameClass::Bulk => (0, 1),
+        FrameClass::Urgent => (1, 0),
+    };
     let program = [
         step(LOAD_WORD, 0, 0, ETHERNET_BYTES as u32),
         step(JUMP_IF_EQUAL, 0, 3, endpoint),

@@ -6,7 +6,7 @@ use base::GateId;
 use driver::{Part, PartPlace, Sink};
 use memory::Buffer;
 
-use super::{LinkName, Ofi};
+use super::{LinkName, LostWith, Ofi};
 use crate::endpoint::{READS, ReadNumber, RegionNumber, RegionUse, SendOutcome};
 use crate::link::OfiLink;
 use crate::message::MessageKind;
@@ -52,7 +52,7 @@ impl Ofi {
             region = endpoint.register(&staged, 0, length, RegionUse::Offered);
         }
         let Some(region) = region else {
-            return self.lose(gate, rail, NOT_KNOWN, true);
+            return self.lose(gate, rail, NOT_KNOWN, LostWith::Packets);
         };
         let place = endpoint.place(region);
         let Some(link) = self.link_mut(gate, rail) else { return };
@@ -66,14 +66,14 @@ impl Ofi {
     pub(super) fn take_offer(&mut self, name: LinkName, bytes: &[u8], sink: &mut dyn Sink) {
         let (gate, rail) = name;
         let Some(offer) = Offer::parse(bytes) else {
-            return self.lose(gate, rail, "an offer makes no sense", true);
+            return self.lose(gate, rail, "an offer makes no sense", LostWith::Packets);
         };
         match sink.part(gate, rail, &offer.label, offer.length) {
             PartPlace::Nowhere => self.note_read(name, offer.number),
             PartPlace::At { buffer, offset, instead_of } => {
                 if let Some(other) = instead_of {
                     let why = "what it carried came over another interface";
-                    self.lose(gate, usize::from(other.0), why, true);
+                    self.lose(gate, usize::from(other.0), why, LostWith::Packets);
                 }
                 if let Some(link) = self.link_mut(gate, rail) {
                     link.parts.wanted.push_back(WantedPart { offer, buffer, offset });
@@ -129,7 +129,9 @@ impl Ofi {
                 region = endpoint.register(&buffer, 0, length, RegionUse::Filled);
                 staged = Some(buffer);
             }
-            let Some(region) = region else { return self.lose(gate, rail, NOT_KNOWN, true) };
+            let Some(region) = region else {
+                return self.lose(gate, rail, NOT_KNOWN, LostWith::Packets);
+            };
             let step = ReadStep::Room;
             let part = UnderwayPart { gate, wanted, region, staged, done: 0, step };
             self.ports[rail].reads[place] = Some(part);
@@ -154,7 +156,7 @@ impl Ofi {
                 part.step = ReadStep::Room;
                 self.return_to((gate, rail));
             }
-            SendOutcome::Failed(why) => self.lose(gate, rail, &why, true),
+            SendOutcome::Failed(why) => self.lose(gate, rail, &why, LostWith::Packets),
         }
     }
 
@@ -174,7 +176,7 @@ impl Ofi {
         }
         let gate = part.gate;
         if let Some(why) = failure {
-            return self.lose(gate, rail, why, true);
+            return self.lose(gate, rail, why, LostWith::Packets);
         }
         part.done += bytes;
         if part.done < part.wanted.offer.length {

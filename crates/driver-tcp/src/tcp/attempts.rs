@@ -32,10 +32,8 @@ const RETRY_MAX: Duration = Duration::from_millis(500);
 /// unauthenticated connections are closed first.
 const MACHINE_MAX: Duration = Duration::from_millis(10);
 
-/// Where a rail was lost and there are others, a machine has so long to answer, and the pause
-/// before the next attempt doubles from the first to the last of these.
+/// Where a rail was lost and there are others, a machine has so long to answer.
 const RESTORE_CONNECT_MAX: Duration = Duration::from_secs(3);
-const RESTORE_PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(8));
 
 /// What a socket may hold that is not on its way, where several rails share the work, in bytes:
 /// what waits in a socket is bound to its rail.
@@ -161,8 +159,7 @@ impl Tcp {
         let (since, failures) = before.map_or((now, 0), |retry| (retry.since, retry.failures));
         let failures = failures + 1;
         if self.is_restoring(gate, rail) {
-            let (first, last) = RESTORE_PAUSES;
-            let at = now + first.saturating_mul(1 << failures.min(16)).min(last);
+            let at = now + driver::restore_pause(failures);
             return self.set_way(gate, rail, RailConnection::Again(Retry { at, since, failures }));
         }
         if self.is_leaving {
@@ -253,7 +250,7 @@ impl Tcp {
 impl Retry {
     /// The first attempt to restore a rail that was just lost.
     pub(crate) fn to_restore(now: Instant) -> Self {
-        Self { at: now + RESTORE_PAUSES.0, since: now, failures: 0 }
+        Self { at: now + driver::restore_pause(0), since: now, failures: 0 }
     }
 }
 
