@@ -147,7 +147,7 @@ fn arrived(
     status: OutStatus,
 ) -> CallOutcome<()> {
     let (unpacking, _) = unpacking(call, message)?;
-    report_if_any(unpacking.arrival(&call.library.process), flag, status);
+    report_if_any(call, unpacking.arrival(&call.library.process), flag, status);
     Ok(())
 }
 

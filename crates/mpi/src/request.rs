@@ -2,6 +2,7 @@
 
 use std::cell::RefMut;
 use std::fmt;
+use std::mem;
 use std::rc::Rc;
 
 use base::{Error, ErrorClass, Result};
@@ -166,7 +167,11 @@ impl Request {
             _ => false,
         };
         if is_fine {
-            persistent.active = None;
+            let ended = persistent.active.take();
+            if !matches!(ended, Some(Request::Partitioned(_))) {
+                // The others that can be fine have nothing to give back.
+                mem::forget(ended);
+            }
         }
         is_fine
     }
@@ -541,7 +546,8 @@ impl Request {
                 Request::Partitioned(Rc::clone(operation))
             }
         };
-        persistent.active = Some(started);
+        // There was none, so that nothing is dropped.
+        mem::forget(persistent.active.replace(started));
         Ok(())
     }
 }

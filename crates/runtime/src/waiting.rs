@@ -2,14 +2,17 @@
 //!
 //! A yield costs about 0.2 µs, sleeping and being woken 24 to 43 µs (measured on virtual machines
 //! of two cores). So whoever has a core of its own spins for a while; where processes outnumber
-//! cores it yields from the first, as the message it waits for may be written by who gets the core;
-//! where only threads of its own do, it looks a few times in between, as the peer may be at work on
+//! cores it looks for a few microseconds as long as that is seldom in vain ([`Patience`]), and else
+//! yields from the first, as the message it waits for may be written by who gets the core; where
+//! only threads of its own do, it looks a few times in between, as the peer may be at work on
 //! another core; and whoever has waited long sleeps, and burns nothing.
 //!
 //! All of it sees the system as a [`WaitingSystem`], and who waits as a [`Waiter`], so that it also
 //! runs in simulated time, where processes lose their cores and wake-ups come late (the crate
 //! `sim`).
 
+mod asking;
+mod patience;
 mod room;
 mod sleeping;
 
@@ -18,6 +21,8 @@ use std::time::Duration;
 
 use queues::door::Threads;
 
+pub use asking::Asking;
+pub use patience::Patience;
 pub use room::{LongWait, WaitNote, Waiter, WaitingThreads, wait};
 pub use sleeping::wake_others;
 
@@ -67,8 +72,14 @@ const AWAKE_MAX_IF_SPARING: Duration = Duration::from_micros(50);
 /// together.
 const SPIN_AMONG_THREADS: Duration = Duration::from_micros(4);
 
-/// There the clock is read once in this many rounds, some of which are system calls.
-const ROUNDS_AMONG_THREADS: u32 = 4;
+/// Where processes outnumber cores, a wait looks for so long, and up to twice that, before it gives
+/// the core away, if [`Patience`] says that this is worth it: longer than others take that get the
+/// core of whom it waits for and give it back at once.
+const SPIN_IN_CROWD: Duration = Duration::from_micros(4);
+
+/// While looking for so short a time, the clock is read once in this many rounds, some of which
+/// are system calls.
+const ROUNDS_OF_SHORT_SPIN: u32 = 4;
 
 /// The clock is read once in this many rounds.
 const ROUNDS_PER_LOOK: u32 = 64;
@@ -82,13 +93,15 @@ pub struct WaitHistory {
     core_sharing: CoreSharing,
     rounds: u32,
     since: Option<u64>,
-    /// When it yielded last to threads of its own process.
-    yielded: Option<u64>,
+    /// Since when it has looked without yielding, where that is measured.
+    spinning_since: Option<u64>,
     stage: WaitStage,
     /// After how long sleeping begins.
     awake_max: Duration,
     /// Whether others may be ready on the kernel thread of the one that waits.
     shares_kernel_thread: bool,
+    /// Whether it looks for a while before it yields to processes.
+    is_patient: bool,
 }
 
 /// Who else needs the core of whoever waits.
@@ -122,11 +135,20 @@ impl WaitHistory {
             core_sharing,
             rounds: 0,
             since: None,
-            yielded: None,
+            spinning_since: None,
             stage,
             awake_max: AWAKE_MAX,
             shares_kernel_thread: false,
+            is_patient: false,
         }
+    }
+
+    /// The same, but where processes outnumber cores it looks for a while if that is worth it.
+    #[inline]
+    pub fn with(self, patience: &Patience) -> Self {
+        let is_patient = self.core_sharing == CoreSharing::Processes && patience.is_there();
+        let stage = if is_patient { WaitStage::Spin } else { self.stage };
+        Self { is_patient, stage, ..self }
     }
 
     /// The same, but whenever others are ready on the same kernel thread, these run at once.
@@ -138,14 +160,17 @@ impl WaitHistory {
     /// The same, but it sleeps soon, so that others have the core.
     #[inline]
     pub fn sparing(self) -> Self {
-        Self { awake_max: AWAKE_MAX_IF_SPARING, ..self }
+        let stage = Self::first_stage(self.core_sharing);
+        Self { awake_max: AWAKE_MAX_IF_SPARING, is_patient: false, stage, ..self }
     }
 
     /// Something happened, though not what was waited for: the history begins anew.
     #[inline]
     pub fn renew(&mut self) {
         self.since = None;
-        self.stage = Self::first_stage(self.core_sharing);
+        self.spinning_since = None;
+        let first = Self::first_stage(self.core_sharing);
+        self.stage = if self.is_patient { WaitStage::Spin } else { first };
     }
 
     #[inline]
@@ -155,7 +180,7 @@ impl WaitHistory {
 
     /// Passes the time of one round, and says whether it is time to sleep, which the caller does.
     #[inline]
-    pub fn pass(&mut self, kernel: &impl WaitingSystem) -> WaitStage {
+    pub fn pass(&mut self, kernel: &impl WaitingSystem, patience: &Patience) -> WaitStage {
         self.rounds += 1;
         if self.rounds.is_multiple_of(ROUNDS_PER_LOOK) {
             self.look_at_clock(kernel);
@@ -167,27 +192,53 @@ impl WaitHistory {
             WaitStage::Spin | WaitStage::Yield
                 if self.shares_kernel_thread && kernel.has_others_ready() =>
             {
-                self.yielded = None;
+                self.spinning_since = None;
                 kernel.pass_core();
             }
+            WaitStage::Spin if self.is_patient => self.spin_in_crowd(kernel, patience),
             WaitStage::Spin => kernel.spin(),
-            WaitStage::Yield => kernel.pass_core(),
+            WaitStage::Yield => {
+                if self.rounds == 1 {
+                    patience.note_yield(kernel);
+                }
+                kernel.pass_core();
+            }
             WaitStage::Sleep => {}
         }
         self.stage
     }
 
     fn spin_among_threads(&mut self, kernel: &impl WaitingSystem) {
-        if self.rounds % ROUNDS_AMONG_THREADS != 1 {
+        if self.has_spun(SPIN_AMONG_THREADS, kernel).is_some() {
+            self.spinning_since = None;
+            kernel.pass_core();
+        }
+    }
+
+    fn spin_in_crowd(&mut self, kernel: &impl WaitingSystem, patience: &Patience) {
+        let limit = Self::spin_in_crowd_max(self.spinning_since.unwrap_or(0));
+        if let Some(now) = self.has_spun(limit, kernel) {
+            patience.note_vain_spin(now, limit);
+            self.stage = WaitStage::Yield;
+            kernel.pass_core();
+        }
+    }
+
+    /// How long to look from this time on. It is not always the same: two that give up at the same
+    /// moment may find each other's cores taken again and again.
+    fn spin_in_crowd_max(since: u64) -> Duration {
+        SPIN_IN_CROWD + SPIN_IN_CROWD / 8 * (since / 32 % 8) as u32
+    }
+
+    /// Passes the time of a look; the time of the clock, once it has looked for so long.
+    fn has_spun(&mut self, limit: Duration, kernel: &impl WaitingSystem) -> Option<u64> {
+        if self.rounds % ROUNDS_OF_SHORT_SPIN != 1 {
             kernel.spin();
-            return;
+            return None;
         }
         let now = kernel.now();
-        let spun = now - *self.yielded.get_or_insert(now);
-        if Duration::from_nanos(spun) >= SPIN_AMONG_THREADS {
-            kernel.pass_core();
-            self.yielded = None;
-        }
+        let spun = now - *self.spinning_since.get_or_insert(now);
+        (Duration::from_nanos(spun) >= limit).then_some(now)
     }
 
     #[cold]
@@ -204,22 +255,98 @@ impl WaitHistory {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
     use crate::door::System;
 
     #[test]
     fn spins_then_yields_then_sleeps() {
         let mut wait_history = WaitHistory::new(CoreSharing::Exclusive);
-        let mut stages = vec![wait_history.pass(&System)];
+        let patience = Patience::default();
+        let mut stages = vec![wait_history.pass(&System, &patience)];
         while *stages.last().unwrap() != WaitStage::Sleep {
-            let stage = wait_history.pass(&System);
+            let stage = wait_history.pass(&System, &patience);
             if stage != *stages.last().unwrap() {
                 stages.push(stage);
             }
         }
         assert_eq!(stages.first(), Some(&WaitStage::Spin));
         wait_history.renew();
-        assert_eq!(wait_history.pass(&System), WaitStage::Spin);
-        assert_eq!(WaitHistory::new(CoreSharing::Processes).pass(&System), WaitStage::Yield);
+        assert_eq!(wait_history.pass(&System, &patience), WaitStage::Spin);
+        let mut crowded = WaitHistory::new(CoreSharing::Processes);
+        assert_eq!(crowded.pass(&System, &patience), WaitStage::Yield);
+    }
+
+    /// A clock that goes on with each look at it.
+    #[derive(Debug, Default)]
+    struct Clock {
+        now: Cell<u64>,
+        yields: Cell<u32>,
+    }
+
+    impl Threads for Clock {
+        fn pass_barrier(&self) {}
+
+        fn sleep(&self, _: &AtomicU32, _: u32) {}
+
+        fn wake(&self, _: &AtomicU32) {}
+
+        fn wake_one(&self, _: &AtomicU32) {}
+
+        fn pass_core(&self) {
+            self.yields.set(self.yields.get() + 1);
+        }
+
+        fn now(&self) -> u64 {
+            self.now.set(self.now.get() + 100);
+            self.now.get()
+        }
+    }
+
+    impl WaitingSystem for Clock {
+        fn spin(&self) {}
+
+        fn sleep_at_most(&self, _: &AtomicU32, _: u32, _: Duration) {}
+
+        fn pause(&self, _: Duration) {}
+
+        fn thread_number(&self) -> u64 {
+            1
+        }
+    }
+
+    /// How many rounds a wait that begins now makes before it yields, and for how long.
+    fn rounds_till_yield(clock: &Clock, patience: &Patience) -> (u32, Duration) {
+        let mut wait_history = WaitHistory::new(CoreSharing::Processes).with(patience);
+        let (yields, began) = (clock.yields.get(), clock.now.get());
+        let mut rounds = 0;
+        while clock.yields.get() == yields {
+            wait_history.pass(clock, patience);
+            rounds += 1;
+        }
+        (rounds, Duration::from_nanos(clock.now.get() - began))
+    }
+
+    #[test]
+    fn in_a_crowd_waits_look_for_a_while_only_as_long_as_that_is_seldom_in_vain() {
+        let (clock, patience) = (Clock::default(), Patience::default());
+        for _ in 0..100 {
+            clock.now.set(clock.now.get() + 1_000_000);
+            let (rounds, looked) = rounds_till_yield(&clock, &patience);
+            assert!(rounds > 1 && looked >= SPIN_IN_CROWD && looked <= 2 * SPIN_IN_CROWD);
+        }
+        let in_vain = (0..100).filter(|_| rounds_till_yield(&clock, &patience).0 > 1).count();
+        assert!((3..10).contains(&in_vain), "{in_vain} waits in a row looked in vain");
+        assert_eq!(rounds_till_yield(&clock, &patience).0, 1);
+    }
+
+    #[test]
+    fn who_wants_the_core_for_its_program_yields_at_once() {
+        let (clock, patience) = (Clock::default(), Patience::default());
+        let mut sparing = WaitHistory::new(CoreSharing::Processes).with(&patience).sparing();
+        assert_eq!(sparing.pass(&clock, &patience), WaitStage::Yield);
+        sparing.renew();
+        assert_eq!(sparing.pass(&clock, &patience), WaitStage::Yield);
     }
 }

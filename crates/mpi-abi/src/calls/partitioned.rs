@@ -17,6 +17,7 @@ use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::MPI_REQUEST_NULL;
 
 use super::requests::{Pending, find, hand_out};
+use super::statuses::answer;
 
 pub fn psend_init(
     call: &Call,
@@ -131,7 +132,7 @@ pub fn parrived(
         let arrived = operation.has_arrived(&call.library.process, partition);
         arrived.map_err(|error| set_handler_owner(error, 1, 2))?
     };
-    flag.set_flag(arrived);
+    answer(call, arrived, flag);
     Ok(())
 }
 

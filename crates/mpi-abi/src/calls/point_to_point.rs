@@ -15,7 +15,7 @@ use crate::library::LibraryState;
 use crate::report::HandlerOwner;
 
 use super::requests::{Pending, PendingRequest, hand_out};
-use super::statuses::{report_if_any, report_status, to_c};
+use super::statuses::{answer, report_if_any, report_status, to_c};
 
 macro_rules! sends {
     ($($blocking:ident, $nonblocking:ident, $persistent:ident: $mode:ident;)*) => {$(
@@ -290,7 +290,7 @@ pub fn iprobe(
     flag: Out<c_int>,
     status: OutStatus,
 ) -> CallOutcome<()> {
-    report_if_any(comm.iprobe(&call.library.process, source, tag)?, flag, status);
+    report_if_any(call, comm.iprobe(&call.library.process, source, tag)?, flag, status);
     Ok(())
 }
 
@@ -318,7 +318,7 @@ pub fn improbe(
     status: OutStatus,
 ) -> CallOutcome<()> {
     let found = comm.improbe(&call.library.process, source, tag)?;
-    flag.set_flag(found.is_some());
+    answer(call, found.is_some(), flag);
     if let Some((taken, found)) = found {
         message.set(keep_message(call.library, &comm, source, taken));
         status.set(to_c(&found));

@@ -19,7 +19,7 @@ use crate::handles::InPlace;
 use crate::report::HandlerOwner;
 use crate::requests::RequestName;
 
-use super::statuses::{report_if_any, report_status};
+use super::statuses::{answer, report_if_any, report_status};
 use generalized::Generalized;
 
 pub use generalized::{grequest_complete, grequest_start};
@@ -163,7 +163,7 @@ pub fn test(
         finished = finish(call, 1, handle)?;
     }
     let Some((result, left)) = finished else {
-        flag.set_flag(false);
+        answer(call, false, flag);
         return Ok(());
     };
     request.set(left);
@@ -182,7 +182,7 @@ pub fn request_get_status(
         return Ok(());
     }
     call.library.process.progress();
-    report_if_any(peek(call, 1, request)?, flag, status);
+    report_if_any(call, peek(call, 1, request)?, flag, status);
     Ok(())
 }
 

@@ -36,9 +36,23 @@ pub fn report_status(status: mpi::MessageStatus, place: OutStatus) -> CallOutcom
     }
 }
 
+/// Tells a program that does not wait whether what it asks for is there, after a round of progress.
+#[inline]
+pub fn answer(call: &Call, is_there: bool, flag: Out<c_int>) {
+    flag.set_flag(is_there);
+    if !is_there {
+        call.library.process.note_vain_look();
+    }
+}
+
 /// Tells the program the status of a message or request, if there is one yet, and whether there is.
-pub fn report_if_any(found: Option<mpi::MessageStatus>, flag: Out<c_int>, place: OutStatus) {
-    flag.set_flag(found.is_some());
+pub fn report_if_any(
+    call: &Call,
+    found: Option<mpi::MessageStatus>,
+    flag: Out<c_int>,
+    place: OutStatus,
+) {
+    answer(call, found.is_some(), flag);
     if let Some(found) = found {
         place.set(to_c(&found));
     }

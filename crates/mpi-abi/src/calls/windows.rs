@@ -21,6 +21,7 @@ use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::*;
 
 use super::groups;
+use super::statuses::answer;
 
 /// A window as the program knows it: with the values of the attributes that the standard puts on
 /// it, to which programs get pointers.
@@ -303,7 +304,7 @@ pub fn win_wait(call: &Call, win: KnownWindow) -> CallOutcome<()> {
 }
 
 pub fn win_test(call: &Call, win: KnownWindow, flag: Out<c_int>) -> CallOutcome<()> {
-    flag.set_flag(win.window.test(&call.library.process)?);
+    answer(call, win.window.test(&call.library.process)?, flag);
     Ok(())
 }
 

@@ -15,6 +15,7 @@ use super::blocks::{OperationMemory, PackedRange};
 use super::board::Board;
 use super::channel::Channel;
 use crate::operation::OperationKernel;
+use crate::process::helping::HELPED_BYTES_MIN;
 use crate::process::revoked;
 
 /// One collective operation underway on one process.
@@ -206,6 +207,24 @@ impl<P: Copy> Execution<P> {
     pub(crate) fn is_awaited(&self) -> bool {
         let next = self.round + usize::from(self.is_posted && self.pending.is_empty());
         !self.pending.is_empty() || self.task.schedule.is_awaited_from(next)
+    }
+
+    /// Whether all that is left are short messages that this member receives, all of its own having
+    /// left: nobody waits for its next steps, which it takes when the program waits.
+    pub(crate) fn only_receives_little(&self) -> bool {
+        let Some(round) = self.task.schedule.round(self.round) else { return false };
+        let is_little = |transfer: &Transfer| match transfer {
+            Transfer::Receive { into, .. } => {
+                self.task.memories.part(*into).len() < HELPED_BYTES_MIN
+            }
+            Transfer::Send { .. } => true,
+            _ => false,
+        };
+        let is_receive = |transfer: &&Transfer| matches!(transfer, Transfer::Receive { .. });
+        self.is_posted
+            && self.pending.len() == round.transfers.iter().filter(is_receive).count()
+            && !self.task.schedule.is_awaited_from(self.round + 1)
+            && round.transfers.iter().all(is_little)
     }
 
     /// How it went: the first error, if there was one.

@@ -153,8 +153,13 @@ impl ActiveCollective {
         process.set_leaves_portions(true);
         let is_over = self.advance(process);
         process.set_leaves_portions(false);
-        if !is_over {
-            process.keep_advancing(Rc::clone(self) as Rc<dyn BackgroundOperation>);
+        if is_over {
+            return;
+        }
+        let operation = Rc::clone(self) as Rc<dyn BackgroundOperation>;
+        match self.execution.borrow().only_receives_little() {
+            true => process.advance_in_progress(operation),
+            false => process.keep_advancing(operation),
         }
     }
 }

@@ -221,7 +221,7 @@ impl Process {
                 continue;
             }
             self.room.lock.share(|| {
-                let stage = wait_history.pass(&System);
+                let stage = wait_history.pass(&System, &self.room.patience);
                 if stage == WaitStage::Sleep {
                     since = if since == 0 { System.now() } else { since };
                     System.pause(POLL_SLEEP);
@@ -241,6 +241,34 @@ impl Process {
         if let Some(note) = note {
             self.end_noting(note);
         }
+    }
+
+    /// A call that does not wait has looked for something in vain, after a round of progress. Where
+    /// processes outnumber cores, others get the core if the program does nothing but look.
+    #[inline]
+    pub fn note_vain_look(&self) {
+        if self.is_crowded() {
+            self.give_way_to_processes();
+        }
+    }
+
+    #[cold]
+    fn give_way_to_processes(&self) {
+        let WaitingThreads { lock, asking, patience, .. } = &self.room;
+        let is_shared = Waiter::is_shared(self);
+        let calls = if is_shared { lock.arrivals() } else { self.door.steps() / 2 };
+        let begin = || Waiter::wait_history(self);
+        let Some(mut wait_history) = asking.ask(calls, System.now(), begin) else { return };
+        let mut pause = || {
+            if wait_history.pass(&System, patience) == WaitStage::Sleep {
+                System.pass_core();
+            }
+        };
+        match is_shared {
+            true => lock.without(pause),
+            false => pause(),
+        }
+        asking.give_back(wait_history, System.now());
     }
 
     /// Wakes the threads that sleep and have what they wait for.
@@ -273,7 +301,8 @@ impl Waiter for Process {
                 (true, _) => CoreSharing::Processes,
                 (false, true) => CoreSharing::Threads,
                 (false, false) => CoreSharing::Exclusive,
-            });
+            })
+            .with(&self.room.patience);
         if workers.is_some() {
             wait_history = wait_history.on_shared_kernel_thread();
         }

@@ -9,7 +9,7 @@ use engine::RequestId;
 use queues::door::Threads;
 
 use super::sleeping::{self, Sleep, SleepingThreads};
-use super::{SLEEP_MAX, WaitHistory, WaitStage, WaitingSystem};
+use super::{Asking, Patience, SLEEP_MAX, WaitHistory, WaitStage, WaitingSystem};
 use crate::door::System;
 use crate::lock::ReentrantLock;
 
@@ -20,6 +20,10 @@ pub struct WaitingThreads<K = System> {
     pub lock: ReentrantLock<K>,
     pub(super) kernel: K,
     pub(super) sleepers: SleepingThreads,
+    /// What waiting beside other processes has taught.
+    pub patience: Patience,
+    /// What was asked last in vain.
+    pub asking: Asking,
     /// How often the process has slept for the longest time in vain.
     vain_sleeps: Cell<u32>,
 }
@@ -197,12 +201,12 @@ fn pass<W: Waiter>(
 ) -> bool {
     let room = waiter.room();
     if !waiter.is_shared() {
-        return wait_history.pass(&room.kernel) == WaitStage::Sleep
+        return wait_history.pass(&room.kernel, &room.patience) == WaitStage::Sleep
             && sleep_until_rung(waiter, sleep, done);
     }
     let mut stage = WaitStage::Spin;
     room.lock.share(|| {
-        stage = wait_history.pass(&room.kernel);
+        stage = wait_history.pass(&room.kernel, &room.patience);
         stage != WaitStage::Sleep
     });
     stage == WaitStage::Sleep && sleeping::sleep_beside_others(waiter, sleep, done)

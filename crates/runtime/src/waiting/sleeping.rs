@@ -156,7 +156,7 @@ pub(super) fn let_others_run<W: Waiter>(
         sleep.watches_shared = true;
     }
     let mut stage = WaitStage::Yield;
-    room.lock.leave(|| stage = wait_history.pass(&room.kernel));
+    room.lock.leave(|| stage = wait_history.pass(&room.kernel, &room.patience));
     if stage == WaitStage::Sleep {
         // Others come in only where this one has left, and know of requests only.
         let may_be = waiter.is_shared() && sleep.awaited.is_some();

@@ -354,6 +354,7 @@ impl Waiter for WaitingProcess {
 
     fn wait_history(&self) -> WaitHistory {
         let wait_history = WaitHistory::new(self.setting.core_sharing);
+        let wait_history = wait_history.with(&self.room.patience);
         if self.setting.sparing { wait_history.sparing() } else { wait_history }
     }
 

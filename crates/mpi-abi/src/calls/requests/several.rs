@@ -13,7 +13,7 @@ use crate::generated::constants::{MPI_REQUEST_NULL, MPI_SUCCESS, MPI_UNDEFINED};
 use crate::report::code_of;
 use crate::requests::RequestName;
 
-use super::super::statuses::{report_status, to_c};
+use super::super::statuses::{answer, report_status, to_c};
 
 /// The requests are the second argument of all calls here.
 const POSITION: usize = 2;
@@ -103,7 +103,7 @@ pub fn testall(
         call.library.process.progress();
         all()
     };
-    flag.set_flag(ready);
+    answer(call, ready, flag);
     if !ready {
         return Ok(());
     }
@@ -153,7 +153,7 @@ pub fn testany(
         call.library.process.progress();
         found = first_ready(call, handles);
     }
-    flag.set_flag(found != FirstComplete::Later);
+    answer(call, found != FirstComplete::Later, flag);
     finish_any(call, handles, found, indx, status)
 }
 
@@ -178,7 +178,11 @@ pub fn testsome(
 ) -> CallOutcome<()> {
     check(call, handles)?;
     call.library.process.progress();
-    finish_some(call, handles, outcount, indices, statuses)
+    let finished = finish_some(call, handles, outcount, indices, statuses);
+    if outcount.value() == 0 {
+        call.library.process.note_vain_look();
+    }
+    finished
 }
 
 pub fn request_get_status_all(
@@ -191,7 +195,7 @@ pub fn request_get_status_all(
     let found: Vec<Option<MessageStatus>> =
         handles.iter().map(|handle| peek(call, POSITION, handle)).collect::<CallOutcome<_>>()?;
     let all: Option<Vec<MessageStatus>> = found.into_iter().collect();
-    flag.set_flag(all.is_some());
+    answer(call, all.is_some(), flag);
     for (index, status) in all.into_iter().flatten().enumerate() {
         let place = statuses.at(index);
         match handles.at(index) {
@@ -212,7 +216,7 @@ pub fn request_get_status_any(
     check(call, handles)?;
     call.library.process.progress();
     let found = first_ready(call, handles);
-    flag.set_flag(found != FirstComplete::Later);
+    answer(call, found != FirstComplete::Later, flag);
     match found {
         FirstComplete::Later => {}
         FirstComplete::Nothing => {
@@ -246,6 +250,9 @@ pub fn request_get_status_some(
         statuses.at(position).set(to_c(&status));
     }
     outcount.set(ready.len() as c_int);
+    if ready.is_empty() {
+        call.library.process.note_vain_look();
+    }
     indices.write(ready.iter().map(|index| *index as i64))
 }
 
