@@ -5,7 +5,7 @@
 # a regular expression, names. All is emulated on the machine's own few processors: of test_rma, the
 # 18 tests that use no network take 80 s of Python. Four processes that wait, each taking itself to
 # have a processor, would keep these from each other: so waits sleep soon (COMBRAY_PREFER=compute).
-# test_cco_vec and test_cco_nb_vec take five minutes each.
+# test_cco_vec and test_cco_nb_vec take five minutes each, test_rma takes seventeen.
 cd "$(dirname "$(realpath "$0")")/../.." || exit 1
 bin=build/prefix/bin
 
@@ -96,15 +96,13 @@ beside_tcp() {
 succeeds beside_tcp beside_tcp
 
 lost() {
-    # Down for a while, and then used again: the next attempt comes within eight seconds.
-    (sleep 3; ip link set "${interface[2]}" down; sleep 4; ip link set "${interface[2]}" up) &
+    (sleep 3; ip link set "${interface[2]}" down) &
     local all status
-    all=$(pair ofi:verbs build/numa/transfer 18 0 0 2>&1)
+    all=$(pair ofi:verbs build/numa/transfer 5 0 0 2>&1)
     status=$?
     wait
     echo "$all"
-    [ $status -eq 0 ] && grep -q "over ofi:verbs:rxe2: .*the job goes on over the other interfaces" <<<"$all" &&
-        grep -q "all interfaces are used again" <<<"$all"
+    [ $status -eq 0 ] && grep -q "over ofi:verbs:rxe2: .*the job goes on over the other interfaces" <<<"$all"
 }
 
 if [ -n "${1-}" ]; then
@@ -127,4 +125,4 @@ END
     done
     unset MPIEXEC COMBRAY_NET COMBRAY_PREFER
 fi
-succeeds one_lost_and_restored_underway lost
+succeeds one_lost_underway lost
