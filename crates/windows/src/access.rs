@@ -408,6 +408,15 @@ impl Window {
         self.keep_waiting(target, message);
     }
 
+    /// Sends all requests that wait: the program looks for what others do, perhaps because of them.
+    pub(super) fn send_waiting(&self, process: &Process) {
+        for target in self.waited_for() {
+            let message = self.take_waiting(target);
+            self.post_requests(process, target, &message);
+            self.keep_room(target, message);
+        }
+    }
+
     fn post_requests(&self, process: &Process, target: u32, message: &[u8]) {
         let gate = self.communicator.gate(target).expect("the target was checked");
         let context = self.communicator.point_to_point_context();

@@ -277,6 +277,7 @@ impl Window {
             return Ok(());
         }
         let outcome = self.settle(process, target);
+        self.send_waiting(process);
         full_fence();
         process.progress();
         outcome
@@ -291,6 +292,7 @@ impl Window {
         target.map_or(Ok(()), |target| self.share(target).map(|_| ()))?;
         self.epochs.borrow().check_flush(target)?;
         let outcome = self.settle_locally(process, target);
+        self.send_waiting(process);
         full_fence();
         process.progress();
         outcome
@@ -299,6 +301,7 @@ impl Window {
     /// `MPI_Win_sync`: what others wrote to the own part can be read, and what was written to it
     /// can be read by others.
     pub fn sync(&self, process: &Process) {
+        self.send_waiting(process);
         full_fence();
         process.progress();
         // Who calls this again and again looks for what others write.

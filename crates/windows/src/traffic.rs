@@ -72,6 +72,13 @@ impl Window {
         waiting.get_mut(&target).map(std::mem::take).unwrap_or_default()
     }
 
+    /// The targets of requests that wait.
+    pub(super) fn waited_for(&self) -> Vec<u32> {
+        let waiting = self.traffic.waiting.borrow();
+        let some = waiting.iter().filter(|(_, requests)| !requests.is_empty());
+        some.map(|(target, _)| *target).collect()
+    }
+
     /// These wait.
     pub(super) fn keep_waiting(&self, target: u32, requests: Vec<u8>) {
         self.traffic.waiting.borrow_mut().insert(target, requests);
