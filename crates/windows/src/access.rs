@@ -12,10 +12,7 @@ use mpi::{ExternalOperation, Process};
 
 use super::exposed::ExposedParts;
 use super::mailboxes::MailOutcome;
-use super::message::{
-    DATA_TAG, INLINE_BYTES_MAX, REQUEST_BYTES_MAX, REQUEST_TAG, RequestKind, WindowRequest,
-    buffer_of, room,
-};
+use super::message::{DATA_TAG, INLINE_BYTES_MAX, RequestKind, WindowRequest, room};
 use super::operation::WindowOperation;
 use super::reach::SYSTEM_BYTES_MIN;
 use super::{TargetPlace, Window, direct, locks};
@@ -312,7 +309,7 @@ impl Window {
         let pieces = RequestPieces::of(access);
         let mut offset = 0;
         while offset < place.len() {
-            self.wait_for_room(process);
+            self.outgoing.wait_for_room(process);
             let mut request = pieces.request(action, place, offset);
             let length = request.runs.iter().map(|run| run.length).sum();
             let given = pieces.given(action, length);
@@ -331,10 +328,10 @@ impl Window {
                 });
             };
             if !request.apart && !pieces.fetches && given <= WAITING_DATA_MAX {
-                self.let_request_wait(process, target, add);
+                self.outgoing.let_wait(process, target, add);
             } else {
                 // The data follows the request at once: no other request may come between them.
-                self.send_request(process, target, add);
+                self.outgoing.send(process, target, add);
                 if request.apart {
                     self.send_data(process, &operation, &part(origin, offset, length));
                 }
@@ -374,63 +371,6 @@ impl Window {
         };
         let id = process.post_receive(context, operation.target, reply, into);
         operation.add_answer(id, length, unpack);
-    }
-
-    /// Sends a request, with those to the same target that waited to be sent with another one.
-    pub(super) fn send_request(
-        &self,
-        process: &Process,
-        target: u32,
-        add: impl FnOnce(&mut Vec<u8>),
-    ) {
-        let mut message = self.take_waiting(target);
-        let before = message.len();
-        add(&mut message);
-        if message.len() > REQUEST_BYTES_MAX {
-            self.post_requests(process, target, &message[..before]);
-            self.post_requests(process, target, &message[before..]);
-        } else {
-            self.post_requests(process, target, &message);
-        }
-        self.keep_room(target, message);
-    }
-
-    /// Lets a request wait for the next one: what needs no answer has to be done only when the
-    /// program synchronizes, by a request that asks for that.
-    fn let_request_wait(&self, process: &Process, target: u32, add: impl FnOnce(&mut Vec<u8>)) {
-        let mut message = self.take_waiting(target);
-        let before = message.len();
-        add(&mut message);
-        if message.len() > REQUEST_BYTES_MAX {
-            self.post_requests(process, target, &message[..before]);
-            message.drain(..before);
-        }
-        self.keep_waiting(target, message);
-    }
-
-    /// Sends all requests that wait: the program looks for what others do, perhaps because of them.
-    pub(super) fn send_waiting(&self, process: &Process) {
-        for target in self.waited_for() {
-            let message = self.take_waiting(target);
-            self.post_requests(process, target, &message);
-            self.keep_room(target, message);
-        }
-    }
-
-    fn post_requests(&self, process: &Process, target: u32, message: &[u8]) {
-        let gate = self.communicator.gate(target).expect("the target was checked");
-        let context = self.communicator.point_to_point_context();
-        let message = buffer_of(message);
-        if let Some(id) = process.post_send(gate, context, target, REQUEST_TAG, message) {
-            self.note_sending(process, id);
-        }
-    }
-
-    /// While too many requests are not on their way yet, waits for the oldest.
-    fn wait_for_room(&self, process: &Process) {
-        while let Some(oldest) = self.oldest_of_too_many() {
-            process.wait_for(oldest);
-        }
     }
 
     fn send_data(&self, process: &Process, operation: &WindowOperation, data: &Buffer) {

@@ -23,6 +23,7 @@ mod locks;
 mod mailboxes;
 mod message;
 mod operation;
+mod outgoing;
 mod place;
 mod plain;
 mod reach;
@@ -52,6 +53,7 @@ use epoch::Epochs;
 use exposed::ExposedParts;
 use exposure::SharedExposure;
 use mailboxes::Mailboxes;
+use outgoing::OutgoingRequests;
 use service::Service;
 use traffic::Traffic;
 
@@ -77,6 +79,7 @@ pub struct Window {
     attached: Option<AttachedRegions>,
     epochs: RefCell<Epochs>,
     traffic: Traffic,
+    outgoing: Rc<OutgoingRequests>,
     service: Service,
     /// Whether this process has called the library since it has the window.
     opened: Cell<bool>,
@@ -128,6 +131,7 @@ impl Window {
             attached: of_attached.map(|words| AttachedRegions::new(words, rank, size)),
             mailboxes: of_mailboxes.map(|words| Mailboxes::new(words, rank, size)),
             words,
+            outgoing: OutgoingRequests::new(Rc::clone(&communicator)),
             communicator,
             flavor,
             shares,

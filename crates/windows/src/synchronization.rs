@@ -120,7 +120,7 @@ impl Window {
         }
         for target in targets {
             let request = WindowRequest::plain(RequestKind::Complete);
-            self.send_request(process, target, |message| request.add_to(message, 0, |_| ()));
+            self.outgoing.send(process, target, |message| request.add_to(message, 0, |_| ()));
         }
         outcome
     }
@@ -277,7 +277,6 @@ impl Window {
             return Ok(());
         }
         let outcome = self.settle(process, target);
-        self.send_waiting(process);
         full_fence();
         process.progress();
         outcome
@@ -292,7 +291,6 @@ impl Window {
         target.map_or(Ok(()), |target| self.share(target).map(|_| ()))?;
         self.epochs.borrow().check_flush(target)?;
         let outcome = self.settle_locally(process, target);
-        self.send_waiting(process);
         full_fence();
         process.progress();
         outcome
@@ -301,7 +299,6 @@ impl Window {
     /// `MPI_Win_sync`: what others wrote to the own part can be read, and what was written to it
     /// can be read by others.
     pub fn sync(&self, process: &Process) {
-        self.send_waiting(process);
         full_fence();
         process.progress();
         // Who calls this again and again looks for what others write.
@@ -453,7 +450,7 @@ impl Window {
         let (reply, answer) = (self.next_reply(), room(Refusal::BYTES));
         let id = process.post_receive(context, target, reply, answer.clone());
         let request = WindowRequest { reply, ..request };
-        self.send_request(process, target, |message| request.add_to(message, 0, |_| ()));
+        self.outgoing.send(process, target, |message| request.add_to(message, 0, |_| ()));
         Question { target, id, answer }
     }
 

@@ -1,10 +1,9 @@
 //! What an origin remembers of the operations of one window.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use engine::RequestId;
 use mpi::{ExternalOperation, Process};
 
 use super::Window;
@@ -18,11 +17,7 @@ pub(super) struct Traffic {
     targets: RefCell<BTreeMap<u32, OperationNumbers>>,
     /// Operations whose messages may be underway.
     outstanding: RefCell<Vec<Rc<WindowOperation>>>,
-    /// Requests that are not on their way yet.
-    sending: RefCell<VecDeque<RequestId>>,
     last_burst: Cell<AccessBurst>,
-    /// By target: requests that wait to be sent with the next one, as a message.
-    waiting: RefCell<BTreeMap<u32, Vec<u8>>>,
 }
 
 /// Short operations at one target that are brought to their end together.
@@ -41,9 +36,6 @@ struct OperationNumbers {
     /// So many are known to be done.
     done: u64,
 }
-
-/// Requests that wait to be sent, at most.
-const SENDING_MAX: usize = 1024;
 
 /// When so many operations are remembered, those that are over are forgotten.
 const OUTSTANDING_MAX: usize = 256;
@@ -64,32 +56,6 @@ impl Window {
         let operations = if goes_on { last.operations + 1 } else { 1 };
         self.traffic.last_burst.set(AccessBurst { target, settled, operations });
         !goes_on && last.operations <= 1
-    }
-
-    /// The requests to a target that wait, which do no longer.
-    pub(super) fn take_waiting(&self, target: u32) -> Vec<u8> {
-        let mut waiting = self.traffic.waiting.borrow_mut();
-        waiting.get_mut(&target).map(std::mem::take).unwrap_or_default()
-    }
-
-    /// The targets of requests that wait.
-    pub(super) fn waited_for(&self) -> Vec<u32> {
-        let waiting = self.traffic.waiting.borrow();
-        let some = waiting.iter().filter(|(_, requests)| !requests.is_empty());
-        some.map(|(target, _)| *target).collect()
-    }
-
-    /// These wait.
-    pub(super) fn keep_waiting(&self, target: u32, requests: Vec<u8>) {
-        self.traffic.waiting.borrow_mut().insert(target, requests);
-    }
-
-    /// The memory of requests that were sent is used for the next ones.
-    pub(super) fn keep_room(&self, target: u32, mut sent: Vec<u8>) {
-        if let Some(place) = self.traffic.waiting.borrow_mut().get_mut(&target) {
-            sent.clear();
-            *place = sent;
-        }
     }
 
     /// Notes that a target was asked for something.
@@ -160,20 +126,5 @@ impl Window {
         if let Some(index) = outstanding.iter().rposition(|other| Rc::ptr_eq(other, operation)) {
             outstanding.swap_remove(index);
         }
-    }
-
-    /// Notes a request that is not on its way yet.
-    pub(super) fn note_sending(&self, process: &Process, id: RequestId) {
-        let mut sending = self.traffic.sending.borrow_mut();
-        while sending.front().is_some_and(|oldest| process.runtime().take(*oldest).is_some()) {
-            sending.pop_front();
-        }
-        sending.push_back(id);
-    }
-
-    /// The oldest request that is not on its way, if too many are not; it is to be waited for.
-    pub(super) fn oldest_of_too_many(&self) -> Option<RequestId> {
-        let mut sending = self.traffic.sending.borrow_mut();
-        if sending.len() < SENDING_MAX { None } else { sending.pop_front() }
     }
 }

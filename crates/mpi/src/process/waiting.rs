@@ -26,7 +26,7 @@ impl Process {
 
     /// The same for what the program itself will most likely bring to its end at once: the helper
     /// is not called, but finds it when it looks.
-    pub(crate) fn advance_in_progress(&self, operation: Rc<dyn BackgroundOperation>) {
+    pub fn advance_in_progress(&self, operation: Rc<dyn BackgroundOperation>) {
         self.underway.borrow_mut().push(operation);
         self.attention.set(true);
     }

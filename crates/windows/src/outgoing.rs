@@ -1,0 +1,136 @@
+//! The requests that an origin sends to the targets of a window.
+//!
+//! Short ones that need no answer wait for the next one to the same target, as what is asked for
+//! has to be done only when the program synchronizes, by a request that asks for that. But they
+//! wait no longer than until the process looks for anything that others do, as partitions that are
+//! held back do: it may wait for what comes of them.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+use engine::RequestId;
+use mpi::{BackgroundOperation, Communicator, Process};
+
+use super::message::{REQUEST_BYTES_MAX, REQUEST_TAG, buffer_of};
+
+/// All of one window.
+#[derive(Debug)]
+pub(super) struct OutgoingRequests {
+    /// That of the window.
+    communicator: Rc<Communicator>,
+    /// By target: requests that wait to be sent with the next one, as a message.
+    waiting: RefCell<BTreeMap<u32, Vec<u8>>>,
+    /// Whether the next round of progress sends them.
+    is_in_progress: Cell<bool>,
+    /// Messages that are not on their way yet.
+    sending: RefCell<VecDeque<RequestId>>,
+}
+
+/// Messages that wait to be sent, at most.
+const SENDING_MAX: usize = 1024;
+
+impl OutgoingRequests {
+    pub(super) fn new(communicator: Rc<Communicator>) -> Rc<Self> {
+        let (waiting, is_in_progress, sending) = Default::default();
+        Rc::new(Self { communicator, waiting, is_in_progress, sending })
+    }
+
+    /// Sends a request, with those to the same target that waited to be sent with another one.
+    pub(super) fn send(&self, process: &Process, target: u32, add: impl FnOnce(&mut Vec<u8>)) {
+        let mut message = self.take_waiting(target);
+        let before = message.len();
+        add(&mut message);
+        if message.len() > REQUEST_BYTES_MAX {
+            self.post(process, target, &message[..before]);
+            self.post(process, target, &message[before..]);
+        } else {
+            self.post(process, target, &message);
+        }
+        self.keep_room(target, message);
+    }
+
+    /// Lets a request wait for the next one.
+    pub(super) fn let_wait(
+        self: &Rc<Self>,
+        process: &Process,
+        target: u32,
+        add: impl FnOnce(&mut Vec<u8>),
+    ) {
+        let mut message = self.take_waiting(target);
+        let before = message.len();
+        add(&mut message);
+        if message.len() > REQUEST_BYTES_MAX {
+            self.post(process, target, &message[..before]);
+            message.drain(..before);
+        }
+        self.waiting.borrow_mut().insert(target, message);
+        if !self.is_in_progress.replace(true) {
+            process.advance_in_progress(Rc::clone(self) as Rc<dyn BackgroundOperation>);
+        }
+    }
+
+    /// A message to a target was given to the engine.
+    pub(super) fn note_sending(&self, process: &Process, id: RequestId) {
+        let mut sending = self.sending.borrow_mut();
+        while sending.front().is_some_and(|oldest| process.runtime().take(*oldest).is_some()) {
+            sending.pop_front();
+        }
+        sending.push_back(id);
+    }
+
+    /// While too many messages are not on their way yet, waits for the oldest.
+    pub(super) fn wait_for_room(&self, process: &Process) {
+        let oldest_of_too_many = || {
+            let mut sending = self.sending.borrow_mut();
+            if sending.len() < SENDING_MAX { None } else { sending.pop_front() }
+        };
+        while let Some(oldest) = oldest_of_too_many() {
+            process.wait_for(oldest);
+        }
+    }
+
+    fn post(&self, process: &Process, target: u32, message: &[u8]) {
+        let gate = self.communicator.gate(target).expect("the target was checked");
+        let context = self.communicator.point_to_point_context();
+        let message = buffer_of(message);
+        if let Some(id) = process.post_send(gate, context, target, REQUEST_TAG, message) {
+            self.note_sending(process, id);
+        }
+    }
+
+    /// The requests to a target that wait, which do no longer.
+    fn take_waiting(&self, target: u32) -> Vec<u8> {
+        self.waiting.borrow_mut().get_mut(&target).map(std::mem::take).unwrap_or_default()
+    }
+
+    /// The memory of requests that were sent is used for the next ones.
+    fn keep_room(&self, target: u32, mut sent: Vec<u8>) {
+        if let Some(place) = self.waiting.borrow_mut().get_mut(&target) {
+            sent.clear();
+            *place = sent;
+        }
+    }
+}
+
+impl BackgroundOperation for OutgoingRequests {
+    /// Sends what waits.
+    fn advance(&self, process: &Process) -> bool {
+        self.is_in_progress.set(false);
+        let waiting = self.waiting.borrow();
+        let some = waiting.iter().filter(|(_, requests)| !requests.is_empty());
+        let targets: Vec<u32> = some.map(|(target, _)| *target).collect();
+        drop(waiting);
+        for target in targets {
+            let message = self.take_waiting(target);
+            self.post(process, target, &message);
+            self.keep_room(target, message);
+        }
+        true
+    }
+
+    /// The end of the window's epoch sends them.
+    fn must_end(&self) -> bool {
+        false
+    }
+}
