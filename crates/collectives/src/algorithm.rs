@@ -35,6 +35,9 @@ algorithms! {
     Binomial: "binomial",
     /// Inside machines or parts of these, among their leaders, inside again.
     Hierarchical: "hierarchical",
+    /// The same at the same time: pieces follow each other from leader to leader, and through the
+    /// parts.
+    HierarchicalPieces: "hierarchical-pieces",
     /// In round k a message to the process 2^k ranks above, and one from that 2^k below.
     Dissemination: "dissemination",
     /// The root gives each process a share; the shares go round a ring.

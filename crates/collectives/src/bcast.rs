@@ -20,9 +20,10 @@ pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::ScatterRing,
     Algorithm::Chain,
     Algorithm::Hierarchical,
+    Algorithm::HierarchicalPieces,
 ];
 
-/// The smallest piece of a chain, in bytes, and how many there are at most.
+/// The smallest piece, in bytes, and how many there are at most.
 const PIECE_BYTES_MIN: usize = 4096;
 const PIECES_MAX: usize = 256;
 
@@ -52,6 +53,7 @@ pub fn cost(algorithm: Algorithm, member: Member, bytes: usize) -> Option<Cost> 
             let least = |member: Member| cost(choose(member, bytes), member, bytes);
             return hierarchy::cost(member, least, least);
         }
+        Algorithm::HierarchicalPieces => return hierarchy::bcast_in_pieces_cost(member, bytes),
         _ => return None,
     }
     Some(estimate.cost())
@@ -81,15 +83,20 @@ pub fn with(
         Algorithm::ScatterRing => scatter_ring(member, root, blocks),
         Algorithm::Chain => chain(member, root, blocks, pieces(member, bytes)),
         Algorithm::Hierarchical => hierarchy::bcast(member, root, blocks, bytes),
+        Algorithm::HierarchicalPieces => hierarchy::bcast_in_pieces(member, root, blocks, bytes),
         _ => unreachable!("{algorithm} is no broadcast"),
     }
 }
 
 /// How many pieces make a chain fastest.
 fn pieces(member: Member, bytes: usize) -> usize {
+    piece_counts(bytes).min_by_key(|count| chain_cost(member, bytes, *count)).unwrap_or(1)
+}
+
+/// In how many pieces so many bytes may go.
+pub(crate) fn piece_counts(bytes: usize) -> impl Iterator<Item = usize> {
     let most = (bytes / PIECE_BYTES_MIN).clamp(1, PIECES_MAX);
-    let numbers = (0..usize::BITS).map(|bit| 1 << bit).take_while(|number| *number <= most);
-    numbers.min_by_key(|number| chain_cost(member, bytes, *number)).unwrap_or(1)
+    (0..usize::BITS).map(|bit| 1 << bit).take_while(move |count| *count <= most)
 }
 
 /// The last piece has all processes before it when it begins, and the others before that.
@@ -102,23 +109,41 @@ fn chain_cost(member: Member, bytes: usize, pieces: usize) -> Cost {
     estimate.cost()
 }
 
-/// The broadcast in pieces through the chain of all ranks, from the root on. Who passes one on
-/// receives the next meanwhile.
+/// The broadcast in pieces through the chain of all ranks, from the root on.
 pub fn chain(member: Member, root: u32, blocks: usize, pieces: usize) -> Schedule {
-    let mut schedule = Schedule::default();
+    let (before, after) = chain_neighbors(member, root);
+    pass_on(before, after.as_slice(), blocks, pieces)
+}
+
+/// The ranks before and after a process in the chain from the root on.
+pub(crate) fn chain_neighbors(member: Member, root: u32) -> (Option<u32>, Option<u32>) {
     let tree = Tree::new(member, root, Branching::Star);
-    let is_last = tree.position + 1 == member.size;
+    let before = tree.position.checked_sub(1);
+    let after = Some(tree.position + 1).filter(|after| *after < member.size);
+    (before.map(|one| tree.rank(one)), after.map(|one| tree.rank(one)))
+}
+
+/// Pieces come from the parent, if there is one, and go to the children, while the next comes.
+pub(crate) fn pass_on(
+    parent: Option<u32>,
+    children: &[u32],
+    blocks: usize,
+    pieces: usize,
+) -> Schedule {
+    let mut schedule = Schedule::default();
     let pieces = pieces.min(blocks) as u32;
     let piece = |number: u32| share(Area::Receive, blocks, pieces, number);
     for number in 0..=pieces {
-        if !tree.is_root() && number < pieces {
-            schedule.receive(tree.rank(tree.position - 1), piece(number));
+        if let Some(parent) = parent
+            && number < pieces
+        {
+            schedule.receive(parent, piece(number));
         }
         // The root has all pieces from the beginning.
-        if let Some(held) = number.checked_sub(1)
-            && !is_last
-        {
-            schedule.send(tree.rank(tree.position + 1), piece(held));
+        if let Some(held) = number.checked_sub(1) {
+            for child in children {
+                schedule.send(*child, piece(held));
+            }
         }
         schedule.end_round();
     }

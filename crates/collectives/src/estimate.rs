@@ -1,7 +1,7 @@
 //! Predicting how long an algorithm takes, from what its steps cost.
 
 use std::fmt;
-use std::ops::Add;
+use std::ops::{Add, Mul};
 
 use crate::costs::Crossing;
 use crate::fold::Operands;
@@ -32,6 +32,14 @@ impl Add for Cost {
 
     fn add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl Mul<u64> for Cost {
+    type Output = Self;
+
+    fn mul(self, count: u64) -> Self {
+        Self(times(count, self.0))
     }
 }
 

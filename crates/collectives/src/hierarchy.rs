@@ -5,8 +5,10 @@
 //! machine perhaps the same over its packages, inside these over NUMA nodes, and so on.
 
 mod alltoall;
+mod pieces;
 
 pub(crate) use alltoall::{alltoall, alltoall_cost};
+pub(crate) use pieces::{bcast_in_pieces, bcast_in_pieces_cost};
 
 use crate::fold::Operands;
 use crate::member::{InputPlace, Member};
@@ -217,12 +219,23 @@ pub(crate) fn cost_over(
     inside_cost: impl Fn(Member) -> Option<crate::Cost>,
     across_cost: impl Fn(Member) -> Option<crate::Cost>,
 ) -> Option<crate::Cost> {
+    let (near, far) = costs_inside_and_across(member, level, inside_cost, across_cost);
+    Some(near? + far?)
+}
+
+/// The two by themselves.
+fn costs_inside_and_across<Inside, Across>(
+    member: Member,
+    level: usize,
+    inside_cost: impl Fn(Member) -> Inside,
+    across_cost: impl Fn(Member) -> Across,
+) -> (Inside, Across) {
     let layout = member.situation.parts(level);
     let inside = inside(member.situation, level, &layout.fullest());
     let across = across(member.situation, level);
     let near = Member { rank: 0, size: layout.largest(), situation: &inside };
     let far = Member { rank: 0, size: layout.nodes(), situation: &across };
-    Some(inside_cost(near)? + across_cost(far)?)
+    (inside_cost(near), across_cost(far))
 }
 
 pub(crate) fn barrier(member: Member) -> Schedule {

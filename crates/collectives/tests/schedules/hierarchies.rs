@@ -298,6 +298,40 @@ fn machines_exchange_one_message_of_a_hierarchical_reduction() {
     }
 }
 
+#[test]
+fn pieces_of_a_broadcast_reach_each_machine_once_and_all_levels_at_the_same_time() {
+    // Four machines with four processes.
+    let nodes: Vec<u32> = (0..16).map(|rank| rank / 4).collect();
+    let places =
+        Places { nodes: nodes.clone(), parts: Vec::new(), distances: Vec::new(), far_apart: false };
+    let way = Some(Algorithm::HierarchicalPieces);
+    let case = Case::new(&places, CollectiveOperation::Bcast, way, false);
+    let bytes = 1 << 20;
+    for root in 0..16 {
+        let all: Vec<Schedule> = members(case.size, &case.situation)
+            .map(|member| collectives::bcast(member, root, bytes))
+            .collect();
+        // The root sends one in each round.
+        let pieces = all[root as usize].round_count();
+        assert!(pieces > 1, "{pieces} pieces");
+        let mut received = [0; 4];
+        for (rank, schedule) in all.iter().enumerate() {
+            // The others receive one in each, and send the last one afterwards.
+            let rounds = schedule.round_count();
+            assert!((pieces..=pieces + 1).contains(&rounds), "rank {rank}: {rounds} rounds");
+            for transfer in schedule.rounds().flat_map(|round| round.transfers.to_vec()) {
+                if let Transfer::Receive { peer, .. } = transfer
+                    && nodes[peer as usize] != nodes[rank]
+                {
+                    received[nodes[rank] as usize] += 1;
+                }
+            }
+        }
+        let expected = |node| if node == nodes[root as usize] { 0 } else { pieces };
+        assert_eq!(received, [0, 1, 2, 3].map(expected), "broadcast from {root}");
+    }
+}
+
 /// Two packages of two NUMA nodes of two caches, each for two processes.
 fn nested(far_apart: bool) -> Places {
     let numbers = |each: u32| (0..16).map(|rank| rank / each).collect();

@@ -1,0 +1,87 @@
+//! The broadcast on all levels at once: pieces follow each other from leader to leader, and through
+//! the part of each. Who passes one on receives the next meanwhile.
+
+use super::{HierarchyView, costs_inside_and_across, is_applicable};
+use crate::bcast::{chain_neighbors, pass_on, piece_counts};
+use crate::estimate::{Cost, TimeEstimate};
+use crate::member::Member;
+use crate::schedule::Schedule;
+use crate::tree::{Branching, Tree};
+
+/// How pieces go from the leader of a part to its other members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WayInside {
+    Tree(Branching),
+    /// Each passes them on to the next.
+    Chain,
+}
+
+const WAYS_INSIDE: [WayInside; 3] =
+    [WayInside::Tree(Branching::Star), WayInside::Tree(Branching::Binomial), WayInside::Chain];
+
+/// In how many pieces, and how through the parts, so many bytes go the fastest; and how long that
+/// takes.
+fn fastest(member: Member, bytes: usize) -> (usize, WayInside, Cost) {
+    let all = piece_counts(bytes).flat_map(|pieces| WAYS_INSIDE.map(|way| (pieces, way)));
+    let timed = all.map(|(pieces, way)| (pieces, way, time(member, bytes, pieces, way)));
+    let whole = (1, WayInside::Chain, Cost::default());
+    timed.min_by_key(|(.., cost)| *cost).unwrap_or(whole)
+}
+
+/// The first piece has all leaders and a part before it; with each step of the slower level another
+/// one is there.
+fn time(member: Member, bytes: usize, pieces: usize, way: WayInside) -> Cost {
+    let piece_bytes = bytes.div_ceil(pieces);
+    let step = |member: Member| {
+        let mut estimate = TimeEstimate::new(member.situation);
+        if member.size > 1 {
+            estimate.ring(1, piece_bytes);
+        }
+        estimate.cost()
+    };
+    let inside = |near: Member| match way {
+        WayInside::Tree(branching) => {
+            let mut estimate = TimeEstimate::new(near.situation);
+            estimate.down(near, branching, piece_bytes);
+            (estimate.cost(), estimate.cost())
+        }
+        WayInside::Chain => (step(near) * u64::from(near.size - 1), step(near)),
+    };
+    let across = |far: Member| (step(far) * u64::from(far.size - 1), step(far));
+    let (near, far) = costs_inside_and_across(member, 0, inside, across);
+    near.0 + far.0 + near.1.max(far.1) * (pieces as u64 - 1)
+}
+
+/// The predicted time; none if there are no levels.
+pub(crate) fn bcast_in_pieces_cost(member: Member, bytes: usize) -> Option<Cost> {
+    is_applicable(member).then(|| fastest(member, bytes).2)
+}
+
+/// `blocks` blocks of `bytes` bytes in all.
+pub(crate) fn bcast_in_pieces(member: Member, root: u32, blocks: usize, bytes: usize) -> Schedule {
+    let view = HierarchyView::new(member, Some(root));
+    let (near, top) = (view.near_member(), view.near_leader());
+    let (pieces, way, _) = fastest(member, bytes);
+    let of_part = |rank: u32| view.near[rank as usize];
+    let (mut parent, near_children): (_, Vec<u32>) = match way {
+        WayInside::Tree(branching) => {
+            let tree = Tree::new(near, top, branching);
+            // The largest subtree has the longest way before it.
+            let children = tree.children().rev().map(|child| of_part(tree.rank(child.top)));
+            (tree.parent().map(of_part), children.collect())
+        }
+        WayInside::Chain => {
+            let (before, after) = chain_neighbors(near, top);
+            (before.map(of_part), after.map(of_part).into_iter().collect())
+        }
+    };
+    let mut children = Vec::new();
+    if let Some(leader) = view.leader_member() {
+        let of_leaders = |part: u32| view.leaders[part as usize];
+        let (before, after) = chain_neighbors(leader, view.part_of(root));
+        parent = before.map(of_leaders);
+        children.extend(after.map(of_leaders));
+    }
+    children.extend(near_children);
+    pass_on(parent, &children, blocks, pieces)
+}
