@@ -54,6 +54,13 @@ def all_operations_go_over_levels(runner):
 
 
 @places(8)
+def pieces_of_a_broadcast_go_down_all_levels_at_once(runner):
+    pieces = ["COMBRAY_BOARDS=never", "COMBRAY_COLLECTIVES=bcast:hierarchical-pieces"]
+    for parts in (EIGHT, SCATTERED):
+        play(runner, parts, program="collectives_data", variables=pieces)
+
+
+@places(8)
 def boards_go_by_parts(runner):
     """Where it takes so long from package to package that the prediction says so."""
     with tempfile.TemporaryDirectory() as folder:
@@ -76,4 +83,4 @@ def portions_are_carried_out_for_all(runner):
 
 
 SCENARIOS = [data_goes_down_levels, all_operations_go_over_levels, boards_go_by_parts,
-             portions_are_carried_out_for_all]
+             pieces_of_a_broadcast_go_down_all_levels_at_once, portions_are_carried_out_for_all]
