@@ -1,7 +1,7 @@
 //! Named tests for faults that message-passing engines have had before, and for rules of matching
 //! that the simulated worlds do not reach.
 
-use base::{ContextId, Fragmentation, GateId, RailId, RailProfile};
+use base::{ContextId, Fragmentation, GateId, RailId, RailProfile, limits};
 use engine::strategy::{Aggregate, Split};
 use engine::{
     ContextSlot, Engine, FragmentPacket, Planned, PostFragments, Problem, Receive, RequestId, Send,
@@ -243,6 +243,49 @@ fn fragments_go_where_the_message_belongs() {
     settle(&mut one, &mut two);
     let (sent, received) = (one.eager_bytes().0, two.eager_bytes().1);
     assert_eq!(sent, received, "all credit is accounted for");
+}
+
+#[test]
+fn a_message_goes_in_fragments_only_where_nothing_stands_against_it() {
+    let goes = |one: &mut Engine, context, length, synchronous| {
+        let (gate, peer, tag) = (GateId(1), 1, 6);
+        let message = Send { gate, peer, context, tag, synchronous, buffer: buffer(length) };
+        one.send_in_fragments(&message, &mut Fragments(&mut Vec::new()))
+    };
+    let (mut one, _two, context) = pair_with_fragments();
+    for (length, is_of_middle_length) in [(100, false), (101, true), (1000, true), (1001, false)] {
+        assert_eq!(goes(&mut one, context, length, false), is_of_middle_length, "{length} bytes");
+    }
+    assert!(!goes(&mut one, context, 300, true), "its sender waits for the match");
+    // One that fills the first packet and no other would have no fragments.
+    let mut roomy = pair_with_fragments();
+    let packet_bytes = 400 + wire::ALIGNED_HEADER_BYTES;
+    let fragmentation = Fragmentation {
+        whole_bytes_max: 100,
+        aligned_bytes_min: 50,
+        message_bytes_max: 1000,
+        first_packet_bytes: packet_bytes,
+        packet_bytes,
+    };
+    roomy.0.fragment_to(GateId(1), fragmentation);
+    assert_eq!([400, 401].map(|length| goes(&mut roomy.0, roomy.2, length, false)), [false, true]);
+    // The receiver has given no number to the flow.
+    let (mut new, _two, context) = pair();
+    new.fragment_to(GateId(1), fragmentation);
+    assert!(!goes(&mut new, context, 500, false), "nobody would know whose it is");
+    // The receiver keeps as many bytes as it has promised, and no more.
+    let cost = 1000 + limits::EAGER_MESSAGE_COST;
+    let (mut sent, before) = (0, one.eager_bytes().0);
+    while goes(&mut one, context, 1000, false) {
+        sent += 1;
+        assert!(sent * cost <= limits::EAGER_CREDIT_BYTES, "{sent} messages on credit");
+        assert_eq!(one.eager_bytes().0, before + 1000 * sent as u64);
+    }
+    assert!((sent + 4) * cost > limits::EAGER_CREDIT_BYTES, "only {sent} messages");
+    // What waits goes before.
+    let (mut one, _two, context) = pair_with_fragments();
+    send(&mut one, context, 6, buffer(8));
+    assert!(!goes(&mut one, context, 300, false), "it would overtake one of its flow");
 }
 
 #[test]
