@@ -186,6 +186,14 @@ mod tests {
     }
 
     #[test]
+    fn a_rail_that_would_carry_next_to_nothing_carries_nothing() {
+        let rails = [Rail::new(1), Rail::new(1000)];
+        let shares = [0, 1].map(|rail| share(&large(1 << 20), &views(&rails), rail));
+        assert_eq!(shares[0], 0.0);
+        assert!((shares[1] - f64::from(1 << 20)).abs() < 1.0, "{shares:?}");
+    }
+
+    #[test]
     fn only_rails_that_may_carry_it_do() {
         let rails = [Rail::new(100), Rail::new(100), Rail::new(100)];
         let offer =
