@@ -415,8 +415,10 @@ mod tests {
     fn there_is_room_for_more_once_all_was_sent() {
         let mut outgoing = with_frames(3);
         assert!(outgoing.has_unsent() && !outgoing.has_room());
+        assert!(send(&mut outgoing, 0, 0).is_empty() && outgoing.deadline().is_none());
         assert_eq!(send(&mut outgoing, 0, 2), [0, 1]);
         assert!(outgoing.has_unsent() && !outgoing.has_room());
+        assert!(!acknowledge(&mut outgoing, 3, 0), "the third was not sent");
         assert_eq!(send(&mut outgoing, 0, 2), [2]);
         assert!(!outgoing.has_unsent() && outgoing.has_room() && !outgoing.is_empty());
         assert!(acknowledge(&mut outgoing, 3, 0) && outgoing.is_empty());

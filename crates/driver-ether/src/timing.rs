@@ -127,6 +127,8 @@ mod tests {
         assert_eq!(trips.resend_after(0), 3 * MILLISECOND + ACKNOWLEDGE_AFTER);
         assert_eq!(trips.resend_after(3), 8 * trips.resend_after(0));
         // Many that agree say more, and one that does not less.
+        trips.note(MILLISECOND);
+        assert_eq!(trips.resend_after(0), 5 * MILLISECOND / 2 + ACKNOWLEDGE_AFTER);
         (0..40).for_each(|_| trips.note(MILLISECOND));
         let steady = trips.resend_after(0);
         let expected = MILLISECOND + ACKNOWLEDGE_AFTER;
