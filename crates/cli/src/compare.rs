@@ -69,8 +69,13 @@ pub fn run(options: &CompareOptions) -> Result<i32, String> {
         None => Installation::in_path(&prefix, wanted)?,
     };
     let processes = options.processes.unwrap_or(cores::usable() as u32);
-    let trial =
-        Trial { options, program: &program, processes, wanted, counter: counter.as_deref() };
+    let trial = ComparedProgram {
+        options,
+        program: &program,
+        processes,
+        wanted,
+        counter: counter.as_deref(),
+    };
     let mut sides = [Installation::own(&prefix, wanted)?, peer]
         .map(|installation| Side { installation, runs: Vec::new() });
     for side in &sides {
@@ -124,7 +129,7 @@ fn tell(what: &str) {
 }
 
 /// What is run, and how.
-struct Trial<'a> {
+struct ComparedProgram<'a> {
     options: &'a CompareOptions,
     program: &'a Path,
     processes: u32,
@@ -133,7 +138,7 @@ struct Trial<'a> {
     counter: Option<&'a Path>,
 }
 
-impl Trial<'_> {
+impl ComparedProgram<'_> {
     /// One job.
     fn run(&self, side: &Installation, record: Option<&Path>) -> Result<MeasuredRun, String> {
         let file = temporary("tally");

@@ -7,7 +7,7 @@ use std::env;
 use std::path::Path;
 
 use base::variables::{self, DESCRIBED};
-use launcher::libraries;
+use launcher::libraries::{self, BroughtLibraries};
 use runtime::FoundRail;
 use runtime::configuration::{self, TEXTS, VARIABLES};
 use runtime::instruments::Category;
@@ -84,7 +84,7 @@ Variables (combray info --variables lists all that tools can see):
 fn program(path: &Path, prefix: &Path) -> Result<String, String> {
     let shown = path.display();
     let given = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-    let provision = libraries::provide_for(path, prefix, &given, false)
+    let provision = libraries::provide_for(path, prefix, &given, BroughtLibraries::Kept)
         .map_err(|cause| format!("{shown} cannot be read: {cause}"))?;
     let mut text: String =
         provision.wants.iter().map(|want| format!("{shown} wants {want}\n")).collect();

@@ -141,6 +141,7 @@ fn huge_strided_types_stay_small() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "a million blocks")]
 fn long_lists_compile_and_are_sought_quickly() {
     let int = named(Predefined::Int);
     let blocks = 1_000_000;
@@ -271,6 +272,7 @@ fn a_duplicate_of_a_predefined_type_is_not_predefined() {
 
 /// Whoever wraps a datatype again and again gets a deep one; it must not exhaust the stack.
 #[test]
+#[cfg_attr(miri, ignore = "a thousand levels")]
 fn deep_datatypes_work_and_have_an_end() {
     let int = named(Predefined::Int);
     let mut plain = Arc::clone(int);

@@ -80,7 +80,7 @@ fn check_geometry(datatype: &Datatype, map: &TypeMap) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 800 }))]
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 800 }))]
 
     #[test]
     fn geometry_is_that_of_the_type_map(spec in spec()) {

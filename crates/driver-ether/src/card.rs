@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use driver::{RailPair, pair_rails, same_network};
+use driver::{RailPair, pair_rails, parse_card, same_network};
 
 use crate::interfaces::{MacAddress, parse_mac};
 
@@ -52,14 +52,9 @@ impl FromStr for EtherCard {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("\"{text}\" is no card of this version of Combray");
-        let mut words = text.split(',');
-        if words.next() != Some(VERSION) {
-            return Err(wrong());
-        }
-        let nonce = words.next().and_then(|digits| u64::from_str_radix(digits, 16).ok());
-        let ends = words.map(parse_end).collect::<Option<_>>().ok_or_else(wrong)?;
-        Ok(Self { nonce: nonce.ok_or_else(wrong)?, ends })
+        let nonce = |digits: &str| u64::from_str_radix(digits, 16).ok();
+        let (nonce, ends) = parse_card(text, VERSION, nonce, parse_end)?;
+        Ok(Self { nonce, ends })
     }
 }
 

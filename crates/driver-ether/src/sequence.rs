@@ -196,7 +196,7 @@ impl Outgoing {
         now: Time,
         trips: &RoundTrips,
     ) -> bool {
-        let acknowledged = near(acknowledged, self.first);
+        let Some(acknowledged) = near(acknowledged, self.first) else { return false };
         let sent_end = self.first + (self.frames.len() - self.unsent) as u64;
         if acknowledged < self.first || acknowledged > sent_end {
             return false;
@@ -333,8 +333,8 @@ impl Incoming {
         is_last: bool,
         data: &[u8],
     ) -> FrameOrder {
-        let place = near(place, self.next);
-        let Some(distance) = place.checked_sub(self.next) else { return FrameOrder::Never };
+        let distance = near(place, self.next).and_then(|place| place.checked_sub(self.next));
+        let Some(distance) = distance else { return FrameOrder::Never };
         if distance == 0 {
             self.next += 1;
             let known = self.early.pop_front();
@@ -357,7 +357,7 @@ impl Incoming {
 
     /// Whether others before this place have not come.
     pub(crate) fn is_early(&self, place: u32) -> bool {
-        near(place, self.next) > self.next
+        near(place, self.next).is_some_and(|place| place > self.next)
     }
 
     /// The next frame, if it came before its turn.
@@ -381,8 +381,126 @@ impl Incoming {
     }
 }
 
-/// The number near `known` whose last 32 bits are these.
-fn near(bits: u32, known: u64) -> u64 {
+/// The number near `known` whose last 32 bits are these; none before the first.
+fn near(bits: u32, known: u64) -> Option<u64> {
     let distance = bits.wrapping_sub(known as u32) as i32;
-    known.saturating_add_signed(i64::from(distance))
+    known.checked_add_signed(i64::from(distance))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sends what may be sent, in frames of which the places are returned.
+    fn send(outgoing: &mut Outgoing, now: Time, most: usize) -> Vec<u32> {
+        let mut sent = Vec::new();
+        outgoing.send_ready(now, &RoundTrips::default(), |ready, _| {
+            sent.extend(ready.iter().take(most).map(|frame| frame.place));
+            sent.len()
+        });
+        sent
+    }
+
+    fn with_frames(count: usize) -> Outgoing {
+        let mut outgoing = Outgoing::new();
+        (0..count).for_each(|_| outgoing.push(FrameKind::Packet, vec![1]));
+        outgoing
+    }
+
+    fn acknowledge(outgoing: &mut Outgoing, before: u32, early: u64) -> bool {
+        outgoing.acknowledge(before, early, 0, &RoundTrips::default())
+    }
+
+    #[test]
+    fn there_is_room_for_more_once_all_was_sent() {
+        let mut outgoing = with_frames(3);
+        assert!(outgoing.has_unsent() && !outgoing.has_room());
+        assert!(send(&mut outgoing, 0, 0).is_empty() && outgoing.deadline().is_none());
+        assert_eq!(send(&mut outgoing, 0, 2), [0, 1]);
+        assert!(outgoing.has_unsent() && !outgoing.has_room());
+        assert!(!acknowledge(&mut outgoing, 3, 0), "the third was not sent");
+        assert_eq!(send(&mut outgoing, 0, 2), [2]);
+        assert!(!outgoing.has_unsent() && outgoing.has_room() && !outgoing.is_empty());
+        assert!(acknowledge(&mut outgoing, 3, 0) && outgoing.is_empty());
+        assert!(!acknowledge(&mut outgoing, 3, 0), "that is known");
+        assert!(!acknowledge(&mut outgoing, 4, 0), "so many were never sent");
+        // No more are underway than the receiver has room for.
+        outgoing.limit(2);
+        (0..3).for_each(|_| outgoing.push(FrameKind::Packet, vec![1]));
+        assert_eq!(send(&mut outgoing, 0, 9), [3, 4]);
+        assert!(send(&mut outgoing, 0, 9).is_empty());
+    }
+
+    #[test]
+    fn losses_of_one_window_count_as_one() {
+        let mut outgoing = with_frames(20);
+        send(&mut outgoing, 0, 20);
+        // The first two were overtaken by two frames each, which means nothing yet.
+        assert!(acknowledge(&mut outgoing, 0, 0b110));
+        assert_eq!((outgoing.window.get(), outgoing.underway), (WINDOW_MAX, 18));
+        // By more: the first two are lost, and later the fifth.
+        assert!(acknowledge(&mut outgoing, 0, 0b1_0110));
+        let after_one = outgoing.window.get();
+        assert!((40..50).contains(&after_one), "{after_one}");
+        assert!(acknowledge(&mut outgoing, 0, 0b11_1101_0110));
+        assert_eq!(outgoing.window.get(), after_one);
+        assert_eq!(send(&mut outgoing, 0, 20), [0, 1, 4, 6]);
+        // Sent again, and lost again: that is another window.
+        (0..20).for_each(|_| outgoing.push(FrameKind::Packet, vec![1]));
+        send(&mut outgoing, 0, 20);
+        assert!(acknowledge(&mut outgoing, 0, 1 << 30 | 1 << 31));
+        assert!(outgoing.window.get() < after_one, "{}", outgoing.window.get());
+    }
+
+    #[test]
+    fn silence_is_a_loss_the_second_time() {
+        let mut outgoing = with_frames(2);
+        send(&mut outgoing, 0, 2);
+        let first = outgoing.deadline().expect("an answer is awaited");
+        outgoing.handle_time(first - 1);
+        assert_eq!(outgoing.underway, 2);
+        outgoing.handle_time(first);
+        assert_eq!((outgoing.underway, outgoing.deadline()), (0, None));
+        assert_eq!(outgoing.window.get(), WINDOW_MAX, "its receiver may have been busy");
+        assert_eq!(send(&mut outgoing, first, 2), [0, 1]);
+        let second = outgoing.deadline().unwrap();
+        assert!(second - first > first, "it waits longer");
+        outgoing.handle_time(second);
+        assert!(outgoing.window.get() < WINDOW_MAX);
+        // An answer ends that.
+        send(&mut outgoing, second, 2);
+        assert!(acknowledge(&mut outgoing, 1, 0));
+        assert_eq!(outgoing.failures, 0);
+    }
+
+    #[test]
+    fn a_place_before_the_first_is_not_the_first() {
+        let mut incoming = Incoming::default();
+        let order = incoming.take(u32::MAX, FrameKind::Packet, true, &[]);
+        assert_eq!((order, incoming.is_early(u32::MAX)), (FrameOrder::Never, false));
+        assert_eq!(incoming.take(0, FrameKind::Packet, true, &[]), FrameOrder::Now);
+        assert_eq!(incoming.take(0, FrameKind::Packet, true, &[]), FrameOrder::Never);
+        let mut outgoing = with_frames(1);
+        send(&mut outgoing, 0, 1);
+        assert!(!acknowledge(&mut outgoing, u32::MAX, 0));
+    }
+
+    #[test]
+    fn what_comes_before_its_turn_waits_behind_a_gap() {
+        let mut incoming = Incoming::default();
+        let mut take = |place| incoming.take(place, FrameKind::Packet, true, &[place as u8]);
+        assert_eq!(take(2), FrameOrder::Later);
+        assert_eq!([2, WINDOW_MAX as u32].map(&mut take), [FrameOrder::Never; 2]);
+        assert_eq!(take(WINDOW_MAX as u32 - 1), FrameOrder::Later);
+        assert!(incoming.has_gap() && incoming.is_early(1) && !incoming.is_early(0));
+        assert_eq!(incoming.acknowledgement(), (0, 1 << 1 | 1 << (WINDOW_MAX - 2)));
+        for place in [0, 1] {
+            assert!(incoming.next_early().is_none());
+            assert_eq!(incoming.take(place, FrameKind::Packet, true, &[]), FrameOrder::Now);
+        }
+        assert_eq!(*incoming.next_early().unwrap().data, [2]);
+        assert!(incoming.next_early().is_none() && incoming.has_gap());
+        assert_eq!(incoming.acknowledgement(), (3, 1 << (WINDOW_MAX - 5)));
+        assert!(!Incoming::default().has_gap());
+    }
 }

@@ -184,3 +184,75 @@ impl Services {
         self.parts.iter().map(left).sum()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use memory::Buffer;
+
+    use super::*;
+
+    fn part(length: usize, token: u64) -> Part {
+        Part { label: [0; 24], buffer: Buffer::zeroed(length), offset: 0, length, token }
+    }
+
+    /// Sends at most so many of the next pieces: the first, how many, whether they end a block.
+    fn sent(services: &mut Services, most: u32) -> Option<(u32, u32, bool)> {
+        let mut told = None;
+        services.send_next(|run| {
+            told = Some((run.first, run.count, run.ends_block));
+            run.count.min(most) as usize
+        });
+        told
+    }
+
+    #[test]
+    fn a_few_parts_are_announced_at_once() {
+        let mut services = Services::default();
+        for number in 0..PARTS_MAX {
+            assert!(services.has_room());
+            services.post(part(100, number as u64), 10, 0, 0);
+        }
+        assert!(!services.has_room() && services.is_active() && !services.has_requests());
+        assert_eq!(services.complete(1, 0).map(|served| served.token), Some(0));
+        assert!(services.has_room() && services.complete(1, 0).is_none());
+    }
+
+    #[test]
+    fn pieces_go_as_they_are_asked_for() {
+        let mut services = Services::default();
+        let announced = services.post(part(1000, 0), 10, 3, 0);
+        assert_eq!((announced.pieces(), announced.following), (100, 3));
+        assert_eq!(services.backlog(), 1000);
+        // Those that follow the announcement, one and then the others.
+        assert_eq!(sent(&mut services, 1), Some((0, 3, true)));
+        assert_eq!(sent(&mut services, 9), Some((1, 2, true)));
+        assert_eq!((services.backlog(), services.has_requests()), (970, false));
+        // Runs of a block, of which the last ends it.
+        services.request(announced.number, 8, 0b1110_0110, 7, 0);
+        assert_eq!(sent(&mut services, 9), Some((9, 2, false)));
+        assert_eq!(sent(&mut services, 9), Some((13, 3, true)));
+        assert_eq!(services.backlog(), 840);
+        // What was sent before goes again, which leaves no more and no less.
+        services.request(announced.number, 0, 0b1, 8, 0);
+        assert_eq!(sent(&mut services, 9), Some((0, 1, true)));
+        assert_eq!(services.backlog(), 840);
+        // No more than there are, and nothing of parts that have arrived.
+        services.request(announced.number, 98, 0b1111, 9, 0);
+        assert_eq!(sent(&mut services, 9), Some((98, 2, true)));
+        services.request(announced.number, 100, 0b1, 10, 0);
+        services.request(77, 0, 0b1, 11, 0);
+        assert_eq!([sent(&mut services, 9), sent(&mut services, 9)], [None, None]);
+        assert!(!services.has_requests());
+    }
+
+    #[test]
+    fn a_part_took_as_long_as_the_rail_had_nothing_else_to_do() {
+        let mut services = Services::default();
+        for token in 0..2 {
+            services.post(part(1000, token), 10, 0, 100);
+        }
+        let took = |services: &mut Services, number, now| services.complete(number, now).unwrap();
+        assert_eq!(took(&mut services, 1, 150), Served { token: 0, bytes: 1000, took: 50 });
+        assert_eq!(took(&mut services, 2, 170), Served { token: 1, bytes: 1000, took: 20 });
+    }
+}

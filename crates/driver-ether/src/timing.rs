@@ -86,3 +86,64 @@ impl CongestionWindow {
         self.frames = self.frames.min(self.max as f64);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_grows_fast_up_to_where_frames_were_lost_and_slowly_from_there_on() {
+        let mut window = CongestionWindow::new(100);
+        window.grow(50);
+        assert_eq!(window.get(), 100, "there is no room for more");
+        window.give_way();
+        assert_eq!(window.get(), 70);
+        window.grow(70);
+        assert_eq!(window.get(), 71, "by one with each window");
+        // The receiver had no room for a while; how much the network carries is known.
+        window.limit(10);
+        assert_eq!(window.get(), 10);
+        window.limit(100);
+        window.grow(10);
+        assert_eq!(window.get(), 20, "by one with each frame");
+    }
+
+    #[test]
+    fn a_window_never_closes() {
+        for (max, least) in [(100, 4), (4, 4), (3, 3), (0, 1)] {
+            let mut window = CongestionWindow::new(100);
+            window.limit(max);
+            (0..20).for_each(|_| window.give_way());
+            assert_eq!(window.get(), least, "of {max}");
+        }
+    }
+
+    #[test]
+    fn who_waits_for_an_answer_goes_by_the_round_trips_that_were_seen() {
+        let mut trips = RoundTrips::default();
+        assert_eq!(trips.resend_after(0), ROUND_TRIP_ASSUMED + ACKNOWLEDGE_AFTER);
+        // One measurement may be anywhere.
+        trips.note(MILLISECOND);
+        assert_eq!(trips.resend_after(0), 3 * MILLISECOND + ACKNOWLEDGE_AFTER);
+        assert_eq!(trips.resend_after(3), 8 * trips.resend_after(0));
+        // Many that agree say more, and one that does not less.
+        trips.note(MILLISECOND);
+        assert_eq!(trips.resend_after(0), 5 * MILLISECOND / 2 + ACKNOWLEDGE_AFTER);
+        (0..40).for_each(|_| trips.note(MILLISECOND));
+        let steady = trips.resend_after(0);
+        let expected = MILLISECOND + ACKNOWLEDGE_AFTER;
+        assert!((expected..expected + MICROSECOND).contains(&steady), "{steady}");
+        trips.note(3 * MILLISECOND);
+        let (mean, deviation) = (5 * MILLISECOND / 4, MILLISECOND / 2);
+        let disturbed = trips.resend_after(0);
+        assert!(disturbed.abs_diff(mean + 4 * deviation + ACKNOWLEDGE_AFTER) < MICROSECOND);
+    }
+
+    #[test]
+    fn nothing_goes_again_at_once_or_never() {
+        let mut trips = RoundTrips::default();
+        (0..40).for_each(|_| trips.note(MICROSECOND));
+        assert_eq!(trips.resend_after(0), RESEND_AFTER_MIN);
+        assert_eq!([10, 1000].map(|failures| trips.resend_after(failures)), [RESEND_AFTER_MAX; 2]);
+    }
+}

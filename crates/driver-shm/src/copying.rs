@@ -132,6 +132,17 @@ mod tests {
     }
 
     #[test]
+    fn each_way_is_tried_with_enough_bytes_to_show_what_it_can_do() {
+        for (length, in_a_row) in [(65 << 10, 63), (128 << 10, 32), (1 << 20, 4), (64 << 20, 4)] {
+            let mut choice = CopyStatistics::default();
+            let mut way = |token| choice.begin(token, length, Instant::now());
+            let first = way(0);
+            let same = (1..100).take_while(|token| way(*token) == first).count();
+            assert_eq!(1 + same, in_a_row, "{length} bytes");
+        }
+    }
+
+    #[test]
     fn takes_the_fastest_and_follows_a_change() {
         let mut choice = CopyStatistics::default();
         assert!(run(&mut choice, 1000, [50, 100, 100, 100, 100])[0] > 950);

@@ -286,6 +286,17 @@ mod tests {
     }
 
     #[test]
+    fn messages_teach_about_those_of_their_own_length_only() {
+        let lengths = [16, 24, 25, 48, 49, 64].map(|kib| kib << 10);
+        for (taught, others) in [(0, 2..6), (1, 2..6), (3, 4..6), (5, 0..4)] {
+            let mut statistics = MiddleStatistics::that_leaves_to_receiver(lengths[taught]);
+            let mut knows = |length| statistics.fastest_known(length).is_some();
+            assert!(knows(lengths[taught]));
+            assert!(!lengths[others].iter().any(|length| knows(*length)), "{taught}");
+        }
+    }
+
+    #[test]
     fn who_sends_one_message_after_the_other_does_not_wait() {
         let mut statistics = MiddleStatistics::default();
         while statistics.underway.is_none() {

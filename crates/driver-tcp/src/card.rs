@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
-use driver::{RailPair, pair_rails, same_network};
+use driver::{RailPair, pair_rails, parse_card, same_network};
 
 /// Where a process listens: one entry for each of its rails.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,17 +51,11 @@ impl FromStr for AddressCard {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("\"{text}\" is no card of this version of Combray");
-        let mut words = text.split(',');
-        if words.next() != Some(VERSION) {
-            return Err(wrong());
-        }
-        let host = words.next().ok_or_else(wrong)?.to_owned();
         let end = |word: &str| {
             let (address, prefix) = word.split_once('/')?;
             Some(Endpoint { address: address.parse().ok()?, prefix: prefix.parse().ok()? })
         };
-        let ends = words.map(end).collect::<Option<_>>().ok_or_else(wrong)?;
+        let (host, ends) = parse_card(text, VERSION, |host| Some(host.to_owned()), end)?;
         Ok(Self { host, ends })
     }
 }

@@ -22,7 +22,9 @@ pub use loopback::Loopback;
 pub use memory::transfer::{Fetch, FetchEnd, Label, Part, PartPlace};
 pub use memory::{SharedBytes, SharedBytesMut, Stores};
 pub use networks::{FoundRail, NetworkSelection, same_network};
-pub use peers::{PeerTable, RailPair, pair_rails, pairs_from, read_card, restore_pause};
+pub use peers::{
+    PeerTable, RailPair, pair_rails, pairs_from, parse_card, read_card, restore_pause,
+};
 pub use regions::{RegionAccess, RegionError, Regions};
 pub use rendezvous::{Announcement, Copying, Exposure, MiddleWay, ProgramState, Rendezvous, When};
 pub use sink::{ReceiveState, Sink};

@@ -22,6 +22,25 @@ pub fn read_card<C: FromStr<Err = String>>(
     directory.card(gate)?.parse().map_err(|message| DriverError { message })
 }
 
+/// Reads a card: a version, what the process tells of itself, and an entry for each of its rails,
+/// with commas between.
+///
+/// # Errors
+/// The text is no card of that version.
+pub fn parse_card<P, E>(
+    text: &str,
+    version: &str,
+    process: impl Fn(&str) -> Option<P>,
+    end: impl Fn(&str) -> Option<E>,
+) -> Result<(P, Vec<E>), String> {
+    let parse = || {
+        let mut words = text.split(',');
+        words.next().filter(|word| *word == version)?;
+        Some((process(words.next()?)?, words.map(end).collect::<Option<_>>()?))
+    };
+    parse().ok_or_else(|| format!("\"{text}\" is no card of this version of Combray"))
+}
+
 /// Which rails of two processes are used together: each with the first of those that are near it
 /// and left, and each once.
 pub fn pair_rails<E>(lower: &[E], upper: &[E], are_near: impl Fn(&E, &E) -> bool) -> Vec<RailPair> {

@@ -21,7 +21,7 @@ use crate::model::{RailFigures, RailModel};
 use crate::numbering::SparePackets;
 use crate::preferences::Preferences;
 use crate::request::{
-    ANY_SOURCE, ANY_TAG, Cancellation, Completion, Outcome, Request, RequestId, Revoked,
+    ANY_SOURCE, ANY_TAG, CancelOutcome, Completion, Outcome, Request, RequestId, Revoked,
     SendCompletion, Transition,
 };
 use crate::requests::Requests;
@@ -442,18 +442,18 @@ impl Engine {
         let Some(request) = self.requests.get_mut(id) else { return };
         let (context, gate) = (request.context, request.gate);
         match request.cancel() {
-            Cancellation::Done => {
+            CancelOutcome::Done => {
                 let index = id.0.index;
                 self.contexts[context.0].matching.withdraw(&mut self.requests, index);
                 self.note_complete(index);
             }
-            Cancellation::Released => self.note_complete(id.0.index),
-            Cancellation::AskReceiver => {
+            CancelOutcome::Released => self.note_complete(id.0.index),
+            CancelOutcome::AskReceiver => {
                 // An eager message that does not wait for its match completes soon anyway; the
                 // answer then finds nobody.
                 self.push_control(gate, wire::Record::Cancel { request: id.0.to_u64() });
             }
-            Cancellation::Nothing => {}
+            CancelOutcome::Nothing => {}
         }
     }
 

@@ -328,7 +328,11 @@ mod tests {
         assert_eq!(numbered.tell_if_due(), None);
         assert_eq!(numbered.begin(3, RailId(0)), None);
         assert_eq!(numbered.begin(3, RailId(1)), Some(RailId(0)));
+        assert_eq!(numbered.begin(4, RailId(0)), None);
         assert!(numbered.take(3, 1 << 20));
         assert_eq!(numbered.tell_if_due(), Some(4));
+        // Which rails others come on is known as before.
+        assert_eq!(numbered.begin(4, RailId(2)), Some(RailId(0)));
+        assert_eq!(numbered.begin(3, RailId(0)), None);
     }
 }

@@ -224,7 +224,7 @@ pub(crate) enum Transition {
 /// What asking to cancel a request leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub(crate) enum Cancellation {
+pub(crate) enum CancelOutcome {
     /// A posted receive has ended.
     Done,
     /// A receive that was not posted any more has ended.
@@ -681,15 +681,15 @@ impl Request {
 /// What happens to both.
 impl Request {
     /// The program wants it to end without a transfer.
-    pub(crate) fn cancel(&mut self) -> Cancellation {
+    pub(crate) fn cancel(&mut self) -> CancelOutcome {
         match &mut self.state {
             RequestState::Posted { .. } => {
                 let _ = self.end(RequestEnding::Cancelled);
-                Cancellation::Done
+                CancelOutcome::Done
             }
             RequestState::Interrupted { .. } => {
                 let _ = self.end(RequestEnding::Cancelled);
-                Cancellation::Released
+                CancelOutcome::Released
             }
             RequestState::Queued(outgoing)
             | RequestState::AwaitingMatch(outgoing)
@@ -697,9 +697,9 @@ impl Request {
                 if outgoing.withdrawal == Withdrawal::NotAsked =>
             {
                 outgoing.withdrawal = Withdrawal::Asked;
-                Cancellation::AskReceiver
+                CancelOutcome::AskReceiver
             }
-            _ => Cancellation::Nothing,
+            _ => CancelOutcome::Nothing,
         }
     }
 

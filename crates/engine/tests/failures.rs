@@ -138,6 +138,9 @@ impl World {
     }
 }
 
+/// So many actions of a world at most; the interpreter takes minutes for more.
+const ACTIONS_MAX: usize = if cfg!(miri) { 16 } else { 60 };
+
 /// What was asked of a process that lives on.
 struct Asked {
     of: u32,
@@ -151,7 +154,7 @@ proptest! {
 
     #[test]
     fn what_involves_a_failed_process_ends_and_nothing_else(
-        actions in prop::collection::vec(action(), 1..60),
+        actions in prop::collection::vec(action(), 1..ACTIONS_MAX),
         is_last in any::<bool>(),
     ) {
         let mut world = World::new();
@@ -215,8 +218,8 @@ proptest! {
 
     #[test]
     fn what_is_underway_in_a_revoked_space_ends(
-        actions in prop::collection::vec(action(), 1..60),
-        revocations in prop::collection::vec((0..60usize, 0..PROCESSES), 1..4),
+        actions in prop::collection::vec(action(), 1..ACTIONS_MAX),
+        revocations in prop::collection::vec((0..ACTIONS_MAX, 0..PROCESSES), 1..4),
     ) {
         let mut world = World::new();
         let mut asked = Vec::new();

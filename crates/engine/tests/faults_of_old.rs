@@ -1,7 +1,7 @@
 //! Named tests for faults that message-passing engines have had before, and for rules of matching
 //! that the simulated worlds do not reach.
 
-use base::{ContextId, Fragmentation, GateId, RailId, RailProfile};
+use base::{ContextId, Fragmentation, GateId, RailId, RailProfile, limits};
 use engine::strategy::{Aggregate, Split};
 use engine::{
     ContextSlot, Engine, FragmentPacket, Planned, PostFragments, Problem, Receive, RequestId, Send,
@@ -161,17 +161,22 @@ fn a_short_message_that_took_the_short_cut_goes_again_when_its_rail_is_lost() {
 }
 
 /// Posts fragments as packets of at most 80 bytes of data.
-struct Fragments<'a>(&'a mut Vec<Vec<u8>>);
+#[derive(Default)]
+struct Fragments {
+    announced: usize,
+    packets: Vec<Vec<u8>>,
+}
 
-impl PostFragments for Fragments<'_> {
+impl PostFragments for Fragments {
     fn begin(&mut self, _: RailId, _: &Buffer, packets: usize, _packet_bytes: usize) -> bool {
-        packets < 100
+        self.announced = packets;
+        true
     }
 
     fn post(&mut self, _rail: RailId, packet: &FragmentPacket<'_>) {
         let mut bytes = vec![0; packet.packet_len()];
         packet.write((&mut bytes).into(), Stores::Regular);
-        self.0.push(bytes);
+        self.packets.push(bytes);
     }
 }
 
@@ -198,10 +203,10 @@ fn pair_with_fragments() -> (Engine, Engine, ContextSlot) {
 fn fragments(engine: &mut Engine, context: ContextSlot) -> Vec<Vec<u8>> {
     let (gate, peer, tag, synchronous) = (GateId(1), 1, 6, false);
     let message = Send { gate, peer, context, tag, synchronous, buffer: filled(7, 300) };
-    let mut packets = Vec::new();
-    assert!(engine.send_in_fragments(&message, &mut Fragments(&mut packets)));
-    assert_eq!(packets.len(), 4);
-    packets
+    let mut fragments = Fragments::default();
+    assert!(engine.send_in_fragments(&message, &mut fragments));
+    assert_eq!((fragments.packets.len(), fragments.announced), (4, 4));
+    fragments.packets
 }
 
 #[test]
@@ -243,6 +248,49 @@ fn fragments_go_where_the_message_belongs() {
     settle(&mut one, &mut two);
     let (sent, received) = (one.eager_bytes().0, two.eager_bytes().1);
     assert_eq!(sent, received, "all credit is accounted for");
+}
+
+#[test]
+fn a_message_goes_in_fragments_only_where_nothing_stands_against_it() {
+    let goes = |one: &mut Engine, context, length, synchronous| {
+        let (gate, peer, tag) = (GateId(1), 1, 6);
+        let message = Send { gate, peer, context, tag, synchronous, buffer: buffer(length) };
+        one.send_in_fragments(&message, &mut Fragments::default())
+    };
+    let (mut one, _two, context) = pair_with_fragments();
+    for (length, is_of_middle_length) in [(100, false), (101, true), (1000, true), (1001, false)] {
+        assert_eq!(goes(&mut one, context, length, false), is_of_middle_length, "{length} bytes");
+    }
+    assert!(!goes(&mut one, context, 300, true), "its sender waits for the match");
+    // One that fills the first packet and no other would have no fragments.
+    let mut roomy = pair_with_fragments();
+    let packet_bytes = 400 + wire::ALIGNED_HEADER_BYTES;
+    let fragmentation = Fragmentation {
+        whole_bytes_max: 100,
+        aligned_bytes_min: 50,
+        message_bytes_max: 1000,
+        first_packet_bytes: packet_bytes,
+        packet_bytes,
+    };
+    roomy.0.fragment_to(GateId(1), fragmentation);
+    assert_eq!([400, 401].map(|length| goes(&mut roomy.0, roomy.2, length, false)), [false, true]);
+    // The receiver has given no number to the flow.
+    let (mut new, _two, context) = pair();
+    new.fragment_to(GateId(1), fragmentation);
+    assert!(!goes(&mut new, context, 500, false), "nobody would know whose it is");
+    // The receiver keeps as many bytes as it has promised, and no more.
+    let cost = 1000 + limits::EAGER_MESSAGE_COST;
+    let (mut sent, before) = (0, one.eager_bytes().0);
+    while goes(&mut one, context, 1000, false) {
+        sent += 1;
+        assert!(sent * cost <= limits::EAGER_CREDIT_BYTES, "{sent} messages on credit");
+        assert_eq!(one.eager_bytes().0, before + 1000 * sent as u64);
+    }
+    assert!((sent + 4) * cost > limits::EAGER_CREDIT_BYTES, "only {sent} messages");
+    // What waits goes before.
+    let (mut one, _two, context) = pair_with_fragments();
+    send(&mut one, context, 6, buffer(8));
+    assert!(!goes(&mut one, context, 300, false), "it would overtake one of its flow");
 }
 
 #[test]

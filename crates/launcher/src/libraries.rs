@@ -73,6 +73,15 @@ pub struct Provision {
     pub wants: Vec<String>,
 }
 
+/// What becomes of a library of MPI that a program brings with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BroughtLibraries {
+    /// The program has it, and the person is told.
+    Kept,
+    /// Combray's is loaded before it (`--force-library`).
+    Replaced,
+}
+
 /// Whether a library is one of MPI, from its name.
 fn is_mpi(name: &str) -> bool {
     let rest = name.strip_prefix("libmpi").and_then(|rest| rest.split_once(".so"));
@@ -101,7 +110,7 @@ pub fn provide_for(
     program: &Path,
     prefix: &Path,
     given: &OsStr,
-    is_forced: bool,
+    brought: BroughtLibraries,
 ) -> io::Result<Provision> {
     let mut provision = Provision::default();
     let Some(binary) = Binary::read(program)? else { return Ok(provision) };
@@ -125,7 +134,7 @@ pub fn provide_for(
     let given: Vec<PathBuf> = std::env::split_paths(given).collect();
     let wanted = wanted(program, &given, is_mpi)?;
     for library in &wanted {
-        provision.consider(library, prefix, is_forced);
+        provision.consider(library, prefix, brought);
     }
     let mut kinds: Vec<&str> =
         wanted.iter().filter_map(|one| Some(known(&one.name)?.0.names[0])).collect();
@@ -141,7 +150,8 @@ pub fn provide_for(
 }
 
 impl Provision {
-    fn consider(&mut self, library: &WantedLibrary, prefix: &Path, is_forced: bool) {
+    fn consider(&mut self, library: &WantedLibrary, prefix: &Path, own: BroughtLibraries) {
+        let is_forced = own == BroughtLibraries::Replaced;
         let WantedLibrary { name, by, brought, found } = library;
         let by = by.display();
         let Some((known, file)) = known(name) else {
@@ -222,18 +232,21 @@ pub(crate) fn provide(program: &mut ProgramStart) -> Vec<String> {
         return Vec::new();
     };
     let given = value(LIBRARY_PATH);
-    let is_forced = !value(FORCE_LIBRARY).is_empty();
+    let brought = match value(FORCE_LIBRARY).is_empty() {
+        true => BroughtLibraries::Kept,
+        false => BroughtLibraries::Replaced,
+    };
     // What starts another program (env, valgrind) names it among its arguments.
     let named = program.arguments.iter().filter(|word| word.as_encoded_bytes().contains(&b'/'));
     let candidates = std::iter::once(&program.path).chain(named.take(ARGUMENTS_MAX));
     // A program may be runnable without being readable; then the system decides.
     let provisions = candidates.filter_map(|path| {
         let path = folder.join(path);
-        let found = path.is_file().then(|| provide_for(&path, &prefix, &given, is_forced));
+        let found = path.is_file().then(|| provide_for(&path, &prefix, &given, brought));
         found?.ok().filter(|found| *found != Provision::default())
     });
     let mut provision = { provisions }.next().unwrap_or_default();
-    if is_forced && provision == Provision::default() {
+    if brought == BroughtLibraries::Replaced && provision == Provision::default() {
         // Whatever it starts or loads.
         let others = LIBRARIES[1..].iter().map(|library| library.file(library.names[0], &prefix));
         let folders = others.filter(|file| file.is_file());
@@ -277,7 +290,7 @@ mod tests {
         }
     }
 
-    fn provision(library: &WantedLibrary, is_forced: bool) -> Provision {
+    fn provision(library: &WantedLibrary, brought: BroughtLibraries) -> Provision {
         let mut provision = Provision::default();
         let folder = std::env::temp_dir().join(format!("combray-libraries-{}", std::process::id()));
         let own = folder.join("lib/combray/mpich");
@@ -285,7 +298,7 @@ mod tests {
         for name in ["libmpi.so.12", "libmpifort.so.12"] {
             fs::write(own.join(name), "").unwrap();
         }
-        provision.consider(library, &folder, is_forced);
+        provision.consider(library, &folder, brought);
         fs::remove_dir_all(&folder).unwrap();
         provision
     }
@@ -314,20 +327,20 @@ mod tests {
             brought: None,
             found: Some("/usr/lib/libmpich.so.12".into()),
         };
-        let found = provision(&library, false);
+        let found = provision(&library, BroughtLibraries::Kept);
         assert!(found.folders[0].ends_with("lib/combray/mpich"));
         assert_eq!((found.preload.len(), found.notes.len()), (0, 0));
         library.brought = Some("/opt/mpich/lib/libmpich.so.12".into());
-        let brings = provision(&library, false);
+        let brings = provision(&library, BroughtLibraries::Kept);
         assert_eq!((brings.folders.len(), brings.preload.len()), (0, 0));
         assert!(brings.notes[0].contains("/opt/mpich/lib") && brings.notes[0].contains("--force"));
-        let forced = provision(&library, true);
+        let forced = provision(&library, BroughtLibraries::Replaced);
         assert!(forced.preload[0].ends_with("mpich/libmpi.so.12"));
         library.name = "libmpichfort.so.12".into();
-        let fortran = provision(&library, true);
+        let fortran = provision(&library, BroughtLibraries::Replaced);
         assert!(fortran.preload[0].ends_with("mpich/libmpifort.so.12"));
         library.name = "libmpi.so.20".into();
-        let unknown = provision(&library, false);
+        let unknown = provision(&library, BroughtLibraries::Kept);
         assert!(unknown.notes[0].contains("libmpi.so.20"), "{:?}", unknown.notes);
     }
 }

@@ -6,10 +6,10 @@ use engine::{Engine, FragmentPacket, PostFragments, Receive, RequestId, Send, Sh
 use memory::{Buffer, Stores};
 
 use crate::network::SimulatedNetwork;
-use crate::reference::{Label, Selector};
-use crate::region::{Region, pattern};
+use crate::reference::{ArrivedLabel, Selector};
+use crate::region::{SimulatedRegion, pattern};
 use crate::world::{
-    Held, MessageFate, Promise, ReceivedMessage, World, WorldMessage, WorldOutcome,
+    HeldMessage, MessageFate, Promise, ReceivedMessage, World, WorldMessage, WorldOutcome,
 };
 
 const TAGS: i32 = 3;
@@ -51,7 +51,7 @@ impl World {
         let (from, to, context) = stream;
         let (slot, peer) = (self.slot(from, context), self.rank(context, to));
         let synchronous = self.rng.u8(..4) == 0;
-        let region = Region::new(length, self.rng.u8(..4) == 0);
+        let region = SimulatedRegion::new(length, self.rng.u8(..4) == 0);
         let message = self.messages.len();
         region.buffer.write(0, &pattern(message, length));
         let sequence = self.stream_lengths.entry(stream).or_default();
@@ -198,7 +198,7 @@ impl World {
     ) -> WorldOutcome {
         let slot = self.slot(process, context);
         self.check_probe(process, context, selector)?;
-        let region = Region::new(capacity, self.rng.u8(..4) == 0);
+        let region = SimulatedRegion::new(capacity, self.rng.u8(..4) == 0);
         let space = &mut self.spaces[process as usize][context];
         let message = space.post(self.receives.len(), selector);
         let ((source, tag), buffer) = (selector, region.buffer.clone());
@@ -249,7 +249,7 @@ impl World {
         let slot = self.slot(process, context);
         let expected = self.spaces[process as usize][context].find(selector);
         let found = self.engines[process as usize].probe(slot, selector.0, selector.1);
-        let expected = expected.map(|label: Label| {
+        let expected = expected.map(|label: ArrivedLabel| {
             (label.source, label.tag, self.messages[label.message].length as u64)
         });
         let found = found.map(|incoming| (incoming.source, incoming.tag, incoming.bytes));
@@ -273,7 +273,7 @@ impl World {
         match (expected, found) {
             (Some(label), Some((id, _))) => {
                 self.messages[label.message].fate = MessageFate::Taken;
-                self.held.push(Held { process, id, message: label.message });
+                self.held.push(HeldMessage { process, id, message: label.message });
                 Ok(())
             }
             (None, None) => Ok(()),
@@ -282,12 +282,12 @@ impl World {
     }
 
     /// Receives what a matched probe took.
-    pub(crate) fn receive_held(&mut self, held: Held) -> WorldOutcome {
-        let Held { process, id, message } = held;
+    pub(crate) fn receive_held(&mut self, held: HeldMessage) -> WorldOutcome {
+        let HeldMessage { process, id, message } = held;
         let WorldMessage { context, from, tag, length, .. } = self.messages[message];
         let selector = (Some(self.rank(context, from)), Some(tag));
         let capacity = if self.rng.u8(..6) == 0 { self.rng.usize(..=length) } else { length + 9 };
-        let region = Region::new(capacity, self.rng.u8(..4) == 0);
+        let region = SimulatedRegion::new(capacity, self.rng.u8(..4) == 0);
         let request = self.engine(process).receive_message(id, region.buffer.clone());
         if request.is_none()
             || self.engine(process).receive_message(id, region.buffer.clone()).is_some()

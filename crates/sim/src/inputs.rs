@@ -7,7 +7,7 @@ use wire::{Envelope, FlowLabel, PartLabel, Record, Records};
 
 use crate::losses::Arrivals;
 use crate::network::{RailCargo, Route};
-use crate::reference::{Fact, Label};
+use crate::reference::{ArrivedLabel, Fact};
 use crate::world::{MessageFate, World, WorldMessage, WorldOutcome};
 
 impl World {
@@ -208,7 +208,7 @@ impl World {
         let source = self.rank(context, from);
         let space = &mut self.spaces[to as usize][context];
         let early = space.early();
-        let facts = space.arrive(Label { message, source, tag, sequence });
+        let facts = space.arrive(ArrivedLabel { message, source, tag, sequence });
         self.report.early += u64::from(space.early() > early);
         self.apply(&facts);
         Ok(message)

@@ -8,7 +8,7 @@ pub(crate) type Selector = (Option<u32>, Option<i32>);
 
 /// A message as it arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Label {
+pub(crate) struct ArrivedLabel {
     /// Its number in the world.
     pub message: usize,
     /// The sender's rank in the context.
@@ -35,13 +35,13 @@ pub(crate) struct Space {
     /// Everything that came before the context was open.
     waiting: Vec<WaitingReceive>,
     posted: Vec<(usize, Selector)>,
-    unexpected: Vec<Label>,
+    unexpected: Vec<ArrivedLabel>,
     streams: Vec<MessageStream>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum WaitingReceive {
-    Arrival(Label),
+    Arrival(ArrivedLabel),
     Cancel(usize),
 }
 
@@ -49,7 +49,7 @@ enum WaitingReceive {
 struct MessageStream {
     source: u32,
     next: u32,
-    early: Vec<Label>,
+    early: Vec<ArrivedLabel>,
 }
 
 impl Space {
@@ -90,7 +90,7 @@ impl Space {
     }
 
     /// A message arrives, perhaps too early.
-    pub(crate) fn arrive(&mut self, label: Label) -> Vec<Fact> {
+    pub(crate) fn arrive(&mut self, label: ArrivedLabel) -> Vec<Fact> {
         if !self.open {
             self.waiting.push(WaitingReceive::Arrival(label));
             return Vec::new();
@@ -114,7 +114,7 @@ impl Space {
         }
     }
 
-    fn deliver(&mut self, label: Label) -> Option<Fact> {
+    fn deliver(&mut self, label: ArrivedLabel) -> Option<Fact> {
         match self.posted.iter().position(|(_, selector)| accepts(*selector, &label)) {
             Some(at) => {
                 let (receive, _) = self.posted.remove(at);
@@ -129,13 +129,13 @@ impl Space {
 
     /// Whether a posted receive accepts a message from this source with this tag.
     pub(crate) fn is_awaited(&self, source: u32, tag: i32) -> bool {
-        let label = Label { message: 0, source, tag, sequence: 0 };
+        let label = ArrivedLabel { message: 0, source, tag, sequence: 0 };
         self.posted.iter().any(|(_, selector)| accepts(*selector, &label))
     }
 
     /// A sender wants a message back.
     pub(crate) fn cancel(&mut self, message: usize) -> Option<Fact> {
-        let is_it = |label: &Label| label.message == message;
+        let is_it = |label: &ArrivedLabel| label.message == message;
         let waits = |waiting: &WaitingReceive| matches!(waiting, WaitingReceive::Arrival(label) if is_it(label));
         if self.waiting.iter().any(waits) {
             self.waiting.push(WaitingReceive::Cancel(message));
@@ -156,12 +156,12 @@ impl Space {
     }
 
     /// What a probe tells of.
-    pub(crate) fn find(&self, selector: Selector) -> Option<Label> {
+    pub(crate) fn find(&self, selector: Selector) -> Option<ArrivedLabel> {
         self.unexpected.iter().find(|label| accepts(selector, label)).copied()
     }
 
     /// What a matched probe takes.
-    pub(crate) fn take(&mut self, selector: Selector) -> Option<Label> {
+    pub(crate) fn take(&mut self, selector: Selector) -> Option<ArrivedLabel> {
         let at = self.unexpected.iter().position(|label| accepts(selector, label))?;
         Some(self.unexpected.remove(at))
     }
@@ -178,7 +178,7 @@ impl Space {
     }
 }
 
-fn accepts((source, tag): Selector, label: &Label) -> bool {
+fn accepts((source, tag): Selector, label: &ArrivedLabel) -> bool {
     source.is_none_or(|source| source == label.source) && tag.is_none_or(|tag| tag == label.tag)
 }
 
@@ -186,8 +186,8 @@ fn accepts((source, tag): Selector, label: &Label) -> bool {
 mod tests {
     use super::*;
 
-    fn label(message: usize, source: u32, tag: i32, sequence: u32) -> Label {
-        Label { message, source, tag, sequence }
+    fn label(message: usize, source: u32, tag: i32, sequence: u32) -> ArrivedLabel {
+        ArrivedLabel { message, source, tag, sequence }
     }
 
     #[test]

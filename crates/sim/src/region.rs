@@ -7,7 +7,7 @@ use memory::{Buffer, Layout, Segment};
 
 /// A message's memory, contiguous or with gaps, between margins that nobody may touch.
 #[derive(Clone)]
-pub(crate) struct Region {
+pub(crate) struct SimulatedRegion {
     /// The message's bytes.
     pub buffer: Buffer,
     /// The whole memory, with margins and gaps.
@@ -21,14 +21,14 @@ const BLANK: u8 = 0xee;
 const REUSED: u8 = 0x55;
 const MARGIN: usize = 8;
 
-impl fmt::Debug for Region {
+impl fmt::Debug for SimulatedRegion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shape = if self.scattered { "scattered" } else { "contiguous" };
         write!(f, "{} {shape} bytes", self.buffer.len())
     }
 }
 
-impl Region {
+impl SimulatedRegion {
     pub(crate) fn new(length: usize, scattered: bool) -> Self {
         let size = 2 * MARGIN + if scattered { Gaps::span(length) } else { length };
         let whole = Buffer::zeroed(size);
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn every_byte_out_of_place_is_seen() {
         for scattered in [false, true] {
-            let region = Region::new(100, scattered);
+            let region = SimulatedRegion::new(100, scattered);
             let data = pattern(3, 90);
             region.buffer.write(0, &data);
             assert_eq!(region.difference(&data), None);

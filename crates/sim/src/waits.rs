@@ -20,7 +20,7 @@ use std::rc::Rc;
 
 use fastrand::Rng;
 
-use kernel::Machine;
+use kernel::{KernelThread, Machine};
 use process::WaitingProcess;
 
 /// What worlds did.
@@ -64,12 +64,12 @@ pub fn run(seed: u64) -> Result<Waits, String> {
     for process in &processes {
         for thread in 0..process.threads() {
             let (mut rng, process) = (rng.fork(), process.number());
-            let shares = processes[process].shares_kernel_threads();
-            machine.start(process, shares, move || program::run(process, thread, &mut rng));
+            let on = processes[process].kernel_thread();
+            machine.start(process, on, move || program::run(process, thread, &mut rng));
         }
         if let Some(core) = process.helper() {
             let process = process.number();
-            machine.start(process, false, move || program::help(process, core));
+            machine.start(process, KernelThread::Own, move || program::help(process, core));
         }
     }
     process::with(processes, |processes: &[Rc<WaitingProcess>]| {

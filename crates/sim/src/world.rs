@@ -10,7 +10,7 @@ use wire::Envelope;
 use crate::losses::{Arrivals, RailChange};
 use crate::network::SimulatedNetwork;
 use crate::reference::{Selector, Space};
-use crate::region::Region;
+use crate::region::SimulatedRegion;
 use crate::setting::Setting;
 
 macro_rules! report {
@@ -109,7 +109,7 @@ pub(crate) struct World {
     pub messages: Vec<WorldMessage>,
     pub receives: Vec<ReceivedMessage>,
     /// Messages that a matched probe took and that were not received yet.
-    pub held: Vec<Held>,
+    pub held: Vec<HeldMessage>,
     /// The first context, message and receive of this episode.
     pub episode: (usize, usize, usize),
     /// By sender, receiver, context and sequence number.
@@ -144,7 +144,7 @@ pub(crate) struct WorldMessage {
     pub tag: i32,
     pub length: usize,
     pub synchronous: bool,
-    pub region: Region,
+    pub region: SimulatedRegion,
     /// None: it took the short cut, or its outcome is not asked for.
     pub request: Option<RequestId>,
     pub fate: MessageFate,
@@ -168,7 +168,7 @@ pub(crate) struct ReceivedMessage {
     pub process: u32,
     pub context: usize,
     pub selector: Selector,
-    pub region: Region,
+    pub region: SimulatedRegion,
     /// None: its outcome is not asked for.
     pub request: Option<RequestId>,
     /// The message that the reference says it gets.
@@ -188,7 +188,7 @@ pub(crate) struct Promise {
 }
 
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct HeldMessage {
     pub process: u32,
     pub id: MessageId,
     pub message: usize,

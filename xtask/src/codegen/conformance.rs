@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use super::tables::{Function, Tables};
+use super::tables::{MpiFunction, Tables};
 
 /// Between these lines of the page stands what is generated.
 const BEGIN: &str = "<!-- `cargo xtask codegen`, from crates/mpi-abi/abi: -->\n";
@@ -168,7 +168,7 @@ fn table(tables: &Tables) -> Result<String, String> {
     let mut all = 0;
     for (number, title) in CHAPTERS {
         let own = tables.functions.iter().zip(&chapters).filter(|(_, chapter)| *chapter == number);
-        let own: Vec<&Function> = own.map(|(function, _)| function).collect();
+        let own: Vec<&MpiFunction> = own.map(|(function, _)| function).collect();
         let missing: Vec<String> = own
             .iter()
             .filter(|function| function.implemented.is_none())
@@ -186,7 +186,7 @@ fn table(tables: &Tables) -> Result<String, String> {
     }
 }
 
-fn chapter(function: &Function) -> Result<u8, String> {
+fn chapter(function: &MpiFunction) -> Result<u8, String> {
     if function.note.starts_with("deprecated") {
         return Ok(16);
     }

@@ -5,7 +5,9 @@ use std::fmt::Write;
 
 use super::parameter::Parameter;
 use super::rust_text::{HEAD, filled, formatted};
-use super::tables::{Argument, Dialect, Function, Implementation, PredefinedObject, Tables, Way};
+use super::tables::{
+    Argument, Dialect, Implementation, MpiFunction, PredefinedObject, Tables, Way,
+};
 
 /// The file of the functions that are not implemented.
 const ABSENT: &str = "absent";
@@ -36,7 +38,7 @@ pub fn entries_of(dialect: &Dialect) -> Result<String, String> {
 }
 
 /// The text of the file with what all dialects have and the standard does not.
-pub fn former(functions: &[Function]) -> Result<String, String> {
+pub fn former(functions: &[MpiFunction]) -> Result<String, String> {
     own_entries("The functions that the standard ABI does not have.", functions)
 }
 
@@ -71,7 +73,7 @@ pub fn objects(tables: &Tables, dialect: &Dialect) -> String {
     formatted(&text)
 }
 
-fn own_entries(what: &str, functions: &[Function]) -> Result<String, String> {
+fn own_entries(what: &str, functions: &[MpiFunction]) -> Result<String, String> {
     let mut text = head_with(what);
     text.insert_str(
         HEAD.len(),
@@ -115,7 +117,7 @@ fn head_with(what: &str) -> String {
     )
 }
 
-fn implemented(function: &Function, place: &Implementation) -> Result<String, String> {
+fn implemented(function: &MpiFunction, place: &Implementation) -> Result<String, String> {
     let Implementation { module, function: target, way, arguments } = place;
     let returns = match way.is_value() {
         false => String::new(),
@@ -148,7 +150,7 @@ fn implemented(function: &Function, place: &Implementation) -> Result<String, St
 }
 
 /// The statement that checks an argument, without semicolon.
-fn check(function: &Function, way: Way, argument: &Argument) -> Result<String, String> {
+fn check(function: &MpiFunction, way: Way, argument: &Argument) -> Result<String, String> {
     let parameters = &function.parameters;
     let taken = parameters.get(argument.first..argument.first + argument.count);
     let taken = taken.ok_or_else(|| format!("{}: too many kinds", function.name))?;
@@ -193,7 +195,7 @@ fn mentions(check: &str, name: &str) -> bool {
     check.split(|letter| !is_part(letter)).any(|word| word == name)
 }
 
-fn absent(function: &Function) -> String {
+fn absent(function: &MpiFunction) -> String {
     let communicator = function.parameters.iter().find(|one| one.base == "MPI_Comm");
     let handler_owner = match communicator {
         Some(one) if one.stars == 0 => format!("Communicator({})", one.name),
@@ -203,7 +205,7 @@ fn absent(function: &Function) -> String {
 }
 
 /// How the call gets in, name and parameters.
-fn signature(way: &str, function: &Function) -> String {
+fn signature(way: &str, function: &MpiFunction) -> String {
     let one = |parameter: &Parameter| format!("{}: {}", parameter.name, rust_type(parameter));
     let parameters: Vec<String> = function.parameters.iter().map(one).collect();
     let name = format!("{way} {}", function.name);

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::constants::value_in;
-use super::tables::{Constant, Dialect, Function, PredefinedObject, Tables};
+use super::tables::{Constant, Dialect, MpiFunction, PredefinedObject, Tables};
 
 /// Handle types of the API, without `MPI_`, in the order of the header.
 pub const HANDLES: [&str; 11] = [
@@ -164,7 +164,7 @@ pub fn fortran_functions(tables: &Tables) -> String {
     }
     let functions = tables.functions.iter().chain(&tables.former);
     for function in functions.filter(|one| !one.name.starts_with("MPI_T_")) {
-        let Function { name, returns, parameters_text, .. } = function;
+        let MpiFunction { name, returns, parameters_text, .. } = function;
         write!(
             text,
             "\n{returns} {name}({parameters_text});\n{returns} P{name}({parameters_text});"
@@ -219,8 +219,8 @@ fn stars(kind: &str) -> usize {
     kind.matches('*').count()
 }
 
-fn prototype(function: &Function, prefix: &str) -> String {
-    let Function { name, returns, parameters_text, note, .. } = function;
+fn prototype(function: &MpiFunction, prefix: &str) -> String {
+    let MpiFunction { name, returns, parameters_text, note, .. } = function;
     match note.as_str() {
         "" => format!("{returns} {prefix}{name}({parameters_text});\n"),
         _ => format!("MPI_DEPRECATED_ {returns} {prefix}{name}({parameters_text}); /* {note} */\n"),

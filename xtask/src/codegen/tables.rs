@@ -9,9 +9,9 @@ use super::parameter::Parameter;
 /// Everything that is known about the ABI.
 pub struct Tables {
     /// Those of the standard.
-    pub functions: Vec<Function>,
+    pub functions: Vec<MpiFunction>,
     /// Those beyond it, in C only.
-    pub extensions: Vec<Function>,
+    pub extensions: Vec<MpiFunction>,
     pub constants: Vec<Constant>,
     /// C text of the callback types.
     pub callbacks: Vec<String>,
@@ -19,7 +19,7 @@ pub struct Tables {
     pub errors: Vec<(String, String)>,
     /// The dialects beside the standard ABI.
     /// Functions that the standard ABI does not have and all dialects do.
-    pub former: Vec<Function>,
+    pub former: Vec<MpiFunction>,
     pub dialects: Vec<Dialect>,
 }
 
@@ -32,7 +32,7 @@ pub struct Dialect {
     /// Constants that the standard ABI does not have.
     pub constants: Vec<Constant>,
     /// Functions that neither the standard ABI nor other dialects have.
-    pub functions: Vec<Function>,
+    pub functions: Vec<MpiFunction>,
     /// Where predefined handles are addresses: what stands for them.
     pub objects: Vec<PredefinedObject>,
 }
@@ -53,7 +53,7 @@ const DIALECTS: [&str; 2] = ["mpich", "open_mpi"];
 const FORMER: &str = "former";
 
 /// One C function.
-pub struct Function {
+pub struct MpiFunction {
     /// With the prefix `MPI_`, or `MPIX_` beyond the standard.
     pub name: String,
     pub returns: String,
@@ -264,7 +264,7 @@ impl Dialect {
         })
     }
 
-    fn read_functions(folder: &Path) -> Result<Vec<Function>, String> {
+    fn read_functions(folder: &Path) -> Result<Vec<MpiFunction>, String> {
         let mut functions = functions(folder, "functions.tsv")?;
         for row in rows(folder, "implemented.tsv", 5)? {
             let [name, module, target, way, kinds] = row.try_into().expect("five columns");
@@ -287,11 +287,11 @@ fn constants(folder: &Path, name: &str) -> Result<Vec<Constant>, String> {
     Ok(constants.collect())
 }
 
-fn functions(folder: &Path, name: &str) -> Result<Vec<Function>, String> {
+fn functions(folder: &Path, name: &str) -> Result<Vec<MpiFunction>, String> {
     let function = |row: Vec<String>| {
         let [name, returns, parameters_text, note] = row.try_into().expect("four columns");
         let parameters = Parameter::parse_list(&parameters_text)?;
-        Ok(Function { name, returns, parameters_text, parameters, note, implemented: None })
+        Ok(MpiFunction { name, returns, parameters_text, parameters, note, implemented: None })
     };
     rows(folder, name, 4)?.into_iter().map(function).collect()
 }

@@ -27,7 +27,7 @@ const AS_GOOD: f64 = 1.1;
 
 /// Where thread and memory are at first.
 #[derive(Clone, Copy)]
-struct Apart {
+struct DistantPair {
     thread: u32,
     memory: u32,
     distance: u64,
@@ -87,12 +87,12 @@ fn milliseconds(times: [f64; 3]) -> String {
 }
 
 /// A pair of nodes for each distance but the least.
-fn pairs(nodes: &Nodes) -> Vec<Apart> {
+fn pairs(nodes: &Nodes) -> Vec<DistantPair> {
     let mut by_distance = BTreeMap::new();
     for (thread, memory) in nodes.usable().flat_map(|from| nodes.usable().map(move |to| (from, to)))
     {
         let distance = nodes.distance(thread, memory);
-        by_distance.entry(distance).or_insert(Apart { thread, memory, distance });
+        by_distance.entry(distance).or_insert(DistantPair { thread, memory, distance });
     }
     by_distance.into_values().filter(|apart| apart.thread != apart.memory).collect()
 }
@@ -100,7 +100,7 @@ fn pairs(nodes: &Nodes) -> Vec<Apart> {
 fn forecast(
     costs: &NodeCosts,
     nodes: &Nodes,
-    apart: Apart,
+    apart: DistantPair,
     planned: PlannedUse,
     bytes: u64,
 ) -> Result<MigrationForecast, String> {
@@ -117,7 +117,7 @@ fn forecast(
 /// nanoseconds.
 fn measured(
     nodes: &Nodes,
-    apart: Apart,
+    apart: DistantPair,
     uses: (u32, u32),
     bytes: usize,
 ) -> Result<[f64; 3], String> {
@@ -138,7 +138,7 @@ fn measured(
 
 fn once(
     nodes: &Nodes,
-    apart: Apart,
+    apart: DistantPair,
     (reads, writes): (u32, u32),
     bytes: usize,
     how: Migration,

@@ -61,17 +61,17 @@ const FEW_BYTES: usize = 32;
 pub(super) fn apply<T: Element, C: ElementOperation<T>>(incoming: &[u8], inout: &mut [u8]) {
     assert_eq!(incoming.len(), inout.len(), "both operands have the same number of elements");
     let few = T::ALONE || incoming.len() <= FEW_BYTES;
-    let elements = Elements::<T, C> { incoming, inout, how: PhantomData };
+    let elements = ElementwiseWork::<T, C> { incoming, inout, how: PhantomData };
     if few { elements.run() } else { vector::widest(elements) }
 }
 
-struct Elements<'a, T, C> {
+struct ElementwiseWork<'a, T, C> {
     incoming: &'a [u8],
     inout: &'a mut [u8],
     how: PhantomData<(T, C)>,
 }
 
-impl<T: Element, C: ElementOperation<T>> Work for Elements<'_, T, C> {
+impl<T: Element, C: ElementOperation<T>> Work for ElementwiseWork<'_, T, C> {
     /// A loop over chunks of constant size without bounds checks, which the compiler turns into
     /// vector instructions where the element allows it.
     #[inline(always)]

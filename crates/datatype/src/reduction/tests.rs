@@ -229,21 +229,27 @@ fn is_nan(element: Predefined, bytes: &[u8]) -> bool {
     }
 }
 
+/// So many elements are combined at once; the interpreter takes minutes for more.
+const ELEMENTS: usize = if cfg!(miri) { 2 } else { 9 };
+
 /// Elements that are often equal, zero of either sign, or not finite.
 fn telling_bytes() -> impl Strategy<Value = Vec<u8>> {
     let byte = prop_oneof![Just(0u8), Just(0x80), Just(0x7f), Just(0xff), Just(1), any::<u8>()];
     prop_oneof![
-        prop::collection::vec(any::<u8>(), 32 * 9),
-        prop::collection::vec(byte, 32 * 9),
-        Just(vec![0; 32 * 9]),
+        prop::collection::vec(any::<u8>(), 32 * ELEMENTS),
+        prop::collection::vec(byte, 32 * ELEMENTS),
+        Just(vec![0; 32 * ELEMENTS]),
     ]
 }
+
+/// So many elements have the buffers that are combined, at most.
+const LENGTH_MAX: usize = if cfg!(miri) { 60 } else { 3000 };
 
 proptest! {
     #[test]
     fn kernels_compute_what_plain_programs_do(left in telling_bytes(), right in telling_bytes()) {
         for &element in Predefined::ALL {
-            let length = 9 * element.size();
+            let length = ELEMENTS * element.size();
             for operator in allowed(element) {
                 let mut result = right[..length].to_vec();
                 reduce(operator, element, &left[..length], &mut result).expect("allowed");
@@ -263,7 +269,7 @@ proptest! {
     #[test]
     fn the_order_of_operands_does_not_matter(left in telling_bytes(), right in telling_bytes()) {
         for &element in Predefined::ALL {
-            let length = 9 * element.size();
+            let length = ELEMENTS * element.size();
             for operator in allowed(element) {
                 if ONE_SIDED.contains(&operator) {
                     continue;
@@ -284,7 +290,7 @@ proptest! {
     }
 
     #[test]
-    fn buffers_combine_like_slices(length in 0..3000usize, seed: u8) {
+    fn buffers_combine_like_slices(length in 0..LENGTH_MAX, seed: u8) {
         for element in [Predefined::Double, Predefined::DoubleInt, Predefined::Uint8] {
             let operator = allowed(element)[0];
             let bytes = length * element.size();

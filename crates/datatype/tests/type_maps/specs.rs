@@ -84,6 +84,10 @@ fn derived(of: impl Strategy<Value = Spec> + Clone + 'static) -> impl Strategy<V
     ]
 }
 
+/// Larger ones take the interpreter minutes, each.
+const ENTRIES_MAX: usize = if cfg!(miri) { 100 } else { 4000 };
+const EXTENT_MAX: i64 = if cfg!(miri) { 2000 } else { 100_000 };
+
 /// Any datatype up to three constructors deep, of a size that can be written out.
 pub fn spec() -> impl Strategy<Value = Spec> {
     let once = derived(named().boxed()).boxed();
@@ -91,6 +95,6 @@ pub fn spec() -> impl Strategy<Value = Spec> {
     let thrice = derived(twice.clone()).boxed();
     prop_oneof![1 => named(), 3 => once, 4 => twice, 4 => thrice].prop_filter("small", |spec| {
         let map = spec.type_map();
-        map.entries.len() < 4000 && map.extent().abs() < 100_000
+        map.entries.len() < ENTRIES_MAX && map.extent().abs() < EXTENT_MAX
     })
 }

@@ -49,4 +49,14 @@ mod tests {
             assert_eq!(offset, whole);
         }
     }
+
+    #[test]
+    fn both_processes_copy_most_of_a_short_message_at_the_same_time() {
+        for whole in (32 << 10)..=(64 << 10) {
+            let piece = piece_bytes(0, whole);
+            let expected = whole / 4 - 63..=whole / 4;
+            assert!(expected.contains(&piece) && piece.is_multiple_of(64), "{piece} of {whole}");
+        }
+        assert_eq!([20_000, 1 << 20].map(|whole| piece_bytes(0, whole)), [8 << 10, PIECE_BYTES]);
+    }
 }

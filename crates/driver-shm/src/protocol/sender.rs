@@ -318,6 +318,82 @@ mod tests {
         sender.tasks.iter().map(until).collect()
     }
 
+    /// A receiver that may offer a place, and what was copied for it.
+    #[derive(Default)]
+    struct OneReceiver {
+        exchange: Exchange,
+        offer: Offer,
+        filled: usize,
+        written: usize,
+    }
+
+    impl SenderWorld for OneReceiver {
+        fn next_call(&mut self) -> Option<usize> {
+            None
+        }
+
+        fn region(&self, _slot: usize) -> Option<(u32, &Buffer)> {
+            None
+        }
+
+        fn exchange(&self, _slot: usize) -> &Exchange {
+            &self.exchange
+        }
+
+        fn is_connected(&self, _gate: GateId) -> bool {
+            true
+        }
+
+        fn offer(&self, _gate: GateId, _flow: u32) -> &Offer {
+            &self.offer
+        }
+
+        fn fill(&mut self, _: usize, _: &Buffer, _: usize, length: usize, _: Caches) {
+            self.filled += length;
+        }
+
+        fn write(&mut self, _: (GateId, RegionToken), _: &Buffer, bytes: Range<usize>) -> bool {
+            self.written += bytes.len();
+            true
+        }
+
+        fn ring(&mut self, _gate: GateId) {}
+    }
+
+    #[test]
+    fn a_program_that_computes_leaves_what_has_an_offered_place_to_the_receiver() {
+        let data = Buffer::zeroed(64 << 10);
+        let label = MessageLabel { flow: 0, tag: 0, sequence: 0 };
+        for (offered, while_computing, then) in [
+            (Some(label), (0, 0), (0, 64 << 10)),
+            // Through the pool it is there when the receiver comes.
+            (None, (64 << 10, 0), (64 << 10, 0)),
+        ] {
+            let (mut sender, mut world) = (Sender::default(), OneReceiver::default());
+            world.offer.open(label, 64 << 10, [1, 2]);
+            let announcement = Announcement {
+                gate: GateId(1),
+                data: &data,
+                token: 7,
+                label: Some(label),
+                may_end_early: false,
+                when: When::Later,
+            };
+            let region = RegionToken { place: 1 << 32, secret: 1 };
+            sender.send_ahead(&announcement, region, offered, None, &world.exchange);
+            let mut sent = Vec::new();
+            for (program, copied) in
+                [(ProgramState::Computes, while_computing), (ProgramState::Waits, then)]
+            {
+                (0..9).for_each(|_| {
+                    sender.serve(None, program, &mut world, |_, token| sent.push(token));
+                });
+                assert_eq!((world.filled, world.written), copied, "{program:?} {offered:?}");
+            }
+            assert_eq!(sent, [7]);
+        }
+    }
+
     #[test]
     fn a_receiver_has_time_for_each_of_several_messages_in_a_row() {
         let [one, two, three] = [0, 1, 2].map(|before: u32| {

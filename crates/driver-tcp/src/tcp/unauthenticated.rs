@@ -164,7 +164,7 @@ impl Tcp {
     fn pause(&mut self, error: &io::Error) {
         self.unauthenticated.paused = Some(Instant::now() + PAUSE);
         self.unauthenticated.pauses += 1;
-        self.listen(false);
+        self.set_listening(false);
         if self.unauthenticated.pauses > PAUSES_UNTOLD && !self.unauthenticated.told {
             self.unauthenticated.told = true;
             self.troubles.push(format!(
@@ -178,11 +178,11 @@ impl Tcp {
     pub(super) fn end_pause(&mut self, now: Instant) {
         if self.unauthenticated.paused.is_some_and(|until| until <= now) {
             self.unauthenticated.paused = None;
-            self.listen(true);
+            self.set_listening(true);
         }
     }
 
-    fn listen(&self, listening: bool) {
+    fn set_listening(&self, listening: bool) {
         for (slot, socket) in self.sockets.iter().enumerate() {
             if let Some(WatchedSocket::Listener(listener)) = socket {
                 let _ = self.poller.listen(listener, slot as u64, listening);

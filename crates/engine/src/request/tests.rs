@@ -43,7 +43,7 @@ fn streaming(send: &mut Request) {
 }
 
 fn wanted_back(send: &mut Request) {
-    assert_eq!(send.cancel(), Cancellation::AskReceiver);
+    assert_eq!(send.cancel(), CancelOutcome::AskReceiver);
 }
 
 fn filling(receive: &mut Request, message: u64) {
@@ -139,7 +139,7 @@ fn complete() -> [(&'static str, Request); 3] {
     let truncated = |receive: &mut Request| {
         receive.take_whole(GateId(1), 1, 1, (&[0; 2 * BYTES as usize]).into())
     };
-    let cancelled = |receive: &mut Request| assert_eq!(receive.cancel(), Cancellation::Done);
+    let cancelled = |receive: &mut Request| assert_eq!(receive.cancel(), CancelOutcome::Done);
     [
         ("Complete", sending(SendCompletion::Standard, |send| go(send.sent()))),
         ("Complete, truncated", receiving(truncated)),
@@ -159,10 +159,10 @@ fn regained(region: Revoked) -> String {
 /// it must not do in any other state.
 const EVENTS: [(&str, Event); 21] = [
     ("cancel", |request| match request.cancel() {
-        Cancellation::Done => Ok(" withdraw".into()),
-        Cancellation::Released => Ok(" release".into()),
-        Cancellation::AskReceiver => Ok(" ask".into()),
-        Cancellation::Nothing => Err(Refused),
+        CancelOutcome::Done => Ok(" withdraw".into()),
+        CancelOutcome::Released => Ok(" release".into()),
+        CancelOutcome::AskReceiver => Ok(" ask".into()),
+        CancelOutcome::Nothing => Err(Refused),
     }),
     ("peer failed", |request| Ok(regained(request.fail()))),
     ("space revoked", |request| {

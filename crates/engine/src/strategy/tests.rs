@@ -2,6 +2,7 @@ use base::{RailId, RailProfile};
 use fastrand::Rng;
 
 use super::*;
+use crate::tactic;
 
 /// A rail of a test.
 pub(crate) struct Rail {
@@ -229,6 +230,40 @@ fn only_split_gives_a_part_to_the_slower_rail() {
     assert_eq!(parts(&Auto), [true, true]);
     assert_eq!(parts(&Aggregate), [true, false]);
     assert_eq!(parts(&Direct), [true, false]);
+}
+
+#[test]
+fn predictions_follow_each_packet_from_one_processor_over_the_rail_to_the_other() {
+    let rails = [Rail::new(125)];
+    let (views, model) = (views(&rails), &rails[0].model);
+    let predicted = |strategy: &dyn Strategy, window: &Vec<ChunkView>, limit| {
+        let candidate: prediction::Candidate<'_> =
+            &|window, rails, rail, plan| strategy.plan(window, rails, rail, plan);
+        let oldest = prediction::OldestChunks::new(window, &views);
+        oldest.predict(candidate, &views, 0, limit, &mut PacketPlan::default())
+    };
+    let (packet, latency) = (model.packet_ns(), model.latency_ns());
+    // Of two packets, the second is made while the first is underway.
+    let [(made, carried), (made_too, carried_too)] = [small(), medium()].map(|offer| {
+        let bytes = offer.bytes() as u64;
+        (packet + model.copy_ns(bytes), model.transfer_ns(bytes))
+    });
+    let first = made + carried + latency + made;
+    let begins = (made + made_too).max(made + carried);
+    let second = first.max(begins + carried_too + latency) + made_too;
+    let window = vec![small(), medium()];
+    assert_eq!(predicted(&Direct, &window, u64::MAX), second + (first + second) / 2);
+    assert_eq!(predicted(&Direct, &window, first), u64::MAX, "it is known to be worse");
+    // Those of one packet arrive together.
+    let window = vec![small(), small()];
+    let bytes = 2 * small().bytes() as u64;
+    let both = 2 * (packet + model.copy_ns(bytes)) + model.transfer_ns(bytes) + latency;
+    assert_eq!(predicted(&Aggregate, &window, u64::MAX), 2 * both);
+    // A large message is here with its last part; two are looked at, which nobody copies.
+    let part = model.transfer_ns(tactic::part_bytes_max(model) as u64);
+    let (first, begins) = (packet + part + latency + packet, (2 * packet).max(packet + part));
+    let last = first.max(begins + part + latency) + packet;
+    assert_eq!(predicted(&Direct, &vec![large()], u64::MAX), 2 * last);
 }
 
 #[test]

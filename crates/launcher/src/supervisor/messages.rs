@@ -81,16 +81,24 @@ pub(super) enum Consequence {
     JobGoesOn,
 }
 
-/// A process failed while `others` still ran.
+/// A process that has failed.
+pub(super) struct FailedProcess<'a> {
+    pub rank: u32,
+    /// Its number on its host.
+    pub process: i32,
+    pub host: &'a str,
+    /// The last lines that it has written.
+    pub last_lines: &'a [String],
+}
+
+/// A process failed, as `what` says, while `others` still ran.
 pub(super) fn death(
-    rank: u32,
-    process: i32,
-    host: &str,
+    failed: &FailedProcess,
     what: &str,
     others: usize,
     consequence: Consequence,
-    last_lines: &[String],
 ) -> String {
+    let FailedProcess { rank, process, host, last_lines } = failed;
     let mut message = format!("rank {rank} (process {process} on {host}) {what}");
     match consequence {
         _ if others == 0 => {}
@@ -101,7 +109,7 @@ pub(super) fn death(
     }
     if !last_lines.is_empty() {
         message += "\n  its last lines:";
-        for line in last_lines {
+        for line in *last_lines {
             message += &format!("\n    {line}");
         }
     }

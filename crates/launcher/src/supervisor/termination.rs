@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use sys::process::{self, End, signal};
 
 use super::host::JobHost;
-use super::messages::{self, Consequence, HostPhase};
+use super::messages::{self, Consequence, FailedProcess, HostPhase};
 use super::{
     CODE_NOT_STARTED, CODE_TIMEOUT, KILL_DELAY, KILL_DELAY_AFTER_SIGNAL, Supervisor, Termination,
 };
@@ -88,10 +88,14 @@ impl Supervisor<'_> {
             return;
         }
         let others = self.ranks.iter().filter(|rank_state| rank_state.end.is_none()).count();
-        let host = &self.hosts[rank_state.host].name;
-        let last_lines = rank_state.last_lines();
-        let (process, consequence) = (rank_state.process, self.consequence(HostPhase::Running));
-        let message = messages::death(rank, process, host, &what, others, consequence, &last_lines);
+        let failed = FailedProcess {
+            rank,
+            process: rank_state.process,
+            host: &self.hosts[rank_state.host].name,
+            last_lines: &rank_state.last_lines(),
+        };
+        let consequence = self.consequence(HostPhase::Running);
+        let message = messages::death(&failed, &what, others, consequence);
         self.handle_failure(code, message, consequence);
     }
 

@@ -122,6 +122,7 @@ mod tests {
     fn patience_lasts_where_looking_is_seldom_in_vain() {
         let patience = Patience::default();
         assert_eq!(vain_spins(&patience, 0, Duration::from_micros(200)), 1000);
+        assert_eq!(vain_spins(&Patience::default(), 0, Duration::ZERO), 8, "no more is allowed");
         assert_eq!(vain_spins(&Patience::default(), 0, Duration::from_micros(5)), 9);
         assert!(vain_spins(&Patience::default(), 0, Duration::from_micros(100)) < 20);
     }

@@ -39,7 +39,7 @@ struct WireEnd {
 
 /// When something begins to leave, is through, and is there.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Passage {
+pub(super) struct PacketTimes {
     pub begins: u64,
     pub through: u64,
     pub there: u64,
@@ -67,13 +67,19 @@ impl Wires {
     }
 
     /// A process posts something at a time.
-    pub(super) fn post(&mut self, process: usize, rail: usize, now: u64, bytes: usize) -> Passage {
+    pub(super) fn post(
+        &mut self,
+        process: usize,
+        rail: usize,
+        now: u64,
+        bytes: usize,
+    ) -> PacketTimes {
         let place = process * self.rails.len() + rail;
         let begins = now.max(self.ends[place].through);
         let through = begins + bytes as u64 * 1000 / self.speed(rail, begins);
         self.ends[place] = WireEnd { begins, through };
         self.carried += 1;
-        Passage { begins, through, there: through + self.rails[rail].latency_ns }
+        PacketTimes { begins, through, there: through + self.rails[rail].latency_ns }
     }
 
     fn speed(&self, rail: usize, now: u64) -> u64 {

@@ -53,10 +53,17 @@ struct ThreadTable {
     done: Waits,
 }
 
+/// What a thread runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KernelThread {
+    Own,
+    /// Others of its process run on it, too.
+    Shared,
+}
+
 struct SimulatedThread {
     process: usize,
-    /// It is one of those that share kernel threads.
-    shares: bool,
+    kernel_thread: KernelThread,
     activity: ThreadActivity,
     turn: u64,
 }
@@ -289,7 +296,7 @@ impl WaitingSystem for Virtual {
     }
 
     fn shares_kernel_thread(&self) -> bool {
-        plan(|plan| plan.threads[plan.current].shares)
+        plan(|plan| plan.threads[plan.current].kernel_thread == KernelThread::Shared)
     }
 
     fn thread_number(&self) -> u64 {
@@ -298,17 +305,17 @@ impl WaitingSystem for Virtual {
 }
 
 impl Machine {
-    /// A thread of a process begins with the world; `shares`: its kernel thread with others.
+    /// A thread of a process begins with the world.
     pub(super) fn start(
         &mut self,
         process: usize,
-        shares: bool,
+        kernel_thread: KernelThread,
         run: impl FnOnce() + Send + 'static,
     ) {
         self.threads.push(Gn::new_opt(STACK_WORDS, run));
         plan(|plan| {
             let activity = ThreadActivity::Runs;
-            plan.threads.push(SimulatedThread { process, shares, activity, turn: 0 });
+            plan.threads.push(SimulatedThread { process, kernel_thread, activity, turn: 0 });
             let time = plan.now + plan.step(CALL_NS);
             plan.call(plan.threads.len() - 1, time);
         });

@@ -17,7 +17,7 @@ use runtime::waiting::{
     self, CoreSharing, LongWait, WaitHistory, Waiter, WaitingSystem, WaitingThreads,
 };
 
-use super::kernel::{self, Virtual};
+use super::kernel::{self, KernelThread, Virtual};
 
 pub(super) struct WaitingProcess {
     own: u32,
@@ -47,8 +47,8 @@ pub(super) struct ProcessSetting {
     pub threads: u32,
     /// Threads call all at once, also if there is one.
     pub shared: bool,
-    /// They are threads that share kernel threads.
-    pub shares_kernel_threads: bool,
+    /// What each of them runs on.
+    pub kernel_thread: KernelThread,
     /// Where its helper works, if it has one.
     pub helper: Option<Core>,
     pub core_sharing: CoreSharing,
@@ -177,8 +177,8 @@ impl WaitingProcess {
         self.setting.threads
     }
 
-    pub(super) fn shares_kernel_threads(&self) -> bool {
-        self.setting.shares_kernel_threads
+    pub(super) fn kernel_thread(&self) -> KernelThread {
+        self.setting.kernel_thread
     }
 
     pub(super) fn helper(&self) -> Option<Core> {
@@ -238,7 +238,7 @@ impl WaitingProcess {
             self.room.lock.unlock();
             return result;
         }
-        let _visit = self.door.enter_if(true, &Virtual);
+        let _visit = self.door.enter(&Virtual);
         body(self)
     }
 

@@ -10,7 +10,7 @@ use queues::door::HelperAtDoor;
 use runtime::helper::{self, Core, Inside, VisitCause, VisitOutcome, Visitor};
 use runtime::waiting::{self, CoreSharing, SLEEP_MAX, Waiter};
 
-use super::kernel::{self, Virtual};
+use super::kernel::{self, KernelThread, Virtual};
 use super::process::{self, Inbox, ProcessSetting, WaitingProcess};
 
 /// The processes of a world.
@@ -25,15 +25,9 @@ pub(super) fn processes(rng: &mut Rng) -> Vec<Rc<WaitingProcess>> {
         let shared = threads > 1 || rng.bool();
         let (helper, sparing) =
             ([None, Some(Core::Own), Some(Core::Shared)][rng.usize(..3)], rng.bool());
-        let shares_kernel_threads = rng.u8(..3) == 0;
-        let setting = ProcessSetting {
-            threads,
-            shared,
-            shares_kernel_threads,
-            helper,
-            core_sharing,
-            sparing,
-        };
+        let kernel_thread = if rng.u8(..3) == 0 { KernelThread::Shared } else { KernelThread::Own };
+        let setting =
+            ProcessSetting { threads, shared, kernel_thread, helper, core_sharing, sparing };
         Rc::new(WaitingProcess::new(own, setting, &inboxes))
     };
     (0..count).map(process).collect()

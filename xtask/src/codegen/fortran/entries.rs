@@ -16,7 +16,7 @@ pub fn entries(routines: &[Routine]) -> String {
     for routine in routines.iter().filter(|routine| !routine.is_special) {
         let symbol = routine.symbol();
         if !routine.is_large() {
-            text.push_str(&entry(routine, &format!("{symbol}_"), false));
+            text.push_str(&entry(routine, &format!("{symbol}_"), BufferForm::Address));
         }
         if routine.is_old {
             continue;
@@ -25,7 +25,7 @@ pub fn entries(routines: &[Routine]) -> String {
             (true, true) => {}
             (true, false) => writeln!(text, "SAME_ADDRESS({symbol}_, {symbol}_f08_)").unwrap(),
             (false, true) => {
-                text.push_str(&entry(routine, &format!("{symbol}_f08_"), false));
+                text.push_str(&entry(routine, &format!("{symbol}_f08_"), BufferForm::Address));
                 text.push_str(&large(&symbol, "f08"));
             }
             (false, false) => writeln!(text, "SAME({symbol}_, {symbol}_f08_)").unwrap(),
@@ -44,7 +44,7 @@ pub fn entries_with_descriptors(routines: &[Routine]) -> String {
     let wanted = |one: &&Routine| !one.is_special && !one.is_old && one.has_choice();
     for routine in routines.iter().filter(wanted) {
         let symbol = routine.symbol();
-        text.push_str(&entry(routine, &format!("{symbol}_f08ts_"), true));
+        text.push_str(&entry(routine, &format!("{symbol}_f08ts_"), BufferForm::Descriptor));
         if routine.is_large() {
             text.push_str(&large(&symbol, "f08ts"));
         }
@@ -58,6 +58,15 @@ fn large(symbol: &str, interface: &str) -> String {
     format!("SAME_LARGE({symbol}_{interface}_, {plain}_{interface}_large_)\n")
 }
 
+/// How a compiler passes buffers and texts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum BufferForm {
+    /// As the address of the first element.
+    Address,
+    /// As a descriptor, which tells the extents, too.
+    Descriptor,
+}
+
 /// What one argument needs in C.
 #[derive(Default)]
 struct Passing {
@@ -69,15 +78,12 @@ struct Passing {
     after: Vec<String>,
 }
 
-fn entry(routine: &Routine, symbol: &str, has_descriptors: bool) -> String {
-    let passings: Vec<Passing> = routine
-        .arguments
-        .iter()
-        .map(|argument| Passing::of(routine, argument, has_descriptors))
-        .collect();
+fn entry(routine: &Routine, symbol: &str, buffers: BufferForm) -> String {
+    let passings: Vec<Passing> =
+        routine.arguments.iter().map(|argument| Passing::of(routine, argument, buffers)).collect();
     let mut parameters: Vec<String> = passings.iter().map(|one| one.parameter.clone()).collect();
     let lengths = passings.iter().filter_map(|one| one.length.clone());
-    if has_descriptors {
+    if buffers == BufferForm::Descriptor {
         // Whether there is such a parameter depends on the dialect: its comma comes with it.
         let lengths: String = lengths.map(|length| format!(" {length}")).collect();
         parameters.push(format!("MPI_Fint *ierror{lengths}"));
@@ -92,7 +98,7 @@ fn entry(routine: &Routine, symbol: &str, has_descriptors: bool) -> String {
         writeln!(text, "    {line}").unwrap();
     }
     let given: Vec<String> = passings.iter().map(|one| one.given.clone()).collect();
-    if has_descriptors {
+    if buffers == BufferForm::Descriptor {
         text += &call_with_views(routine, &given);
     } else {
         text += &call("    int code = ", routine, &given);
@@ -195,7 +201,7 @@ fn raise(routine: &Routine, given: &[String]) -> String {
 }
 
 impl Passing {
-    fn of(routine: &Routine, argument: &FortranArgument, has_descriptors: bool) -> Self {
+    fn of(routine: &Routine, argument: &FortranArgument, buffers: BufferForm) -> Self {
         let name = argument.c.name.as_str();
         let by_reference = |kind: &str, given: String| {
             let constant = if argument.intent == Intent::In { "const " } else { "" };
@@ -224,12 +230,15 @@ impl Passing {
             ArgumentKind::Offset => by_reference("MPI_Offset", value),
             ArgumentKind::Logical => logical(by_reference("MPI_Fint", value), argument),
             ArgumentKind::Handle(_) => {
-                let sent = if has_descriptors { "array_address(sendbuf)" } else { "sendbuf" };
+                let sent = match buffers {
+                    BufferForm::Descriptor => "array_address(sendbuf)",
+                    BufferForm::Address => "sendbuf",
+                };
                 handle(by_reference("MPI_Fint", String::new()), routine, argument, sent)
             }
             ArgumentKind::Status => status(by_reference("MPI_Status", String::new()), argument),
-            ArgumentKind::Text => text(argument, has_descriptors),
-            ArgumentKind::Choice if has_descriptors => Self {
+            ArgumentKind::Text => text(argument, buffers),
+            ArgumentKind::Choice if buffers == BufferForm::Descriptor => Self {
                 parameter: format!("const fortran_array *{name}"),
                 given: format!("buffer_address(array_address({name}))"),
                 ..Self::default()
@@ -362,21 +371,22 @@ fn status(mut passing: Passing, argument: &FortranArgument) -> Passing {
     passing
 }
 
-fn text(argument: &FortranArgument, has_descriptors: bool) -> Passing {
+fn text(argument: &FortranArgument, buffers: BufferForm) -> Passing {
     let name = argument.c.name.as_str();
-    let (place, length) = match has_descriptors {
-        true => (format!("TEXT_ADDRESS({name})"), format!("TEXT_LENGTH({name})")),
-        false => (name.to_owned(), format!("{name}_length")),
-    };
     let mut passing = Passing { given: format!("c_{name}"), ..Passing::default() };
-    if has_descriptors {
-        passing.parameter = format!("TEXT_PARAMETER({name})");
-        passing.length = Some(format!("TEXT_LENGTH_PARAMETER({name})"));
-    } else {
-        let constant = if argument.intent == Intent::In { "const " } else { "" };
-        passing.parameter = format!("{constant}char *{name}");
-        passing.length = Some(format!("size_t {name}_length"));
-    }
+    let (place, length) = match buffers {
+        BufferForm::Descriptor => {
+            passing.parameter = format!("TEXT_PARAMETER({name})");
+            passing.length = Some(format!("TEXT_LENGTH_PARAMETER({name})"));
+            (format!("TEXT_ADDRESS({name})"), format!("TEXT_LENGTH({name})"))
+        }
+        BufferForm::Address => {
+            let constant = if argument.intent == Intent::In { "const " } else { "" };
+            passing.parameter = format!("{constant}char *{name}");
+            passing.length = Some(format!("size_t {name}_length"));
+            (name.to_owned(), format!("{name}_length"))
+        }
+    };
     if argument.intent == Intent::In {
         // Keys and values of an info object.
         let convert = if matches!(name, "key" | "value") { "word_in" } else { "text_in" };

@@ -11,7 +11,7 @@ use super::routine::{ArgumentKind, FortranArgument, Routine, plain};
 /// The text of module `mpi`.
 pub fn mpi(tables: &Tables, routines: &[Routine]) -> String {
     let mut text = format!("{HEAD}module mpi\n  use combray_mpi_types\n  implicit none\n\n");
-    text.push_str(&agreements(false));
+    text.push_str(&agreements(FortranInterface::Mpi));
     for constant in named(tables).iter().filter(|constant| constant.handle.is_some()) {
         writeln!(text, "  integer, parameter :: {} = {}", constant.name, constant.value).unwrap();
     }
@@ -69,7 +69,7 @@ pub fn mpi_f08(tables: &Tables, routines: &[Routine]) -> String {
         "{HEAD}module mpi_f08\n  use combray_mpi_types\n  use combray_mpi_callbacks\n  implicit \
          none\n\n"
     );
-    text.push_str(&agreements(true));
+    text.push_str(&agreements(FortranInterface::Mpi08));
     for constant in named(tables) {
         let Some(handle) = &constant.handle else { continue };
         let (name, value) = (&constant.name, constant.value);
@@ -106,8 +106,9 @@ pub fn mpi_f08(tables: &Tables, routines: &[Routine]) -> String {
     text + "end module mpi_f08\n"
 }
 
-fn agreements(are_kept: bool) -> String {
-    let value = if are_kept { ".true." } else { ".false." };
+/// What an interface tells of itself: only descriptors make both true.
+fn agreements(interface: FortranInterface) -> String {
+    let value = if interface == FortranInterface::Mpi08 { ".true." } else { ".false." };
     format!(
         "  logical, parameter :: MPI_SUBARRAYS_SUPPORTED = {value}\n  logical, parameter :: \
          MPI_ASYNC_PROTECTS_NONBLOCKING = {value}\n"

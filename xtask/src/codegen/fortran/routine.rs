@@ -1,7 +1,7 @@
 //! A routine of the Fortran interfaces, as far as it follows from the C function.
 
 use super::super::parameter::Parameter;
-use super::super::tables::{Function, Tables};
+use super::super::tables::{MpiFunction, Tables};
 
 /// One routine.
 pub struct Routine {
@@ -73,7 +73,7 @@ pub enum Shape {
 impl Routine {
     /// All routines, in the order of the table.
     pub fn all(tables: &Tables) -> Result<Vec<Self>, String> {
-        let in_fortran = |function: &&Function| {
+        let in_fortran = |function: &&MpiFunction| {
             let name = &function.name;
             let only_c = ["_toint", "_fromint"].iter().any(|end| name.ends_with(end));
             !only_c && !name.starts_with("MPI_T_")
@@ -99,7 +99,7 @@ impl Routine {
         Ok(routines)
     }
 
-    fn of(function: &Function) -> Self {
+    fn of(function: &MpiFunction) -> Self {
         let name = function.name.as_str();
         // The arguments of the program's main function, and what C has a dots for.
         let is_passed = |one: &&Parameter| {

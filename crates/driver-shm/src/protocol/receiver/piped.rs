@@ -128,3 +128,67 @@ impl PipedReceive {
         TransferProgress::Ended(world.read(self.done, self.wanted - self.done))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use queues::exchange::Exchange;
+
+    use super::*;
+
+    const GENERATION: u32 = 3;
+
+    /// A region whose sender may be readable.
+    #[derive(Default)]
+    struct OneRegion {
+        exchange: Exchange,
+        is_readable: bool,
+        bytes_read: usize,
+    }
+
+    impl ReceiverWorld for OneRegion {
+        fn exchange(&self) -> &Exchange {
+            &self.exchange
+        }
+
+        fn is_readable(&self) -> bool {
+            self.is_readable
+        }
+
+        fn read(&mut self, _offset: usize, length: usize) -> bool {
+            self.bytes_read += length;
+            true
+        }
+
+        fn take(&mut self, _piece: usize, _length: usize, _at: usize) {
+            unreachable!("nothing is filled");
+        }
+
+        fn ring(&mut self) {}
+    }
+
+    #[test]
+    fn what_the_sender_leaves_to_the_receiver_is_claimed_at_the_first_look() {
+        let first_look = |expected, is_readable| {
+            let mut world = OneRegion { is_readable, ..OneRegion::default() };
+            world.exchange.set_ahead(GENERATION, expected);
+            let mut receive = PipedReceive::new(GENERATION, 100, 100, true);
+            (receive.advance(None, &mut world), receive, world)
+        };
+        let (progress, _, world) = first_look(Copier::Receiver, true);
+        assert_eq!((progress, world.bytes_read), (TransferProgress::Ended(true), 100));
+        assert_eq!(world.exchange.copier(GENERATION), Copier::ReceiverDid);
+        // A sender that copies itself has time to do so.
+        let (progress, mut receive, mut world) = first_look(Copier::Nobody, true);
+        assert_eq!(progress, TransferProgress::Still);
+        let begin = Instant::now();
+        assert_eq!(receive.advance(Some(begin), &mut world), TransferProgress::Still);
+        let late = begin + SENDER_TIME_AHEAD;
+        assert_eq!(receive.advance(Some(late), &mut world), TransferProgress::Ended(true));
+        // One that would have been claimed, had it been readable, is no more left to the receiver.
+        let (progress, mut receive, mut world) = first_look(Copier::Receiver, false);
+        assert_eq!(progress, TransferProgress::Still);
+        world.is_readable = true;
+        assert_eq!(receive.advance(None, &mut world), TransferProgress::Still);
+        assert_eq!(world.bytes_read, 0);
+    }
+}
