@@ -226,6 +226,7 @@ pub(crate) struct AddressVector {
 }
 
 #[repr(C)]
+#[derive(Clone, Copy)]
 pub(crate) struct VectorOps {
     pub size: usize,
     pub insert: unsafe extern "C" fn(
@@ -236,6 +237,10 @@ pub(crate) struct VectorOps {
         u64,
         *mut c_void,
     ) -> c_int,
+    pub insertsvc: *const c_void,
+    pub insertsym: *const c_void,
+    pub remove: unsafe extern "C" fn(*mut AddressVector, *mut u64, usize, u64) -> c_int,
+    pub lookup: unsafe extern "C" fn(*mut AddressVector, u64, *mut c_void, *mut usize) -> c_int,
 }
 
 #[repr(C)]

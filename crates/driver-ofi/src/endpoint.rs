@@ -9,7 +9,7 @@ use crate::declarations::{
     AddressVector, CompletionEntry, CompletionQueue, Domain, ErrorEntry, FI_ADDR_UNSPEC,
     FI_CQ_FORMAT_MSG, FI_EAGAIN, FI_EAVAIL, FI_ENABLE, FI_GETWAIT, FI_MR_LOCAL, FI_RECV, FI_SEND,
     FI_WAIT_FD, FI_WAIT_NONE, Fabric, Fid, FidEndpoint, FidRegion, QueueAttributes,
-    VectorAttributes,
+    VectorAttributes, VectorOps,
 };
 use crate::library::{FabricInfo, FabricInterface};
 
@@ -329,6 +329,31 @@ impl FabricEndpoint {
             0 => Err("fi_av_insert: the provider does not know such an address".into()),
             error => self.check("fi_av_insert", error as isize).map(|()| PeerAddress(known)),
         }
+    }
+
+    /// Gives the connection to a peer up, where the provider makes connections: what is underway
+    /// to it ends, and what is sent from now on goes over a new one. Wants to know what has become
+    /// of a message to it right before: where sending fails there is no connection, and libfabric
+    /// 1.17 fails if it is to close it (`ofi_rxm`). Returns how the peer is known then; none: not
+    /// at all.
+    pub(crate) fn connect_anew(
+        &mut self,
+        peer: PeerAddress,
+        sent: &SendOutcome,
+    ) -> Option<PeerAddress> {
+        if self.is_abandoned || matches!(sent, SendOutcome::Failed(_)) {
+            return Some(peer);
+        }
+        let (mut address, mut length) = (vec![0; self.address.len()], self.address.len());
+        let mut known = peer.0;
+        // SAFETY: the vector is open, and knows the peer; the room for its address is as long as is
+        // said.
+        let is_forgotten = unsafe {
+            let VectorOps { lookup, remove, .. } = *(*self.vector.0).ops;
+            lookup(self.vector.0, known, address.as_mut_ptr().cast(), &mut length) == 0
+                && remove(self.vector.0, &mut known, 1, 0) == 0
+        };
+        if is_forgotten { self.insert(&address).ok() } else { Some(peer) }
     }
 
     fn start(&self, slot: SlotNumber) -> *mut u8 {

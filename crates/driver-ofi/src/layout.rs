@@ -57,7 +57,7 @@ fn objects(facts: &mut Vec<Fact>) {
     fields!(facts, "fid_mr" FidRegion: mem_desc descriptor, key key);
     fields!(facts, "fi_av_attr" VectorAttributes: type kind, count count, flags flags);
     fields!(facts, "fid_av" AddressVector: ops ops);
-    fields!(facts, "fi_ops_av" VectorOps: insert insert);
+    fields!(facts, "fi_ops_av" VectorOps: insert insert, remove remove, lookup lookup);
     fields!(facts, "fi_cq_attr" QueueAttributes: size size, format format, wait_obj wait_obj,
         wait_set wait_set);
     fields!(facts, "fid_cq" CompletionQueue: ops ops);

@@ -57,14 +57,19 @@ pub(crate) fn functions() -> Result<FabricFunctions, String> {
 }
 
 /// Says to libfabric what it takes from the environment only, when it is asked something first, as
-/// far as a person has not said it: how many processes there are, for which it makes its queues,
-/// and that it shall not know memory longer than it is told to, for which it would change functions
-/// of the C library in the running program.
+/// far as a person has not said it: how many processes there are, for which it makes its queues;
+/// that it shall not know memory longer than it is told to, for which it would change functions of
+/// the C library in the running program; and that it closes the connection to a peer that is
+/// removed from an address vector, which is how a driver can give one up.
 pub(crate) fn say_defaults(processes: usize) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let count = (processes > 0).then(|| processes.to_string());
-        let texts = [("FI_UNIVERSE_SIZE", count), ("FI_MR_CACHE_MONITOR", Some("disabled".into()))];
+        let texts = [
+            ("FI_UNIVERSE_SIZE", count),
+            ("FI_MR_CACHE_MONITOR", Some("disabled".into())),
+            ("FI_AV_REMOVE_CLEANUP", Some("1".into())),
+        ];
         for (name, text) in texts {
             let text = text.filter(|_| env::var_os(name).is_none());
             // SAFETY: a program that reads its environment while MPI begins in another thread does

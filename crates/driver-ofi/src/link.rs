@@ -1,7 +1,7 @@
 //! What goes over one rail to and from one peer.
 
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::endpoint::{PeerAddress, SlotNumber};
 use crate::message::MessageKind;
@@ -15,6 +15,10 @@ const INJECTED_TOGETHER: u32 = 16;
 
 /// Who has so many messages underway is not pinged.
 const UNDERWAY_BESIDE_PINGS_MAX: usize = 16;
+
+/// In the time after which a silent machine is taken for dead, a connection is tried so often that
+/// does not come about: the provider may wait for an answer that is lost.
+const CONNECTIONS_PER_SILENCE: u32 = 4;
 
 /// A pair of rails of this process and a peer.
 #[derive(Debug)]
@@ -32,6 +36,8 @@ pub(crate) struct OfiLink {
     pub parts: LinkParts,
     /// Since when the provider refuses what waits, although nothing is underway.
     pub refused_since: Option<Instant>,
+    /// When it was last connected anew, because of that.
+    connecting_since: Option<Instant>,
     /// Whether anything was sent or has come.
     pub is_used: bool,
     /// Whether a message has come from the peer, or the provider has taken one to it.
@@ -67,6 +73,16 @@ pub(crate) struct EarlyMessage {
     pub length: usize,
 }
 
+/// What is to be done as the provider does not take a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RefusalAnswer {
+    /// It will.
+    Wait,
+    /// The connection does not come about; nothing is lost with it, and it is tried anew.
+    ConnectAnew,
+    Lose,
+}
+
 /// What is to be done with a message, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ArrivalOrder {
@@ -87,6 +103,7 @@ impl OfiLink {
             injected: 0,
             parts: LinkParts::default(),
             refused_since: None,
+            connecting_since: None,
             is_used: false,
             stands: false,
             is_fresh: false,
@@ -134,13 +151,29 @@ impl OfiLink {
         !(self.injected + 1).is_multiple_of(INJECTED_TOGETHER)
     }
 
-    /// The provider has refused a message; returns since when it does so without a reason: where
-    /// nothing is underway, there is room, and who was reached before can be connected.
-    pub(crate) fn note_refusal(&mut self, now: Instant) -> Option<Instant> {
-        let has_reason = self.underway > 0 || !self.stands;
-        self.refused_since =
-            if has_reason { None } else { Some(self.refused_since.unwrap_or(now)) };
-        self.refused_since
+    /// The provider has refused a message. While some are underway, there may be no room; else it
+    /// is connecting, which nobody can but who is reached. A peer that was never reached may not
+    /// have come so far; but where it is reached over other rails, this one does not work.
+    pub(crate) fn note_refusal(
+        &mut self,
+        now: Instant,
+        silence: Duration,
+        others_stand: bool,
+    ) -> RefusalAnswer {
+        if self.underway > 0 {
+            self.refused_since = None;
+            return RefusalAnswer::Wait;
+        }
+        let since = *self.refused_since.get_or_insert(now);
+        if now - since >= silence && (self.stands || others_stand) {
+            return RefusalAnswer::Lose;
+        }
+        let connecting_since = self.connecting_since.map_or(since, |known| known.max(since));
+        if self.stands || now - connecting_since < silence / CONNECTIONS_PER_SILENCE {
+            return RefusalAnswer::Wait;
+        }
+        self.connecting_since = Some(now);
+        RefusalAnswer::ConnectAnew
     }
 
     /// Takes a message that has come into account.
@@ -226,16 +259,48 @@ mod tests {
         assert_eq!(link.next_early(), Some(message(0)));
     }
 
+    /// What refusals are answered with, which come each second, until the link is lost.
+    fn answers(mut link: OfiLink, others_stand: bool) -> Vec<RefusalAnswer> {
+        let start = Instant::now();
+        let at = |second| start + Duration::from_secs(second);
+        let mut answers: Vec<RefusalAnswer> = Vec::new();
+        for second in 0..20 {
+            let answer = link.note_refusal(at(second), Duration::from_secs(12), others_stand);
+            answers.push(answer);
+            if answer == RefusalAnswer::Lose {
+                break;
+            }
+        }
+        answers
+    }
+
     #[test]
     fn refusals_count_only_without_a_reason() {
-        let (mut link, now) = (link(), Instant::now());
-        assert_eq!(link.note_refusal(now), None, "it was never reached");
-        link.stands = true;
-        link.underway = 1;
-        assert_eq!(link.note_refusal(now), None, "there may be no room");
-        link.underway = 0;
-        assert_eq!(link.note_refusal(now), Some(now));
-        assert_eq!(link.note_refusal(now + Duration::from_secs(1)), Some(now));
+        let mut stands = link();
+        stands.stands = true;
+        stands.underway = 1;
+        assert!(answers(stands, true).iter().all(|answer| *answer == RefusalAnswer::Wait));
+        let mut stands = link();
+        stands.stands = true;
+        let answers = answers(stands, false);
+        assert_eq!((answers.len(), answers[12]), (13, RefusalAnswer::Lose));
+        assert!(!answers.contains(&RefusalAnswer::ConnectAnew));
+    }
+
+    /// A connection whose first messages were lost, as the interface went down, never came about,
+    /// and what waited for it never went.
+    #[test]
+    fn a_connection_that_does_not_come_about_is_tried_anew() {
+        let tried = |answers: &[RefusalAnswer]| -> Vec<usize> {
+            let is_tried = |second: &usize| answers[*second] == RefusalAnswer::ConnectAnew;
+            (0..answers.len()).filter(is_tried).collect()
+        };
+        let alone = answers(link(), false);
+        assert_eq!(tried(&alone), [3, 6, 9, 12, 15, 18]);
+        assert_eq!(alone.len(), 20, "it may not have come so far");
+        let beside_others = answers(link(), true);
+        assert_eq!(tried(&beside_others), [3, 6, 9]);
+        assert_eq!((beside_others.len(), beside_others[12]), (13, RefusalAnswer::Lose));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::endpoint::{
     SendOutcome, SlotNumber,
 };
 use crate::library::{FabricInterface, say_defaults};
-use crate::link::{ArrivalOrder, EarlyMessage, OfiLink, WaitingMessage};
+use crate::link::{ArrivalOrder, EarlyMessage, OfiLink, RefusalAnswer, WaitingMessage};
 use crate::message::{HEAD_BYTES, MessageHead, MessageKind};
 
 mod restoring;
@@ -73,6 +73,8 @@ struct UnderwayMessage {
     gate: GateId,
     length: usize,
     kind: MessageKind,
+    /// The turn of the rail that it was sent in.
+    turn: u32,
 }
 
 /// A peer of which something is known.
@@ -91,6 +93,14 @@ struct OfiPeer {
     failures: Vec<(usize, String)>,
     /// Whether it had taken leave on a rail that was lost.
     departed: bool,
+}
+
+impl OfiPeer {
+    /// Whether it was reached over another rail, which works.
+    fn others_stand(&self, rail: usize) -> bool {
+        let mut links = self.links.iter().enumerate();
+        links.any(|(own, link)| own != rail && link.as_ref().is_some_and(|link| link.stands))
+    }
 }
 
 /// What is lost with a rail, beside what waits to be sent.
@@ -303,8 +313,10 @@ impl Ofi {
     /// to be told when they have left.
     fn send_waiting(&mut self, (gate, rail): LinkName) {
         let port = &mut self.ports[rail];
-        let peer = self.peers.get_mut(gate);
-        let Some(link) = peer.and_then(|peer| peer.links.get_mut(rail)?.as_mut()) else { return };
+        let Some(peer) = self.peers.get_mut(gate) else { return };
+        let others_stand = peer.others_stand(rail);
+        let turn = peer.turns[rail].number;
+        let Some(link) = peer.links[rail].as_mut() else { return };
         while let Some(&WaitingMessage { slot, length, kind }) = link.waiting.front() {
             let is_injected =
                 kind.carries() && length <= port.endpoint.inject_bytes() && link.may_inject();
@@ -320,15 +332,17 @@ impl Ofi {
                 SendOutcome::Taken => {
                     link.underway += 1;
                     port.underway[slot.sending_index()] =
-                        Some(UnderwayMessage { gate, length, kind });
+                        Some(UnderwayMessage { gate, length, kind, turn });
                 }
                 SendOutcome::Refused => {
-                    let now = Instant::now();
-                    let since = link.note_refusal(now);
-                    if since.is_some_and(|since| now - since >= self.silence) {
-                        let why = "it takes no messages any more: it has ended, or its machine \
-                                   cannot be reached";
-                        return self.lose(gate, rail, why, LostWith::Packets);
+                    match link.note_refusal(Instant::now(), self.silence, others_stand) {
+                        RefusalAnswer::Wait => {}
+                        RefusalAnswer::ConnectAnew => self.connect_anew((gate, rail), &outcome),
+                        RefusalAnswer::Lose => {
+                            let why = "it takes no messages: it has ended, or its machine cannot \
+                                       be reached";
+                            return self.lose(gate, rail, why, LostWith::Packets);
+                        }
                     }
                     return self.return_to((gate, rail));
                 }
@@ -426,11 +440,13 @@ impl Ofi {
 
     fn note_sent(&mut self, rail: usize, slot: SlotNumber, failure: Option<&str>) {
         let underway = self.ports[rail].underway[slot.sending_index()].take();
-        let Some(UnderwayMessage { gate, length, kind }) = underway else { return };
+        let Some(UnderwayMessage { gate, length, kind, turn }) = underway else { return };
+        if self.peers.get(gate).is_none_or(|peer| peer.turns[rail].number != turn) {
+            return;
+        }
         if let Some(link) = self.link_mut(gate, rail) {
-            // A link that is made anew counts from nothing.
-            link.underway = link.underway.saturating_sub(1);
-            link.bytes = link.bytes.saturating_sub(length);
+            link.underway -= 1;
+            link.bytes -= length;
         }
         if let Some(why) = failure {
             self.lose(gate, rail, why, LostWith::message(kind));

@@ -246,6 +246,62 @@ fn rails_over_libfabric_are_restored() {
     conformance::restoring([&mut *one, &mut *two]);
 }
 
+/// The provider may keep a connection over which nothing comes any more: after a hello that is not
+/// answered the next goes over a new one, also while the peer was reading.
+#[test]
+fn a_rail_is_restored_over_a_new_connection() {
+    if is_missing() {
+        return;
+    }
+    for looks in 0..3 {
+        let parts_into = Some(Buffer::zeroed(8 << 20));
+        let mut records =
+            [RecordingSink { parts_into, ..RecordingSink::default() }, RecordingSink::default()];
+        let [mut one, mut two] = met(&mut records);
+        let (buffer, length) = (Buffer::zeroed(8 << 20), 8 << 20);
+        let part = Part { label: Label::default(), buffer, offset: 0, length, token: 1 };
+        two.post_part(GateId(0), 0, part);
+        for _ in 0..looks {
+            one.poll(&mut records[0]);
+            two.poll(&mut records[1]);
+        }
+        two.give_up(GateId(0), 0);
+        two.restore(GateId(0), 0);
+        // It says hello after half a second, and once more after another one.
+        let end = Instant::now() + Duration::from_millis(1700);
+        while Instant::now() < end {
+            two.poll(&mut records[1]);
+        }
+        poll_until([&mut *one, &mut *two], &mut records, |records| !records[0].lost.is_empty());
+        one.give_up(GateId(1), 0);
+        one.restore(GateId(1), 0);
+        poll_until([&mut *one, &mut *two], &mut records, |records| {
+            records.iter().all(|record| !record.restored.is_empty())
+        });
+        conformance::packets(&mut *one, Some(&mut *two), GateId(0));
+        conformance::packets(&mut *two, Some(&mut *one), GateId(1));
+    }
+}
+
+/// A peer that has not come so far is tried again and again, and gets what has waited for it.
+#[test]
+fn who_comes_late_is_reached() {
+    if is_missing() {
+        return;
+    }
+    let [mut one, mut two] = connected([1, 1]);
+    assert!(one.post_packet(GateId(1), 0, 8, &mut |out| out.fill(1)));
+    let mut records: [RecordingSink; 2] = Default::default();
+    // Longer than the silence that is taken for death.
+    let end = Instant::now() + Duration::from_millis(1500);
+    while Instant::now() < end {
+        one.poll(&mut records[0]);
+    }
+    poll_until([&mut *one, &mut *two], &mut records, |records| !records[1].packets.is_empty());
+    assert!(records[0].lost.is_empty(), "{:?}", records[0].lost);
+    assert_eq!(records[1].packets.len(), 1);
+}
+
 /// Bytes that come by another way, or a program that has its memory back, must not find it written
 /// later.
 #[test]

@@ -128,6 +128,14 @@ impl FabricEndpoint {
         }
     }
 
+    /// Whether memory that is read into is known to the provider, as it is where an adapter writes:
+    /// such reads end when their connection is closed. Where the provider writes itself, libfabric
+    /// 1.17 fails then (`tcp;ofi_rxm`).
+    pub(crate) fn knows_memory(&self) -> bool {
+        // SAFETY: the info is whole.
+        unsafe { (*(*self.info.info).domain).mr_mode & FI_MR_LOCAL != 0 }
+    }
+
     /// The most that one read can bring, in bytes.
     pub(crate) fn read_bytes_max(&self) -> usize {
         // SAFETY: the info is whole.

@@ -4,8 +4,11 @@
 //! says hello, with pauses, until something of that turn comes. The other process, to which such a
 //! hello is news, loses the rail with that, and begins the same turn. What of the turn before comes
 //! late is of no use: it has another token.
+//!
+//! The provider may still have a connection over which nothing comes any more, or wait for an
+//! answer that is lost: where a hello is not answered, the next goes over a new connection.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use base::GateId;
 use driver::{Secret, restore_pause};
@@ -18,7 +21,7 @@ use crate::message::{HEAD_BYTES, MessageHead, MessageKind, Token, agree, token};
 /// One of the times that a rail to a peer works until it is lost.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RailTurn {
-    number: u32,
+    pub number: u32,
     /// What messages to the peer bear, and what those from it must.
     pub sending: Token,
     receiving: Token,
@@ -61,9 +64,18 @@ pub(super) enum MessageTurn {
 /// When a rail that was lost is tried again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NextTry {
+    /// When to say hello.
     at: Instant,
-    failures: u32,
+    /// When that is an attempt of its own, and not one to say what the provider did not take.
+    anew_at: Instant,
+    /// Attempts that were begun.
+    count: u32,
+    /// A hello was taken, or the provider is connecting.
+    is_unanswered: bool,
 }
+
+/// A provider that is connecting is asked so often whether it takes a hello now.
+const HELLO_PERIOD: Duration = Duration::from_millis(10);
 
 impl Ofi {
     /// Begins the next turn of a rail that was lost.
@@ -77,7 +89,8 @@ impl Ofi {
         }
         let number = peer.turns[rail].number + 1;
         peer.turns[rail] = RailTurn::new(&secret, own, (gate, peer.nonce), number);
-        peer.restoring[rail] = Some(NextTry { at: Instant::now() + restore_pause(0), failures: 0 });
+        let at = Instant::now() + restore_pause(0);
+        peer.restoring[rail] = Some(NextTry { at, anew_at: at, count: 0, is_unanswered: false });
     }
 
     /// Says hello over rails that were lost, where the time has come; not to peers that have taken
@@ -91,12 +104,26 @@ impl Ofi {
                 peer.restoring[rail] = None;
                 continue;
             }
-            let Some(next) = peer.restoring[rail].as_mut().filter(|next| now >= next.at) else {
+            let Some(mut next) = peer.restoring[rail].filter(|next| now >= next.at) else {
                 continue;
             };
-            next.failures += 1;
-            next.at = now + restore_pause(next.failures);
-            self.say((gate, rail), MessageKind::Hello);
+            let mut outcome = self.say((gate, rail), MessageKind::Hello);
+            if now >= next.anew_at {
+                next.count += 1;
+                next.anew_at = now + restore_pause(next.count);
+                if next.is_unanswered {
+                    self.connect_anew((gate, rail), &outcome);
+                    outcome = self.say((gate, rail), MessageKind::Hello);
+                }
+            }
+            next.is_unanswered = !matches!(outcome, SendOutcome::Failed(_));
+            next.at = match outcome {
+                SendOutcome::Refused => (now + HELLO_PERIOD).min(next.anew_at),
+                SendOutcome::Taken | SendOutcome::Failed(_) => next.anew_at,
+            };
+            self.peers.get_mut(gate).into_iter().for_each(|peer| {
+                peer.restoring[rail] = Some(next);
+            });
         }
         let all = self.peers.iter().flat_map(|(_, peer)| peer.restoring.iter().flatten());
         self.restore_at = all.map(|next| next.at).min();
@@ -129,18 +156,31 @@ impl Ofi {
         }
     }
 
+    /// What is sent to a peer over a rail goes over a new connection from now on.
+    /// `sent` is what has become of a message to it right before.
+    pub(super) fn connect_anew(&mut self, (gate, rail): LinkName, sent: &SendOutcome) {
+        let Some(peer) = self.peers.get_mut(gate) else { return };
+        let Some(known) = peer.addresses[rail] else { return };
+        peer.addresses[rail] = self.ports[rail].endpoint.connect_anew(known, sent);
+        if let (Some(link), Some(to)) = (&mut peer.links[rail], peer.addresses[rail]) {
+            link.to = to;
+        }
+    }
+
     /// Sends a message that is no part of what is sent in order; if the provider does not take it,
     /// whoever waits for it asks again.
-    pub(super) fn say(&mut self, (gate, rail): LinkName, kind: MessageKind) {
-        let Some(peer) = self.peers.get(gate) else { return };
-        let Some(to) = peer.addresses[rail] else { return };
+    pub(super) fn say(&mut self, (gate, rail): LinkName, kind: MessageKind) -> SendOutcome {
+        let Some(peer) = self.peers.get(gate) else { return SendOutcome::Refused };
+        let Some(to) = peer.addresses[rail] else { return SendOutcome::Refused };
         let head =
             MessageHead { kind, token: peer.turns[rail].sending, sender: self.own.0, sequence: 0 };
         let endpoint = &mut self.ports[rail].endpoint;
-        let Some(slot) = endpoint.take_slot() else { return };
+        let Some(slot) = endpoint.take_slot() else { return SendOutcome::Refused };
         endpoint.outgoing(slot, HEAD_BYTES).copy_from_slice(&head.bytes());
-        if endpoint.send(slot, HEAD_BYTES, to) != SendOutcome::Taken {
+        let outcome = endpoint.send(slot, HEAD_BYTES, to);
+        if outcome != SendOutcome::Taken {
             endpoint.return_slot(slot);
         }
+        outcome
     }
 }

@@ -230,11 +230,18 @@ impl Ofi {
     pub(super) fn end_parts(&mut self, gate: GateId, rail: usize, link: &OfiLink) {
         let port = &mut self.ports[rail];
         link.parts.regions().for_each(|region| port.endpoint.forget(region));
-        let until = Instant::now() + READS_END_MAX;
         let is_of_gate =
             |part: &Option<UnderwayPart>| part.as_ref().is_some_and(|part| part.gate == gate);
         let places: Vec<usize> =
             (0..READS).filter(|place| is_of_gate(&port.reads[*place])).collect();
+        let is_reading = places.iter().any(|place| port.endpoint.is_reading(*place));
+        if is_reading && port.endpoint.knows_memory() {
+            // Reads end with their connection.
+            let outcome = self.say((gate, rail), MessageKind::Lost);
+            self.connect_anew((gate, rail), &outcome);
+        }
+        let port = &mut self.ports[rail];
+        let until = Instant::now() + READS_END_MAX;
         while places.iter().any(|place| port.endpoint.is_reading(*place)) {
             if Instant::now() >= until {
                 port.endpoint.abandon();
