@@ -207,15 +207,14 @@ impl Request {
     #[inline]
     pub fn start_message(&mut self, process: &Process) -> Option<Result<()>> {
         let Request::Persistent(persistent) = self else { return None };
-        let is_quiet = match persistent.operation {
-            PersistentOperation::BufferedSend { .. } | PersistentOperation::Collective(_) => false,
-            PersistentOperation::ToNull
-            | PersistentOperation::FromNull
-            | PersistentOperation::Send(_)
-            | PersistentOperation::Receive(_)
-            | PersistentOperation::Partitioned(_) => true,
-        };
-        is_quiet.then(|| self.start(process))
+        match persistent.operation {
+            PersistentOperation::BufferedSend { .. } | PersistentOperation::Collective(_) => None,
+            PersistentOperation::Send(_) | PersistentOperation::Receive(_) => {
+                let is_started = self.start_at_once(process);
+                Some(if is_started { Ok(()) } else { self.start(process) })
+            }
+            _ => Some(self.start(process)),
+        }
     }
 
     /// Starts it again, if it is a persistent short message that goes at once, or the receive of

@@ -4,7 +4,6 @@ mod generalized;
 mod several;
 
 use std::ffi::c_int;
-use std::iter;
 use std::rc::Rc;
 
 use base::ErrorClass;
@@ -246,11 +245,7 @@ pub fn cancel(call: &Call, request: Out<Request>) -> CallOutcome<()> {
 }
 
 pub fn start(call: &Call, request: Out<Request>) -> CallOutcome<()> {
-    let handle = request.value();
-    match start_first(call, iter::once(handle)) {
-        0 => start_one(call, 1, handle),
-        _ => Ok(()),
-    }
+    start_one(call, 1, request.value())
 }
 
 pub fn startall(call: &Call, handles: HandleList<Request>) -> CallOutcome<()> {

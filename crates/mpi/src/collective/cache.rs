@@ -49,11 +49,11 @@ impl CollectiveCache {
 
     /// The schedule of a barrier of an intercommunicator, made by `make` if it was not kept.
     pub(super) fn barrier_across(&self, make: impl FnOnce() -> Schedule) -> Rc<Schedule> {
-        let (call, form) = (CollectiveCall::Barrier, CallForm::Blocking);
-        if let Some(one) = self.kept.borrow().iter().find(|one| one.call == call) {
+        let is_it = |one: &&Kept| matches!(one.call, CollectiveCall::Barrier);
+        if let Some(one) = self.kept.borrow().iter().find(is_it) {
             return Rc::clone(&one.schedule);
         }
-        self.keep(call, form, Rc::new(make()))
+        self.keep(CollectiveCall::Barrier, CallForm::Blocking, Rc::new(make()))
     }
 
     #[cold]

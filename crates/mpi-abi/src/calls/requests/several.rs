@@ -431,16 +431,23 @@ fn check(call: &Call, handles: HandleList<Request>) -> CallOutcome<Option<Engine
     let mut requests = call.library.requests.scan();
     let mut found = None;
     for handle in handles.iter() {
-        let transfer = match call.library.requests.named(handle) {
-            RequestName::Done => continue,
-            RequestName::Transfer(transfer) if transfers.is_known(transfer) => Some(transfer),
-            RequestName::Kept if handle == MPI_REQUEST_NULL => continue,
+        match call.library.requests.named(handle) {
+            RequestName::Done => {}
+            RequestName::Transfer(transfer) if transfers.is_known(transfer) => {
+                if found.is_none() && !transfers.is_complete(transfer) {
+                    found = Some(transfer);
+                }
+            }
+            RequestName::Kept if handle == MPI_REQUEST_NULL => {}
             _ => match requests.object(handle) {
                 Some(PendingRequest { handler_owner, work }) => {
                     call.set_handler_owner(*handler_owner);
-                    match work {
-                        Pending::One(work) if found.is_none() => work.started_transfer(),
-                        _ => None,
+                    if found.is_none()
+                        && let Pending::One(work) = work
+                        && let Some(transfer) = work.started_transfer()
+                        && !transfers.is_complete(transfer)
+                    {
+                        found = Some(transfer);
                     }
                 }
                 None => {
@@ -448,9 +455,6 @@ fn check(call: &Call, handles: HandleList<Request>) -> CallOutcome<Option<Engine
                     return Err(unusable_of(call, handles, handle));
                 }
             },
-        };
-        if found.is_none() {
-            found = transfer.filter(|transfer| !transfers.is_complete(*transfer));
         }
     }
     Ok(found)
