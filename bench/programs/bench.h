@@ -98,8 +98,9 @@ void expect_constant(const struct job *job, const void *buffer, size_t first, si
 
 /* ---- measuring (measure.c) ---- */
 
-/* Whose clock counts: that of the first process, or the slowest of all. */
-enum clock_choice { CLOCK_FIRST, CLOCK_SLOWEST };
+/* Whose clock counts: that of the first process, or the slowest of all; or, for what waits for
+ * nobody, the slowest by how long a processor worked for the calling thread. */
+enum clock_choice { CLOCK_FIRST, CLOCK_SLOWEST, CLOCK_WORKED };
 
 /* Something that is repeated and timed; all processes of `comm` call it together. */
 struct operation {

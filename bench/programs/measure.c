@@ -13,12 +13,19 @@ static int compare_doubles(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Seconds that processors have worked for this process, in its program and in the system. */
-static double processor_seconds(void)
+/* Seconds that processors have worked for this process, or thread, in its program and in the
+ * system. */
+static double processor_seconds(clockid_t clock)
 {
     struct timespec time = {0};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    clock_gettime(clock, &time);
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+static double now(const struct operation *operation)
+{
+    return operation->clock == CLOCK_WORKED ? processor_seconds(CLOCK_THREAD_CPUTIME_ID)
+                                            : MPI_Wtime();
 }
 
 static double timed_run(const struct operation *operation, long iterations)
@@ -26,9 +33,9 @@ static double timed_run(const struct operation *operation, long iterations)
     if (operation->prepare)
         operation->prepare(operation->state);
     MPI_Barrier(operation->comm);
-    double start = MPI_Wtime();
+    double start = now(operation);
     operation->run(operation->state, iterations);
-    return MPI_Wtime() - start;
+    return now(operation) - start;
 }
 
 /* The median of three runs, as one may meet a time slice of another process; of slow ones, one. */
@@ -98,7 +105,7 @@ static int affordable_batches(const struct job *job, const struct operation *ope
 static struct timing summarize(const struct operation *operation, double *seconds, int batches,
                                long iterations)
 {
-    if (operation->clock == CLOCK_SLOWEST)
+    if (operation->clock != CLOCK_FIRST)
         MPI_Allreduce(MPI_IN_PLACE, seconds, batches, MPI_DOUBLE, MPI_MAX, operation->comm);
     qsort(seconds, (size_t)batches, sizeof *seconds, compare_doubles);
     double scale = operation->share / (double)iterations;
@@ -134,9 +141,9 @@ bool measure(const struct job *job, const struct operation *operations, int coun
     }
     for (int batch = 0; batch < batches; batch++)
         for (int i = 0; i < count; i++) {
-            double before = processor_seconds();
+            double before = processor_seconds(CLOCK_PROCESS_CPUTIME_ID);
             seconds[i][batch] = timed_run(&operations[i], iterations[i]);
-            processor[i] += processor_seconds() - before;
+            processor[i] += processor_seconds(CLOCK_PROCESS_CPUTIME_ID) - before;
         }
     for (int i = 0; i < count; i++) {
         /* Once more, since a fault may need load to show. */

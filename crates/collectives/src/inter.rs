@@ -6,12 +6,17 @@
 //! one message and the rest happens inside the sides; where each pair of processes has data of its
 //! own, or where blocks have sizes that only their ends know, each sends to each.
 
+use std::iter;
+
 use crate::bcast::down;
 use crate::fold::{Operands, fold_children};
 use crate::member::Member;
 use crate::schedule::{Area, BlockRange, Schedule};
 use crate::tree::{Branching, Tree};
 use crate::{barrier as inside_barrier, bcast as inside_bcast};
+
+/// In a barrier a process meets so many of the other side at most.
+const BARRIER_PARTNERS_MAX: u32 = 4;
 
 /// One process of an intercommunicator.
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +65,28 @@ impl InterMember<'_> {
         (0..remote_size).map(move |step| (local.rank % remote_size + step) % remote_size)
     }
 
+    /// Whether each process has few partners on the other side: both sides see the same.
+    fn meets_partners(self) -> bool {
+        let (own, remote) = (self.local.size, self.remote_size);
+        own.max(remote) <= own.min(remote) * BARRIER_PARTNERS_MAX
+    }
+
+    /// Those of the other side whose ranks are the same but for multiples of the smaller side's
+    /// size: one of the smaller side, or each process of the larger one is one's of one process.
+    fn partners(self) -> impl Iterator<Item = u32> {
+        let smaller = self.local.size.min(self.remote_size);
+        (self.local.rank % smaller..self.remote_size).step_by(smaller as usize)
+    }
+
+    /// Tells processes of the other side that this one has come, and hears the same of them.
+    fn meet(self, schedule: &mut Schedule, others: impl Iterator<Item = u32>) {
+        for rank in others {
+            schedule.receive(self.remote_number(rank), BlockRange::NOTHING);
+            schedule.send(self.remote_number(rank), BlockRange::NOTHING);
+        }
+        schedule.end_round();
+    }
+
     /// Adds a schedule of the own side alone.
     fn add_inside(self, schedule: &mut Schedule, inside: &Schedule) {
         schedule.append(inside, |peer| self.local_number(peer), |place| place);
@@ -96,12 +123,20 @@ impl InterMember<'_> {
     }
 }
 
-/// `MPI_Barrier`: nobody leaves before all of the other side have come.
+/// `MPI_Barrier`: nobody leaves before all of the other side have come. Where the sides are about
+/// as large, each process meets its partners of the other side before all of its own meet; else all
+/// of a side meet, its leader that of the other one, and all of the side again.
 pub fn barrier(member: InterMember) -> Schedule {
     let mut schedule = Schedule::default();
     let inside = inside_barrier::barrier(member.local);
-    member.add_inside(&mut schedule, &inside);
-    member.exchange(&mut schedule, BlockRange::NOTHING, BlockRange::NOTHING);
+    if member.meets_partners() {
+        member.meet(&mut schedule, member.partners());
+    } else {
+        member.add_inside(&mut schedule, &inside);
+        if member.is_leader() {
+            member.meet(&mut schedule, iter::once(0));
+        }
+    }
     member.add_inside(&mut schedule, &inside);
     schedule
 }

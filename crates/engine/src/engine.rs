@@ -30,7 +30,7 @@ use crate::strategy::{PacketPlan, Strategy};
 use crate::unexpected::{MessageId, UnexpectedContent, UnexpectedMessages};
 
 /// A message to send.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Send {
     /// The peer process.
     pub gate: GateId,
@@ -47,7 +47,7 @@ pub struct Send {
 }
 
 /// What to receive, and where to.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Receive {
     /// The message space.
     pub context: ContextSlot,

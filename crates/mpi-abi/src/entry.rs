@@ -95,11 +95,21 @@ pub fn enter_local<const N: usize>(
     body: impl FnOnce(&Call) -> CallOutcome<()>,
 ) -> c_int {
     if PHASE.load(Ordering::Relaxed) & MANNER != OPEN {
-        return enter(entry, words, body);
+        return enter_apart(entry, words, body);
     }
     // SAFETY: calls are let in by calls, which begin with the library.
     let library = unsafe { known_library() };
     run(fail_inside, entry, library, body)
+}
+
+/// As [`enter`], apart from the caller, which so has no registers to keep where it is not called.
+#[inline(never)]
+fn enter_apart<const N: usize>(
+    entry: &'static EntryPoint,
+    words: impl FnOnce() -> [usize; N],
+    body: impl FnOnce(&Call) -> CallOutcome<()>,
+) -> c_int {
+    enter(entry, words, body)
 }
 
 /// Passes the door first.

@@ -5,7 +5,7 @@
 //! also when the place is taken again. What is not made up so is a predefined handle, or none.
 //! Requests have more kinds of handles: [`crate::requests`].
 
-use std::cell::RefCell;
+use std::cell::{RefCell, RefMut};
 use std::convert::Infallible;
 use std::ffi::c_int;
 use std::marker::PhantomData;
@@ -77,6 +77,12 @@ impl<H: Handle, T> Table<H, T> {
             EntryContent::Object(ref mut object) => Some(look(object)),
             _ => None,
         }
+    }
+
+    /// Looks at objects, one after the other, while none is added or taken out.
+    #[inline]
+    pub fn scan(&self) -> TableScan<'_, H, T> {
+        TableScan { state: self.state.borrow_mut(), kind: PhantomData }
     }
 
     /// What `look` finds in the object, and whether the object is spent: then it is dropped where
@@ -209,6 +215,23 @@ impl<H: Handle, T> Table<H, T> {
                 self::handle(index, place.generation)
             }
             _ => invalid,
+        }
+    }
+}
+
+/// Many objects of a table are looked at. To be dropped before anything else is asked of the table.
+pub struct TableScan<'a, H, T> {
+    state: RefMut<'a, TableState<T>>,
+    kind: PhantomData<H>,
+}
+
+impl<H: Handle, T> TableScan<'_, H, T> {
+    /// The object; `None` if the handle names none.
+    #[inline]
+    pub fn object(&mut self, handle: H) -> Option<&mut T> {
+        match self.state.place(handle)?.content {
+            EntryContent::Object(ref mut object) => Some(object),
+            _ => None,
         }
     }
 }

@@ -14,7 +14,7 @@ use mpi::{EngineTransfer, Process};
 
 use crate::c::{Comm, Handle, Request};
 use crate::calls::requests::{Pending, PendingRequest};
-use crate::handles::{InPlace, Table};
+use crate::handles::{InPlace, Table, TableScan};
 use crate::report::HandlerOwner;
 
 pub use names::DONE;
@@ -86,6 +86,12 @@ impl RequestTable {
         look: impl FnOnce(&mut PendingRequest) -> R,
     ) -> Option<R> {
         self.table.with(handle, look)
+    }
+
+    /// As [`Table::scan`], for requests of the table.
+    #[inline]
+    pub fn scan(&self) -> TableScan<'_, Request, PendingRequest> {
+        self.table.scan()
     }
 
     /// As [`Table::settle`], for requests of the table.

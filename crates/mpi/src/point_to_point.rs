@@ -132,14 +132,7 @@ impl Communicator {
         if mode == SendMode::Buffered {
             return self.send_buffered(process, peer, tag, buffer);
         }
-        let send = Send {
-            gate: self.checked_gate(peer)?,
-            peer,
-            context: self.point_to_point_context(),
-            tag,
-            synchronous: mode == SendMode::Synchronous,
-            buffer,
-        };
+        let send = self.prepared_send(mode, peer, tag, buffer)?;
         let submitted = process.runtime().send(send);
         if let Some(id) = submitted
             && let Some(problem) = process.wait_for(id).problem
@@ -169,25 +162,19 @@ impl Communicator {
             self.send_buffered(process, peer, tag, buffer)?;
             return Ok(Request::Done);
         }
-        let bytes = buffer.len();
-        let gate = self.checked_gate(peer)?;
-        let send = Send {
-            gate,
+        Ok(begin_send(process, self.prepared_send(mode, peer, tag, buffer)?))
+    }
+
+    /// What a send hands to the engine.
+    #[inline(always)]
+    fn prepared_send(&self, mode: SendMode, peer: u32, tag: i32, buffer: Buffer) -> Result<Send> {
+        Ok(Send {
+            gate: self.checked_gate(peer)?,
             peer,
             context: self.point_to_point_context(),
             tag,
             synchronous: mode == SendMode::Synchronous,
             buffer,
-        };
-        let submitted = process.runtime().begin_send(send);
-        Ok(match submitted {
-            None => Request::Done,
-            Some(id) => {
-                if !process.runtime().is_near(gate) {
-                    process.may_need_help(bytes);
-                }
-                Request::Transfer(EngineTransfer::send(id))
-            }
         })
     }
 
@@ -228,13 +215,18 @@ impl Communicator {
             return Ok(Request::OfNull);
         };
         let context = self.point_to_point_context();
-        let receive = Receive { context, source, tag, buffer };
+        Ok(self.begin_receive(process, Receive { context, source, tag, buffer }))
+    }
+
+    /// Posts a receive.
+    #[inline(always)]
+    pub(crate) fn begin_receive(&self, process: &Process, receive: Receive) -> Request {
         let id = if receive.buffer.len() < HELPED_BYTES_MIN {
             process.runtime().receive(receive)
         } else {
             self.begin_long_receive(process, receive)
         };
-        Ok(Request::Transfer(EngineTransfer::receive(id)))
+        Request::Transfer(EngineTransfer::receive(id))
     }
 
     /// Sends and receives at once (section 3.11).
@@ -423,10 +415,16 @@ impl Communicator {
         tag: i32,
         buffer: Buffer,
     ) -> Result<Request> {
-        if let Destination::Rank(peer) = destination {
-            self.checked_gate(peer)?;
-        }
-        let operation = PersistentOperation::Send { mode, destination, tag, buffer };
+        let operation = match (destination, mode) {
+            (Destination::Null, _) => PersistentOperation::ToNull,
+            (Destination::Rank(peer), SendMode::Buffered) => {
+                self.checked_gate(peer)?;
+                PersistentOperation::BufferedSend { peer, tag, buffer }
+            }
+            (Destination::Rank(peer), _) => {
+                PersistentOperation::Send(self.prepared_send(mode, peer, tag, buffer)?)
+            }
+        };
         Ok(Request::persistent(operation, self))
     }
 
@@ -440,8 +438,13 @@ impl Communicator {
         tag: Option<i32>,
         buffer: Buffer,
     ) -> Result<Request> {
-        checked_source(self, source)?;
-        let operation = PersistentOperation::Receive { source, tag, buffer };
+        let operation = match checked_source(self, source)? {
+            None => PersistentOperation::FromNull,
+            Some(source) => {
+                let context = self.point_to_point_context();
+                PersistentOperation::Receive(Receive { context, source, tag, buffer })
+            }
+        };
         Ok(Request::persistent(operation, self))
     }
 }
@@ -460,6 +463,22 @@ impl MatchedMessage {
         match id {
             None => Request::OfNull,
             Some(id) => Request::Transfer(EngineTransfer::receive(id)),
+        }
+    }
+}
+
+/// Begins to send, and not through the attached buffer.
+#[inline(always)]
+pub(crate) fn begin_send(process: &Process, send: Send) -> Request {
+    let (gate, bytes) = (send.gate, send.buffer.len());
+    let submitted = process.runtime().begin_send(send);
+    match submitted {
+        None => Request::Done,
+        Some(id) => {
+            if !process.runtime().is_near(gate) {
+                process.may_need_help(bytes);
+            }
+            Request::Transfer(EngineTransfer::send(id))
         }
     }
 }

@@ -14,7 +14,8 @@ use crate::collective::ActiveCollective;
 use crate::communicator::Communicator;
 use crate::native::{PackedReceive, PackedSend};
 use crate::partitioned::Partitioned;
-use crate::point_to_point::{Destination, MessageSource, SendMode};
+use crate::point_to_point::begin_send;
+use crate::process::helping::HELPED_BYTES_MIN;
 use crate::process::{Process, revoked};
 use crate::status::MessageStatus;
 
@@ -88,8 +89,19 @@ pub struct Persistent {
 
 #[derive(Clone, Debug)]
 pub(crate) enum PersistentOperation {
-    Send { mode: SendMode, destination: Destination, tag: i32, buffer: Buffer },
-    Receive { source: MessageSource, tag: Option<i32>, buffer: Buffer },
+    /// To no process.
+    ToNull,
+    /// From no process.
+    FromNull,
+    /// As the engine gets it each time.
+    Send(engine::Send),
+    BufferedSend {
+        peer: u32,
+        tag: i32,
+        buffer: Buffer,
+    },
+    /// As the engine gets it each time.
+    Receive(engine::Receive),
     Collective(Rc<ActiveCollective>),
     Partitioned(Rc<Partitioned>),
 }
@@ -154,9 +166,20 @@ impl Request {
     #[inline]
     pub fn end_if_fine(&mut self, transfers: &mut TransferScan<'_>) -> bool {
         let Request::Persistent(persistent) = self else { return false };
+        // The frequent ones first.
+        if let Some(Request::Transfer(transfer)) = &persistent.active {
+            let is_fine = transfers.forget_if_fine(*transfer);
+            if is_fine {
+                mem::forget(persistent.active.take());
+            }
+            return is_fine;
+        }
+        if let Some(Request::Done) = &persistent.active {
+            mem::forget(persistent.active.take());
+            return true;
+        }
         let is_fine = match &persistent.active {
-            None | Some(Request::Done | Request::OfNull) => true,
-            Some(Request::Transfer(transfer)) => transfers.forget_if_fine(*transfer),
+            None | Some(Request::OfNull) => true,
             Some(Request::Partitioned(operation)) => {
                 let is_fine = operation.is_complete(&mut transfers.0) && operation.is_fine();
                 if is_fine {
@@ -184,12 +207,41 @@ impl Request {
     #[inline]
     pub fn start_message(&mut self, process: &Process) -> Option<Result<()>> {
         let Request::Persistent(persistent) = self else { return None };
-        let is_quiet = match persistent.operation {
-            PersistentOperation::Send { mode, .. } => mode != SendMode::Buffered,
-            PersistentOperation::Receive { .. } | PersistentOperation::Partitioned(_) => true,
-            PersistentOperation::Collective(_) => false,
+        match persistent.operation {
+            PersistentOperation::BufferedSend { .. } | PersistentOperation::Collective(_) => None,
+            PersistentOperation::Send(_) | PersistentOperation::Receive(_) => {
+                let is_started = self.start_at_once(process);
+                Some(if is_started { Ok(()) } else { self.start(process) })
+            }
+            _ => Some(self.start(process)),
+        }
+    }
+
+    /// Starts it again, if it is a persistent short message that goes at once, or the receive of
+    /// one: what is frequent, with nothing to do but what the engine does, and nothing that can be
+    /// wrong. False: nothing has happened.
+    #[inline(always)]
+    pub fn start_at_once(&mut self, process: &Process) -> bool {
+        let Request::Persistent(persistent) = self else { return false };
+        if persistent.active.is_some() || persistent.communicator.is_revoked() {
+            return false;
+        }
+        let started = match &persistent.operation {
+            PersistentOperation::Send(send) => {
+                if !process.runtime().try_send(send) {
+                    return false;
+                }
+                Request::Done
+            }
+            PersistentOperation::Receive(receive) if receive.buffer.len() < HELPED_BYTES_MIN => {
+                let id = process.runtime().receive(receive.clone());
+                Request::Transfer(EngineTransfer::receive(id))
+            }
+            _ => return false,
         };
-        is_quiet.then(|| self.start(process))
+        // There was none, so that nothing is dropped.
+        mem::forget(persistent.active.replace(started));
+        true
     }
 
     /// Whether it is persistent and not started: waiting for it returns at once.
@@ -531,11 +583,15 @@ impl Request {
             return Err(revoked());
         }
         let started = match &persistent.operation {
-            PersistentOperation::Send { mode, destination, tag, buffer } => {
-                communicator.isend(process, *mode, *destination, *tag, buffer.clone())?
+            PersistentOperation::ToNull => Request::Done,
+            PersistentOperation::FromNull => Request::OfNull,
+            PersistentOperation::Send(send) => begin_send(process, send.clone()),
+            PersistentOperation::BufferedSend { peer, tag, buffer } => {
+                communicator.send_buffered(process, *peer, *tag, buffer.clone())?;
+                Request::Done
             }
-            PersistentOperation::Receive { source, tag, buffer } => {
-                communicator.ireceive(process, *source, *tag, buffer.clone())?
+            PersistentOperation::Receive(receive) => {
+                communicator.begin_receive(process, receive.clone())
             }
             PersistentOperation::Collective(operation) => {
                 operation.start(process);

@@ -100,6 +100,8 @@ pub struct WaitHistory {
     awake_max: Duration,
     /// Whether others may be ready on the kernel thread of the one that waits.
     shares_kernel_thread: bool,
+    /// Whether it wants the core for others, and never looks before it yields to processes.
+    is_sparing: bool,
     /// Whether it looks for a while before it yields to processes.
     is_patient: bool,
 }
@@ -139,6 +141,7 @@ impl WaitHistory {
             stage,
             awake_max: AWAKE_MAX,
             shares_kernel_thread: false,
+            is_sparing: false,
             is_patient: false,
         }
     }
@@ -161,16 +164,25 @@ impl WaitHistory {
     #[inline]
     pub fn sparing(self) -> Self {
         let stage = Self::first_stage(self.core_sharing);
-        Self { awake_max: AWAKE_MAX_IF_SPARING, is_patient: false, stage, ..self }
+        let awake_max = AWAKE_MAX_IF_SPARING;
+        Self { awake_max, is_sparing: true, is_patient: false, stage, ..self }
     }
 
-    /// Something happened, though not what was waited for: the history begins anew.
+    /// Something happened, though not what was waited for: the history begins anew. Where processes
+    /// outnumber cores it is as a wait that begins now: who answers others, for as long as a wait
+    /// lasts, looks for the next question if that pays.
     #[inline]
-    pub fn renew(&mut self) {
+    pub fn renew(&mut self, patience: &Patience) {
         self.since = None;
         self.spinning_since = None;
-        let first = Self::first_stage(self.core_sharing);
-        self.stage = if self.is_patient { WaitStage::Spin } else { first };
+        self.stage = WaitStage::Spin;
+        if self.core_sharing == CoreSharing::Processes {
+            self.rounds = 0;
+            self.is_patient = !self.is_sparing && patience.is_there();
+            if !self.is_patient {
+                self.stage = WaitStage::Yield;
+            }
+        }
     }
 
     #[inline]
@@ -272,7 +284,7 @@ mod tests {
             }
         }
         assert_eq!(stages.first(), Some(&WaitStage::Spin));
-        wait_history.renew();
+        wait_history.renew(&patience);
         assert_eq!(wait_history.pass(&System, &patience), WaitStage::Spin);
         let mut crowded = WaitHistory::new(CoreSharing::Processes);
         assert_eq!(crowded.pass(&System, &patience), WaitStage::Yield);
@@ -342,11 +354,28 @@ mod tests {
     }
 
     #[test]
+    fn who_answers_others_for_as_long_as_a_wait_lasts_looks_for_the_next_question_once_that_pays() {
+        let (clock, patience) = (Clock::default(), Patience::default());
+        while rounds_till_yield(&clock, &patience).0 > 1 {}
+        let mut wait_history = WaitHistory::new(CoreSharing::Processes).with(&patience);
+        let mut answered = 0;
+        while wait_history.pass(&clock, &patience) == WaitStage::Yield && answered < 10_000 {
+            wait_history.renew(&patience);
+            answered += 1;
+        }
+        assert!((100..5000).contains(&answered), "{answered} questions before it looked");
+        for _ in 0..10_000 {
+            assert_eq!(wait_history.pass(&clock, &patience), WaitStage::Spin);
+            wait_history.renew(&patience);
+        }
+    }
+
+    #[test]
     fn who_wants_the_core_for_its_program_yields_at_once() {
         let (clock, patience) = (Clock::default(), Patience::default());
         let mut sparing = WaitHistory::new(CoreSharing::Processes).with(&patience).sparing();
         assert_eq!(sparing.pass(&clock, &patience), WaitStage::Yield);
-        sparing.renew();
+        sparing.renew(&patience);
         assert_eq!(sparing.pass(&clock, &patience), WaitStage::Yield);
     }
 }

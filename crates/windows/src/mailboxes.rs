@@ -62,6 +62,10 @@ pub(super) const MAILING_PROCESSES_MAX: u32 = 64;
 /// An origin looks so often for an answer: some microseconds.
 const MAIL_LOOKS: u32 = 400;
 
+/// Where processes outnumber cores, so often: a target that has a core answers within that, and
+/// another one needs perhaps that of the origin.
+const MAIL_LOOKS_IN_CROWD: u32 = 100;
+
 /// Each so many looks it serves others itself.
 const LOOKS_PER_SERVICE: u32 = 4;
 
@@ -342,7 +346,6 @@ impl Window {
             if access.action == AccessKind::Swap { ELEMENT_BYTES_MAX } else { SHORT_ACCESS_BYTES };
         if run.length > longest
             || !mailboxes.may_ask(target)
-            || process.is_crowded()
             || !self.is_idle_by_now(process, target)
         {
             return MailOutcome::NotDone;
@@ -371,7 +374,8 @@ impl Window {
         target: u32,
         mailbox: Mailbox<'_>,
     ) -> MailOutcome {
-        for look in 1..=MAIL_LOOKS {
+        let looks = if process.is_crowded() { MAIL_LOOKS_IN_CROWD } else { MAIL_LOOKS };
+        for look in 1..=looks {
             if let Some(outcome) = answer_in(mailbox) {
                 mailboxes.note_answer(target);
                 return outcome;

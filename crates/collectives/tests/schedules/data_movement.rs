@@ -36,7 +36,7 @@ fn barriers_let_nobody_leave_before_all_have_come() {
 }
 
 /// Whether nobody finishes as long as `late` has not begun: follows who can finish which round.
-fn everybody_waits_for(late: u32, all: &[Schedule]) -> bool {
+pub fn everybody_waits_for(late: u32, all: &[Schedule]) -> bool {
     use collectives::Transfer;
     let size = all.len();
     let mut rounds = vec![0; size];

@@ -3,6 +3,7 @@
 use collectives::inter::{self, InterMember, InterRoot};
 use collectives::{Member, Operands, Schedule, Situation};
 
+use crate::data_movement::everybody_waits_for;
 use crate::simulator::{Block, Memory, block, execute, symbol};
 
 const SIZE_MAX: u32 = 6;
@@ -82,10 +83,21 @@ fn folded(side: usize, size: u32, number: usize) -> Block {
 }
 
 #[test]
-fn barrier_and_broadcast() {
+fn barriers_let_nobody_leave_before_all_have_come() {
+    let uneven = [[2, 9], [9, 2], [1, 17], [16, 4]].map(|sizes| Sides { sizes });
+    for sides in Sides::all().chain(uneven) {
+        let all: Vec<Schedule> =
+            sides.members().map(|(_, member)| inter::barrier(member)).collect();
+        for late in 0..all.len() as u32 {
+            assert!(everybody_waits_for(late, &all), "{sides:?}, {late}");
+        }
+        execute(all, vec![Memory::default(); (sides.sizes[0] + sides.sizes[1]) as usize]);
+    }
+}
+
+#[test]
+fn broadcast() {
     for sides in Sides::all() {
-        let nothing = |_: usize, _: InterMember| Memory::default();
-        sides.run(|_, member| inter::barrier(member), nothing, |_, _, _| {});
         for (root_side, root) in sides.roots() {
             let sees = |side, member: InterMember| Sides::root(root_side, root, side, member);
             sides.run(

@@ -249,7 +249,28 @@ pub fn start(call: &Call, request: Out<Request>) -> CallOutcome<()> {
 }
 
 pub fn startall(call: &Call, handles: HandleList<Request>) -> CallOutcome<()> {
-    handles.iter().try_for_each(|handle| start_one(call, 2, handle))
+    let mut started = 0;
+    loop {
+        started += start_first(call, handles.from(started).iter());
+        if started == handles.len() {
+            return Ok(());
+        }
+        start_one(call, 2, handles.at(started))?;
+        started += 1;
+    }
+}
+
+/// Starts the first requests of a list, as many as can be started at once; how many they were.
+#[inline]
+fn start_first(call: &Call, handles: impl Iterator<Item = Request>) -> usize {
+    let mut requests = call.library.requests.scan();
+    let mut start = |handle: &Request| match requests.object(*handle) {
+        Some(PendingRequest { work: Pending::One(work), .. }) => {
+            work.start_at_once(&call.library.process)
+        }
+        _ => false,
+    };
+    handles.take_while(|handle| start(handle)).count()
 }
 
 fn start_one(call: &Call, position: usize, handle: Request) -> CallOutcome<()> {

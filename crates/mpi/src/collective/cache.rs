@@ -47,6 +47,15 @@ impl CollectiveCache {
         self.make(communicator, call, form)
     }
 
+    /// The schedule of a barrier of an intercommunicator, made by `make` if it was not kept.
+    pub(super) fn barrier_across(&self, make: impl FnOnce() -> Schedule) -> Rc<Schedule> {
+        let is_it = |one: &&Kept| matches!(one.call, CollectiveCall::Barrier);
+        if let Some(one) = self.kept.borrow().iter().find(is_it) {
+            return Rc::clone(&one.schedule);
+        }
+        self.keep(CollectiveCall::Barrier, CallForm::Blocking, Rc::new(make()))
+    }
+
     #[cold]
     #[inline(never)]
     fn make(
@@ -61,7 +70,11 @@ impl CollectiveCache {
             None => collectives::plan(call, member, slot_capacities, form).schedule,
             Some(member) => Schedule::to_failed(member),
         });
-        let fresh = Kept { call: call.clone(), form, schedule: Rc::clone(&schedule) };
+        self.keep(call.clone(), form, schedule)
+    }
+
+    fn keep(&self, call: CollectiveCall, form: CallForm, schedule: Rc<Schedule>) -> Rc<Schedule> {
+        let fresh = Kept { call, form, schedule: Rc::clone(&schedule) };
         let mut kept = self.kept.borrow_mut();
         // The oldest one makes room.
         let place = self.made.get() % SCHEDULES_MAX;

@@ -1,5 +1,5 @@
-//! Collective operations on intercommunicators. Their schedules are made anew each time: they are
-//! rare.
+//! Collective operations on intercommunicators. They are rare, so their schedules are made anew
+//! each time; but that of the barrier is kept.
 
 use std::rc::Rc;
 
@@ -95,7 +95,7 @@ pub fn beside_the_root(invocation: &Invocation<'_>) -> Collective {
 }
 
 pub(super) fn barrier(communicator: &Communicator, remote: &RemoteGroup) -> Rc<Schedule> {
-    Rc::new(schedules::barrier(inter_member(communicator, remote)))
+    communicator.cache.barrier_across(|| schedules::barrier(inter_member(communicator, remote)))
 }
 
 pub(super) fn bcast(

@@ -217,7 +217,7 @@ impl Process {
                 Some(note) => self.go_on_noting(note),
             }
             if self.progress() {
-                wait_history.renew();
+                wait_history.renew(&self.room.patience);
                 continue;
             }
             self.room.lock.share(|| {

@@ -169,7 +169,7 @@ pub fn wait<W: Waiter>(waiter: &W, awaited: Option<RequestId>, done: &mut dyn Fn
             waiter.answer_inquiries(&sleep.long_wait(&room.kernel));
         }
         if active && (room.lock.present() <= 1 || sleep.is_watch()) {
-            wait_history.renew();
+            wait_history.renew(&room.patience);
             sleep.renew();
         } else if shares_kernel_thread {
             sleeping::let_others_run(waiter, &mut wait_history, &mut sleep);

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use mpi::MessageStatus;
+use mpi::{EngineTransfer, MessageStatus};
 
 use super::{Pending, PendingRequest, await_one, finish, peek, unusable, wait_till_complete};
 use crate::arguments::{HandleList, Out, OutIntegers, OutStatus, OutStatuses};
@@ -32,19 +32,26 @@ pub fn waitall(
     handles: HandleList<Request>,
     statuses: OutStatuses,
 ) -> CallOutcome<()> {
-    check(call, handles)?;
+    // Those before it are over when it is, or soon: then one pass ends them all.
+    if let Some(first) = check(call, handles)? {
+        first.wait(&call.library.process);
+    }
     let mut report = StatusesOut::new(call, statuses);
     let (mut index, mut awaited) = (0, None);
     while index < handles.len() {
         if statuses.are_ignored() {
-            index += forget_first(call, handles.from(index));
+            let (fine, transfer) = forget_first(call, handles.from(index));
+            index += fine;
             if index == handles.len() {
                 break;
             }
             // What was waited for and is still there has something to tell.
             if awaited != Some(index) {
                 awaited = Some(index);
-                wait_till_complete(call, handles.at(index));
+                match transfer {
+                    Some(transfer) => transfer.wait(&call.library.process),
+                    None => wait_till_complete(call, handles.at(index)),
+                }
                 continue;
             }
         }
@@ -62,33 +69,34 @@ pub fn waitall(
 }
 
 /// Forgets the first requests of a list, as many as are complete and have nothing to tell; how many
-/// they were.
+/// they were, and the transfer that the next one waits for, if it is known.
 #[inline]
-fn forget_first(call: &Call, handles: HandleList<Request>) -> usize {
+fn forget_first(call: &Call, handles: HandleList<Request>) -> (usize, Option<EngineTransfer>) {
     let mut transfers = call.library.process.look_at_transfers();
+    let mut requests = call.library.requests.scan();
     for (index, handle) in handles.iter().enumerate() {
-        let fine = match call.library.requests.named(handle) {
-            RequestName::Done => true,
-            RequestName::Transfer(transfer) => transfers.forget_if_fine(transfer),
-            RequestName::Kept if handle == MPI_REQUEST_NULL => true,
-            RequestName::Kept => {
-                // A persistent one stays.
-                let ended = |pending: &mut PendingRequest| match &mut pending.work {
-                    Pending::One(work) => work.end_if_fine(&mut transfers),
-                    _ => false,
-                };
-                if call.library.requests.with(handle, ended) == Some(true) {
+        match call.library.requests.named(handle) {
+            RequestName::Done => {}
+            RequestName::Transfer(transfer) => {
+                if !transfers.forget_if_fine(transfer) {
+                    return (index, Some(transfer));
+                }
+            }
+            RequestName::Kept if handle == MPI_REQUEST_NULL => continue,
+            RequestName::Kept => match requests.object(handle) {
+                Some(PendingRequest { work: Pending::One(work), .. }) => {
+                    if !work.end_if_fine(&mut transfers) {
+                        return (index, work.started_transfer());
+                    }
+                    // A persistent one stays.
                     continue;
                 }
-                false
-            }
-        };
-        if !fine {
-            return index;
+                _ => return (index, None),
+            },
         }
         handles.set(index, MPI_REQUEST_NULL);
     }
-    handles.len()
+    (handles.len(), None)
 }
 
 pub fn testall(
@@ -416,24 +424,40 @@ fn state_of_kept(call: &Call, handle: Request) -> ListedRequest {
     found.unwrap_or(ListedRequest::Absent)
 }
 
-/// Whether all handles name requests, before any of them is touched.
-fn check(call: &Call, handles: HandleList<Request>) -> CallOutcome<()> {
+/// Whether all handles name requests, before any of them is touched; the first send or receive that
+/// is not complete.
+fn check(call: &Call, handles: HandleList<Request>) -> CallOutcome<Option<EngineTransfer>> {
     let transfers = call.library.process.look_at_transfers();
+    let mut requests = call.library.requests.scan();
+    let mut found = None;
     for handle in handles.iter() {
         match call.library.requests.named(handle) {
             RequestName::Done => {}
-            RequestName::Transfer(transfer) if transfers.is_known(transfer) => {}
+            RequestName::Transfer(transfer) if transfers.is_known(transfer) => {
+                if found.is_none() && !transfers.is_complete(transfer) {
+                    found = Some(transfer);
+                }
+            }
             RequestName::Kept if handle == MPI_REQUEST_NULL => {}
-            _ => match call.library.requests.with(handle, |pending| pending.handler_owner) {
-                Some(handler_owner) => call.set_handler_owner(handler_owner),
+            _ => match requests.object(handle) {
+                Some(PendingRequest { handler_owner, work }) => {
+                    call.set_handler_owner(*handler_owner);
+                    if found.is_none()
+                        && let Pending::One(work) = work
+                        && let Some(transfer) = work.started_transfer()
+                        && !transfers.is_complete(transfer)
+                    {
+                        found = Some(transfer);
+                    }
+                }
                 None => {
-                    drop(transfers);
+                    drop((transfers, requests));
                     return Err(unusable_of(call, handles, handle));
                 }
             },
         }
     }
-    Ok(())
+    Ok(found)
 }
 
 /// Why a request of a list cannot be used; the error goes to the communicator of the first that
