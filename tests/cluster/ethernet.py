@@ -163,7 +163,7 @@ def frames_lost_doubled_and_overtaken(transfer):
             told.append(transfer.box("weather", "eth1", *kinds))
             time.sleep(1)
 
-    code, output = transfer.disturbed(disturb, seconds=8)
+    code, output = transfer.disturbed(disturb, seconds=20)
     went_on(code, output)
     assert "eth1" not in output, output
     counts = [[int(number) for number in re.findall(r"(\d+) (?:frames passed|lost|doubled|late)", text)] for text in told[1:]]
