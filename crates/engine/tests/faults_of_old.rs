@@ -180,19 +180,23 @@ impl PostFragments for Fragments {
     }
 }
 
-/// Two engines, of which the first sends messages in fragments of 80 bytes in a flow that the
-/// second has given its number.
-fn pair_with_fragments() -> (Engine, Engine, ContextSlot) {
-    let (mut one, mut two, context) = pair();
-    let packet_bytes = 80 + wire::ALIGNED_HEADER_BYTES;
-    let fragmentation = Fragmentation {
+/// Messages of 101 to 1000 bytes go in fragments of so many.
+fn fragmentation(fragment_bytes: usize) -> Fragmentation {
+    let packet_bytes = fragment_bytes + wire::ALIGNED_HEADER_BYTES;
+    Fragmentation {
         whole_bytes_max: 100,
         aligned_bytes_min: 50,
         message_bytes_max: 1000,
         first_packet_bytes: packet_bytes,
         packet_bytes,
-    };
-    one.fragment_to(GateId(1), fragmentation);
+    }
+}
+
+/// Two engines, of which the first sends messages in fragments of 80 bytes in a flow that the
+/// second has given its number.
+fn pair_with_fragments() -> (Engine, Engine, ContextSlot) {
+    let (mut one, mut two, context) = pair();
+    one.fragment_to(GateId(1), fragmentation(80));
     receive(&mut two, context, Some(0), Some(5), buffer(8));
     send(&mut one, context, 5, filled(1, 8));
     settle(&mut one, &mut two);
@@ -264,14 +268,7 @@ fn a_message_goes_in_fragments_only_where_nothing_stands_against_it() {
     assert!(!goes(&mut one, context, 300, true), "its sender waits for the match");
     // One that fills the first packet and no other would have no fragments.
     let mut roomy = pair_with_fragments();
-    let packet_bytes = 400 + wire::ALIGNED_HEADER_BYTES;
-    let fragmentation = Fragmentation {
-        whole_bytes_max: 100,
-        aligned_bytes_min: 50,
-        message_bytes_max: 1000,
-        first_packet_bytes: packet_bytes,
-        packet_bytes,
-    };
+    let fragmentation = fragmentation(400);
     roomy.0.fragment_to(GateId(1), fragmentation);
     assert_eq!([400, 401].map(|length| goes(&mut roomy.0, roomy.2, length, false)), [false, true]);
     // The receiver has given no number to the flow.
