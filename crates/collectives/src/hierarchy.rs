@@ -219,23 +219,17 @@ pub(crate) fn cost_over(
     inside_cost: impl Fn(Member) -> Option<crate::Cost>,
     across_cost: impl Fn(Member) -> Option<crate::Cost>,
 ) -> Option<crate::Cost> {
-    let (near, far) = costs_inside_and_across(member, level, inside_cost, across_cost);
-    Some(near? + far?)
+    with_both(member, level, |near, far| Some(inside_cost(near)? + across_cost(far)?))
 }
 
-/// The two by themselves.
-fn costs_inside_and_across<Inside, Across>(
-    member: Member,
-    level: usize,
-    inside_cost: impl Fn(Member) -> Inside,
-    across_cost: impl Fn(Member) -> Across,
-) -> (Inside, Across) {
+/// What `find` makes of a member of the fullest part, and of a leader, of a level.
+fn with_both<R>(member: Member, level: usize, find: impl FnOnce(Member, Member) -> R) -> R {
     let layout = member.situation.parts(level);
     let inside = inside(member.situation, level, &layout.fullest());
     let across = across(member.situation, level);
     let near = Member { rank: 0, size: layout.largest(), situation: &inside };
     let far = Member { rank: 0, size: layout.nodes(), situation: &across };
-    (inside_cost(near), across_cost(far))
+    find(near, far)
 }
 
 pub(crate) fn barrier(member: Member) -> Schedule {

@@ -1,7 +1,7 @@
 //! The broadcast on all levels at once: pieces follow each other from leader to leader, and through
 //! the part of each. Who passes one on receives the next meanwhile.
 
-use super::{HierarchyView, costs_inside_and_across, is_applicable};
+use super::{HierarchyView, is_applicable, with_both};
 use crate::bcast::{chain_neighbors, pass_on, piece_counts};
 use crate::estimate::{Cost, TimeEstimate};
 use crate::member::Member;
@@ -22,15 +22,17 @@ const WAYS_INSIDE: [WayInside; 3] =
 /// In how many pieces, and how through the parts, so many bytes go the fastest; and how long that
 /// takes.
 fn fastest(member: Member, bytes: usize) -> (usize, WayInside, Cost) {
-    let all = piece_counts(bytes).flat_map(|pieces| WAYS_INSIDE.map(|way| (pieces, way)));
-    let timed = all.map(|(pieces, way)| (pieces, way, time(member, bytes, pieces, way)));
-    let whole = (1, WayInside::Chain, Cost::default());
-    timed.min_by_key(|(.., cost)| *cost).unwrap_or(whole)
+    with_both(member, 0, |near, far| {
+        let all = piece_counts(bytes).flat_map(|pieces| WAYS_INSIDE.map(|way| (pieces, way)));
+        let timed = all.map(|(pieces, way)| (pieces, way, time(near, far, bytes, pieces, way)));
+        let whole = (1, WayInside::Chain, Cost::default());
+        timed.min_by_key(|(.., cost)| *cost).unwrap_or(whole)
+    })
 }
 
 /// The first piece has all leaders and a part before it; with each step of the slower level another
 /// one is there.
-fn time(member: Member, bytes: usize, pieces: usize, way: WayInside) -> Cost {
+fn time(near: Member, far: Member, bytes: usize, pieces: usize, way: WayInside) -> Cost {
     let piece_bytes = bytes.div_ceil(pieces);
     let step = |member: Member| {
         let mut estimate = TimeEstimate::new(member.situation);
@@ -39,7 +41,7 @@ fn time(member: Member, bytes: usize, pieces: usize, way: WayInside) -> Cost {
         }
         estimate.cost()
     };
-    let inside = |near: Member| match way {
+    let (through_part, inside_step) = match way {
         WayInside::Tree(branching) => {
             let mut estimate = TimeEstimate::new(near.situation);
             estimate.down(near, branching, piece_bytes);
@@ -47,9 +49,9 @@ fn time(member: Member, bytes: usize, pieces: usize, way: WayInside) -> Cost {
         }
         WayInside::Chain => (step(near) * u64::from(near.size - 1), step(near)),
     };
-    let across = |far: Member| (step(far) * u64::from(far.size - 1), step(far));
-    let (near, far) = costs_inside_and_across(member, 0, inside, across);
-    near.0 + far.0 + near.1.max(far.1) * (pieces as u64 - 1)
+    let across_step = step(far);
+    let to_leaders = across_step * u64::from(far.size - 1);
+    to_leaders + through_part + inside_step.max(across_step) * (pieces as u64 - 1)
 }
 
 /// The predicted time; none if there are no levels.
