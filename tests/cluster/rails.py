@@ -177,6 +177,19 @@ def libfabric_rail_that_is_restored(transfer):
 
 
 @transfer
+def libfabric_rail_that_never_connects(transfer):
+    """It is given up beside another one, which another driver connects."""
+    if not ctypes.util.find_library("fabric"):
+        raise Skip("there is no libfabric")
+    transfer.environment += ["COMBRAY_NET=ofi:tcp:eth1,tcp:eth0", f"COMBRAY_HOST_TIMEOUT={SILENCE_S}"]
+    losing = "tc qdisc replace dev eth1 root tbf rate 8kbit burst 10 limit 10"
+    transfer.wrapper = ["sh", "-c", f'[ "$COMBRAY_NODE" != box2 ] || {losing}; exec "$@"', "sh"]
+    code, output = transfer.disturbed(lambda: None)
+    went_on(code, output)
+    assert "over ofi:tcp:eth1: " in output, output
+
+
+@transfer
 def slower_rail_in_the_middle(transfer):
     code, output = transfer.disturbed(lambda: transfer.rate("eth0", "20mbit"))
     went_on(code, output)
@@ -256,5 +269,5 @@ def killed_process(transfer):
 
 SCENARIOS = [first_rail_lost_in_the_middle, second_rail_lost_in_the_middle, lost_rail_in_a_pause,
              rail_that_comes_back, rail_that_is_restored, libfabric_rail_that_is_restored,
-             slower_rail_in_the_middle, killed_process, only_path_cut, machine_dead_when_the_last_message_is_sent,
+             libfabric_rail_that_never_connects, slower_rail_in_the_middle, killed_process, only_path_cut, machine_dead_when_the_last_message_is_sent,
              stopped_process_is_no_dead_machine, slow_network_is_no_dead_machine]

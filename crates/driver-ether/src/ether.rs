@@ -685,6 +685,10 @@ impl Driver for Ether {
         active
     }
 
+    fn reaches(&self, gate: GateId, rail: usize) -> bool {
+        self.link(gate, rail).is_some_and(Link::stands)
+    }
+
     fn backlog(&self, gate: GateId, rail: usize) -> u64 {
         let stands = self.link(gate, rail).filter(|link| link.stands());
         stands.map_or(NOT_YET, Link::backlog)

@@ -153,19 +153,14 @@ impl OfiLink {
 
     /// The provider has refused a message. While some are underway, there may be no room; else it
     /// is connecting, which nobody can but who is reached. A peer that was never reached may not
-    /// have come so far; but where it is reached over other rails, this one does not work.
-    pub(crate) fn note_refusal(
-        &mut self,
-        now: Instant,
-        silence: Duration,
-        others_stand: bool,
-    ) -> RefusalAnswer {
+    /// have come so far.
+    pub(crate) fn note_refusal(&mut self, now: Instant, silence: Duration) -> RefusalAnswer {
         if self.underway > 0 {
             self.refused_since = None;
             return RefusalAnswer::Wait;
         }
         let since = *self.refused_since.get_or_insert(now);
-        if now - since >= silence && (self.stands || others_stand) {
+        if now - since >= silence && self.stands {
             return RefusalAnswer::Lose;
         }
         let connecting_since = self.connecting_since.map_or(since, |known| known.max(since));
@@ -174,6 +169,12 @@ impl OfiLink {
         }
         self.connecting_since = Some(now);
         RefusalAnswer::ConnectAnew
+    }
+
+    /// Whether a link that never stood has not come about for so long that it does not work, if
+    /// the peer is reached otherwise.
+    pub(crate) fn is_late(&self, now: Instant, silence: Duration) -> bool {
+        !self.stands && self.refused_since.is_some_and(|since| now - since >= silence)
     }
 
     /// Takes a message that has come into account.
@@ -211,6 +212,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    const SILENCE: Duration = Duration::from_secs(12);
 
     fn link() -> OfiLink {
         OfiLink::new(PeerAddress::for_tests())
@@ -260,12 +263,13 @@ mod tests {
     }
 
     /// What refusals are answered with, which come each second, until the link is lost.
-    fn answers(mut link: OfiLink, others_stand: bool) -> Vec<RefusalAnswer> {
+    fn answers(link: &mut OfiLink) -> Vec<RefusalAnswer> {
         let start = Instant::now();
         let at = |second| start + Duration::from_secs(second);
         let mut answers: Vec<RefusalAnswer> = Vec::new();
         for second in 0..20 {
-            let answer = link.note_refusal(at(second), Duration::from_secs(12), others_stand);
+            assert_eq!(link.is_late(at(second), SILENCE), !link.stands && second >= 12);
+            let answer = link.note_refusal(at(second), SILENCE);
             answers.push(answer);
             if answer == RefusalAnswer::Lose {
                 break;
@@ -279,10 +283,10 @@ mod tests {
         let mut stands = link();
         stands.stands = true;
         stands.underway = 1;
-        assert!(answers(stands, true).iter().all(|answer| *answer == RefusalAnswer::Wait));
+        assert!(answers(&mut stands).iter().all(|answer| *answer == RefusalAnswer::Wait));
         let mut stands = link();
         stands.stands = true;
-        let answers = answers(stands, false);
+        let answers = answers(&mut stands);
         assert_eq!((answers.len(), answers[12]), (13, RefusalAnswer::Lose));
         assert!(!answers.contains(&RefusalAnswer::ConnectAnew));
     }
@@ -291,16 +295,11 @@ mod tests {
     /// and what waited for it never went.
     #[test]
     fn a_connection_that_does_not_come_about_is_tried_anew() {
-        let tried = |answers: &[RefusalAnswer]| -> Vec<usize> {
-            let is_tried = |second: &usize| answers[*second] == RefusalAnswer::ConnectAnew;
-            (0..answers.len()).filter(is_tried).collect()
-        };
-        let alone = answers(link(), false);
-        assert_eq!(tried(&alone), [3, 6, 9, 12, 15, 18]);
-        assert_eq!(alone.len(), 20, "it may not have come so far");
-        let beside_others = answers(link(), true);
-        assert_eq!(tried(&beside_others), [3, 6, 9]);
-        assert_eq!((beside_others.len(), beside_others[12]), (13, RefusalAnswer::Lose));
+        let answers = answers(&mut link());
+        let is_tried = |second: &usize| answers[*second] == RefusalAnswer::ConnectAnew;
+        let tried: Vec<usize> = (0..answers.len()).filter(is_tried).collect();
+        assert_eq!(tried, [3, 6, 9, 12, 15, 18]);
+        assert_eq!(answers.len(), 20, "it may not have come so far");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use base::{GateId, RailProfile};
 use driver::{
     Directory, Driver, DriverError, Fill, NetworkSelection, Part, PeerReach, PeerTable, Settings,
-    Sink, pairs_from, read_card,
+    Sink, is_reached_otherwise, pairs_from, read_card,
 };
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use sys::forks;
@@ -95,14 +95,6 @@ struct OfiPeer {
     departed: bool,
 }
 
-impl OfiPeer {
-    /// Whether it was reached over another rail, which works.
-    fn others_stand(&self, rail: usize) -> bool {
-        let mut links = self.links.iter().enumerate();
-        links.any(|(own, link)| own != rail && link.as_ref().is_some_and(|link| link.stands))
-    }
-}
-
 /// What is lost with a rail, beside what waits to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LostWith {
@@ -120,6 +112,9 @@ impl LostWith {
 
 /// The longest packet, in bytes.
 const PACKET_BYTES_MAX: usize = MESSAGE_BYTES_MAX - HEAD_BYTES;
+
+/// Why a link is lost that the provider cannot connect.
+const TAKES_NOTHING: &str = "it takes no messages: it has ended, or its machine cannot be reached";
 
 /// Looks at the completions of a rail in one poll, so that others get their turn.
 const LOOKS_PER_POLL_MAX: usize = 4;
@@ -314,7 +309,6 @@ impl Ofi {
     fn send_waiting(&mut self, (gate, rail): LinkName) {
         let port = &mut self.ports[rail];
         let Some(peer) = self.peers.get_mut(gate) else { return };
-        let others_stand = peer.others_stand(rail);
         let turn = peer.turns[rail].number;
         let Some(link) = peer.links[rail].as_mut() else { return };
         while let Some(&WaitingMessage { slot, length, kind }) = link.waiting.front() {
@@ -335,13 +329,11 @@ impl Ofi {
                         Some(UnderwayMessage { gate, length, kind, turn });
                 }
                 SendOutcome::Refused => {
-                    match link.note_refusal(Instant::now(), self.silence, others_stand) {
+                    match link.note_refusal(Instant::now(), self.silence) {
                         RefusalAnswer::Wait => {}
                         RefusalAnswer::ConnectAnew => self.connect_anew((gate, rail), &outcome),
                         RefusalAnswer::Lose => {
-                            let why = "it takes no messages: it has ended, or its machine cannot \
-                                       be reached";
-                            return self.lose(gate, rail, why, LostWith::Packets);
+                            return self.lose(gate, rail, TAKES_NOTHING, LostWith::Packets);
                         }
                     }
                     return self.return_to((gate, rail));
@@ -599,9 +591,15 @@ impl Driver for Ofi {
         for rail in 0..self.ports.len() {
             active |= self.take_ends(rail, sink);
         }
-        for name in std::mem::take(&mut self.stuck) {
-            self.send_waiting(name);
-            self.go_on(name);
+        for (gate, rail) in std::mem::take(&mut self.stuck) {
+            let link = self.link(gate, rail);
+            let is_late = link.is_some_and(|link| link.is_late(Instant::now(), self.silence));
+            if is_late && is_reached_otherwise(self, gate, rail, sink) {
+                self.lose(gate, rail, TAKES_NOTHING, LostWith::Packets);
+                continue;
+            }
+            self.send_waiting((gate, rail));
+            self.go_on((gate, rail));
         }
         while let Some(rail) = self.abandoned.pop() {
             if let (Some(waking), Some(own)) =
@@ -630,6 +628,10 @@ impl Driver for Ofi {
             sink.restored(gate, rail);
         }
         active
+    }
+
+    fn reaches(&self, gate: GateId, rail: usize) -> bool {
+        self.link(gate, rail).is_some_and(|link| link.stands)
     }
 
     fn backlog(&self, gate: GateId, rail: usize) -> u64 {

@@ -302,6 +302,25 @@ fn who_comes_late_is_reached() {
     assert_eq!(records[1].packets.len(), 1);
 }
 
+/// Where the peer is reached by another driver, nobody waits for a connection that does not come
+/// about: nor is it lost before that is clear.
+#[test]
+fn a_connection_that_never_comes_about_is_lost_beside_others() {
+    if is_missing() {
+        return;
+    }
+    let [mut one, _two] = connected([1, 1]);
+    assert!(one.post_packet(GateId(1), 0, 8, &mut |out| out.fill(1)));
+    let mut record = RecordingSink { reached_elsewhere: true, ..RecordingSink::default() };
+    let start = Instant::now();
+    while record.lost.is_empty() {
+        assert!(!one.reaches(GateId(1), 0) && start.elapsed() < Duration::from_secs(20));
+        one.poll(&mut record);
+    }
+    assert!(start.elapsed() >= Duration::from_secs(1), "{:?}", start.elapsed());
+    assert!(record.lost[0].2.contains("over ofi:tcp:lo: it takes no messages"), "{record:?}");
+}
+
 /// Bytes that come by another way, or a program that has its memory back, must not find it written
 /// later.
 #[test]

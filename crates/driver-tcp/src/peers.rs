@@ -125,10 +125,6 @@ impl TcpPeer {
         let all: Vec<&str> = self.failures.iter().map(|(_, why)| why.as_str()).collect();
         all.join("; ")
     }
-
-    pub(crate) fn standing(&self) -> usize {
-        self.ways.iter().filter(|way| matches!(way, RailConnection::Stands(_))).count()
-    }
 }
 
 fn no_way(own: &AddressCard, other: &AddressCard) -> DriverError {

@@ -397,7 +397,7 @@ impl Tcp {
         }
         if now >= self.look_at {
             self.look_at = now + LOOK_PERIOD;
-            self.look_after(now);
+            self.look_after(now, sink);
         }
         active
     }
@@ -585,6 +585,10 @@ impl Driver for Tcp {
             active |= self.run_events(sink);
         }
         active | self.report(sink)
+    }
+
+    fn reaches(&self, gate: GateId, rail: usize) -> bool {
+        self.standing(gate, rail).is_some()
     }
 
     fn backlog(&self, gate: GateId, rail: usize) -> u64 {

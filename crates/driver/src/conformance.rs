@@ -54,6 +54,8 @@ pub struct RecordingSink {
     pub restored: Vec<(GateId, usize)>,
     /// The tokens of receives for which no message has come.
     pub posted: Vec<u64>,
+    /// Whether other drivers reach the peers.
+    pub reached_elsewhere: bool,
 }
 
 impl Sink for RecordingSink {
@@ -95,6 +97,10 @@ impl Sink for RecordingSink {
 
     fn lost(&mut self, gate: GateId, rail: usize, why: DriverError) {
         self.lost.push((gate, rail, why.message));
+    }
+
+    fn is_reached_elsewhere(&self, _gate: GateId) -> bool {
+        self.reached_elsewhere
     }
 
     fn receive_state(&self, token: u64) -> ReceiveState {

@@ -23,7 +23,8 @@ pub use memory::transfer::{Fetch, FetchEnd, Label, Part, PartPlace};
 pub use memory::{SharedBytes, SharedBytesMut, Stores};
 pub use networks::{FoundRail, NetworkSelection, same_network};
 pub use peers::{
-    PeerTable, RailPair, pair_rails, pairs_from, parse_card, read_card, restore_pause,
+    PeerTable, RailPair, is_reached_otherwise, pair_rails, pairs_from, parse_card, read_card,
+    restore_pause,
 };
 pub use regions::{RegionAccess, RegionError, Regions};
 pub use rendezvous::{Announcement, Copying, Exposure, MiddleWay, ProgramState, Rendezvous, When};
@@ -71,6 +72,12 @@ pub trait Driver {
     /// Hands what has arrived or ended to `sink`, a bounded amount; returns whether there was
     /// anything.
     fn poll(&mut self, sink: &mut dyn Sink) -> bool;
+
+    /// Whether `gate` has answered on a rail that was not lost since: another rail to it that does
+    /// not come about, or on which nothing is heard, need not be waited for.
+    fn reaches(&self, _gate: GateId, _rail: usize) -> bool {
+        false
+    }
 
     /// Bytes that were posted to `gate` on a rail and have not reached the peer, as far as the
     /// driver knows.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base::GateId;
 
-use crate::{Directory, DriverError};
+use crate::{Directory, Driver, DriverError, Sink};
 
 /// A pair of rails: one of this process, or of the one with the lower rank, and one of the other.
 pub type RailPair = (usize, usize);
@@ -67,6 +67,19 @@ pub fn pairs_from<C>(
         return pairs(own.1, peer.1);
     }
     pairs(peer.1, own.1).into_iter().map(|(theirs, ours)| (ours, theirs)).collect()
+}
+
+/// Whether `gate` is reached over another rail than this one, of whatever driver. A rail over which
+/// nothing is heard is borne for long if it is the only one, since the peer may be late or stopped,
+/// or the network down for a while; beside one that works it is the rail that does not.
+pub fn is_reached_otherwise(
+    driver: &dyn Driver,
+    gate: GateId,
+    rail: usize,
+    sink: &dyn Sink,
+) -> bool {
+    let mut others = (0..driver.rails().len()).filter(|other| *other != rail);
+    others.any(|other| driver.reaches(gate, other)) || sink.is_reached_elsewhere(gate)
 }
 
 /// How long to wait before a rail that was lost is tried again, after so many attempts in vain.

@@ -35,6 +35,12 @@ pub trait Sink {
     /// A rail to `gate` that was to be [restored](crate::Driver::restore) works again.
     fn restored(&mut self, _gate: GateId, _rail: usize) {}
 
+    /// Whether `gate` is [reached](crate::Driver::reaches) over another driver. Asked by
+    /// [`is_reached_otherwise`](crate::is_reached_otherwise).
+    fn is_reached_elsewhere(&self, _gate: GateId) -> bool {
+        false
+    }
+
     /// Something that a person should know, as a sentence without its full stop.
     fn trouble(&mut self, _what: &str) {}
 

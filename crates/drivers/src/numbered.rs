@@ -3,21 +3,33 @@
 use base::{GateId, RailId};
 use driver::{Copying, DriverError, FetchEnd, Label, PartPlace, ReceiveState, SharedBytes, Sink};
 
+use crate::rails::NetworkRails;
+
 /// Passes on what a driver reports whose rails are numbered from `first` on.
 pub(crate) struct NumberedSink<'a, S> {
     sink: &'a mut S,
     first: usize,
     /// How many rails the driver has.
     count: usize,
+    /// The other drivers between machines, where peers may be reached over several.
+    others: Option<&'a OtherNetworks<'a>>,
     /// Rails of other drivers on which a part was arriving that comes over this one now: they must
     /// be given up before anything more is read from them.
     pub superseded: Vec<(GateId, RailId)>,
 }
 
+/// The networks before one, and those behind it.
+pub(crate) type OtherNetworks<'a> = [&'a [NetworkRails]; 2];
+
 impl<'a, S: Sink> NumberedSink<'a, S> {
     #[inline(always)]
     pub(crate) fn new(sink: &'a mut S, first: usize, count: usize) -> Self {
-        Self { sink, first, count, superseded: Vec::new() }
+        Self { sink, first, count, others: None, superseded: Vec::new() }
+    }
+
+    /// The same for a driver beside which there are others.
+    pub(crate) fn beside(self, others: &'a OtherNetworks<'a>) -> Self {
+        Self { others: Some(others), ..self }
     }
 }
 
@@ -70,6 +82,13 @@ impl<S: Sink> Sink for NumberedSink<'_, S> {
 
     fn restored(&mut self, gate: GateId, rail: usize) {
         self.sink.restored(gate, self.first + rail);
+    }
+
+    fn is_reached_elsewhere(&self, gate: GateId) -> bool {
+        let reaches = |NetworkRails { driver, .. }: &NetworkRails| {
+            (0..driver.rails().len()).any(|rail| driver.reaches(gate, rail))
+        };
+        self.others.is_some_and(|others| others.iter().copied().flatten().any(reaches))
     }
 
     fn copying_chosen(&mut self, copying: Copying) {
@@ -167,6 +186,7 @@ mod tests {
         sink.written(12);
         sink.fetched(13, FetchEnd::Incomplete);
         sink.lost(GateId(7), 1, DriverError { message: "cut".into() });
+        assert!(!sink.is_reached_elsewhere(GateId(7)), "there is no other driver");
         sink.copying_chosen(Copying::Piped);
         sink.copying_changed(64, Copying::Once);
         assert!(matches!(sink.receive_state(14), ReceiveState::Underway));

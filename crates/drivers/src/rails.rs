@@ -33,11 +33,11 @@ pub struct Rails {
 }
 
 /// A driver between machines.
-struct NetworkRails {
+pub(crate) struct NetworkRails {
     name: &'static str,
     /// The number of its first rail.
     first: usize,
-    driver: Box<dyn Driver>,
+    pub(crate) driver: Box<dyn Driver>,
 }
 
 /// How a peer is reached.
@@ -321,10 +321,12 @@ impl Rails {
         }
         let mut found = false;
         for index in 0..self.networks.len() {
-            let NetworkRails { driver, first, .. } = &mut self.networks[index];
-            let mut numbered = NumberedSink::new(sink, *first, driver.rails().len());
-            found |= driver.poll(&mut numbered);
-            for (gate, rail) in numbered.superseded {
+            let mut superseded = Vec::new();
+            self.with_network(index, sink, |driver, sink| {
+                found |= driver.poll(sink);
+                superseded = std::mem::take(&mut sink.superseded);
+            });
+            for (gate, rail) in superseded {
                 let name = self.describe(gate, rail);
                 self.give_up(gate, rail);
                 let message = format!("over {name}: what it carried came over another network");
@@ -335,6 +337,20 @@ impl Rails {
         self.period = if found { first } else { last.min(self.period * 2) };
         self.rounds = self.period;
         found
+    }
+
+    /// Does something with a network, and what takes its reports.
+    fn with_network<S: Sink>(
+        &mut self,
+        index: usize,
+        sink: &mut S,
+        act: impl FnOnce(&mut dyn Driver, &mut NumberedSink<'_, S>),
+    ) {
+        let (before, rest) = self.networks.split_at_mut(index);
+        let [NetworkRails { driver, first, .. }, behind @ ..] = rest else { return };
+        let others = [&*before, &*behind];
+        let count = driver.rails().len();
+        act(&mut **driver, &mut NumberedSink::new(sink, *first, count).beside(&others));
     }
 
     /// Makes a peer reachable: inside the machine if it is there, else over all networks that lead
@@ -416,9 +432,8 @@ impl Rails {
     /// Takes leave of the peers on other machines, each network for `limit` at most where peers do
     /// not answer.
     pub fn leave(&mut self, sink: &mut impl Sink, limit: Duration) {
-        for NetworkRails { driver, first, .. } in &mut self.networks {
-            let count = driver.rails().len();
-            driver.leave(&mut NumberedSink::new(sink, *first, count), limit);
+        for index in 0..self.networks.len() {
+            self.with_network(index, sink, |driver, sink| driver.leave(sink, limit));
         }
     }
 

@@ -11,10 +11,10 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use base::GateId;
+use driver::{Sink, is_reached_otherwise};
 use socket2::{Socket, TcpKeepalive};
 
 use super::{Tcp, WatchedSocket};
-use crate::peers::TcpPeer;
 
 /// When connections are looked at, and what silence is.
 pub(super) struct SilenceWatch {
@@ -28,7 +28,7 @@ const ASKED_WITHIN_LIMIT: u32 = 5;
 const LIMITS_OF_SYSTEM: u32 = 2;
 
 /// A rail is lost when its peer's machine has acknowledged nothing for so long, although asked
-/// again and again, and there is another rail.
+/// again and again, and the peer is reached over another one, of whatever driver.
 const SILENCE_OF_RAIL_MAX: Duration = Duration::from_secs(2);
 const UNANSWERED_MAX: u8 = 3;
 
@@ -60,7 +60,7 @@ impl SilenceWatch {
 
 impl Tcp {
     /// Gives up what has waited too long, and connections that have fallen silent.
-    pub(super) fn look_after(&mut self, now: Instant) {
+    pub(super) fn look_after(&mut self, now: Instant, sink: &dyn Sink) {
         self.end_pause(now);
         let since = now.saturating_duration_since(self.silence.looked);
         // The last rails to their peers are looked at more seldom.
@@ -74,20 +74,21 @@ impl Tcp {
                     self.fail(slot, io::ErrorKind::TimedOut.into());
                 }
                 Some(WatchedSocket::Connection(_)) => {
-                    self.look_at_connection(slot, since.min(COUNTED_BETWEEN_LOOKS), all);
+                    self.look_at_connection(slot, since.min(COUNTED_BETWEEN_LOOKS), all, sink);
                 }
                 _ => {}
             }
         }
     }
 
-    fn look_at_connection(&mut self, slot: usize, since: Duration, all: bool) {
-        let Some(WatchedSocket::Connection(connection)) = &mut self.sockets[slot] else { return };
+    fn look_at_connection(&mut self, slot: usize, since: Duration, all: bool, sink: &dyn Sink) {
+        let Some(WatchedSocket::Connection(connection)) = &self.sockets[slot] else { return };
         let (gate, rail) = (connection.gate, connection.rail);
-        let others = self.peers.get(gate).map_or(0, TcpPeer::standing) > 1;
+        let others = is_reached_otherwise(self, gate, rail, sink);
         if !others && !all {
             return;
         }
+        let Some(WatchedSocket::Connection(connection)) = &mut self.sockets[slot] else { return };
         let Ok(health) = sys::socket::health(connection.stream.as_fd()) else { return };
         if all {
             let heard = &mut connection.heard;

@@ -15,8 +15,9 @@ const LIMIT: Duration = Duration::from_secs(30);
 
 /// The first rail between two processes, which are connected, is given up by one of them, now by
 /// this and now by that one, while packets are underway in both directions; checks that the other
-/// learns of it, that the rail works again once it has given it up, too, and not before, and that
-/// nothing comes then of what was posted before.
+/// learns of it, that the rail works again once it has given it up, too, and not before, that
+/// nothing comes then of what was posted before, and that both know whether the rail reaches the
+/// other.
 ///
 /// # Panics
 /// If the driver does not conform.
@@ -30,6 +31,7 @@ pub fn restoring(mut both: [&mut dyn Driver; 2]) {
         }
         let (here, there) = (first.0 as usize, second.0 as usize);
         both[here].give_up(second, 0);
+        assert!(!both[here].reaches(second, 0), "it was given up");
         both[here].restore(second, 0);
         let sinks = poll_until(&mut both, |sinks| !sinks[there].lost.is_empty());
         assert!(sinks.iter().all(|sink| sink.restored.is_empty()), "one has not given it up");
@@ -46,6 +48,7 @@ pub fn restoring(mut both: [&mut dyn Driver; 2]) {
         let [one, other] = &mut both;
         packets(&mut **one, Some(&mut **other), GateId(0));
         packets(&mut **other, Some(&mut **one), GateId(1));
+        assert!(one.reaches(GateId(1), 0) && other.reaches(GateId(0), 0), "packets have come");
     }
 }
 

@@ -34,6 +34,10 @@ struct Log {
     /// Something may have come of which the descriptor does not tell.
     is_unsure: bool,
     has_departed: bool,
+    /// The rails over which peers have answered.
+    answered: Vec<usize>,
+    /// Whether the first peer was reached by other drivers, when that was asked.
+    reached_elsewhere: Vec<bool>,
     /// Whether it can do anything for announced messages, and for what it does so.
     has_rendezvous: bool,
     regions: Vec<RegionToken>,
@@ -96,6 +100,10 @@ impl Driver for Fake {
         self.log().told.push(format!("post_part {} {rail} {}", gate.0, part.token));
     }
 
+    fn reaches(&self, gate: GateId, rail: usize) -> bool {
+        gate == GateId(1) && self.log().answered.contains(&rail)
+    }
+
     fn backlog(&self, gate: GateId, rail: usize) -> u64 {
         self.log().told.push(format!("backlog {} {rail}", gate.0));
         7
@@ -108,6 +116,7 @@ impl Driver for Fake {
     fn poll(&mut self, sink: &mut dyn Sink) -> bool {
         let mut log = self.log.lock().unwrap();
         log.polls += 1;
+        log.reached_elsewhere.push(sink.is_reached_elsewhere(GateId(1)));
         let Some(label) = log.parts.pop_front() else { return false };
         let place = match sink.part(GateId(1), 0, &label, 8) {
             PartPlace::At { instead_of, .. } => (true, instead_of),
@@ -146,6 +155,7 @@ impl Driver for Fake {
     }
 
     fn leave(&mut self, sink: &mut dyn Sink, limit: Duration) {
+        self.log().reached_elsewhere.push(sink.is_reached_elsewhere(GateId(1)));
         let last = self.profiles.len() - 1;
         sink.lost(GateId(1), last, DriverError { message: format!("after {limit:?}") });
     }
@@ -247,7 +257,7 @@ fn rails_of<const COUNT: usize>(
         };
         let profiles = (0..count).map(profile).collect();
         let driver = Box::new(Fake { profiles, descriptor, log: Arc::clone(&log) });
-        rails.networks.push(NetworkRails { name: ["one", "two"][number], first, driver });
+        rails.networks.push(NetworkRails { name: ["one", "two", "three"][number], first, driver });
         log
     });
     (rails, logs)
@@ -340,6 +350,24 @@ fn what_concerns_a_rail_goes_to_its_driver_under_its_own_number() {
         assert_eq!(logs[network].lock().unwrap().take_told(), told.collect::<Vec<_>>());
         assert_eq!(logs[1 - network].lock().unwrap().take_told(), [""; 0]);
     }
+}
+
+#[test]
+fn each_network_can_ask_whether_others_reach_a_peer() {
+    let (mut rails, logs) = rails_of([(1, None), (2, None), (1, None)]);
+    let asked = |rails: &mut Rails| {
+        rails.poll(&mut RecordingSink::default());
+        let polled = logs.each_ref().map(|log| log.lock().unwrap().reached_elsewhere.split_off(0));
+        rails.leave(&mut RecordingSink::default(), Duration::ZERO);
+        let left = logs.each_ref().map(|log| log.lock().unwrap().reached_elsewhere.split_off(0));
+        assert_eq!(polled, left);
+        polled.map(|answers| answers[0])
+    };
+    assert_eq!(asked(&mut rails), [false; 3]);
+    logs[1].lock().unwrap().answered.push(1);
+    assert_eq!(asked(&mut rails), [true, false, true]);
+    logs[0].lock().unwrap().answered.push(0);
+    assert_eq!(asked(&mut rails), [true; 3]);
 }
 
 #[test]
