@@ -2,7 +2,6 @@
 
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use base::{GateId, RailProfile};
@@ -23,6 +22,7 @@ use crate::port::{NO_SLOT, Port, PortTransmitter, counted_bytes, open_sockets, r
 use crate::seal::{LinkTurn, Seal, SealEnd, introduction};
 use crate::timing::{MILLISECOND, Time};
 
+mod leaving;
 mod restoring;
 
 /// The rails to processes of other machines.
@@ -85,22 +85,6 @@ impl EtherPeer {
         let lost = self.restoring.get_mut(rail)?.as_mut();
         self.links.get_mut(rail)?.as_mut().or(lost)
     }
-
-    /// Whether it has taken leave, on whatever link: no other one is answered then for long.
-    fn has_left(&self) -> bool {
-        self.departed || self.used().any(|link| link.has_departed)
-    }
-
-    /// Whether all that was posted has arrived.
-    fn has_all(&self) -> bool {
-        self.used().all(Link::has_delivered)
-    }
-
-    /// Whether what was posted last has arrived on some link, or none is left.
-    fn has_heard(&self) -> bool {
-        let mut used = self.used().peekable();
-        used.peek().is_none() || used.any(Link::has_delivered)
-    }
 }
 
 struct EtherLink {
@@ -146,10 +130,6 @@ const SPEED_ASSUMED: u64 = 1000;
 
 /// What stands for the backlog of a rail on which the peer has not answered.
 const NOT_YET: u64 = 1 << 40;
-
-/// How long a process that has taken leave waits at most to hear that its goodbye has come: after
-/// its end nobody answers for it, and a peer that has not heard of it would wait.
-const LINGER: Duration = Duration::from_secs(2);
 
 /// The driver of a process, as the table of drivers wants it; none, if there is no interface that
 /// the settings let in.
@@ -585,19 +565,6 @@ impl Ether {
     fn all_peers(&self, is_so: impl Fn(&EtherPeer) -> bool) -> bool {
         self.peers.iter().all(|(_, peer)| is_so(peer))
     }
-
-    fn poll_while(
-        &mut self,
-        sink: &mut dyn Sink,
-        deadline: Option<Instant>,
-        goes_on: impl Fn(&Self) -> bool,
-    ) {
-        while goes_on(self) && deadline.is_none_or(|deadline| Instant::now() < deadline) {
-            if !self.poll(sink) {
-                thread::yield_now();
-            }
-        }
-    }
 }
 
 impl Driver for Ether {
@@ -738,25 +705,8 @@ impl Driver for Ether {
         self.refused
     }
 
-    /// Waits until the peers have what was sent and have taken leave, for `limit`; then until they
-    /// have what was sent.
     fn leave(&mut self, sink: &mut dyn Sink, limit: Duration) {
-        let deadline = Instant::now() + limit;
-        let is_done = |peer: &EtherPeer| peer.has_left() || peer.has_all();
-        self.poll_while(sink, Some(deadline), |ether| !ether.all_peers(is_done));
-        let now = self.now();
-        for (gate, rail) in self.names() {
-            if let Some(known) = self.link_mut(gate, rail).filter(|known| known.link.is_used()) {
-                known.link.say_goodbye();
-                self.transmit((gate, rail), now);
-            }
-        }
-        let has_left = |peer: &EtherPeer| peer.has_left() || peer.used().next().is_none();
-        self.poll_while(sink, Some(deadline), |ether| !ether.all_peers(has_left));
-        self.poll_while(sink, None, |ether| !ether.all_peers(is_done));
-        // Who has gone needs nothing; who still waits shall have heard the goodbye.
-        let linger = Instant::now() + LINGER;
-        self.poll_while(sink, Some(linger), |ether| !ether.all_peers(EtherPeer::has_heard));
+        self.take_leave(sink, limit);
     }
 }
 

@@ -239,6 +239,12 @@ impl Link {
         self.outgoing.push(FrameKind::Goodbye, Vec::new());
     }
 
+    /// What has come is acknowledged the next time that something is [sent](Self::transmit), also
+    /// if that was done before.
+    pub(crate) fn acknowledge_now(&mut self, now: Time) {
+        self.acknowledging = Acknowledging { count: 1, by: Some(now) };
+    }
+
     /// Whether all that was posted has left this process.
     pub(crate) fn is_flushed(&self) -> bool {
         !self.outgoing.has_unsent() && !self.services.has_requests()

@@ -3,7 +3,7 @@
 
 use std::os::fd::{IntoRawFd, OwnedFd};
 use std::process::Command;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Barrier, Mutex};
 use std::time::{Duration, Instant};
 
 use base::GateId;
@@ -235,6 +235,42 @@ fn interface_replaced() {
     assert_eq!((series.lost, series.restored), ([0, 0], [0, 0]));
 }
 
+/// Who goes last has heard from who has gone that its goodbye has come, and need not wait.
+#[test]
+#[ignore = "needs the cable, which another test lays"]
+fn one_leaves_after_the_other() {
+    let cards = Arc::new(Mutex::new(vec![String::new(); 2]));
+    let all = Barrier::new(2);
+    let time_to_leave = |gate: u32, pause: Duration| {
+        let settings = Settings {
+            networks: format!("ether:end{gate}"),
+            silence: SILENCE,
+            ..Settings::default()
+        };
+        let directory = Box::new(SharedCards(Arc::clone(&cards), [1; 32]));
+        let mut driver = driver_ether::open(GateId(gate), &settings, directory).unwrap().unwrap();
+        cards.lock().unwrap()[gate as usize] = driver.card();
+        all.wait();
+        let (peer, mut sink) = (GateId(1 - gate), RecordingSink::default());
+        driver.connect(peer).unwrap();
+        while !driver.post_packet(peer, 0, 8, &mut |out| out.fill(1)) {
+            driver.poll(&mut sink);
+        }
+        let start = Instant::now();
+        while sink.packets.is_empty() || start.elapsed() < pause {
+            driver.poll(&mut sink);
+        }
+        let start = Instant::now();
+        driver.leave(&mut sink, Duration::from_secs(1));
+        start.elapsed()
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| time_to_leave(0, Duration::ZERO));
+        let last = time_to_leave(1, Duration::from_millis(100));
+        assert!(last < Duration::from_secs(1), "{last:?}");
+    });
+}
+
 /// Last frames, which wake who sleeps, are read before those that they follow: that is no loss.
 #[test]
 #[ignore = "needs the cable, which another test lays"]
@@ -323,6 +359,11 @@ fn an_interface_may_be_replaced_by_another_of_its_name() {
 #[test]
 fn strangers_are_refused_and_counted() {
     run_on_cable("frames_of_another_job", 1500);
+}
+
+#[test]
+fn who_goes_last_does_not_wait_for_who_has_gone() {
+    run_on_cable("one_leaves_after_the_other", 1500);
 }
 
 #[test]

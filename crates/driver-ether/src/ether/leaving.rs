@@ -1,0 +1,85 @@
+//! Taking leave of the peers.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use driver::{Driver, Sink};
+
+use super::{Ether, EtherPeer};
+use crate::link::Link;
+
+/// How long a process that has taken leave waits at most to hear that its goodbye has come: after
+/// its end nobody answers for it, and a peer that has not heard of it would wait.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// So often a process that goes tells each peer that its goodbye has come.
+const GOODBYE_ANSWERS: usize = 3;
+
+impl EtherPeer {
+    /// Whether it has taken leave, on whatever link: no other one is answered then for long.
+    pub(super) fn has_left(&self) -> bool {
+        self.departed || self.used().any(|link| link.has_departed)
+    }
+
+    /// Whether all that was posted has arrived.
+    fn has_all(&self) -> bool {
+        self.used().all(Link::has_delivered)
+    }
+
+    /// Whether what was posted last has arrived on some link, or none is left.
+    fn has_heard(&self) -> bool {
+        let mut used = self.used().peekable();
+        used.peek().is_none() || used.any(Link::has_delivered)
+    }
+}
+
+impl Ether {
+    /// Waits until the peers have what was sent and have taken leave, for `limit`; then until they
+    /// have what was sent.
+    pub(super) fn take_leave(&mut self, sink: &mut dyn Sink, limit: Duration) {
+        let deadline = Instant::now() + limit;
+        let is_done = |peer: &EtherPeer| peer.has_left() || peer.has_all();
+        self.poll_while(sink, Some(deadline), |ether| !ether.all_peers(is_done));
+        let now = self.now();
+        for (gate, rail) in self.names() {
+            if let Some(known) = self.link_mut(gate, rail).filter(|known| known.link.is_used()) {
+                known.link.say_goodbye();
+                self.transmit((gate, rail), now);
+            }
+        }
+        let has_left = |peer: &EtherPeer| peer.has_left() || peer.used().next().is_none();
+        self.poll_while(sink, Some(deadline), |ether| !ether.all_peers(has_left));
+        self.poll_while(sink, None, |ether| !ether.all_peers(is_done));
+        // Who has gone needs nothing; who still waits shall have heard the goodbye.
+        let linger = Instant::now() + LINGER;
+        self.poll_while(sink, Some(linger), |ether| !ether.all_peers(EtherPeer::has_heard));
+        self.answer_goodbyes();
+    }
+
+    /// Tells peers that their goodbyes have come: nobody does so when this process has ended, and a
+    /// lone frame may be lost.
+    fn answer_goodbyes(&mut self) {
+        let now = self.now();
+        for (gate, rail) in self.names() {
+            for _ in 0..GOODBYE_ANSWERS {
+                let known = self.link_mut(gate, rail).filter(|known| known.link.has_departed);
+                let Some(known) = known else { break };
+                known.link.acknowledge_now(now);
+                self.transmit((gate, rail), now);
+            }
+        }
+    }
+
+    fn poll_while(
+        &mut self,
+        sink: &mut dyn Sink,
+        deadline: Option<Instant>,
+        goes_on: impl Fn(&Self) -> bool,
+    ) {
+        while goes_on(self) && deadline.is_none_or(|deadline| Instant::now() < deadline) {
+            if !self.poll(sink) {
+                thread::yield_now();
+            }
+        }
+    }
+}
