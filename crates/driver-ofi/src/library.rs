@@ -59,8 +59,10 @@ pub(crate) fn functions() -> Result<FabricFunctions, String> {
 /// Says to libfabric what it takes from the environment only, when it is asked something first, as
 /// far as a person has not said it: how many processes there are, for which it makes its queues;
 /// that it shall not know memory longer than it is told to, for which it would change functions of
-/// the C library in the running program; and that it closes the connection to a peer that is
-/// removed from an address vector, which is how a driver can give one up.
+/// the C library in the running program; that it closes the connection to a peer that is removed
+/// from an address vector, which is how a driver can give one up; and that connections share their
+/// buffers for what comes, as it uses those of a connection after its end (`ofi_rxm`, 1.17 to 2.4),
+/// if messages that came over it were not taken then.
 pub(crate) fn say_defaults(processes: usize) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -69,6 +71,7 @@ pub(crate) fn say_defaults(processes: usize) {
             ("FI_UNIVERSE_SIZE", count),
             ("FI_MR_CACHE_MONITOR", Some("disabled".into())),
             ("FI_AV_REMOVE_CLEANUP", Some("1".into())),
+            ("FI_OFI_RXM_USE_SRX", Some("1".into())),
         ];
         for (name, text) in texts {
             let text = text.filter(|_| env::var_os(name).is_none());

@@ -16,9 +16,13 @@ const INJECTED_TOGETHER: u32 = 16;
 /// Who has so many messages underway is not pinged.
 const UNDERWAY_BESIDE_PINGS_MAX: usize = 16;
 
-/// In the time after which a silent machine is taken for dead, a connection is tried so often that
-/// does not come about: the provider may wait for an answer that is lost.
-const CONNECTIONS_PER_SILENCE: u32 = 4;
+/// A connection that has not come about in this part of the time after which a silent machine is
+/// taken for dead is tried anew: the provider may wait for an answer that is lost. Each time it has
+/// twice as long, since trying anew ends what may be about to succeed.
+const FIRST_CONNECTION_PART: u32 = 4;
+
+/// So often that time doubles at most.
+const DOUBLINGS_MAX: u32 = 8;
 
 /// A pair of rails of this process and a peer.
 #[derive(Debug)]
@@ -36,8 +40,9 @@ pub(crate) struct OfiLink {
     pub parts: LinkParts,
     /// Since when the provider refuses what waits, although nothing is underway.
     pub refused_since: Option<Instant>,
-    /// When it was last connected anew, because of that.
+    /// When it was last connected anew, because of that, and how often it was.
     connecting_since: Option<Instant>,
+    reconnections: u32,
     /// Whether anything was sent or has come.
     pub is_used: bool,
     /// Whether a message has come from the peer, or the provider has taken one to it.
@@ -104,6 +109,7 @@ impl OfiLink {
             parts: LinkParts::default(),
             refused_since: None,
             connecting_since: None,
+            reconnections: 0,
             is_used: false,
             stands: false,
             is_fresh: false,
@@ -164,9 +170,11 @@ impl OfiLink {
             return RefusalAnswer::Lose;
         }
         let connecting_since = self.connecting_since.map_or(since, |known| known.max(since));
-        if self.stands || now - connecting_since < silence / CONNECTIONS_PER_SILENCE {
+        let patience = silence / FIRST_CONNECTION_PART * (1 << self.reconnections);
+        if self.stands || now - connecting_since < patience {
             return RefusalAnswer::Wait;
         }
+        self.reconnections = (self.reconnections + 1).min(DOUBLINGS_MAX);
         self.connecting_since = Some(now);
         RefusalAnswer::ConnectAnew
     }
@@ -267,7 +275,7 @@ mod tests {
         let start = Instant::now();
         let at = |second| start + Duration::from_secs(second);
         let mut answers: Vec<RefusalAnswer> = Vec::new();
-        for second in 0..20 {
+        for second in 0..50 {
             assert_eq!(link.is_late(at(second), SILENCE), !link.stands && second >= 12);
             let answer = link.note_refusal(at(second), SILENCE);
             answers.push(answer);
@@ -298,8 +306,8 @@ mod tests {
         let answers = answers(&mut link());
         let is_tried = |second: &usize| answers[*second] == RefusalAnswer::ConnectAnew;
         let tried: Vec<usize> = (0..answers.len()).filter(is_tried).collect();
-        assert_eq!(tried, [3, 6, 9, 12, 15, 18]);
-        assert_eq!(answers.len(), 20, "it may not have come so far");
+        assert_eq!(tried, [3, 9, 21, 45]);
+        assert_eq!(answers.len(), 50, "it may not have come so far");
     }
 
     #[test]
