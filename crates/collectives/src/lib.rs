@@ -14,6 +14,8 @@ mod costs;
 pub mod direct;
 mod estimate;
 mod fold;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 pub mod gather;
 mod halving;
 mod hierarchy;

@@ -4,6 +4,8 @@
 //! The debugger gives functions of its own that read the process; with them `queues` finds what
 //! the library of the process tells of its memory (crate `message-queues`).
 
+#[cfg(test)]
+mod fuzzing;
 mod interface;
 mod queues;
 
