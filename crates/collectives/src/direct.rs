@@ -6,9 +6,10 @@
 //! part is over. Each returns none where the operation cannot be carried out so.
 
 use crate::board::{RegionUse, SlotCapacity};
-use crate::estimate::{Cost, TimeEstimate};
-use crate::fold::Operands;
+use crate::cost::Cost;
+use crate::estimate::TimeEstimate;
 use crate::member::{InputPlace, Member, Takers};
+use crate::operands::Operands;
 use crate::operation::CollectiveOperation;
 use crate::schedule::{Area, BlockRange, ExposureRole, Operand, Schedule};
 use crate::share::share;

@@ -10,8 +10,8 @@
 //! Each returns none where the operation cannot be carried out so.
 
 use crate::board::{RegionUse, SlotCapacity};
-use crate::fold::Operands;
 use crate::member::{InputPlace, Member};
+use crate::operands::Operands;
 use crate::operation::CollectiveOperation;
 use crate::schedule::{Area, BlockRange, ExposureRole, Operand, PORTIONS_MAX, Schedule};
 

@@ -2,8 +2,8 @@
 
 use base::SlotSize;
 
-use crate::fold::Operands;
 use crate::member::{Member, Takers};
+use crate::operands::Operands;
 use crate::schedule::{Area, Schedule};
 
 /// What the members of a communicator know of their board; the same for all of them.

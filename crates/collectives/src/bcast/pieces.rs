@@ -1,9 +1,10 @@
 //! The broadcast on all levels at once: pieces follow each other from leader to leader, and through
 //! the part of each. Who passes one on receives the next meanwhile.
 
-use super::{HierarchyView, is_applicable, with_both};
-use crate::bcast::{chain_neighbors, pass_on, piece_counts};
-use crate::estimate::{Cost, TimeEstimate};
+use super::{chain_neighbors, pass_on, piece_counts};
+use crate::cost::Cost;
+use crate::estimate::TimeEstimate;
+use crate::hierarchy::{HierarchyView, is_applicable, with_both};
 use crate::member::Member;
 use crate::schedule::Schedule;
 use crate::tree::{Branching, Tree};
@@ -55,12 +56,12 @@ fn time(near: Member, far: Member, bytes: usize, pieces: usize, way: WayInside) 
 }
 
 /// The predicted time; none if there are no levels.
-pub(crate) fn bcast_in_pieces_cost(member: Member, bytes: usize) -> Option<Cost> {
+pub(crate) fn cost(member: Member, bytes: usize) -> Option<Cost> {
     is_applicable(member).then(|| fastest(member, bytes).2)
 }
 
 /// `blocks` blocks of `bytes` bytes in all.
-pub(crate) fn bcast_in_pieces(member: Member, root: u32, blocks: usize, bytes: usize) -> Schedule {
+pub(crate) fn bcast(member: Member, root: u32, blocks: usize, bytes: usize) -> Schedule {
     let view = HierarchyView::new(member, Some(root));
     let (near, top) = (view.near_member(), view.near_leader());
     let (pieces, way, _) = fastest(member, bytes);
