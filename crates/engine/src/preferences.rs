@@ -8,7 +8,7 @@ use crate::strategy::RailSet;
 /// What a program wants for the messages of a context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Preferences {
-    /// The strategy that plans them, one of [`strategy::NAMES`](crate::strategy::NAMES); none: the engine's.
+    /// The strategy that plans them, one of [`NAMES`](crate::strategy::NAMES); none: the engine's.
     pub strategy: Option<&'static str>,
     /// How urgent they are, for the strategy `priority`.
     pub priority: i32,

@@ -9,8 +9,8 @@ use checks::{AccessAction, AccessPeriod, SeenAccess};
 use serde::{Deserialize, Serialize};
 use windows::{OpenEpoch, Window};
 
-use super::collectives::{element_kind, operation_name};
-use super::memory::{self, UsedMemory};
+use super::collectives::element_kind;
+use super::memory::{self, NO_OPERATION, operation};
 use super::requests::{UnderwayTransfer, look_for_change};
 use super::{CheckNote, Checks, SeenCall};
 use crate::arguments::KnownWindow;
@@ -64,36 +64,6 @@ enum Completion {
     Everywhere,
     /// At the origin.
     Here,
-}
-
-/// What a one-sided operation uses at its origin.
-pub fn memory_of(seen: &SeenCall) -> Option<UsedMemory> {
-    let origin = || memory::elements_of(seen, "origin_addr", "origin_count", "origin_datatype");
-    let one = |name: &str| memory::elements_of(seen, name, "", "datatype");
-    let gives = || operation(seen).is_none_or(|name| name != NO_OPERATION);
-    let (reads, writes) = match seen.function() {
-        "MPI_Put" | "MPI_Rput" | "MPI_Accumulate" | "MPI_Raccumulate" => (origin(), None),
-        "MPI_Get" | "MPI_Rget" => (None, origin()),
-        "MPI_Get_accumulate" | "MPI_Rget_accumulate" => {
-            let given = if gives() { origin() } else { None };
-            (given, memory::elements_of(seen, "result_addr", "result_count", "result_datatype"))
-        }
-        "MPI_Fetch_and_op" => (if gives() { one("origin_addr") } else { None }, one("result_addr")),
-        "MPI_Compare_and_swap" => {
-            let mut reads = one("origin_addr")?;
-            reads.add(&one("compare_addr")?);
-            (Some(reads), one("result_addr"))
-        }
-        _ => return None,
-    };
-    Some(UsedMemory { reads, writes })
-}
-
-const NO_OPERATION: &str = "MPI_NO_OP";
-
-/// The name of the operation of an accumulate.
-fn operation(seen: &SeenCall) -> Option<String> {
-    seen.word("op").map(operation_name)
 }
 
 fn window(seen: &SeenCall) -> Option<KnownWindow> {

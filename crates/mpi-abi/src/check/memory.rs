@@ -7,7 +7,7 @@ use mpi::communicator::Communicator;
 use sys::cross_memory::{self, Run};
 
 use super::SeenCall;
-use super::collectives::operation_of;
+use super::collectives::{operation_name, operation_of};
 use crate::arguments::is_in_place;
 use crate::c::{Datatype, Handle};
 use crate::calls::collectives::{incoming, outgoing};
@@ -19,6 +19,36 @@ pub struct UsedMemory {
     pub reads: Option<MemoryRanges>,
     /// Likewise.
     pub writes: Option<MemoryRanges>,
+}
+
+/// What a one-sided operation uses at its origin.
+pub fn of_one_sided(seen: &SeenCall) -> Option<UsedMemory> {
+    let origin = || elements_of(seen, "origin_addr", "origin_count", "origin_datatype");
+    let one = |name: &str| elements_of(seen, name, "", "datatype");
+    let gives = || operation(seen).is_none_or(|name| name != NO_OPERATION);
+    let (reads, writes) = match seen.function() {
+        "MPI_Put" | "MPI_Rput" | "MPI_Accumulate" | "MPI_Raccumulate" => (origin(), None),
+        "MPI_Get" | "MPI_Rget" => (None, origin()),
+        "MPI_Get_accumulate" | "MPI_Rget_accumulate" => {
+            let given = if gives() { origin() } else { None };
+            (given, elements_of(seen, "result_addr", "result_count", "result_datatype"))
+        }
+        "MPI_Fetch_and_op" => (if gives() { one("origin_addr") } else { None }, one("result_addr")),
+        "MPI_Compare_and_swap" => {
+            let mut reads = one("origin_addr")?;
+            reads.add(&one("compare_addr")?);
+            (Some(reads), one("result_addr"))
+        }
+        _ => return None,
+    };
+    Some(UsedMemory { reads, writes })
+}
+
+pub const NO_OPERATION: &str = "MPI_NO_OP";
+
+/// The name of the operation of an accumulate.
+pub fn operation(seen: &SeenCall) -> Option<String> {
+    seen.word("op").map(operation_name)
 }
 
 /// How the blocks of a buffer lie.

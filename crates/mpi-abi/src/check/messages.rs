@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use checks::{CallSite, MessageOrder, Mistake, MistakeKind, SentMessage, TypeSignature};
 use mpi::{MessageSource, MessageStatus, Process};
-use serde::{Deserialize, Serialize};
 
+use super::announced_message::AnnouncedMessage;
 use super::objects::left_there;
 use super::requests::{UnderwayTransfer, begin_transfer};
 use super::transfers::{self, RECEIVE, SeenTransfer, TransferSide};
@@ -41,16 +41,6 @@ struct SeenReceive {
     bytes: u64,
     signature: Option<TypeSignature>,
     site: Rc<CallSite>,
-}
-
-/// A message that the other end has heard of.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct AnnouncedMessage {
-    to: u32,
-    communicator: u64,
-    source: u32,
-    tag: i32,
-    number: u64,
 }
 
 /// How many rounds of progress are made at most for what was told of a message that has come.

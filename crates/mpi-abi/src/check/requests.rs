@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use checks::{CallSite, MemoryRanges, Mistake, MistakeKind};
 
+use super::announced_message::AnnouncedMessage;
 use super::memory::checksum;
-use super::messages::AnnouncedMessage;
 use super::transfers::SeenTransfer;
 use super::{Checks, SeenCall};
 use crate::arguments::{HandleList, Out};

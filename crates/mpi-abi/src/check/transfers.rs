@@ -4,7 +4,6 @@ use checks::{MemoryRanges, ReceiveSelection, TypeSignature};
 use mpi::MessageSource;
 
 use super::SeenCall;
-use super::accesses;
 use super::collectives::element_kind;
 use super::memory::{self, UsedMemory};
 use crate::arguments::{KnownCommunicator, KnownDatatype};
@@ -85,7 +84,7 @@ pub fn transfer_of(seen: &SeenCall) -> Option<SeenTransfer> {
             return Some(SeenTransfer::of(UsedMemory { reads: None, writes }));
         }
         _ => {
-            let uses = accesses::memory_of(seen).or_else(|| memory::of_collective(seen));
+            let uses = memory::of_one_sided(seen).or_else(|| memory::of_collective(seen));
             return uses.map(SeenTransfer::of);
         }
     };
