@@ -1,7 +1,7 @@
 //! What the fuzz targets of frames do with any bytes.
 
 use base::GateId;
-use driver::{DriverError, FetchEnd, Label, PartPlace, SharedBytes, Sink};
+use driver::conformance::BoundedSink;
 use memory::Buffer;
 use memory::transfer::Part;
 
@@ -14,31 +14,6 @@ use crate::timing::MILLISECOND;
 #[cfg(test)]
 #[path = "../../../fuzz/replay.rs"]
 mod replay;
-
-/// Takes packets, and parts up to a limit, as the engine does.
-struct BoundedSink;
-
-impl Sink for BoundedSink {
-    fn packet(&mut self, _gate: GateId, _rail: usize, _bytes: SharedBytes<'_>) {}
-
-    fn part(&mut self, _gate: GateId, _rail: usize, _label: &Label, length: usize) -> PartPlace {
-        if length > 1 << 16 {
-            return PartPlace::Nowhere;
-        }
-        PartPlace::At { buffer: Buffer::zeroed(length), offset: 0, instead_of: None }
-    }
-
-    fn part_arrived(&mut self, _gate: GateId, _rail: usize, _label: &Label, _length: usize) {}
-    fn sent(&mut self, _gate: GateId, _rail: usize, _token: u64) {}
-
-    fn carried(&mut self, _rail: usize, bytes: u64, nanoseconds: u64) {
-        assert!(bytes > 0 && nanoseconds > 0, "a rate can be worked out");
-    }
-
-    fn written(&mut self, _token: u64) {}
-    fn fetched(&mut self, _token: u64, _end: FetchEnd) {}
-    fn lost(&mut self, _gate: GateId, _rail: usize, _why: DriverError) {}
-}
 
 /// Frames leave, and nobody looks at them.
 struct Nowhere;

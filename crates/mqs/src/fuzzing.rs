@@ -1,6 +1,6 @@
 //! What the fuzz target of debugged processes does with any bytes.
 
-use crate::queues::{self, Queues, TargetMemory};
+use crate::queues::{self, Queues, StoppedMemory};
 
 #[cfg(test)]
 #[path = "../../../fuzz/replay.rs"]
@@ -9,7 +9,7 @@ mod replay;
 /// Memory from address 0 on.
 struct Bytes<'a>(&'a [u8]);
 
-impl TargetMemory for Bytes<'_> {
+impl StoppedMemory for Bytes<'_> {
     fn read(&self, address: u64, into: &mut [u8]) -> bool {
         let found = usize::try_from(address).ok().and_then(|address| self.0.get(address..));
         match found.and_then(|rest| rest.get(..into.len())) {

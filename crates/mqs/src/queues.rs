@@ -5,7 +5,7 @@ use message_queues::{
 };
 
 /// The memory of a process that stands still.
-pub trait TargetMemory {
+pub trait StoppedMemory {
     /// Fills `into` from an address; whether that could be read.
     fn read(&self, address: u64, into: &mut [u8]) -> bool;
 
@@ -77,7 +77,7 @@ pub enum TableProblem {
 ///
 /// # Errors
 /// It cannot be read, or is of another version.
-pub fn table(memory: &impl TargetMemory, address: u64) -> Result<QueueTableView, TableProblem> {
+pub fn table(memory: &impl StoppedMemory, address: u64) -> Result<QueueTableView, TableProblem> {
     let mut bytes = [0; TABLE_BYTES];
     if !memory.read(address, &mut bytes) {
         return Err(TableProblem::Unreadable);
@@ -87,7 +87,7 @@ pub fn table(memory: &impl TargetMemory, address: u64) -> Result<QueueTableView,
 
 /// The communicators.
 pub fn communicators(
-    memory: &impl TargetMemory,
+    memory: &impl StoppedMemory,
     table: &QueueTableView,
 ) -> Option<Vec<CommunicatorRow>> {
     let count = table.communicator_count.min(COUNT_MAX);
@@ -121,7 +121,7 @@ fn row(bytes: &[u8]) -> CommunicatorRow {
 }
 
 /// The members of a group, by their ranks in the job.
-pub fn members(memory: &impl TargetMemory, group: &GroupRow) -> Option<Vec<u32>> {
+pub fn members(memory: &impl StoppedMemory, group: &GroupRow) -> Option<Vec<u32>> {
     if u64::from(group.size) > COUNT_MAX {
         return None;
     }
@@ -145,7 +145,7 @@ pub struct Queues<'a, M> {
     pub peers: &'a [u32],
 }
 
-impl<M: TargetMemory> Queues<'_, M> {
+impl<M: StoppedMemory> Queues<'_, M> {
     /// The sends that are not complete.
     pub fn sends(&self) -> Option<Vec<QueuedOperation>> {
         let layout = self.table.layout;

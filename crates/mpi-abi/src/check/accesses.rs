@@ -59,7 +59,7 @@ const BASE: usize = 1 << 46;
 
 /// What a call completes of the accesses before it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Completion {
+enum AccessCompletion {
     /// At the target, too.
     Everywhere,
     /// At the origin.
@@ -103,7 +103,7 @@ fn access_of(seen: &SeenCall, window: &Window) -> Option<(u32, SeenAccess)> {
 pub fn begin(seen: &SeenCall) {
     let completion = match seen.function() {
         "MPI_Win_fence" | "MPI_Win_start" | "MPI_Win_post" => None,
-        "MPI_Win_free" => Some(Completion::Everywhere),
+        "MPI_Win_free" => Some(AccessCompletion::Everywhere),
         _ => return,
     };
     let Some(window) = window(seen) else { return };
@@ -139,11 +139,11 @@ pub fn begin(seen: &SeenCall) {
 /// A call has succeeded.
 pub fn end(seen: &SeenCall) {
     let (completion, is_of_all) = match seen.function() {
-        "MPI_Win_flush" | "MPI_Win_unlock" => (Completion::Everywhere, false),
-        "MPI_Win_flush_local" => (Completion::Here, false),
-        "MPI_Win_flush_local_all" => (Completion::Here, true),
+        "MPI_Win_flush" | "MPI_Win_unlock" => (AccessCompletion::Everywhere, false),
+        "MPI_Win_flush_local" => (AccessCompletion::Here, false),
+        "MPI_Win_flush_local_all" => (AccessCompletion::Here, true),
         "MPI_Win_flush_all" | "MPI_Win_unlock_all" | "MPI_Win_fence" | "MPI_Win_complete" => {
-            (Completion::Everywhere, true)
+            (AccessCompletion::Everywhere, true)
         }
         _ => return begun(seen),
     };
@@ -222,7 +222,13 @@ impl AccessChecks {
     }
 
     /// Accesses to one target, or to all, are complete.
-    fn complete(&self, seen: &SeenCall, window: u64, target: Option<u32>, completion: Completion) {
+    fn complete(
+        &self,
+        seen: &SeenCall,
+        window: u64,
+        target: Option<u32>,
+        completion: AccessCompletion,
+    ) {
         let is_meant = |one: u32| target.is_none_or(|target| target == one);
         let mut complete = Vec::new();
         self.underway.borrow_mut().retain(|(of, to, transfer)| {
@@ -233,8 +239,8 @@ impl AccessChecks {
         complete.iter().for_each(|transfer| look_for_change(seen, transfer));
         if let Some(one) = self.windows.borrow_mut().get_mut(&window) {
             match completion {
-                Completion::Everywhere => one.locked.retain(|rank, _| !is_meant(*rank)),
-                Completion::Here => {
+                AccessCompletion::Everywhere => one.locked.retain(|rank, _| !is_meant(*rank)),
+                AccessCompletion::Here => {
                     let meant = one.locked.iter_mut().filter(|(rank, _)| is_meant(**rank));
                     meant.for_each(|(_, period)| period.end_fetches());
                 }
