@@ -88,3 +88,36 @@ pub(crate) fn bcast(member: Member, root: u32, blocks: usize, bytes: usize) -> S
     children.extend(near_children);
     pass_on(parent, &children, blocks, pieces)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::situation::{ProcessLayout, Situation};
+
+    #[test]
+    fn a_piece_takes_the_whole_way_and_each_other_one_a_step_of_the_slower_level() {
+        const BYTES: usize = 64 << 10;
+        let inside = Situation::plain(5);
+        let across = Situation { layout: ProcessLayout::apart(4), ..Situation::default() };
+        let near = Member { rank: 0, size: 5, situation: &inside };
+        let far = Member { rank: 0, size: 4, situation: &across };
+        let step = |situation: &Situation| {
+            let mut estimate = TimeEstimate::new(situation);
+            estimate.ring(1, BYTES);
+            estimate.cost()
+        };
+        let tree = WayInside::Tree(Branching::Star);
+        let mut down = TimeEstimate::new(&inside);
+        down.down(near, Branching::Star, BYTES);
+        let (leaders, through_tree) = (step(&across) * 3, down.cost());
+        let of = |near, far, pieces, way| time(near, far, pieces * BYTES, pieces, way);
+        assert_eq!(of(near, far, 1, tree), leaders + through_tree);
+        assert_eq!(of(near, far, 1, WayInside::Chain), leaders + step(&inside) * 4);
+        assert_eq!(of(near, far, 8, tree), leaders + through_tree + step(&across) * 7);
+        // Between machines that have a process each, and inside a single one.
+        let alone = Member { size: 1, ..near };
+        assert_eq!(of(alone, far, 1, WayInside::Chain), leaders);
+        let only = Member { size: 1, ..far };
+        assert_eq!(of(near, only, 3, WayInside::Chain), step(&inside) * (4 + 2));
+    }
+}
