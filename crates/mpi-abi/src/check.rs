@@ -34,7 +34,7 @@ use crate::output::say;
 use accesses::{AccessChecks, AccessTime};
 use announced_message::AnnouncedMessage;
 use collectives::CollectiveChecks;
-use messages::MessageChecks;
+use messages::{MessageChecks, ReceiveEnd};
 use objects::MadeObjects;
 use requests::{SeenRequests, TrackedRequests, UnderwayTransfer};
 use sites::NamedCallSites;
@@ -279,7 +279,7 @@ impl SeenCall {
         if let Some(transfer) = &self.transfer {
             match transfer.receive() {
                 // That it was too long is an error, too.
-                Some(receive) => self.checks.messages.end(&self, receive, false),
+                Some(receive) => self.checks.messages.end(&self, receive, ReceiveEnd::WithMessage),
                 None if code != MPI_SUCCESS => transfer.fail(&self),
                 None => {}
             }

@@ -43,6 +43,15 @@ struct SeenReceive {
     site: Rc<CallSite>,
 }
 
+/// How a receive ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReceiveEnd {
+    /// It has got a message.
+    WithMessage,
+    /// The program has asked to cancel it: it has perhaps got none.
+    Cancelled,
+}
+
 /// How many rounds of progress are made at most for what was told of a message that has come.
 const ROUNDS_MAX: u32 = 200;
 
@@ -215,11 +224,11 @@ impl MessageChecks {
     }
 
     /// A receive is over.
-    pub fn end(&self, seen: &SeenCall, number: u64, was_cancelled: bool) {
+    pub fn end(&self, seen: &SeenCall, number: u64, end: ReceiveEnd) {
         let exact = {
             let receives = self.receives.borrow();
             let Some(receive) = receives.get(&number).filter(|one| !one.is_known) else { return };
-            receive.exact.filter(|_| !was_cancelled)
+            receive.exact.filter(|_| end == ReceiveEnd::WithMessage)
         };
         match exact {
             Some((source, tag)) => {

@@ -8,6 +8,7 @@ use checks::{CallSite, MemoryRanges, Mistake, MistakeKind};
 
 use super::announced_message::AnnouncedMessage;
 use super::memory::checksum;
+use super::messages::ReceiveEnd;
 use super::transfers::SeenTransfer;
 use super::{Checks, SeenCall};
 use crate::arguments::{HandleList, Out};
@@ -408,7 +409,11 @@ fn complete(seen: &SeenCall, before: Request, now: Request) {
     };
     let Some(underway) = underway else { return };
     if let Some(receive) = underway.receive {
-        checks.messages.end(seen, receive, underway.cancels.get());
+        let end = match underway.cancels.get() {
+            true => ReceiveEnd::Cancelled,
+            false => ReceiveEnd::WithMessage,
+        };
+        checks.messages.end(seen, receive, end);
     }
     look_for_change(seen, &underway);
 }
