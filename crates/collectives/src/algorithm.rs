@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use crate::tree::Branching;
-
 /// The table of [`Algorithm`]: each with its name.
 macro_rules! algorithms {
     ($($(#[$doc:meta])* $algorithm:ident: $name:literal,)*) => {
@@ -71,17 +69,6 @@ algorithms! {
     Direct: "direct",
     /// The same in portions, which whoever waits carries out for all.
     Portions: "portions",
-}
-
-impl Algorithm {
-    /// The tree along which messages go, if they do.
-    pub(crate) fn shape(self) -> Option<Branching> {
-        match self {
-            Self::Star => Some(Branching::Star),
-            Self::Binomial => Some(Branching::Binomial),
-            _ => None,
-        }
-    }
 }
 
 impl fmt::Display for Algorithm {

@@ -3,10 +3,11 @@
 
 use crate::algorithm::Algorithm;
 use crate::bcast;
-use crate::estimate::{Cost, PEERS_AT_ONCE_MAX, TimeEstimate};
+use crate::cost::Cost;
+use crate::estimate::TimeEstimate;
 use crate::gather;
-use crate::hierarchy;
-use crate::member::{InputPlace, Member};
+use crate::hierarchy::{self, HierarchyView};
+use crate::member::{InputPlace, Member, PEERS_AT_ONCE_MAX};
 use crate::operation::CollectiveOperation;
 use crate::schedule::{Area, BlockRange, Schedule};
 use crate::tree::{Branching, Tree};
@@ -151,7 +152,7 @@ pub fn with(
         _ if block_bytes == 0 => Schedule::default(),
         Algorithm::Hierarchical => {
             let all = member.size as usize;
-            hierarchy::allgather(
+            hierarchical(
                 member,
                 input,
                 |near, leader| gather::gather(near, leader, block_bytes, input),
@@ -187,7 +188,7 @@ pub fn with_v(
     }
     let all = member.size as usize;
     let block_bytes = total_bytes.div_ceil(all);
-    let schedule = hierarchy::allgather(
+    let schedule = hierarchical(
         member,
         input,
         |near, leader| gather::tree(near, leader, Branching::Star, input),
@@ -295,4 +296,32 @@ fn at_once(schedule: &mut Schedule, member: Member, own: BlockRange) {
         schedule.receive(below, Area::Receive.block(below as usize));
         schedule.send(member.above(distance), own);
     }
+}
+
+/// Where the ranks of each part follow each other: `collect` gathers at the leader of a part,
+/// `exchange` is the allgather among leaders, the fullest of whose parts has so many blocks, and
+/// `spread` the leader's broadcast of all blocks inside.
+fn hierarchical(
+    member: Member,
+    input: InputPlace,
+    collect: impl Fn(Member, u32) -> Schedule,
+    exchange: impl Fn(Member, usize) -> Schedule,
+    spread: impl Fn(Member, u32) -> Schedule,
+) -> Schedule {
+    let view = HierarchyView::new(member, None);
+    let mut schedule = Schedule::default();
+    let near = view.near_member();
+    let own = view.own_blocks(Area::Receive);
+    let kept = Area::Receive.block(member.rank as usize);
+    view.add_inside(&mut schedule, &collect(near, view.near_leader()), |place| match place.area {
+        Area::Receive => own.part(place.first, place.count),
+        Area::Send if input == InputPlace::InPlace => kept,
+        _ => place,
+    });
+    if let Some(leader) = view.leader_member() {
+        let most = view.sizes.iter().copied().max().unwrap_or(1);
+        view.add_across(&mut schedule, &exchange(leader, most), |place| view.blocks(place));
+    }
+    view.add_inside(&mut schedule, &spread(near, view.near_leader()), |place| place);
+    schedule
 }

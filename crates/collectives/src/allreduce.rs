@@ -2,14 +2,16 @@
 
 use crate::algorithm::Algorithm;
 use crate::bcast::{self, down};
-use crate::estimate::{Cost, TimeEstimate};
-use crate::fold::{Operands, fold_children};
+use crate::cost::Cost;
+use crate::estimate::TimeEstimate;
+use crate::fold::exchange_shares;
+use crate::fold::fold_children;
 use crate::halving::{self, FoldedRole, Participant, Workspace};
-use crate::hierarchy;
+use crate::hierarchy::{self, HierarchyView};
 use crate::member::{InputPlace, Member};
+use crate::operands::Operands;
 use crate::operation::CollectiveOperation;
 use crate::reduce;
-use crate::reduce_scatter::exchange_shares;
 use crate::schedule::{Area, BlockRange, Operand, Schedule};
 use crate::share::share;
 use crate::tree::{Branching, Tree};
@@ -123,7 +125,7 @@ pub fn with(
         }
         Algorithm::Shares => by_shares(&mut schedule, member, own),
         Algorithm::Ring => ring(&mut schedule, member, own),
-        Algorithm::Hierarchical => return hierarchy::allreduce(member, operands, input),
+        Algorithm::Hierarchical => return hierarchical(member, operands, input),
         _ => unreachable!("{algorithm} is no reduction to all"),
     }
     schedule
@@ -267,4 +269,25 @@ fn exchange_halves(
         first = first.min(other);
         count *= 2;
     }
+}
+
+/// Reduced to the leaders, combined among them, and spread inside the parts.
+fn hierarchical(member: Member, operands: Operands, input: InputPlace) -> Schedule {
+    let view = HierarchyView::new(member, None);
+    let mut schedule = Schedule::default();
+    let near = view.near_member();
+    let leader_is_here = view.near_leader() == near.rank;
+    let reduction = reduce::reduce(near, view.near_leader(), operands, input);
+    view.add_inside(&mut schedule, &reduction, |place| match place.area {
+        // Those that are no leaders have their operands where the input is.
+        Area::Send if !leader_is_here => input.area().blocks(place.first, place.count),
+        _ => place,
+    });
+    if let Some(leader) = view.leader_member() {
+        let across = allreduce(leader, operands, InputPlace::InPlace);
+        view.add_across(&mut schedule, &across, |place| place);
+    }
+    let spread = bcast::of_blocks(near, view.near_leader(), operands.count, operands.bytes());
+    view.add_inside(&mut schedule, &spread, |place| place);
+    schedule
 }

@@ -1,9 +1,11 @@
 //! Alltoall. Block `i` of the send buffer goes to rank `i`, block `i` of the receive buffer comes
 //! from rank `i`.
 
+mod by_leaders;
+
 use crate::algorithm::Algorithm;
-use crate::estimate::{Cost, TimeEstimate, rounds};
-use crate::hierarchy;
+use crate::cost::Cost;
+use crate::estimate::{TimeEstimate, rounds};
 use crate::member::{InputPlace, Member};
 use crate::operation::CollectiveOperation;
 use crate::schedule::{Area, Schedule};
@@ -68,7 +70,7 @@ pub fn cost(algorithm: Algorithm, member: Member, block_bytes: usize) -> Option<
             // Half of the blocks are collected and put back in each round, all before and after.
             estimate.repeat(rounds + 2, |one| one.copy(near, total));
         }
-        Algorithm::Hierarchical => return hierarchy::alltoall_cost(member, block_bytes),
+        Algorithm::Hierarchical => return by_leaders::cost(member, block_bytes),
         _ => return None,
     }
     Some(estimate.cost())
@@ -89,7 +91,7 @@ pub fn with(
     match algorithm {
         _ if block_bytes == 0 => Schedule::default(),
         Algorithm::Bruck => bruck(member, input),
-        Algorithm::Hierarchical => hierarchy::alltoall(member, input),
+        Algorithm::Hierarchical => by_leaders::alltoall(member, input),
         _ => match window(algorithm) {
             Some(window) => exchange(member, window, input),
             None => unreachable!("{algorithm} is no alltoall"),

@@ -2,8 +2,9 @@
 
 use crate::algorithm::Algorithm;
 use crate::bcast::down;
-use crate::estimate::{Cost, TimeEstimate};
-use crate::hierarchy;
+use crate::cost::Cost;
+use crate::estimate::TimeEstimate;
+use crate::hierarchy::{self, HierarchyView};
 use crate::member::Member;
 use crate::operation::CollectiveOperation;
 use crate::schedule::{BlockRange, Schedule};
@@ -56,7 +57,7 @@ pub fn with(algorithm: Algorithm, member: Member) -> Schedule {
         Algorithm::Star => tree(member, Branching::Star),
         Algorithm::Binomial => tree(member, Branching::Binomial),
         Algorithm::Dissemination => dissemination(member),
-        Algorithm::Hierarchical => hierarchy::barrier(member),
+        Algorithm::Hierarchical => hierarchical(member),
         _ => unreachable!("{algorithm} is no barrier"),
     }
 }
@@ -88,7 +89,7 @@ fn tree(member: Member, shape: Branching) -> Schedule {
 
 /// `top` knows then that all have come.
 pub(crate) fn come(member: Member, top: u32) -> Schedule {
-    let Some(shape) = there_and_back(member).shape() else { return hierarchy::come(member, top) };
+    let Some(shape) = there_and_back(member).shape() else { return come_by_leaders(member, top) };
     let mut schedule = Schedule::default();
     up(&mut schedule, &Tree::new(member, top, shape));
     schedule
@@ -96,7 +97,7 @@ pub(crate) fn come(member: Member, top: u32) -> Schedule {
 
 /// All know what `top` knows.
 pub(crate) fn leave(member: Member, top: u32) -> Schedule {
-    let Some(shape) = there_and_back(member).shape() else { return hierarchy::leave(member, top) };
+    let Some(shape) = there_and_back(member).shape() else { return leave_by_leaders(member, top) };
     let mut schedule = Schedule::default();
     down(&mut schedule, &Tree::new(member, top, shape), BlockRange::NOTHING, BlockRange::NOTHING);
     schedule
@@ -123,5 +124,44 @@ fn dissemination(member: Member) -> Schedule {
         schedule.end_round();
         distance = distance.saturating_mul(2);
     }
+    schedule
+}
+
+/// All come to the leader of their part; the leaders wait for each other, and let the others go.
+fn hierarchical(member: Member) -> Schedule {
+    let view = HierarchyView::new(member, None);
+    let mut schedule = Schedule::default();
+    let (near, top) = (view.near_member(), view.near_leader());
+    view.add_inside(&mut schedule, &come(near, top), |place| place);
+    if let Some(leader) = view.leader_member() {
+        view.add_across(&mut schedule, &barrier(leader), |place| place);
+    }
+    view.add_inside(&mut schedule, &leave(near, top), |place| place);
+    schedule
+}
+
+/// All come to the leaders, and these to `top`.
+fn come_by_leaders(member: Member, top: u32) -> Schedule {
+    let view = HierarchyView::new(member, Some(top));
+    let mut schedule = Schedule::default();
+    let inside = come(view.near_member(), view.near_leader());
+    view.add_inside(&mut schedule, &inside, |place| place);
+    if let Some(leader) = view.leader_member() {
+        let across = come(leader, view.part_of(top));
+        view.add_across(&mut schedule, &across, |place| place);
+    }
+    schedule
+}
+
+/// As [`come_by_leaders`], the other way round.
+fn leave_by_leaders(member: Member, top: u32) -> Schedule {
+    let view = HierarchyView::new(member, Some(top));
+    let mut schedule = Schedule::default();
+    if let Some(leader) = view.leader_member() {
+        let across = leave(leader, view.part_of(top));
+        view.add_across(&mut schedule, &across, |place| place);
+    }
+    let inside = leave(view.near_member(), view.near_leader());
+    view.add_inside(&mut schedule, &inside, |place| place);
     schedule
 }

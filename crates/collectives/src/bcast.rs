@@ -4,9 +4,12 @@
 //! Bytes, because the root and the others may describe the data with different datatypes, of
 //! which only the number of bytes is the same.
 
+mod pieces;
+
 use crate::algorithm::Algorithm;
-use crate::estimate::{Cost, TimeEstimate};
-use crate::hierarchy;
+use crate::cost::Cost;
+use crate::estimate::TimeEstimate;
+use crate::hierarchy::{self, HierarchyView};
 use crate::member::Member;
 use crate::operation::CollectiveOperation;
 use crate::schedule::{Area, BlockRange, Schedule};
@@ -53,7 +56,7 @@ pub fn cost(algorithm: Algorithm, member: Member, bytes: usize) -> Option<Cost> 
             let least = |member: Member| cost(choose(member, bytes), member, bytes);
             return hierarchy::cost(member, least, least);
         }
-        Algorithm::HierarchicalPieces => return hierarchy::bcast_in_pieces_cost(member, bytes),
+        Algorithm::HierarchicalPieces => return pieces::cost(member, bytes),
         _ => return None,
     }
     Some(estimate.cost())
@@ -82,8 +85,8 @@ pub fn with(
         Algorithm::Binomial => tree(member, root, blocks, Branching::Binomial),
         Algorithm::ScatterRing => scatter_ring(member, root, blocks),
         Algorithm::Chain => chain(member, root, blocks, pieces(member, bytes)),
-        Algorithm::Hierarchical => hierarchy::bcast(member, root, blocks, bytes),
-        Algorithm::HierarchicalPieces => hierarchy::bcast_in_pieces(member, root, blocks, bytes),
+        Algorithm::Hierarchical => hierarchical(member, root, blocks, bytes),
+        Algorithm::HierarchicalPieces => pieces::bcast(member, root, blocks, bytes),
         _ => unreachable!("{algorithm} is no broadcast"),
     }
 }
@@ -207,5 +210,18 @@ fn scatter_ring(member: Member, root: u32, bytes: usize) -> Schedule {
         }
         schedule.end_round();
     }
+    schedule
+}
+
+/// `blocks` blocks of `bytes` bytes in all.
+fn hierarchical(member: Member, root: u32, blocks: usize, bytes: usize) -> Schedule {
+    let view = HierarchyView::new(member, Some(root));
+    let mut schedule = Schedule::default();
+    if let Some(leader) = view.leader_member() {
+        let across = of_blocks(leader, view.part_of(root), blocks, bytes);
+        view.add_across(&mut schedule, &across, |place| place);
+    }
+    let inside = of_blocks(view.near_member(), view.near_leader(), blocks, bytes);
+    view.add_inside(&mut schedule, &inside, |place| place);
     schedule
 }

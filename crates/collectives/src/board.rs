@@ -21,7 +21,7 @@ mod moving;
 mod parts;
 
 pub(crate) use capacity::fits;
-pub use capacity::{RegionUse, SIZE_MAX, SlotCapacities, SlotCapacity};
+pub use capacity::{RegionSupport, SIZE_MAX, SlotCapacities, SlotCapacity};
 pub use combining::{allreduce, exscan, reduce, reduce_scatter, reduce_scatter_block, scan};
 pub use costs::{Prediction, predict};
 pub use moving::{

@@ -1,7 +1,7 @@
 //! Calls of collective functions, as all that a schedule depends on besides the communicator.
 
-use crate::fold::Operands;
 use crate::member::InputPlace;
+use crate::operands::Operands;
 use crate::operation::CollectiveOperation;
 
 /// How a program calls a collective function (sections 6.12 and 6.13 of the standard).

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::situation::Width;
+use crate::width::Width;
 
 /// The table of [`Costs`]: each with what it is by default.
 macro_rules! costs {

@@ -5,10 +5,11 @@
 //! who needs it waits for that, copies, and raises that it has; nobody's buffers are used after its
 //! part is over. Each returns none where the operation cannot be carried out so.
 
-use crate::board::{RegionUse, SlotCapacity};
-use crate::estimate::{Cost, TimeEstimate};
-use crate::fold::Operands;
+use crate::board::{RegionSupport, SlotCapacity};
+use crate::cost::Cost;
+use crate::estimate::TimeEstimate;
 use crate::member::{InputPlace, Member, Takers};
+use crate::operands::Operands;
 use crate::operation::CollectiveOperation;
 use crate::schedule::{Area, BlockRange, ExposureRole, Operand, Schedule};
 use crate::share::share;
@@ -32,7 +33,7 @@ pub(crate) fn cost(
     capacity: SlotCapacity,
     bytes: usize,
 ) -> Option<Cost> {
-    if capacity.regions == RegionUse::Impossible || member.size < 2 || bytes == 0 {
+    if capacity.regions == RegionSupport::Impossible || member.size < 2 || bytes == 0 {
         return None;
     }
     let Transport { moved, copies, combine } = transport(operation, member, bytes)?;
@@ -281,7 +282,7 @@ pub fn reduce_scatter_block(
 
 /// An empty schedule, if members can use each other's buffers and there is something to do.
 fn begin(member: Member, capacity: SlotCapacity, bytes: usize) -> Option<Schedule> {
-    (capacity.regions == RegionUse::Possible && member.size > 1 && bytes > 0)
+    (capacity.regions == RegionSupport::Possible && member.size > 1 && bytes > 0)
         .then(Schedule::default)
 }
 

@@ -1,58 +1,14 @@
 //! Predicting how long an algorithm takes, from what its steps cost.
 
-use std::fmt;
-use std::ops::{Add, Mul};
-
+use crate::cost::Cost;
 use crate::costs::Crossing;
-use crate::fold::Operands;
 use crate::member::{Member, Takers};
+use crate::operands::Operands;
 use crate::situation::{ProcessLayout, Situation};
 use crate::tree::{Branching, TreeDirection};
 
-/// Algorithms in which each process exchanges messages with all others at once are for
-/// communicators of at most this many: it bounds the messages that one process has on their way.
-pub const PEERS_AT_ONCE_MAX: u32 = 64;
-
 /// Two operands of so many bytes each are held by a core's own caches.
 const CACHED_BYTES_MAX: usize = 256 << 10;
-
-/// A predicted time. It never overflows: what is longer than can be told is the longest.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Cost(u128);
-
-impl Cost {
-    /// In microseconds, for people.
-    pub fn microseconds(self) -> f64 {
-        self.0 as f64 / 1e6
-    }
-}
-
-impl Add for Cost {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self(self.0.saturating_add(other.0))
-    }
-}
-
-impl Mul<u64> for Cost {
-    type Output = Self;
-
-    fn mul(self, count: u64) -> Self {
-        Self(times(count, self.0))
-    }
-}
-
-impl fmt::Display for Cost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.microseconds() {
-            time if time < 10.0 => write!(f, "{time:.2} us"),
-            time if time < 1e4 => write!(f, "{time:.0} us"),
-            time if time < 1e7 => write!(f, "{:.0} ms", time / 1e3),
-            time => write!(f, "{:.0} s", time / 1e6),
-        }
-    }
-}
 
 /// The time of an algorithm, from the step that begins it to the end of the last process. Steps are
 /// added in their order.
@@ -111,7 +67,7 @@ impl<'a> TimeEstimate<'a> {
     }
 
     pub fn cost(&self) -> Cost {
-        Cost(self.total)
+        Cost::of_picoseconds(self.total)
     }
 
     /// All processes send `messages` messages of `bytes` bytes each and receive as many; `leaving`

@@ -1,54 +1,9 @@
-//! What the reductions share: their operands, and the folding of several operands in the order
-//! of ranks.
+//! The folding of several operands in the order of ranks.
 
-use crate::estimate::PEERS_AT_ONCE_MAX;
-use crate::hierarchy;
 use crate::member::Member;
+use crate::operands::Operands;
 use crate::schedule::{Area, BlockRange, Operand, Schedule};
 use crate::tree::Tree;
-
-/// What a reduction combines. A block is one element.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Operands {
-    /// Elements that each process contributes; for `reduce_scatter_block`, those that each
-    /// process gets.
-    pub count: usize,
-    /// Size of the data of one element, in bytes.
-    pub element_bytes: usize,
-    /// Whether the operation commutes. Where it does not, all algorithms combine in the order of
-    /// ranks; how they associate depends on the size, the root, and the sizes of the data only.
-    pub commutative: bool,
-}
-
-impl Operands {
-    /// So many bytes, which nothing combines.
-    pub(crate) const fn bytes_only(count: usize) -> Self {
-        Self { count, element_bytes: 1, commutative: true }
-    }
-
-    /// The size of the data that they make together, or of what each process gets.
-    pub fn bytes(self) -> usize {
-        self.count.saturating_mul(self.element_bytes)
-    }
-
-    /// Whether the operands of each machine may be combined before those of others.
-    pub(crate) fn keep_order_in_machines(self, member: Member) -> bool {
-        hierarchy::is_ordered(member) || self.commutative && hierarchy::is_applicable(member)
-    }
-
-    /// Whether there is an element for each process at least.
-    pub(crate) fn are_enough_for(self, member: Member) -> bool {
-        self.count >= member.size as usize
-    }
-
-    /// The bytes of one process's share of the elements; none where there are fewer elements than
-    /// processes, or more processes than shall exchange shares with each other.
-    pub(crate) fn share(self, member: Member) -> Option<usize> {
-        let is_shared = self.are_enough_for(member) && member.size <= PEERS_AT_ONCE_MAX;
-        let count = self.count.div_ceil(member.size as usize);
-        is_shared.then(|| count.saturating_mul(self.element_bytes))
-    }
-}
 
 /// Up to this many bytes a process receives from all children of a tree at once; past it, one by
 /// one, so that scratch memory stays below two operands.
@@ -92,4 +47,58 @@ pub(crate) fn fold_children(
         }
     }
     result
+}
+
+/// Adds the round in which each process gets all operands of its share and folds them from the
+/// lowest rank to the highest. `operand_of` says what this process contributes to a rank's share.
+///
+/// Says where the reduced share lies: at `target` if that is given, else in scratch memory; at
+/// the operand itself if this process is alone or its share is empty. `target` overlaps no
+/// operand.
+pub(crate) fn exchange_shares(
+    schedule: &mut Schedule,
+    member: Member,
+    target: Option<BlockRange>,
+    operand_of: impl Fn(u32) -> BlockRange,
+) -> BlockRange {
+    let own = operand_of(member.rank);
+    let last_peer = if member.rank + 1 == member.size {
+        member.size.saturating_sub(2)
+    } else {
+        member.size - 1
+    };
+    let slot = |rank: u32| match target {
+        Some(target) if rank == last_peer => target,
+        _ => {
+            let number = if rank < member.rank { rank } else { rank - 1 };
+            Area::Scratch.blocks(number as usize * own.count, own.count)
+        }
+    };
+    for distance in 1..member.size {
+        let (above, below) = (member.above(distance), member.below(distance));
+        if own.count > 0 {
+            schedule.receive(below, slot(below));
+        }
+        let given = operand_of(above);
+        if given.count > 0 {
+            schedule.send(above, given);
+        }
+    }
+    let mut folded = None;
+    for rank in (0..member.size).filter(|_| own.count > 0) {
+        folded = match folded {
+            None if rank == member.rank => Some(own),
+            None => Some(slot(rank)),
+            Some(left) if rank == member.rank => {
+                schedule.reduce(own, left, Operand::Into);
+                Some(left)
+            }
+            Some(left) => {
+                schedule.reduce(left, slot(rank), Operand::From);
+                Some(slot(rank))
+            }
+        };
+    }
+    schedule.end_round();
+    folded.unwrap_or(own)
 }

@@ -2,8 +2,9 @@
 //! as there are processes in the root's receive buffer.
 
 use crate::algorithm::Algorithm;
-use crate::estimate::{Cost, TimeEstimate};
-use crate::hierarchy;
+use crate::cost::Cost;
+use crate::estimate::TimeEstimate;
+use crate::hierarchy::{self, HierarchyView};
 use crate::member::{InputPlace, Member};
 use crate::operation::CollectiveOperation;
 use crate::schedule::{Area, Schedule};
@@ -88,7 +89,7 @@ pub fn with(
         _ if block_bytes == 0 => Schedule::default(),
         Algorithm::Star => tree(member, root, Branching::Star, input),
         Algorithm::Binomial => tree(member, root, Branching::Binomial, input),
-        Algorithm::Hierarchical => hierarchy::gather(member, root, block_bytes, input),
+        Algorithm::Hierarchical => hierarchical(member, root, block_bytes, input),
         _ => unreachable!("{algorithm} is no gather"),
     }
 }
@@ -138,5 +139,28 @@ pub(crate) fn tree(member: Member, root: u32, shape: Branching, input: InputPlac
         schedule.send(parent, held);
     }
     schedule.end_round();
+    schedule
+}
+
+/// Where the ranks of each part follow each other. Leaders that are not the root keep the blocks of
+/// their part at the beginning of scratch memory.
+fn hierarchical(member: Member, root: u32, block_bytes: usize, input: InputPlace) -> Schedule {
+    let view = HierarchyView::new(member, Some(root));
+    let mut schedule = Schedule::default();
+    let (near, is_root) = (view.near_member(), member.rank == root);
+    let own = if is_root { view.own_blocks(Area::Receive) } else { view.held() };
+    // In place only the root's own block is where it belongs.
+    let input = if is_root { input } else { InputPlace::SendBuffer };
+    let collection = gather(near, view.near_leader(), block_bytes, input);
+    view.add_inside(&mut schedule, &collection, |place| match place.area {
+        Area::Receive => own.part(place.first, place.count),
+        _ => view.behind_held(place),
+    });
+    let Some(leader) = view.leader_member() else { return schedule };
+    let across = tree(leader, view.part_of(root), Branching::Star, InputPlace::InPlace);
+    view.add_across(&mut schedule, &across, |place| match place.area {
+        Area::Receive => view.blocks(place),
+        _ => own,
+    });
     schedule
 }

@@ -4,16 +4,11 @@
 //! What happens inside a part and between the leaders is again whatever is cheapest there: inside a
 //! machine perhaps the same over its packages, inside these over NUMA nodes, and so on.
 
-mod alltoall;
-mod pieces;
-
-pub(crate) use alltoall::{alltoall, alltoall_cost};
-pub(crate) use pieces::{bcast_in_pieces, bcast_in_pieces_cost};
-
-use crate::fold::Operands;
-use crate::member::{InputPlace, Member};
+use crate::cost::Cost;
+use crate::member::Member;
 use crate::schedule::{Area, BlockRange, Schedule};
-use crate::situation::{Level, ProcessLayout, Situation, Width};
+use crate::situation::{Level, ProcessLayout, Situation};
+use crate::width::Width;
 
 /// Who leads a part: the root, where the operation has one and it is there; else the member with
 /// the lowest `distance` from what the leader shall be near to, of several the one with the lowest
@@ -47,11 +42,11 @@ pub(crate) struct HierarchyView {
     /// The leaders, in the order of the lowest ranks of their parts.
     pub leaders: Vec<u32>,
     /// The number of the own part.
-    part: u32,
+    pub part: u32,
     /// The ranks in the own part, in order.
     pub near: Vec<u32>,
     /// How many processes the parts have.
-    sizes: Vec<usize>,
+    pub sizes: Vec<usize>,
     inside: Situation,
     across: Situation,
 }
@@ -84,20 +79,20 @@ impl HierarchyView {
     }
 
     /// This process among those of its part.
-    fn near_member(&self) -> Member<'_> {
+    pub fn near_member(&self) -> Member<'_> {
         let rank = self.near.binary_search(&self.rank).unwrap_or(0) as u32;
         Member { rank, size: self.near.len() as u32, situation: &self.inside }
     }
 
     /// This process among the leaders, if it is one.
-    fn leader_member(&self) -> Option<Member<'_>> {
+    pub fn leader_member(&self) -> Option<Member<'_>> {
         let is_leader = self.own_leader() == self.rank;
         let size = self.leaders.len() as u32;
         is_leader.then_some(Member { rank: self.part, size, situation: &self.across })
     }
 
     /// The own part's leader among those of the part.
-    fn near_leader(&self) -> u32 {
+    pub fn near_leader(&self) -> u32 {
         let leader = self.own_leader();
         self.near.binary_search(&leader).unwrap_or(0) as u32
     }
@@ -120,24 +115,37 @@ impl HierarchyView {
     }
 
     /// A part's number by the rank of its leader.
-    fn part_of(&self, leader: u32) -> u32 {
+    pub fn part_of(&self, leader: u32) -> u32 {
         self.leaders.iter().position(|other| *other == leader).unwrap_or(0) as u32
     }
 
     /// The blocks of some parts, where block `i` belongs to rank `i` and ranks of a part follow
     /// each other.
-    fn blocks(&self, parts: BlockRange) -> BlockRange {
+    pub fn blocks(&self, parts: BlockRange) -> BlockRange {
         let before: usize = self.sizes[..parts.first].iter().sum();
         let count = self.sizes[parts.first..parts.first + parts.count].iter().sum();
         parts.area.blocks(before, count)
     }
 
     /// The blocks of the own part.
-    fn own_blocks(&self, area: Area) -> BlockRange {
+    pub fn own_blocks(&self, area: Area) -> BlockRange {
         self.blocks(area.block(self.part as usize))
     }
 
-    fn add_inside(
+    /// Where a leader that is not the root keeps the blocks of its part.
+    pub fn held(&self) -> BlockRange {
+        Area::Scratch.blocks(0, self.near.len())
+    }
+
+    /// Scratch memory of a schedule behind what is [`held`](Self::held).
+    pub fn behind_held(&self, place: BlockRange) -> BlockRange {
+        match place.area {
+            Area::Scratch => Area::Scratch.blocks(place.first + self.near.len(), place.count),
+            _ => place,
+        }
+    }
+
+    pub fn add_inside(
         &self,
         schedule: &mut Schedule,
         inside: &Schedule,
@@ -146,7 +154,7 @@ impl HierarchyView {
         schedule.append(inside, |peer| self.near[peer as usize], place);
     }
 
-    fn add_across(
+    pub fn add_across(
         &self,
         schedule: &mut Schedule,
         across: &Schedule,
@@ -206,9 +214,9 @@ fn across(situation: &Situation, level: usize) -> Situation {
 /// What a hierarchical form costs: what happens inside the fullest part, and what happens across.
 pub(crate) fn cost(
     member: Member,
-    inside_cost: impl Fn(Member) -> Option<crate::Cost>,
-    across_cost: impl Fn(Member) -> Option<crate::Cost>,
-) -> Option<crate::Cost> {
+    inside_cost: impl Fn(Member) -> Option<Cost>,
+    across_cost: impl Fn(Member) -> Option<Cost>,
+) -> Option<Cost> {
     cost_over(member, 0, inside_cost, across_cost)
 }
 
@@ -216,276 +224,24 @@ pub(crate) fn cost(
 pub(crate) fn cost_over(
     member: Member,
     level: usize,
-    inside_cost: impl Fn(Member) -> Option<crate::Cost>,
-    across_cost: impl Fn(Member) -> Option<crate::Cost>,
-) -> Option<crate::Cost> {
+    inside_cost: impl Fn(Member) -> Option<Cost>,
+    across_cost: impl Fn(Member) -> Option<Cost>,
+) -> Option<Cost> {
     with_both(member, level, |near, far| Some(inside_cost(near)? + across_cost(far)?))
 }
 
 /// What `find` makes of a member of the fullest part, and of a leader, of a level.
-fn with_both<R>(member: Member, level: usize, find: impl FnOnce(Member, Member) -> R) -> R {
+pub(crate) fn with_both<R>(
+    member: Member,
+    level: usize,
+    find: impl FnOnce(Member, Member) -> R,
+) -> R {
     let layout = member.situation.parts(level);
     let inside = inside(member.situation, level, &layout.fullest());
     let across = across(member.situation, level);
     let near = Member { rank: 0, size: layout.largest(), situation: &inside };
     let far = Member { rank: 0, size: layout.nodes(), situation: &across };
     find(near, far)
-}
-
-pub(crate) fn barrier(member: Member) -> Schedule {
-    let view = HierarchyView::new(member, None);
-    let mut schedule = Schedule::default();
-    let (near, top) = (view.near_member(), view.near_leader());
-    view.add_inside(&mut schedule, &crate::barrier::come(near, top), |place| place);
-    if let Some(leader) = view.leader_member() {
-        view.add_across(&mut schedule, &crate::barrier::barrier(leader), |place| place);
-    }
-    view.add_inside(&mut schedule, &crate::barrier::leave(near, top), |place| place);
-    schedule
-}
-
-/// All come to the leaders, and these to `top`.
-pub(crate) fn come(member: Member, top: u32) -> Schedule {
-    let view = HierarchyView::new(member, Some(top));
-    let mut schedule = Schedule::default();
-    let inside = crate::barrier::come(view.near_member(), view.near_leader());
-    view.add_inside(&mut schedule, &inside, |place| place);
-    if let Some(leader) = view.leader_member() {
-        let across = crate::barrier::come(leader, view.part_of(top));
-        view.add_across(&mut schedule, &across, |place| place);
-    }
-    schedule
-}
-
-/// As [`come`], the other way round.
-pub(crate) fn leave(member: Member, top: u32) -> Schedule {
-    let view = HierarchyView::new(member, Some(top));
-    let mut schedule = Schedule::default();
-    if let Some(leader) = view.leader_member() {
-        let across = crate::barrier::leave(leader, view.part_of(top));
-        view.add_across(&mut schedule, &across, |place| place);
-    }
-    let inside = crate::barrier::leave(view.near_member(), view.near_leader());
-    view.add_inside(&mut schedule, &inside, |place| place);
-    schedule
-}
-
-/// `blocks` blocks of `bytes` bytes in all.
-pub(crate) fn bcast(member: Member, root: u32, blocks: usize, bytes: usize) -> Schedule {
-    let view = HierarchyView::new(member, Some(root));
-    let mut schedule = Schedule::default();
-    if let Some(leader) = view.leader_member() {
-        let across = crate::bcast::of_blocks(leader, view.part_of(root), blocks, bytes);
-        view.add_across(&mut schedule, &across, |place| place);
-    }
-    let inside = crate::bcast::of_blocks(view.near_member(), view.near_leader(), blocks, bytes);
-    view.add_inside(&mut schedule, &inside, |place| place);
-    schedule
-}
-
-/// Partial results lie at the beginning of scratch memory on leaders that are not the root.
-pub(crate) fn reduce(member: Member, root: u32, operands: Operands, source: Area) -> Schedule {
-    let view = HierarchyView::new(member, Some(root));
-    let mut schedule = Schedule::default();
-    let is_root = member.rank == root;
-    let partial = Area::Scratch.blocks(0, operands.count);
-    let behind = |place: BlockRange| match place.area {
-        Area::Scratch => Area::Scratch.blocks(place.first + operands.count, place.count),
-        _ => place,
-    };
-    let near = view.near_member();
-    let input = if source == Area::Receive { InputPlace::InPlace } else { InputPlace::SendBuffer };
-    let inside = crate::reduce::reduce(near, view.near_leader(), operands, input);
-    view.add_inside(&mut schedule, &inside, |place| match place.area {
-        Area::Receive if !is_root => partial.part(place.first, place.count),
-        _ => behind(place),
-    });
-    if let Some(leader) = view.leader_member() {
-        let across =
-            crate::reduce::reduce(leader, view.part_of(root), operands, InputPlace::InPlace);
-        view.add_across(&mut schedule, &across, |place| match place.area {
-            Area::Send => partial.part(place.first, place.count),
-            _ => behind(place),
-        });
-    }
-    schedule
-}
-
-pub(crate) fn allreduce(member: Member, operands: Operands, input: InputPlace) -> Schedule {
-    let view = HierarchyView::new(member, None);
-    let mut schedule = Schedule::default();
-    let near = view.near_member();
-    let leader_is_here = view.near_leader() == near.rank;
-    let reduction = crate::reduce::reduce(near, view.near_leader(), operands, input);
-    view.add_inside(&mut schedule, &reduction, |place| match place.area {
-        // Those that are no leaders have their operands where the input is.
-        Area::Send if !leader_is_here => input.area().blocks(place.first, place.count),
-        _ => place,
-    });
-    if let Some(leader) = view.leader_member() {
-        let across = crate::allreduce::allreduce(leader, operands, InputPlace::InPlace);
-        view.add_across(&mut schedule, &across, |place| place);
-    }
-    let spread =
-        crate::bcast::of_blocks(near, view.near_leader(), operands.count, operands.bytes());
-    view.add_inside(&mut schedule, &spread, |place| place);
-    schedule
-}
-
-/// Where the ranks of each part follow each other: `collect` gathers at the leader of a part,
-/// `exchange` is the allgather among leaders, the fullest of whose parts has so many blocks, and
-/// `spread` the leader's broadcast of all blocks inside.
-pub(crate) fn allgather(
-    member: Member,
-    input: InputPlace,
-    collect: impl Fn(Member, u32) -> Schedule,
-    exchange: impl Fn(Member, usize) -> Schedule,
-    spread: impl Fn(Member, u32) -> Schedule,
-) -> Schedule {
-    let view = HierarchyView::new(member, None);
-    let mut schedule = Schedule::default();
-    let near = view.near_member();
-    let own = view.own_blocks(Area::Receive);
-    let kept = Area::Receive.block(member.rank as usize);
-    view.add_inside(&mut schedule, &collect(near, view.near_leader()), |place| match place.area {
-        Area::Receive => own.part(place.first, place.count),
-        Area::Send if input == InputPlace::InPlace => kept,
-        _ => place,
-    });
-    if let Some(leader) = view.leader_member() {
-        let most = view.sizes.iter().copied().max().unwrap_or(1);
-        view.add_across(&mut schedule, &exchange(leader, most), |place| view.blocks(place));
-    }
-    view.add_inside(&mut schedule, &spread(near, view.near_leader()), |place| place);
-    schedule
-}
-
-/// Where the ranks of each part follow each other: reduced to the leaders, scattered among them and
-/// from there. A leader keeps all elements of its part's reduction, then those of its part.
-pub(crate) fn reduce_scatter(
-    member: Member,
-    counts: &[usize],
-    operands: Operands,
-    source: Area,
-) -> Schedule {
-    let view = HierarchyView::new(member, None);
-    let mut schedule = Schedule::default();
-    let near = view.near_member();
-    let operands = Operands { count: counts.iter().sum(), ..operands };
-    let partial = Area::Scratch.blocks(0, operands.count);
-    let behind = |place: BlockRange, blocks: usize| match place.area {
-        Area::Scratch => Area::Scratch.blocks(place.first + blocks, place.count),
-        _ => place,
-    };
-    let inside = crate::reduce::reduce(near, view.near_leader(), operands, InputPlace::SendBuffer);
-    view.add_inside(&mut schedule, &inside, |place| match place.area {
-        Area::Send => source.blocks(place.first, place.count),
-        Area::Receive => partial.part(place.first, place.count),
-        _ => behind(place, operands.count),
-    });
-    let of_rank = |rank: u32| counts[rank as usize];
-    let own = Area::Receive.blocks(0, of_rank(member.rank));
-    if let Some(leader) = view.leader_member() {
-        let mut after = counts;
-        let of_part = |size: &usize| after.split_off(..*size).unwrap_or_default().iter().sum();
-        let parts: Vec<usize> = view.sizes.iter().map(of_part).collect();
-        let part = Area::Scratch.blocks(operands.count, parts[view.part as usize]);
-        let across =
-            crate::reduce_scatter::reduce_scatter(leader, &parts, operands, InputPlace::SendBuffer);
-        view.add_across(&mut schedule, &across, |place| match place.area {
-            Area::Send => partial.part(place.first, place.count),
-            Area::Receive => part.part(place.first, place.count),
-            _ => behind(place, operands.count + part.count),
-        });
-        let mut first = 0;
-        for rank in &view.near {
-            let share = part.part(first, of_rank(*rank));
-            first += share.count;
-            match share.count {
-                0 => {}
-                _ if *rank == member.rank => schedule.copy(share, own),
-                _ => schedule.send(*rank, share),
-            }
-        }
-    } else if own.count > 0 {
-        schedule.receive(view.own_leader(), own);
-    }
-    schedule.end_round();
-    schedule
-}
-
-/// Where the ranks of each part follow each other. Leaders that are not the root keep the blocks of
-/// their part at the beginning of scratch memory.
-pub(crate) fn gather(member: Member, root: u32, block_bytes: usize, input: InputPlace) -> Schedule {
-    let view = HierarchyView::new(member, Some(root));
-    let mut schedule = Schedule::default();
-    let (near, is_root) = (view.near_member(), member.rank == root);
-    let own = if is_root { view.own_blocks(Area::Receive) } else { held(&view) };
-    // In place only the root's own block is where it belongs.
-    let input = if is_root { input } else { InputPlace::SendBuffer };
-    let collection = crate::gather::gather(near, view.near_leader(), block_bytes, input);
-    view.add_inside(&mut schedule, &collection, |place| match place.area {
-        Area::Receive => own.part(place.first, place.count),
-        _ => own_then_scratch(&view, place),
-    });
-    let Some(leader) = view.leader_member() else { return schedule };
-    let across = crate::gather::tree(
-        leader,
-        view.part_of(root),
-        crate::tree::Branching::Star,
-        InputPlace::InPlace,
-    );
-    view.add_across(&mut schedule, &across, |place| match place.area {
-        Area::Receive => view.blocks(place),
-        _ => own,
-    });
-    schedule
-}
-
-/// As [`gather`], the other way round.
-pub(crate) fn scatter(
-    member: Member,
-    root: u32,
-    block_bytes: usize,
-    input: InputPlace,
-) -> Schedule {
-    let view = HierarchyView::new(member, Some(root));
-    let mut schedule = Schedule::default();
-    let (near, is_root) = (view.near_member(), member.rank == root);
-    let own = if is_root { view.own_blocks(Area::Send) } else { held(&view) };
-    if let Some(leader) = view.leader_member() {
-        let across = crate::scatter::tree(
-            leader,
-            view.part_of(root),
-            crate::tree::Branching::Star,
-            InputPlace::InPlace,
-        );
-        view.add_across(&mut schedule, &across, |place| match place.area {
-            Area::Send => view.blocks(place),
-            _ => own,
-        });
-    }
-    // In place only the root's own block stays where it is.
-    let input = if is_root { input } else { InputPlace::SendBuffer };
-    let distribution = crate::scatter::scatter(near, view.near_leader(), block_bytes, input);
-    view.add_inside(&mut schedule, &distribution, |place| match place.area {
-        Area::Send => own.part(place.first, place.count),
-        _ => own_then_scratch(&view, place),
-    });
-    schedule
-}
-
-/// Where a leader that is not the root keeps the blocks of its part.
-fn held(view: &HierarchyView) -> BlockRange {
-    Area::Scratch.blocks(0, view.near.len())
-}
-
-/// Scratch memory of a schedule behind [`held`].
-fn own_then_scratch(view: &HierarchyView, place: BlockRange) -> BlockRange {
-    match place.area {
-        Area::Scratch => Area::Scratch.blocks(place.first + view.near.len(), place.count),
-        _ => place,
-    }
 }
 
 #[cfg(test)]

@@ -9,8 +9,9 @@
 use std::iter;
 
 use crate::bcast::down;
-use crate::fold::{Operands, fold_children};
+use crate::fold::fold_children;
 use crate::member::Member;
+use crate::operands::Operands;
 use crate::schedule::{Area, BlockRange, Schedule};
 use crate::tree::{Branching, Tree};
 use crate::{barrier as inside_barrier, bcast as inside_bcast};

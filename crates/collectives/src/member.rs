@@ -3,6 +3,10 @@
 use crate::schedule::Area;
 use crate::situation::Situation;
 
+/// Algorithms in which each process exchanges messages with all others at once are for
+/// communicators of at most this many: it bounds the messages that one process has on their way.
+pub const PEERS_AT_ONCE_MAX: u32 = 64;
+
 /// One process of those that take part in a collective operation.
 #[derive(Clone, Copy, Debug)]
 pub struct Member<'a> {

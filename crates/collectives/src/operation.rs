@@ -2,7 +2,7 @@
 //! person wants.
 
 use crate::algorithm::Algorithm;
-use crate::estimate::Cost;
+use crate::cost::Cost;
 
 /// The operations that have several algorithms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

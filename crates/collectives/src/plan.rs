@@ -5,9 +5,9 @@ use base::SlotSize;
 use crate::algorithm::Algorithm;
 use crate::board::{self, SlotCapacities};
 use crate::call::{CallForm, CollectiveCall, Function};
-use crate::estimate::Cost;
-use crate::fold::Operands;
+use crate::cost::Cost;
 use crate::member::Member;
+use crate::operands::Operands;
 use crate::operation::CollectiveOperation;
 use crate::schedule::Schedule;
 use crate::{

@@ -9,9 +9,9 @@
 //! wait at once the other ways are faster, but here the work of who computes is done by others.
 //! Each returns none where the operation cannot be carried out so.
 
-use crate::board::{RegionUse, SlotCapacity};
-use crate::fold::Operands;
+use crate::board::{RegionSupport, SlotCapacity};
 use crate::member::{InputPlace, Member};
+use crate::operands::Operands;
 use crate::operation::CollectiveOperation;
 use crate::schedule::{Area, BlockRange, ExposureRole, Operand, PORTIONS_MAX, Schedule};
 
@@ -198,7 +198,7 @@ fn fits(
     let has_enough = bytes >= PIECES_MIN * capacity.piece_bytes;
     let is_free = member.situation.preferences.wanted(operation).is_none();
     is_free
-        && capacity.regions == RegionUse::Possible
+        && capacity.regions == RegionSupport::Possible
         && member.size > 1
         && !member.situation.crowded
         && has_enough

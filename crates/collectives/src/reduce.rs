@@ -1,14 +1,16 @@
 //! Reduce. A block is one element.
 
 use crate::algorithm::Algorithm;
-use crate::estimate::{Cost, TimeEstimate};
-use crate::fold::{Operands, fold_children};
+use crate::cost::Cost;
+use crate::estimate::TimeEstimate;
+use crate::fold::exchange_shares;
+use crate::fold::fold_children;
 use crate::halving::{self, FoldedRole, Workspace};
-use crate::hierarchy;
+use crate::hierarchy::{self, HierarchyView};
 use crate::member::{InputPlace, Member};
+use crate::operands::Operands;
 use crate::operation::CollectiveOperation;
-use crate::reduce_scatter::exchange_shares;
-use crate::schedule::{Area, Schedule};
+use crate::schedule::{Area, BlockRange, Schedule};
 use crate::share::share;
 use crate::tree::{Branching, Tree};
 
@@ -83,7 +85,7 @@ pub fn with(
             }
             Algorithm::Shares => shares(&mut schedule, member, root, operands, source),
             Algorithm::Halving => halving(&mut schedule, member, root, operands, source),
-            Algorithm::Hierarchical => return hierarchy::reduce(member, root, operands, source),
+            Algorithm::Hierarchical => return hierarchical(member, root, operands, source),
             _ => unreachable!("{algorithm} is no reduction"),
         }
     }
@@ -187,4 +189,31 @@ fn halving(schedule: &mut Schedule, member: Member, root: u32, operands: Operand
         }
     }
     schedule.end_round();
+}
+
+/// Partial results lie at the beginning of scratch memory on leaders that are not the root.
+fn hierarchical(member: Member, root: u32, operands: Operands, source: Area) -> Schedule {
+    let view = HierarchyView::new(member, Some(root));
+    let mut schedule = Schedule::default();
+    let is_root = member.rank == root;
+    let partial = Area::Scratch.blocks(0, operands.count);
+    let behind = |place: BlockRange| match place.area {
+        Area::Scratch => Area::Scratch.blocks(place.first + operands.count, place.count),
+        _ => place,
+    };
+    let near = view.near_member();
+    let input = if source == Area::Receive { InputPlace::InPlace } else { InputPlace::SendBuffer };
+    let inside = reduce(near, view.near_leader(), operands, input);
+    view.add_inside(&mut schedule, &inside, |place| match place.area {
+        Area::Receive if !is_root => partial.part(place.first, place.count),
+        _ => behind(place),
+    });
+    if let Some(leader) = view.leader_member() {
+        let across = reduce(leader, view.part_of(root), operands, InputPlace::InPlace);
+        view.add_across(&mut schedule, &across, |place| match place.area {
+            Area::Send => partial.part(place.first, place.count),
+            _ => behind(place),
+        });
+    }
+    schedule
 }

@@ -1,11 +1,13 @@
 //! Reduce-scatter. A block is one element; each process gets some of the elements of the result.
 
 use crate::algorithm::Algorithm;
-use crate::estimate::{Cost, TimeEstimate};
-use crate::fold::{Operands, fold_children};
+use crate::cost::Cost;
+use crate::estimate::TimeEstimate;
+use crate::fold::{exchange_shares, fold_children};
 use crate::halving::{self, Participant};
-use crate::hierarchy;
+use crate::hierarchy::{self, HierarchyView};
 use crate::member::{InputPlace, Member};
+use crate::operands::Operands;
 use crate::operation::CollectiveOperation;
 use crate::reduce;
 use crate::schedule::{Area, BlockRange, Operand, Schedule};
@@ -129,7 +131,7 @@ pub fn with(
     let mut schedule = Schedule::default();
     match algorithm {
         Algorithm::Hierarchical => {
-            return hierarchy::reduce_scatter(member, counts, operands, input.area());
+            return hierarchical(member, counts, operands, input.area());
         }
         Algorithm::Star | Algorithm::Binomial => {
             let shape = algorithm.shape().unwrap_or(Branching::Star);
@@ -376,56 +378,50 @@ fn deliver(schedule: &mut Schedule, reduced: BlockRange, division: &ElementOwner
     schedule.end_round();
 }
 
-/// Adds the round in which each process gets all operands of its share and folds them from the
-/// lowest rank to the highest. `operand_of` says what this process contributes to a rank's share.
-///
-/// Says where the reduced share lies: at `target` if that is given, else in scratch memory; at
-/// the operand itself if this process is alone or its share is empty. `target` overlaps no
-/// operand.
-pub(crate) fn exchange_shares(
-    schedule: &mut Schedule,
-    member: Member,
-    target: Option<BlockRange>,
-    operand_of: impl Fn(u32) -> BlockRange,
-) -> BlockRange {
-    let own = operand_of(member.rank);
-    let last_peer = if member.rank + 1 == member.size {
-        member.size.saturating_sub(2)
-    } else {
-        member.size - 1
+/// Where the ranks of each part follow each other: reduced to the leaders, scattered among them and
+/// from there. A leader keeps all elements of its part's reduction, then those of its part.
+fn hierarchical(member: Member, counts: &[usize], operands: Operands, source: Area) -> Schedule {
+    let view = HierarchyView::new(member, None);
+    let mut schedule = Schedule::default();
+    let near = view.near_member();
+    let operands = Operands { count: counts.iter().sum(), ..operands };
+    let partial = Area::Scratch.blocks(0, operands.count);
+    let behind = |place: BlockRange, blocks: usize| match place.area {
+        Area::Scratch => Area::Scratch.blocks(place.first + blocks, place.count),
+        _ => place,
     };
-    let slot = |rank: u32| match target {
-        Some(target) if rank == last_peer => target,
-        _ => {
-            let number = if rank < member.rank { rank } else { rank - 1 };
-            Area::Scratch.blocks(number as usize * own.count, own.count)
-        }
-    };
-    for distance in 1..member.size {
-        let (above, below) = (member.above(distance), member.below(distance));
-        if own.count > 0 {
-            schedule.receive(below, slot(below));
-        }
-        let given = operand_of(above);
-        if given.count > 0 {
-            schedule.send(above, given);
-        }
-    }
-    let mut folded = None;
-    for rank in (0..member.size).filter(|_| own.count > 0) {
-        folded = match folded {
-            None if rank == member.rank => Some(own),
-            None => Some(slot(rank)),
-            Some(left) if rank == member.rank => {
-                schedule.reduce(own, left, Operand::Into);
-                Some(left)
+    let inside = reduce::reduce(near, view.near_leader(), operands, InputPlace::SendBuffer);
+    view.add_inside(&mut schedule, &inside, |place| match place.area {
+        Area::Send => source.blocks(place.first, place.count),
+        Area::Receive => partial.part(place.first, place.count),
+        _ => behind(place, operands.count),
+    });
+    let of_rank = |rank: u32| counts[rank as usize];
+    let own = Area::Receive.blocks(0, of_rank(member.rank));
+    if let Some(leader) = view.leader_member() {
+        let mut after = counts;
+        let of_part = |size: &usize| after.split_off(..*size).unwrap_or_default().iter().sum();
+        let parts: Vec<usize> = view.sizes.iter().map(of_part).collect();
+        let part = Area::Scratch.blocks(operands.count, parts[view.part as usize]);
+        let across = reduce_scatter(leader, &parts, operands, InputPlace::SendBuffer);
+        view.add_across(&mut schedule, &across, |place| match place.area {
+            Area::Send => partial.part(place.first, place.count),
+            Area::Receive => part.part(place.first, place.count),
+            _ => behind(place, operands.count + part.count),
+        });
+        let mut first = 0;
+        for rank in &view.near {
+            let share = part.part(first, of_rank(*rank));
+            first += share.count;
+            match share.count {
+                0 => {}
+                _ if *rank == member.rank => schedule.copy(share, own),
+                _ => schedule.send(*rank, share),
             }
-            Some(left) => {
-                schedule.reduce(left, slot(rank), Operand::From);
-                Some(slot(rank))
-            }
-        };
+        }
+    } else if own.count > 0 {
+        schedule.receive(view.own_leader(), own);
     }
     schedule.end_round();
-    folded.unwrap_or(own)
+    schedule
 }

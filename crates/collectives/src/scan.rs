@@ -4,8 +4,8 @@
 //! combination of its own operand with those of the 2 d - 1 ranks below (Hillis and Steele). The
 //! order of ranks is kept.
 
-use crate::fold::Operands;
 use crate::member::{InputPlace, Member};
+use crate::operands::Operands;
 use crate::schedule::{Area, Operand, Schedule};
 
 /// `MPI_Scan` (section 6.11.1).

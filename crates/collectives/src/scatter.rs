@@ -2,9 +2,9 @@
 //! buffer, one at each process's receive buffer.
 
 use crate::algorithm::Algorithm;
-use crate::estimate::Cost;
+use crate::cost::Cost;
 use crate::gather;
-use crate::hierarchy;
+use crate::hierarchy::HierarchyView;
 use crate::member::{InputPlace, Member};
 use crate::operation::CollectiveOperation;
 use crate::schedule::{Area, Schedule};
@@ -39,7 +39,7 @@ pub fn with(
         _ if block_bytes == 0 => Schedule::default(),
         Algorithm::Star => tree(member, root, Branching::Star, input),
         Algorithm::Binomial => tree(member, root, Branching::Binomial, input),
-        Algorithm::Hierarchical => hierarchy::scatter(member, root, block_bytes, input),
+        Algorithm::Hierarchical => hierarchical(member, root, block_bytes, input),
         _ => unreachable!("{algorithm} is no scatter"),
     }
 }
@@ -91,5 +91,28 @@ pub(crate) fn tree(member: Member, root: u32, shape: Branching, input: InputPlac
         schedule.send(tree.rank(child.top), held.part(offset, child.size as usize));
     }
     schedule.end_round();
+    schedule
+}
+
+/// As the gather, the other way round.
+fn hierarchical(member: Member, root: u32, block_bytes: usize, input: InputPlace) -> Schedule {
+    let view = HierarchyView::new(member, Some(root));
+    let mut schedule = Schedule::default();
+    let (near, is_root) = (view.near_member(), member.rank == root);
+    let own = if is_root { view.own_blocks(Area::Send) } else { view.held() };
+    if let Some(leader) = view.leader_member() {
+        let across = tree(leader, view.part_of(root), Branching::Star, InputPlace::InPlace);
+        view.add_across(&mut schedule, &across, |place| match place.area {
+            Area::Send => view.blocks(place),
+            _ => own,
+        });
+    }
+    // In place only the root's own block stays where it is.
+    let input = if is_root { input } else { InputPlace::SendBuffer };
+    let distribution = scatter(near, view.near_leader(), block_bytes, input);
+    view.add_inside(&mut schedule, &distribution, |place| match place.area {
+        Area::Send => own.part(place.first, place.count),
+        _ => view.behind_held(place),
+    });
     schedule
 }

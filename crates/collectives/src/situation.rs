@@ -5,6 +5,7 @@ use std::hash::Hash;
 
 use crate::costs::Costs;
 use crate::operation::AlgorithmPreferences;
+use crate::width::Width;
 
 /// What the choice between algorithms depends on, besides the operation and its sizes. All members
 /// of a communicator must be told the same.
@@ -35,18 +36,6 @@ pub struct Level {
     pub width: Width,
     /// Which members are in the same part; on different machines none are.
     pub layout: ProcessLayout,
-}
-
-/// The kinds of parts of a machine that matter for the way between processes, from the widest to
-/// the narrowest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Width {
-    /// Processor chips in a case of their own.
-    Package,
-    /// Memories with the cores that are near to them.
-    NumaNode,
-    /// Caches that several cores share.
-    Cache,
 }
 
 /// How the members of a communicator lie on machines, or in parts of these.
@@ -103,20 +92,6 @@ impl Situation {
     /// How many processes share a core where all of the fullest machine work.
     pub(crate) fn load(&self) -> u64 {
         u64::from(self.layout.largest.div_ceil(self.cores.max(1)).max(1))
-    }
-}
-
-impl Width {
-    /// All of them, from the widest to the narrowest.
-    pub const ALL: [Self; 3] = [Self::Package, Self::NumaNode, Self::Cache];
-
-    /// Its name, for people.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Package => "package",
-            Self::NumaNode => "NUMA node",
-            Self::Cache => "shared cache",
-        }
     }
 }
 

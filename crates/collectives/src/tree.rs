@@ -3,6 +3,7 @@
 //! A tree knows positions: position 0 is the root, the others follow in the order of ranks and
 //! begin again at rank 0. A subtree is a range of positions that begins with its top.
 
+use crate::algorithm::Algorithm;
 use crate::member::Member;
 
 /// How a tree branches.
@@ -47,6 +48,17 @@ pub(crate) struct RankRun {
     pub offset: usize,
     pub first_rank: usize,
     pub count: usize,
+}
+
+impl Algorithm {
+    /// The tree along which messages go, if they do.
+    pub(crate) fn shape(self) -> Option<Branching> {
+        match self {
+            Self::Star => Some(Branching::Star),
+            Self::Binomial => Some(Branching::Binomial),
+            _ => None,
+        }
+    }
 }
 
 impl Tree {

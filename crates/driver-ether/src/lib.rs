@@ -14,6 +14,8 @@ mod bell;
 mod card;
 mod ether;
 mod frame;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod interfaces;
 mod link;
 mod liveness;

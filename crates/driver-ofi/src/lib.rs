@@ -13,6 +13,8 @@ mod card;
 mod choice;
 mod declarations;
 mod endpoint;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 #[cfg(test)]
 mod layout;
 mod library;

@@ -9,8 +9,7 @@ use queues::lane::LINES_AHEAD_MAX;
 use queues::ring::LINE_BYTES;
 
 use crate::protocol::{AHEAD_BYTES_MAX, PIECE_BYTES, piece_bytes};
-use crate::segment::LANE_LINES;
-use crate::shm::{EAGER_BYTES_MAX, FRAGMENTATION};
+use crate::sizes::{EAGER_BYTES_MAX, FRAGMENTATION, LANE_LINES};
 
 /// A way by which a message inside a machine can go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -21,6 +21,7 @@ mod regions;
 mod segment;
 mod shared_memory;
 mod shm;
+mod sizes;
 mod supply;
 mod transfer;
 

@@ -19,6 +19,7 @@ use memory_costs::CostTable;
 use crate::costs::WayCosts;
 use crate::expected;
 use crate::protocol::{AHEAD_BYTES_MAX, RECEIVER_TIME};
+use crate::sizes::MIDDLE_BYTES_MIN;
 
 /// By what the first messages to a peer go.
 #[derive(Clone, Debug, Default)]
@@ -57,9 +58,6 @@ struct MeasuredMessage {
     /// The send, once it has a name.
     token: Option<u64>,
 }
-
-/// Shorter messages go in fragments, or in one packet.
-pub(crate) const MIDDLE_BYTES_MIN: usize = 12 << 10;
 
 /// About 16, 32 and 64 KiB.
 const CLASSES: usize = 3;

@@ -25,14 +25,9 @@ use crate::card::{SegmentCard, host};
 use crate::middle::{MiddleChoice, MiddleStatistics};
 use crate::protocol::PIECE_BYTES;
 use crate::regions::{Declared, REGIONS_MAX, RegionEntry};
+use crate::sizes::{LANE_LINES, LINES};
 use crate::supply::Supply;
 use crate::transfer::{PeerRuns, probe};
-
-/// Lines of the ring.
-pub(crate) const LINES: usize = 8192;
-
-/// Lines of a lane.
-pub(crate) const LANE_LINES: usize = 4096;
 
 /// How many peers may have a lane; each costs its owner one more look per poll.
 pub(crate) const LANES: usize = 8;

@@ -5,20 +5,21 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use base::{Fragmentation, GateId, RailProfile, RegionToken, limits};
+use base::{Fragmentation, GateId, RailProfile, RegionToken};
 use driver::{
     Copying, Directory, Doorbell, Driver, DriverError, Fetch, Fill, InlineDriver, PeerReach,
     ProgramState, RegionAccess, RegionError, Regions, Rendezvous, Settings, Sink, When,
 };
 use memory::{Buffer, SharedBytes, SharedBytesMut, Stores};
-use queues::ring::{Consumer, HEADER_BYTES, LINE_BYTES};
+use queues::ring::Consumer;
 use sys::process;
 
 use crate::card::{SegmentCard, name_node};
 use crate::copying::CopyStatistics;
 use crate::incoming::AssistedCopy;
-use crate::middle::{MIDDLE_BYTES_MIN, MiddleChoice};
+use crate::middle::MiddleChoice;
 use crate::segment::{OwnSegment, PeerBell, PeerSegment};
+use crate::sizes::{EAGER_BYTES_MAX, FRAGMENTATION, PACKET_BYTES_MAX};
 use crate::transfer::{CopyDirection, RegionRange};
 
 mod fetching;
@@ -50,29 +51,9 @@ pub struct Shm {
     has_heard: bool,
 }
 
-/// The longest message that is sent without asking, in bytes, where it cannot go in fragments. One
-/// of 12 KiB takes 0.9 µs so, and 1.4 µs when it is announced.
-pub(crate) const EAGER_BYTES_MAX: usize = MIDDLE_BYTES_MIN;
-
-/// The fragments of a message take 64 cache lines of a lane, and then 128 each.
-pub(crate) const FRAGMENTATION: Fragmentation = Fragmentation {
-    whole_bytes_max: EAGER_BYTES_MAX,
-    aligned_bytes_min: 512,
-    message_bytes_max: limits::FRAGMENTED_BYTES_MAX,
-    first_packet_bytes: 64 * LINE_BYTES - HEADER_BYTES,
-    packet_bytes: 128 * LINE_BYTES - HEADER_BYTES,
-};
-
-/// The longest packet, in bytes.
-const PACKET_BYTES_MAX: usize = EAGER_BYTES_MAX + 256;
-
 /// Packets handed on per poll at most from the ring and from each lane, so that others get their
 /// turn.
 const PACKETS_PER_POLL_MAX: usize = 64;
-
-const _: () = assert!(PACKET_BYTES_MAX <= queues::ring::packet_bytes_max(crate::segment::LINES));
-const _: () =
-    assert!(PACKET_BYTES_MAX <= queues::ring::packet_bytes_max(crate::segment::LANE_LINES));
 
 impl Shm {
     /// The rail of the process `own`; `directory` is asked for the cards of peers when they are

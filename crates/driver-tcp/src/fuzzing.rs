@@ -3,8 +3,7 @@
 use std::io::ErrorKind;
 
 use base::GateId;
-use driver::{DriverError, FetchEnd, Label, PartPlace, SharedBytes, Sink};
-use memory::Buffer;
+use driver::conformance::BoundedSink;
 
 use crate::card::AddressCard;
 use crate::connection::{INBOX_BYTES, ReadOutcome, TcpConnection};
@@ -17,27 +16,6 @@ use crate::stream::ByteStream;
 #[cfg(test)]
 #[path = "../../../fuzz/replay.rs"]
 mod replay;
-
-/// Takes packets, and parts up to a limit, as the engine does.
-struct BoundedSink;
-
-impl Sink for BoundedSink {
-    fn packet(&mut self, _gate: GateId, _rail: usize, _bytes: SharedBytes<'_>) {}
-
-    fn part(&mut self, _gate: GateId, _rail: usize, _label: &Label, length: usize) -> PartPlace {
-        if length > 1 << 16 {
-            return PartPlace::Nowhere;
-        }
-        PartPlace::At { buffer: Buffer::zeroed(length), offset: 0, instead_of: None }
-    }
-
-    fn part_arrived(&mut self, _gate: GateId, _rail: usize, _label: &Label, _length: usize) {}
-    fn sent(&mut self, _gate: GateId, _rail: usize, _token: u64) {}
-    fn carried(&mut self, _rail: usize, _bytes: u64, _nanoseconds: u64) {}
-    fn written(&mut self, _token: u64) {}
-    fn fetched(&mut self, _token: u64, _end: FetchEnd) {}
-    fn lost(&mut self, _gate: GateId, _rail: usize, _why: DriverError) {}
-}
 
 /// A connection over which these bytes come, cut where the first of them says.
 pub fn frames(bytes: &[u8]) {

@@ -109,6 +109,32 @@ impl Sink for RecordingSink {
     }
 }
 
+/// Takes packets, and parts up to a limit, as the engine does.
+#[derive(Clone, Copy, Debug)]
+pub struct BoundedSink;
+
+impl Sink for BoundedSink {
+    fn packet(&mut self, _gate: GateId, _rail: usize, _bytes: SharedBytes<'_>) {}
+
+    fn part(&mut self, _gate: GateId, _rail: usize, _label: &Label, length: usize) -> PartPlace {
+        if length > 1 << 16 {
+            return PartPlace::Nowhere;
+        }
+        PartPlace::At { buffer: Buffer::zeroed(length), offset: 0, instead_of: None }
+    }
+
+    fn part_arrived(&mut self, _gate: GateId, _rail: usize, _label: &Label, _length: usize) {}
+    fn sent(&mut self, _gate: GateId, _rail: usize, _token: u64) {}
+
+    fn carried(&mut self, _rail: usize, bytes: u64, nanoseconds: u64) {
+        assert!(bytes > 0 && nanoseconds > 0, "a rate can be worked out");
+    }
+
+    fn written(&mut self, _token: u64) {}
+    fn fetched(&mut self, _token: u64, _end: FetchEnd) {}
+    fn lost(&mut self, _gate: GateId, _rail: usize, _why: DriverError) {}
+}
+
 /// Sends packets of all interesting sizes from `sender` to the process that `receiver` belongs to
 /// (the sender itself if `None`), more than there is room for, and checks that each arrives once,
 /// whole, in order, as coming from `source`.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::ContextId;
 
-use crate::engine::IncomingMessage;
+use crate::unexpected::IncomingMessage;
 
 /// A number that only the engine's own thread changes, and that any thread may read at any time.
 ///

@@ -12,11 +12,11 @@ use wire::Records;
 
 use crate::arrivals::GrantedMessages;
 use crate::counters::{Counters, Observer};
-use crate::failure::Members;
 use crate::flow::{ContextSlot, InFlow, OutFlow};
 use crate::gate::{Chunk, Gate, WaitingChunk, eager_cost};
 use crate::gates::Gates;
 use crate::matching::{Matching, Selector};
+use crate::members::Members;
 use crate::model::{RailFigures, RailModel};
 use crate::numbering::SparePackets;
 use crate::preferences::Preferences;
@@ -27,7 +27,7 @@ use crate::request::{
 use crate::requests::Requests;
 use crate::slab::Slab;
 use crate::strategy::{PacketPlan, Strategy};
-use crate::unexpected::{MessageId, UnexpectedContent, UnexpectedMessages};
+use crate::unexpected::{IncomingMessage, MessageId, UnexpectedContent, UnexpectedMessages};
 
 /// A message to send.
 #[derive(Clone, Debug)]
@@ -57,17 +57,6 @@ pub struct Receive {
     pub tag: Option<i32>,
     /// Where the data goes.
     pub buffer: Buffer,
-}
-
-/// A message that is here and was not received yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct IncomingMessage {
-    /// The sender's rank in the context.
-    pub source: u32,
-    /// The tag.
-    pub tag: i32,
-    /// Its length in bytes.
-    pub bytes: u64,
 }
 
 /// One process's side of all conversations.

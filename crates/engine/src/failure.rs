@@ -5,7 +5,6 @@
 //! later is found in the next round, and nobody else has to ask.
 
 use std::cell::Cell;
-use std::fmt::Debug;
 use std::rc::Rc;
 
 use base::GateId;
@@ -13,14 +12,9 @@ use base::GateId;
 use crate::engine::Engine;
 use crate::flow::ContextSlot;
 use crate::matching::Selector;
+use crate::members::Members;
 use crate::request::{ANY_SOURCE, Outcome, Request, RequestId};
 use crate::unexpected::UnexpectedContent;
-
-/// Who takes part in a message space.
-pub trait Members: Debug {
-    /// The rank by which a receive names this process, if it is one of them.
-    fn rank_of(&self, gate: GateId) -> Option<u32>;
-}
 
 /// A process that takes part in a message space and has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

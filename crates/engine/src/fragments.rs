@@ -11,26 +11,9 @@ use wire::{ALIGNED_HEADER_BYTES, Envelope, FlowLabel, Malformed, Record, padded}
 
 use crate::engine::{Engine, Send};
 use crate::gate::eager_cost;
+use crate::incoming_fragments::{FragmentPlace, IncomingFragments};
 use crate::request::{RequestId, Transition};
 use crate::slab::NONE;
-
-/// A message whose fragments are arriving.
-#[derive(Debug)]
-pub(crate) struct IncomingFragments {
-    /// Its length, and how much of it has come, in bytes.
-    length: usize,
-    arrived: usize,
-    place: FragmentPlace,
-}
-
-/// Where fragments go.
-#[derive(Debug)]
-enum FragmentPlace {
-    /// To the receive that the message has met.
-    Receive(RequestId),
-    /// Nobody has asked for it yet.
-    Kept { envelope: Envelope, data: Vec<u8> },
-}
 
 /// Takes the fragments of a message.
 pub trait PostFragments {

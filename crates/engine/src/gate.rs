@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use base::{Fragmentation, RailId, RailProfile, limits};
 use wire::Record;
 
-use crate::fragments::IncomingFragments;
+use crate::incoming_fragments::IncomingFragments;
 use crate::list::Links;
 use crate::numbering::NumberedTraffic;
 

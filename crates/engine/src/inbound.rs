@@ -8,14 +8,14 @@ use memory::transfer::{Fetch, FetchEnd, Label, PartPlace};
 use wire::{Envelope, FlowLabel, LoneMessage, Malformed, NO_REQUEST, PartLabel, Record, Records};
 
 use crate::arrivals::Overlap;
-use crate::engine::{Engine, IncomingMessage, Orphan};
+use crate::engine::{Engine, Orphan};
 use crate::flow::{ContextSlot, InFlow};
 use crate::gate::{Chunk, eager_cost};
 use crate::list::Links;
 use crate::numbering::NumberedTraffic;
 use crate::request::{Refused, Request, RequestId, Transition};
 use crate::slab::SlabKey;
-use crate::unexpected::{Unexpected, UnexpectedContent};
+use crate::unexpected::{IncomingMessage, Unexpected, UnexpectedContent};
 
 const UNNUMBERED: Malformed = Malformed { offset: 0, what: "a number, where one rail needs none" };
 

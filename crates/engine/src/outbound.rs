@@ -8,13 +8,13 @@ use memory::transfer::Part;
 use memory::{Buffer, SharedBytes, SharedBytesMut};
 use wire::{Envelope, FlowLabel, PartLabel, Record};
 
-use crate::engine::{Context, Engine, Send};
+use crate::engine::{Engine, Send};
 use crate::gate::{Chunk, WaitingChunk, eager_cost};
 use crate::numbering::{NumberedTraffic, Posted, SentPart, SparePackets};
-use crate::outbox::Outbox;
-use crate::preferences::plan_by_preferences;
-use crate::request::{Request, RequestId, RequestState, SendCompletion, Transition};
-use crate::slab::{NONE, Slab};
+use crate::outbox::{Outbox, envelope};
+use crate::preferring::plan_by_preferences;
+use crate::request::{RequestId, RequestState, SendCompletion, Transition};
+use crate::slab::NONE;
 use crate::strategy::{ChunkWindow, PacketPlan, PlannedChunk, RailView};
 use crate::tactic;
 
@@ -641,17 +641,6 @@ fn post_numbered(
         spares.give_back(copy);
     }
     posted
-}
-
-pub(crate) fn envelope(contexts: &Slab<Context>, request: &Request) -> Envelope {
-    let (context, outgoing) = (&contexts[request.context.0], request.queued());
-    let flow = &context.out_flows[outgoing.peer as usize];
-    let label = if flow.number == NONE {
-        FlowLabel::New { context: context.matching.id, source: context.matching.rank }
-    } else {
-        FlowLabel::Agreed(flow.number)
-    };
-    Envelope { flow: label, tag: request.tag, sequence: outgoing.sequence }
 }
 
 fn write_with_payload(

@@ -2,15 +2,14 @@
 
 use base::RailId;
 use memory::SharedBytes;
-use wire::Record;
+use wire::{Envelope, FlowLabel, Record};
 
 use crate::engine::Context;
 use crate::gate::{Chunk, Gate};
-use crate::outbound::envelope;
 use crate::preferences::chosen_rails;
 use crate::request::{Request, SendCompletion};
 use crate::requests::Requests;
-use crate::slab::Slab;
+use crate::slab::{NONE, Slab};
 use crate::strategy::{ChunkView, ChunkWindow};
 
 /// A gate's outbox, with what there is to know of its chunks.
@@ -99,4 +98,16 @@ impl Outbox<'_> {
         };
         self.contexts[request.context.0].preferences.strategy
     }
+}
+
+/// What stands before a message: its flow, or how a flow begins, and its place there.
+pub(crate) fn envelope(contexts: &Slab<Context>, request: &Request) -> Envelope {
+    let (context, outgoing) = (&contexts[request.context.0], request.queued());
+    let flow = &context.out_flows[outgoing.peer as usize];
+    let label = if flow.number == NONE {
+        FlowLabel::New { context: context.matching.id, source: context.matching.rank }
+    } else {
+        FlowLabel::Agreed(flow.number)
+    };
+    Envelope { flow: label, tag: request.tag, sequence: outgoing.sequence }
 }

@@ -2,18 +2,13 @@
 
 use base::RailId;
 
-use crate::engine::Engine;
-use crate::flow::ContextSlot;
 use crate::gate::Gate;
-use crate::outbox::Outbox;
-use crate::strategy::{
-    self, ChunkView, ChunkWindow, LOOKAHEAD, PacketPlan, RailSet, RailView, Strategy,
-};
+use crate::strategy::RailSet;
 
 /// What a program wants for the messages of a context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Preferences {
-    /// The strategy that plans them, one of [`strategy::NAMES`]; none: the engine's.
+    /// The strategy that plans them, one of [`NAMES`](crate::strategy::NAMES); none: the engine's.
     pub strategy: Option<&'static str>,
     /// How urgent they are, for the strategy `priority`.
     pub priority: i32,
@@ -33,71 +28,11 @@ pub enum RailChoice {
     Only(RailId),
 }
 
-impl Engine {
-    /// Tells how the messages of a context shall travel; those that wait are planned anew.
-    pub fn set_preferences(&mut self, context: ContextSlot, preferences: Preferences) {
-        let place = &mut self.contexts[context.0].preferences;
-        let before = std::mem::replace(place, preferences);
-        self.preferring -= usize::from(before != Preferences::default());
-        self.preferring += usize::from(preferences != Preferences::default());
-    }
-}
-
 /// The rails that a choice leaves for a gate; `fastest` is the fastest of those that lead there.
 pub(crate) fn chosen_rails(choice: RailChoice, gate: &Gate, fastest: RailId) -> RailSet {
     match choice {
         RailChoice::Only(rail) if gate.rails.contains(&rail) => RailSet::only(rail),
         RailChoice::Fastest => RailSet::only(fastest),
         _ => RailSet::ALL,
-    }
-}
-
-/// Plans where contexts have strategies of their own: each strategy sees the chunks that it is for.
-/// The one for the oldest chunk is asked first, and others if it has nothing for this rail.
-pub(crate) fn plan_by_preferences(
-    outbox: &Outbox<'_>,
-    default: &dyn Strategy,
-    rails: &[RailView<'_>],
-    rail: usize,
-    plan: &mut PacketPlan,
-) {
-    let count = outbox.len().min(LOOKAHEAD);
-    for first in 0..count {
-        let wanted = outbox.strategy_of(first);
-        if (0..first).any(|index| outbox.strategy_of(index) == wanted) {
-            continue;
-        }
-        let mut selection = ChunkSelection { outbox, indices: [0; LOOKAHEAD], count: 0 };
-        (first..count).filter(|&index| outbox.strategy_of(index) == wanted).for_each(|index| {
-            selection.indices[selection.count] = index as u8;
-            selection.count += 1;
-        });
-        match wanted.and_then(strategy::by_name) {
-            Some(own) => own.plan(&selection, rails, rail, plan),
-            None => default.plan(&selection, rails, rail, plan),
-        }
-        for entry in plan.part.iter_mut().chain(&mut plan.entries) {
-            entry.index = usize::from(selection.indices[entry.index]);
-        }
-        if plan.part.is_some() || !plan.entries.is_empty() {
-            return;
-        }
-    }
-}
-
-/// Some of the chunks of an outbox.
-struct ChunkSelection<'a> {
-    outbox: &'a Outbox<'a>,
-    indices: [u8; LOOKAHEAD],
-    count: usize,
-}
-
-impl ChunkWindow for ChunkSelection<'_> {
-    fn len(&self) -> usize {
-        self.count
-    }
-
-    fn offer(&self, index: usize) -> ChunkView {
-        self.outbox.offer(usize::from(self.indices[index]))
     }
 }

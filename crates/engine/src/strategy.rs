@@ -131,6 +131,20 @@ impl ChunkView {
     pub fn bytes(&self) -> usize {
         wire::padded(self.header, self.payload)
     }
+
+    /// How much of a chunk's data fits when `space` bytes are left; none if the chunk does not go.
+    /// A divisible chunk goes in part, by multiples of 8 bytes.
+    pub fn fitting_payload(&self, space: usize) -> Option<usize> {
+        let payload = self.payload.min(wire::PAYLOAD_BYTES_MAX);
+        if wire::padded(self.header, payload) <= space && payload == self.payload {
+            return Some(payload);
+        }
+        if !self.divisible {
+            return None;
+        }
+        let room = space.checked_sub(self.header)?.min(payload) / 8 * 8;
+        (room > 0).then_some(room)
+    }
 }
 
 /// A set of rails.
@@ -184,7 +198,7 @@ impl PacketPlan {
 
     /// Adds as much of a chunk as `space` bytes in all let in; returns whether anything was added.
     pub fn add(&mut self, index: usize, offer: ChunkView, space: usize) -> bool {
-        let Some(payload) = crate::tactic::fitting_payload(offer, space - self.bytes) else {
+        let Some(payload) = offer.fitting_payload(space - self.bytes) else {
             return false;
         };
         self.entries.push(PlannedChunk { index, payload });

@@ -1,8 +1,9 @@
 //! What there is in the engine, for people who ask: requests and messages that wait.
 
-use crate::engine::{Engine, IncomingMessage};
+use crate::engine::Engine;
 use crate::flow::ContextSlot;
 use crate::request::{ANY_SOURCE, ANY_TAG, Request, RequestId, RequestState};
+use crate::unexpected::IncomingMessage;
 use base::GateId;
 
 /// A request that is not complete.

@@ -8,20 +8,6 @@ mod share;
 
 pub use share::next_part;
 
-/// How much of a chunk's data fits when `space` bytes are left; none if the chunk does not go.
-/// A divisible chunk goes in part, by multiples of 8 bytes.
-pub fn fitting_payload(offer: ChunkView, space: usize) -> Option<usize> {
-    let payload = offer.payload.min(wire::PAYLOAD_BYTES_MAX);
-    if wire::padded(offer.header, payload) <= space && payload == offer.payload {
-        return Some(payload);
-    }
-    if !offer.divisible {
-        return None;
-    }
-    let room = space.checked_sub(offer.header)?.min(payload) / 8 * 8;
-    (room > 0).then_some(room)
-}
-
 /// Whether a chunk is so small that another packet would cost both ends more than its bytes cost
 /// those which share a packet with it.
 #[inline]

@@ -6,6 +6,17 @@ use crate::flow::ContextSlot;
 use crate::list::{Chain, Links};
 use crate::slab::{Slab, SlabKey};
 
+/// A message that is here and was not received yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IncomingMessage {
+    /// The sender's rank in the context.
+    pub source: u32,
+    /// The tag.
+    pub tag: i32,
+    /// Its length in bytes.
+    pub bytes: u64,
+}
+
 /// Names a message that a matched probe has taken, until it is received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MessageId(pub(crate) SlabKey);

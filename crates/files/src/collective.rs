@@ -43,7 +43,7 @@ pub(crate) trait MemberLink {
 
 /// What kinds of messages there are; each has a tag of its own in each transfer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum MessageKind {
+pub(crate) enum TransferMessage {
     /// The beginning of what a process wants of a domain.
     Head,
     /// The rest of it.
@@ -81,7 +81,7 @@ pub(crate) struct TransferContext {
 }
 
 impl TransferContext {
-    pub fn tag(&self, kind: MessageKind) -> i32 {
+    pub fn tag(&self, kind: TransferMessage) -> i32 {
         (self.number % TRANSFERS_APART * 4 + kind as u32) as i32
     }
 }

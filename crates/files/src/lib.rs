@@ -11,6 +11,8 @@ mod agreement;
 mod collective;
 mod costs;
 mod fault;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod mode;
 mod opening;
 mod operation;

@@ -25,7 +25,6 @@ use mpi::{Destination, MessageSource};
 
 use crate::c::{self, Comm, Handle};
 use crate::calls::operations::UserOperation;
-use crate::calls::windows::ProgramWindow;
 use crate::entry::{self, Call};
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::{
@@ -33,6 +32,7 @@ use crate::generated::constants::{
     MPI_INFO_NULL, MPI_PROC_NULL, MPI_ROOT,
 };
 use crate::handles::describe;
+use crate::library::program_window::ProgramWindow;
 use crate::report::HandlerOwner;
 
 pub use buffers::{

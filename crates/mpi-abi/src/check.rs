@@ -6,6 +6,7 @@
 //! a channel beside the messages of the program.
 
 mod accesses;
+mod announced_message;
 mod collectives;
 mod memory;
 mod messages;
@@ -25,14 +26,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::arguments::{KnownCommunicator, KnownDatatype};
 use crate::c::{Comm, Datatype, Handle, Status};
-use crate::calls::environment::say;
 use crate::entry::{Call, EntryPoint};
 use crate::generated::constants::{MPI_STATUS_IGNORE, MPI_SUCCESS};
 use crate::library::LibraryState;
+use crate::output::say;
 
 use accesses::{AccessChecks, AccessTime};
+use announced_message::AnnouncedMessage;
 use collectives::CollectiveChecks;
-use messages::{AnnouncedMessage, MessageChecks};
+use messages::{MessageChecks, ReceiveEnd};
 use objects::MadeObjects;
 use requests::{SeenRequests, TrackedRequests, UnderwayTransfer};
 use sites::NamedCallSites;
@@ -277,7 +279,7 @@ impl SeenCall {
         if let Some(transfer) = &self.transfer {
             match transfer.receive() {
                 // That it was too long is an error, too.
-                Some(receive) => self.checks.messages.end(&self, receive, false),
+                Some(receive) => self.checks.messages.end(&self, receive, ReceiveEnd::WithMessage),
                 None if code != MPI_SUCCESS => transfer.fail(&self),
                 None => {}
             }

@@ -18,7 +18,6 @@ use runtime::machine::ticks;
 use crate::c::Comm;
 use crate::call_sites::{self, RecentPlaces};
 use crate::call_stack;
-use crate::calls;
 use crate::calls::tools::{self, ToolOutcome, Tools};
 use crate::check::{self, SeenCall};
 use crate::debuggers;
@@ -283,7 +282,7 @@ pub fn keep_freed(call: &Call, handle: Comm, communicator: Rc<Communicator>) {
 fn tell_unsupported(call: &Call) {
     static TOLD: AtomicBool = AtomicBool::new(false);
     if !call.is_for_others_to_tell() && !TOLD.swap(true, Ordering::Relaxed) {
-        calls::environment::say(&format!(
+        crate::output::say(&format!(
             "{} is not implemented in this version of Combray ({}) and does nothing; `combray info \
              --unsupported` lists all such functions",
             call.entry.name,

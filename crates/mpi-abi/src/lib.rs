@@ -24,6 +24,7 @@ mod handles;
 mod helper;
 mod library;
 mod native;
+mod output;
 mod predefined;
 mod report;
 mod requests;

@@ -1,5 +1,10 @@
 //! Everything that the library knows, in one place.
 
+pub mod fortran_facts;
+pub mod packed_message;
+pub mod program_window;
+pub mod standard_values;
+
 use std::cell::{self, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -18,19 +23,22 @@ use once_cell::sync::OnceCell;
 use crate::arguments::RecentCommunicators;
 use crate::c;
 use crate::call_sites::CallSites;
-use crate::calls::attributes::StandardValues;
-use crate::calls::interface::FortranFacts;
 use crate::calls::operations::UserOperation;
-use crate::calls::point_to_point::KeptMessage;
 use crate::calls::tools::Tools;
-use crate::calls::windows::ProgramWindow;
 use crate::check::Checks;
 use crate::codes::Messages;
 use crate::generated::constants::MPI_ERR_LASTCODE;
 use crate::handles::Table;
-use crate::native::PackedMessage;
 use crate::predefined::{FIRST_KEYVAL, PredefinedObjects};
 use crate::requests::RequestTable;
+
+use fortran_facts::FortranFacts;
+use packed_message::PackedMessage;
+use program_window::ProgramWindow;
+use standard_values::StandardValues;
+
+/// A message that a matched probe took, and the communicator it came in.
+pub type KeptMessage = (mpi::MatchedMessage, c::Comm);
 
 /// The state of the library in this process.
 pub struct LibraryState {

@@ -20,16 +20,8 @@ use crate::calls::requests::hand_out;
 use crate::calls::statuses::{report_if_any, report_status, to_c};
 use crate::entry::Call;
 use crate::failure::{CallOutcome, Failure};
+use crate::library::packed_message::PackedMessage;
 use crate::report::text_of;
-
-/// What a handle of a packed message names.
-#[derive(Clone, Debug)]
-pub enum PackedMessage {
-    /// One that is being sent, and the communicator that it is sent in.
-    Packing(Rc<PackedSend>, Comm),
-    /// One that is being received.
-    Unpacking(Rc<PackedReceive>, Comm),
-}
 
 /// `combray_segment`.
 #[derive(Clone, Copy, Debug)]

@@ -20,6 +20,7 @@ use crate::generated::constants::{
 };
 use crate::handles;
 use crate::library::LibraryState;
+use crate::output::{host_name, say};
 
 /// Whose error handler hears of the errors of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -247,7 +248,7 @@ fn raise_initially(call: &Call, told: c_int) {
         ErrorHandler::Return => {}
         ErrorHandler::Abort => {
             let why = "The initial error handler is MPI_ERRORS_ABORT.";
-            crate::calls::environment::say(&ending(call, told, why));
+            say(&ending(call, told, why));
             std::process::exit(exit_code(told))
         }
         _ => end_job(call, told, "Before MPI_Init and after MPI_Finalize all errors are fatal."),
@@ -299,5 +300,5 @@ fn ending(call: &Call, code: c_int, reason: &str) -> String {
         true => format!("rank {} on ", process.rank()),
         false => format!("process {} on ", std::process::id()),
     };
-    format!("{rank}{}: {text}. {reason}", crate::calls::environment::host_name())
+    format!("{rank}{}: {text}. {reason}", host_name())
 }

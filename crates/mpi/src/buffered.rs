@@ -3,70 +3,20 @@
 //! The attached buffer is what a program pays with: its size bounds what may be underway. The
 //! messages themselves are kept in memory of our own.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 
 use base::{Error, ErrorClass, Result};
-use engine::{RequestId, Send};
+use engine::Send;
 use memory::Buffer;
 
 use crate::communicator::Communicator;
 use crate::process::Process;
 
+pub use crate::buffer_place::{BufferPlace, ProgramBuffer};
+
 /// Bytes that each message takes from the attached buffer beside its data: no more than any
 /// interface tells programs (`MPI_BSEND_OVERHEAD`).
 pub const OVERHEAD_BYTES: u64 = 64;
-
-/// Where a buffer can be attached: a communicator, a session or the process.
-#[derive(Debug, Default)]
-pub struct BufferPlace(RefCell<Option<Attached>>);
-
-/// A buffer of the program, as the interface names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProgramBuffer {
-    /// Its address.
-    pub address: usize,
-    /// What may be underway, in bytes; none: anything (`MPI_BUFFER_AUTOMATIC`).
-    pub bytes: Option<u64>,
-}
-
-#[derive(Debug)]
-struct Attached {
-    buffer: ProgramBuffer,
-    /// Messages that have not left, with what each takes.
-    underway: Vec<(RequestId, u64)>,
-}
-
-impl BufferPlace {
-    /// Attaches a buffer.
-    ///
-    /// # Errors
-    /// `Buffer` if one is attached already.
-    pub fn attach(&self, buffer: ProgramBuffer) -> Result<()> {
-        let mut attached = self.0.borrow_mut();
-        if attached.is_some() {
-            let what = "a buffer is attached already: detach it first";
-            return Err(Error::new(ErrorClass::Buffer, what));
-        }
-        *attached = Some(Attached { buffer, underway: Vec::new() });
-        Ok(())
-    }
-
-    fn is_attached(&self) -> bool {
-        self.0.borrow().is_some()
-    }
-
-    fn has_underway(&self) -> bool {
-        self.0.borrow().as_ref().is_some_and(|attached| !attached.underway.is_empty())
-    }
-
-    fn room(&self) -> u64 {
-        let attached = self.0.borrow();
-        let Some(Attached { buffer, underway }) = &*attached else { return 0 };
-        let taken: u64 = underway.iter().map(|(_, cost)| cost).sum();
-        buffer.bytes.map_or(u64::MAX, |bytes| bytes.saturating_sub(taken))
-    }
-}
 
 impl Process {
     /// Where the process's own buffer is attached.

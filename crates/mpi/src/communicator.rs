@@ -18,7 +18,7 @@ use collectives::{CallForm, Situation};
 use engine::ContextSlot;
 
 use crate::attribute::Attributes;
-use crate::buffered::BufferPlace;
+use crate::buffer_place::BufferPlace;
 use crate::collective::board::{Board, BoardPlace};
 use crate::collective::cache::CollectiveCache;
 use crate::collective::inquiry::Inquiries;

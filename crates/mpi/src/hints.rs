@@ -8,7 +8,6 @@ use engine::strategy::NAMES;
 use memory::placing::Placing;
 use runtime::Aim;
 
-use crate::communicator::preferences::number;
 use crate::info::{Info, InfoLimits};
 
 /// The hints of one object.
@@ -32,6 +31,11 @@ struct Reserved {
 pub(crate) const STRATEGY: &str = "combray_strategy";
 pub(crate) const PRIORITY: &str = "combray_priority";
 pub(crate) const RAIL: &str = "combray_rail";
+
+/// The number that a value of `combray_priority` is.
+pub(crate) fn priority(value: &[u8]) -> Option<i32> {
+    str::from_utf8(value).ok()?.parse().ok()
+}
 
 /// What is wanted of a communicator's messages first.
 pub(crate) const PREFER: &str = "combray_prefer";
@@ -60,7 +64,7 @@ const OF_COMMUNICATORS: [Reserved; 10] = [
     MEMORY_KINDS,
     Reserved { key: STRATEGY, default: NAMES[0], accepts: is_strategy },
     Reserved { key: PREFER, default: Aim::NAMES[0], accepts: |value| Aim::named(value).is_some() },
-    Reserved { key: PRIORITY, default: "0", accepts: |value| number(value).is_some() },
+    Reserved { key: PRIORITY, default: "0", accepts: |value| priority(value).is_some() },
     // Whether there is such a rail is known where it is followed.
     Reserved { key: RAIL, default: "all", accepts: |_| true },
 ];

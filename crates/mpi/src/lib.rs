@@ -2,10 +2,12 @@
 #![forbid(unsafe_code)]
 
 pub mod attribute;
+mod buffer_place;
 pub mod buffered;
 pub mod collective;
 pub mod communicator;
 pub mod error_handler;
+mod errors;
 pub mod group;
 pub mod hints;
 pub mod info;
@@ -20,19 +22,22 @@ pub mod session;
 pub mod sharing;
 mod side_channel;
 mod status;
+mod thread_level;
 pub mod topology;
 
 pub use communicator::Communicator;
+pub use errors::{error_of, revoked};
 pub use native::{Delivery, PackedReceive, PackedSend};
 pub use partitioned::{Partitioned, Partitions};
-pub use point_to_point::{Destination, MatchedMessage, MessageSource, SendMode};
+pub use point_to_point::{Destination, MatchedMessage, SendMode};
 pub use process::helping::{AnswerSlot, HelperAccess, Outside, RestingHelper};
 pub use process::{
-    BackgroundOperation, CallPlace, FoundCall, PlaceName, Process, RequestService, ThreadLevel,
-    answer_without_queues, error_of, revoked,
+    BackgroundOperation, CallPlace, FoundCall, PlaceName, Process, RequestService,
+    answer_without_queues,
 };
 pub use recovery::{ActiveAgreement, NewCommunicator};
 pub use request::{EngineTransfer, ExternalOperation, Request, TransferCompletion, TransferScan};
 pub use runtime::RegionAccess;
 pub use side_channel::SideChannel;
-pub use status::MessageStatus;
+pub use status::{MessageSource, MessageStatus};
+pub use thread_level::ThreadLevel;

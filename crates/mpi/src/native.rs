@@ -20,9 +20,10 @@ use engine::{ContextSlot, Receive, Send};
 use memory::Buffer;
 
 use crate::communicator::{Communicator, SpacePurpose};
-use crate::point_to_point::{Destination, MessageSource, checked_source};
+use crate::point_to_point::{Destination, checked_source};
 use crate::process::Process;
 use crate::request::{EngineTransfer, Request};
+use crate::status::MessageSource;
 
 pub use packing::PackedSend;
 use piece::PieceMemory;

@@ -7,22 +7,12 @@ use engine::{MessageId, Receive, RequestId, Send};
 use memory::Buffer;
 
 use crate::communicator::Communicator;
-use crate::process::answering::Search;
+use crate::errors::error_of;
+use crate::process::Process;
 use crate::process::helping::{HELPED_BYTES_MIN, Need};
-use crate::process::{Process, error_of};
+use crate::process::search::Search;
 use crate::request::{EngineTransfer, PersistentOperation, Request};
-use crate::status::MessageStatus;
-
-/// Whom a receive or probe accepts a message from; in a status, whom it came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MessageSource {
-    /// Anybody.
-    Any,
-    /// No process: the operation is over at once.
-    Null,
-    /// The process with this rank.
-    Rank(u32),
-}
+use crate::status::{MessageSource, MessageStatus};
 
 /// Whom a message goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 //! The process: what it is to MPI from its start to its end (chapter 11 of the standard), and the
 //! ground on which everything else stands.
 
-pub(crate) mod answering;
+mod answering;
+mod descriptions;
 mod failures;
 mod gather;
 pub(crate) mod helping;
@@ -9,6 +10,8 @@ mod life;
 mod profiling;
 mod record;
 mod returned_errors;
+pub(crate) mod search;
+mod sessions;
 mod waiting;
 
 use std::cell::{Cell, OnceCell, RefCell, RefMut};
@@ -17,9 +20,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use ::topology::{JobMap, Parts};
-use base::{ContextId, Error, ErrorClass, GateId, RailId, Result};
+use base::{ContextId, GateId, RailId, Result};
 use collectives::{ProcessLayout, Situation};
-use engine::{ContextSlot, Problem, Receive, RequestId, Send};
+use engine::{ContextSlot, Receive, RequestId, Send};
 use memory::Buffer;
 use runtime::configuration::{Configuration, InitialErrorHandler};
 use runtime::door::{self, Door, ProgramInside};
@@ -30,12 +33,14 @@ use runtime::nearness::RailPlace;
 use runtime::waiting::WaitingThreads;
 use runtime::{Aim, Doorbell, Job, JobSettings, Runtime, parts};
 
-use crate::buffered::BufferPlace;
+use crate::buffer_place::BufferPlace;
 use crate::communicator::{Communicator, Contexts};
 use crate::error_handler::ErrorHandler;
+use crate::errors::error_of;
 use crate::group::Group;
 use crate::recovery::Recovery;
 use crate::sharing::SpareWords;
+use crate::thread_level::ThreadLevel;
 use crate::topology::ProcessLocation;
 use answering::Questions;
 pub use answering::{FoundCall, answer_without_queues};
@@ -143,19 +148,6 @@ pub trait BackgroundOperation {
     fn is_awaited(&self) -> bool {
         true
     }
-}
-
-/// Which threads of the program may call MPI (section 11.6).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ThreadLevel {
-    /// There is one thread.
-    Single,
-    /// The one that initialized.
-    Funneled,
-    /// All, one at a time.
-    Serialized,
-    /// All at once.
-    Multiple,
 }
 
 /// A configuration, and what in the environment was not understood.
@@ -525,34 +517,4 @@ pub(crate) fn post_own_send(runtime: &mut Runtime, send: Send) -> Option<Request
 #[inline(never)]
 pub(crate) fn post_own_receive(runtime: &mut Runtime, receive: Receive) -> RequestId {
     runtime.receive(receive)
-}
-
-/// What a problem of the engine is called here.
-#[cold]
-pub fn error_of(problem: Problem) -> Error {
-    match problem {
-        Problem::Truncated { message, buffer } => Error::new(
-            ErrorClass::Truncate,
-            format!(
-                "the message has {message} bytes, but the receive buffer only {buffer}; the first \
-                 {buffer} were received"
-            ),
-        ),
-        Problem::PeerFailed => Error::new(
-            ErrorClass::ProcFailed,
-            "a process at the other end, or one of those that any message was wanted from, has \
-             failed",
-        ),
-        Problem::Revoked => revoked(),
-    }
-}
-
-/// What every operation on a communicator that was revoked says.
-#[cold]
-pub fn revoked() -> Error {
-    Error::new(
-        ErrorClass::Revoked,
-        "the communicator was revoked by one of its processes: only MPIX_Comm_shrink, \
-         MPIX_Comm_agree and what concerns this process alone can be called with it",
-    )
 }

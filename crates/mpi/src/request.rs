@@ -12,11 +12,12 @@ use runtime::Runtime;
 
 use crate::collective::ActiveCollective;
 use crate::communicator::Communicator;
+use crate::errors::revoked;
 use crate::native::{PackedReceive, PackedSend};
 use crate::partitioned::Partitioned;
 use crate::point_to_point::begin_send;
+use crate::process::Process;
 use crate::process::helping::HELPED_BYTES_MIN;
-use crate::process::{Process, revoked};
 use crate::status::MessageStatus;
 
 /// An operation of the program.

@@ -3,8 +3,18 @@
 use base::Error;
 use engine::{IncomingMessage, Outcome, Problem};
 
-use crate::point_to_point::MessageSource;
-use crate::process::error_of;
+use crate::errors::error_of;
+
+/// Whom a receive or probe accepts a message from; in a status, whom it came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MessageSource {
+    /// Anybody.
+    Any,
+    /// No process: the operation is over at once.
+    Null,
+    /// The process with this rank.
+    Rank(u32),
+}
 
 /// A status.
 #[derive(Clone, Debug, PartialEq, Eq)]

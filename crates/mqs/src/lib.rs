@@ -4,6 +4,8 @@
 //! The debugger gives functions of its own that read the process; with them `queues` finds what
 //! the library of the process tells of its memory (crate `message-queues`).
 
+#[cfg(test)]
+mod fuzzing;
 mod interface;
 mod queues;
 
@@ -18,7 +20,7 @@ use interface::{
     STATUS_PENDING, TargetAddress, TargetWord, UNEXPECTED_MESSAGES,
 };
 use message_queues::{CommunicatorRow, QueueTableView, TABLE_SYMBOL};
-use queues::{QueuedOperation, Queues, TableProblem, TargetMemory};
+use queues::{QueuedOperation, Queues, StoppedMemory, TableProblem};
 
 /// What went wrong: codes of ours.
 const NO_TABLE: c_int = FIRST_OWN_CODE;
@@ -58,7 +60,7 @@ struct DebuggedMemory {
 /// So many bytes are asked for at once.
 const FETCHED_MAX: usize = 1 << 20;
 
-impl TargetMemory for DebuggedMemory {
+impl StoppedMemory for DebuggedMemory {
     fn read(&self, address: u64, into: &mut [u8]) -> bool {
         let mut from = address;
         into.chunks_mut(FETCHED_MAX).all(|part| {

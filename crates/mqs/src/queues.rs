@@ -5,7 +5,7 @@ use message_queues::{
 };
 
 /// The memory of a process that stands still.
-pub trait TargetMemory {
+pub trait StoppedMemory {
     /// Fills `into` from an address; whether that could be read.
     fn read(&self, address: u64, into: &mut [u8]) -> bool;
 
@@ -20,10 +20,30 @@ pub trait TargetMemory {
         let mut bytes = [0; 8];
         self.read(address, &mut bytes).then(|| u64::from_ne_bytes(bytes))
     }
+
+    /// The bytes of a table. Its length may be garbage, so room is made as bytes are found.
+    fn bytes(&self, address: u64, length: u64) -> Option<Vec<u8>> {
+        let end = address.checked_add(length)?;
+        let mut bytes = Vec::new();
+        let mut from = address;
+        while from < end {
+            let (place, more) = (bytes.len(), (end - from).min(READ_MAX));
+            bytes.resize(place + more as usize, 0);
+            if !self.read(from, &mut bytes[place..]) {
+                return None;
+            }
+            from += more;
+        }
+        Some(bytes)
+    }
 }
 
-/// More than these of anything are taken for garbage: the process may have been stopped anywhere.
-const COUNT_MAX: u64 = 1 << 26;
+/// So many bytes of a table are read at once.
+const READ_MAX: u64 = 1 << 20;
+
+/// More than these of anything are taken for garbage: the process may have been stopped anywhere,
+/// or have written over what it tells.
+const COUNT_MAX: u64 = 1 << 24;
 
 /// A send, a receive or a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +77,7 @@ pub enum TableProblem {
 ///
 /// # Errors
 /// It cannot be read, or is of another version.
-pub fn table(memory: &impl TargetMemory, address: u64) -> Result<QueueTableView, TableProblem> {
+pub fn table(memory: &impl StoppedMemory, address: u64) -> Result<QueueTableView, TableProblem> {
     let mut bytes = [0; TABLE_BYTES];
     if !memory.read(address, &mut bytes) {
         return Err(TableProblem::Unreadable);
@@ -67,12 +87,11 @@ pub fn table(memory: &impl TargetMemory, address: u64) -> Result<QueueTableView,
 
 /// The communicators.
 pub fn communicators(
-    memory: &impl TargetMemory,
+    memory: &impl StoppedMemory,
     table: &QueueTableView,
 ) -> Option<Vec<CommunicatorRow>> {
-    let count = table.communicator_count.min(COUNT_MAX) as usize;
-    let mut bytes = vec![0; count * size_of::<CommunicatorRow>()];
-    let rows = memory.read(table.communicators, &mut bytes).then_some(bytes)?;
+    let count = table.communicator_count.min(COUNT_MAX);
+    let rows = memory.bytes(table.communicators, count * size_of::<CommunicatorRow>() as u64)?;
     Some(rows.chunks_exact(size_of::<CommunicatorRow>()).map(row).collect())
 }
 
@@ -102,7 +121,7 @@ fn row(bytes: &[u8]) -> CommunicatorRow {
 }
 
 /// The members of a group, by their ranks in the job.
-pub fn members(memory: &impl TargetMemory, group: &GroupRow) -> Option<Vec<u32>> {
+pub fn members(memory: &impl StoppedMemory, group: &GroupRow) -> Option<Vec<u32>> {
     if u64::from(group.size) > COUNT_MAX {
         return None;
     }
@@ -112,8 +131,7 @@ pub fn members(memory: &impl TargetMemory, group: &GroupRow) -> Option<Vec<u32>>
         };
         return Some((0..group.size).map(member).collect());
     }
-    let mut bytes = vec![0; group.size as usize * 4];
-    let table = memory.read(group.table, &mut bytes).then_some(bytes)?;
+    let table = memory.bytes(group.table, u64::from(group.size) * 4)?;
     let number = |word: &[u8]| u32::from_ne_bytes(word.try_into().expect("a word has 4 bytes"));
     Some(table.chunks_exact(4).map(number).collect())
 }
@@ -127,7 +145,7 @@ pub struct Queues<'a, M> {
     pub peers: &'a [u32],
 }
 
-impl<M: TargetMemory> Queues<'_, M> {
+impl<M: StoppedMemory> Queues<'_, M> {
     /// The sends that are not complete.
     pub fn sends(&self) -> Option<Vec<QueuedOperation>> {
         let layout = self.table.layout;
@@ -176,29 +194,35 @@ impl<M: TargetMemory> Queues<'_, M> {
     /// The messages that nobody has received, in the order in which they came.
     pub fn messages(&self) -> Option<Vec<QueuedOperation>> {
         let layout = self.table.layout;
-        let contexts = self.memory.long(self.table.engine + layout.contexts)?;
-        let places = self.memory.long(self.table.engine + layout.context_count)?;
+        let contexts = self.of_engine(layout.contexts)?;
+        let places = self.of_engine(layout.context_count)?;
         if u64::from(self.communicator.context) >= places {
             return None;
         }
-        let context = contexts + u64::from(self.communicator.context) * layout.context_bytes;
-        let mut next = self.memory.word(context + layout.first_message)?;
-        let messages = self.memory.long(self.table.engine + layout.messages)?;
-        let count = self.memory.long(self.table.engine + layout.message_count)?;
+        let context = u64::from(self.communicator.context).wrapping_mul(layout.context_bytes);
+        let context = contexts.wrapping_add(context);
+        let mut next = self.memory.word(context.wrapping_add(layout.first_message))?;
+        let messages = self.of_engine(layout.messages)?;
+        let count = self.of_engine(layout.message_count)?;
         let mut found = Vec::new();
-        while next != NONE && u64::from(next) < count && (found.len() as u64) < count {
-            let message = messages + u64::from(next) * layout.message_bytes;
-            let source = self.memory.word(message + layout.message_source)?;
+        while next != NONE {
+            // A list that is longer than its table bites its own tail.
+            if u64::from(next) >= count || found.len() as u64 >= count.min(COUNT_MAX) {
+                return None;
+            }
+            let place = u64::from(next).wrapping_mul(layout.message_bytes);
+            let at = |offset: u64| messages.wrapping_add(place).wrapping_add(offset);
+            let source = self.memory.word(at(layout.message_source))?;
             found.push(QueuedOperation {
                 peer: Some(source),
                 process: self.peers.get(source as usize).copied(),
-                tag: Some(self.memory.word(message + layout.message_tag)?.cast_signed()),
-                bytes: self.memory.long(message + layout.message_data_length)?,
+                tag: Some(self.memory.word(at(layout.message_tag))?.cast_signed()),
+                bytes: self.memory.long(at(layout.message_data_length))?,
                 address: 0,
                 message_bytes: None,
                 text: "arrived before its receive",
             });
-            next = self.memory.word(message + layout.next_message)?;
+            next = self.memory.word(at(layout.next_message))?;
         }
         Some(found)
     }
@@ -209,7 +233,7 @@ impl<M: TargetMemory> Queues<'_, M> {
         let (low, high) = (request.long(layout.buffer_low), request.long(layout.buffer_high));
         let bytes = match rare {
             0 => high.wrapping_sub(low),
-            _ => self.memory.long(rare + layout.rare_length)?,
+            _ => self.memory.long(rare.wrapping_add(layout.rare_length))?,
         };
         let tag = Some(request.word(layout.tag).cast_signed()).filter(|&tag| tag != ANY_TAG);
         let address = request.long(layout.buffer).wrapping_add(low);
@@ -217,18 +241,20 @@ impl<M: TargetMemory> Queues<'_, M> {
         Some(QueuedOperation { peer, process, tag, bytes, address, message_bytes, text })
     }
 
+    /// A number of 64 bits that lies at an offset in the engine.
+    fn of_engine(&self, offset: u64) -> Option<u64> {
+        self.memory.long(self.table.engine.wrapping_add(offset))
+    }
+
     /// All requests of the communicator, read at once.
     fn requests(&self) -> Option<Vec<RequestBytes>> {
         let layout = self.table.layout;
-        let first = self.memory.long(self.table.engine + layout.requests)?;
-        let count = self.memory.long(self.table.engine + layout.request_count)?;
-        if count > COUNT_MAX || layout.request_bytes == 0 {
+        let first = self.of_engine(layout.requests)?;
+        let count = self.of_engine(layout.request_count)?;
+        if count > COUNT_MAX || layout.request_bytes == 0 || layout.state >= layout.request_bytes {
             return None;
         }
-        let mut bytes = vec![0; (count * layout.request_bytes) as usize];
-        if !self.memory.read(first, &mut bytes) {
-            return None;
-        }
+        let bytes = self.memory.bytes(first, count.checked_mul(layout.request_bytes)?)?;
         let requests = bytes
             .chunks_exact(layout.request_bytes as usize)
             .map(|bytes| RequestBytes { state: bytes[layout.state as usize], bytes: bytes.into() });
@@ -250,11 +276,11 @@ struct RequestBytes {
 impl RequestBytes {
     fn word(&self, offset: u64) -> u32 {
         let offset = offset as usize;
-        let bytes = self.bytes.get(offset..offset + 4).and_then(|word| word.try_into().ok());
-        u32::from_ne_bytes(bytes.unwrap_or_default())
+        let word = self.bytes.get(offset..).and_then(|rest| rest.first_chunk());
+        u32::from_ne_bytes(word.copied().unwrap_or_default())
     }
 
     fn long(&self, offset: u64) -> u64 {
-        u64::from(self.word(offset)) | u64::from(self.word(offset + 4)) << 32
+        u64::from(self.word(offset)) | u64::from(self.word(offset.saturating_add(4))) << 32
     }
 }

@@ -3,6 +3,8 @@
 
 pub mod configuration;
 pub mod door;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod gathering;
 mod guidance;
 pub mod helper;

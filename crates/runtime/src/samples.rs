@@ -73,7 +73,12 @@ impl Samples {
             _ => Err(io::Error::other("it is too long")),
         };
         let text = text.map_err(|cause| format!("{} cannot be read: {cause}", path.display()))?;
-        let samples: Self = serde_json::from_str(&text).map_err(|cause| {
+        Self::parse(&text, path).map(Some)
+    }
+
+    /// From the text of a file.
+    pub(crate) fn parse(text: &str, path: &Path) -> Result<Self, String> {
+        let samples: Self = serde_json::from_str(text).map_err(|cause| {
             format!("{} is no file of combray sample ({cause}): {ADVICE}", path.display())
         })?;
         let known = samples.version == VERSION;
@@ -82,7 +87,7 @@ impl Samples {
         if !known || !plausible || !samples.rails.values().all(RailFigures::are_plausible) {
             return Err(unusable(path));
         }
-        Ok(Some(samples))
+        Ok(samples)
     }
 
     /// Keeps them in a folder, which is made if it does not exist; readers see the old file or the

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use bubbles::Relation;
 use parking_lot::Mutex;
 
-use crate::thread::{ANYWHERE, Thread};
+use crate::home::ANYWHERE;
+use crate::thread::Thread;
 use crate::usage::{MemoryUse, UsedMemory};
 use crate::worker;
 

@@ -11,6 +11,8 @@ mod deque;
 #[cfg(not(loom))]
 mod fiber;
 #[cfg(not(loom))]
+mod home;
+#[cfg(not(loom))]
 mod key;
 #[cfg(not(loom))]
 mod label;
@@ -37,6 +39,8 @@ pub mod sync;
 mod thread;
 #[cfg(not(loom))]
 mod timeline;
+#[cfg(not(loom))]
+mod timers;
 mod token;
 #[cfg(not(loom))]
 mod usage;

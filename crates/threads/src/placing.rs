@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use bubbles::{EntityId, Event, Move, Place, Pool, Relation, VertexId};
+use bubbles::{EntityId, Move, Place, Pool};
 
 use crate::bubble::Bubble;
+use crate::home::{ANYWHERE, LOAD, number, place};
 use crate::shared::Shared;
-use crate::thread::{ANYWHERE, ASIDE, Ready, Thread};
+use crate::thread::{Ready, Thread};
 use crate::usage::UsedMemory;
 
 /// What a scheduler sees, and what its entities are.
@@ -244,45 +245,6 @@ fn set_home(thread: &Thread, place: Place) {
         thread.home.store(number(place), Ordering::Relaxed);
     }
 }
-
-fn number(place: Place) -> u32 {
-    match place {
-        Place::Inside => ANYWHERE,
-        Place::Queue(vertex) => vertex.0,
-        Place::Aside(vertex) => vertex.0 | ASIDE,
-    }
-}
-
-pub(crate) fn place(number: u32) -> Place {
-    match number {
-        ANYWHERE => Place::Inside,
-        number if number & ASIDE != 0 => Place::Aside(VertexId(number & !ASIDE)),
-        number => Place::Queue(VertexId(number)),
-    }
-}
-
-/// The vertex where a scheduler leaves a thread that stands by itself and is submitted by each
-/// processor, if that is not the processor's own.
-pub(crate) fn homes_of_loose(
-    machine: &Arc<bubbles::MachineTree>,
-    scheduler: &mut dyn bubbles::Scheduler,
-) -> Vec<Option<VertexId>> {
-    let home = |processor| {
-        let mut pool = Pool::new(machine.clone());
-        let bubble = pool.add_bubble(None, Relation::Unrelated);
-        let thread = pool.add_thread(Some(bubble), LOAD);
-        pool.submit(bubble, processor, scheduler);
-        pool.decide(Event::Idle { processor }, scheduler);
-        match pool.whereabouts(thread) {
-            Place::Queue(vertex) if !machine[vertex].children.is_empty() => Some(vertex),
-            _ => None,
-        }
-    };
-    (0..machine.processor_count()).map(home).collect()
-}
-
-/// What a thread has to do is not known.
-const LOAD: u64 = 1;
 
 /// So many entries of each queue are shown to the scheduler.
 const LOOK_MAX: usize = 32;

@@ -7,14 +7,15 @@ use bubbles::{MachineTree, Place, Scheduler, VertexId};
 use parking_lot::Mutex;
 
 use crate::deque::SeedDeque;
+use crate::home::{ANYWHERE, homes_of_loose, place};
 use crate::label::SharedLabel;
 use crate::queue::ReadyQueue;
 use crate::seed::SeedHeader;
 use crate::sleepers::Sleepers;
 use crate::stack::StackPool;
-use crate::thread::{ANYWHERE, Ready, Thread};
+use crate::thread::{Ready, Thread};
 use crate::timeline::Timeline;
-use crate::watchdog::Timers;
+use crate::timers::Timers;
 
 pub(crate) struct Shared {
     pub machine: Arc<MachineTree>,
@@ -68,7 +69,7 @@ impl Shared {
         stack_bytes: usize,
     ) -> Arc<Self> {
         let machine = Arc::new(machine);
-        let loose = crate::placing::homes_of_loose(&machine, &mut *scheduler);
+        let loose = homes_of_loose(&machine, &mut *scheduler);
         Arc::new(Self {
             queues: machine.vertices().map(|_| Arc::new(ReadyQueue::new())).collect(),
             asides: machine.vertices().map(|_| ReadyQueue::new()).collect(),
@@ -130,7 +131,7 @@ impl Shared {
         if home == self.machine.leaf(slot as u32).0 {
             return None;
         }
-        self.standing_queue(crate::placing::place(home))
+        self.standing_queue(place(home))
     }
 
     /// The queue that a place is, or the one of the whole machine instead of that of a processor

@@ -13,7 +13,6 @@ use crate::parking::Wait;
 use crate::shared::Shared;
 use crate::thread::{Body, Thread};
 use crate::worker;
-use crate::workers::Workers;
 
 /// Makes a thread.
 ///
@@ -69,20 +68,6 @@ impl ThreadBuilder {
         join
     }
 
-    /// Makes the thread on these workers, wherever the caller runs.
-    pub fn spawn_on<F, T>(self, workers: &Workers, body: F) -> Join<T>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
-    {
-        let (thread, join) = self.made(body);
-        let shared = workers.shared();
-        let here = worker::local().filter(|local| Arc::ptr_eq(&local.shared, shared));
-        shared.begun.fetch_add(1, Ordering::Relaxed);
-        make_ready(shared, thread, here.map_or_else(|| shared.slot_here(), |local| local.slot()));
-        join
-    }
-
     /// The thread, which is not ready yet.
     pub(crate) fn made<F, T>(self, body: F) -> (Arc<Thread>, Join<T>)
     where
@@ -96,7 +81,7 @@ impl ThreadBuilder {
 }
 
 /// A thread begins, unless its bubble keeps it.
-fn make_ready(shared: &Shared, thread: Arc<Thread>, slot: usize) {
+pub(crate) fn make_ready(shared: &Shared, thread: Arc<Thread>, slot: usize) {
     if !thread.bubble.as_ref().is_some_and(|bubble| bubble.keep(&thread)) {
         shared.make_ready(thread, slot);
     }

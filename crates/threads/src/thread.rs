@@ -10,6 +10,7 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 use crate::bubble::Bubble;
 use crate::cancel::Cancellation;
 use crate::fiber::Fiber;
+use crate::home::ANYWHERE;
 use crate::label::Label;
 use crate::stack::GuardedStack;
 use crate::token::Token;
@@ -47,12 +48,6 @@ pub(crate) struct Thread {
     pub communicates: AtomicBool,
     inner: UnsafeCell<ThreadInner>,
 }
-
-/// No vertex.
-pub(crate) const ANYWHERE: u32 = u32::MAX;
-
-/// With the number of a vertex: aside there.
-pub(crate) const ASIDE: u32 = 1 << 31;
 
 struct ThreadInner {
     body: Option<Arc<dyn Body>>,

@@ -10,11 +10,12 @@ use bubbles::VertexId;
 
 use crate::bubble::Bubble;
 use crate::deque::SeedDeque;
+use crate::home::ANYWHERE;
 use crate::queue::ReadyQueue;
 use crate::seed::{SeedHeader, TakenSeed};
 use crate::shared::{Shared, Slot};
 use crate::stack::GuardedStack;
-use crate::thread::{ANYWHERE, Pause, Ready, Thread};
+use crate::thread::{Pause, Ready, Thread};
 
 /// What a kernel thread has as a worker.
 pub(crate) struct WorkerLocal {

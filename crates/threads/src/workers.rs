@@ -9,7 +9,7 @@ use topology::{Scope, Topology};
 
 use crate::bubble::Bubble;
 use crate::shared::Shared;
-use crate::spawn::ThreadBuilder;
+use crate::spawn::{Join, ThreadBuilder, make_ready};
 use crate::watchdog::{self, FollowedProcessors, SpareThreads};
 use crate::{words, worker};
 
@@ -71,6 +71,22 @@ impl Workers {
     /// How many processors there are.
     pub fn count(&self) -> usize {
         self.shared.slots.len()
+    }
+}
+
+impl ThreadBuilder {
+    /// Makes the thread on these workers, wherever the caller runs.
+    pub fn spawn_on<F, T>(self, workers: &Workers, body: F) -> Join<T>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let (thread, join) = self.made(body);
+        let shared = workers.shared();
+        let here = worker::local().filter(|local| Arc::ptr_eq(&local.shared, shared));
+        shared.begun.fetch_add(1, Ordering::Relaxed);
+        make_ready(shared, thread, here.map_or_else(|| shared.slot_here(), |local| local.slot()));
+        join
     }
 }
 

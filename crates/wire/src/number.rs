@@ -22,3 +22,28 @@ pub fn take_number(bytes: &mut &[u8]) -> Option<u64> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_back_one_behind_the_other() {
+        let numbers = [0, 1, 0x7f, 0x80, 0x3fff, 0x4000, 0x1234_5678_9abc_def0, u64::MAX];
+        let mut bytes = Vec::new();
+        numbers.into_iter().for_each(|number| push_number(number, &mut bytes));
+        assert_eq!(bytes[..5], [0, 1, 0x7f, 0x80, 1]);
+        let mut rest = bytes.as_slice();
+        for number in numbers {
+            assert_eq!(take_number(&mut rest), Some(number));
+        }
+        assert!(rest.is_empty());
+        assert_eq!(take_number(&mut rest), None);
+    }
+
+    #[test]
+    fn what_has_no_end_is_no_number() {
+        assert_eq!(take_number(&mut &[0x80, 0xff][..]), None);
+        assert_eq!(take_number(&mut &[0xff; 11][..]), None);
+    }
+}

@@ -46,6 +46,8 @@ fn record(payload: &'static [u8]) -> impl Strategy<Value = Record<'static>> {
             .prop_map(|(receiver, offset, payload)| Record::Data { receiver, offset, payload }),
         any::<u64>().prop_map(|request| Record::Finished { request }),
         any::<u32>().prop_map(|bytes| Record::Credit { bytes }),
+        any::<(u32, u32)>().prop_map(|(number, received)| Record::Number { number, received }),
+        any::<u32>().prop_map(|below| Record::Received { below }),
         (any::<u64>(), any::<u32>(), any::<u32>()).prop_map(|(context, rank, number)| {
             Record::Flow { context: ContextId(context), rank, number }
         }),

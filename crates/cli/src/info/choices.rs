@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use clap::Args;
-use collectives::board::{self, RegionUse, SlotCapacities};
+use collectives::board::{self, RegionSupport, SlotCapacities};
 use collectives::{
     Candidate, CollectiveCall, CollectiveOperation, Costs, Member, Situation, candidates,
 };
@@ -106,7 +106,7 @@ fn lines(
     let member = Member { rank: 0, size, situation };
     // Boards are for communicators of one machine that are not too large.
     let has_board = situation.layout.nodes() == 1 && size <= board::SIZE_MAX;
-    let rooms = has_board.then_some(SlotCapacities::new(RegionUse::Possible));
+    let rooms = has_board.then_some(SlotCapacities::new(RegionSupport::Possible));
     let powers: Vec<usize> = (0..=LARGEST_BIT).map(|bit| 1 << bit).collect();
     let asked = match operation {
         CollectiveOperation::Barrier => &[0],

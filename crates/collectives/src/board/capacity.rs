@@ -2,8 +2,8 @@
 
 use base::SlotSize;
 
-use crate::fold::Operands;
 use crate::member::{Member, Takers};
+use crate::operands::Operands;
 use crate::schedule::{Area, Schedule};
 
 /// What the members of a communicator know of their board; the same for all of them.
@@ -12,21 +12,21 @@ pub struct SlotCapacity {
     /// How many bytes a slot holds.
     pub slot_bytes: usize,
     /// Of memory that others expose.
-    pub regions: RegionUse,
+    pub regions: RegionSupport,
     /// What is longer goes in pieces of about so many bytes, where that makes sense.
     pub piece_bytes: usize,
 }
 
 /// Whether each member can read and write memory that others expose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum RegionUse {
+pub enum RegionSupport {
     /// Each can.
     Possible,
     /// Some cannot.
     Impossible,
 }
 
-impl RegionUse {
+impl RegionSupport {
     /// Possible if so.
     pub const fn if_possible(is_possible: bool) -> Self {
         if is_possible { Self::Possible } else { Self::Impossible }
@@ -39,7 +39,7 @@ const PIECE_BYTES: usize = 16 << 10;
 
 impl SlotCapacity {
     /// Slots of so many bytes.
-    pub const fn new(slot_bytes: usize, regions: RegionUse) -> Self {
+    pub const fn new(slot_bytes: usize, regions: RegionSupport) -> Self {
         Self { slot_bytes, regions, piece_bytes: PIECE_BYTES }
     }
 }
@@ -50,7 +50,7 @@ pub struct SlotCapacities([SlotCapacity; SlotSize::ALL.len()]);
 
 impl SlotCapacities {
     /// Those of all boards.
-    pub const fn new(regions: RegionUse) -> Self {
+    pub const fn new(regions: RegionSupport) -> Self {
         let [tiny, small, medium, large] = SlotSize::ALL;
         Self([
             SlotCapacity::new(tiny.bytes(), regions),

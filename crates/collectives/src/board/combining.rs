@@ -4,8 +4,8 @@
 use super::capacity::{SlotCapacity, fits, goes_by_shares, goes_through_one};
 use super::flow::{BlockPieces, Flow, Piece, show, slot, wait_for};
 use super::parts;
-use crate::fold::Operands;
 use crate::member::{InputPlace, Member, Takers};
+use crate::operands::Operands;
 use crate::schedule::{Area, BlockRange, Operand, Schedule};
 use crate::share::share;
 

@@ -3,10 +3,11 @@
 use base::SlotSize;
 
 use super::capacity::{SlotCapacities, TURNS_MAX, goes_by_shares, goes_through_one, piece_count};
-use crate::estimate::{Cost, TimeEstimate};
-use crate::fold::Operands;
+use crate::cost::Cost;
+use crate::estimate::TimeEstimate;
 use crate::hierarchy;
 use crate::member::{Member, Takers};
+use crate::operands::Operands;
 use crate::operation::CollectiveOperation;
 
 /// Who moves how much over the board: of so many processes each so many bytes.

@@ -3,9 +3,9 @@
 //! what came of that. So a line goes from part to part once, instead of to each member there.
 
 use super::flow::{slot, wait_for};
-use crate::fold::Operands;
 use crate::hierarchy::HierarchyView;
 use crate::member::{InputPlace, Member};
+use crate::operands::Operands;
 use crate::schedule::{Area, BlockRange, Operand, Schedule};
 
 /// `MPI_Barrier` (section 6.3).

@@ -1,6 +1,6 @@
 //! Operations on the board, for all sizes and both forms of input, in several orders of moves.
 
-use collectives::board::{self, RegionUse, SlotCapacities, SlotCapacity};
+use collectives::board::{self, RegionSupport, SlotCapacities, SlotCapacity};
 use collectives::{
     CollectiveOperation, Costs, InputPlace, Member, Operands, Schedule, Situation, Transfer, Width,
 };
@@ -12,9 +12,9 @@ const SEEDS: [u64; 2] = [0, 0x1234_5678_9abc_def1];
 const INPUTS: [InputPlace; 2] = [InputPlace::SendBuffer, InputPlace::InPlace];
 /// Slots in which much fits, such in which little does, and much in short pieces.
 const ROOMS: [SlotCapacity; 3] = [
-    SlotCapacity::new(32 << 10, RegionUse::Possible),
-    SlotCapacity::new(1360, RegionUse::Possible),
-    SlotCapacity { piece_bytes: 100, ..SlotCapacity::new(32 << 10, RegionUse::Possible) },
+    SlotCapacity::new(32 << 10, RegionSupport::Possible),
+    SlotCapacity::new(1360, RegionSupport::Possible),
+    SlotCapacity { piece_bytes: 100, ..SlotCapacity::new(32 << 10, RegionSupport::Possible) },
 ];
 
 /// What the ranks of `ranks` make together of element `number`.
@@ -76,7 +76,7 @@ fn in_parts(size: u32) -> [Situation; 4] {
 
 /// The level over whose parts an operation is predicted to be fastest.
 fn level(operation: CollectiveOperation, member: Member, data: Operands) -> Option<usize> {
-    board::predict(operation, member, SlotCapacities::new(RegionUse::Possible), data)?.level
+    board::predict(operation, member, SlotCapacities::new(RegionSupport::Possible), data)?.level
 }
 
 fn barrier(member: Member) -> Option<Schedule> {

@@ -1,6 +1,6 @@
 //! Which algorithm is taken: predicted times make sense, and all members come to the same.
 
-use collectives::board::{RegionUse, SlotCapacities};
+use collectives::board::{RegionSupport, SlotCapacities};
 use collectives::{
     AlgorithmPreferences, CollectiveCall, CollectiveOperation, Cost, Costs, Member, ProcessLayout,
     Situation, candidates,
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use crate::simulator::{situation, situation_on};
 
-const ROOM: Option<SlotCapacities> = Some(SlotCapacities::new(RegionUse::Possible));
+const ROOM: Option<SlotCapacities> = Some(SlotCapacities::new(RegionSupport::Possible));
 
 /// Where all that a prediction depends on is as large as it can be.
 fn extreme() -> Situation {

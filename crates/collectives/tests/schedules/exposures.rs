@@ -1,7 +1,7 @@
 //! Operations that copy once, for all sizes, roots and both forms of input, in several orders of
 //! moves.
 
-use collectives::board::{RegionUse, SlotCapacity};
+use collectives::board::{RegionSupport, SlotCapacity};
 use collectives::{InputPlace, Member, Operands, Schedule, Situation};
 use collectives::{direct, portions};
 
@@ -10,7 +10,7 @@ use crate::simulator::{Block, Memory, block, execute_in_order, members, symbol};
 const SIZE_MAX: u32 = 7;
 const SEEDS: [u64; 4] = [0, 1, 77, 0x1234_5678_9abc_def1];
 const INPUTS: [InputPlace; 2] = [InputPlace::SendBuffer, InputPlace::InPlace];
-const ROOM: SlotCapacity = SlotCapacity::new(1024, RegionUse::Possible);
+const ROOM: SlotCapacity = SlotCapacity::new(1024, RegionSupport::Possible);
 /// A piece is a byte, so that a few bytes make several portions, of several steps.
 const PORTIONED: SlotCapacity = SlotCapacity { piece_bytes: 1, ..ROOM };
 

@@ -1,7 +1,7 @@
 //! How a call is carried out: by messages where there is no board, else in the way that is
 //! predicted to be the fastest, as long as its form allows it.
 
-use collectives::board::{RegionUse, SlotCapacities, SlotCapacity};
+use collectives::board::{RegionSupport, SlotCapacities, SlotCapacity};
 use collectives::{
     Algorithm, AlgorithmPreferences, CallForm, CollectiveCall, CollectivePlan, Function,
     InputPlace, Member, Operands, Schedule, Situation, board, candidates, direct, plan,
@@ -12,7 +12,7 @@ use crate::simulator::{members, situation};
 const SIZE: u32 = 4;
 const ROOT: u32 = 1;
 const INPUT: InputPlace = InputPlace::SendBuffer;
-const BOARD: SlotCapacities = SlotCapacities::new(RegionUse::Possible);
+const BOARD: SlotCapacities = SlotCapacities::new(RegionSupport::Possible);
 
 fn operands(bytes: usize) -> Operands {
     Operands { count: bytes / 8, element_bytes: 8, commutative: true }

@@ -11,7 +11,7 @@ use sys::files::RangeLock;
 
 use super::member::{HEAD_BYTES, MemberPart, of_message};
 use super::pieces::{RunReader, WindowPieces, united};
-use super::{DomainFault, MemberLink, MessageKind, SystemCaller, TransferContext};
+use super::{DomainFault, MemberLink, SystemCaller, TransferContext, TransferMessage};
 use crate::fault::Fault;
 use crate::pool::PoolTask;
 use crate::storage::{Storage, in_full};
@@ -122,7 +122,7 @@ impl<P: Copy> Aggregator<P> {
         if self.stage == AggregatorStage::Moving && self.move_windows(shared, link, member) {
             let verdict = self.fault.as_ref();
             let others = self.clients.iter().filter(|client| client.rank != shared.rank);
-            let tag = shared.tag(MessageKind::Verdict);
+            let tag = shared.tag(TransferMessage::Verdict);
             self.verdicts =
                 others.map(|one| link.send(one.rank, tag, DomainFault::message(verdict))).collect();
             self.stage = AggregatorStage::Closing;
@@ -139,7 +139,8 @@ impl<P: Copy> Aggregator<P> {
 
     /// Hears what processes want; whether all have told it.
     fn listen(&mut self, shared: &TransferContext, link: &impl MemberLink<Pending = P>) -> bool {
-        let (head_tag, rest_tag) = (shared.tag(MessageKind::Head), shared.tag(MessageKind::Rest));
+        let (head_tag, rest_tag) =
+            (shared.tag(TransferMessage::Head), shared.tag(TransferMessage::Rest));
         let mut all = true;
         for client in &mut self.clients {
             let rank = client.rank;
@@ -287,7 +288,7 @@ impl<P: Copy> FileWindow<P> {
         memory: &Buffer,
         fault: &mut Option<DomainFault>,
     ) -> Vec<Option<P>> {
-        let tag = shared.tag(MessageKind::Data);
+        let tag = shared.tag(TransferMessage::Data);
         let mut messages = Vec::new();
         for (client, pieces) in clients.iter().zip(&self.pieces) {
             if pieces.bytes == 0 {

@@ -10,7 +10,7 @@ use memory::{Buffer, LentBuffer};
 
 use super::aggregator::Aggregator;
 use super::pieces::RunWriter;
-use super::{DomainFault, MemberLink, MessageKind, TransferContext};
+use super::{DomainFault, MemberLink, TransferContext, TransferMessage};
 use crate::transfer::Direction;
 use crate::view::View;
 
@@ -144,14 +144,18 @@ impl<P: Copy> MemberPart<P> {
         head.write(0, &(told.len() as u64).to_le_bytes());
         let (first, rest) = told.split_at(told.len().min(HEAD_BYTES - 8));
         head.write(8, first);
-        part.telling.push(link.send(part.aggregator, shared.tag(MessageKind::Head), head));
+        part.telling.push(link.send(part.aggregator, shared.tag(TransferMessage::Head), head));
         if !rest.is_empty() {
             let message = Buffer::zeroed(rest.len());
             message.write(0, rest);
-            part.telling.push(link.send(part.aggregator, shared.tag(MessageKind::Rest), message));
+            part.telling.push(link.send(
+                part.aggregator,
+                shared.tag(TransferMessage::Rest),
+                message,
+            ));
         }
         let room = DomainFault::room();
-        let id = link.receive(part.aggregator, shared.tag(MessageKind::Verdict), room.clone());
+        let id = link.receive(part.aggregator, shared.tag(TransferMessage::Verdict), room.clone());
         part.verdict = Some((id, room));
         part.cursor = self.before(domain.start);
         part.is_begun = true;
@@ -206,7 +210,7 @@ impl<P: Copy> MemberPart<P> {
         start: usize,
         end: usize,
     ) -> DataMessage<P> {
-        let tag = shared.tag(MessageKind::Data);
+        let tag = shared.tag(TransferMessage::Data);
         let direct = self.memory.program_part(start, end - start);
         match (shared.direction, direct) {
             (Direction::Write, direct) => {

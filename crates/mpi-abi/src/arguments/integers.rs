@@ -438,6 +438,7 @@ impl OutInteger<'_> {
     }
 
     /// Writes a value, or `MPI_UNDEFINED` if there is none or it does not fit.
+    #[inline]
     pub fn set_or_undefined(&self, value: Option<i64>) {
         if !value.is_some_and(|value| self.try_set(value)) {
             let set = self.try_set(MPI_UNDEFINED.into());
@@ -445,6 +446,7 @@ impl OutInteger<'_> {
         }
     }
 
+    #[inline]
     fn try_set(&self, value: i64) -> bool {
         match self.place {
             IntegerPlace::Int(place) => match c_int::try_from(value) {

@@ -1,6 +1,5 @@
 //! Attributes (section 7.7 of the standard).
 
-use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::rc::Rc;
@@ -28,19 +27,6 @@ type CopyInC = unsafe extern "C" fn(
 ) -> c_int;
 /// `MPI_Comm_delete_attr_function` and its kin.
 type DeleteInC = unsafe extern "C" fn(usize, c_int, *mut c_void, *mut c_void) -> c_int;
-
-/// The values of the attributes that the standard puts on communicators: programs get pointers to
-/// them, so they lie still.
-#[derive(Debug, Default)]
-pub struct StandardValues {
-    tag_upper_bound: Cell<c_int>,
-    host: Cell<c_int>,
-    io: Cell<c_int>,
-    clock_is_global: Cell<c_int>,
-    application: Cell<c_int>,
-    universe: Cell<c_int>,
-    last_code: Cell<c_int>,
-}
 
 const WINDOW_KEYVALS: [c_int; 5] =
     [MPI_WIN_BASE, MPI_WIN_SIZE, MPI_WIN_DISP_UNIT, MPI_WIN_CREATE_FLAVOR, MPI_WIN_MODEL];

@@ -14,6 +14,7 @@ use crate::entry::{self, Call};
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::*;
 use crate::library::library;
+use crate::output::{host_name, say};
 
 /// The levels of thread support with their numbers, upwards.
 pub const LEVELS: [(c_int, ThreadLevel); 4] = [
@@ -115,12 +116,6 @@ pub fn tell(complaints: &[String]) {
     }
 }
 
-/// Writes a line to the error output, at once: this process or its job may end any moment.
-pub fn say(message: &str) {
-    let line = format!("combray: {message}\n");
-    eprint!("{line}");
-}
-
 pub fn initialized(_call: &Call, flag: Out<c_int>) -> CallOutcome<()> {
     flag.set_flag(entry::is_initialized());
     Ok(())
@@ -193,12 +188,6 @@ pub fn get_library_version(
 pub fn get_processor_name(_call: &Call, name: OutText, resultlen: Out<c_int>) -> CallOutcome<()> {
     resultlen.set(name.write(host_name().as_bytes()) as c_int);
     Ok(())
-}
-
-/// The name of this machine.
-pub fn host_name() -> String {
-    let name = sys::process::host_name();
-    if name.is_empty() { "localhost".to_owned() } else { name }
 }
 
 pub fn pcontrol(_call: &Call, _level: c_int) -> CallOutcome<()> {

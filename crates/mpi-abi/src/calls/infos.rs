@@ -14,7 +14,8 @@ use crate::entry::Call;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::*;
 
-use super::environment::{self, host_name};
+use super::environment;
+use crate::output::host_name;
 
 /// In C the maxima include the zero byte at the end.
 pub const LIMITS: InfoLimits =

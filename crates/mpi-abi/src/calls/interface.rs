@@ -2,7 +2,6 @@
 //! (section 9.2), and the machine's resources (section 11.8).
 
 use std::alloc::{Layout, alloc, dealloc};
-use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
 use std::rc::Rc;
@@ -19,20 +18,7 @@ use crate::calls::infos;
 use crate::entry::Call;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::*;
-
-/// What Fortran bindings told the library about their compiler.
-#[derive(Debug, Default)]
-pub struct FortranFacts {
-    info: RefCell<Option<Rc<Info>>>,
-    booleans: RefCell<Option<Booleans>>,
-}
-
-/// The bytes of Fortran's truth values.
-#[derive(Debug)]
-struct Booleans {
-    logical_true: Box<[u8]>,
-    logical_false: Box<[u8]>,
-}
+use crate::library::fortran_facts::Booleans;
 
 pub fn abi_get_version(_call: &Call, major: Out<c_int>, minor: Out<c_int>) -> CallOutcome<()> {
     major.set(MPI_ABI_VERSION);

@@ -11,7 +11,7 @@ use crate::c::{Message, Request};
 use crate::entry::Call;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::{MPI_MESSAGE_NO_PROC, MPI_MESSAGE_NULL};
-use crate::library::LibraryState;
+use crate::library::{KeptMessage, LibraryState};
 use crate::report::HandlerOwner;
 
 use super::requests::{Pending, PendingRequest, hand_out};
@@ -359,9 +359,6 @@ pub fn imrecv(
     request.set(handle);
     Ok(())
 }
-
-/// A message that a matched probe took, and the communicator it came in.
-pub type KeptMessage = (mpi::MatchedMessage, crate::c::Comm);
 
 fn keep_message(
     library: &LibraryState,

@@ -9,8 +9,8 @@ use checks::{AccessAction, AccessPeriod, SeenAccess};
 use serde::{Deserialize, Serialize};
 use windows::{OpenEpoch, Window};
 
-use super::collectives::{element_kind, operation_name};
-use super::memory::{self, UsedMemory};
+use super::collectives::element_kind;
+use super::memory::{self, NO_OPERATION, operation};
 use super::requests::{UnderwayTransfer, look_for_change};
 use super::{CheckNote, Checks, SeenCall};
 use crate::arguments::KnownWindow;
@@ -59,41 +59,11 @@ const BASE: usize = 1 << 46;
 
 /// What a call completes of the accesses before it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Completion {
+enum AccessCompletion {
     /// At the target, too.
     Everywhere,
     /// At the origin.
     Here,
-}
-
-/// What a one-sided operation uses at its origin.
-pub fn memory_of(seen: &SeenCall) -> Option<UsedMemory> {
-    let origin = || memory::elements_of(seen, "origin_addr", "origin_count", "origin_datatype");
-    let one = |name: &str| memory::elements_of(seen, name, "", "datatype");
-    let gives = || operation(seen).is_none_or(|name| name != NO_OPERATION);
-    let (reads, writes) = match seen.function() {
-        "MPI_Put" | "MPI_Rput" | "MPI_Accumulate" | "MPI_Raccumulate" => (origin(), None),
-        "MPI_Get" | "MPI_Rget" => (None, origin()),
-        "MPI_Get_accumulate" | "MPI_Rget_accumulate" => {
-            let given = if gives() { origin() } else { None };
-            (given, memory::elements_of(seen, "result_addr", "result_count", "result_datatype"))
-        }
-        "MPI_Fetch_and_op" => (if gives() { one("origin_addr") } else { None }, one("result_addr")),
-        "MPI_Compare_and_swap" => {
-            let mut reads = one("origin_addr")?;
-            reads.add(&one("compare_addr")?);
-            (Some(reads), one("result_addr"))
-        }
-        _ => return None,
-    };
-    Some(UsedMemory { reads, writes })
-}
-
-const NO_OPERATION: &str = "MPI_NO_OP";
-
-/// The name of the operation of an accumulate.
-fn operation(seen: &SeenCall) -> Option<String> {
-    seen.word("op").map(operation_name)
 }
 
 fn window(seen: &SeenCall) -> Option<KnownWindow> {
@@ -133,7 +103,7 @@ fn access_of(seen: &SeenCall, window: &Window) -> Option<(u32, SeenAccess)> {
 pub fn begin(seen: &SeenCall) {
     let completion = match seen.function() {
         "MPI_Win_fence" | "MPI_Win_start" | "MPI_Win_post" => None,
-        "MPI_Win_free" => Some(Completion::Everywhere),
+        "MPI_Win_free" => Some(AccessCompletion::Everywhere),
         _ => return,
     };
     let Some(window) = window(seen) else { return };
@@ -169,11 +139,11 @@ pub fn begin(seen: &SeenCall) {
 /// A call has succeeded.
 pub fn end(seen: &SeenCall) {
     let (completion, is_of_all) = match seen.function() {
-        "MPI_Win_flush" | "MPI_Win_unlock" => (Completion::Everywhere, false),
-        "MPI_Win_flush_local" => (Completion::Here, false),
-        "MPI_Win_flush_local_all" => (Completion::Here, true),
+        "MPI_Win_flush" | "MPI_Win_unlock" => (AccessCompletion::Everywhere, false),
+        "MPI_Win_flush_local" => (AccessCompletion::Here, false),
+        "MPI_Win_flush_local_all" => (AccessCompletion::Here, true),
         "MPI_Win_flush_all" | "MPI_Win_unlock_all" | "MPI_Win_fence" | "MPI_Win_complete" => {
-            (Completion::Everywhere, true)
+            (AccessCompletion::Everywhere, true)
         }
         _ => return begun(seen),
     };
@@ -252,7 +222,13 @@ impl AccessChecks {
     }
 
     /// Accesses to one target, or to all, are complete.
-    fn complete(&self, seen: &SeenCall, window: u64, target: Option<u32>, completion: Completion) {
+    fn complete(
+        &self,
+        seen: &SeenCall,
+        window: u64,
+        target: Option<u32>,
+        completion: AccessCompletion,
+    ) {
         let is_meant = |one: u32| target.is_none_or(|target| target == one);
         let mut complete = Vec::new();
         self.underway.borrow_mut().retain(|(of, to, transfer)| {
@@ -263,8 +239,8 @@ impl AccessChecks {
         complete.iter().for_each(|transfer| look_for_change(seen, transfer));
         if let Some(one) = self.windows.borrow_mut().get_mut(&window) {
             match completion {
-                Completion::Everywhere => one.locked.retain(|rank, _| !is_meant(*rank)),
-                Completion::Here => {
+                AccessCompletion::Everywhere => one.locked.retain(|rank, _| !is_meant(*rank)),
+                AccessCompletion::Here => {
                     let meant = one.locked.iter_mut().filter(|(rank, _)| is_meant(**rank));
                     meant.for_each(|(_, period)| period.end_fetches());
                 }

@@ -7,23 +7,53 @@ use mpi::communicator::Communicator;
 use sys::cross_memory::{self, Run};
 
 use super::SeenCall;
-use super::collectives::operation_of;
+use super::collectives::{operation_name, operation_of};
 use crate::arguments::is_in_place;
 use crate::c::{Datatype, Handle};
 use crate::calls::collectives::{incoming, outgoing};
 
 /// What an operation uses until it is complete.
 #[derive(Clone, Debug, Default)]
-pub struct UsedMemory {
+pub struct OperationMemory {
     /// None: nothing, or in too many pieces to look at.
     pub reads: Option<MemoryRanges>,
     /// Likewise.
     pub writes: Option<MemoryRanges>,
 }
 
+/// What a one-sided operation uses at its origin.
+pub fn of_one_sided(seen: &SeenCall) -> Option<OperationMemory> {
+    let origin = || elements_of(seen, "origin_addr", "origin_count", "origin_datatype");
+    let one = |name: &str| elements_of(seen, name, "", "datatype");
+    let gives = || operation(seen).is_none_or(|name| name != NO_OPERATION);
+    let (reads, writes) = match seen.function() {
+        "MPI_Put" | "MPI_Rput" | "MPI_Accumulate" | "MPI_Raccumulate" => (origin(), None),
+        "MPI_Get" | "MPI_Rget" => (None, origin()),
+        "MPI_Get_accumulate" | "MPI_Rget_accumulate" => {
+            let given = if gives() { origin() } else { None };
+            (given, elements_of(seen, "result_addr", "result_count", "result_datatype"))
+        }
+        "MPI_Fetch_and_op" => (if gives() { one("origin_addr") } else { None }, one("result_addr")),
+        "MPI_Compare_and_swap" => {
+            let mut reads = one("origin_addr")?;
+            reads.add(&one("compare_addr")?);
+            (Some(reads), one("result_addr"))
+        }
+        _ => return None,
+    };
+    Some(OperationMemory { reads, writes })
+}
+
+pub const NO_OPERATION: &str = "MPI_NO_OP";
+
+/// The name of the operation of an accumulate.
+pub fn operation(seen: &SeenCall) -> Option<String> {
+    seen.word("op").map(operation_name)
+}
+
 /// How the blocks of a buffer lie.
 #[derive(Clone, Copy, Debug)]
-enum BlockList {
+enum BlockArrangement {
     /// One, or several behind each other, as many as this.
     Equal(u32),
     /// So many, each with a count and a displacement.
@@ -117,43 +147,51 @@ pub fn elements_of(
 }
 
 /// What a collective operation inside of one group uses.
-pub fn of_collective(seen: &SeenCall) -> Option<UsedMemory> {
+pub fn of_collective(seen: &SeenCall) -> Option<OperationMemory> {
     let name = operation_of(seen.entry.name)?;
     let comm = seen.communicator("comm").filter(|comm| comm.remote().is_none())?;
     let is_root = seen.integer("root").is_none_or(|root| root == i64::from(comm.rank()));
-    let (one, all) = (BlockList::Equal(1), BlockList::Equal(comm.size()));
+    let (one, all) = (BlockArrangement::Equal(1), BlockArrangement::Equal(comm.size()));
     let (sent, received) = match name.as_str() {
         "bcast" => {
             let memory = elements_of(seen, "buffer", "count", "datatype");
             let (reads, writes) = if is_root { (memory, None) } else { (None, memory) };
-            return Some(UsedMemory { reads, writes });
+            return Some(OperationMemory { reads, writes });
         }
         "reduce" | "allreduce" | "scan" | "exscan" | "reduce_scatter" | "reduce_scatter_block" => {
             return of_reduction(seen, &name, &comm, is_root);
         }
         "gather" => (Some(one), is_root.then_some(all)),
-        "gatherv" => (Some(one), is_root.then_some(BlockList::Listed(comm.size()))),
+        "gatherv" => (Some(one), is_root.then_some(BlockArrangement::Listed(comm.size()))),
         "scatter" => (is_root.then_some(all), Some(one)),
-        "scatterv" => (is_root.then_some(BlockList::Listed(comm.size())), Some(one)),
+        "scatterv" => (is_root.then_some(BlockArrangement::Listed(comm.size())), Some(one)),
         "allgather" => (Some(one), Some(all)),
-        "allgatherv" => (Some(one), Some(BlockList::Listed(comm.size()))),
+        "allgatherv" => (Some(one), Some(BlockArrangement::Listed(comm.size()))),
         "alltoall" => (Some(all), Some(all)),
-        "alltoallv" => (Some(BlockList::Listed(comm.size())), Some(BlockList::Listed(comm.size()))),
-        "alltoallw" => (Some(BlockList::Typed(comm.size())), Some(BlockList::Typed(comm.size()))),
-        "neighbor_allgather" => (Some(one), Some(BlockList::Equal(incoming(&comm)))),
-        "neighbor_allgatherv" => (Some(one), Some(BlockList::Listed(incoming(&comm)))),
-        "neighbor_alltoall" => {
-            (Some(BlockList::Equal(outgoing(&comm))), Some(BlockList::Equal(incoming(&comm))))
+        "alltoallv" => (
+            Some(BlockArrangement::Listed(comm.size())),
+            Some(BlockArrangement::Listed(comm.size())),
+        ),
+        "alltoallw" => {
+            (Some(BlockArrangement::Typed(comm.size())), Some(BlockArrangement::Typed(comm.size())))
         }
-        "neighbor_alltoallv" => {
-            (Some(BlockList::Listed(outgoing(&comm))), Some(BlockList::Listed(incoming(&comm))))
-        }
-        "neighbor_alltoallw" => {
-            (Some(BlockList::Typed(outgoing(&comm))), Some(BlockList::Typed(incoming(&comm))))
-        }
+        "neighbor_allgather" => (Some(one), Some(BlockArrangement::Equal(incoming(&comm)))),
+        "neighbor_allgatherv" => (Some(one), Some(BlockArrangement::Listed(incoming(&comm)))),
+        "neighbor_alltoall" => (
+            Some(BlockArrangement::Equal(outgoing(&comm))),
+            Some(BlockArrangement::Equal(incoming(&comm))),
+        ),
+        "neighbor_alltoallv" => (
+            Some(BlockArrangement::Listed(outgoing(&comm))),
+            Some(BlockArrangement::Listed(incoming(&comm))),
+        ),
+        "neighbor_alltoallw" => (
+            Some(BlockArrangement::Typed(outgoing(&comm))),
+            Some(BlockArrangement::Typed(incoming(&comm))),
+        ),
         _ => return None,
     };
-    Some(UsedMemory {
+    Some(OperationMemory {
         reads: sent.and_then(|list| blocks(seen, &SENT, list)),
         writes: received.and_then(|list| blocks(seen, &RECEIVED, list)),
     })
@@ -164,7 +202,7 @@ fn of_reduction(
     name: &str,
     comm: &Communicator,
     is_root: bool,
-) -> Option<UsedMemory> {
+) -> Option<OperationMemory> {
     let datatype = Datatype::from_raw(seen.word("datatype")?);
     let (sent, received) = (seen.word("sendbuf")?, seen.word("recvbuf")?);
     let in_place = is_in_place(std::ptr::with_exposed_provenance(sent));
@@ -182,27 +220,27 @@ fn of_reduction(
     // The first process gets nothing.
     let gets = is_root && !(name == "exscan" && comm.rank() == 0);
     let result = || elements(seen, received, if in_place { all } else { own }, datatype);
-    Some(UsedMemory {
+    Some(OperationMemory {
         reads: if in_place { None } else { elements(seen, sent, all, datatype) },
         writes: if gets { result() } else { None },
     })
 }
 
-fn blocks(seen: &SeenCall, names: &BlockNames, list: BlockList) -> Option<MemoryRanges> {
+fn blocks(seen: &SeenCall, names: &BlockNames, list: BlockArrangement) -> Option<MemoryRanges> {
     let buffer = seen.word(names.buffer)?;
     if is_in_place(std::ptr::with_exposed_provenance(buffer)) {
         return None;
     }
     let mut pieces = MemoryPieces::default();
     let (number, is_typed) = match list {
-        BlockList::Equal(number) => {
+        BlockArrangement::Equal(number) => {
             let count = seen.integer(names.count)?.checked_mul(number.into())?;
             let datatype = Datatype::from_raw(seen.word(names.datatype)?);
             pieces.add(seen, buffer, count, datatype)?;
             return pieces.ranges();
         }
-        BlockList::Listed(number) => (number, false),
-        BlockList::Typed(number) => (number, true),
+        BlockArrangement::Listed(number) => (number, false),
+        BlockArrangement::Typed(number) => (number, true),
     };
     let counts = integers(seen, names.counts, number, is_long(seen))?;
     let displacements = names.displacements.iter().find(|name| seen.word(name).is_some())?;

@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use checks::{CallSite, MessageOrder, Mistake, MistakeKind, SentMessage, TypeSignature};
 use mpi::{MessageSource, MessageStatus, Process};
-use serde::{Deserialize, Serialize};
 
+use super::announced_message::AnnouncedMessage;
 use super::objects::left_there;
 use super::requests::{UnderwayTransfer, begin_transfer};
 use super::transfers::{self, RECEIVE, SeenTransfer, TransferSide};
@@ -43,14 +43,13 @@ struct SeenReceive {
     site: Rc<CallSite>,
 }
 
-/// A message that the other end has heard of.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct AnnouncedMessage {
-    to: u32,
-    communicator: u64,
-    source: u32,
-    tag: i32,
-    number: u64,
+/// How a receive ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReceiveEnd {
+    /// It has got a message.
+    WithMessage,
+    /// The program has asked to cancel it: it has perhaps got none.
+    Cancelled,
 }
 
 /// How many rounds of progress are made at most for what was told of a message that has come.
@@ -225,11 +224,11 @@ impl MessageChecks {
     }
 
     /// A receive is over.
-    pub fn end(&self, seen: &SeenCall, number: u64, was_cancelled: bool) {
+    pub fn end(&self, seen: &SeenCall, number: u64, end: ReceiveEnd) {
         let exact = {
             let receives = self.receives.borrow();
             let Some(receive) = receives.get(&number).filter(|one| !one.is_known) else { return };
-            receive.exact.filter(|_| !was_cancelled)
+            receive.exact.filter(|_| end == ReceiveEnd::WithMessage)
         };
         match exact {
             Some((source, tag)) => {

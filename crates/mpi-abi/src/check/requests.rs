@@ -6,8 +6,9 @@ use std::rc::Rc;
 
 use checks::{CallSite, MemoryRanges, Mistake, MistakeKind};
 
+use super::announced_message::AnnouncedMessage;
 use super::memory::checksum;
-use super::messages::AnnouncedMessage;
+use super::messages::ReceiveEnd;
 use super::transfers::SeenTransfer;
 use super::{Checks, SeenCall};
 use crate::arguments::{HandleList, Out};
@@ -208,12 +209,12 @@ pub fn begin_transfer(seen: &SeenCall, transfer: &SeenTransfer) -> Rc<UnderwayTr
     let site = seen.site();
     let mut underway = UnderwayTransfer { site: Rc::clone(&site), ..UnderwayTransfer::default() };
     if let Some(receive) = &transfer.receive {
-        refuse_overlap(checks, &site, receive.memory.as_ref(), MemoryUse::Receives);
+        refuse_overlap(checks, &site, receive.memory.as_ref(), BufferUse::Receives);
         underway.writes.clone_from(&receive.memory);
         underway.receive = Some(checks.messages.post(seen, receive, &site));
     }
     if let Some(send) = &transfer.send {
-        refuse_overlap(checks, &site, send.memory.as_ref(), MemoryUse::Sends);
+        refuse_overlap(checks, &site, send.memory.as_ref(), BufferUse::Sends);
         if !send.is_buffered {
             underway.reads.clone_from(&send.memory);
         }
@@ -221,8 +222,8 @@ pub fn begin_transfer(seen: &SeenCall, transfer: &SeenTransfer) -> Rc<UnderwayTr
     }
     let uses = &transfer.uses;
     if uses.reads.is_some() || uses.writes.is_some() {
-        refuse_overlap(checks, &site, uses.writes.as_ref(), MemoryUse::Writes);
-        refuse_overlap(checks, &site, uses.reads.as_ref(), MemoryUse::Reads);
+        refuse_overlap(checks, &site, uses.writes.as_ref(), BufferUse::Writes);
+        refuse_overlap(checks, &site, uses.reads.as_ref(), BufferUse::Reads);
         underway.reads.clone_from(&uses.reads);
         underway.writes.clone_from(&uses.writes);
     }
@@ -245,7 +246,7 @@ fn common(one: Option<&MemoryRanges>, other: &MemoryRanges) -> Option<usize> {
 
 /// How an operation uses memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum MemoryUse {
+enum BufferUse {
     Sends,
     Receives,
     Reads,
@@ -279,10 +280,10 @@ fn refuse_overlap(
     checks: &Checks,
     site: &CallSite,
     memory: Option<&MemoryRanges>,
-    usage: MemoryUse,
+    usage: BufferUse,
 ) {
     let Some(memory) = memory else { return };
-    let writes = matches!(usage, MemoryUse::Receives | MemoryUse::Writes);
+    let writes = matches!(usage, BufferUse::Receives | BufferUse::Writes);
     let mut found: Option<(usize, String, Rc<CallSite>)> = None;
     let mut look = |other: &UnderwayTransfer| {
         if found.is_none()
@@ -297,10 +298,10 @@ fn refuse_overlap(
     let Some((bytes, what, other)) = found else { return };
     let function = &site.function;
     let own = match usage {
-        MemoryUse::Sends => "sends memory".to_owned(),
-        MemoryUse::Receives => "receives into memory".to_owned(),
-        MemoryUse::Reads => format!("gives {function} memory to read,"),
-        MemoryUse::Writes => format!("gives {function} memory to write to,"),
+        BufferUse::Sends => "sends memory".to_owned(),
+        BufferUse::Receives => "receives into memory".to_owned(),
+        BufferUse::Reads => format!("gives {function} memory to read,"),
+        BufferUse::Writes => format!("gives {function} memory to write to,"),
     };
     let text = format!(
         "rank {} {own} of which {bytes} bytes belong to {what} that is not complete",
@@ -408,7 +409,11 @@ fn complete(seen: &SeenCall, before: Request, now: Request) {
     };
     let Some(underway) = underway else { return };
     if let Some(receive) = underway.receive {
-        checks.messages.end(seen, receive, underway.cancels.get());
+        let end = match underway.cancels.get() {
+            true => ReceiveEnd::Cancelled,
+            false => ReceiveEnd::WithMessage,
+        };
+        checks.messages.end(seen, receive, end);
     }
     look_for_change(seen, &underway);
 }

@@ -4,9 +4,8 @@ use checks::{MemoryRanges, ReceiveSelection, TypeSignature};
 use mpi::MessageSource;
 
 use super::SeenCall;
-use super::accesses;
 use super::collectives::element_kind;
-use super::memory::{self, UsedMemory};
+use super::memory::{self, OperationMemory};
 use crate::arguments::{KnownCommunicator, KnownDatatype};
 use crate::generated::constants::{MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_PROC_NULL};
 
@@ -37,7 +36,7 @@ pub struct SeenTransfer {
     pub send: Option<TransferSide>,
     pub receive: Option<TransferSide>,
     /// What it uses beside the memory of both sides: that of collective and one-sided operations.
-    pub uses: UsedMemory,
+    pub uses: OperationMemory,
 }
 
 /// The names of the parameters that describe one side.
@@ -82,10 +81,10 @@ pub fn transfer_of(seen: &SeenCall) -> Option<SeenTransfer> {
         }
         "MPI_Mrecv" | "MPI_Imrecv" => {
             let writes = memory::elements_of(seen, "buf", "count", "datatype");
-            return Some(SeenTransfer::of(UsedMemory { reads: None, writes }));
+            return Some(SeenTransfer::of(OperationMemory { reads: None, writes }));
         }
         _ => {
-            let uses = accesses::memory_of(seen).or_else(|| memory::of_collective(seen));
+            let uses = memory::of_one_sided(seen).or_else(|| memory::of_collective(seen));
             return uses.map(SeenTransfer::of);
         }
     };
@@ -97,11 +96,11 @@ pub fn transfer_of(seen: &SeenCall) -> Option<SeenTransfer> {
         ..side
     });
     let receive = receive.and_then(|names| side(seen, &names));
-    Some(SeenTransfer { send, receive, uses: UsedMemory::default() })
+    Some(SeenTransfer { send, receive, uses: OperationMemory::default() })
 }
 
 impl SeenTransfer {
-    fn of(uses: UsedMemory) -> Self {
+    fn of(uses: OperationMemory) -> Self {
         Self { uses, ..Self::default() }
     }
 }

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use base::{Result, SlotSize};
 use boards::{Series, SeriesOrder};
 use collectives::Schedule;
-use collectives::board::{RegionUse, SIZE_MAX, SlotCapacities};
+use collectives::board::{RegionSupport, SIZE_MAX, SlotCapacities};
 use runtime::PeerBell;
 
 use super::movement;
@@ -81,7 +81,9 @@ impl BoardPlace {
 
     /// What algorithms must know of it.
     pub(crate) fn slot_capacities(&self) -> Option<SlotCapacities> {
-        self.board.get().map(|_| SlotCapacities::new(RegionUse::if_possible(self.regions.get())))
+        self.board
+            .get()
+            .map(|_| SlotCapacities::new(RegionSupport::if_possible(self.regions.get())))
     }
 }
 

@@ -14,9 +14,9 @@ use memory::Buffer;
 use super::blocks::{OperationMemory, PackedRange};
 use super::board::Board;
 use super::channel::Channel;
+use crate::errors::revoked;
 use crate::operation::OperationKernel;
 use crate::process::helping::HELPED_BYTES_MIN;
-use crate::process::revoked;
 
 /// One collective operation underway on one process.
 ///

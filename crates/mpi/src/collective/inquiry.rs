@@ -18,7 +18,7 @@ use super::channel::MessageChannel;
 use super::execution::Execution;
 use crate::Process;
 use crate::communicator::Communicator;
-use crate::process::ThreadLevel;
+use crate::thread_level::ThreadLevel;
 
 /// What a communicator knows of its operations that wait, and of what others were asked.
 #[derive(Debug, Default)]

@@ -11,8 +11,9 @@ use crate::Process;
 use crate::attribute::Attributes;
 use crate::collective::{self, Invocation, Root};
 use crate::group::Group;
-use crate::point_to_point::{Destination, MessageSource, SendMode};
+use crate::point_to_point::{Destination, SendMode};
 use crate::request::Request;
+use crate::status::MessageSource;
 
 /// How the leader of one side reaches that of the other one.
 #[derive(Clone, Copy, Debug)]

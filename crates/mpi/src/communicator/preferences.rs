@@ -11,7 +11,7 @@ use runtime::Aim;
 use super::Communicator;
 use crate::Process;
 use crate::group::Group;
-use crate::hints::{PREFER, PRIORITY, RAIL, STRATEGY};
+use crate::hints::{PREFER, PRIORITY, RAIL, STRATEGY, priority};
 use crate::info::Info;
 
 impl Process {
@@ -44,7 +44,7 @@ impl Communicator {
         let is_free = process.configuration().strategy() == strategy::NAMES[0];
         let suggested = self.aim(process).strategy().filter(|_| is_free);
         let strategy = strategy.or(suggested);
-        let priority = given(PRIORITY).as_deref().and_then(number).unwrap_or(0);
+        let priority = given(PRIORITY).as_deref().and_then(priority).unwrap_or(0);
         let rails = process.rail_choice(given(RAIL).as_deref()).unwrap_or_default();
         Preferences { strategy, priority, rails }
     }
@@ -81,9 +81,4 @@ impl Communicator {
         process.runtime().set_aim(slot, self.aim(process));
         slot
     }
-}
-
-/// The number that a value of `combray_priority` is.
-pub(crate) fn number(value: &[u8]) -> Option<i32> {
-    str::from_utf8(value).ok()?.parse().ok()
 }

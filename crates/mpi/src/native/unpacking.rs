@@ -11,10 +11,10 @@ use memory::Buffer;
 use super::piece::{PieceEntry, PieceReader, goes_inside, nonsense};
 use super::{Delivery, NativeSpaces};
 use crate::communicator::Communicator;
-use crate::point_to_point::{MessageSource, checked_source};
+use crate::point_to_point::checked_source;
 use crate::process::{BackgroundOperation, Process};
 use crate::request::Request;
-use crate::status::MessageStatus;
+use crate::status::{MessageSource, MessageStatus};
 
 /// A packed message that is being received.
 #[derive(Debug)]

@@ -12,9 +12,9 @@ use super::introduction::PartitionIntroduction;
 use super::{PartitionedSpaces, Partitions};
 use crate::collective::EqualBlocks;
 use crate::collective::blocks::BufferBlocks;
-use crate::point_to_point::MessageSource;
-use crate::process::{Process, error_of, post_own_receive};
-use crate::status::MessageStatus;
+use crate::errors::error_of;
+use crate::process::{Process, post_own_receive};
+use crate::status::{MessageSource, MessageStatus};
 
 /// A receive, and where it stands in its round.
 #[derive(Debug)]

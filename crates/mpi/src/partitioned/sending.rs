@@ -13,7 +13,8 @@ use super::division::{PartitionLayout, ROUNDS_APART};
 use super::introduction::PartitionIntroduction;
 use super::{PartitionedSpaces, Partitions, no_such_partition};
 use crate::collective::blocks::BufferBlocks;
-use crate::process::{Process, ThreadLevel, post_own_send};
+use crate::process::{Process, post_own_send};
+use crate::thread_level::ThreadLevel;
 
 /// A send, and where it stands in its round.
 #[derive(Debug)]

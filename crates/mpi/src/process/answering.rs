@@ -19,6 +19,7 @@ use message_queues::QueueTable;
 use runtime::waiting::LongWait;
 
 use super::Process;
+use super::descriptions::{described, end_of_message, is_one_sided};
 use super::returned_errors::CallerNames;
 use crate::communicator::Communicator;
 
@@ -55,52 +56,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// So long threads add their calls to the answer.
 const QUESTION_LASTS: Duration = Duration::from_secs(4);
 
-/// A message that a thread waits for without a receive, as a probe does. It is told only once the
-/// wait has become long.
-pub(crate) struct Search<'a> {
-    communicator: &'a Communicator,
-    source: Option<u32>,
-    tag: Option<i32>,
-    /// How often the process had slept in vain when this was begun.
-    seen: u32,
-    noted: Cell<bool>,
-}
-
-impl<'a> Search<'a> {
-    #[inline]
-    pub(crate) fn new(
-        process: &Process,
-        communicator: &'a Communicator,
-        source: Option<u32>,
-        tag: Option<i32>,
-    ) -> Self {
-        let (seen, noted) = (process.vain_sleeps(), Cell::new(false));
-        Self { communicator, source, tag, seen, noted }
-    }
-
-    /// The thread looks once more.
-    #[inline]
-    pub(crate) fn note(&self, process: &Process) {
-        if process.vain_sleeps() != self.seen && !self.noted.replace(true) {
-            self.tell(process);
-        }
-    }
-
-    #[cold]
-    fn tell(&self, process: &Process) {
-        let wait = end_of_message(self.communicator, self.source, self.tag, None);
-        process.begin_to_await(Awaited::Message(wait));
-    }
-
-    /// It does not wait any more.
-    #[inline]
-    pub(crate) fn end(&self, process: &Process) {
-        if self.noted.get() {
-            process.await_no_longer();
-        }
-    }
-}
-
 impl Questions {
     /// `describe` tells of the process, for who asks it where no launcher of ours does.
     pub(super) fn of_this_process(describe: impl FnOnce() -> Option<ProcessIdentity>) -> Self {
@@ -111,12 +66,12 @@ impl Questions {
 
 impl Process {
     /// The thread waits for something that is no request.
-    fn begin_to_await(&self, awaited: Awaited) {
+    pub(super) fn begin_to_await(&self, awaited: Awaited) {
         let noted = &self.started().questions.awaited;
         noted.borrow_mut().push((self.thread_number(), awaited));
     }
 
-    fn await_no_longer(&self) {
+    pub(super) fn await_no_longer(&self) {
         let thread = self.thread_number();
         self.started().questions.awaited.borrow_mut().retain(|(other, _)| *other != thread);
     }
@@ -349,36 +304,4 @@ fn taken(communicator: &Communicator, send: &RequestDescription) -> Awaited {
 
 fn receive_of(communicator: &Communicator, request: &RequestDescription) -> MessageWait {
     end_of_message(communicator, request.source, request.tag, Some(request.bytes))
-}
-
-pub(super) fn end_of_message(
-    communicator: &Communicator,
-    peer: Option<u32>,
-    tag: Option<i32>,
-    bytes: Option<u64>,
-) -> MessageWait {
-    let peers = match peer {
-        Some(rank) => communicator.gate(rank).map(|GateId(rank)| rank).into_iter().collect(),
-        None => {
-            let own = communicator.group().gate(communicator.rank());
-            let others = communicator.peers().gates().filter(|gate| Some(*gate) != own);
-            others.map(|GateId(rank)| rank).collect()
-        }
-    };
-    MessageWait { communicator: described(communicator), peer, peers, tag, bytes }
-}
-
-pub(super) fn described(communicator: &Communicator) -> hangs::CommunicatorName {
-    let id = communicator.context_block().map_or(0, |block| u64::from_le_bytes(block.to_bytes()));
-    let name = String::from_utf8_lossy(&communicator.name()).into_owned();
-    let name = if name.is_empty() && id == 0 { "MPI_COMM_WORLD".to_owned() } else { name };
-    hangs::CommunicatorName { id, name, size: communicator.size() }
-}
-
-/// Whether a function belongs to one-sided communication.
-pub(super) fn is_one_sided(function: &str) -> bool {
-    let names =
-        ["MPI_Put", "MPI_Get", "MPI_Accumulate", "MPI_Fetch_and_op", "MPI_Compare_and_swap"];
-    let prefixes = ["MPI_Win_", "MPI_Rput", "MPI_Rget", "MPI_Raccumulate", "MPI_Get_accumulate"];
-    names.contains(&function) || prefixes.iter().any(|prefix| function.starts_with(prefix))
 }

@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use base::{Error, ErrorClass, GateId};
 use engine::FailedMember;
 
-use super::{Process, revoked};
+use super::Process;
 use crate::communicator::Communicator;
+use crate::errors::revoked;
 
 impl Process {
     /// Looks for processes that have ended. If the job does not go on without them, it ends: some

@@ -20,7 +20,7 @@ use runtime::waiting::{LongWait, WaitNote, WaitingSystem};
 use runtime::{SentTotals, samples};
 
 use super::{Process, ThreadLevel};
-use crate::process::answering::is_one_sided;
+use crate::process::descriptions::is_one_sided;
 
 /// What is noted of the calls of a process.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use hangs::{CommunicatorName, MessageWait, ReturnedError};
 use runtime::door::{System, Threads};
 
 use super::Process;
-use super::answering::{described, end_of_message};
+use super::descriptions::{described, end_of_message};
 use super::profiling::PlaceName;
 use crate::communicator::Communicator;
 

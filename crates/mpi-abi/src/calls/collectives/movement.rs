@@ -11,15 +11,15 @@ use crate::failure::CallOutcome;
 
 /// Whether a process may leave its own data where the result goes (`MPI_IN_PLACE`).
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum InPlace {
+enum InPlacePermission {
     Allowed,
     Refused,
 }
 
-impl InPlace {
+impl InPlacePermission {
     /// Only the root may work in place.
     fn of(root: Root, comm: &Invocation<'_>) -> Self {
-        if root.is_here(comm) { InPlace::Allowed } else { InPlace::Refused }
+        if root.is_here(comm) { InPlacePermission::Allowed } else { InPlacePermission::Refused }
     }
 }
 
@@ -40,8 +40,12 @@ pub fn bcast(
 }
 
 /// This process's own data, or none where it works in place, as only some may.
-fn own(call: &Call, elements: &ElementsArgument, in_place: InPlace) -> CallOutcome<Option<Buffer>> {
-    if in_place == InPlace::Allowed && elements.is_in_place() {
+fn own(
+    call: &Call,
+    elements: &ElementsArgument,
+    in_place: InPlacePermission,
+) -> CallOutcome<Option<Buffer>> {
+    if in_place == InPlacePermission::Allowed && elements.is_in_place() {
         return Ok(None);
     }
     elements.unshifted_buffer(call).map(Some)
@@ -51,7 +55,7 @@ fn own(call: &Call, elements: &ElementsArgument, in_place: InPlace) -> CallOutco
 fn own_if_any(
     call: &Call,
     elements: Option<ElementsArgument>,
-    in_place: InPlace,
+    in_place: InPlacePermission,
 ) -> CallOutcome<Option<Buffer>> {
     elements.map_or(Ok(None), |elements| own(call, &elements, in_place))
 }
@@ -63,7 +67,7 @@ pub fn gather(
     root: Root,
     comm: &Invocation<'_>,
 ) -> CallOutcome<Collective> {
-    let sent = own_if_any(call, send, InPlace::of(root, comm))?;
+    let sent = own_if_any(call, send, InPlacePermission::of(root, comm))?;
     let received = receive.map(|blocks| equal_blocks(call, &blocks)).transpose()?;
     Ok(collective::gather(comm, root, sent, received)?)
 }
@@ -75,7 +79,7 @@ pub fn gatherv(
     root: Root,
     comm: &Invocation<'_>,
 ) -> CallOutcome<Collective> {
-    let sent = own_if_any(call, send, InPlace::of(root, comm))?;
+    let sent = own_if_any(call, send, InPlacePermission::of(root, comm))?;
     let received = receive.map(|blocks| blocks.buffers(call)).transpose()?;
     Ok(collective::gatherv(comm, root, sent, received)?)
 }
@@ -87,7 +91,7 @@ pub fn scatter(
     root: Root,
     comm: &Invocation<'_>,
 ) -> CallOutcome<Collective> {
-    let received = own_if_any(call, receive, InPlace::of(root, comm))?;
+    let received = own_if_any(call, receive, InPlacePermission::of(root, comm))?;
     let sent = send.map(|blocks| equal_blocks(call, &blocks)).transpose()?;
     Ok(collective::scatter(comm, root, sent, received)?)
 }
@@ -99,7 +103,7 @@ pub fn scatterv(
     root: Root,
     comm: &Invocation<'_>,
 ) -> CallOutcome<Collective> {
-    let received = own_if_any(call, receive, InPlace::of(root, comm))?;
+    let received = own_if_any(call, receive, InPlacePermission::of(root, comm))?;
     let sent = send.map(|blocks| blocks.buffers(call)).transpose()?;
     Ok(collective::scatterv(comm, root, sent, received)?)
 }
@@ -110,7 +114,7 @@ pub fn allgather(
     receive: BlocksArgument,
     comm: &Invocation<'_>,
 ) -> CallOutcome<Collective> {
-    let sent = own(call, &send, InPlace::Allowed)?;
+    let sent = own(call, &send, InPlacePermission::Allowed)?;
     Ok(collective::allgather(comm, sent, equal_blocks(call, &receive)?)?)
 }
 
@@ -120,7 +124,7 @@ pub fn allgatherv(
     receive: BlockList,
     comm: &Invocation<'_>,
 ) -> CallOutcome<Collective> {
-    let sent = own(call, &send, InPlace::Allowed)?;
+    let sent = own(call, &send, InPlacePermission::Allowed)?;
     Ok(collective::allgatherv(comm, sent, receive.buffers(call)?)?)
 }
 

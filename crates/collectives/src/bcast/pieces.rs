@@ -1,9 +1,10 @@
 //! The broadcast on all levels at once: pieces follow each other from leader to leader, and through
 //! the part of each. Who passes one on receives the next meanwhile.
 
-use super::{HierarchyView, is_applicable, with_both};
-use crate::bcast::{chain_neighbors, pass_on, piece_counts};
-use crate::estimate::{Cost, TimeEstimate};
+use super::{chain_neighbors, pass_on, piece_counts};
+use crate::cost::Cost;
+use crate::estimate::TimeEstimate;
+use crate::hierarchy::{HierarchyView, is_applicable, with_both};
 use crate::member::Member;
 use crate::schedule::Schedule;
 use crate::tree::{Branching, Tree};
@@ -55,12 +56,12 @@ fn time(near: Member, far: Member, bytes: usize, pieces: usize, way: WayInside) 
 }
 
 /// The predicted time; none if there are no levels.
-pub(crate) fn bcast_in_pieces_cost(member: Member, bytes: usize) -> Option<Cost> {
+pub(crate) fn cost(member: Member, bytes: usize) -> Option<Cost> {
     is_applicable(member).then(|| fastest(member, bytes).2)
 }
 
 /// `blocks` blocks of `bytes` bytes in all.
-pub(crate) fn bcast_in_pieces(member: Member, root: u32, blocks: usize, bytes: usize) -> Schedule {
+pub(crate) fn bcast(member: Member, root: u32, blocks: usize, bytes: usize) -> Schedule {
     let view = HierarchyView::new(member, Some(root));
     let (near, top) = (view.near_member(), view.near_leader());
     let (pieces, way, _) = fastest(member, bytes);
@@ -86,4 +87,37 @@ pub(crate) fn bcast_in_pieces(member: Member, root: u32, blocks: usize, bytes: u
     }
     children.extend(near_children);
     pass_on(parent, &children, blocks, pieces)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::situation::{ProcessLayout, Situation};
+
+    #[test]
+    fn a_piece_takes_the_whole_way_and_each_other_one_a_step_of_the_slower_level() {
+        const BYTES: usize = 64 << 10;
+        let inside = Situation::plain(5);
+        let across = Situation { layout: ProcessLayout::apart(4), ..Situation::default() };
+        let near = Member { rank: 0, size: 5, situation: &inside };
+        let far = Member { rank: 0, size: 4, situation: &across };
+        let step = |situation: &Situation| {
+            let mut estimate = TimeEstimate::new(situation);
+            estimate.ring(1, BYTES);
+            estimate.cost()
+        };
+        let tree = WayInside::Tree(Branching::Star);
+        let mut down = TimeEstimate::new(&inside);
+        down.down(near, Branching::Star, BYTES);
+        let (leaders, through_tree) = (step(&across) * 3, down.cost());
+        let of = |near, far, pieces, way| time(near, far, pieces * BYTES, pieces, way);
+        assert_eq!(of(near, far, 1, tree), leaders + through_tree);
+        assert_eq!(of(near, far, 1, WayInside::Chain), leaders + step(&inside) * 4);
+        assert_eq!(of(near, far, 8, tree), leaders + through_tree + step(&across) * 7);
+        // Between machines that have a process each, and inside a single one.
+        let alone = Member { size: 1, ..near };
+        assert_eq!(of(alone, far, 1, WayInside::Chain), leaders);
+        let only = Member { size: 1, ..far };
+        assert_eq!(of(near, only, 3, WayInside::Chain), step(&inside) * (4 + 2));
+    }
 }

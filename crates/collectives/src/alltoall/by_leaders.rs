@@ -1,14 +1,14 @@
 //! The alltoall by leaders: each of them collects what goes from its part to others, exchanges it
 //! with the other leaders in one message each, and hands it out.
 
-use crate::Cost;
-use crate::alltoall::exchange;
+use crate::cost::Cost;
 use crate::estimate::TimeEstimate;
+use crate::hierarchy::{self, HierarchyView};
 use crate::member::{InputPlace, Member};
 use crate::schedule::{Area, BlockRange, Schedule};
 use crate::tree::Branching;
 
-use super::HierarchyView;
+use super::{WINDOW, exchange};
 
 /// A leader's scratch memory: rows as they come from the processes of its part, or as they go to
 /// them; what leaves the part, and what comes, by part.
@@ -72,9 +72,9 @@ fn kept_bytes(member: Member, block_bytes: usize) -> usize {
 }
 
 /// The predicted time; none if a leader would keep too much.
-pub(crate) fn alltoall_cost(member: Member, block_bytes: usize) -> Option<Cost> {
+pub(crate) fn cost(member: Member, block_bytes: usize) -> Option<Cost> {
     let layout = member.situation.widest();
-    if !super::is_ordered(member) || kept_bytes(member, block_bytes) > KEPT_BYTES_MAX {
+    if !hierarchy::is_ordered(member) || kept_bytes(member, block_bytes) > KEPT_BYTES_MAX {
         return None;
     }
     let row = block_bytes.saturating_mul(layout.elsewhere() as usize);
@@ -88,7 +88,7 @@ pub(crate) fn alltoall_cost(member: Member, block_bytes: usize) -> Option<Cost> 
         estimate.down(near, Branching::Star, row);
         Some(estimate.cost())
     };
-    super::cost(member, inside, |far| {
+    hierarchy::cost(member, inside, |far| {
         let mut estimate = TimeEstimate::new(far.situation);
         estimate.all_to_all(far, u64::from(far.size - 1), part);
         Some(estimate.cost())
@@ -122,7 +122,7 @@ pub(crate) fn alltoall(member: Member, input: InputPlace) -> Schedule {
     schedule.end_round();
     // Inside the part, beside the tables.
     let beside = if is_leader { 3 * tables.size * tables.others } else { 0 };
-    let window = (near.size - 1).clamp(1, crate::alltoall::WINDOW);
+    let window = (near.size - 1).clamp(1, WINDOW);
     view.add_inside(&mut schedule, &exchange(near, window, input), |place| match place.area {
         Area::Scratch => Area::Scratch.blocks(beside + place.first, place.count),
         area => area.blocks(tables.base + place.first, place.count),

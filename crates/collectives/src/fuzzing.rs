@@ -1,0 +1,21 @@
+//! What the fuzz target of agreements does with any bytes.
+
+use crate::agreement::AgreementMessage;
+
+#[cfg(test)]
+#[path = "../../../fuzz/replay.rs"]
+mod replay;
+
+/// A member says something about an agreement: the first byte tells among how many.
+pub fn agreement(bytes: &[u8]) {
+    let Some((&size, bytes)) = bytes.split_first() else { return };
+    if let Some(message) = AgreementMessage::from_bytes(bytes, u32::from(size)) {
+        assert_eq!(message.to_bytes(), bytes);
+    }
+}
+
+#[cfg(test)]
+#[test]
+fn the_corpus_is_read() {
+    replay::replay("agreement_messages", agreement);
+}

@@ -1,0 +1,30 @@
+//! What the fuzz target of messages does with any bytes.
+
+use crate::card::OfiCard;
+use crate::message::{HEAD_BYTES, MessageHead};
+use crate::parts::Offer;
+
+#[cfg(test)]
+#[path = "../../../fuzz/replay.rs"]
+mod replay;
+
+/// The head of a message with the offer behind it, and the card by which a process is found.
+pub fn messages(bytes: &[u8]) {
+    if let Some(head) = MessageHead::parse(bytes) {
+        assert_eq!(head.bytes(), bytes[..HEAD_BYTES]);
+        let rest = &bytes[HEAD_BYTES..];
+        if let Some(offer) = Offer::parse(rest) {
+            assert_eq!(offer.bytes(), rest);
+        }
+    }
+    let card = std::str::from_utf8(bytes).ok().and_then(|text| text.parse::<OfiCard>().ok());
+    if let Some(card) = card {
+        assert_eq!(card.to_string().parse(), Ok(card));
+    }
+}
+
+#[cfg(test)]
+#[test]
+fn the_corpus_is_read() {
+    replay::replay("ofi_messages", messages);
+}

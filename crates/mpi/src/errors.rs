@@ -1,0 +1,34 @@
+//! What problems of the engine are called, and what is said of them.
+
+use base::{Error, ErrorClass};
+use engine::Problem;
+
+/// What a problem of the engine is called here.
+#[cold]
+pub fn error_of(problem: Problem) -> Error {
+    match problem {
+        Problem::Truncated { message, buffer } => Error::new(
+            ErrorClass::Truncate,
+            format!(
+                "the message has {message} bytes, but the receive buffer only {buffer}; the first \
+                 {buffer} were received"
+            ),
+        ),
+        Problem::PeerFailed => Error::new(
+            ErrorClass::ProcFailed,
+            "a process at the other end, or one of those that any message was wanted from, has \
+             failed",
+        ),
+        Problem::Revoked => revoked(),
+    }
+}
+
+/// What every operation on a communicator that was revoked says.
+#[cold]
+pub fn revoked() -> Error {
+    Error::new(
+        ErrorClass::Revoked,
+        "the communicator was revoked by one of its processes: only MPIX_Comm_shrink, \
+         MPIX_Comm_agree and what concerns this process alone can be called with it",
+    )
+}

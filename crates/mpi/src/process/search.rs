@@ -1,0 +1,55 @@
+//! What a thread waits for without a receive, for who asks.
+
+use std::cell::Cell;
+
+use hangs::Awaited;
+
+use super::Process;
+use super::descriptions::end_of_message;
+use crate::communicator::Communicator;
+
+/// A message that a thread waits for without a receive, as a probe does. It is told only once the
+/// wait has become long.
+pub(crate) struct Search<'a> {
+    communicator: &'a Communicator,
+    source: Option<u32>,
+    tag: Option<i32>,
+    /// How often the process had slept in vain when this was begun.
+    seen: u32,
+    noted: Cell<bool>,
+}
+
+impl<'a> Search<'a> {
+    #[inline]
+    pub(crate) fn new(
+        process: &Process,
+        communicator: &'a Communicator,
+        source: Option<u32>,
+        tag: Option<i32>,
+    ) -> Self {
+        let (seen, noted) = (process.vain_sleeps(), Cell::new(false));
+        Self { communicator, source, tag, seen, noted }
+    }
+
+    /// The thread looks once more.
+    #[inline]
+    pub(crate) fn note(&self, process: &Process) {
+        if process.vain_sleeps() != self.seen && !self.noted.replace(true) {
+            self.tell(process);
+        }
+    }
+
+    #[cold]
+    fn tell(&self, process: &Process) {
+        let wait = end_of_message(self.communicator, self.source, self.tag, None);
+        process.begin_to_await(Awaited::Message(wait));
+    }
+
+    /// It does not wait any more.
+    #[inline]
+    pub(crate) fn end(&self, process: &Process) {
+        if self.noted.get() {
+            process.await_no_longer();
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! What the fuzz target of measured figures does with any bytes.
+
+use std::path::Path;
+
+use collectives::{InputPlace, Member, Operands, Situation};
+use engine::model::RailModel;
+
+use crate::samples::Samples;
+
+#[cfg(test)]
+#[path = "../../../fuzz/replay.rs"]
+mod replay;
+
+/// A file of samples: figures that can be worked with, or a sentence that says why not.
+pub fn samples(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let samples = match Samples::parse(&text, Path::new("samples.json")) {
+        Ok(samples) => samples,
+        Err(sentence) => return assert!(!sentence.is_empty()),
+    };
+    for figures in samples.rails.into_values() {
+        let mut model = RailModel::from_figures(figures.seen_from(21, 0.5));
+        for bytes in [0, 1 << 10, 1 << 30] {
+            model.note(bytes, model.transfer_ns(bytes) + model.latency_ns());
+            assert!(model.bytes_per_us() > 0);
+        }
+    }
+    if let Some(costs) = samples.costs {
+        let situation = Situation { costs, ..Situation::plain(6) };
+        let member = Member { rank: 1, size: 6, situation: &situation };
+        let operands = Operands { count: 1 << 20, element_bytes: 8, commutative: true };
+        collectives::allreduce(member, operands, InputPlace::InPlace);
+    }
+    if let Some(memory) = samples.memory {
+        for distance in &memory.table.distances {
+            for curve in distance.curves.values().chain([&memory.table.copy]) {
+                let known = [1, 1 << 20, u64::MAX].map(|bytes| curve.at(bytes));
+                assert!(known.into_iter().flatten().all(|ns| ns.is_finite() && ns >= 0.0));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[test]
+fn the_corpus_is_read() {
+    replay::replay("samples", samples);
+}
