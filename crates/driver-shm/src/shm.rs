@@ -11,7 +11,8 @@ use driver::{
     ProgramState, RegionAccess, RegionError, Regions, Rendezvous, Settings, Sink, When,
 };
 use memory::{Buffer, SharedBytes, SharedBytesMut, Stores};
-use queues::ring::Consumer;
+use queues::pipeline::finish_earlier_instructions;
+use queues::ring::{Consumer, HEADER_BYTES, LINE_BYTES};
 use sys::process;
 
 use crate::card::{SegmentCard, name_node};
@@ -47,6 +48,8 @@ pub struct Shm {
     looks: u32,
     /// To whom a packet was posted last; none if there was nothing to do since.
     posted_to: Option<GateId>,
+    /// Whether that was a short one, and nothing came in since.
+    posted_short: bool,
     /// Whether anything came in since.
     has_heard: bool,
 }
@@ -54,6 +57,12 @@ pub struct Shm {
 /// Packets handed on per poll at most from the ring and from each lane, so that others get their
 /// turn.
 const PACKETS_PER_POLL_MAX: usize = 64;
+
+/// Who has posted a packet of so many bytes at most, which is two lines, and waits for such a one
+/// in return looks for it a moment later: a look too early takes the line from the peer that is
+/// about to write it. Who has posted a longer one has taken long enough, and gets ready for the
+/// next one by an early look.
+const SHORT_BYTES_MAX: usize = 2 * LINE_BYTES - HEADER_BYTES;
 
 impl Shm {
     /// The rail of the process `own`; `directory` is asked for the cards of peers when they are
@@ -98,6 +107,7 @@ impl Shm {
             program,
             looks: 0,
             posted_to: None,
+            posted_short: false,
             has_heard: false,
         })
     }
@@ -197,6 +207,7 @@ impl InlineDriver for Shm {
         }
         peer.bell.ring();
         (self.posted_to, self.has_heard) = (Some(gate), false);
+        self.posted_short = length <= SHORT_BYTES_MAX;
         true
     }
 
@@ -243,6 +254,9 @@ impl InlineDriver for Shm {
 
     #[inline]
     fn poll_into(&mut self, sink: &mut (impl Sink + ?Sized)) -> bool {
+        if self.posted_short {
+            finish_earlier_instructions();
+        }
         let mut any = false;
         for (sender, lane) in &mut self.own.lanes {
             any |= drain(lane, |_, bytes| sink.packet(GateId(*sender), 0, bytes));
@@ -263,7 +277,7 @@ impl InlineDriver for Shm {
             any |= self.advance(sink);
         }
         if any {
-            self.has_heard = true;
+            (self.has_heard, self.posted_short) = (true, false);
             if self.choice.is_timing() {
                 self.note_copied(sink);
             }

@@ -124,9 +124,11 @@ impl LaneProducer {
     #[inline]
     pub fn take_ahead(&mut self) {
         let ahead = match self.tail - self.burst {
+            0 => 0..0,
             1 => 2..3,
-            // Two lines get no faster by it, and between far cores slower.
-            0 | 2 => 0..0,
+            // The second line of the packet after the next: what the consumer does not look for
+            // before it has the next one.
+            2 => 3..4,
             lines => 1..lines.min(LINES_AHEAD_MAX),
         };
         self.burst = self.tail;

@@ -7,5 +7,6 @@ pub mod lane;
 pub mod lock;
 pub mod meeting;
 pub mod offer;
+pub mod pipeline;
 mod primitive;
 pub mod ring;

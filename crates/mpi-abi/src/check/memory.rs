@@ -14,7 +14,7 @@ use crate::calls::collectives::{incoming, outgoing};
 
 /// What an operation uses until it is complete.
 #[derive(Clone, Debug, Default)]
-pub struct OperationMemory {
+pub struct MemoryOfCall {
     /// None: nothing, or in too many pieces to look at.
     pub reads: Option<MemoryRanges>,
     /// Likewise.
@@ -22,7 +22,7 @@ pub struct OperationMemory {
 }
 
 /// What a one-sided operation uses at its origin.
-pub fn of_one_sided(seen: &SeenCall) -> Option<OperationMemory> {
+pub fn of_one_sided(seen: &SeenCall) -> Option<MemoryOfCall> {
     let origin = || elements_of(seen, "origin_addr", "origin_count", "origin_datatype");
     let one = |name: &str| elements_of(seen, name, "", "datatype");
     let gives = || operation(seen).is_none_or(|name| name != NO_OPERATION);
@@ -41,7 +41,7 @@ pub fn of_one_sided(seen: &SeenCall) -> Option<OperationMemory> {
         }
         _ => return None,
     };
-    Some(OperationMemory { reads, writes })
+    Some(MemoryOfCall { reads, writes })
 }
 
 pub const NO_OPERATION: &str = "MPI_NO_OP";
@@ -147,7 +147,7 @@ pub fn elements_of(
 }
 
 /// What a collective operation inside of one group uses.
-pub fn of_collective(seen: &SeenCall) -> Option<OperationMemory> {
+pub fn of_collective(seen: &SeenCall) -> Option<MemoryOfCall> {
     let name = operation_of(seen.entry.name)?;
     let comm = seen.communicator("comm").filter(|comm| comm.remote().is_none())?;
     let is_root = seen.integer("root").is_none_or(|root| root == i64::from(comm.rank()));
@@ -156,7 +156,7 @@ pub fn of_collective(seen: &SeenCall) -> Option<OperationMemory> {
         "bcast" => {
             let memory = elements_of(seen, "buffer", "count", "datatype");
             let (reads, writes) = if is_root { (memory, None) } else { (None, memory) };
-            return Some(OperationMemory { reads, writes });
+            return Some(MemoryOfCall { reads, writes });
         }
         "reduce" | "allreduce" | "scan" | "exscan" | "reduce_scatter" | "reduce_scatter_block" => {
             return of_reduction(seen, &name, &comm, is_root);
@@ -191,7 +191,7 @@ pub fn of_collective(seen: &SeenCall) -> Option<OperationMemory> {
         ),
         _ => return None,
     };
-    Some(OperationMemory {
+    Some(MemoryOfCall {
         reads: sent.and_then(|list| blocks(seen, &SENT, list)),
         writes: received.and_then(|list| blocks(seen, &RECEIVED, list)),
     })
@@ -202,7 +202,7 @@ fn of_reduction(
     name: &str,
     comm: &Communicator,
     is_root: bool,
-) -> Option<OperationMemory> {
+) -> Option<MemoryOfCall> {
     let datatype = Datatype::from_raw(seen.word("datatype")?);
     let (sent, received) = (seen.word("sendbuf")?, seen.word("recvbuf")?);
     let in_place = is_in_place(std::ptr::with_exposed_provenance(sent));
@@ -220,7 +220,7 @@ fn of_reduction(
     // The first process gets nothing.
     let gets = is_root && !(name == "exscan" && comm.rank() == 0);
     let result = || elements(seen, received, if in_place { all } else { own }, datatype);
-    Some(OperationMemory {
+    Some(MemoryOfCall {
         reads: if in_place { None } else { elements(seen, sent, all, datatype) },
         writes: if gets { result() } else { None },
     })

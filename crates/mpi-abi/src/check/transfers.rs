@@ -5,7 +5,7 @@ use mpi::MessageSource;
 
 use super::SeenCall;
 use super::collectives::element_kind;
-use super::memory::{self, OperationMemory};
+use super::memory::{self, MemoryOfCall};
 use crate::arguments::{KnownCommunicator, KnownDatatype};
 use crate::generated::constants::{MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_PROC_NULL};
 
@@ -36,7 +36,7 @@ pub struct SeenTransfer {
     pub send: Option<TransferSide>,
     pub receive: Option<TransferSide>,
     /// What it uses beside the memory of both sides: that of collective and one-sided operations.
-    pub uses: OperationMemory,
+    pub uses: MemoryOfCall,
 }
 
 /// The names of the parameters that describe one side.
@@ -81,7 +81,7 @@ pub fn transfer_of(seen: &SeenCall) -> Option<SeenTransfer> {
         }
         "MPI_Mrecv" | "MPI_Imrecv" => {
             let writes = memory::elements_of(seen, "buf", "count", "datatype");
-            return Some(SeenTransfer::of(OperationMemory { reads: None, writes }));
+            return Some(SeenTransfer::of(MemoryOfCall { reads: None, writes }));
         }
         _ => {
             let uses = memory::of_one_sided(seen).or_else(|| memory::of_collective(seen));
@@ -96,11 +96,11 @@ pub fn transfer_of(seen: &SeenCall) -> Option<SeenTransfer> {
         ..side
     });
     let receive = receive.and_then(|names| side(seen, &names));
-    Some(SeenTransfer { send, receive, uses: OperationMemory::default() })
+    Some(SeenTransfer { send, receive, uses: MemoryOfCall::default() })
 }
 
 impl SeenTransfer {
-    fn of(uses: OperationMemory) -> Self {
+    fn of(uses: MemoryOfCall) -> Self {
         Self { uses, ..Self::default() }
     }
 }
