@@ -206,7 +206,7 @@ impl<M: StoppedMemory> Queues<'_, M> {
         let count = self.of_engine(layout.message_count)?;
         let mut found = Vec::new();
         while next != NONE {
-            // A list that is longer than its table bites its own tail.
+            // A list that is longer than its table is a circle.
             if u64::from(next) >= count || found.len() as u64 >= count.min(COUNT_MAX) {
                 return None;
             }
