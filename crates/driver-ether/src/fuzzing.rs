@@ -1,14 +1,13 @@
 //! What the fuzz targets of frames do with any bytes.
 
-use base::GateId;
-use driver::conformance::BoundedSink;
+use driver::conformance::{BoundedSink, check_card};
 use memory::Buffer;
 use memory::transfer::Part;
 
 use crate::card::EtherCard;
 use crate::frame::{COVERED_BYTES, FrameHeader, VERSION};
-use crate::link::{Link, LinkRoom, LinkTerms, PieceBytes, Transmitter};
-use crate::seal::{Seal, SealEnd};
+use crate::link::{Link, PieceBytes, Transmitter};
+use crate::seal::Seal;
 use crate::timing::MILLISECOND;
 
 #[cfg(test)]
@@ -32,22 +31,7 @@ impl Transmitter for Nowhere {
 /// A process of the job sends these frames over a link on which packets and parts are posted:
 /// heads, in which the number of the bytes that follow stands in place of the version.
 pub fn frames(mut bytes: &[u8]) {
-    let end = |rank| SealEnd { rank, nonce: 0, rail: 0 };
-    let terms = LinkTerms {
-        own: 0,
-        gate: GateId(1),
-        rail: 0,
-        endpoint: 0,
-        slot: 0,
-        introduction: [0; 8],
-        mac: [0; 6],
-        turn: 0,
-        frame_bytes: [1500, 9000],
-        room: LinkRoom { urgent: 64, bulk: 64 },
-        peer_room: 64,
-    };
-    let mut link = Link::new(terms, Seal::new(&[7; 32], end(0), end(1), 0));
-    link.greet(0);
+    let mut link = Link::between(0, 1, 64);
     let mut now = 0;
     while let Some((head, rest)) = bytes.split_first_chunk::<COVERED_BYTES>() {
         let mut head = *head;
@@ -74,10 +58,7 @@ pub fn frames(mut bytes: &[u8]) {
 
 /// The card by which a process is found.
 pub fn card(bytes: &[u8]) {
-    let card = std::str::from_utf8(bytes).ok().and_then(|text| text.parse::<EtherCard>().ok());
-    if let Some(card) = card {
-        assert_eq!(card.to_string().parse(), Ok(card));
-    }
+    check_card::<EtherCard>(bytes);
 }
 
 #[cfg(test)]

@@ -12,6 +12,8 @@ use memory::transfer::Part;
 use crate::frame::{FrameHeader, FrameKind, HEAD_BYTES};
 use crate::interfaces::MacAddress;
 use crate::pulling::{Announced, Pulls, WantedPieces};
+#[cfg(any(test, fuzzing))]
+use crate::seal::SealEnd;
 use crate::seal::{LinkTurn, Seal};
 use crate::sequence::{FrameOrder, Incoming, Outgoing};
 use crate::serving::{PieceRun, Services};
@@ -146,6 +148,29 @@ const INTRODUCTION_BYTES: usize = 8;
 const ANSWERS_MAX: usize = 4;
 
 impl Link {
+    /// A link between the processes `own` and `peer`, each with so much room, for trials without
+    /// sockets. It has greeted.
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn between(own: u32, peer: u32, room: usize) -> Self {
+        let end = |rank| SealEnd { rank, nonce: u64::from(rank), rail: 0 };
+        let terms = LinkTerms {
+            own,
+            gate: GateId(peer),
+            rail: 0,
+            endpoint: 0,
+            slot: 0,
+            introduction: [0; 8],
+            mac: [0; 6],
+            turn: 0,
+            frame_bytes: [1500, 9000],
+            room: LinkRoom { urgent: room, bulk: room },
+            peer_room: room,
+        };
+        let mut link = Self::new(terms, Seal::new(&[7; 32], end(own), end(peer), 0));
+        link.greet(0);
+        link
+    }
+
     /// A link on which nothing has been said.
     pub(crate) fn new(terms: LinkTerms, seal: Seal) -> Self {
         let mut outgoing = Outgoing::new();

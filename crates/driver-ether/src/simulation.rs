@@ -10,8 +10,8 @@ use memory::Buffer;
 use memory::transfer::Part;
 
 use crate::frame::{COVERED_BYTES, FrameHeader, HEAD_BYTES};
-use crate::link::{Link, LinkRoom, LinkTerms, PieceBytes, Transmitter};
-use crate::seal::{Seal, SealEnd, TAG_BYTES};
+use crate::link::{Link, PieceBytes, Transmitter};
+use crate::seal::{Seal, TAG_BYTES};
 use crate::timing::{MICROSECOND, MILLISECOND, Time};
 
 /// What the network does to frames.
@@ -89,25 +89,7 @@ impl Transmitter for Collected {
 
 impl Simulation {
     fn new(seed: u64, weather: Weather) -> Self {
-        let link = |own: u32| {
-            let end = |rank| SealEnd { rank, nonce: u64::from(rank), rail: 0 };
-            let terms = LinkTerms {
-                own,
-                gate: GateId(1 - own),
-                rail: 0,
-                endpoint: 0,
-                slot: 0,
-                introduction: [0; 8],
-                mac: [0; 6],
-                turn: 0,
-                frame_bytes: [1500, 9000],
-                room: LinkRoom { urgent: weather.room, bulk: weather.room },
-                peer_room: weather.room,
-            };
-            let mut link = Link::new(terms, Seal::new(&[7; 32], end(own), end(1 - own), 0));
-            link.greet(0);
-            link
-        };
+        let link = |own: u32| Link::between(own, 1 - own, weather.room);
         Self {
             random: fastrand::Rng::with_seed(seed),
             weather,

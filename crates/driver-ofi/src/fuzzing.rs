@@ -1,5 +1,7 @@
 //! What the fuzz target of messages does with any bytes.
 
+use driver::conformance::check_card;
+
 use crate::card::OfiCard;
 use crate::message::{HEAD_BYTES, MessageHead};
 use crate::parts::Offer;
@@ -17,10 +19,7 @@ pub fn messages(bytes: &[u8]) {
             assert_eq!(offer.bytes(), rest);
         }
     }
-    let card = std::str::from_utf8(bytes).ok().and_then(|text| text.parse::<OfiCard>().ok());
-    if let Some(card) = card {
-        assert_eq!(card.to_string().parse(), Ok(card));
-    }
+    check_card::<OfiCard>(bytes);
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 
 use base::GateId;
-use driver::conformance::BoundedSink;
+use driver::conformance::{BoundedSink, check_card};
 
 use crate::card::AddressCard;
 use crate::connection::{INBOX_BYTES, ReadOutcome, TcpConnection};
@@ -54,11 +54,7 @@ pub fn handshake(bytes: &[u8]) {
         let parsed = HandshakeVerdict::parse(verdict);
         assert!(parsed.is_none_or(|parsed| parsed.emit() == *verdict));
     }
-    let card: Option<AddressCard> =
-        std::str::from_utf8(bytes).ok().and_then(|text| text.parse().ok());
-    if let Some(card) = card {
-        assert!(card.to_string().parse() == Ok(card));
-    }
+    check_card::<AddressCard>(bytes);
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use memory::transfer::FetchEnd;
 use std::collections::VecDeque;
+use std::fmt::Display;
+use std::str::FromStr;
 use std::sync::{Arc, Mutex};
 
 use base::GateId;
@@ -106,6 +108,13 @@ impl Sink for RecordingSink {
     fn receive_state(&self, token: u64) -> ReceiveState {
         let is_posted = self.posted.contains(&token);
         if is_posted { ReceiveState::Posted } else { ReceiveState::Over }
+    }
+}
+
+/// Reads any bytes as the card by which a process is found. What can be read is written the same.
+pub fn check_card<C: FromStr + Display + PartialEq>(bytes: &[u8]) {
+    if let Some(card) = str::from_utf8(bytes).ok().and_then(|text| text.parse::<C>().ok()) {
+        assert!(card.to_string().parse::<C>().is_ok_and(|again| again == card), "{card}");
     }
 }
 
