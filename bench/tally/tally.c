@@ -6,6 +6,8 @@
  *     seconds S            from MPI_Init to MPI_Finalize, of the process that took longest
  *     call NAME COUNT S    of all processes together
  */
+/* For secure_getenv. */
+#define _GNU_SOURCE
 #include <mpi.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -89,7 +91,7 @@ EXPORT int MPI_Finalize(void)
     double own = (double)(now() - begun) / 1e9, longest = 0;
     long long all_counts[CALL_COUNT], all_nanoseconds[CALL_COUNT];
     int rank;
-    const char *path = getenv("COMBRAY_TALLY");
+    const char *path = secure_getenv("COMBRAY_TALLY");
     is_inside = true;
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     PMPI_Reduce(&own, &longest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);

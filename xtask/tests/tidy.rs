@@ -13,6 +13,8 @@ mod links;
 mod names;
 #[path = "tidy/numbers.rs"]
 mod numbers;
+#[path = "tidy/outside.rs"]
+mod outside;
 #[path = "tidy/release.rs"]
 mod release;
 

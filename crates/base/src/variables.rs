@@ -91,6 +91,34 @@ variables! {
     TOPOLOGY = "COMBRAY_TOPOLOGY";
 }
 
+/// Those that hold also in a program which has more rights than the user who starts it: their
+/// values are numbers, names of interfaces and machines, or words of fixed lists, and name neither
+/// code nor a file.
+pub const HARMLESS: &[&str] = &[
+    BOARDS,
+    CHECK,
+    COLLECTIVES,
+    COPYING,
+    CORES,
+    HELPER,
+    HOST_TIMEOUT,
+    INITIAL_ERRHANDLER,
+    JOB,
+    KEEP_GOING,
+    LOCAL_RANK,
+    LOCAL_SIZE,
+    NET,
+    NODE,
+    PARTS,
+    PREFER,
+    QUESTIONS,
+    RANK,
+    SHARED_WINDOWS,
+    SINGLE_COPY,
+    SIZE,
+    STRATEGY,
+];
+
 /// A machine from which nothing was heard for so long is taken for dead, unless
 /// [`HOST_TIMEOUT`] says otherwise.
 pub const HOST_TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::ptr;
 use std::sync::{Once, OnceLock};
 
+use sys::environment;
 use sys::library::LoadedLibrary;
 
 use crate::declarations::{
@@ -74,7 +75,7 @@ pub(crate) fn say_defaults(processes: usize) {
             ("FI_OFI_RXM_USE_SRX", Some("1".into())),
         ];
         for (name, text) in texts {
-            let text = text.filter(|_| env::var_os(name).is_none());
+            let text = text.filter(|_| environment::value(name).is_none());
             // SAFETY: a program that reads its environment while MPI begins in another thread does
             // so by the C library's functions, which leave texts that were there where they are.
             text.into_iter().for_each(|text| unsafe { env::set_var(name, text) });

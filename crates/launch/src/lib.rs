@@ -158,7 +158,7 @@ impl std::error::Error for JoinError {}
 /// There is a launcher that started several processes, but none that can be talked to: they would
 /// run as so many jobs of one process each. Or its answers make no sense.
 pub fn join() -> Result<Job, JoinError> {
-    let job = match environment::find(|name| std::env::var(name).ok())? {
+    let job = match environment::find(|name| sys::environment::text(name))? {
         FoundManager::Alone => Ok(Job::new(Singleton::PLACE, Singleton::default())),
         FoundManager::Pmi(server, versions) => join_pmi(&server, versions),
         FoundManager::PmiOrPmix(server, versions) => {

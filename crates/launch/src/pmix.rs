@@ -64,7 +64,7 @@ impl Manager for Pmix {
     }
 
     fn job_name(&self) -> String {
-        std::env::var("PMIX_NAMESPACE").unwrap_or_default()
+        sys::environment::text("PMIX_NAMESPACE").unwrap_or_default()
     }
 
     fn abort(&mut self, code: i32) {

@@ -6,7 +6,6 @@
 //! number when it has waited long, and its helper from time to time; nothing is sent to anybody.
 //! So a job that nobody asks pays nothing, and one that stands still answers.
 
-use std::env;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -14,6 +13,7 @@ use std::os::unix::fs::FileExt;
 
 use base::variables::{LOCAL_RANK, NODE, QUESTIONS};
 use serde::{Deserialize, Serialize};
+use sys::environment;
 
 /// The launcher's side.
 #[derive(Debug)]
@@ -145,7 +145,7 @@ impl AnswerSlot {
     /// That of this process, if its launcher asks questions; from now on the launcher knows its
     /// number.
     pub fn find() -> Option<Self> {
-        let number = |name| env::var(name).ok()?.parse::<i32>().ok();
+        let number = |name| environment::text(name)?.parse::<i32>().ok();
         let (descriptor, local_rank) = (number(QUESTIONS)?, number(LOCAL_RANK)?);
         let link = fs::read_link(format!("/proc/self/fd/{descriptor}")).ok()?;
         // Whoever stands between may have closed it, and opened something else.
@@ -204,7 +204,7 @@ impl AnswerSlot {
 
 /// The name of this machine, by which processes tell that they are on it.
 pub fn own_host() -> String {
-    env::var(NODE).unwrap_or_else(|_| sys::process::host_name())
+    environment::text(NODE).unwrap_or_else(sys::process::host_name)
 }
 
 impl AskedProcess {

@@ -1,6 +1,5 @@
 //! Configuration: environment variables with the prefix `COMBRAY_`, all in one table.
 
-use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,6 +8,7 @@ use base::variables;
 use driver::{Copying, GivenCopying, MiddleWay};
 use drivers::LocalWay;
 use engine::strategy;
+use sys::environment;
 use topology::Parts;
 
 use crate::gathering::Aim;
@@ -195,7 +195,7 @@ pub const TEXTS: &[(&str, &str)] = &[
 
 /// The networks that `COMBRAY_NET` lets in, as the person says it.
 pub fn networks() -> String {
-    env::var(variables::NET).unwrap_or_default()
+    environment::text(variables::NET).unwrap_or_default()
 }
 
 /// After what time without a sign of life a machine is taken for dead.
@@ -203,7 +203,7 @@ pub fn networks() -> String {
 /// # Errors
 /// `COMBRAY_HOST_TIMEOUT` is no number of seconds.
 pub fn host_timeout() -> Result<Duration, String> {
-    let value = env::var(variables::HOST_TIMEOUT).unwrap_or_default();
+    let value = environment::text(variables::HOST_TIMEOUT).unwrap_or_default();
     if value.is_empty() {
         return Ok(variables::HOST_TIMEOUT_DEFAULT);
     }
@@ -218,17 +218,17 @@ pub fn host_timeout() -> Result<Duration, String> {
 
 /// The name that `COMBRAY_NODE` gives to this machine.
 pub fn node() -> Option<String> {
-    env::var(variables::NODE).ok().filter(|node| !node.is_empty())
+    environment::text(variables::NODE).filter(|node| !node.is_empty())
 }
 
 /// The file that `COMBRAY_RECORD` names for the matrix of communication.
 pub fn record() -> Option<PathBuf> {
-    env::var_os(variables::RECORD).filter(|file| !file.is_empty()).map(PathBuf::from)
+    environment::value(variables::RECORD).filter(|file| !file.is_empty()).map(PathBuf::from)
 }
 
 /// What `COMBRAY_PROFILE` wants to be told when the job ends.
 pub fn profile() -> Option<ProfileTarget> {
-    let wanted = env::var_os(variables::PROFILE).filter(|wanted| !wanted.is_empty())?;
+    let wanted = environment::value(variables::PROFILE).filter(|wanted| !wanted.is_empty())?;
     Some(match wanted == "page" {
         true => ProfileTarget::Page,
         false => ProfileTarget::File(wanted.into()),
@@ -246,29 +246,29 @@ pub enum ProfileTarget {
 
 /// What the launcher has opened for this process, as it tells it.
 pub(crate) fn descriptors() -> String {
-    env::var(variables::DESCRIPTORS).unwrap_or_default()
+    environment::text(variables::DESCRIPTORS).unwrap_or_default()
 }
 
 /// How many cores all processes of this machine may use together, if the launcher that bound them
 /// told.
 pub(crate) fn cores_together() -> Option<usize> {
-    env::var(variables::CORES).ok()?.parse().ok()
+    environment::text(variables::CORES)?.parse().ok()
 }
 
 /// In which parts of this machine its processes run, in the order of their ranks, if the launcher
 /// that bound them told.
 pub(crate) fn parts_here() -> Option<Vec<Parts>> {
-    topology::parts_from_text(&env::var(variables::PARTS).ok()?).ok()
+    topology::parts_from_text(&environment::text(variables::PARTS)?).ok()
 }
 
 /// The place of this process among those of the job on this machine, if the launcher told.
 pub(crate) fn local_rank() -> Option<usize> {
-    env::var(variables::LOCAL_RANK).ok()?.parse().ok()
+    environment::text(variables::LOCAL_RANK)?.parse().ok()
 }
 
 /// How many processes of the job are on this machine, if the launcher told.
 pub(crate) fn processes_here() -> Option<u32> {
-    env::var(variables::LOCAL_SIZE).ok()?.parse().ok()
+    environment::text(variables::LOCAL_SIZE)?.parse().ok()
 }
 
 /// The switches above this machine, from the outermost on, if the batch system told.
@@ -295,7 +295,9 @@ pub struct Configuration {
 impl Configuration {
     /// Reads the environment; the sentences tell what in it was not understood.
     pub fn read() -> (Self, Vec<String>) {
-        Self::from_variables(env::vars_os())
+        let (configuration, mut complaints) = Self::from_variables(environment::all());
+        complaints.extend(environment::disregarded().map(disregarded));
+        (configuration, complaints)
     }
 
     /// The position of a variable's value among those that it takes; the variable is named by its
@@ -391,6 +393,13 @@ impl Configuration {
         }
         (configuration, complaints)
     }
+}
+
+fn disregarded(name: &str) -> String {
+    format!(
+        "{name} is ignored: a program with more rights than its user (set-user-ID, set-group-ID or \
+         file capabilities) lets no variable name files or libraries"
+    )
 }
 
 fn unknown(name: &str) -> String {

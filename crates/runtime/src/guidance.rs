@@ -2,10 +2,9 @@
 //! carried out (what steps cost, and what the person wants), and whether messages are recorded and
 //! time is accounted for.
 
-use std::env;
-
 use base::variables;
 use collectives::{Algorithm, AlgorithmPreferences, CollectiveOperation, Costs};
+use sys::environment;
 
 use crate::configuration::{self, distance};
 
@@ -26,7 +25,7 @@ impl JobSettings {
     /// That of this process, from what was measured of its machine and from the environment; the
     /// sentences tell what in it was not understood.
     pub fn of_environment(measured: Option<Costs>) -> (Self, Vec<String>) {
-        let wanted = env::var(variables::COLLECTIVES).unwrap_or_default();
+        let wanted = environment::text(variables::COLLECTIVES).unwrap_or_default();
         let (preferences, complaints) = preferences(&wanted);
         let records = configuration::record().is_some();
         let profiles = configuration::profile().is_some();

@@ -83,7 +83,7 @@ pub fn interface(tree: &Topology, name: &str) -> Option<ObjectId> {
 
 /// What the launcher found out once for all its processes.
 fn told() -> Option<Topology> {
-    let text = std::fs::read_to_string(std::env::var_os(variables::TOPOLOGY)?).ok()?;
+    let text = std::fs::read_to_string(sys::environment::value(variables::TOPOLOGY)?).ok()?;
     Topology::from_xml(&text).ok()
 }
 

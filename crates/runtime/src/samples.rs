@@ -9,13 +9,14 @@ mod nodes;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::{env, fs, io, process};
+use std::{fs, io, process};
 
 use collectives::Costs;
 use engine::Engine;
 use engine::model::RailFigures;
 use memory_costs::CostTable;
 use serde::{Deserialize, Serialize};
+use sys::environment;
 
 pub use self::memory::MemorySample;
 pub use self::nodes::{PlacedBlock, node_costs};
@@ -138,7 +139,8 @@ const NEIGHBOURS_MAX: usize = 16;
 
 /// The user's cache folder for Combray: `$XDG_CACHE_HOME/combray` or `~/.cache/combray`.
 pub fn folder() -> Option<PathBuf> {
-    let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let absolute =
+        |name: &str| environment::value(name).map(PathBuf::from).filter(|p| p.is_absolute());
     let caches = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
     Some(caches.join("combray"))
 }
@@ -182,6 +184,8 @@ pub(crate) fn follow(engine: &mut Engine, samples: &Samples) {
 
 #[cfg(test)]
 mod tests {
+    use std::env;
+
     use base::{GateId, RailId, RailProfile};
     use engine::strategy::Auto;
     use memory_costs::SystemCosts;

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::environment;
+
 /// A run of bytes in some process: address and length.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +21,8 @@ pub const RUNS_MAX: usize = 1024;
 /// until either list is used up; returns how many bytes were copied, which may be fewer.
 ///
 /// # Errors
-/// The system's: EPERM where reading that process is not allowed, EFAULT where nothing of the
+/// The system's: EPERM where reading that process is not allowed or this program is
+/// [privileged](environment::is_privileged), EFAULT where nothing of the
 /// first remote run can be read, ESRCH when the process is gone.
 ///
 /// # Safety
@@ -70,6 +73,11 @@ type Call = unsafe extern "C" fn(
 /// # Safety
 /// `call` may do with the local runs what it does.
 unsafe fn copy(call: Call, pid: i32, local: &[Run], remote: &[Run]) -> io::Result<usize> {
+    // The number of the process comes from another process, and the kernel would decide by rights
+    // that the user behind it does not have.
+    if environment::is_privileged() {
+        return Err(io::Error::from_raw_os_error(libc::EPERM));
+    }
     debug_assert!(local.len() <= RUNS_MAX && remote.len() <= RUNS_MAX);
     let runs = |runs: &[Run]| (runs.as_ptr().cast::<libc::iovec>(), runs.len() as libc::c_ulong);
     let ((local, local_count), (remote, remote_count)) = (runs(local), runs(remote));

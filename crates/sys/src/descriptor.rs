@@ -59,6 +59,9 @@ mod tests {
         let inherited = unsafe { libc::dup(own.as_raw_fd()) };
         let adopted = adopt(inherited).unwrap();
         assert_eq!(adopted.as_raw_fd(), inherited);
+        // SAFETY: takes only a number.
+        let flags = unsafe { libc::fcntl(inherited, libc::F_GETFD) };
+        assert_eq!(flags, libc::FD_CLOEXEC, "programs that this one starts do not get it");
         assert!(adopt(inherited).is_err());
     }
 }

@@ -8,6 +8,7 @@ pub mod cores;
 pub mod counter;
 pub mod cross_memory;
 pub mod descriptor;
+pub mod environment;
 pub mod errno;
 pub mod faults;
 pub mod files;

@@ -6,6 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 
+use crate::environment;
+
 /// A shared library that was loaded by name. It stays until the process ends: it may have threads.
 #[derive(Debug)]
 pub struct LoadedLibrary {
@@ -19,11 +21,20 @@ impl LoadedLibrary {
     /// Loads a library: a path, or a name without `/` that the system searches for.
     ///
     /// # Errors
-    /// It is not there or cannot be loaded; the text is the system's.
+    /// It is not there or cannot be loaded; the text is the system's. A privileged program loads
+    /// none: which file it is, and what the library does, would be decided by variables that the
+    /// user sets.
     ///
     /// # Safety
     /// What the library does when it is loaded must be allowed in this process.
     pub unsafe fn open(path: &Path) -> io::Result<Self> {
+        if environment::is_privileged() {
+            return Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                "a program with more rights than its user (set-user-ID, set-group-ID or file \
+                 capabilities) loads no library while it runs",
+            ));
+        }
         let name = CString::new(path.as_os_str().as_bytes())?;
         // SAFETY: `name` ends with a zero byte; the caller vouches for the library's initializers.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };

@@ -1,7 +1,6 @@
 //! What each processor ran when, written when the workers end, in the format of trace events that
 //! Perfetto and the browsers' chrome://tracing show.
 
-use std::env;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -11,6 +10,7 @@ use base::variables;
 use bubbles::MachineTree;
 use parking_lot::Mutex;
 use serde_json::json;
+use sys::environment;
 
 use crate::bubble::Bubble;
 use crate::label::Label;
@@ -46,7 +46,8 @@ struct Span {
 impl Timeline {
     /// What the person asks for, for so many processors.
     pub fn wanted(processors: usize) -> Option<Self> {
-        let wanted = env::var_os(variables::THREADS_TIMELINE).filter(|path| !path.is_empty())?;
+        let wanted =
+            environment::value(variables::THREADS_TIMELINE).filter(|path| !path.is_empty())?;
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Some(Self {
             path: path_of(Path::new(&wanted), std::process::id()),
@@ -88,7 +89,8 @@ impl Timeline {
     fn write_to(&self, machine: &MachineTree) -> io::Result<()> {
         let mut file = BufWriter::new(File::create(&self.path)?);
         let process = std::process::id();
-        let rank = env::var(variables::RANK).map_or(String::new(), |rank| format!("rank {rank}, "));
+        let rank = environment::text(variables::RANK)
+            .map_or(String::new(), |rank| format!("rank {rank}, "));
         let name = json!({ "name": format!("{rank}process {process}") });
         let head = json!({ "ph": "M", "name": "process_name", "pid": process, "args": name });
         write!(file, "{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{head}")?;

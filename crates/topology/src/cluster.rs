@@ -12,7 +12,8 @@
 //! The lines of Slurm's `topology.conf` (`SwitchName=left Nodes=node[1-4]`) are understood too.
 
 use std::collections::HashMap;
-use std::env;
+
+use sys::environment;
 
 use crate::tree::ParentRelation;
 use crate::{Kind, Object, ObjectId, Topology, TopologyError};
@@ -193,8 +194,8 @@ fn expand(word: &str, names: &mut Vec<String>) -> Result<(), String> {
 /// The switches above this machine, from the outermost on, as Slurm tells a process; none: it does
 /// not.
 pub fn switches_by_slurm() -> Vec<String> {
-    let told = |name: &str| env::var(name).ok();
-    let address = told("SLURM_TOPOLOGY_ADDR").zip(told("SLURM_TOPOLOGY_ADDR_PATTERN"));
+    let address = environment::text("SLURM_TOPOLOGY_ADDR")
+        .zip(environment::text("SLURM_TOPOLOGY_ADDR_PATTERN"));
     address.and_then(|(address, pattern)| in_address(&address, &pattern)).unwrap_or_default()
 }
 

@@ -1,6 +1,5 @@
 //! Where libpmix is.
 
-use std::env;
 use std::fs;
 use std::os::unix::process::parent_id;
 use std::path::{Path, PathBuf};
@@ -8,6 +7,7 @@ use std::path::{Path, PathBuf};
 use ::pmix::{LIBRARY, PmixLibrary};
 
 use base::variables::PMIX_LIBRARY;
+use sys::environment;
 
 use crate::JoinError;
 
@@ -24,9 +24,16 @@ const ANCESTORS_MAX: usize = 8;
 /// understand it, else the system's.
 ///
 /// # Errors
-/// It is nowhere; says where it was looked for.
+/// It is nowhere; says where it was looked for. Or this program may load none.
 pub(super) fn load() -> Result<PmixLibrary, JoinError> {
-    if let Some(path) = env::var_os(PMIX_LIBRARY) {
+    if environment::is_privileged() {
+        return Err(JoinError::new(
+            "a launcher that speaks PMIx started this process, and the library for that is not \
+             loaded into a program that has more rights than its user (set-user-ID, set-group-ID \
+             or file capabilities). Start it with \"combray run\" or with \"srun --mpi=pmi2\"",
+        ));
+    }
+    if let Some(path) = environment::value(PMIX_LIBRARY) {
         let loaded = PmixLibrary::load(Path::new(&path));
         return loaded
             .map_err(|cause| JoinError::new(format!("{PMIX_LIBRARY} cannot be used: {cause}")));
@@ -49,7 +56,7 @@ pub(super) fn load() -> Result<PmixLibrary, JoinError> {
 
 fn candidates() -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = of_ancestors().into_iter().collect();
-    let prefixes = PREFIXES.iter().filter_map(env::var_os);
+    let prefixes = PREFIXES.iter().filter_map(|name| environment::value(name));
     found.extend(prefixes.flat_map(|prefix| {
         FOLDERS.iter().map(move |folder| Path::new(&prefix).join(folder).join(LIBRARY))
     }));
