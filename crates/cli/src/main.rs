@@ -139,7 +139,18 @@ fn other_name(word: &OsString) -> Option<&'static str> {
 const OTHER_NAMES: [&str; 9] =
     ["mpirun", "mpiexec", "mpicc", "mpicxx", "mpic++", "mpiCC", "mpifort", "mpif77", "mpif90"];
 
+/// Why this program does nothing where it has more rights than its user: it starts programs and
+/// loads libraries as that user says.
+const REFUSED: &str = "this program has more rights than the user who starts it (set-user-ID, \
+    set-group-ID or file capabilities), and is not made for that: it starts programs and loads \
+    libraries that the user names. An administrator takes them away: chmod ug-s FILE; setcap -r \
+    FILE";
+
 fn main() -> ExitCode {
+    if sys::environment::is_privileged() {
+        eprintln!("combray: {REFUSED}");
+        return ExitCode::from(2);
+    }
     let mut words = env::args_os().peekable();
     let called = words.next().as_ref().and_then(other_name);
     let called = called

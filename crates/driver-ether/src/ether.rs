@@ -192,8 +192,8 @@ fn refused(interface: &str, cause: &io::Error) -> DriverError {
 fn obstacle(cause: &io::Error) -> String {
     match cause.kind() {
         io::ErrorKind::PermissionDenied => {
-            "it needs the capability CAP_NET_RAW, which root gives to the launcher by setcap \
-             cap_net_raw+ep and the path of the program combray; tcp needs none"
+            "it needs the capability CAP_NET_RAW, which root has and can give to a user as an ambient \
+             capability (docs/user/network.md, Plain Ethernet); tcp needs none"
                 .to_owned()
         }
         _ => cause.to_string(),
