@@ -5,6 +5,7 @@ import contextlib
 import os
 import pathlib
 import shutil
+import socket
 import struct
 import subprocess
 import tempfile
@@ -145,7 +146,101 @@ def the_command_refuses_to_run_with_more_rights(runner):
                 assert code == 2 and "more rights than the user" in output, f"{give.__name__}: {code}\n{output}"
 
 
+# An ordinary user's offer: in place of a job, or of a process that tells of its job.
+STRANGER = r"""
+import json, mmap, os, socket, struct, sys, time
+kind = sys.argv[1]
+if kind in ("huge", "rude"):
+    escapes = "\x1b]0;owned\x07\x9b2J\nforged line"
+    identity = {"job": escapes, "rank": 0, "size": 2**32 - 2 if kind == "huge" else 2, "hosts": 1, "here": [0, 1],
+                "host": sys.argv[2], "program": escapes, "joined": 2**64 - 1}
+    text = json.dumps(identity).encode()
+    memory = os.memfd_create("combray-questions")
+    os.truncate(memory, 2**32 if kind == "huge" else 2**17)
+    os.pwrite(memory, text, 4096 + 8)
+    os.pwrite(memory, struct.pack("<Q", len(text)), 4096)
+    os.pwrite(memory, struct.pack("<i", os.getpid()), 64)
+    print("ready", flush=True)
+    time.sleep(1000)
+listener = socket.socket(socket.AF_UNIX)
+listener.bind("\0combray-job/%d/%d" % (os.geteuid(), os.getpid()))
+listener.listen(0 if kind == "full" else 8)
+if kind == "full":
+    waiting = []
+    for _ in range(8):
+        one = socket.socket(socket.AF_UNIX)
+        one.setblocking(False)
+        one.connect_ex(listener.getsockname())
+        waiting.append(one)
+# A name that is no text must not hide the others.
+odd = socket.socket(socket.AF_UNIX)
+odd.bind(b"\0combray-job/\xff\xfe%d" % os.getpid())
+print("ready", flush=True)
+while True:
+    if kind == "full":
+        time.sleep(1000)
+    peer, _ = listener.accept()
+    try:
+        request = peer.recv(16)
+        while kind == "drips":
+            peer.send(b" ")
+            time.sleep(0.5)
+        while kind == "floods":
+            peer.send(b" " * 65536)
+        summary = {"job": 1, "program": "\x1b]0;owned\x07\x9b2J\nforged line", "ranks": 1, "hosts": 1, "seconds": 1.0}
+        report = summary | {"causes": ["\x1b[31mred"], "ranks": []}
+        peer.send(json.dumps(report if request == b"report\n" else summary).encode())
+    except OSError:
+        pass
+    peer.close()
+"""
+
+
+@contextlib.contextmanager
+def stranger(kind):
+    command = ["python3", "-c", STRANGER, kind, socket.gethostname()]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd="/", user=NOBODY, group=NOBODY, extra_groups=[])
+    try:
+        assert process.stdout.readline() == "ready\n", f"{kind}: the stranger does not start"
+        yield process.pid
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def the_administrator_asks_jobs_of_strangers(runner):
+    """`combray ps` ends in time, needs little memory, and gives a terminal nothing to obey, whatever is offered to it."""
+    needs_combray(runner)
+    if os.geteuid() != 0:
+        raise Skip("only the administrator asks jobs of other users")
+    command = [shutil.which(runner.mpiexec[0]).replace("mpiexec", "combray"), "ps"]
+    # Address space for the program, and not for what is offered.
+    limited = ["sh", "-c", 'ulimit -v 4000000; exec "$@"', "sh", *command]
+    kinds = ("polite", "rude", "huge", "full", "drips", "floods")
+    with contextlib.ExitStack() as stack:
+        pids = {kind: stack.enter_context(stranger(kind)) for kind in kinds}
+        code, output, seconds = run(limited, timeout=60)
+        check_listing(output, pids)
+        assert code == 0, f"exit code {code} after {seconds:.1f} s\n{output}"
+        for kind, pid in list(pids.items())[:3]:
+            code, output, seconds = run([*limited, str(pid)], timeout=60)
+            assert code in (0, 2) and is_plain(output), f"{kind}: exit code {code}\n{output!r}"
+
+
+def check_listing(output, pids):
+    assert is_plain(output), f"a terminal obeys this: {output!r}"
+    listed = {int(word) for line in output.splitlines() for word in line.split()[:1] if word.isdigit()}
+    assert {pids["polite"], pids["rude"]} <= listed, f"jobs are missing\n{output}"
+    assert 1 not in listed and "forged line" not in output.split("\n"), f"the stranger chose what is shown\n{output}"
+    assert "did not answer" in output, output
+
+
+def is_plain(text):
+    return not any(ord(letter) < 32 and letter != "\n" or 127 <= ord(letter) < 160 for letter in text)
+
+
 SCENARIOS = [
+    the_administrator_asks_jobs_of_strangers,
     the_command_refuses_to_run_with_more_rights,
     privileged_programs_believe_no_variable,
     privileged_programs_believe_no_variable_in_a_job,

@@ -39,6 +39,7 @@ const TIERS: &[(&str, u32)] = &[
     ("profiles", 2),
     ("memory-costs", 2),
     ("boards", 2),
+    ("foreign", 2),
     ("pmix", 2),
     ("driver", 3),
     ("drivers", 3),
@@ -115,7 +116,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("driver-tcp", &["drivers", "cli"]),
     ("drivers", &["runtime"]),
     ("libc", &["sys"]),
-    ("rustix", &["driver-ether", "driver-ofi", "driver-shm", "driver-tcp"]),
+    ("rustix", &["driver-ether", "driver-ofi", "driver-shm", "driver-tcp", "foreign"]),
     ("socket2", &["driver-tcp"]),
     ("if-addrs", &["driver-ether", "driver-tcp"]),
 ];

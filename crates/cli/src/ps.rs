@@ -32,10 +32,13 @@ pub fn run(options: &PsOptions) -> Result<i32, String> {
     if options.join {
         return show(&joined()?, options).map(|()| 0);
     }
-    let running = match options.job {
-        Some(_) => Vec::new(),
+    let (running, silent) = match options.job {
+        Some(_) => (Vec::new(), 0),
         None => jobs::running(),
     };
+    if silent > 0 {
+        eprintln!("combray: {silent} more jobs of this machine did not answer");
+    }
     let job = match (options.job, running.as_slice()) {
         (Some(job), _) => job,
         (None, [only]) => only.job,
@@ -57,7 +60,7 @@ pub fn run(options: &PsOptions) -> Result<i32, String> {
 /// What was told on several machines, a line each; other lines may stand between.
 fn joined() -> Result<jobs::JobReport, String> {
     let told = io::stdin().lines().map_while(Result::ok);
-    jobs::join(told.filter_map(|line| serde_json::from_str(&line).ok()).collect())
+    jobs::join(told.filter_map(|line| jobs::read_report(line.as_bytes()).ok()).collect())
 }
 
 fn show(report: &jobs::JobReport, options: &PsOptions) -> Result<(), String> {

@@ -58,6 +58,8 @@ pub struct AskedProcess {
     file: File,
     /// Its number.
     pub process: i32,
+    /// The user as whom it acts.
+    pub user: u32,
     /// What it tells of itself.
     pub identity: ProcessIdentity,
     question: u64,
@@ -88,6 +90,9 @@ const TABLE: u64 = 64;
 /// bits.
 const IDENTITY: u64 = 4096;
 const IDENTITY_BYTES_MAX: usize = (SLOT_BYTES - IDENTITY - 8) as usize;
+
+/// Larger jobs are not believed: memory is needed for each rank that is shown.
+const SIZE_MAX: u32 = 1 << 20;
 
 /// The longest answer.
 pub const ANSWER_BYTES_MAX: usize = (SLOT_BYTES - HEAD_BYTES) as usize;
@@ -207,6 +212,18 @@ pub fn own_host() -> String {
     environment::text(NODE).unwrap_or_else(sys::process::host_name)
 }
 
+impl ProcessIdentity {
+    /// What a process tells of itself, whoever it is; nothing where it makes no sense.
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        let told: Self = foreign::from_json(text).ok()?;
+        let makes_sense = told.rank < told.size
+            && told.size <= SIZE_MAX
+            && told.here.len() <= told.size as usize
+            && told.here.iter().all(|rank| *rank < told.size);
+        makes_sense.then_some(told)
+    }
+}
+
 impl AskedProcess {
     /// Those of this machine whose memory this user may look at.
     pub fn all() -> Vec<Self> {
@@ -218,14 +235,20 @@ impl AskedProcess {
     }
 
     fn of(process: i32) -> Option<Self> {
+        let user = foreign::owner_of(u32::try_from(process).ok()?).ok()?;
         let folder = fs::read_dir(format!("/proc/{process}/fd")).ok()?;
         folder.flatten().find_map(|entry| {
             let link = fs::read_link(entry.path()).ok()?;
             if !link.as_os_str().as_encoded_bytes().starts_with(LINK.as_bytes()) {
                 return None;
             }
+            // Any file may have that name somewhere, and is neither opened nor written to.
+            let told = fs::metadata(entry.path()).ok()?;
+            if !foreign::is_memory_file(&told, user) || told.len() < 2 * SLOT_BYTES {
+                return None;
+            }
             let file = File::options().read(true).write(true).open(entry.path()).ok()?;
-            let length = number_at(&file, IDENTITY)? as usize;
+            let length = usize::try_from(number_at(&file, IDENTITY)?).ok()?;
             let mut number = [0; 4];
             file.read_exact_at(&mut number, place_in_table(0)).ok()?;
             // Children of the process may have its descriptors, and answer nothing.
@@ -234,8 +257,8 @@ impl AskedProcess {
             }
             let mut text = vec![0; length];
             file.read_exact_at(&mut text, IDENTITY + 8).ok()?;
-            let identity = serde_json::from_slice(&text).ok()?;
-            Some(Self { file, process, identity, question: 0 })
+            let identity = ProcessIdentity::parse(&text)?;
+            Some(Self { file, process, user, identity, question: 0 })
         })
     }
 
@@ -244,7 +267,7 @@ impl AskedProcess {
     /// # Errors
     /// The system's.
     pub fn ask(&mut self) -> io::Result<()> {
-        self.question = number_at(&self.file, 0).unwrap_or(0) + 1;
+        self.question = number_at(&self.file, 0).unwrap_or(0).wrapping_add(1);
         self.file.write_all_at(&self.question.to_le_bytes(), 0)
     }
 

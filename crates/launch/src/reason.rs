@@ -39,11 +39,7 @@ pub fn decode(word: &str) -> String {
             break;
         }
     }
-    let shown = |letter: char| match letter.is_control() && letter != '\n' {
-        true => letter.escape_default().to_string(),
-        false => letter.to_string(),
-    };
-    String::from_utf8_lossy(&bytes).chars().map(shown).collect()
+    foreign::several_lines(&String::from_utf8_lossy(&bytes))
 }
 
 #[cfg(test)]

@@ -57,9 +57,10 @@ pub fn join(reports: Vec<JobReport>) -> Result<JobReport, String> {
 }
 
 fn parts() -> Vec<LocalPart> {
-    let mut found: BTreeMap<(String, u32), LocalPart> = BTreeMap::new();
+    // Processes of two users are of two jobs, whatever they say.
+    let mut found: BTreeMap<(u32, String, u32), LocalPart> = BTreeMap::new();
     for one in AskedProcess::all() {
-        let key = (one.identity.job.clone(), one.identity.size);
+        let key = (one.user, one.identity.job.clone(), one.identity.size);
         let part = found.entry(key).or_insert_with(|| LocalPart { processes: BTreeMap::new() });
         part.processes.insert(one.identity.rank, one);
     }
@@ -78,8 +79,10 @@ impl LocalPart {
     }
 
     fn seconds(&self) -> f64 {
-        let joined = UNIX_EPOCH + Duration::from_secs(self.first().identity.joined);
-        SystemTime::now().duration_since(joined).unwrap_or_default().as_secs_f64()
+        let joined = Duration::from_secs(self.first().identity.joined);
+        let since = UNIX_EPOCH.checked_add(joined);
+        let since = since.and_then(|joined| SystemTime::now().duration_since(joined).ok());
+        since.unwrap_or_default().as_secs_f64()
     }
 
     fn summary(&self) -> JobSummary {
@@ -147,7 +150,7 @@ impl LocalPart {
                 false => none,
             };
         };
-        let answer = answer.and_then(|text| serde_json::from_slice(text).ok());
+        let answer = answer.and_then(|text| foreign::from_json(text).ok());
         RankReport {
             host: identity.host.clone(),
             process: one.process,

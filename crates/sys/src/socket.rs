@@ -40,7 +40,9 @@ pub fn unacknowledged(connection: BorrowedFd<'_>) -> io::Result<u64> {
 /// The addresses without a place in any folder at which somebody listens on this machine, or is
 /// connected, and that begin with these words: what follows, in order.
 pub fn abstract_names(begin: &str) -> Vec<String> {
-    let table = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    // Other names, which anybody may have made of any bytes, hide none of these.
+    let table = std::fs::read("/proc/net/unix").unwrap_or_default();
+    let table = String::from_utf8_lossy(&table);
     let names = table.lines().filter_map(|line| line.rsplit_once(" @")?.1.strip_prefix(begin));
     let mut names: Vec<String> = names.map(str::to_owned).collect();
     names.sort_unstable();

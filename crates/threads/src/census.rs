@@ -3,16 +3,15 @@
 //! The watchdog listens at a Unix address that has no place in any folder and whose name tells the
 //! process. It answers the user of the process, and the administrator.
 
-use std::fs;
-use std::io::{self, IoSlice, Read};
+use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
-use std::os::linux::fs::MetadataExt;
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use bubbles::{Place, Relation};
+use foreign::Asked;
 use serde::{Deserialize, Serialize};
 
 use crate::bubble::Bubble;
@@ -88,7 +87,7 @@ impl Census {
     pub fn of_process(process: u32) -> Vec<Self> {
         let begin = format!("{NAME}/{process}/");
         let told = |rest: &String| ask(process, &format!("{begin}{rest}")).ok();
-        sys::socket::abstract_names(&begin).iter().filter_map(told).collect()
+        sys::socket::abstract_names(&begin).iter().take(SETS_MAX).filter_map(told).collect()
     }
 
     fn of(shared: &Shared, kernel_threads: u32) -> Self {
@@ -216,26 +215,25 @@ impl CensusListener {
 }
 
 fn ask(process: u32, name: &str) -> io::Result<Census> {
-    let stream = UnixStream::connect_addr(&SocketAddr::from_abstract_name(name)?)?;
     // Anybody may listen under any name.
-    if sys::socket::peer_user(stream.as_fd())? != fs::metadata(format!("/proc/{process}"))?.st_uid()
-    {
-        return Err(io::ErrorKind::PermissionDenied.into());
-    }
-    stream.set_read_timeout(Some(RECEIVE_TIME_MAX))?;
-    let mut text = Vec::new();
-    stream.take(ANSWER_BYTES_MAX).read_to_end(&mut text)?;
-    Ok(serde_json::from_slice(&text)?)
+    let user = foreign::owner_of(process)?;
+    let deadline = Instant::now() + RECEIVE_TIME_MAX;
+    let text =
+        foreign::ask(&Asked { name, user, request: b"", bytes_max: ANSWER_BYTES_MAX, deadline })?;
+    Ok(foreign::from_json(&text)?)
 }
 
 /// How all addresses begin; the process follows, and a number.
 const NAME: &str = "combray-threads";
 
+/// So many sets of workers of a process are asked.
+const SETS_MAX: usize = 64;
+
 /// So many threads of each queue are told.
 const SHOWN_MAX: usize = 64;
 
 /// No answer is longer.
-const ANSWER_BYTES_MAX: u64 = 64 << 20;
+const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 /// How often a name is looked at that changes meanwhile.
 const LOOKS: usize = 100;

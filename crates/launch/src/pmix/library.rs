@@ -65,11 +65,16 @@ fn candidates() -> Vec<PathBuf> {
     found
 }
 
-/// The library that a process above this one has loaded: very likely the launcher. Of processes of
-/// other users the system does not tell.
+/// The library that a process above this one has loaded: very likely the launcher. Above a
+/// process of another user (as under `sudo`) none is looked for.
 fn of_ancestors() -> Option<PathBuf> {
     let mut process = parent_id();
+    let is_trusted = |owner: u32| owner == 0 || owner == sys::process::user();
     for _ in 0..ANCESTORS_MAX {
+        // What another user's process has loaded is that user's choice.
+        if !foreign::owner_of(process).is_ok_and(is_trusted) {
+            return None;
+        }
         let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
         if let Some(path) = mapped(&maps) {
             return Some(path);

@@ -1,0 +1,89 @@
+//! Texts that a terminal can be given.
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// How much of a text in JSON is shown, in bytes.
+const TEXT_BYTES_MAX: usize = 16 << 10;
+
+/// A text as one line: characters that control a terminal, end a line, or change the direction of
+/// others are shown as escapes.
+pub fn one_line(text: &str) -> String {
+    readable(text, |_| false)
+}
+
+/// As [`one_line`], but ends of lines stay.
+pub fn several_lines(text: &str) -> String {
+    readable(text, |letter| letter == '\n')
+}
+
+/// Reads JSON, of which all texts become [one line](one_line) of some KiB at most.
+///
+/// # Errors
+/// It is no JSON, or not of this type.
+pub fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> {
+    let mut value = serde_json::from_slice(bytes)?;
+    make_readable(&mut value);
+    serde_json::from_value(value)
+}
+
+fn readable(text: &str, stays: impl Fn(char) -> bool) -> String {
+    let shown = |letter: char| match is_obeyed(letter) && !stays(letter) {
+        true => letter.escape_default().to_string(),
+        false => letter.to_string(),
+    };
+    text.chars().map(shown).collect()
+}
+
+/// Controls (C0, DEL and C1), ends of lines and paragraphs, and marks of direction, with which what
+/// is shown would differ from what is there.
+fn is_obeyed(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+        || matches!(letter, '\u{2066}'..='\u{2069}')
+}
+
+/// What is nested deeper than the parser allows has not come so far.
+fn make_readable(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            let end = text.floor_char_boundary(TEXT_BYTES_MAX);
+            let cut = if end < text.len() { "..." } else { "" };
+            *text = one_line(&text[..end]) + cut;
+        }
+        Value::Array(values) => values.iter_mut().for_each(make_readable),
+        Value::Object(fields) => fields.values_mut().for_each(make_readable),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn a_terminal_finds_nothing_to_obey() {
+        assert_eq!(one_line("plain \u{e9} text"), "plain \u{e9} text");
+        assert_eq!(one_line("\u{1b}]0;t\u{7}"), "\\u{1b}]0;t\\u{7}");
+        assert_eq!(one_line("a\nb\rc\td"), "a\\nb\\rc\\td");
+        assert_eq!(several_lines("a\nb\rc"), "a\nb\\rc");
+        for letter in ['\u{7f}', '\u{9b}', '\u{202e}', '\u{2066}', '\u{200f}', '\u{2028}'] {
+            assert!(one_line(&letter.to_string()).starts_with("\\u{"), "{letter:?}");
+        }
+    }
+
+    #[test]
+    fn all_texts_in_json_are_readable_and_short() {
+        let text = r#"{"a": ["\u001b[2J", {"b": "x\ny"}], "c": "plain"}"#;
+        let value: Value = from_json(text.as_bytes()).unwrap();
+        assert_eq!(value["a"][0], "\\u{1b}[2J");
+        assert_eq!(value["a"][1]["b"], "x\\ny");
+        assert_eq!(value["c"], "plain");
+        let long = serde_json::to_vec(&BTreeMap::from([("a", "\u{e9}".repeat(1 << 20))])).unwrap();
+        let value: BTreeMap<String, String> = from_json(&long).unwrap();
+        assert_eq!(value["a"].len(), TEXT_BYTES_MAX + 3);
+        assert!(from_json::<u32>(&[b'['; 100_000]).is_err());
+    }
+}
