@@ -137,22 +137,47 @@ MPI_Aint combray_fortran_value(void *attribute)
     return value;
 }
 
-/* Keyvals with the same functions and the same state share one record, as nothing tells when the
- * last attribute of a keyval is gone. */
+static struct keyval *keyvals;
+
+/* A record outlives its keyval, as nothing tells when the last attribute of the keyval is gone. A new
+ * keyval with the same functions and the same state takes it over. */
 struct keyval *combray_fortran_keyval(fortran_copy *copy, fortran_delete *delete,
                                       MPI_Aint extra_state, bool is_short)
 {
-    static struct keyval *keyvals;
+    struct keyval wanted = {.copy = copy, .delete = delete, .is_short = is_short,
+                            .keyval = MPI_KEYVAL_INVALID};
+    if (is_short) wanted.extra_state.integer = (MPI_Fint)extra_state;
+    else wanted.extra_state.address = extra_state;
     pthread_mutex_lock(&lock);
     struct keyval *known = keyvals;
-    while (known && (known->copy != copy || known->delete != delete ||
-                     known->extra_state != extra_state || known->is_short != is_short))
+    while (known && (!known->is_free || known->copy != copy ||
+                     known->delete != delete || known->is_short != is_short ||
+                     known->extra_state.address != wanted.extra_state.address))
         known = known->next;
     if (!known) {
         known = combray_fortran_room(sizeof *known);
-        *known = (struct keyval){keyvals, copy, delete, extra_state, is_short};
+        wanted.next = keyvals;
         keyvals = known;
+        *known = wanted;
     }
+    known->is_free = false;
+    pthread_mutex_unlock(&lock);
+    return known;
+}
+
+void combray_fortran_name_keyval(struct keyval *known, MPI_Fint keyval)
+{
+    pthread_mutex_lock(&lock);
+    known->keyval = keyval;
+    known->is_free = keyval == MPI_KEYVAL_INVALID;
+    pthread_mutex_unlock(&lock);
+}
+
+struct keyval *combray_fortran_find_keyval(MPI_Fint keyval)
+{
+    pthread_mutex_lock(&lock);
+    struct keyval *known = keyvals;
+    while (known && (known->is_free || known->keyval != keyval)) known = known->next;
     pthread_mutex_unlock(&lock);
     return known;
 }
@@ -161,14 +186,14 @@ static int copy_attribute(MPI_Fint object, int keyval, void *extra_state, void *
                           void *value_out, int *flag)
 {
     struct keyval *known = extra_state;
-    MPI_Aint in = combray_fortran_value(value_in), out = 0, state = known->extra_state;
+    MPI_Aint in = combray_fortran_value(value_in), out = 0;
     MPI_Fint is_copied = 0, code = MPI_SUCCESS;
     if (known->is_short) {
-        MPI_Fint short_in = (MPI_Fint)in, short_out = 0, short_state = (MPI_Fint)state;
-        known->copy(&object, &keyval, &short_state, &short_in, &short_out, &is_copied, &code);
+        MPI_Fint short_in = (MPI_Fint)in, short_out = 0;
+        known->copy(&object, &keyval, &known->extra_state, &short_in, &short_out, &is_copied, &code);
         out = short_out;
     } else {
-        known->copy(&object, &keyval, &state, &in, &out, &is_copied, &code);
+        known->copy(&object, &keyval, &known->extra_state, &in, &out, &is_copied, &code);
     }
     *flag = is_copied != 0;
     if (*flag && code == MPI_SUCCESS) *(void **)value_out = combray_fortran_box(out);
@@ -178,13 +203,13 @@ static int copy_attribute(MPI_Fint object, int keyval, void *extra_state, void *
 static int delete_attribute(MPI_Fint object, int keyval, void *value, void *extra_state)
 {
     struct keyval *known = extra_state;
-    MPI_Aint in = combray_fortran_value(value), state = known->extra_state;
+    MPI_Aint in = combray_fortran_value(value);
     MPI_Fint code = MPI_SUCCESS;
     if (known->is_short) {
-        MPI_Fint short_in = (MPI_Fint)in, short_state = (MPI_Fint)state;
-        known->delete(&object, &keyval, &short_in, &short_state, &code);
+        MPI_Fint short_in = (MPI_Fint)in;
+        known->delete(&object, &keyval, &short_in, &known->extra_state, &code);
     } else {
-        known->delete(&object, &keyval, &in, &state, &code);
+        known->delete(&object, &keyval, &in, &known->extra_state, &code);
     }
     if (code == MPI_SUCCESS) combray_fortran_unbox(value);
     return code;
@@ -210,7 +235,7 @@ int combray_fortran_query(void *extra_state, MPI_Status *status)
 {
     struct generalized *request = extra_state;
     MPI_Fint code = MPI_SUCCESS;
-    request->query(&request->extra_state, status, &code);
+    request->query(request->extra_state, status, &code);
     return code;
 }
 
@@ -218,7 +243,7 @@ int combray_fortran_free(void *extra_state)
 {
     struct generalized *request = extra_state;
     MPI_Fint code = MPI_SUCCESS;
-    request->free(&request->extra_state, &code);
+    request->free(request->extra_state, &code);
     free(request);
     return code;
 }
@@ -227,7 +252,7 @@ int combray_fortran_cancel(void *extra_state, int complete)
 {
     struct generalized *request = extra_state;
     MPI_Fint is_complete = truth(complete), code = MPI_SUCCESS;
-    request->cancel(&request->extra_state, &is_complete, &code);
+    request->cancel(request->extra_state, &is_complete, &code);
     return code;
 }
 

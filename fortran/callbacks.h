@@ -12,6 +12,7 @@ typedef void fortran_copy(MPI_Fint *object, MPI_Fint *keyval, void *extra_state,
                           void *value_out, MPI_Fint *flag, MPI_Fint *ierror);
 typedef void fortran_delete(MPI_Fint *object, MPI_Fint *keyval, void *value, void *extra_state,
                             MPI_Fint *ierror);
+/* Of generalized requests. They receive the program's own variable, as those of MPICH and Open MPI do. */
 typedef void fortran_query(MPI_Aint *extra_state, MPI_Status *status, MPI_Fint *ierror);
 typedef void fortran_free(MPI_Aint *extra_state, MPI_Fint *ierror);
 typedef void fortran_cancel(MPI_Aint *extra_state, MPI_Fint *complete, MPI_Fint *ierror);
@@ -31,17 +32,29 @@ MPI_Win_errhandler_function *combray_fortran_win_handler(fortran_handler *functi
 MPI_File_errhandler_function *combray_fortran_file_handler(fortran_handler *function);
 MPI_Session_errhandler_function *combray_fortran_session_handler(fortran_handler *function);
 
-/* The functions of a keyval, and what they are given. */
+/* The functions of a keyval, and the variable that they receive as EXTRA_STATE: a copy of the program's,
+ * which belongs to the keyval, so that what one callback stores there the next one finds. */
 struct keyval {
     struct keyval *next;
     fortran_copy *copy;
     fortran_delete *delete;
-    MPI_Aint extra_state;
+    /* In programs of MPI-1 the default integer at its beginning. */
+    union {
+        MPI_Aint address;
+        MPI_Fint integer;
+    } extra_state;
     bool is_short;
+    MPI_Fint keyval;
+    /* Whether the keyval was freed, or never created. Attributes may still use the record. */
+    bool is_free;
 };
 
 struct keyval *combray_fortran_keyval(fortran_copy *copy, fortran_delete *delete,
                                       MPI_Aint extra_state, bool is_short);
+/* Says which keyval a record belongs to; MPI_KEYVAL_INVALID if it belongs to none any more. */
+void combray_fortran_name_keyval(struct keyval *known, MPI_Fint keyval);
+/* The record of a keyval; null if that was not created in Fortran. */
+struct keyval *combray_fortran_find_keyval(MPI_Fint keyval);
 MPI_Comm_copy_attr_function combray_fortran_comm_copy;
 MPI_Type_copy_attr_function combray_fortran_type_copy;
 MPI_Win_copy_attr_function combray_fortran_win_copy;
@@ -60,7 +73,7 @@ struct generalized {
     fortran_query *query;
     fortran_free *free;
     fortran_cancel *cancel;
-    MPI_Aint extra_state;
+    MPI_Aint *extra_state;
 };
 MPI_Grequest_query_function combray_fortran_query;
 MPI_Grequest_free_function combray_fortran_free;

@@ -5,7 +5,7 @@
 static int raise(int class, const char *text)
 {
     int code = combray_fortran_code(class, text);
-    CALL(Comm_call_errhandler)(MPI_COMM_SELF, code);
+    PMPI_Comm_call_errhandler(MPI_COMM_SELF, code);
     return code;
 }
 

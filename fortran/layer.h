@@ -20,6 +20,9 @@
 #define CALL(name) MPI_##name
 #endif
 
+/* CALL is for the function in C that the program asks for, and nothing else: what the layer calls for its
+ * own use has the name PMPI_, so that a tool sees only calls of the program. */
+
 /* What differs between binary interfaces: the types and functions of C, handles as integers, and where
  * the variables are whose addresses mean what their names say. */
 #include "dialect.h"
@@ -81,6 +84,13 @@ static inline MPI_Fint truth(int value)
     return value ? combray_fortran_true : 0;
 }
 
+/* Writes back a handle that the call may have changed. One that is as before may be a constant of the
+ * program, which lies in memory that cannot be written. */
+static inline void put_handle(MPI_Fint *place, MPI_Fint handle)
+{
+    if (*place != handle) *place = handle;
+}
+
 /* MPI counts from 0 in C, and from 1 in Fortran (section 3.7.5). */
 static inline MPI_Fint one_based(int index)
 {
@@ -133,8 +143,8 @@ int combray_fortran_code(int class, const char *text);
 static inline int peers_of(MPI_Comm comm)
 {
     int size = 0, is_inter = 0;
-    if (comm == MPI_COMM_NULL || CALL(Comm_test_inter)(comm, &is_inter) != MPI_SUCCESS) return 0;
-    int code = is_inter ? CALL(Comm_remote_size)(comm, &size) : CALL(Comm_size)(comm, &size);
+    if (comm == MPI_COMM_NULL || PMPI_Comm_test_inter(comm, &is_inter) != MPI_SUCCESS) return 0;
+    int code = is_inter ? PMPI_Comm_remote_size(comm, &size) : PMPI_Comm_size(comm, &size);
     return code == MPI_SUCCESS ? size : 0;
 }
 

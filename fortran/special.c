@@ -335,7 +335,7 @@ static const char too_many[] =
 static int refuse(void)
 {
     int code = combray_fortran_code(MPI_ERR_OTHER, too_many);
-    CALL(Comm_call_errhandler)(MPI_COMM_SELF, code);
+    PMPI_Comm_call_errhandler(MPI_COMM_SELF, code);
     return code;
 }
 
@@ -369,17 +369,30 @@ HANDLER_ENTRY(file_create_errhandler, File_create_errhandler, file_handler)
 HANDLER_ENTRY(session_create_errhandler, Session_create_errhandler, session_handler)
 
 /* Attributes. */
+#define FREE_KEYVAL(name, Name)                                            \
+    void F(name)(MPI_Fint *keyval, MPI_Fint *ierror)                       \
+    {                                                                      \
+        struct keyval *known = combray_fortran_find_keyval(*keyval);       \
+        int code = CALL(Name)(keyval);                                     \
+        if (code == MPI_SUCCESS && known)                                  \
+            combray_fortran_name_keyval(known, MPI_KEYVAL_INVALID);        \
+        set_code(ierror, code);                                            \
+    }
 #define ATTRIBUTE_ENTRIES(object, Object)                                                     \
     void F(object##_create_keyval_)(fortran_copy *copy, fortran_delete *delete,               \
                                     MPI_Fint *keyval, const MPI_Aint *extra_state,            \
                                     MPI_Fint *ierror)                                         \
     {                                                                                         \
         struct keyval *known = combray_fortran_keyval(copy, delete, *extra_state, false);     \
-        set_code(ierror, CALL(Object##_create_keyval)(combray_fortran_##object##_copy,        \
-                                                      combray_fortran_##object##_delete,      \
-                                                      keyval, known));                        \
+        int code = CALL(Object##_create_keyval)(combray_fortran_##object##_copy,              \
+                                                combray_fortran_##object##_delete, keyval,    \
+                                                known);                                       \
+        combray_fortran_name_keyval(known, code == MPI_SUCCESS ? *keyval : MPI_KEYVAL_INVALID); \
+        set_code(ierror, code);                                                               \
     }                                                                                         \
     SAME(object##_create_keyval_, object##_create_keyval_f08_)                                \
+    FREE_KEYVAL(object##_free_keyval_, Object##_free_keyval)                                  \
+    SAME(object##_free_keyval_, object##_free_keyval_f08_)                                    \
     void F(object##_set_attr_)(const MPI_Fint *handle, const MPI_Fint *keyval,                \
                                const MPI_Aint *value, MPI_Fint *ierror)                       \
     {                                                                                         \
@@ -433,9 +446,12 @@ void F(keyval_create_)(fortran_copy *copy, fortran_delete *delete, MPI_Fint *key
                        const MPI_Fint *extra_state, MPI_Fint *ierror)
 {
     struct keyval *known = combray_fortran_keyval(copy, delete, *extra_state, true);
-    set_code(ierror, CALL(Keyval_create)(combray_fortran_comm_copy, combray_fortran_comm_delete,
-                                         keyval, known));
+    int code = CALL(Keyval_create)(combray_fortran_comm_copy, combray_fortran_comm_delete, keyval,
+                                   known);
+    combray_fortran_name_keyval(known, code == MPI_SUCCESS ? *keyval : MPI_KEYVAL_INVALID);
+    set_code(ierror, code);
 }
+FREE_KEYVAL(keyval_free_, Keyval_free)
 
 void F(attr_put_)(const MPI_Fint *comm, const MPI_Fint *keyval, const MPI_Fint *value,
                   MPI_Fint *ierror)
@@ -488,11 +504,11 @@ COPY_FUNCTIONS(win_, MPI_Aint)
 COPY_FUNCTIONS(, MPI_Fint)
 
 void F(grequest_start_)(fortran_query *query_fn, fortran_free *free_fn, fortran_cancel *cancel_fn,
-                        const MPI_Aint *extra_state, MPI_Fint *request, MPI_Fint *ierror)
+                        MPI_Aint *extra_state, MPI_Fint *request, MPI_Fint *ierror)
 {
     MPI_Request made;
     struct generalized *functions = combray_fortran_room(sizeof *functions);
-    *functions = (struct generalized){query_fn, free_fn, cancel_fn, *extra_state};
+    *functions = (struct generalized){query_fn, free_fn, cancel_fn, extra_state};
     int code = CALL(Grequest_start)(combray_fortran_query, combray_fortran_free,
                                     combray_fortran_cancel, functions, &made);
     if (code == MPI_SUCCESS) *request = Request_out(made);

@@ -499,8 +499,9 @@ SAME(comm_delete_attr_, comm_delete_attr_f08_)
 void F(comm_disconnect_)(MPI_Fint *comm, MPI_Fint *ierror)
 {
     MPI_Comm c_comm = Comm_in(comm);
+    MPI_Comm given_comm = c_comm;
     int code = CALL(Comm_disconnect)(&c_comm);
-    *comm = Comm_out(c_comm);
+    if (c_comm != given_comm) *comm = Comm_out(c_comm);
     set_code(ierror, code);
 }
 SAME(comm_disconnect_, comm_disconnect_f08_)
@@ -534,18 +535,12 @@ SAME(comm_flush_buffer_, comm_flush_buffer_f08_)
 void F(comm_free_)(MPI_Fint *comm, MPI_Fint *ierror)
 {
     MPI_Comm c_comm = Comm_in(comm);
+    MPI_Comm given_comm = c_comm;
     int code = CALL(Comm_free)(&c_comm);
-    *comm = Comm_out(c_comm);
+    if (c_comm != given_comm) *comm = Comm_out(c_comm);
     set_code(ierror, code);
 }
 SAME(comm_free_, comm_free_f08_)
-
-void F(comm_free_keyval_)(MPI_Fint *comm_keyval, MPI_Fint *ierror)
-{
-    int code = CALL(Comm_free_keyval)(comm_keyval);
-    set_code(ierror, code);
-}
-SAME(comm_free_keyval_, comm_free_keyval_f08_)
 
 void F(comm_get_errhandler_)(const MPI_Fint *comm, MPI_Fint *errhandler, MPI_Fint *ierror)
 {
@@ -785,8 +780,9 @@ SAME(dist_graph_neighbors_count_, dist_graph_neighbors_count_f08_)
 void F(errhandler_free_)(MPI_Fint *errhandler, MPI_Fint *ierror)
 {
     MPI_Errhandler c_errhandler = Errhandler_in(errhandler);
+    MPI_Errhandler given_errhandler = c_errhandler;
     int code = CALL(Errhandler_free)(&c_errhandler);
-    *errhandler = Errhandler_out(c_errhandler);
+    if (c_errhandler != given_errhandler) *errhandler = Errhandler_out(c_errhandler);
     set_code(ierror, code);
 }
 SAME(errhandler_free_, errhandler_free_f08_)
@@ -849,8 +845,9 @@ SAME(file_call_errhandler_, file_call_errhandler_f08_)
 void F(file_close_)(MPI_Fint *fh, MPI_Fint *ierror)
 {
     MPI_File c_fh = File_in(fh);
+    MPI_File given_fh = c_fh;
     int code = CALL(File_close)(&c_fh);
-    *fh = File_out(c_fh);
+    if (c_fh != given_fh) *fh = File_out(c_fh);
     set_code(ierror, code);
 }
 SAME(file_close_, file_close_f08_)
@@ -1557,9 +1554,7 @@ SAME(graph_create_, graph_create_f08_)
 void F(graph_get_)(const MPI_Fint *comm, const MPI_Fint *maxindex, const MPI_Fint *maxedges,
     MPI_Fint indx[], MPI_Fint edges[], MPI_Fint *ierror)
 {
-    int c_indx = MPI_UNDEFINED;
-    int code = CALL(Graph_get)(Comm_in(comm), *maxindex, *maxedges, &c_indx, edges);
-    *indx = one_based(c_indx);
+    int code = CALL(Graph_get)(Comm_in(comm), *maxindex, *maxedges, indx, edges);
     set_code(ierror, code);
 }
 SAME(graph_get_, graph_get_f08_)
@@ -1633,8 +1628,9 @@ SAME(group_excl_, group_excl_f08_)
 void F(group_free_)(MPI_Fint *group, MPI_Fint *ierror)
 {
     MPI_Group c_group = Group_in(group);
+    MPI_Group given_group = c_group;
     int code = CALL(Group_free)(&c_group);
-    *group = Group_out(c_group);
+    if (c_group != given_group) *group = Group_out(c_group);
     set_code(ierror, code);
 }
 SAME(group_free_, group_free_f08_)
@@ -1888,10 +1884,11 @@ void F(imrecv_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype, MPI_
     MPI_Fint *request, MPI_Fint *ierror)
 {
     MPI_Message c_message = Message_in(message);
+    MPI_Message given_message = c_message;
     MPI_Request c_request;
     int code = CALL(Imrecv)(buffer_address(buf), *count, Type_in(datatype), &c_message,
         &c_request);
-    *message = Message_out(c_message);
+    if (c_message != given_message) *message = Message_out(c_message);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
@@ -1998,8 +1995,9 @@ SAME(info_dup_, info_dup_f08_)
 void F(info_free_)(MPI_Fint *info, MPI_Fint *ierror)
 {
     MPI_Info c_info = Info_in(info);
+    MPI_Info given_info = c_info;
     int code = CALL(Info_free)(&c_info);
-    *info = Info_out(c_info);
+    if (c_info != given_info) *info = Info_out(c_info);
     set_code(ierror, code);
 }
 SAME(info_free_, info_free_f08_)
@@ -2256,12 +2254,6 @@ void F(issend_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype, cons
 }
 SAME_ADDRESS(issend_, issend_f08_)
 
-void F(keyval_free_)(MPI_Fint *keyval, MPI_Fint *ierror)
-{
-    int code = CALL(Keyval_free)(keyval);
-    set_code(ierror, code);
-}
-
 void F(lookup_name_)(const char *service_name, const MPI_Fint *info, char *port_name,
     MPI_Fint *ierror, size_t service_name_length, size_t port_name_length)
 {
@@ -2289,9 +2281,10 @@ void F(mrecv_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype, MPI_F
     MPI_Status *status, MPI_Fint *ierror)
 {
     MPI_Message c_message = Message_in(message);
+    MPI_Message given_message = c_message;
     int code = CALL(Mrecv)(buffer_address(buf), *count, Type_in(datatype), &c_message,
         status_of(status));
-    *message = Message_out(c_message);
+    if (c_message != given_message) *message = Message_out(c_message);
     set_code(ierror, code);
 }
 SAME_ADDRESS(mrecv_, mrecv_f08_)
@@ -2443,8 +2436,9 @@ SAME(op_commutative_, op_commutative_f08_)
 void F(op_free_)(MPI_Fint *op, MPI_Fint *ierror)
 {
     MPI_Op c_op = Op_in(op);
+    MPI_Op given_op = c_op;
     int code = CALL(Op_free)(&c_op);
-    *op = Op_out(c_op);
+    if (c_op != given_op) *op = Op_out(c_op);
     set_code(ierror, code);
 }
 SAME(op_free_, op_free_f08_)
@@ -2746,8 +2740,9 @@ SAME(remove_error_string_, remove_error_string_f08_)
 void F(request_free_)(MPI_Fint *request, MPI_Fint *ierror)
 {
     MPI_Request c_request = Request_in(request);
+    MPI_Request given_request = c_request;
     int code = CALL(Request_free)(&c_request);
-    *request = Request_out(c_request);
+    if (c_request != given_request) *request = Request_out(c_request);
     set_code(ierror, code);
 }
 SAME(request_free_, request_free_f08_)
@@ -3003,8 +2998,9 @@ SAME(session_call_errhandler_, session_call_errhandler_f08_)
 void F(session_finalize_)(MPI_Fint *session, MPI_Fint *ierror)
 {
     MPI_Session c_session = Session_in(session);
+    MPI_Session given_session = c_session;
     int code = CALL(Session_finalize)(&c_session);
-    *session = Session_out(c_session);
+    if (c_session != given_session) *session = Session_out(c_session);
     set_code(ierror, code);
 }
 SAME(session_finalize_, session_finalize_f08_)
@@ -3106,8 +3102,9 @@ SAME_ADDRESS(ssend_init_, ssend_init_f08_)
 void F(start_)(MPI_Fint *request, MPI_Fint *ierror)
 {
     MPI_Request c_request = Request_in(request);
+    MPI_Request given_request = c_request;
     int code = CALL(Start)(&c_request);
-    *request = Request_out(c_request);
+    if (c_request != given_request) *request = Request_out(c_request);
     set_code(ierror, code);
 }
 SAME(start_, start_f08_)
@@ -3118,7 +3115,7 @@ void F(startall_)(const MPI_Fint *count, MPI_Fint array_of_requests[], MPI_Fint 
     MPI_Request *c_array_of_requests = ROOM(MPI_Request, array_of_requests_count);
     for (MPI_Count i = 0; i < array_of_requests_count; i++) c_array_of_requests[i] = Request_in(&array_of_requests[i]);
     int code = CALL(Startall)(*count, c_array_of_requests);
-    for (MPI_Count i = 0; i < array_of_requests_count; i++) array_of_requests[i] = Request_out(c_array_of_requests[i]);
+    for (MPI_Count i = 0; i < array_of_requests_count; i++) put_handle(&array_of_requests[i], Request_out(c_array_of_requests[i]));
     RELEASE(c_array_of_requests, MPI_Request, array_of_requests_count);
     set_code(ierror, code);
 }
@@ -3200,9 +3197,10 @@ SAME(status_set_tag_, status_set_tag_f08_)
 void F(test_)(MPI_Fint *request, MPI_Fint *flag, MPI_Status *status, MPI_Fint *ierror)
 {
     MPI_Request c_request = Request_in(request);
+    MPI_Request given_request = c_request;
     int c_flag = 0;
     int code = CALL(Test)(&c_request, &c_flag, status_of(status));
-    *request = Request_out(c_request);
+    if (c_request != given_request) *request = Request_out(c_request);
     *flag = truth(c_flag);
     set_code(ierror, code);
 }
@@ -3225,7 +3223,7 @@ void F(testall_)(const MPI_Fint *count, MPI_Fint array_of_requests[], MPI_Fint *
     for (MPI_Count i = 0; i < array_of_requests_count; i++) c_array_of_requests[i] = Request_in(&array_of_requests[i]);
     int c_flag = 0;
     int code = CALL(Testall)(*count, c_array_of_requests, &c_flag, statuses_of(array_of_statuses));
-    for (MPI_Count i = 0; i < array_of_requests_count; i++) array_of_requests[i] = Request_out(c_array_of_requests[i]);
+    for (MPI_Count i = 0; i < array_of_requests_count; i++) put_handle(&array_of_requests[i], Request_out(c_array_of_requests[i]));
     RELEASE(c_array_of_requests, MPI_Request, array_of_requests_count);
     *flag = truth(c_flag);
     set_code(ierror, code);
@@ -3241,7 +3239,7 @@ void F(testany_)(const MPI_Fint *count, MPI_Fint array_of_requests[], MPI_Fint *
     int c_indx = MPI_UNDEFINED;
     int c_flag = 0;
     int code = CALL(Testany)(*count, c_array_of_requests, &c_indx, &c_flag, status_of(status));
-    for (MPI_Count i = 0; i < array_of_requests_count; i++) array_of_requests[i] = Request_out(c_array_of_requests[i]);
+    for (MPI_Count i = 0; i < array_of_requests_count; i++) put_handle(&array_of_requests[i], Request_out(c_array_of_requests[i]));
     RELEASE(c_array_of_requests, MPI_Request, array_of_requests_count);
     *indx = one_based(c_indx);
     *flag = truth(c_flag);
@@ -3258,7 +3256,7 @@ void F(testsome_)(const MPI_Fint *incount, MPI_Fint array_of_requests[], MPI_Fin
     *outcount = MPI_UNDEFINED;
     int code = CALL(Testsome)(*incount, c_array_of_requests, outcount, array_of_indices,
         statuses_of(array_of_statuses));
-    for (MPI_Count i = 0; i < array_of_requests_count; i++) array_of_requests[i] = Request_out(c_array_of_requests[i]);
+    for (MPI_Count i = 0; i < array_of_requests_count; i++) put_handle(&array_of_requests[i], Request_out(c_array_of_requests[i]));
     RELEASE(c_array_of_requests, MPI_Request, array_of_requests_count);
     for (int i = 0; i < *outcount; i++) array_of_indices[i] = one_based(array_of_indices[i]);
     set_code(ierror, code);
@@ -3275,8 +3273,9 @@ SAME(topo_test_, topo_test_f08_)
 void F(type_commit_)(MPI_Fint *datatype, MPI_Fint *ierror)
 {
     MPI_Datatype c_datatype = Type_in(datatype);
+    MPI_Datatype given_datatype = c_datatype;
     int code = CALL(Type_commit)(&c_datatype);
-    *datatype = Type_out(c_datatype);
+    if (c_datatype != given_datatype) *datatype = Type_out(c_datatype);
     set_code(ierror, code);
 }
 SAME(type_commit_, type_commit_f08_)
@@ -3545,18 +3544,12 @@ SAME(type_dup_, type_dup_f08_)
 void F(type_free_)(MPI_Fint *datatype, MPI_Fint *ierror)
 {
     MPI_Datatype c_datatype = Type_in(datatype);
+    MPI_Datatype given_datatype = c_datatype;
     int code = CALL(Type_free)(&c_datatype);
-    *datatype = Type_out(c_datatype);
+    if (c_datatype != given_datatype) *datatype = Type_out(c_datatype);
     set_code(ierror, code);
 }
 SAME(type_free_, type_free_f08_)
-
-void F(type_free_keyval_)(MPI_Fint *type_keyval, MPI_Fint *ierror)
-{
-    int code = CALL(Type_free_keyval)(type_keyval);
-    set_code(ierror, code);
-}
-SAME(type_free_keyval_, type_free_keyval_f08_)
 
 void F(type_get_envelope_)(const MPI_Fint *datatype, MPI_Fint *num_integers,
     MPI_Fint *num_addresses, MPI_Fint *num_datatypes, MPI_Fint *combiner, MPI_Fint *ierror)
@@ -3770,8 +3763,9 @@ SAME(unpublish_name_, unpublish_name_f08_)
 void F(wait_)(MPI_Fint *request, MPI_Status *status, MPI_Fint *ierror)
 {
     MPI_Request c_request = Request_in(request);
+    MPI_Request given_request = c_request;
     int code = CALL(Wait)(&c_request, status_of(status));
-    *request = Request_out(c_request);
+    if (c_request != given_request) *request = Request_out(c_request);
     set_code(ierror, code);
 }
 SAME(wait_, wait_f08_)
@@ -3783,7 +3777,7 @@ void F(waitall_)(const MPI_Fint *count, MPI_Fint array_of_requests[],
     MPI_Request *c_array_of_requests = ROOM(MPI_Request, array_of_requests_count);
     for (MPI_Count i = 0; i < array_of_requests_count; i++) c_array_of_requests[i] = Request_in(&array_of_requests[i]);
     int code = CALL(Waitall)(*count, c_array_of_requests, statuses_of(array_of_statuses));
-    for (MPI_Count i = 0; i < array_of_requests_count; i++) array_of_requests[i] = Request_out(c_array_of_requests[i]);
+    for (MPI_Count i = 0; i < array_of_requests_count; i++) put_handle(&array_of_requests[i], Request_out(c_array_of_requests[i]));
     RELEASE(c_array_of_requests, MPI_Request, array_of_requests_count);
     set_code(ierror, code);
 }
@@ -3797,7 +3791,7 @@ void F(waitany_)(const MPI_Fint *count, MPI_Fint array_of_requests[], MPI_Fint *
     for (MPI_Count i = 0; i < array_of_requests_count; i++) c_array_of_requests[i] = Request_in(&array_of_requests[i]);
     int c_indx = MPI_UNDEFINED;
     int code = CALL(Waitany)(*count, c_array_of_requests, &c_indx, status_of(status));
-    for (MPI_Count i = 0; i < array_of_requests_count; i++) array_of_requests[i] = Request_out(c_array_of_requests[i]);
+    for (MPI_Count i = 0; i < array_of_requests_count; i++) put_handle(&array_of_requests[i], Request_out(c_array_of_requests[i]));
     RELEASE(c_array_of_requests, MPI_Request, array_of_requests_count);
     *indx = one_based(c_indx);
     set_code(ierror, code);
@@ -3813,7 +3807,7 @@ void F(waitsome_)(const MPI_Fint *incount, MPI_Fint array_of_requests[], MPI_Fin
     *outcount = MPI_UNDEFINED;
     int code = CALL(Waitsome)(*incount, c_array_of_requests, outcount, array_of_indices,
         statuses_of(array_of_statuses));
-    for (MPI_Count i = 0; i < array_of_requests_count; i++) array_of_requests[i] = Request_out(c_array_of_requests[i]);
+    for (MPI_Count i = 0; i < array_of_requests_count; i++) put_handle(&array_of_requests[i], Request_out(c_array_of_requests[i]));
     RELEASE(c_array_of_requests, MPI_Request, array_of_requests_count);
     for (int i = 0; i < *outcount; i++) array_of_indices[i] = one_based(array_of_indices[i]);
     set_code(ierror, code);
@@ -3914,18 +3908,12 @@ SAME(win_flush_local_all_, win_flush_local_all_f08_)
 void F(win_free_)(MPI_Fint *win, MPI_Fint *ierror)
 {
     MPI_Win c_win = Win_in(win);
+    MPI_Win given_win = c_win;
     int code = CALL(Win_free)(&c_win);
-    *win = Win_out(c_win);
+    if (c_win != given_win) *win = Win_out(c_win);
     set_code(ierror, code);
 }
 SAME(win_free_, win_free_f08_)
-
-void F(win_free_keyval_)(MPI_Fint *win_keyval, MPI_Fint *ierror)
-{
-    int code = CALL(Win_free_keyval)(win_keyval);
-    set_code(ierror, code);
-}
-SAME(win_free_keyval_, win_free_keyval_f08_)
 
 void F(win_get_errhandler_)(const MPI_Fint *win, MPI_Fint *errhandler, MPI_Fint *ierror)
 {

@@ -21,7 +21,7 @@ void F(accumulate_f08ts_)(const fortran_array *origin_addr, const MPI_Fint *orig
                 origin_addr_view.type, *target_rank, *target_disp, *target_count,
                 Type_in(target_datatype), Op_in(op), Win_in(win));
         else
-            CALL(Win_call_errhandler)(Win_in(win), code);
+            PMPI_Win_call_errhandler(Win_in(win), code);
         combray_fortran_view_end(&origin_addr_view);
     }
     set_code(ierror, code);
@@ -46,7 +46,7 @@ void F(accumulate_c_f08ts_)(const fortran_array *origin_addr, const MPI_Count *o
                 origin_addr_view.type, *target_rank, *target_disp, *target_count,
                 Type_in(target_datatype), Op_in(op), Win_in(win));
         else
-            CALL(Win_call_errhandler)(Win_in(win), code);
+            PMPI_Win_call_errhandler(Win_in(win), code);
         combray_fortran_view_end(&origin_addr_view);
     }
     set_code(ierror, code);
@@ -75,7 +75,7 @@ void F(allgather_f08ts_)(const fortran_array *sendbuf, const MPI_Fint *sendcount
                 sendbuf_view.type, recvbuf_view.address, *recvcount, recvbuf_view.type,
                 Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -103,7 +103,7 @@ void F(allgather_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count *sendco
             code = CALL(Allgather_c)(sendbuf_view.address, sendbuf_view.count, sendbuf_view.type,
                 recvbuf_view.address, *recvcount, recvbuf_view.type, Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -135,7 +135,7 @@ void F(allgather_init_f08ts_)(const fortran_array *sendbuf, const MPI_Fint *send
                 sendbuf_view.type, recvbuf_view.address, *recvcount, recvbuf_view.type,
                 Comm_in(comm), Info_in(info), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -167,7 +167,7 @@ void F(allgather_init_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count *s
                 sendbuf_view.type, recvbuf_view.address, *recvcount, recvbuf_view.type,
                 Comm_in(comm), Info_in(info), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -198,7 +198,7 @@ void F(allgatherv_f08ts_)(const fortran_array *sendbuf, const MPI_Fint *sendcoun
                 sendbuf_view.type, recvbuf_view.address, recvcounts, displs, recvbuf_view.type,
                 Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -226,7 +226,7 @@ void F(allgatherv_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count *sendc
             code = CALL(Allgatherv_c)(sendbuf_view.address, sendbuf_view.count, sendbuf_view.type,
                 recvbuf_view.address, recvcounts, displs, recvbuf_view.type, Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -258,7 +258,7 @@ void F(allgatherv_init_f08ts_)(const fortran_array *sendbuf, const MPI_Fint *sen
                 sendbuf_view.type, recvbuf_view.address, recvcounts, displs, recvbuf_view.type,
                 Comm_in(comm), Info_in(info), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -290,7 +290,7 @@ void F(allgatherv_init_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count *
                 sendbuf_view.type, recvbuf_view.address, recvcounts, displs, recvbuf_view.type,
                 Comm_in(comm), Info_in(info), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -320,7 +320,7 @@ void F(allreduce_f08ts_)(const fortran_array *sendbuf, const fortran_array *recv
             code = CALL(Allreduce)(sendbuf_view.address, recvbuf_view.address, *count,
                 Type_in(datatype), Op_in(op), Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -348,7 +348,7 @@ void F(allreduce_c_f08ts_)(const fortran_array *sendbuf, const fortran_array *re
             code = CALL(Allreduce_c)(sendbuf_view.address, recvbuf_view.address, *count,
                 Type_in(datatype), Op_in(op), Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -378,7 +378,7 @@ void F(allreduce_init_f08ts_)(const fortran_array *sendbuf, const fortran_array 
             code = CALL(Allreduce_init)(sendbuf_view.address, recvbuf_view.address, *count,
                 Type_in(datatype), Op_in(op), Comm_in(comm), Info_in(info), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -408,7 +408,7 @@ void F(allreduce_init_c_f08ts_)(const fortran_array *sendbuf, const fortran_arra
             code = CALL(Allreduce_init_c)(sendbuf_view.address, recvbuf_view.address, *count,
                 Type_in(datatype), Op_in(op), Comm_in(comm), Info_in(info), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -438,7 +438,7 @@ void F(alltoall_f08ts_)(const fortran_array *sendbuf, const MPI_Fint *sendcount,
             code = CALL(Alltoall)(sendbuf_view.address, *sendcount, sendbuf_view.type,
                 recvbuf_view.address, *recvcount, recvbuf_view.type, Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -466,7 +466,7 @@ void F(alltoall_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count *sendcou
             code = CALL(Alltoall_c)(sendbuf_view.address, *sendcount, sendbuf_view.type,
                 recvbuf_view.address, *recvcount, recvbuf_view.type, Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -498,7 +498,7 @@ void F(alltoall_init_f08ts_)(const fortran_array *sendbuf, const MPI_Fint *sendc
                 recvbuf_view.address, *recvcount, recvbuf_view.type, Comm_in(comm), Info_in(info),
                 &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -530,7 +530,7 @@ void F(alltoall_init_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count *se
                 recvbuf_view.address, *recvcount, recvbuf_view.type, Comm_in(comm), Info_in(info),
                 &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -561,7 +561,7 @@ void F(alltoallv_f08ts_)(const fortran_array *sendbuf, const MPI_Fint sendcounts
             code = CALL(Alltoallv)(sendbuf_view.address, sendcounts, sdispls, sendbuf_view.type,
                 recvbuf_view.address, recvcounts, rdispls, recvbuf_view.type, Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -590,7 +590,7 @@ void F(alltoallv_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count sendcou
             code = CALL(Alltoallv_c)(sendbuf_view.address, sendcounts, sdispls, sendbuf_view.type,
                 recvbuf_view.address, recvcounts, rdispls, recvbuf_view.type, Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -622,7 +622,7 @@ void F(alltoallv_init_f08ts_)(const fortran_array *sendbuf, const MPI_Fint sendc
                 sendbuf_view.type, recvbuf_view.address, recvcounts, rdispls, recvbuf_view.type,
                 Comm_in(comm), Info_in(info), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -654,7 +654,7 @@ void F(alltoallv_init_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count se
                 sendbuf_view.type, recvbuf_view.address, recvcounts, rdispls, recvbuf_view.type,
                 Comm_in(comm), Info_in(info), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -691,7 +691,7 @@ void F(alltoallw_f08ts_)(const fortran_array *sendbuf, const MPI_Fint sendcounts
             code = CALL(Alltoallw)(sendbuf_view.address, sendcounts, sdispls, c_sendtypes,
                 recvbuf_view.address, recvcounts, rdispls, c_recvtypes, Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -728,7 +728,7 @@ void F(alltoallw_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count sendcou
             code = CALL(Alltoallw_c)(sendbuf_view.address, sendcounts, sdispls, c_sendtypes,
                 recvbuf_view.address, recvcounts, rdispls, c_recvtypes, Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -768,7 +768,7 @@ void F(alltoallw_init_f08ts_)(const fortran_array *sendbuf, const MPI_Fint sendc
                 recvbuf_view.address, recvcounts, rdispls, c_recvtypes, Comm_in(comm),
                 Info_in(info), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -808,7 +808,7 @@ void F(alltoallw_init_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count se
                 recvbuf_view.address, recvcounts, rdispls, c_recvtypes, Comm_in(comm),
                 Info_in(info), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -834,7 +834,7 @@ void F(bcast_f08ts_)(const fortran_array *buffer, const MPI_Fint *count, const M
             code = CALL(Bcast)(buffer_view.address, (int)buffer_view.count, buffer_view.type,
                 *root, Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buffer_view);
     }
     set_code(ierror, code);
@@ -855,7 +855,7 @@ void F(bcast_c_f08ts_)(const fortran_array *buffer, const MPI_Count *count,
             code = CALL(Bcast_c)(buffer_view.address, buffer_view.count, buffer_view.type, *root,
                 Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buffer_view);
     }
     set_code(ierror, code);
@@ -879,7 +879,7 @@ void F(bcast_init_f08ts_)(const fortran_array *buffer, const MPI_Fint *count,
             code = CALL(Bcast_init)(buffer_view.address, (int)buffer_view.count, buffer_view.type,
                 *root, Comm_in(comm), Info_in(info), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buffer_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -903,7 +903,7 @@ void F(bcast_init_c_f08ts_)(const fortran_array *buffer, const MPI_Count *count,
             code = CALL(Bcast_init_c)(buffer_view.address, buffer_view.count, buffer_view.type,
                 *root, Comm_in(comm), Info_in(info), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buffer_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -926,7 +926,7 @@ void F(bsend_f08ts_)(const fortran_array *buf, const MPI_Fint *count, const MPI_
             code = CALL(Bsend)(buf_view.address, (int)buf_view.count, buf_view.type, *dest, *tag,
                 Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -947,7 +947,7 @@ void F(bsend_c_f08ts_)(const fortran_array *buf, const MPI_Count *count, const M
             code = CALL(Bsend_c)(buf_view.address, buf_view.count, buf_view.type, *dest, *tag,
                 Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -971,7 +971,7 @@ void F(bsend_init_f08ts_)(const fortran_array *buf, const MPI_Fint *count,
             code = CALL(Bsend_init)(buf_view.address, (int)buf_view.count, buf_view.type, *dest,
                 *tag, Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -995,7 +995,7 @@ void F(bsend_init_c_f08ts_)(const fortran_array *buf, const MPI_Count *count,
             code = CALL(Bsend_init_c)(buf_view.address, buf_view.count, buf_view.type, *dest, *tag,
                 Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -1015,7 +1015,7 @@ void F(buffer_attach_f08ts_)(const fortran_array *buffer, const MPI_Fint *size, 
         if (code == MPI_SUCCESS)
             code = CALL(Buffer_attach)(buffer_view.address, *size);
         else
-            CALL(Comm_call_errhandler)(MPI_COMM_SELF, code);
+            PMPI_Comm_call_errhandler(MPI_COMM_SELF, code);
         combray_fortran_view_end(&buffer_view);
     }
     set_code(ierror, code);
@@ -1034,7 +1034,7 @@ void F(buffer_attach_c_f08ts_)(const fortran_array *buffer, const MPI_Count *siz
         if (code == MPI_SUCCESS)
             code = CALL(Buffer_attach_c)(buffer_view.address, *size);
         else
-            CALL(Comm_call_errhandler)(MPI_COMM_SELF, code);
+            PMPI_Comm_call_errhandler(MPI_COMM_SELF, code);
         combray_fortran_view_end(&buffer_view);
     }
     set_code(ierror, code);
@@ -1055,7 +1055,7 @@ void F(comm_attach_buffer_f08ts_)(const MPI_Fint *comm, const fortran_array *buf
         if (code == MPI_SUCCESS)
             code = CALL(Comm_attach_buffer)(Comm_in(comm), buffer_view.address, *size);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buffer_view);
     }
     set_code(ierror, code);
@@ -1075,7 +1075,7 @@ void F(comm_attach_buffer_c_f08ts_)(const MPI_Fint *comm, const fortran_array *b
         if (code == MPI_SUCCESS)
             code = CALL(Comm_attach_buffer_c)(Comm_in(comm), buffer_view.address, *size);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buffer_view);
     }
     set_code(ierror, code);
@@ -1114,7 +1114,7 @@ void F(exscan_f08ts_)(const fortran_array *sendbuf, const fortran_array *recvbuf
             code = CALL(Exscan)(sendbuf_view.address, recvbuf_view.address, *count,
                 Type_in(datatype), Op_in(op), Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -1142,7 +1142,7 @@ void F(exscan_c_f08ts_)(const fortran_array *sendbuf, const fortran_array *recvb
             code = CALL(Exscan_c)(sendbuf_view.address, recvbuf_view.address, *count,
                 Type_in(datatype), Op_in(op), Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -1172,7 +1172,7 @@ void F(exscan_init_f08ts_)(const fortran_array *sendbuf, const fortran_array *re
             code = CALL(Exscan_init)(sendbuf_view.address, recvbuf_view.address, *count,
                 Type_in(datatype), Op_in(op), Comm_in(comm), Info_in(info), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -1202,7 +1202,7 @@ void F(exscan_init_c_f08ts_)(const fortran_array *sendbuf, const fortran_array *
             code = CALL(Exscan_init_c)(sendbuf_view.address, recvbuf_view.address, *count,
                 Type_in(datatype), Op_in(op), Comm_in(comm), Info_in(info), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -1237,7 +1237,7 @@ void F(file_iread_f08ts_)(const MPI_Fint *fh, const fortran_array *buf, const MP
             code = CALL(File_iread)(File_in(fh), buf_view.address, (int)buf_view.count,
                 buf_view.type, &c_request);
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -1260,7 +1260,7 @@ void F(file_iread_c_f08ts_)(const MPI_Fint *fh, const fortran_array *buf, const 
             code = CALL(File_iread_c)(File_in(fh), buf_view.address, buf_view.count, buf_view.type,
                 &c_request);
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -1284,7 +1284,7 @@ void F(file_iread_all_f08ts_)(const MPI_Fint *fh, const fortran_array *buf, cons
             code = CALL(File_iread_all)(File_in(fh), buf_view.address, (int)buf_view.count,
                 buf_view.type, &c_request);
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -1307,7 +1307,7 @@ void F(file_iread_all_c_f08ts_)(const MPI_Fint *fh, const fortran_array *buf,
             code = CALL(File_iread_all_c)(File_in(fh), buf_view.address, buf_view.count,
                 buf_view.type, &c_request);
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -1332,7 +1332,7 @@ void F(file_iread_at_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset,
             code = CALL(File_iread_at)(File_in(fh), *offset, buf_view.address, (int)buf_view.count,
                 buf_view.type, &c_request);
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -1356,7 +1356,7 @@ void F(file_iread_at_c_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset,
             code = CALL(File_iread_at_c)(File_in(fh), *offset, buf_view.address, buf_view.count,
                 buf_view.type, &c_request);
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -1381,7 +1381,7 @@ void F(file_iread_at_all_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset,
             code = CALL(File_iread_at_all)(File_in(fh), *offset, buf_view.address,
                 (int)buf_view.count, buf_view.type, &c_request);
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -1405,7 +1405,7 @@ void F(file_iread_at_all_c_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset,
             code = CALL(File_iread_at_all_c)(File_in(fh), *offset, buf_view.address,
                 buf_view.count, buf_view.type, &c_request);
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -1429,7 +1429,7 @@ void F(file_iread_shared_f08ts_)(const MPI_Fint *fh, const fortran_array *buf,
             code = CALL(File_iread_shared)(File_in(fh), buf_view.address, (int)buf_view.count,
                 buf_view.type, &c_request);
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -1452,7 +1452,7 @@ void F(file_iread_shared_c_f08ts_)(const MPI_Fint *fh, const fortran_array *buf,
             code = CALL(File_iread_shared_c)(File_in(fh), buf_view.address, buf_view.count,
                 buf_view.type, &c_request);
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -1476,7 +1476,7 @@ void F(file_iwrite_f08ts_)(const MPI_Fint *fh, const fortran_array *buf, const M
             code = CALL(File_iwrite)(File_in(fh), buf_view.address, (int)buf_view.count,
                 buf_view.type, &c_request);
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -1499,7 +1499,7 @@ void F(file_iwrite_c_f08ts_)(const MPI_Fint *fh, const fortran_array *buf, const
             code = CALL(File_iwrite_c)(File_in(fh), buf_view.address, buf_view.count,
                 buf_view.type, &c_request);
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -1523,7 +1523,7 @@ void F(file_iwrite_all_f08ts_)(const MPI_Fint *fh, const fortran_array *buf, con
             code = CALL(File_iwrite_all)(File_in(fh), buf_view.address, (int)buf_view.count,
                 buf_view.type, &c_request);
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -1546,7 +1546,7 @@ void F(file_iwrite_all_c_f08ts_)(const MPI_Fint *fh, const fortran_array *buf,
             code = CALL(File_iwrite_all_c)(File_in(fh), buf_view.address, buf_view.count,
                 buf_view.type, &c_request);
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -1571,7 +1571,7 @@ void F(file_iwrite_at_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset,
             code = CALL(File_iwrite_at)(File_in(fh), *offset, buf_view.address,
                 (int)buf_view.count, buf_view.type, &c_request);
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -1595,7 +1595,7 @@ void F(file_iwrite_at_c_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset,
             code = CALL(File_iwrite_at_c)(File_in(fh), *offset, buf_view.address, buf_view.count,
                 buf_view.type, &c_request);
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -1620,7 +1620,7 @@ void F(file_iwrite_at_all_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset,
             code = CALL(File_iwrite_at_all)(File_in(fh), *offset, buf_view.address,
                 (int)buf_view.count, buf_view.type, &c_request);
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -1644,7 +1644,7 @@ void F(file_iwrite_at_all_c_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset
             code = CALL(File_iwrite_at_all_c)(File_in(fh), *offset, buf_view.address,
                 buf_view.count, buf_view.type, &c_request);
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -1668,7 +1668,7 @@ void F(file_iwrite_shared_f08ts_)(const MPI_Fint *fh, const fortran_array *buf,
             code = CALL(File_iwrite_shared)(File_in(fh), buf_view.address, (int)buf_view.count,
                 buf_view.type, &c_request);
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -1691,7 +1691,7 @@ void F(file_iwrite_shared_c_f08ts_)(const MPI_Fint *fh, const fortran_array *buf
             code = CALL(File_iwrite_shared_c)(File_in(fh), buf_view.address, buf_view.count,
                 buf_view.type, &c_request);
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -1714,7 +1714,7 @@ void F(file_read_f08ts_)(const MPI_Fint *fh, const fortran_array *buf, const MPI
             code = CALL(File_read)(File_in(fh), buf_view.address, (int)buf_view.count,
                 buf_view.type, status_of(status));
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -1735,7 +1735,7 @@ void F(file_read_c_f08ts_)(const MPI_Fint *fh, const fortran_array *buf, const M
             code = CALL(File_read_c)(File_in(fh), buf_view.address, buf_view.count, buf_view.type,
                 status_of(status));
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -1757,7 +1757,7 @@ void F(file_read_all_f08ts_)(const MPI_Fint *fh, const fortran_array *buf, const
             code = CALL(File_read_all)(File_in(fh), buf_view.address, (int)buf_view.count,
                 buf_view.type, status_of(status));
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -1778,7 +1778,7 @@ void F(file_read_all_c_f08ts_)(const MPI_Fint *fh, const fortran_array *buf,
             code = CALL(File_read_all_c)(File_in(fh), buf_view.address, buf_view.count,
                 buf_view.type, status_of(status));
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -1800,7 +1800,7 @@ void F(file_read_all_begin_f08ts_)(const MPI_Fint *fh, const fortran_array *buf,
             code = CALL(File_read_all_begin)(File_in(fh), buf_view.address, (int)buf_view.count,
                 buf_view.type);
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -1821,7 +1821,7 @@ void F(file_read_all_begin_c_f08ts_)(const MPI_Fint *fh, const fortran_array *bu
             code = CALL(File_read_all_begin_c)(File_in(fh), buf_view.address, buf_view.count,
                 buf_view.type);
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -1851,7 +1851,7 @@ void F(file_read_at_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset, const 
             code = CALL(File_read_at)(File_in(fh), *offset, buf_view.address, (int)buf_view.count,
                 buf_view.type, status_of(status));
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -1873,7 +1873,7 @@ void F(file_read_at_c_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset,
             code = CALL(File_read_at_c)(File_in(fh), *offset, buf_view.address, buf_view.count,
                 buf_view.type, status_of(status));
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -1896,7 +1896,7 @@ void F(file_read_at_all_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset,
             code = CALL(File_read_at_all)(File_in(fh), *offset, buf_view.address,
                 (int)buf_view.count, buf_view.type, status_of(status));
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -1918,7 +1918,7 @@ void F(file_read_at_all_c_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset,
             code = CALL(File_read_at_all_c)(File_in(fh), *offset, buf_view.address, buf_view.count,
                 buf_view.type, status_of(status));
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -1940,7 +1940,7 @@ void F(file_read_at_all_begin_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offs
             code = CALL(File_read_at_all_begin)(File_in(fh), *offset, buf_view.address,
                 (int)buf_view.count, buf_view.type);
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -1961,7 +1961,7 @@ void F(file_read_at_all_begin_c_f08ts_)(const MPI_Fint *fh, const MPI_Offset *of
             code = CALL(File_read_at_all_begin_c)(File_in(fh), *offset, buf_view.address,
                 buf_view.count, buf_view.type);
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -1991,7 +1991,7 @@ void F(file_read_ordered_f08ts_)(const MPI_Fint *fh, const fortran_array *buf,
             code = CALL(File_read_ordered)(File_in(fh), buf_view.address, (int)buf_view.count,
                 buf_view.type, status_of(status));
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -2012,7 +2012,7 @@ void F(file_read_ordered_c_f08ts_)(const MPI_Fint *fh, const fortran_array *buf,
             code = CALL(File_read_ordered_c)(File_in(fh), buf_view.address, buf_view.count,
                 buf_view.type, status_of(status));
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -2034,7 +2034,7 @@ void F(file_read_ordered_begin_f08ts_)(const MPI_Fint *fh, const fortran_array *
             code = CALL(File_read_ordered_begin)(File_in(fh), buf_view.address,
                 (int)buf_view.count, buf_view.type);
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -2055,7 +2055,7 @@ void F(file_read_ordered_begin_c_f08ts_)(const MPI_Fint *fh, const fortran_array
             code = CALL(File_read_ordered_begin_c)(File_in(fh), buf_view.address, buf_view.count,
                 buf_view.type);
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -2085,7 +2085,7 @@ void F(file_read_shared_f08ts_)(const MPI_Fint *fh, const fortran_array *buf,
             code = CALL(File_read_shared)(File_in(fh), buf_view.address, (int)buf_view.count,
                 buf_view.type, status_of(status));
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -2106,7 +2106,7 @@ void F(file_read_shared_c_f08ts_)(const MPI_Fint *fh, const fortran_array *buf,
             code = CALL(File_read_shared_c)(File_in(fh), buf_view.address, buf_view.count,
                 buf_view.type, status_of(status));
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -2128,7 +2128,7 @@ void F(file_write_f08ts_)(const MPI_Fint *fh, const fortran_array *buf, const MP
             code = CALL(File_write)(File_in(fh), buf_view.address, (int)buf_view.count,
                 buf_view.type, status_of(status));
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -2149,7 +2149,7 @@ void F(file_write_c_f08ts_)(const MPI_Fint *fh, const fortran_array *buf, const 
             code = CALL(File_write_c)(File_in(fh), buf_view.address, buf_view.count, buf_view.type,
                 status_of(status));
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -2171,7 +2171,7 @@ void F(file_write_all_f08ts_)(const MPI_Fint *fh, const fortran_array *buf, cons
             code = CALL(File_write_all)(File_in(fh), buf_view.address, (int)buf_view.count,
                 buf_view.type, status_of(status));
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -2192,7 +2192,7 @@ void F(file_write_all_c_f08ts_)(const MPI_Fint *fh, const fortran_array *buf,
             code = CALL(File_write_all_c)(File_in(fh), buf_view.address, buf_view.count,
                 buf_view.type, status_of(status));
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -2214,7 +2214,7 @@ void F(file_write_all_begin_f08ts_)(const MPI_Fint *fh, const fortran_array *buf
             code = CALL(File_write_all_begin)(File_in(fh), buf_view.address, (int)buf_view.count,
                 buf_view.type);
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -2235,7 +2235,7 @@ void F(file_write_all_begin_c_f08ts_)(const MPI_Fint *fh, const fortran_array *b
             code = CALL(File_write_all_begin_c)(File_in(fh), buf_view.address, buf_view.count,
                 buf_view.type);
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -2266,7 +2266,7 @@ void F(file_write_at_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset,
             code = CALL(File_write_at)(File_in(fh), *offset, buf_view.address, (int)buf_view.count,
                 buf_view.type, status_of(status));
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -2288,7 +2288,7 @@ void F(file_write_at_c_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset,
             code = CALL(File_write_at_c)(File_in(fh), *offset, buf_view.address, buf_view.count,
                 buf_view.type, status_of(status));
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -2311,7 +2311,7 @@ void F(file_write_at_all_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset,
             code = CALL(File_write_at_all)(File_in(fh), *offset, buf_view.address,
                 (int)buf_view.count, buf_view.type, status_of(status));
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -2333,7 +2333,7 @@ void F(file_write_at_all_c_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset,
             code = CALL(File_write_at_all_c)(File_in(fh), *offset, buf_view.address,
                 buf_view.count, buf_view.type, status_of(status));
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -2355,7 +2355,7 @@ void F(file_write_at_all_begin_f08ts_)(const MPI_Fint *fh, const MPI_Offset *off
             code = CALL(File_write_at_all_begin)(File_in(fh), *offset, buf_view.address,
                 (int)buf_view.count, buf_view.type);
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -2376,7 +2376,7 @@ void F(file_write_at_all_begin_c_f08ts_)(const MPI_Fint *fh, const MPI_Offset *o
             code = CALL(File_write_at_all_begin_c)(File_in(fh), *offset, buf_view.address,
                 buf_view.count, buf_view.type);
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -2406,7 +2406,7 @@ void F(file_write_ordered_f08ts_)(const MPI_Fint *fh, const fortran_array *buf,
             code = CALL(File_write_ordered)(File_in(fh), buf_view.address, (int)buf_view.count,
                 buf_view.type, status_of(status));
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -2427,7 +2427,7 @@ void F(file_write_ordered_c_f08ts_)(const MPI_Fint *fh, const fortran_array *buf
             code = CALL(File_write_ordered_c)(File_in(fh), buf_view.address, buf_view.count,
                 buf_view.type, status_of(status));
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -2449,7 +2449,7 @@ void F(file_write_ordered_begin_f08ts_)(const MPI_Fint *fh, const fortran_array 
             code = CALL(File_write_ordered_begin)(File_in(fh), buf_view.address,
                 (int)buf_view.count, buf_view.type);
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -2470,7 +2470,7 @@ void F(file_write_ordered_begin_c_f08ts_)(const MPI_Fint *fh, const fortran_arra
             code = CALL(File_write_ordered_begin_c)(File_in(fh), buf_view.address, buf_view.count,
                 buf_view.type);
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -2500,7 +2500,7 @@ void F(file_write_shared_f08ts_)(const MPI_Fint *fh, const fortran_array *buf,
             code = CALL(File_write_shared)(File_in(fh), buf_view.address, (int)buf_view.count,
                 buf_view.type, status_of(status));
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -2521,7 +2521,7 @@ void F(file_write_shared_c_f08ts_)(const MPI_Fint *fh, const fortran_array *buf,
             code = CALL(File_write_shared_c)(File_in(fh), buf_view.address, buf_view.count,
                 buf_view.type, status_of(status));
         else
-            CALL(File_call_errhandler)(File_in(fh), code);
+            PMPI_File_call_errhandler(File_in(fh), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -2555,7 +2555,7 @@ void F(gather_f08ts_)(const fortran_array *sendbuf, const MPI_Fint *sendcount,
             code = CALL(Gather)(sendbuf_view.address, (int)sendbuf_view.count, sendbuf_view.type,
                 recvbuf_view.address, *recvcount, recvbuf_view.type, *root, Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -2583,7 +2583,7 @@ void F(gather_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count *sendcount
             code = CALL(Gather_c)(sendbuf_view.address, sendbuf_view.count, sendbuf_view.type,
                 recvbuf_view.address, *recvcount, recvbuf_view.type, *root, Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -2615,7 +2615,7 @@ void F(gather_init_f08ts_)(const fortran_array *sendbuf, const MPI_Fint *sendcou
                 sendbuf_view.type, recvbuf_view.address, *recvcount, recvbuf_view.type, *root,
                 Comm_in(comm), Info_in(info), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -2647,7 +2647,7 @@ void F(gather_init_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count *send
                 recvbuf_view.address, *recvcount, recvbuf_view.type, *root, Comm_in(comm),
                 Info_in(info), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -2678,7 +2678,7 @@ void F(gatherv_f08ts_)(const fortran_array *sendbuf, const MPI_Fint *sendcount,
             code = CALL(Gatherv)(sendbuf_view.address, (int)sendbuf_view.count, sendbuf_view.type,
                 recvbuf_view.address, recvcounts, displs, recvbuf_view.type, *root, Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -2707,7 +2707,7 @@ void F(gatherv_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count *sendcoun
             code = CALL(Gatherv_c)(sendbuf_view.address, sendbuf_view.count, sendbuf_view.type,
                 recvbuf_view.address, recvcounts, displs, recvbuf_view.type, *root, Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -2739,7 +2739,7 @@ void F(gatherv_init_f08ts_)(const fortran_array *sendbuf, const MPI_Fint *sendco
                 sendbuf_view.type, recvbuf_view.address, recvcounts, displs, recvbuf_view.type,
                 *root, Comm_in(comm), Info_in(info), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -2771,7 +2771,7 @@ void F(gatherv_init_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count *sen
                 sendbuf_view.type, recvbuf_view.address, recvcounts, displs, recvbuf_view.type,
                 *root, Comm_in(comm), Info_in(info), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -2799,7 +2799,7 @@ void F(get_f08ts_)(const fortran_array *origin_addr, const MPI_Fint *origin_coun
                 origin_addr_view.type, *target_rank, *target_disp, *target_count,
                 Type_in(target_datatype), Win_in(win));
         else
-            CALL(Win_call_errhandler)(Win_in(win), code);
+            PMPI_Win_call_errhandler(Win_in(win), code);
         combray_fortran_view_end(&origin_addr_view);
     }
     set_code(ierror, code);
@@ -2824,7 +2824,7 @@ void F(get_c_f08ts_)(const fortran_array *origin_addr, const MPI_Count *origin_c
                 origin_addr_view.type, *target_rank, *target_disp, *target_count,
                 Type_in(target_datatype), Win_in(win));
         else
-            CALL(Win_call_errhandler)(Win_in(win), code);
+            PMPI_Win_call_errhandler(Win_in(win), code);
         combray_fortran_view_end(&origin_addr_view);
     }
     set_code(ierror, code);
@@ -2857,7 +2857,7 @@ void F(get_accumulate_f08ts_)(const fortran_array *origin_addr, const MPI_Fint *
                 result_addr_view.type, *target_rank, *target_disp, *target_count,
                 Type_in(target_datatype), Op_in(op), Win_in(win));
         else
-            CALL(Win_call_errhandler)(Win_in(win), code);
+            PMPI_Win_call_errhandler(Win_in(win), code);
         combray_fortran_view_end(&origin_addr_view);
         combray_fortran_view_end(&result_addr_view);
     }
@@ -2890,7 +2890,7 @@ void F(get_accumulate_c_f08ts_)(const fortran_array *origin_addr, const MPI_Coun
                 result_addr_view.type, *target_rank, *target_disp, *target_count,
                 Type_in(target_datatype), Op_in(op), Win_in(win));
         else
-            CALL(Win_call_errhandler)(Win_in(win), code);
+            PMPI_Win_call_errhandler(Win_in(win), code);
         combray_fortran_view_end(&origin_addr_view);
         combray_fortran_view_end(&result_addr_view);
     }
@@ -2927,7 +2927,7 @@ void F(iallgather_f08ts_)(const fortran_array *sendbuf, const MPI_Fint *sendcoun
                 sendbuf_view.type, recvbuf_view.address, *recvcount, recvbuf_view.type,
                 Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -2957,7 +2957,7 @@ void F(iallgather_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count *sendc
             code = CALL(Iallgather_c)(sendbuf_view.address, sendbuf_view.count, sendbuf_view.type,
                 recvbuf_view.address, *recvcount, recvbuf_view.type, Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -2990,7 +2990,7 @@ void F(iallgatherv_f08ts_)(const fortran_array *sendbuf, const MPI_Fint *sendcou
                 sendbuf_view.type, recvbuf_view.address, recvcounts, displs, recvbuf_view.type,
                 Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -3022,7 +3022,7 @@ void F(iallgatherv_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count *send
                 recvbuf_view.address, recvcounts, displs, recvbuf_view.type, Comm_in(comm),
                 &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -3053,7 +3053,7 @@ void F(iallreduce_f08ts_)(const fortran_array *sendbuf, const fortran_array *rec
             code = CALL(Iallreduce)(sendbuf_view.address, recvbuf_view.address, *count,
                 Type_in(datatype), Op_in(op), Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -3083,7 +3083,7 @@ void F(iallreduce_c_f08ts_)(const fortran_array *sendbuf, const fortran_array *r
             code = CALL(Iallreduce_c)(sendbuf_view.address, recvbuf_view.address, *count,
                 Type_in(datatype), Op_in(op), Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -3114,7 +3114,7 @@ void F(ialltoall_f08ts_)(const fortran_array *sendbuf, const MPI_Fint *sendcount
             code = CALL(Ialltoall)(sendbuf_view.address, *sendcount, sendbuf_view.type,
                 recvbuf_view.address, *recvcount, recvbuf_view.type, Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -3144,7 +3144,7 @@ void F(ialltoall_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count *sendco
             code = CALL(Ialltoall_c)(sendbuf_view.address, *sendcount, sendbuf_view.type,
                 recvbuf_view.address, *recvcount, recvbuf_view.type, Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -3177,7 +3177,7 @@ void F(ialltoallv_f08ts_)(const fortran_array *sendbuf, const MPI_Fint sendcount
                 recvbuf_view.address, recvcounts, rdispls, recvbuf_view.type, Comm_in(comm),
                 &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -3209,7 +3209,7 @@ void F(ialltoallv_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count sendco
                 recvbuf_view.address, recvcounts, rdispls, recvbuf_view.type, Comm_in(comm),
                 &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -3247,7 +3247,7 @@ void F(ialltoallw_f08ts_)(const fortran_array *sendbuf, const MPI_Fint sendcount
             code = CALL(Ialltoallw)(sendbuf_view.address, sendcounts, sdispls, c_sendtypes,
                 recvbuf_view.address, recvcounts, rdispls, c_recvtypes, Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -3286,7 +3286,7 @@ void F(ialltoallw_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count sendco
             code = CALL(Ialltoallw_c)(sendbuf_view.address, sendcounts, sdispls, c_sendtypes,
                 recvbuf_view.address, recvcounts, rdispls, c_recvtypes, Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -3313,7 +3313,7 @@ void F(ibcast_f08ts_)(const fortran_array *buffer, const MPI_Fint *count, const 
             code = CALL(Ibcast)(buffer_view.address, (int)buffer_view.count, buffer_view.type,
                 *root, Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buffer_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -3337,7 +3337,7 @@ void F(ibcast_c_f08ts_)(const fortran_array *buffer, const MPI_Count *count,
             code = CALL(Ibcast_c)(buffer_view.address, buffer_view.count, buffer_view.type, *root,
                 Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buffer_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -3362,7 +3362,7 @@ void F(ibsend_f08ts_)(const fortran_array *buf, const MPI_Fint *count, const MPI
             code = CALL(Ibsend)(buf_view.address, (int)buf_view.count, buf_view.type, *dest, *tag,
                 Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -3386,7 +3386,7 @@ void F(ibsend_c_f08ts_)(const fortran_array *buf, const MPI_Count *count, const 
             code = CALL(Ibsend_c)(buf_view.address, buf_view.count, buf_view.type, *dest, *tag,
                 Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -3416,7 +3416,7 @@ void F(iexscan_f08ts_)(const fortran_array *sendbuf, const fortran_array *recvbu
             code = CALL(Iexscan)(sendbuf_view.address, recvbuf_view.address, *count,
                 Type_in(datatype), Op_in(op), Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -3446,7 +3446,7 @@ void F(iexscan_c_f08ts_)(const fortran_array *sendbuf, const fortran_array *recv
             code = CALL(Iexscan_c)(sendbuf_view.address, recvbuf_view.address, *count,
                 Type_in(datatype), Op_in(op), Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -3479,7 +3479,7 @@ void F(igather_f08ts_)(const fortran_array *sendbuf, const MPI_Fint *sendcount,
                 recvbuf_view.address, *recvcount, recvbuf_view.type, *root, Comm_in(comm),
                 &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -3511,7 +3511,7 @@ void F(igather_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count *sendcoun
                 recvbuf_view.address, *recvcount, recvbuf_view.type, *root, Comm_in(comm),
                 &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -3544,7 +3544,7 @@ void F(igatherv_f08ts_)(const fortran_array *sendbuf, const MPI_Fint *sendcount,
                 recvbuf_view.address, recvcounts, displs, recvbuf_view.type, *root, Comm_in(comm),
                 &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -3576,7 +3576,7 @@ void F(igatherv_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count *sendcou
                 recvbuf_view.address, recvcounts, displs, recvbuf_view.type, *root, Comm_in(comm),
                 &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -3589,6 +3589,7 @@ void F(imrecv_f08ts_)(const fortran_array *buf, const MPI_Fint *count, const MPI
     MPI_Fint *message, MPI_Fint *request, MPI_Fint *ierror)
 {
     MPI_Message c_message = Message_in(message);
+    MPI_Message given_message = c_message;
     MPI_Request c_request;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
@@ -3602,10 +3603,10 @@ void F(imrecv_f08ts_)(const fortran_array *buf, const MPI_Fint *count, const MPI
             code = CALL(Imrecv)(buf_view.address, (int)buf_view.count, buf_view.type, &c_message,
                 &c_request);
         else
-            CALL(Comm_call_errhandler)(MPI_COMM_SELF, code);
+            PMPI_Comm_call_errhandler(MPI_COMM_SELF, code);
         combray_fortran_view_end(&buf_view);
     }
-    *message = Message_out(c_message);
+    if (c_message != given_message) *message = Message_out(c_message);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
@@ -3614,6 +3615,7 @@ void F(imrecv_c_f08ts_)(const fortran_array *buf, const MPI_Count *count, const 
     MPI_Fint *message, MPI_Fint *request, MPI_Fint *ierror)
 {
     MPI_Message c_message = Message_in(message);
+    MPI_Message given_message = c_message;
     MPI_Request c_request;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
@@ -3627,10 +3629,10 @@ void F(imrecv_c_f08ts_)(const fortran_array *buf, const MPI_Count *count, const 
             code = CALL(Imrecv_c)(buf_view.address, buf_view.count, buf_view.type, &c_message,
                 &c_request);
         else
-            CALL(Comm_call_errhandler)(MPI_COMM_SELF, code);
+            PMPI_Comm_call_errhandler(MPI_COMM_SELF, code);
         combray_fortran_view_end(&buf_view);
     }
-    *message = Message_out(c_message);
+    if (c_message != given_message) *message = Message_out(c_message);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
@@ -3659,7 +3661,7 @@ void F(ineighbor_allgather_f08ts_)(const fortran_array *sendbuf, const MPI_Fint 
                 sendbuf_view.type, recvbuf_view.address, *recvcount, recvbuf_view.type,
                 Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -3690,7 +3692,7 @@ void F(ineighbor_allgather_c_f08ts_)(const fortran_array *sendbuf, const MPI_Cou
                 sendbuf_view.type, recvbuf_view.address, *recvcount, recvbuf_view.type,
                 Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -3723,7 +3725,7 @@ void F(ineighbor_allgatherv_f08ts_)(const fortran_array *sendbuf, const MPI_Fint
                 sendbuf_view.type, recvbuf_view.address, recvcounts, displs, recvbuf_view.type,
                 Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -3755,7 +3757,7 @@ void F(ineighbor_allgatherv_c_f08ts_)(const fortran_array *sendbuf, const MPI_Co
                 sendbuf_view.type, recvbuf_view.address, recvcounts, displs, recvbuf_view.type,
                 Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -3786,7 +3788,7 @@ void F(ineighbor_alltoall_f08ts_)(const fortran_array *sendbuf, const MPI_Fint *
             code = CALL(Ineighbor_alltoall)(sendbuf_view.address, *sendcount, sendbuf_view.type,
                 recvbuf_view.address, *recvcount, recvbuf_view.type, Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -3816,7 +3818,7 @@ void F(ineighbor_alltoall_c_f08ts_)(const fortran_array *sendbuf, const MPI_Coun
             code = CALL(Ineighbor_alltoall_c)(sendbuf_view.address, *sendcount, sendbuf_view.type,
                 recvbuf_view.address, *recvcount, recvbuf_view.type, Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -3849,7 +3851,7 @@ void F(ineighbor_alltoallv_f08ts_)(const fortran_array *sendbuf, const MPI_Fint 
                 sendbuf_view.type, recvbuf_view.address, recvcounts, rdispls, recvbuf_view.type,
                 Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -3881,7 +3883,7 @@ void F(ineighbor_alltoallv_c_f08ts_)(const fortran_array *sendbuf, const MPI_Cou
                 sendbuf_view.type, recvbuf_view.address, recvcounts, rdispls, recvbuf_view.type,
                 Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -3920,7 +3922,7 @@ void F(ineighbor_alltoallw_f08ts_)(const fortran_array *sendbuf, const MPI_Fint 
                 c_sendtypes, recvbuf_view.address, recvcounts, rdispls, c_recvtypes, Comm_in(comm),
                 &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -3960,7 +3962,7 @@ void F(ineighbor_alltoallw_c_f08ts_)(const fortran_array *sendbuf, const MPI_Cou
                 c_sendtypes, recvbuf_view.address, recvcounts, rdispls, c_recvtypes, Comm_in(comm),
                 &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -3988,7 +3990,7 @@ void F(irecv_f08ts_)(const fortran_array *buf, const MPI_Fint *count, const MPI_
             code = CALL(Irecv)(buf_view.address, (int)buf_view.count, buf_view.type, *source, *tag,
                 Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -4012,7 +4014,7 @@ void F(irecv_c_f08ts_)(const fortran_array *buf, const MPI_Count *count, const M
             code = CALL(Irecv_c)(buf_view.address, buf_view.count, buf_view.type, *source, *tag,
                 Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -4042,7 +4044,7 @@ void F(ireduce_f08ts_)(const fortran_array *sendbuf, const fortran_array *recvbu
             code = CALL(Ireduce)(sendbuf_view.address, recvbuf_view.address, *count,
                 Type_in(datatype), Op_in(op), *root, Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -4072,7 +4074,7 @@ void F(ireduce_c_f08ts_)(const fortran_array *sendbuf, const fortran_array *recv
             code = CALL(Ireduce_c)(sendbuf_view.address, recvbuf_view.address, *count,
                 Type_in(datatype), Op_in(op), *root, Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -4103,7 +4105,7 @@ void F(ireduce_scatter_f08ts_)(const fortran_array *sendbuf, const fortran_array
             code = CALL(Ireduce_scatter)(sendbuf_view.address, recvbuf_view.address, recvcounts,
                 Type_in(datatype), Op_in(op), Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -4133,7 +4135,7 @@ void F(ireduce_scatter_c_f08ts_)(const fortran_array *sendbuf, const fortran_arr
             code = CALL(Ireduce_scatter_c)(sendbuf_view.address, recvbuf_view.address, recvcounts,
                 Type_in(datatype), Op_in(op), Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -4164,7 +4166,7 @@ void F(ireduce_scatter_block_f08ts_)(const fortran_array *sendbuf, const fortran
             code = CALL(Ireduce_scatter_block)(sendbuf_view.address, recvbuf_view.address,
                 *recvcount, Type_in(datatype), Op_in(op), Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -4194,7 +4196,7 @@ void F(ireduce_scatter_block_c_f08ts_)(const fortran_array *sendbuf, const fortr
             code = CALL(Ireduce_scatter_block_c)(sendbuf_view.address, recvbuf_view.address,
                 *recvcount, Type_in(datatype), Op_in(op), Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -4220,7 +4222,7 @@ void F(irsend_f08ts_)(const fortran_array *buf, const MPI_Fint *count, const MPI
             code = CALL(Irsend)(buf_view.address, (int)buf_view.count, buf_view.type, *dest, *tag,
                 Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -4244,7 +4246,7 @@ void F(irsend_c_f08ts_)(const fortran_array *buf, const MPI_Count *count, const 
             code = CALL(Irsend_c)(buf_view.address, buf_view.count, buf_view.type, *dest, *tag,
                 Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -4274,7 +4276,7 @@ void F(iscan_f08ts_)(const fortran_array *sendbuf, const fortran_array *recvbuf,
             code = CALL(Iscan)(sendbuf_view.address, recvbuf_view.address, *count,
                 Type_in(datatype), Op_in(op), Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -4304,7 +4306,7 @@ void F(iscan_c_f08ts_)(const fortran_array *sendbuf, const fortran_array *recvbu
             code = CALL(Iscan_c)(sendbuf_view.address, recvbuf_view.address, *count,
                 Type_in(datatype), Op_in(op), Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -4337,7 +4339,7 @@ void F(iscatter_f08ts_)(const fortran_array *sendbuf, const MPI_Fint *sendcount,
                 recvbuf_view.address, (int)recvbuf_view.count, recvbuf_view.type, *root,
                 Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -4369,7 +4371,7 @@ void F(iscatter_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count *sendcou
                 recvbuf_view.address, recvbuf_view.count, recvbuf_view.type, *root, Comm_in(comm),
                 &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -4402,7 +4404,7 @@ void F(iscatterv_f08ts_)(const fortran_array *sendbuf, const MPI_Fint sendcounts
                 recvbuf_view.address, (int)recvbuf_view.count, recvbuf_view.type, *root,
                 Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -4434,7 +4436,7 @@ void F(iscatterv_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count sendcou
                 recvbuf_view.address, recvbuf_view.count, recvbuf_view.type, *root, Comm_in(comm),
                 &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -4460,7 +4462,7 @@ void F(isend_f08ts_)(const fortran_array *buf, const MPI_Fint *count, const MPI_
             code = CALL(Isend)(buf_view.address, (int)buf_view.count, buf_view.type, *dest, *tag,
                 Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -4484,7 +4486,7 @@ void F(isend_c_f08ts_)(const fortran_array *buf, const MPI_Count *count, const M
             code = CALL(Isend_c)(buf_view.address, buf_view.count, buf_view.type, *dest, *tag,
                 Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -4517,7 +4519,7 @@ void F(isendrecv_f08ts_)(const fortran_array *sendbuf, const MPI_Fint *sendcount
                 sendbuf_view.type, *dest, *sendtag, recvbuf_view.address, (int)recvbuf_view.count,
                 recvbuf_view.type, *source, *recvtag, Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -4550,7 +4552,7 @@ void F(isendrecv_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count *sendco
                 *dest, *sendtag, recvbuf_view.address, recvbuf_view.count, recvbuf_view.type,
                 *source, *recvtag, Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -4577,7 +4579,7 @@ void F(isendrecv_replace_f08ts_)(const fortran_array *buf, const MPI_Fint *count
             code = CALL(Isendrecv_replace)(buf_view.address, (int)buf_view.count, buf_view.type,
                 *dest, *sendtag, *source, *recvtag, Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -4602,7 +4604,7 @@ void F(isendrecv_replace_c_f08ts_)(const fortran_array *buf, const MPI_Count *co
             code = CALL(Isendrecv_replace_c)(buf_view.address, buf_view.count, buf_view.type,
                 *dest, *sendtag, *source, *recvtag, Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -4627,7 +4629,7 @@ void F(issend_f08ts_)(const fortran_array *buf, const MPI_Fint *count, const MPI
             code = CALL(Issend)(buf_view.address, (int)buf_view.count, buf_view.type, *dest, *tag,
                 Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -4651,7 +4653,7 @@ void F(issend_c_f08ts_)(const fortran_array *buf, const MPI_Count *count, const 
             code = CALL(Issend_c)(buf_view.address, buf_view.count, buf_view.type, *dest, *tag,
                 Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -4663,6 +4665,7 @@ void F(mrecv_f08ts_)(const fortran_array *buf, const MPI_Fint *count, const MPI_
     MPI_Fint *message, MPI_Status *status, MPI_Fint *ierror)
 {
     MPI_Message c_message = Message_in(message);
+    MPI_Message given_message = c_message;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(Mrecv)(buffer_address(array_address(buf)), *count, Type_in(datatype),
@@ -4675,10 +4678,10 @@ void F(mrecv_f08ts_)(const fortran_array *buf, const MPI_Fint *count, const MPI_
             code = CALL(Mrecv)(buf_view.address, (int)buf_view.count, buf_view.type, &c_message,
                 status_of(status));
         else
-            CALL(Comm_call_errhandler)(MPI_COMM_SELF, code);
+            PMPI_Comm_call_errhandler(MPI_COMM_SELF, code);
         combray_fortran_view_end(&buf_view);
     }
-    *message = Message_out(c_message);
+    if (c_message != given_message) *message = Message_out(c_message);
     set_code(ierror, code);
 }
 
@@ -4686,6 +4689,7 @@ void F(mrecv_c_f08ts_)(const fortran_array *buf, const MPI_Count *count, const M
     MPI_Fint *message, MPI_Status *status, MPI_Fint *ierror)
 {
     MPI_Message c_message = Message_in(message);
+    MPI_Message given_message = c_message;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(Mrecv_c)(buffer_address(array_address(buf)), *count, Type_in(datatype),
@@ -4698,10 +4702,10 @@ void F(mrecv_c_f08ts_)(const fortran_array *buf, const MPI_Count *count, const M
             code = CALL(Mrecv_c)(buf_view.address, buf_view.count, buf_view.type, &c_message,
                 status_of(status));
         else
-            CALL(Comm_call_errhandler)(MPI_COMM_SELF, code);
+            PMPI_Comm_call_errhandler(MPI_COMM_SELF, code);
         combray_fortran_view_end(&buf_view);
     }
-    *message = Message_out(c_message);
+    if (c_message != given_message) *message = Message_out(c_message);
     set_code(ierror, code);
 }
 SAME_LARGE(mrecv_c_f08ts_, mrecv_f08ts_large_)
@@ -4728,7 +4732,7 @@ void F(neighbor_allgather_f08ts_)(const fortran_array *sendbuf, const MPI_Fint *
                 sendbuf_view.type, recvbuf_view.address, *recvcount, recvbuf_view.type,
                 Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -4757,7 +4761,7 @@ void F(neighbor_allgather_c_f08ts_)(const fortran_array *sendbuf, const MPI_Coun
                 sendbuf_view.type, recvbuf_view.address, *recvcount, recvbuf_view.type,
                 Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -4789,7 +4793,7 @@ void F(neighbor_allgather_init_f08ts_)(const fortran_array *sendbuf, const MPI_F
                 sendbuf_view.type, recvbuf_view.address, *recvcount, recvbuf_view.type,
                 Comm_in(comm), Info_in(info), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -4821,7 +4825,7 @@ void F(neighbor_allgather_init_c_f08ts_)(const fortran_array *sendbuf, const MPI
                 sendbuf_view.type, recvbuf_view.address, *recvcount, recvbuf_view.type,
                 Comm_in(comm), Info_in(info), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -4852,7 +4856,7 @@ void F(neighbor_allgatherv_f08ts_)(const fortran_array *sendbuf, const MPI_Fint 
                 sendbuf_view.type, recvbuf_view.address, recvcounts, displs, recvbuf_view.type,
                 Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -4881,7 +4885,7 @@ void F(neighbor_allgatherv_c_f08ts_)(const fortran_array *sendbuf, const MPI_Cou
                 sendbuf_view.type, recvbuf_view.address, recvcounts, displs, recvbuf_view.type,
                 Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -4913,7 +4917,7 @@ void F(neighbor_allgatherv_init_f08ts_)(const fortran_array *sendbuf, const MPI_
                 sendbuf_view.type, recvbuf_view.address, recvcounts, displs, recvbuf_view.type,
                 Comm_in(comm), Info_in(info), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -4945,7 +4949,7 @@ void F(neighbor_allgatherv_init_c_f08ts_)(const fortran_array *sendbuf, const MP
                 sendbuf_view.type, recvbuf_view.address, recvcounts, displs, recvbuf_view.type,
                 Comm_in(comm), Info_in(info), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -4975,7 +4979,7 @@ void F(neighbor_alltoall_f08ts_)(const fortran_array *sendbuf, const MPI_Fint *s
             code = CALL(Neighbor_alltoall)(sendbuf_view.address, *sendcount, sendbuf_view.type,
                 recvbuf_view.address, *recvcount, recvbuf_view.type, Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -5003,7 +5007,7 @@ void F(neighbor_alltoall_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count
             code = CALL(Neighbor_alltoall_c)(sendbuf_view.address, *sendcount, sendbuf_view.type,
                 recvbuf_view.address, *recvcount, recvbuf_view.type, Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -5035,7 +5039,7 @@ void F(neighbor_alltoall_init_f08ts_)(const fortran_array *sendbuf, const MPI_Fi
                 sendbuf_view.type, recvbuf_view.address, *recvcount, recvbuf_view.type,
                 Comm_in(comm), Info_in(info), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -5067,7 +5071,7 @@ void F(neighbor_alltoall_init_c_f08ts_)(const fortran_array *sendbuf, const MPI_
                 sendbuf_view.type, recvbuf_view.address, *recvcount, recvbuf_view.type,
                 Comm_in(comm), Info_in(info), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -5099,7 +5103,7 @@ void F(neighbor_alltoallv_f08ts_)(const fortran_array *sendbuf, const MPI_Fint s
                 sendbuf_view.type, recvbuf_view.address, recvcounts, rdispls, recvbuf_view.type,
                 Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -5129,7 +5133,7 @@ void F(neighbor_alltoallv_c_f08ts_)(const fortran_array *sendbuf, const MPI_Coun
                 sendbuf_view.type, recvbuf_view.address, recvcounts, rdispls, recvbuf_view.type,
                 Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -5161,7 +5165,7 @@ void F(neighbor_alltoallv_init_f08ts_)(const fortran_array *sendbuf, const MPI_F
                 sendbuf_view.type, recvbuf_view.address, recvcounts, rdispls, recvbuf_view.type,
                 Comm_in(comm), Info_in(info), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -5194,7 +5198,7 @@ void F(neighbor_alltoallv_init_c_f08ts_)(const fortran_array *sendbuf,
                 sendbuf_view.type, recvbuf_view.address, recvcounts, rdispls, recvbuf_view.type,
                 Comm_in(comm), Info_in(info), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -5231,7 +5235,7 @@ void F(neighbor_alltoallw_f08ts_)(const fortran_array *sendbuf, const MPI_Fint s
             code = CALL(Neighbor_alltoallw)(sendbuf_view.address, sendcounts, sdispls, c_sendtypes,
                 recvbuf_view.address, recvcounts, rdispls, c_recvtypes, Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -5269,7 +5273,7 @@ void F(neighbor_alltoallw_c_f08ts_)(const fortran_array *sendbuf, const MPI_Coun
                 c_sendtypes, recvbuf_view.address, recvcounts, rdispls, c_recvtypes,
                 Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -5309,7 +5313,7 @@ void F(neighbor_alltoallw_init_f08ts_)(const fortran_array *sendbuf, const MPI_F
                 c_sendtypes, recvbuf_view.address, recvcounts, rdispls, c_recvtypes, Comm_in(comm),
                 Info_in(info), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -5350,7 +5354,7 @@ void F(neighbor_alltoallw_init_c_f08ts_)(const fortran_array *sendbuf,
                 c_sendtypes, recvbuf_view.address, recvcounts, rdispls, c_recvtypes, Comm_in(comm),
                 Info_in(info), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -5381,7 +5385,7 @@ void F(pack_f08ts_)(const fortran_array *inbuf, const MPI_Fint *incount, const M
             code = CALL(Pack)(inbuf_view.address, (int)inbuf_view.count, inbuf_view.type,
                 outbuf_view.address, *outsize, position, Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&inbuf_view);
         combray_fortran_view_end(&outbuf_view);
     }
@@ -5408,7 +5412,7 @@ void F(pack_c_f08ts_)(const fortran_array *inbuf, const MPI_Count *incount,
             code = CALL(Pack_c)(inbuf_view.address, inbuf_view.count, inbuf_view.type,
                 outbuf_view.address, *outsize, position, Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&inbuf_view);
         combray_fortran_view_end(&outbuf_view);
     }
@@ -5438,7 +5442,7 @@ void F(pack_external_f08ts_)(TEXT_PARAMETER(datarep), const fortran_array *inbuf
             code = CALL(Pack_external)(c_datarep, inbuf_view.address, (int)inbuf_view.count,
                 inbuf_view.type, outbuf_view.address, *outsize, position);
         else
-            CALL(Comm_call_errhandler)(MPI_COMM_SELF, code);
+            PMPI_Comm_call_errhandler(MPI_COMM_SELF, code);
         combray_fortran_view_end(&inbuf_view);
         combray_fortran_view_end(&outbuf_view);
     }
@@ -5468,7 +5472,7 @@ void F(pack_external_c_f08ts_)(TEXT_PARAMETER(datarep), const fortran_array *inb
             code = CALL(Pack_external_c)(c_datarep, inbuf_view.address, inbuf_view.count,
                 inbuf_view.type, outbuf_view.address, *outsize, position);
         else
-            CALL(Comm_call_errhandler)(MPI_COMM_SELF, code);
+            PMPI_Comm_call_errhandler(MPI_COMM_SELF, code);
         combray_fortran_view_end(&inbuf_view);
         combray_fortran_view_end(&outbuf_view);
     }
@@ -5494,7 +5498,7 @@ void F(precv_init_f08ts_)(const fortran_array *buf, const MPI_Fint *partitions,
             code = CALL(Precv_init)(buf_view.address, *partitions, *count, buf_view.type, *dest,
                 *tag, Comm_in(comm), Info_in(info), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -5518,7 +5522,7 @@ void F(precv_init_c_f08ts_)(const fortran_array *buf, const MPI_Fint *partitions
             code = CALL(Precv_init_c)(buf_view.address, *partitions, *count, buf_view.type, *dest,
                 *tag, Comm_in(comm), Info_in(info), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -5543,7 +5547,7 @@ void F(psend_init_f08ts_)(const fortran_array *buf, const MPI_Fint *partitions,
             code = CALL(Psend_init)(buf_view.address, *partitions, *count, buf_view.type, *dest,
                 *tag, Comm_in(comm), Info_in(info), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -5567,7 +5571,7 @@ void F(psend_init_c_f08ts_)(const fortran_array *buf, const MPI_Fint *partitions
             code = CALL(Psend_init_c)(buf_view.address, *partitions, *count, buf_view.type, *dest,
                 *tag, Comm_in(comm), Info_in(info), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -5594,7 +5598,7 @@ void F(put_f08ts_)(const fortran_array *origin_addr, const MPI_Fint *origin_coun
                 origin_addr_view.type, *target_rank, *target_disp, *target_count,
                 Type_in(target_datatype), Win_in(win));
         else
-            CALL(Win_call_errhandler)(Win_in(win), code);
+            PMPI_Win_call_errhandler(Win_in(win), code);
         combray_fortran_view_end(&origin_addr_view);
     }
     set_code(ierror, code);
@@ -5619,7 +5623,7 @@ void F(put_c_f08ts_)(const fortran_array *origin_addr, const MPI_Count *origin_c
                 origin_addr_view.type, *target_rank, *target_disp, *target_count,
                 Type_in(target_datatype), Win_in(win));
         else
-            CALL(Win_call_errhandler)(Win_in(win), code);
+            PMPI_Win_call_errhandler(Win_in(win), code);
         combray_fortran_view_end(&origin_addr_view);
     }
     set_code(ierror, code);
@@ -5646,7 +5650,7 @@ void F(raccumulate_f08ts_)(const fortran_array *origin_addr, const MPI_Fint *ori
                 origin_addr_view.type, *target_rank, *target_disp, *target_count,
                 Type_in(target_datatype), Op_in(op), Win_in(win), &c_request);
         else
-            CALL(Win_call_errhandler)(Win_in(win), code);
+            PMPI_Win_call_errhandler(Win_in(win), code);
         combray_fortran_view_end(&origin_addr_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -5673,7 +5677,7 @@ void F(raccumulate_c_f08ts_)(const fortran_array *origin_addr, const MPI_Count *
                 origin_addr_view.type, *target_rank, *target_disp, *target_count,
                 Type_in(target_datatype), Op_in(op), Win_in(win), &c_request);
         else
-            CALL(Win_call_errhandler)(Win_in(win), code);
+            PMPI_Win_call_errhandler(Win_in(win), code);
         combray_fortran_view_end(&origin_addr_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -5697,7 +5701,7 @@ void F(recv_f08ts_)(const fortran_array *buf, const MPI_Fint *count, const MPI_F
             code = CALL(Recv)(buf_view.address, (int)buf_view.count, buf_view.type, *source, *tag,
                 Comm_in(comm), status_of(status));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -5719,7 +5723,7 @@ void F(recv_c_f08ts_)(const fortran_array *buf, const MPI_Count *count, const MP
             code = CALL(Recv_c)(buf_view.address, buf_view.count, buf_view.type, *source, *tag,
                 Comm_in(comm), status_of(status));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -5743,7 +5747,7 @@ void F(recv_init_f08ts_)(const fortran_array *buf, const MPI_Fint *count, const 
             code = CALL(Recv_init)(buf_view.address, (int)buf_view.count, buf_view.type, *source,
                 *tag, Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -5767,7 +5771,7 @@ void F(recv_init_c_f08ts_)(const fortran_array *buf, const MPI_Count *count,
             code = CALL(Recv_init_c)(buf_view.address, buf_view.count, buf_view.type, *source,
                 *tag, Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -5796,7 +5800,7 @@ void F(reduce_f08ts_)(const fortran_array *sendbuf, const fortran_array *recvbuf
             code = CALL(Reduce)(sendbuf_view.address, recvbuf_view.address, *count,
                 Type_in(datatype), Op_in(op), *root, Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -5824,7 +5828,7 @@ void F(reduce_c_f08ts_)(const fortran_array *sendbuf, const fortran_array *recvb
             code = CALL(Reduce_c)(sendbuf_view.address, recvbuf_view.address, *count,
                 Type_in(datatype), Op_in(op), *root, Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -5854,7 +5858,7 @@ void F(reduce_init_f08ts_)(const fortran_array *sendbuf, const fortran_array *re
             code = CALL(Reduce_init)(sendbuf_view.address, recvbuf_view.address, *count,
                 Type_in(datatype), Op_in(op), *root, Comm_in(comm), Info_in(info), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -5884,7 +5888,7 @@ void F(reduce_init_c_f08ts_)(const fortran_array *sendbuf, const fortran_array *
             code = CALL(Reduce_init_c)(sendbuf_view.address, recvbuf_view.address, *count,
                 Type_in(datatype), Op_in(op), *root, Comm_in(comm), Info_in(info), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -5912,7 +5916,7 @@ void F(reduce_local_f08ts_)(const fortran_array *inbuf, const fortran_array *ino
             code = CALL(Reduce_local)(inbuf_view.address, inoutbuf_view.address, *count,
                 Type_in(datatype), Op_in(op));
         else
-            CALL(Comm_call_errhandler)(MPI_COMM_SELF, code);
+            PMPI_Comm_call_errhandler(MPI_COMM_SELF, code);
         combray_fortran_view_end(&inbuf_view);
         combray_fortran_view_end(&inoutbuf_view);
     }
@@ -5938,7 +5942,7 @@ void F(reduce_local_c_f08ts_)(const fortran_array *inbuf, const fortran_array *i
             code = CALL(Reduce_local_c)(inbuf_view.address, inoutbuf_view.address, *count,
                 Type_in(datatype), Op_in(op));
         else
-            CALL(Comm_call_errhandler)(MPI_COMM_SELF, code);
+            PMPI_Comm_call_errhandler(MPI_COMM_SELF, code);
         combray_fortran_view_end(&inbuf_view);
         combray_fortran_view_end(&inoutbuf_view);
     }
@@ -5967,7 +5971,7 @@ void F(reduce_scatter_f08ts_)(const fortran_array *sendbuf, const fortran_array 
             code = CALL(Reduce_scatter)(sendbuf_view.address, recvbuf_view.address, recvcounts,
                 Type_in(datatype), Op_in(op), Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -5995,7 +5999,7 @@ void F(reduce_scatter_c_f08ts_)(const fortran_array *sendbuf, const fortran_arra
             code = CALL(Reduce_scatter_c)(sendbuf_view.address, recvbuf_view.address, recvcounts,
                 Type_in(datatype), Op_in(op), Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -6024,7 +6028,7 @@ void F(reduce_scatter_block_f08ts_)(const fortran_array *sendbuf, const fortran_
             code = CALL(Reduce_scatter_block)(sendbuf_view.address, recvbuf_view.address,
                 *recvcount, Type_in(datatype), Op_in(op), Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -6052,7 +6056,7 @@ void F(reduce_scatter_block_c_f08ts_)(const fortran_array *sendbuf, const fortra
             code = CALL(Reduce_scatter_block_c)(sendbuf_view.address, recvbuf_view.address,
                 *recvcount, Type_in(datatype), Op_in(op), Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -6084,7 +6088,7 @@ void F(reduce_scatter_block_init_f08ts_)(const fortran_array *sendbuf,
                 *recvcount, Type_in(datatype), Op_in(op), Comm_in(comm), Info_in(info),
                 &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -6116,7 +6120,7 @@ void F(reduce_scatter_block_init_c_f08ts_)(const fortran_array *sendbuf,
                 *recvcount, Type_in(datatype), Op_in(op), Comm_in(comm), Info_in(info),
                 &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -6148,7 +6152,7 @@ void F(reduce_scatter_init_f08ts_)(const fortran_array *sendbuf, const fortran_a
                 recvcounts, Type_in(datatype), Op_in(op), Comm_in(comm), Info_in(info),
                 &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -6179,7 +6183,7 @@ void F(reduce_scatter_init_c_f08ts_)(const fortran_array *sendbuf, const fortran
                 recvcounts, Type_in(datatype), Op_in(op), Comm_in(comm), Info_in(info),
                 &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -6208,7 +6212,7 @@ void F(rget_f08ts_)(const fortran_array *origin_addr, const MPI_Fint *origin_cou
                 origin_addr_view.type, *target_rank, *target_disp, *target_count,
                 Type_in(target_datatype), Win_in(win), &c_request);
         else
-            CALL(Win_call_errhandler)(Win_in(win), code);
+            PMPI_Win_call_errhandler(Win_in(win), code);
         combray_fortran_view_end(&origin_addr_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -6235,7 +6239,7 @@ void F(rget_c_f08ts_)(const fortran_array *origin_addr, const MPI_Count *origin_
                 origin_addr_view.type, *target_rank, *target_disp, *target_count,
                 Type_in(target_datatype), Win_in(win), &c_request);
         else
-            CALL(Win_call_errhandler)(Win_in(win), code);
+            PMPI_Win_call_errhandler(Win_in(win), code);
         combray_fortran_view_end(&origin_addr_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -6270,7 +6274,7 @@ void F(rget_accumulate_f08ts_)(const fortran_array *origin_addr, const MPI_Fint 
                 result_addr_view.type, *target_rank, *target_disp, *target_count,
                 Type_in(target_datatype), Op_in(op), Win_in(win), &c_request);
         else
-            CALL(Win_call_errhandler)(Win_in(win), code);
+            PMPI_Win_call_errhandler(Win_in(win), code);
         combray_fortran_view_end(&origin_addr_view);
         combray_fortran_view_end(&result_addr_view);
     }
@@ -6305,7 +6309,7 @@ void F(rget_accumulate_c_f08ts_)(const fortran_array *origin_addr, const MPI_Cou
                 result_addr_view.type, *target_rank, *target_disp, *target_count,
                 Type_in(target_datatype), Op_in(op), Win_in(win), &c_request);
         else
-            CALL(Win_call_errhandler)(Win_in(win), code);
+            PMPI_Win_call_errhandler(Win_in(win), code);
         combray_fortran_view_end(&origin_addr_view);
         combray_fortran_view_end(&result_addr_view);
     }
@@ -6334,7 +6338,7 @@ void F(rput_f08ts_)(const fortran_array *origin_addr, const MPI_Fint *origin_cou
                 origin_addr_view.type, *target_rank, *target_disp, *target_count,
                 Type_in(target_datatype), Win_in(win), &c_request);
         else
-            CALL(Win_call_errhandler)(Win_in(win), code);
+            PMPI_Win_call_errhandler(Win_in(win), code);
         combray_fortran_view_end(&origin_addr_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -6361,7 +6365,7 @@ void F(rput_c_f08ts_)(const fortran_array *origin_addr, const MPI_Count *origin_
                 origin_addr_view.type, *target_rank, *target_disp, *target_count,
                 Type_in(target_datatype), Win_in(win), &c_request);
         else
-            CALL(Win_call_errhandler)(Win_in(win), code);
+            PMPI_Win_call_errhandler(Win_in(win), code);
         combray_fortran_view_end(&origin_addr_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -6384,7 +6388,7 @@ void F(rsend_f08ts_)(const fortran_array *buf, const MPI_Fint *count, const MPI_
             code = CALL(Rsend)(buf_view.address, (int)buf_view.count, buf_view.type, *dest, *tag,
                 Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -6405,7 +6409,7 @@ void F(rsend_c_f08ts_)(const fortran_array *buf, const MPI_Count *count, const M
             code = CALL(Rsend_c)(buf_view.address, buf_view.count, buf_view.type, *dest, *tag,
                 Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -6429,7 +6433,7 @@ void F(rsend_init_f08ts_)(const fortran_array *buf, const MPI_Fint *count,
             code = CALL(Rsend_init)(buf_view.address, (int)buf_view.count, buf_view.type, *dest,
                 *tag, Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -6453,7 +6457,7 @@ void F(rsend_init_c_f08ts_)(const fortran_array *buf, const MPI_Count *count,
             code = CALL(Rsend_init_c)(buf_view.address, buf_view.count, buf_view.type, *dest, *tag,
                 Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -6482,7 +6486,7 @@ void F(scan_f08ts_)(const fortran_array *sendbuf, const fortran_array *recvbuf,
             code = CALL(Scan)(sendbuf_view.address, recvbuf_view.address, *count,
                 Type_in(datatype), Op_in(op), Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -6510,7 +6514,7 @@ void F(scan_c_f08ts_)(const fortran_array *sendbuf, const fortran_array *recvbuf
             code = CALL(Scan_c)(sendbuf_view.address, recvbuf_view.address, *count,
                 Type_in(datatype), Op_in(op), Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -6540,7 +6544,7 @@ void F(scan_init_f08ts_)(const fortran_array *sendbuf, const fortran_array *recv
             code = CALL(Scan_init)(sendbuf_view.address, recvbuf_view.address, *count,
                 Type_in(datatype), Op_in(op), Comm_in(comm), Info_in(info), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -6570,7 +6574,7 @@ void F(scan_init_c_f08ts_)(const fortran_array *sendbuf, const fortran_array *re
             code = CALL(Scan_init_c)(sendbuf_view.address, recvbuf_view.address, *count,
                 Type_in(datatype), Op_in(op), Comm_in(comm), Info_in(info), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -6601,7 +6605,7 @@ void F(scatter_f08ts_)(const fortran_array *sendbuf, const MPI_Fint *sendcount,
                 recvbuf_view.address, (int)recvbuf_view.count, recvbuf_view.type, *root,
                 Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -6629,7 +6633,7 @@ void F(scatter_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count *sendcoun
             code = CALL(Scatter_c)(sendbuf_view.address, *sendcount, sendbuf_view.type,
                 recvbuf_view.address, recvbuf_view.count, recvbuf_view.type, *root, Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -6661,7 +6665,7 @@ void F(scatter_init_f08ts_)(const fortran_array *sendbuf, const MPI_Fint *sendco
                 recvbuf_view.address, (int)recvbuf_view.count, recvbuf_view.type, *root,
                 Comm_in(comm), Info_in(info), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -6693,7 +6697,7 @@ void F(scatter_init_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count *sen
                 recvbuf_view.address, recvbuf_view.count, recvbuf_view.type, *root, Comm_in(comm),
                 Info_in(info), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -6725,7 +6729,7 @@ void F(scatterv_f08ts_)(const fortran_array *sendbuf, const MPI_Fint sendcounts[
                 recvbuf_view.address, (int)recvbuf_view.count, recvbuf_view.type, *root,
                 Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -6754,7 +6758,7 @@ void F(scatterv_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count sendcoun
             code = CALL(Scatterv_c)(sendbuf_view.address, sendcounts, displs, sendbuf_view.type,
                 recvbuf_view.address, recvbuf_view.count, recvbuf_view.type, *root, Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -6786,7 +6790,7 @@ void F(scatterv_init_f08ts_)(const fortran_array *sendbuf, const MPI_Fint sendco
                 recvbuf_view.address, (int)recvbuf_view.count, recvbuf_view.type, *root,
                 Comm_in(comm), Info_in(info), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -6818,7 +6822,7 @@ void F(scatterv_init_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count sen
                 sendbuf_view.type, recvbuf_view.address, recvbuf_view.count, recvbuf_view.type,
                 *root, Comm_in(comm), Info_in(info), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -6842,7 +6846,7 @@ void F(send_f08ts_)(const fortran_array *buf, const MPI_Fint *count, const MPI_F
             code = CALL(Send)(buf_view.address, (int)buf_view.count, buf_view.type, *dest, *tag,
                 Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -6863,7 +6867,7 @@ void F(send_c_f08ts_)(const fortran_array *buf, const MPI_Count *count, const MP
             code = CALL(Send_c)(buf_view.address, buf_view.count, buf_view.type, *dest, *tag,
                 Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -6887,7 +6891,7 @@ void F(send_init_f08ts_)(const fortran_array *buf, const MPI_Fint *count, const 
             code = CALL(Send_init)(buf_view.address, (int)buf_view.count, buf_view.type, *dest,
                 *tag, Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -6911,7 +6915,7 @@ void F(send_init_c_f08ts_)(const fortran_array *buf, const MPI_Count *count,
             code = CALL(Send_init_c)(buf_view.address, buf_view.count, buf_view.type, *dest, *tag,
                 Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -6943,7 +6947,7 @@ void F(sendrecv_f08ts_)(const fortran_array *sendbuf, const MPI_Fint *sendcount,
                 *dest, *sendtag, recvbuf_view.address, (int)recvbuf_view.count, recvbuf_view.type,
                 *source, *recvtag, Comm_in(comm), status_of(status));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -6974,7 +6978,7 @@ void F(sendrecv_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count *sendcou
                 *dest, *sendtag, recvbuf_view.address, recvbuf_view.count, recvbuf_view.type,
                 *source, *recvtag, Comm_in(comm), status_of(status));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&sendbuf_view);
         combray_fortran_view_end(&recvbuf_view);
     }
@@ -7000,7 +7004,7 @@ void F(sendrecv_replace_f08ts_)(const fortran_array *buf, const MPI_Fint *count,
             code = CALL(Sendrecv_replace)(buf_view.address, (int)buf_view.count, buf_view.type,
                 *dest, *sendtag, *source, *recvtag, Comm_in(comm), status_of(status));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -7024,7 +7028,7 @@ void F(sendrecv_replace_c_f08ts_)(const fortran_array *buf, const MPI_Count *cou
             code = CALL(Sendrecv_replace_c)(buf_view.address, buf_view.count, buf_view.type, *dest,
                 *sendtag, *source, *recvtag, Comm_in(comm), status_of(status));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -7045,7 +7049,7 @@ void F(session_attach_buffer_f08ts_)(const MPI_Fint *session, const fortran_arra
         if (code == MPI_SUCCESS)
             code = CALL(Session_attach_buffer)(Session_in(session), buffer_view.address, *size);
         else
-            CALL(Session_call_errhandler)(Session_in(session), code);
+            PMPI_Session_call_errhandler(Session_in(session), code);
         combray_fortran_view_end(&buffer_view);
     }
     set_code(ierror, code);
@@ -7065,7 +7069,7 @@ void F(session_attach_buffer_c_f08ts_)(const MPI_Fint *session, const fortran_ar
         if (code == MPI_SUCCESS)
             code = CALL(Session_attach_buffer_c)(Session_in(session), buffer_view.address, *size);
         else
-            CALL(Session_call_errhandler)(Session_in(session), code);
+            PMPI_Session_call_errhandler(Session_in(session), code);
         combray_fortran_view_end(&buffer_view);
     }
     set_code(ierror, code);
@@ -7087,7 +7091,7 @@ void F(ssend_f08ts_)(const fortran_array *buf, const MPI_Fint *count, const MPI_
             code = CALL(Ssend)(buf_view.address, (int)buf_view.count, buf_view.type, *dest, *tag,
                 Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -7108,7 +7112,7 @@ void F(ssend_c_f08ts_)(const fortran_array *buf, const MPI_Count *count, const M
             code = CALL(Ssend_c)(buf_view.address, buf_view.count, buf_view.type, *dest, *tag,
                 Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buf_view);
     }
     set_code(ierror, code);
@@ -7132,7 +7136,7 @@ void F(ssend_init_f08ts_)(const fortran_array *buf, const MPI_Fint *count,
             code = CALL(Ssend_init)(buf_view.address, (int)buf_view.count, buf_view.type, *dest,
                 *tag, Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -7156,7 +7160,7 @@ void F(ssend_init_c_f08ts_)(const fortran_array *buf, const MPI_Count *count,
             code = CALL(Ssend_init_c)(buf_view.address, buf_view.count, buf_view.type, *dest, *tag,
                 Comm_in(comm), &c_request);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&buf_view);
     }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -7184,7 +7188,7 @@ void F(unpack_f08ts_)(const fortran_array *inbuf, const MPI_Fint *insize, MPI_Fi
             code = CALL(Unpack)(inbuf_view.address, *insize, position, outbuf_view.address,
                 (int)outbuf_view.count, outbuf_view.type, Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&inbuf_view);
         combray_fortran_view_end(&outbuf_view);
     }
@@ -7211,7 +7215,7 @@ void F(unpack_c_f08ts_)(const fortran_array *inbuf, const MPI_Count *insize, MPI
             code = CALL(Unpack_c)(inbuf_view.address, *insize, position, outbuf_view.address,
                 outbuf_view.count, outbuf_view.type, Comm_in(comm));
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&inbuf_view);
         combray_fortran_view_end(&outbuf_view);
     }
@@ -7242,7 +7246,7 @@ void F(unpack_external_f08ts_)(TEXT_PARAMETER(datarep), const fortran_array *inb
             code = CALL(Unpack_external)(c_datarep, inbuf_view.address, *insize, position,
                 outbuf_view.address, (int)outbuf_view.count, outbuf_view.type);
         else
-            CALL(Comm_call_errhandler)(MPI_COMM_SELF, code);
+            PMPI_Comm_call_errhandler(MPI_COMM_SELF, code);
         combray_fortran_view_end(&inbuf_view);
         combray_fortran_view_end(&outbuf_view);
     }
@@ -7273,7 +7277,7 @@ void F(unpack_external_c_f08ts_)(TEXT_PARAMETER(datarep), const fortran_array *i
             code = CALL(Unpack_external_c)(c_datarep, inbuf_view.address, *insize, position,
                 outbuf_view.address, outbuf_view.count, outbuf_view.type);
         else
-            CALL(Comm_call_errhandler)(MPI_COMM_SELF, code);
+            PMPI_Comm_call_errhandler(MPI_COMM_SELF, code);
         combray_fortran_view_end(&inbuf_view);
         combray_fortran_view_end(&outbuf_view);
     }
@@ -7306,7 +7310,7 @@ void F(win_create_f08ts_)(const fortran_array *base, const MPI_Aint *size,
             code = CALL(Win_create)(base_view.address, *size, *disp_unit, Info_in(info),
                 Comm_in(comm), &c_win);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&base_view);
     }
     if (code == MPI_SUCCESS) *win = Win_out(c_win);
@@ -7330,7 +7334,7 @@ void F(win_create_c_f08ts_)(const fortran_array *base, const MPI_Aint *size,
             code = CALL(Win_create_c)(base_view.address, *size, *disp_unit, Info_in(info),
                 Comm_in(comm), &c_win);
         else
-            CALL(Comm_call_errhandler)(Comm_in(comm), code);
+            PMPI_Comm_call_errhandler(Comm_in(comm), code);
         combray_fortran_view_end(&base_view);
     }
     if (code == MPI_SUCCESS) *win = Win_out(c_win);

@@ -10970,7 +10970,7 @@ module mpi
     subroutine MPI_Status_f2f08(f_status, f08_status, ierror)
       import
       integer, intent(in) :: f_status(8)
-      type(MPI_Status) :: f08_status
+      type(MPI_Status), intent(out) :: f08_status
       integer, intent(out) :: ierror
     end subroutine MPI_Status_f2f08
   end interface
@@ -10979,7 +10979,7 @@ module mpi
     subroutine PMPI_Status_f2f08(f_status, f08_status, ierror)
       import
       integer, intent(in) :: f_status(8)
-      type(MPI_Status) :: f08_status
+      type(MPI_Status), intent(out) :: f08_status
       integer, intent(out) :: ierror
     end subroutine PMPI_Status_f2f08
   end interface

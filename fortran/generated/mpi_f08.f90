@@ -16163,7 +16163,7 @@ module mpi_f08
     subroutine MPI_Status_f2f08_f08(f_status, f08_status, ierror)
       import
       integer, intent(in) :: f_status(8)
-      type(MPI_Status) :: f08_status
+      type(MPI_Status), intent(out) :: f08_status
       integer, optional, intent(out) :: ierror
     end subroutine MPI_Status_f2f08_f08
   end interface MPI_Status_f2f08
@@ -16172,7 +16172,7 @@ module mpi_f08
     subroutine PMPI_Status_f2f08_f08(f_status, f08_status, ierror)
       import
       integer, intent(in) :: f_status(8)
-      type(MPI_Status) :: f08_status
+      type(MPI_Status), intent(out) :: f08_status
       integer, optional, intent(out) :: ierror
     end subroutine PMPI_Status_f2f08_f08
   end interface PMPI_Status_f2f08

@@ -60,8 +60,8 @@ extern char __mpi_f08_link_constants_MOD_mpi_argv_null[1], __mpi_f08_link_consta
     static inline MPI_Fint Name##_out(Type handle) { return handle; }
 /* That of a file is an address in C. */
 #define FILE_HANDLE                                                                                        \
-    static inline MPI_File File_in(const MPI_Fint *integer) { return CALL(File_f2c)(*integer); }           \
-    static inline MPI_Fint File_out(MPI_File handle) { return CALL(File_c2f)(handle); }
+    static inline MPI_File File_in(const MPI_Fint *integer) { return PMPI_File_f2c(*integer); }            \
+    static inline MPI_Fint File_out(MPI_File handle) { return PMPI_File_c2f(handle); }
 
 /* Of the library's own keyvals, those of Fortran are by one higher than those of C. */
 static inline int keyval_in(const MPI_Fint *keyval)

@@ -48,8 +48,8 @@ extern char mpi_fortran_argv_null_[1], mpi_fortran_argvs_null_[1];
 #define SAME_LARGE(name, other)
 
 #define HANDLE(Name, Type)                                                                            \
-    static inline Type Name##_in(const MPI_Fint *integer) { return CALL(Name##_f2c)(*integer); }      \
-    static inline MPI_Fint Name##_out(Type handle) { return CALL(Name##_c2f)(handle); }
+    static inline Type Name##_in(const MPI_Fint *integer) { return PMPI_##Name##_f2c(*integer); }     \
+    static inline MPI_Fint Name##_out(Type handle) { return PMPI_##Name##_c2f(handle); }
 #define FILE_HANDLE HANDLE(File, MPI_File)
 
 static inline int keyval_in(const MPI_Fint *keyval)

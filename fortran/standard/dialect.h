@@ -45,12 +45,12 @@ extern char mpi_fortran_argvs_null_[1];
     {                                                                               \
         uint32_t value = (uint32_t)*integer;                                        \
         return value < PREDEFINED_END ? (Type)(uintptr_t)value                      \
-                                      : CALL(Name##_fromint)(*integer);             \
+                                      : PMPI_##Name##_fromint(*integer);             \
     }                                                                               \
     static inline MPI_Fint Name##_out(Type handle)                                  \
     {                                                                               \
         uintptr_t value = (uintptr_t)handle;                                        \
-        return value < PREDEFINED_END ? (MPI_Fint)value : CALL(Name##_toint)(handle); \
+        return value < PREDEFINED_END ? (MPI_Fint)value : PMPI_##Name##_toint(handle); \
     }
 #define FILE_HANDLE HANDLE(File, MPI_File)
 

@@ -5,6 +5,7 @@ mod constants;
 mod declarations;
 mod entries;
 mod header;
+mod meaning;
 mod modules;
 mod programs;
 mod routine;

@@ -21,6 +21,16 @@ pub struct Tables {
     /// Functions that the standard ABI does not have and all dialects do.
     pub former: Vec<MpiFunction>,
     pub dialects: Vec<Dialect>,
+    pub fortran: Vec<FortranRow>,
+}
+
+/// What the arguments of a function mean in Fortran.
+pub struct FortranRow {
+    pub name: String,
+    /// Whether its entry is written by hand, in fortran/special.c.
+    pub is_by_hand: bool,
+    /// A word for each parameter in C.
+    pub words: Vec<String>,
 }
 
 /// What another library's ABI has of its own.
@@ -112,6 +122,20 @@ pub struct Argument {
     pub given: bool,
 }
 
+impl MpiFunction {
+    /// What stands for a routine that C does not have.
+    pub fn only_in_fortran(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            returns: "int".to_owned(),
+            parameters_text: String::new(),
+            parameters: Vec::new(),
+            note: String::new(),
+            implemented: None,
+        }
+    }
+}
+
 impl Way {
     /// In the table and in the macro `entry!`.
     const NAMES: [(Way, &str); 8] = [
@@ -193,6 +217,7 @@ impl Tables {
             errors: errors.collect(),
             former: Vec::new(),
             dialects: Vec::new(),
+            fortran: fortran(folder)?,
         };
         for row in rows(folder, "implemented.tsv", 4)? {
             tables.mark_implemented(&row).map_err(|what| format!("{}: {what}", row[0]))?;
@@ -294,6 +319,20 @@ fn functions(folder: &Path, name: &str) -> Result<Vec<MpiFunction>, String> {
         Ok(MpiFunction { name, returns, parameters_text, parameters, note, implemented: None })
     };
     rows(folder, name, 4)?.into_iter().map(function).collect()
+}
+
+fn fortran(folder: &Path) -> Result<Vec<FortranRow>, String> {
+    let row = |row: Vec<String>| {
+        let [name, entry, words] = row.try_into().expect("three columns");
+        let is_by_hand = match entry.as_str() {
+            "by hand" => true,
+            "generated" => false,
+            _ => return Err(format!("{name}: an entry is generated or by hand")),
+        };
+        let words = words.split_ascii_whitespace().map(str::to_owned).collect();
+        Ok(FortranRow { name, is_by_hand, words })
+    };
+    rows(folder, "fortran.tsv", 3)?.into_iter().map(row).collect()
 }
 
 fn text(folder: &Path, name: &str) -> Result<String, String> {

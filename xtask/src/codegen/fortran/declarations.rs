@@ -24,11 +24,8 @@ impl FortranInterface {
 /// The declaration of an argument, as lines.
 pub fn declaration(argument: &FortranArgument, interface: FortranInterface) -> Vec<String> {
     let name = format!("{}{}", argument.name, dimensions(argument, interface));
-    if argument.kind == ArgumentKind::Choice && interface != FortranInterface::Mpi08
-        || argument.kind == ArgumentKind::Pointer
-            && is_any_memory(argument)
-            && interface != FortranInterface::Mpi08
-    {
+    let is_memory = matches!(argument.kind, ArgumentKind::Choice(_) | ArgumentKind::Memory);
+    if is_memory && interface != FortranInterface::Mpi08 {
         return vec![
             format!("!GCC$ ATTRIBUTES NO_ARG_CHECK :: {}", argument.name),
             format!("!DIR$ IGNORE_TKR {}", argument.name),
@@ -42,7 +39,8 @@ pub fn declaration(argument: &FortranArgument, interface: FortranInterface) -> V
         };
     }
     let mut words = vec![type_of(argument, interface)];
-    if argument.kind == ArgumentKind::Choice {
+    let is_choice = matches!(argument.kind, ArgumentKind::Choice(_));
+    if is_choice {
         words.push("dimension(..)".to_owned());
     }
     match argument.intent {
@@ -55,16 +53,11 @@ pub fn declaration(argument: &FortranArgument, interface: FortranInterface) -> V
         words.push("asynchronous".to_owned());
         // Compilers take for granted that nothing keeps the address of an argument that is not a
         // target, and many programs do not say that their buffers are asynchronous.
-        if argument.kind == ArgumentKind::Choice {
+        if is_choice {
             words.push("target".to_owned());
         }
     }
     vec![format!("{} :: {name}", words.join(", "))]
-}
-
-/// Where the address of a buffer is not an address but memory of any type.
-fn is_any_memory(argument: &FortranArgument) -> bool {
-    argument.name == "buffer_addr"
 }
 
 /// The type, as far as it tells specific routines of a generic one apart.
@@ -74,19 +67,21 @@ pub fn type_of(argument: &FortranArgument, interface: FortranInterface) -> Strin
         _ => format!("integer({kind})"),
     };
     match &argument.kind {
-        ArgumentKind::Integer => "integer".to_owned(),
+        ArgumentKind::Integer | ArgumentKind::Position | ArgumentKind::Weights => {
+            "integer".to_owned()
+        }
         ArgumentKind::Address => integer("MPI_ADDRESS_KIND"),
         ArgumentKind::Count => integer("MPI_COUNT_KIND"),
         ArgumentKind::Offset => integer("MPI_OFFSET_KIND"),
         ArgumentKind::Logical => "logical".to_owned(),
-        ArgumentKind::Handle(_) | ArgumentKind::Status if is_old_status(argument, interface) => {
+        ArgumentKind::Handle(_) | ArgumentKind::Status if interface != FortranInterface::Mpi08 => {
             "integer".to_owned()
         }
         ArgumentKind::Handle(name) => format!("type(MPI_{name})"),
-        ArgumentKind::Status => "type(MPI_Status)".to_owned(),
-        ArgumentKind::Text => "character(len=*)".to_owned(),
-        ArgumentKind::Choice => "type(*)".to_owned(),
-        ArgumentKind::Pointer => match interface {
+        ArgumentKind::Status | ArgumentKind::Status08 => "type(MPI_Status)".to_owned(),
+        ArgumentKind::Text | ArgumentKind::Word => "character(len=*)".to_owned(),
+        ArgumentKind::Choice(_) => "type(*)".to_owned(),
+        ArgumentKind::Pointer | ArgumentKind::Memory => match interface {
             FortranInterface::Mpi08 | FortranInterface::MpiPointer => "type(c_ptr)".to_owned(),
             _ => format!("integer({})", interface.address_kind()),
         },
@@ -94,14 +89,10 @@ pub fn type_of(argument: &FortranArgument, interface: FortranInterface) -> Strin
     }
 }
 
-fn is_old_status(argument: &FortranArgument, interface: FortranInterface) -> bool {
-    interface != FortranInterface::Mpi08 && argument.name != "f08_status"
-}
-
 fn dimensions(argument: &FortranArgument, interface: FortranInterface) -> &'static str {
-    let is_status = argument.kind == ArgumentKind::Status && is_old_status(argument, interface);
+    let is_status = argument.kind == ArgumentKind::Status && interface != FortranInterface::Mpi08;
     match argument.shape {
-        _ if argument.name == "f_status" => "(8)",
+        Shape::Status => "(8)",
         Shape::Scalar if is_status => "(8)",
         Shape::List if is_status => "(8, *)",
         Shape::Scalar => "",

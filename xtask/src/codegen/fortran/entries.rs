@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::super::rust_text::filled;
 use super::routine::{ArgumentKind, FortranArgument, Intent, Routine, Shape};
-use super::views::{SectionView, uses, view};
+use super::views::{SectionView, datatype_of, uses};
 
 /// The text of `entries.c`: all but those with descriptors.
 pub fn entries(routines: &[Routine]) -> String {
@@ -118,9 +118,11 @@ fn call(first: &str, routine: &Routine, given: &[String]) -> String {
 /// The call for buffers that lie side by side, and that for others.
 fn call_with_views(routine: &Routine, given: &[String]) -> String {
     let views: Vec<(usize, SectionView)> = (0..routine.arguments.len())
-        .filter(|&index| routine.arguments[index].kind == ArgumentKind::Choice)
-        .map(|index| (index, view(routine, index)))
-        .filter(|(_, view)| *view != SectionView::Address)
+        .filter_map(|index| match routine.arguments[index].kind {
+            ArgumentKind::Choice(SectionView::Address) => None,
+            ArgumentKind::Choice(view) => Some((index, view)),
+            _ => None,
+        })
         .collect();
     if views.is_empty() {
         return call("    int code = ", routine, given);
@@ -139,13 +141,15 @@ fn call_with_views(routine: &Routine, given: &[String]) -> String {
         writeln!(text, "        struct view {local} = {{.made = MPI_DATATYPE_NULL}};").unwrap();
         opened.push(open(routine, index, view, given, &local));
         replaced[index] = format!("{local}.address");
-        if let SectionView::Single { count, datatype } = view {
+        if view == SectionView::Single {
+            let datatype = datatype_of(routine, index);
+            let count = datatype - 1;
             let is_large = routine.arguments[count].kind == ArgumentKind::Count;
             replaced[count] = format!("{}{local}.count", if is_large { "" } else { "(int)" });
             replaced[datatype] = format!("{local}.type");
         }
-        if let SectionView::Blocks { datatype } = view {
-            replaced[datatype] = format!("{local}.type");
+        if view == SectionView::Blocks {
+            replaced[datatype_of(routine, index)] = format!("{local}.type");
         }
     }
     for (position, line) in opened.iter().enumerate() {
@@ -170,10 +174,13 @@ fn open(
 ) -> String {
     let argument = &routine.arguments[index];
     let (count, datatype, kind) = match view {
-        SectionView::Single { count, datatype } => {
-            (given[count].clone(), given[datatype].clone(), "SINGLE")
+        SectionView::Single => {
+            let datatype = datatype_of(routine, index);
+            (given[datatype - 1].clone(), given[datatype].clone(), "SINGLE")
         }
-        SectionView::Blocks { datatype } => ("0".to_owned(), given[datatype].clone(), "BLOCKS"),
+        SectionView::Blocks => {
+            ("0".to_owned(), given[datatype_of(routine, index)].clone(), "BLOCKS")
+        }
         SectionView::Region => ("0".to_owned(), "MPI_DATATYPE_NULL".to_owned(), "REGION"),
         _ => ("0".to_owned(), "MPI_DATATYPE_NULL".to_owned(), "WHOLE"),
     };
@@ -183,7 +190,7 @@ fn open(
          {count}, {datatype}, {kind}, {})",
         routine.name,
         index + 1,
-        uses(routine, argument)
+        uses(argument)
     )
 }
 
@@ -194,10 +201,10 @@ fn raise(routine: &Routine, given: &[String]) -> String {
         if let Some(index) = routine.arguments.iter().position(is_it)
             && routine.arguments[index].intent == Intent::In
         {
-            return format!("CALL({handle}_call_errhandler)({}, code)", given[index]);
+            return format!("PMPI_{handle}_call_errhandler({}, code)", given[index]);
         }
     }
-    "CALL(Comm_call_errhandler)(MPI_COMM_SELF, code)".to_owned()
+    "PMPI_Comm_call_errhandler(MPI_COMM_SELF, code)".to_owned()
 }
 
 impl Passing {
@@ -215,15 +222,11 @@ impl Passing {
         let is_value = argument.intent == Intent::In && argument.shape == Shape::Scalar;
         let value = if is_value { format!("*{name}") } else { name.to_owned() };
         match &argument.kind {
-            ArgumentKind::Integer if argument.name == "index" && argument.intent == Intent::Out => {
-                index(by_reference("MPI_Fint", String::new()), name)
-            }
-            ArgumentKind::Integer if name == "array_of_indices" => {
-                indices(by_reference("MPI_Fint", value), name)
-            }
-            ArgumentKind::Integer if name.contains("weights") => {
-                by_reference("MPI_Fint", format!("weights_of({name})"))
-            }
+            ArgumentKind::Position => match &argument.extent {
+                None => position(by_reference("MPI_Fint", String::new()), name),
+                Some(extent) => positions(by_reference("MPI_Fint", value), name, extent),
+            },
+            ArgumentKind::Weights => by_reference("MPI_Fint", format!("weights_of({name})")),
             ArgumentKind::Integer => by_reference("MPI_Fint", value),
             ArgumentKind::Address => by_reference("MPI_Aint", value),
             ArgumentKind::Count => by_reference("MPI_Count", value),
@@ -234,39 +237,41 @@ impl Passing {
                     BufferForm::Descriptor => "array_address(sendbuf)",
                     BufferForm::Address => "sendbuf",
                 };
-                handle(by_reference("MPI_Fint", String::new()), routine, argument, sent)
+                handle(by_reference("MPI_Fint", String::new()), argument, sent)
             }
             ArgumentKind::Status => status(by_reference("MPI_Status", String::new()), argument),
-            ArgumentKind::Text => text(argument, buffers),
-            ArgumentKind::Choice if buffers == BufferForm::Descriptor => Self {
+            ArgumentKind::Text | ArgumentKind::Word => text(argument, buffers),
+            ArgumentKind::Choice(_) if buffers == BufferForm::Descriptor => Self {
                 parameter: format!("const fortran_array *{name}"),
                 given: format!("buffer_address(array_address({name}))"),
                 ..Self::default()
             },
-            ArgumentKind::Choice => Self {
+            ArgumentKind::Choice(_) => Self {
                 parameter: format!("void *{name}"),
                 given: format!("buffer_address({name})"),
                 ..Self::default()
             },
-            ArgumentKind::Pointer | ArgumentKind::Procedure(_) => {
-                unreachable!("{} is special", routine.name)
-            }
+            ArgumentKind::Pointer
+            | ArgumentKind::Memory
+            | ArgumentKind::Status08
+            | ArgumentKind::Procedure(_) => unreachable!("{} is special", routine.name),
         }
     }
 }
 
-fn index(mut passing: Passing, name: &str) -> Passing {
+fn position(mut passing: Passing, name: &str) -> Passing {
     passing.before.push(format!("int c_{name} = MPI_UNDEFINED;"));
     passing.given = format!("&c_{name}");
     passing.after.push(format!("*{name} = one_based(c_{name});"));
     passing
 }
 
-fn indices(mut passing: Passing, name: &str) -> Passing {
-    passing.before.push("*outcount = MPI_UNDEFINED;".to_owned());
+/// A list of positions, of which there are as many as another argument says after the call.
+fn positions(mut passing: Passing, name: &str, extent: &str) -> Passing {
+    passing.before.push(format!("*{extent} = MPI_UNDEFINED;"));
     passing
         .after
-        .push(format!("for (int i = 0; i < *outcount; i++) {name}[i] = one_based({name}[i]);"));
+        .push(format!("for (int i = 0; i < *{extent}; i++) {name}[i] = one_based({name}[i]);"));
     passing
 }
 
@@ -281,9 +286,9 @@ fn logical(mut passing: Passing, argument: &FortranArgument) -> Passing {
             passing.given = format!("&c_{name}");
             passing.after.push(format!("*{name} = truth(c_{name});"));
         }
-        // Of MPI_Cart_get.
         (..) => passing.after.push(format!(
-            "for (int i = 0; code == MPI_SUCCESS && i < *maxdims; i++) {name}[i] = truth({name}[i]);"
+            "for (int i = 0; code == MPI_SUCCESS && i < *{}; i++) {name}[i] = truth({name}[i]);",
+            argument.extent.as_ref().expect("lists that are written have an extent")
         )),
     }
     passing
@@ -294,56 +299,47 @@ fn conversion(handle: &str) -> &str {
     if handle == "Datatype" { "Type" } else { handle }
 }
 
-fn handle(
-    mut passing: Passing,
-    routine: &Routine,
-    argument: &FortranArgument,
-    sent: &str,
-) -> Passing {
+/// A handle; `sent` is the address of what is sent.
+fn handle(mut passing: Passing, argument: &FortranArgument, sent: &str) -> Passing {
     let ArgumentKind::Handle(handle) = &argument.kind else {
         unreachable!("asked for handles only")
     };
     let (name, convert) = (argument.c.name.as_str(), conversion(handle));
     if argument.shape == Shape::List {
-        return handles(passing, routine, argument, handle, sent);
+        return handles(passing, argument, handle, sent);
     }
     if argument.intent == Intent::In && argument.c.stars == 0 {
         passing.given = format!("{convert}_in({name})");
         return passing;
     }
-    let is_new = argument.intent == Intent::Out;
-    let first = if is_new { String::new() } else { format!(" = {convert}_in({name})") };
-    passing.before.push(format!("MPI_{handle} c_{name}{first};"));
     passing.given = format!("&c_{name}");
     let back = format!("*{name} = {convert}_out(c_{name});");
-    match argument.intent {
-        Intent::In => {}
-        Intent::Out => passing.after.push(format!("if (code == MPI_SUCCESS) {back}")),
-        _ => passing.after.push(back),
+    if argument.intent == Intent::Out {
+        passing.before.push(format!("MPI_{handle} c_{name};"));
+        passing.after.push(format!("if (code == MPI_SUCCESS) {back}"));
+        return passing;
+    }
+    passing.before.push(format!("MPI_{handle} c_{name} = {convert}_in({name});"));
+    if argument.intent == Intent::InOut {
+        // Programs also pass constants, which lie in memory that cannot be written.
+        passing.before.push(format!("MPI_{handle} given_{name} = c_{name};"));
+        passing.after.push(format!("if (c_{name} != given_{name}) {back}"));
     }
     passing
 }
 
-/// A list of handles; `sent` is the address of what is sent.
-fn handles(
-    mut passing: Passing,
-    routine: &Routine,
-    argument: &FortranArgument,
-    handle: &str,
-    sent: &str,
-) -> Passing {
+/// A list of handles.
+fn handles(mut passing: Passing, argument: &FortranArgument, handle: &str, sent: &str) -> Passing {
     let (name, convert) = (argument.c.name.as_str(), conversion(handle));
-    let count = match name {
-        "sendtypes" | "recvtypes" if routine.name.contains("eighbor") => {
-            format!("combray_fortran_neighbours(Comm_in(comm), {})", name == "sendtypes")
-        }
-        // In place, nothing is said of what is sent.
-        "sendtypes" => {
+    let count = match argument.extent.as_deref().expect("lists of handles have an extent") {
+        "sources" => "combray_fortran_neighbours(Comm_in(comm), false)".to_owned(),
+        "destinations" => "combray_fortran_neighbours(Comm_in(comm), true)".to_owned(),
+        "peers" => "peers_of(Comm_in(comm))".to_owned(),
+        // In place, the datatypes of what is sent have no meaning.
+        "peers:sendbuf" => {
             format!("buffer_address({sent}) == MPI_IN_PLACE ? 0 : peers_of(Comm_in(comm))")
         }
-        "recvtypes" => "peers_of(Comm_in(comm))".to_owned(),
-        _ if routine.arguments.iter().any(|one| one.name == "incount") => "*incount".to_owned(),
-        _ => "*count".to_owned(),
+        extent => format!("*{extent}"),
     };
     let n = format!("{name}_count");
     passing.before.push(format!("MPI_Count {n} = {count};"));
@@ -354,7 +350,7 @@ fn handles(
     passing.given = format!("c_{name}");
     if argument.intent != Intent::In {
         passing.after.push(format!(
-            "for (MPI_Count i = 0; i < {n}; i++) {name}[i] = {convert}_out(c_{name}[i]);"
+            "for (MPI_Count i = 0; i < {n}; i++) put_handle(&{name}[i], {convert}_out(c_{name}[i]));"
         ));
     }
     passing.after.push(format!("RELEASE(c_{name}, MPI_{handle}, {n});"));
@@ -388,28 +384,17 @@ fn text(argument: &FortranArgument, buffers: BufferForm) -> Passing {
         }
     };
     if argument.intent == Intent::In {
-        // Keys and values of an info object.
-        let convert = if matches!(name, "key" | "value") { "word_in" } else { "text_in" };
+        let convert = if argument.kind == ArgumentKind::Word { "word_in" } else { "text_in" };
         passing.before.push(format!("char *c_{name} = ROOM(char, {length} + 1);"));
         passing.before.push(format!("{convert}(c_{name}, {place}, {length});"));
         passing.after.push(format!("RELEASE(c_{name}, char, {length} + 1);"));
     } else {
-        passing.before.push(format!("char c_{name}[{}];", longest(name)));
+        passing.before.push(format!(
+            "char c_{name}[{}];",
+            argument.extent.as_ref().expect("a text that is written has a longest length")
+        ));
         let back = format!("text_out({place}, {length}, c_{name});");
         passing.after.push(format!("if (code == MPI_SUCCESS) {back}"));
     }
     passing
-}
-
-/// The constant that says how long a text of the library can be.
-fn longest(name: &str) -> &'static str {
-    match name {
-        "string" => "MPI_MAX_ERROR_STRING",
-        "name" => "MPI_MAX_PROCESSOR_NAME",
-        "version" => "MPI_MAX_LIBRARY_VERSION_STRING",
-        "key" => "MPI_MAX_INFO_KEY",
-        "port_name" => "MPI_MAX_PORT_NAME",
-        "datarep" => "MPI_MAX_DATAREP_STRING",
-        _ => "MPI_MAX_OBJECT_NAME",
-    }
 }

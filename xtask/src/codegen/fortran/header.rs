@@ -96,7 +96,12 @@ fn body(routine: &Routine) -> String {
 fn unchecked(argument: &FortranArgument) -> Vec<String> {
     let name = &argument.name;
     let lines = declaration(argument, FortranInterface::Header);
-    if lines.len() > 1 || matches!(argument.kind, ArgumentKind::Text | ArgumentKind::Procedure(_)) {
+    if lines.len() > 1
+        || matches!(
+            argument.kind,
+            ArgumentKind::Text | ArgumentKind::Word | ArgumentKind::Procedure(_)
+        )
+    {
         return lines;
     }
     let is_scalar = argument.shape == Shape::Scalar && argument.kind != ArgumentKind::Status;

@@ -31,7 +31,7 @@ pub fn mpi(tables: &Tables, routines: &[Routine]) -> String {
     for routine in routines.iter().filter(|routine| !routine.is_large()) {
         for prefix in ["", "P"] {
             let name = format!("{prefix}{}", routine.name);
-            let has_pointer = routine.arguments.iter().any(|one| one.name == "baseptr");
+            let has_pointer = routine.arguments.iter().any(|one| one.kind == ArgumentKind::Pointer);
             let generic = if has_pointer { format!(" {name}") } else { String::new() };
             write!(text, "\n  interface{generic}\n").unwrap();
             text.push_str(&body(routine, &name, None, FortranInterface::Mpi));

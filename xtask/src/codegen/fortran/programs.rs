@@ -95,10 +95,8 @@ fn called(routine: &Routine, interface: FortranInterface) -> Vec<String> {
 
 /// A dummy argument that can be handed on.
 fn variable(argument: &FortranArgument, interface: FortranInterface) -> Vec<String> {
-    if argument.kind == ArgumentKind::Choice {
-        return vec![format!("real :: {}(*)", argument.name)];
-    }
-    if argument.name == "buffer_addr" && interface != FortranInterface::Mpi08 {
+    let is_memory = argument.kind == ArgumentKind::Memory && interface != FortranInterface::Mpi08;
+    if is_memory || matches!(argument.kind, ArgumentKind::Choice(_)) {
         return vec![format!("real :: {}(*)", argument.name)];
     }
     let mut free = argument.clone();

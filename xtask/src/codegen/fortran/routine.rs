@@ -1,7 +1,9 @@
 //! A routine of the Fortran interfaces, as far as it follows from the C function.
 
 use super::super::parameter::Parameter;
-use super::super::tables::{MpiFunction, Tables};
+use super::super::tables::{FortranRow, MpiFunction, Tables};
+use super::meaning::Meaning;
+use super::views::SectionView;
 
 /// One routine.
 pub struct Routine {
@@ -28,6 +30,9 @@ pub struct FortranArgument {
     pub kind: ArgumentKind,
     pub intent: Intent,
     pub shape: Shape,
+    /// How many elements a list has, where the entry needs that; for a text that the library
+    /// writes, the constant that bounds its length.
+    pub extent: Option<String>,
     /// Whether it stays in use after the call.
     pub is_kept: bool,
 }
@@ -35,6 +40,10 @@ pub struct FortranArgument {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ArgumentKind {
     Integer,
+    /// An index, or a list of them, that counts from 1 in Fortran and from 0 in C.
+    Position,
+    /// Integers in whose place a constant may stand.
+    Weights,
     Address,
     Count,
     Offset,
@@ -42,11 +51,17 @@ pub enum ArgumentKind {
     /// The name of the type without `MPI_`.
     Handle(String),
     Status,
+    /// A status of module `mpi_f08` in all interfaces.
+    Status08,
     Text,
+    /// A key or a value of an info object, which loses the blanks at its beginning.
+    Word,
     /// Memory of any type.
-    Choice,
+    Choice(SectionView),
     /// The address of memory, for the program.
     Pointer,
+    /// The same, in whose place the interfaces before `mpi_f08` have memory of any type.
+    Memory,
     /// A function of the program, by the name of its interface.
     Procedure(String),
 }
@@ -68,6 +83,8 @@ pub enum Shape {
     Triplets,
     /// `(count, *)`
     Table,
+    /// `(8)`, the integers of a status.
+    Status,
 }
 
 impl Routine {
@@ -78,48 +95,61 @@ impl Routine {
             let only_c = ["_toint", "_fromint"].iter().any(|end| name.ends_with(end));
             !only_c && !name.starts_with("MPI_T_")
         };
-        let mut routines: Vec<Self> =
-            tables.functions.iter().filter(in_fortran).map(Self::of).collect();
-        for (name, parameters, has_code) in [
-            ("MPI_F_sync_reg", "void *buf", false),
-            ("MPI_Status_f2f08", "const int f_status[], MPI_Status *f08_status", true),
-            ("MPI_Status_f082f", "const MPI_Status *f08_status, int f_status[]", true),
-        ] {
-            let parameters = Parameter::parse_list(parameters)?;
-            let arguments = parameters.iter().map(|one| argument(name, one, &parameters));
-            routines.push(Self {
-                name: name.to_owned(),
-                arguments: arguments.collect(),
-                result: None,
-                has_code,
-                is_old: false,
-                is_special: true,
-            });
+        let only_fortran = [
+            ("MPI_F_sync_reg", "void *buf"),
+            ("MPI_Status_f2f08", "const int f_status[], MPI_Status *f08_status"),
+            ("MPI_Status_f082f", "const MPI_Status *f08_status, int f_status[]"),
+        ];
+        let mut routines = Vec::new();
+        for function in tables.functions.iter().filter(in_fortran) {
+            routines.push(Self::of(function, &function.parameters, tables)?);
         }
-        Ok(routines)
+        for (name, parameters) in only_fortran {
+            let function = MpiFunction::only_in_fortran(name);
+            routines.push(Self::of(&function, &Parameter::parse_list(parameters)?, tables)?);
+        }
+        let is_there = |row: &&FortranRow| routines.iter().any(|one| one.name == row.name);
+        match tables.fortran.iter().find(|row| !is_there(row)) {
+            Some(row) => Err(format!("{} of the Fortran table is not in C", row.name)),
+            None => Ok(routines),
+        }
     }
 
-    fn of(function: &MpiFunction) -> Self {
+    fn of(
+        function: &MpiFunction,
+        parameters: &[Parameter],
+        tables: &Tables,
+    ) -> Result<Self, String> {
         let name = function.name.as_str();
-        // The arguments of the program's main function, and what C has a dots for.
-        let is_passed = |one: &&Parameter| {
-            !matches!(one.name.as_str(), "argc" | "argv") || name == "MPI_Comm_spawn"
-        };
-        let passed = function.parameters.iter().filter(is_passed);
-        let arguments = passed.map(|one| argument(name, one, &function.parameters)).collect();
+        let row = row_of(name, parameters.len(), tables)?;
+        let mut arguments = Vec::new();
+        for (c, word) in parameters.iter().zip(&row.words) {
+            let failed = |what: String| format!("{name} in the Fortran table: {what}");
+            let Some(meaning) = Meaning::parse(word).map_err(failed)? else { continue };
+            arguments.push(FortranArgument {
+                // The table in C avoids the name of a function of libc.
+                name: if c.name == "indx" { "index".to_owned() } else { c.name.clone() },
+                c: c.clone(),
+                kind: meaning.kind(c).map_err(failed)?,
+                intent: meaning.intent,
+                shape: meaning.shape(c),
+                extent: meaning.extent,
+                is_kept: meaning.is_kept,
+            });
+        }
         let result = match function.returns.as_str() {
             "double" => Some("double precision"),
             "MPI_Aint" => Some("integer(MPI_ADDRESS_KIND)"),
             _ => None,
         };
-        Self {
+        Ok(Self {
             name: name.to_owned(),
             arguments,
             result,
-            has_code: result.is_none() && name != "MPI_Pcontrol",
+            has_code: result.is_none() && !matches!(name, "MPI_Pcontrol" | "MPI_F_sync_reg"),
             is_old: function.note == "deprecated: MPI-2.0",
-            is_special: result.is_some() || SPECIAL.contains(&plain(name)),
-        }
+            is_special: row.is_by_hand,
+        })
     }
 
     /// The name without `MPI_`, in small letters, as symbols have it.
@@ -133,7 +163,7 @@ impl Routine {
     }
 
     pub fn has_choice(&self) -> bool {
-        self.arguments.iter().any(|argument| argument.kind == ArgumentKind::Choice)
+        self.arguments.iter().any(|argument| matches!(argument.kind, ArgumentKind::Choice(_)))
     }
 }
 
@@ -142,181 +172,13 @@ pub fn plain(name: &str) -> &str {
     name.strip_suffix("_c").unwrap_or(name)
 }
 
-/// The routines whose entries are written by hand (fortran/special.c).
-const SPECIAL: [&str; 38] = [
-    "MPI_Abi_get_fortran_booleans",
-    "MPI_Abi_set_fortran_booleans",
-    "MPI_Alloc_mem",
-    "MPI_Attr_get",
-    "MPI_Attr_put",
-    "MPI_Buffer_detach",
-    "MPI_Comm_create_errhandler",
-    "MPI_Comm_create_keyval",
-    "MPI_Comm_detach_buffer",
-    "MPI_Comm_get_attr",
-    "MPI_Comm_set_attr",
-    "MPI_Comm_spawn",
-    "MPI_Comm_spawn_multiple",
-    "MPI_File_create_errhandler",
-    "MPI_Grequest_start",
-    "MPI_Info_create_env",
-    "MPI_Info_get",
-    "MPI_Info_get_string",
-    "MPI_Init",
-    "MPI_Init_thread",
-    "MPI_Keyval_create",
-    "MPI_Op_create",
-    "MPI_Pcontrol",
-    "MPI_Register_datarep",
-    "MPI_Session_create_errhandler",
-    "MPI_Session_detach_buffer",
-    "MPI_Session_get_nth_pset",
-    "MPI_Type_create_keyval",
-    "MPI_Type_get_attr",
-    "MPI_Type_get_contents",
-    "MPI_Type_set_attr",
-    "MPI_Win_allocate",
-    "MPI_Win_allocate_shared",
-    "MPI_Win_create_errhandler",
-    "MPI_Win_create_keyval",
-    "MPI_Win_get_attr",
-    "MPI_Win_set_attr",
-    "MPI_Win_shared_query",
-];
-
-fn argument(function: &str, c: &Parameter, all: &[Parameter]) -> FortranArgument {
-    let kind = kind(function, c);
-    let shape = shape(c);
-    let intent = intent(function, c, &kind, shape);
-    let name = if c.name == "indx" { "index".to_owned() } else { c.name.clone() };
-    let has =
-        |base: &str| all.iter().any(|one| one.base == base && one.stars == 1 && !one.is_array);
-    let lasts = (has("MPI_Request") && !matches!(function, "MPI_Wait" | "MPI_Test"))
-        || all.iter().any(|one| one.base == "MPI_Win")
-        || plain(function).ends_with("_begin")
-        || function.contains("ttach")
-        || REGIONS.contains(&plain(function));
-    let is_list = matches!(
-        kind,
-        ArgumentKind::Integer
-            | ArgumentKind::Address
-            | ArgumentKind::Count
-            | ArgumentKind::Handle(_)
-    ) && shape == Shape::List
-        && intent == Intent::In
-        && has("MPI_Request");
-    let is_kept = lasts && (kind == ArgumentKind::Choice || is_list);
-    FortranArgument { name, c: c.clone(), kind, intent, shape, is_kept }
-}
-
-/// Routines whose buffers are in use by others.
-const REGIONS: [&str; 2] = ["MPI_Get_address", "MPI_F_sync_reg"];
-
-fn kind(function: &str, c: &Parameter) -> ArgumentKind {
-    let name = c.name.as_str();
-    if c.is_callback() {
-        return ArgumentKind::Procedure(c.base.clone());
-    }
-    if is_logical(function, name) {
-        return ArgumentKind::Logical;
-    }
-    match (c.base.as_str(), name) {
-        ("int", _) => ArgumentKind::Integer,
-        ("MPI_Aint", _) => ArgumentKind::Address,
-        ("MPI_Count", _) => ArgumentKind::Count,
-        ("MPI_Offset", _) => ArgumentKind::Offset,
-        ("MPI_Status", _) => ArgumentKind::Status,
-        ("char", _) => ArgumentKind::Text,
-        ("void", "extra_state" | "attribute_val") => match function {
-            "MPI_Attr_put" | "MPI_Attr_get" | "MPI_Keyval_create" => ArgumentKind::Integer,
-            _ => ArgumentKind::Address,
-        },
-        ("void", "baseptr" | "buffer_addr") => ArgumentKind::Pointer,
-        ("void", _) => ArgumentKind::Choice,
-        (base, _) => ArgumentKind::Handle(base.trim_start_matches("MPI_").to_owned()),
-    }
-}
-
-fn is_logical(function: &str, name: &str) -> bool {
-    match name {
-        "flag" | "reorder" | "commute" | "periods" | "remain_dims" | "weighted" | "is_set" => true,
-        "high" => function == "MPI_Intercomm_merge",
-        "logical_true" | "logical_false" => true,
-        _ => false,
-    }
-}
-
-fn shape(c: &Parameter) -> Shape {
-    match c.name.as_str() {
-        "array_of_statuses" => Shape::List,
-        "array_of_argv" => Shape::Table,
-        _ if c.triplets => Shape::Triplets,
-        _ if c.is_array && c.base != "char" => Shape::List,
-        "argv" | "array_of_commands" => Shape::List,
-        _ => Shape::Scalar,
-    }
-}
-
-/// Routines that change what a handle stands for, besides those whose name ends in `_free`.
-const CHANGING: [&str; 15] = [
-    "MPI_Comm_disconnect",
-    "MPI_File_close",
-    "MPI_Imrecv",
-    "MPI_Mrecv",
-    "MPI_Session_finalize",
-    "MPI_Start",
-    "MPI_Startall",
-    "MPI_Test",
-    "MPI_Testall",
-    "MPI_Testany",
-    "MPI_Testsome",
-    "MPI_Type_commit",
-    "MPI_Wait",
-    "MPI_Waitall",
-    "MPI_Waitany",
-];
-
-fn intent(function: &str, c: &Parameter, kind: &ArgumentKind, shape: Shape) -> Intent {
-    let name = c.name.as_str();
-    let function = plain(function);
-    let is_read = c.constant || (c.stars == 0 && shape == Shape::Scalar);
-    match kind {
-        ArgumentKind::Procedure(_) => Intent::Unsaid,
-        ArgumentKind::Choice if c.constant => Intent::In,
-        ArgumentKind::Choice => Intent::Unsaid,
-        ArgumentKind::Logical if name.starts_with("logical_") => match function {
-            "MPI_Abi_set_fortran_booleans" => Intent::In,
-            _ => Intent::Out,
-        },
-        ArgumentKind::Status if c.constant => Intent::In,
-        ArgumentKind::Status if function.starts_with("MPI_Status_set_") => Intent::InOut,
-        ArgumentKind::Status => Intent::Unsaid,
-        ArgumentKind::Handle(_) if is_read => Intent::In,
-        ArgumentKind::Handle(of) => match function {
-            "MPI_Cancel" => Intent::In,
-            // The request of these is new, the message is not.
-            "MPI_Imrecv" if of == "Request" => Intent::Out,
-            _ if function.ends_with("_free") || CHANGING.contains(&function) => Intent::InOut,
-            "MPI_Waitsome" => Intent::InOut,
-            _ => Intent::Out,
-        },
-        ArgumentKind::Text
-            if c.constant || matches!(name, "argv" | "array_of_commands" | "array_of_argv") =>
-        {
-            Intent::In
-        }
-        ArgumentKind::Address if name == "extra_state" || function.ends_with("_set_attr") => {
-            Intent::In
-        }
-        ArgumentKind::Integer if name == "extra_state" || function == "MPI_Attr_put" => Intent::In,
-        _ if is_read || shape == Shape::Triplets => Intent::In,
-        _ if matches!(name, "position" | "buflen" | "pset_len") => Intent::InOut,
-        _ if name.ends_with("keyval") && function.contains("free") => Intent::InOut,
-        _ if function.ends_with("eyval_free") || function == "MPI_Dims_create" => Intent::InOut,
-        // Constants may stand in their place.
-        _ if matches!(name, "sourceweights" | "destweights" | "array_of_errcodes") => {
-            Intent::Unsaid
-        }
-        _ => Intent::Out,
-    }
+/// The row of a function: its own, or that of its twin with as many parameters.
+fn row_of<'a>(name: &str, arity: usize, tables: &'a Tables) -> Result<&'a FortranRow, String> {
+    let row = |name: &str| {
+        let mut rows = tables.fortran.iter();
+        rows.find(|row| row.name == name && row.words.len() == arity)
+    };
+    let found = row(name).or_else(|| row(plain(name)));
+    found
+        .ok_or_else(|| format!("the Fortran table has no row for the {arity} parameters of {name}"))
 }
