@@ -8,6 +8,7 @@ mod header;
 mod meaning;
 mod modules;
 mod programs;
+mod recorder;
 mod routine;
 mod views;
 
@@ -28,6 +29,8 @@ pub fn files(tables: &Tables) -> Result<Vec<(String, String)>, String> {
             entries::entries_with_descriptors(&routines),
         ),
     ];
+    let path = "tests/fortran/every/recorded.c".to_owned();
+    files.push((path, recorder::recorder(tables, &routines)));
     let programs = programs::programs(&routines).into_iter();
     files.extend(programs.map(|(name, text)| (format!("tests/fortran/every/{name}"), text)));
     Ok(files)

@@ -116,7 +116,7 @@ fn agreements(interface: FortranInterface) -> String {
 }
 
 /// Whether nothing tells the two apart in a call: then only the one without `_c` has the name.
-fn is_same_to_callers(routine: &Routine, large: &Routine) -> bool {
+pub fn is_same_to_callers(routine: &Routine, large: &Routine) -> bool {
     let types = |routine: &Routine| {
         let is_procedure = |one: &&FortranArgument| !matches!(one.kind, ArgumentKind::Procedure(_));
         let arguments = routine.arguments.iter().filter(is_procedure);
