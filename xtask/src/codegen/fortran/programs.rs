@@ -199,6 +199,11 @@ impl Procedure<'_> {
                 ("integer".to_owned(), "(MPI_STATUS_SIZE)")
             }
             ArgumentKind::Status => ("integer".to_owned(), "(MPI_STATUS_SIZE, 4)"),
+            // The modules of other libraries want this length, which is that of the standard.
+            ArgumentKind::Text if is_08 && argument.extent.is_some() => {
+                let length = argument.extent.as_deref().unwrap_or_default();
+                (format!("character(len={length})"), "")
+            }
             ArgumentKind::Text | ArgumentKind::Word => ("character(len=12)".to_owned(), ""),
             ArgumentKind::Pointer | ArgumentKind::Memory if is_08 => ("type(c_ptr)".to_owned(), ""),
             ArgumentKind::Pointer => ("integer(8)".to_owned(), ""),
