@@ -13,6 +13,7 @@ pub(crate) mod blocks;
 pub(crate) mod board;
 pub(crate) mod cache;
 mod channel;
+mod contribution;
 mod execution;
 pub(crate) mod inquiry;
 mod inter;
@@ -149,8 +150,9 @@ impl Collective {
     /// A request for a collective operation: for one that is not blocking, which begins now
     /// (section 6.12); or for a persistent one, to be started many times (section 6.13). What goes
     /// wrong is told in the status.
-    pub fn into_request(self, process: &Process) -> Request {
+    pub fn into_request(mut self, process: &Process) -> Request {
         let form = self.form;
+        self.task.copy_contribution(&self.communicator.cache, form);
         let tag = self.communicator.take_tag(form);
         let underway = ActiveCollective::new(self, tag);
         if form == CallForm::Persistent {

@@ -64,6 +64,11 @@ pub(crate) struct Apart {
 }
 
 impl Apart {
+    /// What this process contributes.
+    pub(super) fn send(&mut self) -> &mut BufferBlocks {
+        &mut self.send
+    }
+
     fn blocks(&self, area: Area) -> &BufferBlocks {
         match area {
             Area::Send => &self.send,

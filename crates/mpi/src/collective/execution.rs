@@ -76,12 +76,20 @@ impl Task {
     }
 }
 
-/// A copy between two buffers at one end of an execution.
+/// Copies between buffers at one end of an execution.
 #[derive(Debug)]
 pub(crate) struct Repacking {
     pub(crate) when: ExecutionEnd,
-    pub(crate) from: Buffer,
-    pub(crate) into: Buffer,
+    /// Each from the first buffer into the second.
+    pub(crate) copies: Vec<(Buffer, Buffer)>,
+}
+
+impl Repacking {
+    pub(crate) fn carry_out(&self) {
+        for (from, into) in &self.copies {
+            from.copy_to(into);
+        }
+    }
 }
 
 /// The two ends of an execution.
@@ -199,7 +207,7 @@ impl<P: Copy> Execution<P> {
         if let Some(repacking) = &self.task.repacking
             && repacking.when == end
         {
-            repacking.from.copy_to(&repacking.into);
+            repacking.carry_out();
         }
     }
 

@@ -8,6 +8,7 @@ use datatype::BorrowedDatatype;
 use memory::Buffer;
 
 use super::blocks::{BufferBlocks, OperationMemory};
+use super::contribution::is_copied;
 use super::execution::{ExecutionEnd, Repacking, Task};
 use super::inter::{self, Root};
 use super::{Collective, Invocation};
@@ -67,7 +68,8 @@ pub fn bcast(invocation: &Invocation<'_>, root: Root, buffer: Buffer) -> Result<
 
 /// An operation whose blocks are the packed bytes of one buffer, which the source of the data only
 /// reads. Where the schedule moves parts of data that is not contiguous, it is packed before or
-/// unpacked afterwards.
+/// unpacked afterwards; a small contribution to an operation that goes on after the call is copied
+/// before.
 fn over_bytes(
     invocation: &Invocation<'_>,
     schedule: Rc<Schedule>,
@@ -75,22 +77,20 @@ fn over_bytes(
     source: Root,
 ) -> Collective {
     let bytes = buffer.len();
-    let in_place = buffer.is_contiguous() || !moves_parts(&schedule, bytes);
+    let is_source = source.is_here(invocation);
+    let is_copied = is_source && is_copied(&schedule, invocation.form(), &buffer);
+    let in_place = !is_copied && (buffer.is_contiguous() || !moves_parts(&schedule, bytes));
     if in_place {
         let memories = OperationMemory::plain(None, Some(buffer), 1);
         return Collective::new(invocation, Task::moving(schedule, memories));
     }
     let packed = invocation.cache.scratch(bytes);
-    let repacking = match source.is_here(invocation) {
-        true => {
-            Repacking { when: ExecutionEnd::BeforeFirstRound, from: buffer, into: packed.clone() }
-        }
-        false => {
-            Repacking { when: ExecutionEnd::AfterLastRound, from: packed.clone(), into: buffer }
-        }
+    let (when, copy) = match is_source {
+        true => (ExecutionEnd::BeforeFirstRound, (buffer, packed.clone())),
+        false => (ExecutionEnd::AfterLastRound, (packed.clone(), buffer)),
     };
+    let repacking = Some(Box::new(Repacking { when, copies: vec![copy] }));
     let memories = OperationMemory::plain(None, Some(packed), 1);
-    let repacking = Some(Box::new(repacking));
     Collective::new(invocation, Task { schedule, memories, combination: None, repacking })
 }
 

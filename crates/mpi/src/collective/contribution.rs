@@ -1,0 +1,132 @@
+//! What a process contributes to an operation that goes on after the call.
+//!
+//! The standard wants the send buffer left alone until such an operation is complete (section 6.12).
+//! Programs exist that overwrite it right after the call, and with most libraries their results are
+//! right, as these send small contributions within the call. So a small contribution is copied when
+//! the operation starts, and nothing reads the program's memory later (decision 0082).
+
+use collectives::{CallForm, Schedule};
+use memory::Buffer;
+
+use super::blocks::{BufferBlocks, OperationMemory, element_room, elements_in};
+use super::cache::CollectiveCache;
+use super::execution::{ExecutionEnd, Repacking, Task};
+
+/// Up to so many bytes are copied: what a process sends to all others together. A copy of this
+/// length takes a tenth of a microsecond, where the operation takes several.
+pub(super) const COPIED_BYTES_MAX: usize = 8 << 10;
+
+/// How the elements of a contribution must lie in a copy of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Placement {
+    /// One after the other: they are only moved.
+    Packed,
+    /// As in the program's memory: a function of the program may read them there.
+    LaidOut,
+}
+
+/// The making of copies of the program's buffers in memory of our own.
+struct Copying<'a> {
+    cache: &'a CollectiveCache,
+    form: CallForm,
+    placement: Placement,
+    /// The copies that each start of a persistent operation makes.
+    later: Vec<(Buffer, Buffer)>,
+}
+
+/// Whether a contribution to an operation with this schedule is copied: whether it is small, of the
+/// program, and read by others or later.
+pub(super) fn is_copied(schedule: &Schedule, form: CallForm, contribution: &Buffer) -> bool {
+    form != CallForm::Blocking
+        && (schedule.has_messages() || schedule.uses_board())
+        && (1..=COPIED_BYTES_MAX).contains(&contribution.len())
+        && !contribution.is_owned()
+}
+
+impl Task {
+    /// Makes an operation that is not blocking read a copy of the send buffer, if that is small: one
+    /// that is written now, or at each start of a persistent operation.
+    pub(super) fn copy_contribution(&mut self, cache: &CollectiveCache, form: CallForm) {
+        let placement = match self.combination {
+            None => Placement::Packed,
+            Some(_) => Placement::LaidOut,
+        };
+        let mut copying = Copying { cache, form, placement, later: Vec::new() };
+        copying.replace_send(&self.schedule, &mut self.memories);
+        if !copying.later.is_empty() {
+            debug_assert!(
+                self.repacking.is_none(),
+                "only a broadcast repacks, and has no send buffer"
+            );
+            let (when, copies) = (ExecutionEnd::BeforeFirstRound, copying.later);
+            self.repacking = Some(Box::new(Repacking { when, copies }));
+        }
+    }
+}
+
+impl Copying<'_> {
+    fn replace_send(&mut self, schedule: &Schedule, memories: &mut OperationMemory) {
+        let is_copied = |buffer: &Buffer| is_copied(schedule, self.form, buffer);
+        match memories {
+            OperationMemory::Plain { send, .. } if is_copied(send) => self.pack(send),
+            OperationMemory::Plain { .. } => {}
+            OperationMemory::Apart(apart) => match apart.send() {
+                BufferBlocks::Bytes { buffer, .. } if is_copied(buffer) => self.pack(buffer),
+                elements @ BufferBlocks::Elements { .. } => {
+                    self.replace_elements(schedule, elements)
+                }
+                BufferBlocks::Each(blocks) => self.replace_each(schedule, blocks),
+                BufferBlocks::Bytes { .. } | BufferBlocks::Absent => {}
+            },
+        }
+    }
+
+    fn pack(&mut self, buffer: &mut Buffer) {
+        let copy = self.cache.scratch(buffer.len());
+        self.replace(buffer, copy);
+    }
+
+    fn replace_elements(&mut self, schedule: &Schedule, blocks: &mut BufferBlocks) {
+        let BufferBlocks::Elements { buffer, datatype, per_block } = blocks else { return };
+        if !is_copied(schedule, self.form, buffer) {
+            return;
+        }
+        if self.placement == Placement::Packed {
+            let (mut buffer, unit) = (buffer.clone(), *per_block * datatype.size());
+            self.pack(&mut buffer);
+            *blocks = BufferBlocks::Bytes { buffer, unit };
+            return;
+        }
+        let count = buffer.len() / datatype.size();
+        let (bytes, origin) = element_room(datatype, count);
+        if bytes <= COPIED_BYTES_MAX {
+            self.replace(buffer, elements_in(&self.cache.scratch(bytes), origin, datatype, count));
+        }
+    }
+
+    fn replace_each(&mut self, schedule: &Schedule, blocks: &mut [Buffer]) {
+        let bytes = blocks.iter().map(Buffer::len).sum();
+        if bytes > COPIED_BYTES_MAX {
+            return;
+        }
+        let all = self.cache.scratch(bytes);
+        let mut offset = 0;
+        for block in blocks {
+            if is_copied(schedule, self.form, block) {
+                let copy = all.contiguous_part(offset as isize, block.len());
+                offset += block.len();
+                self.replace(block, copy);
+            }
+        }
+    }
+
+    fn replace(&mut self, buffer: &mut Buffer, copy: Buffer) {
+        let original = std::mem::replace(buffer, copy.clone());
+        match self.form {
+            CallForm::Persistent => self.later.push((original, copy)),
+            _ => {
+                original.copy_to(&copy);
+            }
+        }
+    }
+}
