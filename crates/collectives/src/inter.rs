@@ -102,6 +102,21 @@ impl InterMember<'_> {
         }
     }
 
+    /// Where the leader goes on, all of its side have come.
+    fn assemble(self, schedule: &mut Schedule) {
+        let tree = self.tree();
+        let mut inside = Schedule::default();
+        for child in tree.children() {
+            inside.receive(tree.rank(child.top), BlockRange::NOTHING);
+        }
+        inside.end_round();
+        if let Some(parent) = tree.parent() {
+            inside.send(parent, BlockRange::NOTHING);
+            inside.end_round();
+        }
+        self.add_inside(schedule, &inside);
+    }
+
     /// What the leader has in the receive buffer goes to all of its side.
     fn spread(self, schedule: &mut Schedule, result: BlockRange) {
         let mut inside = Schedule::default();
@@ -143,9 +158,11 @@ pub fn barrier(member: InterMember) -> Schedule {
 }
 
 /// What the leaders have in the only block of their send buffers arrives in the receive buffers of
-/// all: first that of the side whose processes have the first numbers, then the other one.
+/// all: first that of the side whose processes have the first numbers, then the other one. Nobody
+/// has it before all processes of both sides have come.
 pub fn leaders_tell_all(member: InterMember) -> Schedule {
     let mut schedule = Schedule::default();
+    member.assemble(&mut schedule);
     let (own, others) = if member.first_local == 0 { (0, 1) } else { (1, 0) };
     if member.is_leader() {
         schedule.copy(Area::Send.block(0), Area::Receive.block(own));

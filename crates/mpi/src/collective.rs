@@ -164,6 +164,14 @@ impl Collective {
 }
 
 impl MessageChannel<'_> {
+    /// A barrier of `size` members over any link, for purposes of our own.
+    pub(crate) fn barrier(&self, process: &Process, rank: u32, size: u32, tag: i32) -> Result<()> {
+        let situation = Situation::plain(size);
+        let schedule = collectives::barrier(Member { rank, size, situation: &situation });
+        let task = Task::moving(Rc::new(schedule), OperationMemory::plain(None, None, 1));
+        self.carry_out(process, tag, &mut Execution::new(task, SeriesOrder::Blocking, Vec::new()))
+    }
+
     /// A broadcast from member 0 of `size` members over any link, for purposes of our own.
     pub(crate) fn bcast(
         &self,

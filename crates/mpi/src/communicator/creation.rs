@@ -1,7 +1,8 @@
 //! How communicators come to be (section 7.4.2 of the MPI standard).
 //!
-//! Every creation is one collective step, in which the process that has rank 0 in the new
-//! communicator tells the others the names of its message spaces.
+//! Every creation is a collective step, in which the process that has rank 0 in the new communicator
+//! tells the others the names of its message spaces. No process leaves it before all that take part
+//! have come: programs lean on that (decision 0083).
 
 use std::rc::Rc;
 
@@ -41,7 +42,7 @@ impl Process {
         self.build(self.contexts().of_self(), group, None, Origin::nothing(self))
     }
 
-    /// The member with rank 0 takes a block of contexts and tells all others.
+    /// The member with rank 0 takes a block of contexts and sends it to all others.
     ///
     /// # Errors
     /// `NoSpace` on all of them if it has none left.
@@ -189,7 +190,8 @@ impl Communicator {
     /// intercommunicator each side gives one group of its own processes.
     ///
     /// # Errors
-    /// `Group` if the group has a process that is not in `communicator`.
+    /// `Group` if the group has a process that is not in `communicator`; what
+    /// [`Collective::complete`](crate::collective::Collective::complete) may return.
     pub fn create(
         self: &Rc<Self>,
         process: &Process,
@@ -203,7 +205,9 @@ impl Communicator {
             let created = self.split(process, wanted.map(|_| 0), key);
             return subgroup.and(created);
         }
-        // Taken in any case, so that the counters of all processes stay alike.
+        // In any case, so that the counters of all processes stay alike and nobody waits for one
+        // whose group is refused.
+        collective::barrier(&Invocation::blocking(self))?.complete(process)?;
         let tag = self.take_tag(CallForm::Blocking);
         check_subgroup(self, group)?;
         self.create_in_group(process, group, tag)
@@ -221,7 +225,12 @@ impl Communicator {
         tag: i32,
     ) -> Result<Option<Rc<Communicator>>> {
         check_subgroup(self, group)?;
-        self.create_in_group(process, group, GROUP_TAGS + tag % GROUP_TAGS)
+        let tag = GROUP_TAGS + tag % GROUP_TAGS;
+        if let Some(rank) = group.rank_of(process.myself()) {
+            let link = MessageChannel::within(process, self, group);
+            link.barrier(process, rank, group.size(), tag)?;
+        }
+        self.create_in_group(process, group, tag)
     }
 
     /// `MPI_Comm_split`: processes with the same color come together, in the order of their keys

@@ -3,19 +3,23 @@
 use std::rc::Rc;
 
 use base::Result;
+use datatype::reduction::Operator;
+use datatype::{BorrowedDatatype, Datatype, Predefined};
 use memory::Buffer;
 
 use super::creation::Origin;
 use super::{Communicator, ContextBlock};
 use crate::Process;
 use crate::attribute::{Attributes, ObjectName};
-use crate::collective::{self, Collective, Invocation, Root};
+use crate::collective::{self, Collective, Invocation, Reduction};
 use crate::info::Info;
+use crate::operation::Operation;
 use crate::request::Request;
 
 impl Process {
-    /// The exchange in which all processes hear of contexts for another communicator with the same
-    /// processes, and where it leaves them.
+    /// The exchange in which all processes get contexts for another communicator with the same
+    /// processes, and where it leaves them. It completes nowhere before all have come (decision
+    /// 0083): the contexts of rank 0 are added to nothing from every other process.
     pub(super) fn agreement(&self, invocation: &Invocation<'_>) -> Result<(Collective, Buffer)> {
         let leads = invocation.rank() == 0;
         let own = packed(ContextBlock::BYTES);
@@ -23,7 +27,14 @@ impl Process {
             own.write(0, &self.contexts().take().to_bytes());
         }
         Ok(match invocation.remote() {
-            None => (collective::bcast(invocation, Root::Rank(0), own.clone())?, own),
+            None => {
+                let told = packed(ContextBlock::BYTES);
+                let datatype = BorrowedDatatype::Borrowed(Datatype::named(Predefined::Uint64));
+                let combination = Operation::Predefined(Operator::Sum).on(&datatype)?;
+                let (send, receive) = (Some(own), Some(told.clone()));
+                let reduction = Reduction { send, receive, datatype, combination };
+                (collective::allreduce(invocation, 1, reduction)?, told)
+            }
             Some(remote) => {
                 // Those of the side that comes first in the numbers come first.
                 let told = packed(2 * ContextBlock::BYTES);

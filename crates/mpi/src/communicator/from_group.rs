@@ -217,7 +217,8 @@ impl TwoGroups<'_> {
         });
         let created = local.create_intercommunicator(process, self.local_leader, bridge)?;
         created.peers().connect_all(process);
-        (collective::barrier(&Invocation::blocking(&created))?).complete(process)?;
+        // All have connected before any of them leaves.
+        collective::barrier(&Invocation::blocking(&created))?.complete(process)?;
         Ok(created)
     }
 }

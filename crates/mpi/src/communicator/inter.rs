@@ -141,7 +141,8 @@ impl Communicator {
     ///
     /// # Errors
     /// `Rank` if there is no such leader, `Comm` if the sides have a process in common: on all
-    /// processes of this side.
+    /// processes of this side. What
+    /// [`Collective::complete`](crate::collective::Collective::complete) may return.
     pub fn create_intercommunicator(
         self: &Rc<Self>,
         process: &Process,
@@ -162,7 +163,11 @@ impl Communicator {
         let sides = self.spread_sides(process, local_leader, told.ok().map(|other| (own, other)));
         match failure {
             Some(error) => Err(error),
-            None => self.join_sides(process, sides?),
+            None => {
+                let created = self.join_sides(process, sides?)?;
+                collective::barrier(&Invocation::blocking(&created))?.complete(process)?;
+                Ok(created)
+            }
         }
     }
 
