@@ -42,7 +42,7 @@ BOUND(ub, lower + extent)
 void F(type_hvector_)(const MPI_Fint *count, const MPI_Fint *blocklength, const MPI_Fint *stride,
                       const MPI_Fint *oldtype, MPI_Fint *newtype, MPI_Fint *ierror)
 {
-    MPI_Datatype made;
+    MPI_Datatype made = 0;
     int code = CALL(Type_create_hvector)(*count, *blocklength, *stride, Type_in(oldtype), &made);
     if (code == MPI_SUCCESS) *newtype = Type_out(made);
     set_code(ierror, code);
@@ -57,7 +57,7 @@ static MPI_Aint *widen(MPI_Aint *room, const MPI_Fint *values, MPI_Fint count)
 void F(type_hindexed_)(const MPI_Fint *count, const MPI_Fint blocklengths[], const MPI_Fint displacements[],
                        const MPI_Fint *oldtype, MPI_Fint *newtype, MPI_Fint *ierror)
 {
-    MPI_Datatype made;
+    MPI_Datatype made = 0;
     MPI_Aint *wide = ROOM(MPI_Aint, *count);
     int code = CALL(Type_create_hindexed)(*count, blocklengths, widen(wide, displacements, *count),
                                           Type_in(oldtype), &made);
@@ -69,7 +69,7 @@ void F(type_hindexed_)(const MPI_Fint *count, const MPI_Fint blocklengths[], con
 void F(type_struct_)(const MPI_Fint *count, const MPI_Fint blocklengths[], const MPI_Fint displacements[],
                      const MPI_Fint types[], MPI_Fint *newtype, MPI_Fint *ierror)
 {
-    MPI_Datatype made, *c_types = ROOM(MPI_Datatype, *count);
+    MPI_Datatype made = 0, *c_types = ROOM(MPI_Datatype, *count);
     MPI_Aint *wide = ROOM(MPI_Aint, *count);
     for (MPI_Fint i = 0; i < *count; i++) c_types[i] = Type_in(&types[i]);
     int code = CALL(Type_create_struct)(*count, blocklengths, widen(wide, displacements, *count), c_types,

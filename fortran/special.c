@@ -16,7 +16,7 @@ SAME(init_thread_, init_thread_f08_)
 
 void F(info_create_env_)(MPI_Fint *info, MPI_Fint *ierror)
 {
-    MPI_Info made;
+    MPI_Info made = 0;
     int code = CALL(Info_create_env)(0, NULL, &made);
     if (code == MPI_SUCCESS) *info = Info_out(made);
     set_code(ierror, code);
@@ -202,7 +202,7 @@ void F(type_get_contents_c_f08_)(const MPI_Fint *datatype, const MPI_Count *max_
     void F(name)(const MPI_Aint *size, const Unit *disp_unit, const MPI_Fint *info,        \
                  const MPI_Fint *comm, void **baseptr, MPI_Fint *win, MPI_Fint *ierror)    \
     {                                                                                      \
-        MPI_Win made;                                                                      \
+        MPI_Win made = 0;                                                                  \
         int code = CALL(Name)(*size, *disp_unit, Info_in(info), Comm_in(comm), baseptr,    \
                               &made);                                                      \
         if (code == MPI_SUCCESS) *win = Win_out(made);                                     \
@@ -280,7 +280,7 @@ void F(comm_spawn_)(const char *command, const char *argv, const MPI_Fint *maxpr
                     MPI_Fint *intercomm, MPI_Fint array_of_errcodes[], MPI_Fint *ierror,
                     size_t command_length, size_t argv_length)
 {
-    MPI_Comm made;
+    MPI_Comm made = 0;
     int count;
     char *c_command = ROOM(char, command_length + 1), **list = MPI_ARGV_NULL;
     if (!IS_ARGV_NULL(argv)) list = arguments_in(argv, argv_length, argv_length, &count);
@@ -301,7 +301,7 @@ void F(comm_spawn_multiple_)(const MPI_Fint *count, const char *array_of_command
                              MPI_Fint array_of_errcodes[], MPI_Fint *ierror, size_t command_length,
                              size_t argv_length)
 {
-    MPI_Comm made;
+    MPI_Comm made = 0;
     int n = *count > 0 ? *count : 0, words;
     bool has_arguments = !IS_ARGVS_NULL(array_of_argv);
     char **commands = combray_fortran_room((n + 1) * (sizeof *commands + command_length + 1));
@@ -342,7 +342,7 @@ static int refuse(void)
 #define OPERATION(name, Name, place, Function)                                              \
     void F(name)(Function *user_fn, const MPI_Fint *commute, MPI_Fint *op, MPI_Fint *ierror) \
     {                                                                                       \
-        MPI_Op made;                                                                        \
+        MPI_Op made = 0;                                                                    \
         __typeof__(combray_fortran_##place(user_fn)) function =                             \
             combray_fortran_##place(user_fn);                                               \
         int code = function ? CALL(Name)(function, *commute != 0, &made) : refuse();        \
@@ -356,7 +356,7 @@ OPERATION(op_create_c_f08_, Op_create_c, large_operation, fortran_large_operatio
 #define HANDLER_ENTRY(name, Name, place)                                                    \
     void F(name##_)(fortran_handler *function, MPI_Fint *errhandler, MPI_Fint *ierror)      \
     {                                                                                       \
-        MPI_Errhandler made;                                                                \
+        MPI_Errhandler made = 0;                                                            \
         __typeof__(combray_fortran_##place(function)) in_c = combray_fortran_##place(function); \
         int code = in_c ? CALL(Name)(in_c, &made) : refuse();                               \
         if (code == MPI_SUCCESS) *errhandler = Errhandler_out(made);                        \
@@ -506,7 +506,7 @@ COPY_FUNCTIONS(, MPI_Fint)
 void F(grequest_start_)(fortran_query *query_fn, fortran_free *free_fn, fortran_cancel *cancel_fn,
                         MPI_Aint *extra_state, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request made;
+    MPI_Request made = 0;
     struct generalized *functions = combray_fortran_room(sizeof *functions);
     *functions = (struct generalized){query_fn, free_fn, cancel_fn, extra_state};
     int code = CALL(Grequest_start)(combray_fortran_query, combray_fortran_free,

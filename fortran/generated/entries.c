@@ -4,7 +4,7 @@
 
 void F(abi_get_fortran_info_)(MPI_Fint *info, MPI_Fint *ierror)
 {
-    MPI_Info c_info;
+    MPI_Info c_info = 0;
     int code = CALL(Abi_get_fortran_info)(&c_info);
     if (code == MPI_SUCCESS) *info = Info_out(c_info);
     set_code(ierror, code);
@@ -13,7 +13,7 @@ SAME(abi_get_fortran_info_, abi_get_fortran_info_f08_)
 
 void F(abi_get_info_)(MPI_Fint *info, MPI_Fint *ierror)
 {
-    MPI_Info c_info;
+    MPI_Info c_info = 0;
     int code = CALL(Abi_get_info)(&c_info);
     if (code == MPI_SUCCESS) *info = Info_out(c_info);
     set_code(ierror, code);
@@ -92,7 +92,7 @@ void F(allgather_init_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint
     void *recvbuf, const MPI_Fint *recvcount, const MPI_Fint *recvtype, const MPI_Fint *comm,
     const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Allgather_init)(buffer_address(sendbuf), *sendcount, Type_in(sendtype),
         buffer_address(recvbuf), *recvcount, Type_in(recvtype), Comm_in(comm), Info_in(info),
         &c_request);
@@ -115,7 +115,7 @@ void F(allgatherv_init_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fin
     void *recvbuf, const MPI_Fint recvcounts[], const MPI_Fint displs[], const MPI_Fint *recvtype,
     const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Allgatherv_init)(buffer_address(sendbuf), *sendcount, Type_in(sendtype),
         buffer_address(recvbuf), recvcounts, displs, Type_in(recvtype), Comm_in(comm),
         Info_in(info), &c_request);
@@ -137,7 +137,7 @@ void F(allreduce_init_)(void *sendbuf, void *recvbuf, const MPI_Fint *count,
     const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm, const MPI_Fint *info,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Allreduce_init)(buffer_address(sendbuf), buffer_address(recvbuf), *count,
         Type_in(datatype), Op_in(op), Comm_in(comm), Info_in(info), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -159,7 +159,7 @@ void F(alltoall_init_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint 
     void *recvbuf, const MPI_Fint *recvcount, const MPI_Fint *recvtype, const MPI_Fint *comm,
     const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Alltoall_init)(buffer_address(sendbuf), *sendcount, Type_in(sendtype),
         buffer_address(recvbuf), *recvcount, Type_in(recvtype), Comm_in(comm), Info_in(info),
         &c_request);
@@ -183,7 +183,7 @@ void F(alltoallv_init_)(void *sendbuf, const MPI_Fint sendcounts[], const MPI_Fi
     const MPI_Fint *recvtype, const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Alltoallv_init)(buffer_address(sendbuf), sendcounts, sdispls,
         Type_in(sendtype), buffer_address(recvbuf), recvcounts, rdispls, Type_in(recvtype),
         Comm_in(comm), Info_in(info), &c_request);
@@ -221,7 +221,7 @@ void F(alltoallw_init_)(void *sendbuf, const MPI_Fint sendcounts[], const MPI_Fi
     MPI_Count recvtypes_count = peers_of(Comm_in(comm));
     MPI_Datatype *c_recvtypes = ROOM(MPI_Datatype, recvtypes_count);
     for (MPI_Count i = 0; i < recvtypes_count; i++) c_recvtypes[i] = Type_in(&recvtypes[i]);
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Alltoallw_init)(buffer_address(sendbuf), sendcounts, sdispls, c_sendtypes,
         buffer_address(recvbuf), recvcounts, rdispls, c_recvtypes, Comm_in(comm), Info_in(info),
         &c_request);
@@ -248,7 +248,7 @@ SAME(barrier_, barrier_f08_)
 void F(barrier_init_)(const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Barrier_init)(Comm_in(comm), Info_in(info), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
@@ -268,7 +268,7 @@ void F(bcast_init_)(void *buffer, const MPI_Fint *count, const MPI_Fint *datatyp
     const MPI_Fint *root, const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Bcast_init)(buffer_address(buffer), *count, Type_in(datatype), *root,
         Comm_in(comm), Info_in(info), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -289,7 +289,7 @@ void F(bsend_init_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype,
     const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Bsend_init)(buffer_address(buf), *count, Type_in(datatype), *dest, *tag,
         Comm_in(comm), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -313,7 +313,7 @@ SAME(buffer_flush_, buffer_flush_f08_)
 
 void F(buffer_iflush_)(MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Buffer_iflush)(&c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
@@ -339,7 +339,7 @@ SAME(cart_coords_, cart_coords_f08_)
 void F(cart_create_)(const MPI_Fint *comm_old, const MPI_Fint *ndims, const MPI_Fint dims[],
     const MPI_Fint periods[], const MPI_Fint *reorder, MPI_Fint *comm_cart, MPI_Fint *ierror)
 {
-    MPI_Comm c_comm_cart;
+    MPI_Comm c_comm_cart = 0;
     int code = CALL(Cart_create)(Comm_in(comm_old), *ndims, dims, periods, *reorder != 0,
         &c_comm_cart);
     if (code == MPI_SUCCESS) *comm_cart = Comm_out(c_comm_cart);
@@ -382,7 +382,7 @@ SAME(cart_shift_, cart_shift_f08_)
 void F(cart_sub_)(const MPI_Fint *comm, const MPI_Fint remain_dims[], MPI_Fint *newcomm,
     MPI_Fint *ierror)
 {
-    MPI_Comm c_newcomm;
+    MPI_Comm c_newcomm = 0;
     int code = CALL(Cart_sub)(Comm_in(comm), remain_dims, &c_newcomm);
     if (code == MPI_SUCCESS) *newcomm = Comm_out(c_newcomm);
     set_code(ierror, code);
@@ -411,7 +411,7 @@ void F(comm_accept_)(const char *port_name, const MPI_Fint *info, const MPI_Fint
 {
     char *c_port_name = ROOM(char, port_name_length + 1);
     text_in(c_port_name, port_name, port_name_length);
-    MPI_Comm c_newcomm;
+    MPI_Comm c_newcomm = 0;
     int code = CALL(Comm_accept)(c_port_name, Info_in(info), *root, Comm_in(comm), &c_newcomm);
     RELEASE(c_port_name, char, port_name_length + 1);
     if (code == MPI_SUCCESS) *newcomm = Comm_out(c_newcomm);
@@ -447,7 +447,7 @@ void F(comm_connect_)(const char *port_name, const MPI_Fint *info, const MPI_Fin
 {
     char *c_port_name = ROOM(char, port_name_length + 1);
     text_in(c_port_name, port_name, port_name_length);
-    MPI_Comm c_newcomm;
+    MPI_Comm c_newcomm = 0;
     int code = CALL(Comm_connect)(c_port_name, Info_in(info), *root, Comm_in(comm), &c_newcomm);
     RELEASE(c_port_name, char, port_name_length + 1);
     if (code == MPI_SUCCESS) *newcomm = Comm_out(c_newcomm);
@@ -458,7 +458,7 @@ SAME(comm_connect_, comm_connect_f08_)
 void F(comm_create_)(const MPI_Fint *comm, const MPI_Fint *group, MPI_Fint *newcomm,
     MPI_Fint *ierror)
 {
-    MPI_Comm c_newcomm;
+    MPI_Comm c_newcomm = 0;
     int code = CALL(Comm_create)(Comm_in(comm), Group_in(group), &c_newcomm);
     if (code == MPI_SUCCESS) *newcomm = Comm_out(c_newcomm);
     set_code(ierror, code);
@@ -470,7 +470,7 @@ void F(comm_create_from_group_)(const MPI_Fint *group, const char *stringtag, co
 {
     char *c_stringtag = ROOM(char, stringtag_length + 1);
     text_in(c_stringtag, stringtag, stringtag_length);
-    MPI_Comm c_newcomm;
+    MPI_Comm c_newcomm = 0;
     int code = CALL(Comm_create_from_group)(Group_in(group), c_stringtag, Info_in(info),
         Errhandler_in(errhandler), &c_newcomm);
     RELEASE(c_stringtag, char, stringtag_length + 1);
@@ -482,7 +482,7 @@ SAME(comm_create_from_group_, comm_create_from_group_f08_)
 void F(comm_create_group_)(const MPI_Fint *comm, const MPI_Fint *group, const MPI_Fint *tag,
     MPI_Fint *newcomm, MPI_Fint *ierror)
 {
-    MPI_Comm c_newcomm;
+    MPI_Comm c_newcomm = 0;
     int code = CALL(Comm_create_group)(Comm_in(comm), Group_in(group), *tag, &c_newcomm);
     if (code == MPI_SUCCESS) *newcomm = Comm_out(c_newcomm);
     set_code(ierror, code);
@@ -508,7 +508,7 @@ SAME(comm_disconnect_, comm_disconnect_f08_)
 
 void F(comm_dup_)(const MPI_Fint *comm, MPI_Fint *newcomm, MPI_Fint *ierror)
 {
-    MPI_Comm c_newcomm;
+    MPI_Comm c_newcomm = 0;
     int code = CALL(Comm_dup)(Comm_in(comm), &c_newcomm);
     if (code == MPI_SUCCESS) *newcomm = Comm_out(c_newcomm);
     set_code(ierror, code);
@@ -518,7 +518,7 @@ SAME(comm_dup_, comm_dup_f08_)
 void F(comm_dup_with_info_)(const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *newcomm,
     MPI_Fint *ierror)
 {
-    MPI_Comm c_newcomm;
+    MPI_Comm c_newcomm = 0;
     int code = CALL(Comm_dup_with_info)(Comm_in(comm), Info_in(info), &c_newcomm);
     if (code == MPI_SUCCESS) *newcomm = Comm_out(c_newcomm);
     set_code(ierror, code);
@@ -544,7 +544,7 @@ SAME(comm_free_, comm_free_f08_)
 
 void F(comm_get_errhandler_)(const MPI_Fint *comm, MPI_Fint *errhandler, MPI_Fint *ierror)
 {
-    MPI_Errhandler c_errhandler;
+    MPI_Errhandler c_errhandler = 0;
     int code = CALL(Comm_get_errhandler)(Comm_in(comm), &c_errhandler);
     if (code == MPI_SUCCESS) *errhandler = Errhandler_out(c_errhandler);
     set_code(ierror, code);
@@ -553,7 +553,7 @@ SAME(comm_get_errhandler_, comm_get_errhandler_f08_)
 
 void F(comm_get_info_)(const MPI_Fint *comm, MPI_Fint *info_used, MPI_Fint *ierror)
 {
-    MPI_Info c_info_used;
+    MPI_Info c_info_used = 0;
     int code = CALL(Comm_get_info)(Comm_in(comm), &c_info_used);
     if (code == MPI_SUCCESS) *info_used = Info_out(c_info_used);
     set_code(ierror, code);
@@ -564,6 +564,7 @@ void F(comm_get_name_)(const MPI_Fint *comm, char *comm_name, MPI_Fint *resultle
     MPI_Fint *ierror, size_t comm_name_length)
 {
     char c_comm_name[MPI_MAX_OBJECT_NAME];
+    c_comm_name[0] = '\0';
     int code = CALL(Comm_get_name)(Comm_in(comm), c_comm_name, resultlen);
     if (code == MPI_SUCCESS) text_out(comm_name, comm_name_length, c_comm_name);
     set_code(ierror, code);
@@ -572,7 +573,7 @@ SAME(comm_get_name_, comm_get_name_f08_)
 
 void F(comm_get_parent_)(MPI_Fint *parent, MPI_Fint *ierror)
 {
-    MPI_Comm c_parent;
+    MPI_Comm c_parent = 0;
     int code = CALL(Comm_get_parent)(&c_parent);
     if (code == MPI_SUCCESS) *parent = Comm_out(c_parent);
     set_code(ierror, code);
@@ -581,7 +582,7 @@ SAME(comm_get_parent_, comm_get_parent_f08_)
 
 void F(comm_group_)(const MPI_Fint *comm, MPI_Fint *group, MPI_Fint *ierror)
 {
-    MPI_Group c_group;
+    MPI_Group c_group = 0;
     int code = CALL(Comm_group)(Comm_in(comm), &c_group);
     if (code == MPI_SUCCESS) *group = Group_out(c_group);
     set_code(ierror, code);
@@ -590,8 +591,8 @@ SAME(comm_group_, comm_group_f08_)
 
 void F(comm_idup_)(const MPI_Fint *comm, MPI_Fint *newcomm, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Comm c_newcomm;
-    MPI_Request c_request;
+    MPI_Comm c_newcomm = 0;
+    MPI_Request c_request = 0;
     int code = CALL(Comm_idup)(Comm_in(comm), &c_newcomm, &c_request);
     if (code == MPI_SUCCESS) *newcomm = Comm_out(c_newcomm);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -602,8 +603,8 @@ SAME(comm_idup_, comm_idup_f08_)
 void F(comm_idup_with_info_)(const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *newcomm,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Comm c_newcomm;
-    MPI_Request c_request;
+    MPI_Comm c_newcomm = 0;
+    MPI_Request c_request = 0;
     int code = CALL(Comm_idup_with_info)(Comm_in(comm), Info_in(info), &c_newcomm, &c_request);
     if (code == MPI_SUCCESS) *newcomm = Comm_out(c_newcomm);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -613,7 +614,7 @@ SAME(comm_idup_with_info_, comm_idup_with_info_f08_)
 
 void F(comm_iflush_buffer_)(const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Comm_iflush_buffer)(Comm_in(comm), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
@@ -622,7 +623,7 @@ SAME(comm_iflush_buffer_, comm_iflush_buffer_f08_)
 
 void F(comm_join_)(const MPI_Fint *fd, MPI_Fint *intercomm, MPI_Fint *ierror)
 {
-    MPI_Comm c_intercomm;
+    MPI_Comm c_intercomm = 0;
     int code = CALL(Comm_join)(*fd, &c_intercomm);
     if (code == MPI_SUCCESS) *intercomm = Comm_out(c_intercomm);
     set_code(ierror, code);
@@ -638,7 +639,7 @@ SAME(comm_rank_, comm_rank_f08_)
 
 void F(comm_remote_group_)(const MPI_Fint *comm, MPI_Fint *group, MPI_Fint *ierror)
 {
-    MPI_Group c_group;
+    MPI_Group c_group = 0;
     int code = CALL(Comm_remote_group)(Comm_in(comm), &c_group);
     if (code == MPI_SUCCESS) *group = Group_out(c_group);
     set_code(ierror, code);
@@ -687,7 +688,7 @@ SAME(comm_size_, comm_size_f08_)
 void F(comm_split_)(const MPI_Fint *comm, const MPI_Fint *color, const MPI_Fint *key,
     MPI_Fint *newcomm, MPI_Fint *ierror)
 {
-    MPI_Comm c_newcomm;
+    MPI_Comm c_newcomm = 0;
     int code = CALL(Comm_split)(Comm_in(comm), *color, *key, &c_newcomm);
     if (code == MPI_SUCCESS) *newcomm = Comm_out(c_newcomm);
     set_code(ierror, code);
@@ -697,7 +698,7 @@ SAME(comm_split_, comm_split_f08_)
 void F(comm_split_type_)(const MPI_Fint *comm, const MPI_Fint *split_type, const MPI_Fint *key,
     const MPI_Fint *info, MPI_Fint *newcomm, MPI_Fint *ierror)
 {
-    MPI_Comm c_newcomm;
+    MPI_Comm c_newcomm = 0;
     int code = CALL(Comm_split_type)(Comm_in(comm), *split_type, *key, Info_in(info), &c_newcomm);
     if (code == MPI_SUCCESS) *newcomm = Comm_out(c_newcomm);
     set_code(ierror, code);
@@ -735,7 +736,7 @@ void F(dist_graph_create_)(const MPI_Fint *comm_old, const MPI_Fint *n, const MP
     const MPI_Fint degrees[], const MPI_Fint destinations[], const MPI_Fint weights[],
     const MPI_Fint *info, const MPI_Fint *reorder, MPI_Fint *comm_dist_graph, MPI_Fint *ierror)
 {
-    MPI_Comm c_comm_dist_graph;
+    MPI_Comm c_comm_dist_graph = 0;
     int code = CALL(Dist_graph_create)(Comm_in(comm_old), *n, sources, degrees, destinations,
         weights_of(weights), Info_in(info), *reorder != 0, &c_comm_dist_graph);
     if (code == MPI_SUCCESS) *comm_dist_graph = Comm_out(c_comm_dist_graph);
@@ -748,7 +749,7 @@ void F(dist_graph_create_adjacent_)(const MPI_Fint *comm_old, const MPI_Fint *in
     const MPI_Fint destinations[], const MPI_Fint destweights[], const MPI_Fint *info,
     const MPI_Fint *reorder, MPI_Fint *comm_dist_graph, MPI_Fint *ierror)
 {
-    MPI_Comm c_comm_dist_graph;
+    MPI_Comm c_comm_dist_graph = 0;
     int code = CALL(Dist_graph_create_adjacent)(Comm_in(comm_old), *indegree, sources,
         weights_of(sourceweights), *outdegree, destinations, weights_of(destweights),
         Info_in(info), *reorder != 0, &c_comm_dist_graph);
@@ -798,6 +799,7 @@ void F(error_string_)(const MPI_Fint *errorcode, char *string, MPI_Fint *resultl
     MPI_Fint *ierror, size_t string_length)
 {
     char c_string[MPI_MAX_ERROR_STRING];
+    c_string[0] = '\0';
     int code = CALL(Error_string)(*errorcode, c_string, resultlen);
     if (code == MPI_SUCCESS) text_out(string, string_length, c_string);
     set_code(ierror, code);
@@ -817,7 +819,7 @@ void F(exscan_init_)(void *sendbuf, void *recvbuf, const MPI_Fint *count, const 
     const MPI_Fint *op, const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Exscan_init)(buffer_address(sendbuf), buffer_address(recvbuf), *count,
         Type_in(datatype), Op_in(op), Comm_in(comm), Info_in(info), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -889,7 +891,7 @@ SAME(file_get_byte_offset_, file_get_byte_offset_f08_)
 
 void F(file_get_errhandler_)(const MPI_Fint *file, MPI_Fint *errhandler, MPI_Fint *ierror)
 {
-    MPI_Errhandler c_errhandler;
+    MPI_Errhandler c_errhandler = 0;
     int code = CALL(File_get_errhandler)(File_in(file), &c_errhandler);
     if (code == MPI_SUCCESS) *errhandler = Errhandler_out(c_errhandler);
     set_code(ierror, code);
@@ -898,7 +900,7 @@ SAME(file_get_errhandler_, file_get_errhandler_f08_)
 
 void F(file_get_group_)(const MPI_Fint *fh, MPI_Fint *group, MPI_Fint *ierror)
 {
-    MPI_Group c_group;
+    MPI_Group c_group = 0;
     int code = CALL(File_get_group)(File_in(fh), &c_group);
     if (code == MPI_SUCCESS) *group = Group_out(c_group);
     set_code(ierror, code);
@@ -907,7 +909,7 @@ SAME(file_get_group_, file_get_group_f08_)
 
 void F(file_get_info_)(const MPI_Fint *fh, MPI_Fint *info_used, MPI_Fint *ierror)
 {
-    MPI_Info c_info_used;
+    MPI_Info c_info_used = 0;
     int code = CALL(File_get_info)(File_in(fh), &c_info_used);
     if (code == MPI_SUCCESS) *info_used = Info_out(c_info_used);
     set_code(ierror, code);
@@ -954,9 +956,10 @@ SAME_LARGE(file_get_type_extent_c_f08_, file_get_type_extent_f08_large_)
 void F(file_get_view_)(const MPI_Fint *fh, MPI_Offset *disp, MPI_Fint *etype, MPI_Fint *filetype,
     char *datarep, MPI_Fint *ierror, size_t datarep_length)
 {
-    MPI_Datatype c_etype;
-    MPI_Datatype c_filetype;
+    MPI_Datatype c_etype = 0;
+    MPI_Datatype c_filetype = 0;
     char c_datarep[MPI_MAX_DATAREP_STRING];
+    c_datarep[0] = '\0';
     int code = CALL(File_get_view)(File_in(fh), disp, &c_etype, &c_filetype, c_datarep);
     if (code == MPI_SUCCESS) *etype = Type_out(c_etype);
     if (code == MPI_SUCCESS) *filetype = Type_out(c_filetype);
@@ -968,7 +971,7 @@ SAME(file_get_view_, file_get_view_f08_)
 void F(file_iread_)(const MPI_Fint *fh, void *buf, const MPI_Fint *count, const MPI_Fint *datatype,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(File_iread)(File_in(fh), buffer_address(buf), *count, Type_in(datatype),
         &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -979,7 +982,7 @@ SAME_ADDRESS(file_iread_, file_iread_f08_)
 void F(file_iread_all_)(const MPI_Fint *fh, void *buf, const MPI_Fint *count,
     const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(File_iread_all)(File_in(fh), buffer_address(buf), *count, Type_in(datatype),
         &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -990,7 +993,7 @@ SAME_ADDRESS(file_iread_all_, file_iread_all_f08_)
 void F(file_iread_at_)(const MPI_Fint *fh, const MPI_Offset *offset, void *buf,
     const MPI_Fint *count, const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(File_iread_at)(File_in(fh), *offset, buffer_address(buf), *count,
         Type_in(datatype), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -1001,7 +1004,7 @@ SAME_ADDRESS(file_iread_at_, file_iread_at_f08_)
 void F(file_iread_at_all_)(const MPI_Fint *fh, const MPI_Offset *offset, void *buf,
     const MPI_Fint *count, const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(File_iread_at_all)(File_in(fh), *offset, buffer_address(buf), *count,
         Type_in(datatype), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -1012,7 +1015,7 @@ SAME_ADDRESS(file_iread_at_all_, file_iread_at_all_f08_)
 void F(file_iread_shared_)(const MPI_Fint *fh, void *buf, const MPI_Fint *count,
     const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(File_iread_shared)(File_in(fh), buffer_address(buf), *count, Type_in(datatype),
         &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -1023,7 +1026,7 @@ SAME_ADDRESS(file_iread_shared_, file_iread_shared_f08_)
 void F(file_iwrite_)(const MPI_Fint *fh, void *buf, const MPI_Fint *count,
     const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(File_iwrite)(File_in(fh), buffer_address(buf), *count, Type_in(datatype),
         &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -1034,7 +1037,7 @@ SAME_ADDRESS(file_iwrite_, file_iwrite_f08_)
 void F(file_iwrite_all_)(const MPI_Fint *fh, void *buf, const MPI_Fint *count,
     const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(File_iwrite_all)(File_in(fh), buffer_address(buf), *count, Type_in(datatype),
         &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -1045,7 +1048,7 @@ SAME_ADDRESS(file_iwrite_all_, file_iwrite_all_f08_)
 void F(file_iwrite_at_)(const MPI_Fint *fh, const MPI_Offset *offset, void *buf,
     const MPI_Fint *count, const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(File_iwrite_at)(File_in(fh), *offset, buffer_address(buf), *count,
         Type_in(datatype), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -1056,7 +1059,7 @@ SAME_ADDRESS(file_iwrite_at_, file_iwrite_at_f08_)
 void F(file_iwrite_at_all_)(const MPI_Fint *fh, const MPI_Offset *offset, void *buf,
     const MPI_Fint *count, const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(File_iwrite_at_all)(File_in(fh), *offset, buffer_address(buf), *count,
         Type_in(datatype), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -1067,7 +1070,7 @@ SAME_ADDRESS(file_iwrite_at_all_, file_iwrite_at_all_f08_)
 void F(file_iwrite_shared_)(const MPI_Fint *fh, void *buf, const MPI_Fint *count,
     const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(File_iwrite_shared)(File_in(fh), buffer_address(buf), *count,
         Type_in(datatype), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -1080,7 +1083,7 @@ void F(file_open_)(const MPI_Fint *comm, const char *filename, const MPI_Fint *a
 {
     char *c_filename = ROOM(char, filename_length + 1);
     text_in(c_filename, filename, filename_length);
-    MPI_File c_fh;
+    MPI_File c_fh = 0;
     int code = CALL(File_open)(Comm_in(comm), c_filename, *amode, Info_in(info), &c_fh);
     RELEASE(c_filename, char, filename_length + 1);
     if (code == MPI_SUCCESS) *fh = File_out(c_fh);
@@ -1401,7 +1404,7 @@ void F(gather_init_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *s
     void *recvbuf, const MPI_Fint *recvcount, const MPI_Fint *recvtype, const MPI_Fint *root,
     const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Gather_init)(buffer_address(sendbuf), *sendcount, Type_in(sendtype),
         buffer_address(recvbuf), *recvcount, Type_in(recvtype), *root, Comm_in(comm),
         Info_in(info), &c_request);
@@ -1425,7 +1428,7 @@ void F(gatherv_init_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *
     const MPI_Fint *root, const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Gatherv_init)(buffer_address(sendbuf), *sendcount, Type_in(sendtype),
         buffer_address(recvbuf), recvcounts, displs, Type_in(recvtype), *root, Comm_in(comm),
         Info_in(info), &c_request);
@@ -1507,7 +1510,7 @@ SAME(get_elements_x_, get_elements_x_f08_)
 
 void F(get_hw_resource_info_)(MPI_Fint *hw_info, MPI_Fint *ierror)
 {
-    MPI_Info c_hw_info;
+    MPI_Info c_hw_info = 0;
     int code = CALL(Get_hw_resource_info)(&c_hw_info);
     if (code == MPI_SUCCESS) *hw_info = Info_out(c_hw_info);
     set_code(ierror, code);
@@ -1518,6 +1521,7 @@ void F(get_library_version_)(char *version, MPI_Fint *resultlen, MPI_Fint *ierro
     size_t version_length)
 {
     char c_version[MPI_MAX_LIBRARY_VERSION_STRING];
+    c_version[0] = '\0';
     int code = CALL(Get_library_version)(c_version, resultlen);
     if (code == MPI_SUCCESS) text_out(version, version_length, c_version);
     set_code(ierror, code);
@@ -1527,6 +1531,7 @@ SAME(get_library_version_, get_library_version_f08_)
 void F(get_processor_name_)(char *name, MPI_Fint *resultlen, MPI_Fint *ierror, size_t name_length)
 {
     char c_name[MPI_MAX_PROCESSOR_NAME];
+    c_name[0] = '\0';
     int code = CALL(Get_processor_name)(c_name, resultlen);
     if (code == MPI_SUCCESS) text_out(name, name_length, c_name);
     set_code(ierror, code);
@@ -1543,7 +1548,7 @@ SAME(get_version_, get_version_f08_)
 void F(graph_create_)(const MPI_Fint *comm_old, const MPI_Fint *nnodes, const MPI_Fint indx[],
     const MPI_Fint edges[], const MPI_Fint *reorder, MPI_Fint *comm_graph, MPI_Fint *ierror)
 {
-    MPI_Comm c_comm_graph;
+    MPI_Comm c_comm_graph = 0;
     int code = CALL(Graph_create)(Comm_in(comm_old), *nnodes, indx, edges, *reorder != 0,
         &c_comm_graph);
     if (code == MPI_SUCCESS) *comm_graph = Comm_out(c_comm_graph);
@@ -1608,7 +1613,7 @@ SAME(group_compare_, group_compare_f08_)
 void F(group_difference_)(const MPI_Fint *group1, const MPI_Fint *group2, MPI_Fint *newgroup,
     MPI_Fint *ierror)
 {
-    MPI_Group c_newgroup;
+    MPI_Group c_newgroup = 0;
     int code = CALL(Group_difference)(Group_in(group1), Group_in(group2), &c_newgroup);
     if (code == MPI_SUCCESS) *newgroup = Group_out(c_newgroup);
     set_code(ierror, code);
@@ -1618,7 +1623,7 @@ SAME(group_difference_, group_difference_f08_)
 void F(group_excl_)(const MPI_Fint *group, const MPI_Fint *n, const MPI_Fint ranks[],
     MPI_Fint *newgroup, MPI_Fint *ierror)
 {
-    MPI_Group c_newgroup;
+    MPI_Group c_newgroup = 0;
     int code = CALL(Group_excl)(Group_in(group), *n, ranks, &c_newgroup);
     if (code == MPI_SUCCESS) *newgroup = Group_out(c_newgroup);
     set_code(ierror, code);
@@ -1640,7 +1645,7 @@ void F(group_from_session_pset_)(const MPI_Fint *session, const char *pset_name,
 {
     char *c_pset_name = ROOM(char, pset_name_length + 1);
     text_in(c_pset_name, pset_name, pset_name_length);
-    MPI_Group c_newgroup;
+    MPI_Group c_newgroup = 0;
     int code = CALL(Group_from_session_pset)(Session_in(session), c_pset_name, &c_newgroup);
     RELEASE(c_pset_name, char, pset_name_length + 1);
     if (code == MPI_SUCCESS) *newgroup = Group_out(c_newgroup);
@@ -1651,7 +1656,7 @@ SAME(group_from_session_pset_, group_from_session_pset_f08_)
 void F(group_incl_)(const MPI_Fint *group, const MPI_Fint *n, const MPI_Fint ranks[],
     MPI_Fint *newgroup, MPI_Fint *ierror)
 {
-    MPI_Group c_newgroup;
+    MPI_Group c_newgroup = 0;
     int code = CALL(Group_incl)(Group_in(group), *n, ranks, &c_newgroup);
     if (code == MPI_SUCCESS) *newgroup = Group_out(c_newgroup);
     set_code(ierror, code);
@@ -1661,7 +1666,7 @@ SAME(group_incl_, group_incl_f08_)
 void F(group_intersection_)(const MPI_Fint *group1, const MPI_Fint *group2, MPI_Fint *newgroup,
     MPI_Fint *ierror)
 {
-    MPI_Group c_newgroup;
+    MPI_Group c_newgroup = 0;
     int code = CALL(Group_intersection)(Group_in(group1), Group_in(group2), &c_newgroup);
     if (code == MPI_SUCCESS) *newgroup = Group_out(c_newgroup);
     set_code(ierror, code);
@@ -1671,7 +1676,7 @@ SAME(group_intersection_, group_intersection_f08_)
 void F(group_range_excl_)(const MPI_Fint *group, const MPI_Fint *n, MPI_Fint ranges[][3],
     MPI_Fint *newgroup, MPI_Fint *ierror)
 {
-    MPI_Group c_newgroup;
+    MPI_Group c_newgroup = 0;
     int code = CALL(Group_range_excl)(Group_in(group), *n, ranges, &c_newgroup);
     if (code == MPI_SUCCESS) *newgroup = Group_out(c_newgroup);
     set_code(ierror, code);
@@ -1681,7 +1686,7 @@ SAME(group_range_excl_, group_range_excl_f08_)
 void F(group_range_incl_)(const MPI_Fint *group, const MPI_Fint *n, MPI_Fint ranges[][3],
     MPI_Fint *newgroup, MPI_Fint *ierror)
 {
-    MPI_Group c_newgroup;
+    MPI_Group c_newgroup = 0;
     int code = CALL(Group_range_incl)(Group_in(group), *n, ranges, &c_newgroup);
     if (code == MPI_SUCCESS) *newgroup = Group_out(c_newgroup);
     set_code(ierror, code);
@@ -1713,7 +1718,7 @@ SAME(group_translate_ranks_, group_translate_ranks_f08_)
 void F(group_union_)(const MPI_Fint *group1, const MPI_Fint *group2, MPI_Fint *newgroup,
     MPI_Fint *ierror)
 {
-    MPI_Group c_newgroup;
+    MPI_Group c_newgroup = 0;
     int code = CALL(Group_union)(Group_in(group1), Group_in(group2), &c_newgroup);
     if (code == MPI_SUCCESS) *newgroup = Group_out(c_newgroup);
     set_code(ierror, code);
@@ -1724,7 +1729,7 @@ void F(iallgather_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *se
     void *recvbuf, const MPI_Fint *recvcount, const MPI_Fint *recvtype, const MPI_Fint *comm,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Iallgather)(buffer_address(sendbuf), *sendcount, Type_in(sendtype),
         buffer_address(recvbuf), *recvcount, Type_in(recvtype), Comm_in(comm), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -1736,7 +1741,7 @@ void F(iallgatherv_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *s
     void *recvbuf, const MPI_Fint recvcounts[], const MPI_Fint displs[], const MPI_Fint *recvtype,
     const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Iallgatherv)(buffer_address(sendbuf), *sendcount, Type_in(sendtype),
         buffer_address(recvbuf), recvcounts, displs, Type_in(recvtype), Comm_in(comm), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -1747,7 +1752,7 @@ SAME_ADDRESS(iallgatherv_, iallgatherv_f08_)
 void F(iallreduce_)(void *sendbuf, void *recvbuf, const MPI_Fint *count, const MPI_Fint *datatype,
     const MPI_Fint *op, const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Iallreduce)(buffer_address(sendbuf), buffer_address(recvbuf), *count,
         Type_in(datatype), Op_in(op), Comm_in(comm), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -1759,7 +1764,7 @@ void F(ialltoall_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *sen
     void *recvbuf, const MPI_Fint *recvcount, const MPI_Fint *recvtype, const MPI_Fint *comm,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Ialltoall)(buffer_address(sendbuf), *sendcount, Type_in(sendtype),
         buffer_address(recvbuf), *recvcount, Type_in(recvtype), Comm_in(comm), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -1771,7 +1776,7 @@ void F(ialltoallv_)(void *sendbuf, const MPI_Fint sendcounts[], const MPI_Fint s
     const MPI_Fint *sendtype, void *recvbuf, const MPI_Fint recvcounts[], const MPI_Fint rdispls[],
     const MPI_Fint *recvtype, const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Ialltoallv)(buffer_address(sendbuf), sendcounts, sdispls, Type_in(sendtype),
         buffer_address(recvbuf), recvcounts, rdispls, Type_in(recvtype), Comm_in(comm),
         &c_request);
@@ -1791,7 +1796,7 @@ void F(ialltoallw_)(void *sendbuf, const MPI_Fint sendcounts[], const MPI_Fint s
     MPI_Count recvtypes_count = peers_of(Comm_in(comm));
     MPI_Datatype *c_recvtypes = ROOM(MPI_Datatype, recvtypes_count);
     for (MPI_Count i = 0; i < recvtypes_count; i++) c_recvtypes[i] = Type_in(&recvtypes[i]);
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Ialltoallw)(buffer_address(sendbuf), sendcounts, sdispls, c_sendtypes,
         buffer_address(recvbuf), recvcounts, rdispls, c_recvtypes, Comm_in(comm), &c_request);
     RELEASE(c_sendtypes, MPI_Datatype, sendtypes_count);
@@ -1803,7 +1808,7 @@ SAME_ADDRESS(ialltoallw_, ialltoallw_f08_)
 
 void F(ibarrier_)(const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Ibarrier)(Comm_in(comm), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
@@ -1813,7 +1818,7 @@ SAME(ibarrier_, ibarrier_f08_)
 void F(ibcast_)(void *buffer, const MPI_Fint *count, const MPI_Fint *datatype,
     const MPI_Fint *root, const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Ibcast)(buffer_address(buffer), *count, Type_in(datatype), *root,
         Comm_in(comm), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -1824,7 +1829,7 @@ SAME_ADDRESS(ibcast_, ibcast_f08_)
 void F(ibsend_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype, const MPI_Fint *dest,
     const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Ibsend)(buffer_address(buf), *count, Type_in(datatype), *dest, *tag,
         Comm_in(comm), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -1835,7 +1840,7 @@ SAME_ADDRESS(ibsend_, ibsend_f08_)
 void F(iexscan_)(void *sendbuf, void *recvbuf, const MPI_Fint *count, const MPI_Fint *datatype,
     const MPI_Fint *op, const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Iexscan)(buffer_address(sendbuf), buffer_address(recvbuf), *count,
         Type_in(datatype), Op_in(op), Comm_in(comm), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -1847,7 +1852,7 @@ void F(igather_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *sendt
     const MPI_Fint *recvcount, const MPI_Fint *recvtype, const MPI_Fint *root,
     const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Igather)(buffer_address(sendbuf), *sendcount, Type_in(sendtype),
         buffer_address(recvbuf), *recvcount, Type_in(recvtype), *root, Comm_in(comm), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -1859,7 +1864,7 @@ void F(igatherv_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *send
     void *recvbuf, const MPI_Fint recvcounts[], const MPI_Fint displs[], const MPI_Fint *recvtype,
     const MPI_Fint *root, const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Igatherv)(buffer_address(sendbuf), *sendcount, Type_in(sendtype),
         buffer_address(recvbuf), recvcounts, displs, Type_in(recvtype), *root, Comm_in(comm),
         &c_request);
@@ -1872,7 +1877,7 @@ void F(improbe_)(const MPI_Fint *source, const MPI_Fint *tag, const MPI_Fint *co
     MPI_Fint *message, MPI_Status *status, MPI_Fint *ierror)
 {
     int c_flag = 0;
-    MPI_Message c_message;
+    MPI_Message c_message = 0;
     int code = CALL(Improbe)(*source, *tag, Comm_in(comm), &c_flag, &c_message, status_of(status));
     *flag = truth(c_flag);
     if (code == MPI_SUCCESS) *message = Message_out(c_message);
@@ -1885,7 +1890,7 @@ void F(imrecv_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype, MPI_
 {
     MPI_Message c_message = Message_in(message);
     MPI_Message given_message = c_message;
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Imrecv)(buffer_address(buf), *count, Type_in(datatype), &c_message,
         &c_request);
     if (c_message != given_message) *message = Message_out(c_message);
@@ -1898,7 +1903,7 @@ void F(ineighbor_allgather_)(void *sendbuf, const MPI_Fint *sendcount, const MPI
     void *recvbuf, const MPI_Fint *recvcount, const MPI_Fint *recvtype, const MPI_Fint *comm,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Ineighbor_allgather)(buffer_address(sendbuf), *sendcount, Type_in(sendtype),
         buffer_address(recvbuf), *recvcount, Type_in(recvtype), Comm_in(comm), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -1910,7 +1915,7 @@ void F(ineighbor_allgatherv_)(void *sendbuf, const MPI_Fint *sendcount, const MP
     void *recvbuf, const MPI_Fint recvcounts[], const MPI_Fint displs[], const MPI_Fint *recvtype,
     const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Ineighbor_allgatherv)(buffer_address(sendbuf), *sendcount, Type_in(sendtype),
         buffer_address(recvbuf), recvcounts, displs, Type_in(recvtype), Comm_in(comm), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -1922,7 +1927,7 @@ void F(ineighbor_alltoall_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_
     void *recvbuf, const MPI_Fint *recvcount, const MPI_Fint *recvtype, const MPI_Fint *comm,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Ineighbor_alltoall)(buffer_address(sendbuf), *sendcount, Type_in(sendtype),
         buffer_address(recvbuf), *recvcount, Type_in(recvtype), Comm_in(comm), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -1934,7 +1939,7 @@ void F(ineighbor_alltoallv_)(void *sendbuf, const MPI_Fint sendcounts[], const M
     const MPI_Fint *sendtype, void *recvbuf, const MPI_Fint recvcounts[], const MPI_Fint rdispls[],
     const MPI_Fint *recvtype, const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Ineighbor_alltoallv)(buffer_address(sendbuf), sendcounts, sdispls,
         Type_in(sendtype), buffer_address(recvbuf), recvcounts, rdispls, Type_in(recvtype),
         Comm_in(comm), &c_request);
@@ -1954,7 +1959,7 @@ void F(ineighbor_alltoallw_)(void *sendbuf, const MPI_Fint sendcounts[], const M
     MPI_Count recvtypes_count = combray_fortran_neighbours(Comm_in(comm), false);
     MPI_Datatype *c_recvtypes = ROOM(MPI_Datatype, recvtypes_count);
     for (MPI_Count i = 0; i < recvtypes_count; i++) c_recvtypes[i] = Type_in(&recvtypes[i]);
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Ineighbor_alltoallw)(buffer_address(sendbuf), sendcounts, sdispls, c_sendtypes,
         buffer_address(recvbuf), recvcounts, rdispls, c_recvtypes, Comm_in(comm), &c_request);
     RELEASE(c_sendtypes, MPI_Datatype, sendtypes_count);
@@ -1966,7 +1971,7 @@ SAME_ADDRESS(ineighbor_alltoallw_, ineighbor_alltoallw_f08_)
 
 void F(info_create_)(MPI_Fint *info, MPI_Fint *ierror)
 {
-    MPI_Info c_info;
+    MPI_Info c_info = 0;
     int code = CALL(Info_create)(&c_info);
     if (code == MPI_SUCCESS) *info = Info_out(c_info);
     set_code(ierror, code);
@@ -1985,7 +1990,7 @@ SAME(info_delete_, info_delete_f08_)
 
 void F(info_dup_)(const MPI_Fint *info, MPI_Fint *newinfo, MPI_Fint *ierror)
 {
-    MPI_Info c_newinfo;
+    MPI_Info c_newinfo = 0;
     int code = CALL(Info_dup)(Info_in(info), &c_newinfo);
     if (code == MPI_SUCCESS) *newinfo = Info_out(c_newinfo);
     set_code(ierror, code);
@@ -2013,6 +2018,7 @@ void F(info_get_nthkey_)(const MPI_Fint *info, const MPI_Fint *n, char *key, MPI
     size_t key_length)
 {
     char c_key[MPI_MAX_INFO_KEY];
+    c_key[0] = '\0';
     int code = CALL(Info_get_nthkey)(Info_in(info), *n, c_key);
     if (code == MPI_SUCCESS) text_out(key, key_length, c_key);
     set_code(ierror, code);
@@ -2059,7 +2065,7 @@ void F(intercomm_create_)(const MPI_Fint *local_comm, const MPI_Fint *local_lead
     const MPI_Fint *peer_comm, const MPI_Fint *remote_leader, const MPI_Fint *tag,
     MPI_Fint *newintercomm, MPI_Fint *ierror)
 {
-    MPI_Comm c_newintercomm;
+    MPI_Comm c_newintercomm = 0;
     int code = CALL(Intercomm_create)(Comm_in(local_comm), *local_leader, Comm_in(peer_comm),
         *remote_leader, *tag, &c_newintercomm);
     if (code == MPI_SUCCESS) *newintercomm = Comm_out(c_newintercomm);
@@ -2074,7 +2080,7 @@ void F(intercomm_create_from_groups_)(const MPI_Fint *local_group, const MPI_Fin
 {
     char *c_stringtag = ROOM(char, stringtag_length + 1);
     text_in(c_stringtag, stringtag, stringtag_length);
-    MPI_Comm c_newintercomm;
+    MPI_Comm c_newintercomm = 0;
     int code = CALL(Intercomm_create_from_groups)(Group_in(local_group), *local_leader,
         Group_in(remote_group), *remote_leader, c_stringtag, Info_in(info),
         Errhandler_in(errhandler), &c_newintercomm);
@@ -2087,7 +2093,7 @@ SAME(intercomm_create_from_groups_, intercomm_create_from_groups_f08_)
 void F(intercomm_merge_)(const MPI_Fint *intercomm, const MPI_Fint *high, MPI_Fint *newintracomm,
     MPI_Fint *ierror)
 {
-    MPI_Comm c_newintracomm;
+    MPI_Comm c_newintracomm = 0;
     int code = CALL(Intercomm_merge)(Comm_in(intercomm), *high != 0, &c_newintracomm);
     if (code == MPI_SUCCESS) *newintracomm = Comm_out(c_newintracomm);
     set_code(ierror, code);
@@ -2107,7 +2113,7 @@ SAME(iprobe_, iprobe_f08_)
 void F(irecv_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype, const MPI_Fint *source,
     const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Irecv)(buffer_address(buf), *count, Type_in(datatype), *source, *tag,
         Comm_in(comm), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -2119,7 +2125,7 @@ void F(ireduce_)(void *sendbuf, void *recvbuf, const MPI_Fint *count, const MPI_
     const MPI_Fint *op, const MPI_Fint *root, const MPI_Fint *comm, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Ireduce)(buffer_address(sendbuf), buffer_address(recvbuf), *count,
         Type_in(datatype), Op_in(op), *root, Comm_in(comm), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -2131,7 +2137,7 @@ void F(ireduce_scatter_)(void *sendbuf, void *recvbuf, const MPI_Fint recvcounts
     const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Ireduce_scatter)(buffer_address(sendbuf), buffer_address(recvbuf), recvcounts,
         Type_in(datatype), Op_in(op), Comm_in(comm), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -2143,7 +2149,7 @@ void F(ireduce_scatter_block_)(void *sendbuf, void *recvbuf, const MPI_Fint *rec
     const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Ireduce_scatter_block)(buffer_address(sendbuf), buffer_address(recvbuf),
         *recvcount, Type_in(datatype), Op_in(op), Comm_in(comm), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -2154,7 +2160,7 @@ SAME_ADDRESS(ireduce_scatter_block_, ireduce_scatter_block_f08_)
 void F(irsend_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype, const MPI_Fint *dest,
     const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Irsend)(buffer_address(buf), *count, Type_in(datatype), *dest, *tag,
         Comm_in(comm), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -2174,7 +2180,7 @@ SAME(is_thread_main_, is_thread_main_f08_)
 void F(iscan_)(void *sendbuf, void *recvbuf, const MPI_Fint *count, const MPI_Fint *datatype,
     const MPI_Fint *op, const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Iscan)(buffer_address(sendbuf), buffer_address(recvbuf), *count,
         Type_in(datatype), Op_in(op), Comm_in(comm), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -2186,7 +2192,7 @@ void F(iscatter_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *send
     void *recvbuf, const MPI_Fint *recvcount, const MPI_Fint *recvtype, const MPI_Fint *root,
     const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Iscatter)(buffer_address(sendbuf), *sendcount, Type_in(sendtype),
         buffer_address(recvbuf), *recvcount, Type_in(recvtype), *root, Comm_in(comm), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -2198,7 +2204,7 @@ void F(iscatterv_)(void *sendbuf, const MPI_Fint sendcounts[], const MPI_Fint di
     const MPI_Fint *sendtype, void *recvbuf, const MPI_Fint *recvcount, const MPI_Fint *recvtype,
     const MPI_Fint *root, const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Iscatterv)(buffer_address(sendbuf), sendcounts, displs, Type_in(sendtype),
         buffer_address(recvbuf), *recvcount, Type_in(recvtype), *root, Comm_in(comm), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -2209,7 +2215,7 @@ SAME_ADDRESS(iscatterv_, iscatterv_f08_)
 void F(isend_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype, const MPI_Fint *dest,
     const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Isend)(buffer_address(buf), *count, Type_in(datatype), *dest, *tag,
         Comm_in(comm), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -2222,7 +2228,7 @@ void F(isendrecv_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *sen
     const MPI_Fint *recvtype, const MPI_Fint *source, const MPI_Fint *recvtag,
     const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Isendrecv)(buffer_address(sendbuf), *sendcount, Type_in(sendtype), *dest,
         *sendtag, buffer_address(recvbuf), *recvcount, Type_in(recvtype), *source, *recvtag,
         Comm_in(comm), &c_request);
@@ -2235,7 +2241,7 @@ void F(isendrecv_replace_)(void *buf, const MPI_Fint *count, const MPI_Fint *dat
     const MPI_Fint *dest, const MPI_Fint *sendtag, const MPI_Fint *source, const MPI_Fint *recvtag,
     const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Isendrecv_replace)(buffer_address(buf), *count, Type_in(datatype), *dest,
         *sendtag, *source, *recvtag, Comm_in(comm), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -2246,7 +2252,7 @@ SAME_ADDRESS(isendrecv_replace_, isendrecv_replace_f08_)
 void F(issend_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype, const MPI_Fint *dest,
     const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Issend)(buffer_address(buf), *count, Type_in(datatype), *dest, *tag,
         Comm_in(comm), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -2260,6 +2266,7 @@ void F(lookup_name_)(const char *service_name, const MPI_Fint *info, char *port_
     char *c_service_name = ROOM(char, service_name_length + 1);
     text_in(c_service_name, service_name, service_name_length);
     char c_port_name[MPI_MAX_PORT_NAME];
+    c_port_name[0] = '\0';
     int code = CALL(Lookup_name)(c_service_name, Info_in(info), c_port_name);
     RELEASE(c_service_name, char, service_name_length + 1);
     if (code == MPI_SUCCESS) text_out(port_name, port_name_length, c_port_name);
@@ -2270,7 +2277,7 @@ SAME(lookup_name_, lookup_name_f08_)
 void F(mprobe_)(const MPI_Fint *source, const MPI_Fint *tag, const MPI_Fint *comm,
     MPI_Fint *message, MPI_Status *status, MPI_Fint *ierror)
 {
-    MPI_Message c_message;
+    MPI_Message c_message = 0;
     int code = CALL(Mprobe)(*source, *tag, Comm_in(comm), &c_message, status_of(status));
     if (code == MPI_SUCCESS) *message = Message_out(c_message);
     set_code(ierror, code);
@@ -2303,7 +2310,7 @@ void F(neighbor_allgather_init_)(void *sendbuf, const MPI_Fint *sendcount,
     const MPI_Fint *sendtype, void *recvbuf, const MPI_Fint *recvcount, const MPI_Fint *recvtype,
     const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Neighbor_allgather_init)(buffer_address(sendbuf), *sendcount,
         Type_in(sendtype), buffer_address(recvbuf), *recvcount, Type_in(recvtype), Comm_in(comm),
         Info_in(info), &c_request);
@@ -2327,7 +2334,7 @@ void F(neighbor_allgatherv_init_)(void *sendbuf, const MPI_Fint *sendcount,
     const MPI_Fint *recvtype, const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Neighbor_allgatherv_init)(buffer_address(sendbuf), *sendcount,
         Type_in(sendtype), buffer_address(recvbuf), recvcounts, displs, Type_in(recvtype),
         Comm_in(comm), Info_in(info), &c_request);
@@ -2350,7 +2357,7 @@ void F(neighbor_alltoall_init_)(void *sendbuf, const MPI_Fint *sendcount, const 
     void *recvbuf, const MPI_Fint *recvcount, const MPI_Fint *recvtype, const MPI_Fint *comm,
     const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Neighbor_alltoall_init)(buffer_address(sendbuf), *sendcount, Type_in(sendtype),
         buffer_address(recvbuf), *recvcount, Type_in(recvtype), Comm_in(comm), Info_in(info),
         &c_request);
@@ -2375,7 +2382,7 @@ void F(neighbor_alltoallv_init_)(void *sendbuf, const MPI_Fint sendcounts[],
     const MPI_Fint rdispls[], const MPI_Fint *recvtype, const MPI_Fint *comm, const MPI_Fint *info,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Neighbor_alltoallv_init)(buffer_address(sendbuf), sendcounts, sdispls,
         Type_in(sendtype), buffer_address(recvbuf), recvcounts, rdispls, Type_in(recvtype),
         Comm_in(comm), Info_in(info), &c_request);
@@ -2413,7 +2420,7 @@ void F(neighbor_alltoallw_init_)(void *sendbuf, const MPI_Fint sendcounts[],
     MPI_Count recvtypes_count = combray_fortran_neighbours(Comm_in(comm), false);
     MPI_Datatype *c_recvtypes = ROOM(MPI_Datatype, recvtypes_count);
     for (MPI_Count i = 0; i < recvtypes_count; i++) c_recvtypes[i] = Type_in(&recvtypes[i]);
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Neighbor_alltoallw_init)(buffer_address(sendbuf), sendcounts, sdispls,
         c_sendtypes, buffer_address(recvbuf), recvcounts, rdispls, c_recvtypes, Comm_in(comm),
         Info_in(info), &c_request);
@@ -2447,6 +2454,7 @@ void F(open_port_)(const MPI_Fint *info, char *port_name, MPI_Fint *ierror,
     size_t port_name_length)
 {
     char c_port_name[MPI_MAX_PORT_NAME];
+    c_port_name[0] = '\0';
     int code = CALL(Open_port)(Info_in(info), c_port_name);
     if (code == MPI_SUCCESS) text_out(port_name, port_name_length, c_port_name);
     set_code(ierror, code);
@@ -2550,7 +2558,7 @@ void F(precv_init_)(void *buf, const MPI_Fint *partitions, const MPI_Fint *count
     const MPI_Fint *datatype, const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm,
     const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Precv_init)(buffer_address(buf), *partitions, *count, Type_in(datatype), *dest,
         *tag, Comm_in(comm), Info_in(info), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -2570,7 +2578,7 @@ void F(psend_init_)(void *buf, const MPI_Fint *partitions, const MPI_Fint *count
     const MPI_Fint *datatype, const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm,
     const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Psend_init)(buffer_address(buf), *partitions, *count, Type_in(datatype), *dest,
         *tag, Comm_in(comm), Info_in(info), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -2614,7 +2622,7 @@ void F(raccumulate_)(void *origin_addr, const MPI_Fint *origin_count,
     const MPI_Fint *target_count, const MPI_Fint *target_datatype, const MPI_Fint *op,
     const MPI_Fint *win, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Raccumulate)(buffer_address(origin_addr), *origin_count,
         Type_in(origin_datatype), *target_rank, *target_disp, *target_count,
         Type_in(target_datatype), Op_in(op), Win_in(win), &c_request);
@@ -2636,7 +2644,7 @@ void F(recv_init_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype,
     const MPI_Fint *source, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Recv_init)(buffer_address(buf), *count, Type_in(datatype), *source, *tag,
         Comm_in(comm), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -2657,7 +2665,7 @@ void F(reduce_init_)(void *sendbuf, void *recvbuf, const MPI_Fint *count, const 
     const MPI_Fint *op, const MPI_Fint *root, const MPI_Fint *comm, const MPI_Fint *info,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Reduce_init)(buffer_address(sendbuf), buffer_address(recvbuf), *count,
         Type_in(datatype), Op_in(op), *root, Comm_in(comm), Info_in(info), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -2696,7 +2704,7 @@ void F(reduce_scatter_block_init_)(void *sendbuf, void *recvbuf, const MPI_Fint 
     const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm, const MPI_Fint *info,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Reduce_scatter_block_init)(buffer_address(sendbuf), buffer_address(recvbuf),
         *recvcount, Type_in(datatype), Op_in(op), Comm_in(comm), Info_in(info), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -2708,7 +2716,7 @@ void F(reduce_scatter_init_)(void *sendbuf, void *recvbuf, const MPI_Fint recvco
     const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm, const MPI_Fint *info,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Reduce_scatter_init)(buffer_address(sendbuf), buffer_address(recvbuf),
         recvcounts, Type_in(datatype), Op_in(op), Comm_in(comm), Info_in(info), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -2809,7 +2817,7 @@ void F(rget_)(void *origin_addr, const MPI_Fint *origin_count, const MPI_Fint *o
     const MPI_Fint *target_rank, const MPI_Aint *target_disp, const MPI_Fint *target_count,
     const MPI_Fint *target_datatype, const MPI_Fint *win, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Rget)(buffer_address(origin_addr), *origin_count, Type_in(origin_datatype),
         *target_rank, *target_disp, *target_count, Type_in(target_datatype), Win_in(win),
         &c_request);
@@ -2824,7 +2832,7 @@ void F(rget_accumulate_)(void *origin_addr, const MPI_Fint *origin_count,
     const MPI_Fint *target_count, const MPI_Fint *target_datatype, const MPI_Fint *op,
     const MPI_Fint *win, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Rget_accumulate)(buffer_address(origin_addr), *origin_count,
         Type_in(origin_datatype), buffer_address(result_addr), *result_count,
         Type_in(result_datatype), *target_rank, *target_disp, *target_count,
@@ -2838,7 +2846,7 @@ void F(rput_)(void *origin_addr, const MPI_Fint *origin_count, const MPI_Fint *o
     const MPI_Fint *target_rank, const MPI_Aint *target_disp, const MPI_Fint *target_count,
     const MPI_Fint *target_datatype, const MPI_Fint *win, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Rput)(buffer_address(origin_addr), *origin_count, Type_in(origin_datatype),
         *target_rank, *target_disp, *target_count, Type_in(target_datatype), Win_in(win),
         &c_request);
@@ -2860,7 +2868,7 @@ void F(rsend_init_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype,
     const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Rsend_init)(buffer_address(buf), *count, Type_in(datatype), *dest, *tag,
         Comm_in(comm), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -2881,7 +2889,7 @@ void F(scan_init_)(void *sendbuf, void *recvbuf, const MPI_Fint *count, const MP
     const MPI_Fint *op, const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Scan_init)(buffer_address(sendbuf), buffer_address(recvbuf), *count,
         Type_in(datatype), Op_in(op), Comm_in(comm), Info_in(info), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -2903,7 +2911,7 @@ void F(scatter_init_)(void *sendbuf, const MPI_Fint *sendcount, const MPI_Fint *
     void *recvbuf, const MPI_Fint *recvcount, const MPI_Fint *recvtype, const MPI_Fint *root,
     const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Scatter_init)(buffer_address(sendbuf), *sendcount, Type_in(sendtype),
         buffer_address(recvbuf), *recvcount, Type_in(recvtype), *root, Comm_in(comm),
         Info_in(info), &c_request);
@@ -2927,7 +2935,7 @@ void F(scatterv_init_)(void *sendbuf, const MPI_Fint sendcounts[], const MPI_Fin
     const MPI_Fint *root, const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Scatterv_init)(buffer_address(sendbuf), sendcounts, displs, Type_in(sendtype),
         buffer_address(recvbuf), *recvcount, Type_in(recvtype), *root, Comm_in(comm),
         Info_in(info), &c_request);
@@ -2949,7 +2957,7 @@ void F(send_init_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype,
     const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Send_init)(buffer_address(buf), *count, Type_in(datatype), *dest, *tag,
         Comm_in(comm), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -3014,7 +3022,7 @@ SAME(session_flush_buffer_, session_flush_buffer_f08_)
 
 void F(session_get_errhandler_)(const MPI_Fint *session, MPI_Fint *errhandler, MPI_Fint *ierror)
 {
-    MPI_Errhandler c_errhandler;
+    MPI_Errhandler c_errhandler = 0;
     int code = CALL(Session_get_errhandler)(Session_in(session), &c_errhandler);
     if (code == MPI_SUCCESS) *errhandler = Errhandler_out(c_errhandler);
     set_code(ierror, code);
@@ -3023,7 +3031,7 @@ SAME(session_get_errhandler_, session_get_errhandler_f08_)
 
 void F(session_get_info_)(const MPI_Fint *session, MPI_Fint *info_used, MPI_Fint *ierror)
 {
-    MPI_Info c_info_used;
+    MPI_Info c_info_used = 0;
     int code = CALL(Session_get_info)(Session_in(session), &c_info_used);
     if (code == MPI_SUCCESS) *info_used = Info_out(c_info_used);
     set_code(ierror, code);
@@ -3043,7 +3051,7 @@ void F(session_get_pset_info_)(const MPI_Fint *session, const char *pset_name, M
 {
     char *c_pset_name = ROOM(char, pset_name_length + 1);
     text_in(c_pset_name, pset_name, pset_name_length);
-    MPI_Info c_info;
+    MPI_Info c_info = 0;
     int code = CALL(Session_get_pset_info)(Session_in(session), c_pset_name, &c_info);
     RELEASE(c_pset_name, char, pset_name_length + 1);
     if (code == MPI_SUCCESS) *info = Info_out(c_info);
@@ -3053,7 +3061,7 @@ SAME(session_get_pset_info_, session_get_pset_info_f08_)
 
 void F(session_iflush_buffer_)(const MPI_Fint *session, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Session_iflush_buffer)(Session_in(session), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
@@ -3063,7 +3071,7 @@ SAME(session_iflush_buffer_, session_iflush_buffer_f08_)
 void F(session_init_)(const MPI_Fint *info, const MPI_Fint *errhandler, MPI_Fint *session,
     MPI_Fint *ierror)
 {
-    MPI_Session c_session;
+    MPI_Session c_session = 0;
     int code = CALL(Session_init)(Info_in(info), Errhandler_in(errhandler), &c_session);
     if (code == MPI_SUCCESS) *session = Session_out(c_session);
     set_code(ierror, code);
@@ -3091,7 +3099,7 @@ void F(ssend_init_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype,
     const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code = CALL(Ssend_init)(buffer_address(buf), *count, Type_in(datatype), *dest, *tag,
         Comm_in(comm), &c_request);
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
@@ -3283,7 +3291,7 @@ SAME(type_commit_, type_commit_f08_)
 void F(type_contiguous_)(const MPI_Fint *count, const MPI_Fint *oldtype, MPI_Fint *newtype,
     MPI_Fint *ierror)
 {
-    MPI_Datatype c_newtype;
+    MPI_Datatype c_newtype = 0;
     int code = CALL(Type_contiguous)(*count, Type_in(oldtype), &c_newtype);
     if (code == MPI_SUCCESS) *newtype = Type_out(c_newtype);
     set_code(ierror, code);
@@ -3293,7 +3301,7 @@ SAME(type_contiguous_, type_contiguous_f08_)
 void F(type_contiguous_c_f08_)(const MPI_Count *count, const MPI_Fint *oldtype, MPI_Fint *newtype,
     MPI_Fint *ierror)
 {
-    MPI_Datatype c_newtype;
+    MPI_Datatype c_newtype = 0;
     int code = CALL(Type_contiguous_c)(*count, Type_in(oldtype), &c_newtype);
     if (code == MPI_SUCCESS) *newtype = Type_out(c_newtype);
     set_code(ierror, code);
@@ -3305,7 +3313,7 @@ void F(type_create_darray_)(const MPI_Fint *size, const MPI_Fint *rank, const MP
     const MPI_Fint array_of_dargs[], const MPI_Fint array_of_psizes[], const MPI_Fint *order,
     const MPI_Fint *oldtype, MPI_Fint *newtype, MPI_Fint *ierror)
 {
-    MPI_Datatype c_newtype;
+    MPI_Datatype c_newtype = 0;
     int code = CALL(Type_create_darray)(*size, *rank, *ndims, array_of_gsizes, array_of_distribs,
         array_of_dargs, array_of_psizes, *order, Type_in(oldtype), &c_newtype);
     if (code == MPI_SUCCESS) *newtype = Type_out(c_newtype);
@@ -3318,7 +3326,7 @@ void F(type_create_darray_c_f08_)(const MPI_Fint *size, const MPI_Fint *rank,
     const MPI_Fint array_of_dargs[], const MPI_Fint array_of_psizes[], const MPI_Fint *order,
     const MPI_Fint *oldtype, MPI_Fint *newtype, MPI_Fint *ierror)
 {
-    MPI_Datatype c_newtype;
+    MPI_Datatype c_newtype = 0;
     int code = CALL(Type_create_darray_c)(*size, *rank, *ndims, array_of_gsizes, array_of_distribs,
         array_of_dargs, array_of_psizes, *order, Type_in(oldtype), &c_newtype);
     if (code == MPI_SUCCESS) *newtype = Type_out(c_newtype);
@@ -3329,7 +3337,7 @@ SAME_LARGE(type_create_darray_c_f08_, type_create_darray_f08_large_)
 void F(type_create_f90_complex_)(const MPI_Fint *p, const MPI_Fint *r, MPI_Fint *newtype,
     MPI_Fint *ierror)
 {
-    MPI_Datatype c_newtype;
+    MPI_Datatype c_newtype = 0;
     int code = CALL(Type_create_f90_complex)(*p, *r, &c_newtype);
     if (code == MPI_SUCCESS) *newtype = Type_out(c_newtype);
     set_code(ierror, code);
@@ -3338,7 +3346,7 @@ SAME(type_create_f90_complex_, type_create_f90_complex_f08_)
 
 void F(type_create_f90_integer_)(const MPI_Fint *r, MPI_Fint *newtype, MPI_Fint *ierror)
 {
-    MPI_Datatype c_newtype;
+    MPI_Datatype c_newtype = 0;
     int code = CALL(Type_create_f90_integer)(*r, &c_newtype);
     if (code == MPI_SUCCESS) *newtype = Type_out(c_newtype);
     set_code(ierror, code);
@@ -3348,7 +3356,7 @@ SAME(type_create_f90_integer_, type_create_f90_integer_f08_)
 void F(type_create_f90_real_)(const MPI_Fint *p, const MPI_Fint *r, MPI_Fint *newtype,
     MPI_Fint *ierror)
 {
-    MPI_Datatype c_newtype;
+    MPI_Datatype c_newtype = 0;
     int code = CALL(Type_create_f90_real)(*p, *r, &c_newtype);
     if (code == MPI_SUCCESS) *newtype = Type_out(c_newtype);
     set_code(ierror, code);
@@ -3359,7 +3367,7 @@ void F(type_create_hindexed_)(const MPI_Fint *count, const MPI_Fint array_of_blo
     const MPI_Aint array_of_displacements[], const MPI_Fint *oldtype, MPI_Fint *newtype,
     MPI_Fint *ierror)
 {
-    MPI_Datatype c_newtype;
+    MPI_Datatype c_newtype = 0;
     int code = CALL(Type_create_hindexed)(*count, array_of_blocklengths, array_of_displacements,
         Type_in(oldtype), &c_newtype);
     if (code == MPI_SUCCESS) *newtype = Type_out(c_newtype);
@@ -3371,7 +3379,7 @@ void F(type_create_hindexed_c_f08_)(const MPI_Count *count,
     const MPI_Count array_of_blocklengths[], const MPI_Count array_of_displacements[],
     const MPI_Fint *oldtype, MPI_Fint *newtype, MPI_Fint *ierror)
 {
-    MPI_Datatype c_newtype;
+    MPI_Datatype c_newtype = 0;
     int code = CALL(Type_create_hindexed_c)(*count, array_of_blocklengths, array_of_displacements,
         Type_in(oldtype), &c_newtype);
     if (code == MPI_SUCCESS) *newtype = Type_out(c_newtype);
@@ -3383,7 +3391,7 @@ void F(type_create_hindexed_block_)(const MPI_Fint *count, const MPI_Fint *block
     const MPI_Aint array_of_displacements[], const MPI_Fint *oldtype, MPI_Fint *newtype,
     MPI_Fint *ierror)
 {
-    MPI_Datatype c_newtype;
+    MPI_Datatype c_newtype = 0;
     int code = CALL(Type_create_hindexed_block)(*count, *blocklength, array_of_displacements,
         Type_in(oldtype), &c_newtype);
     if (code == MPI_SUCCESS) *newtype = Type_out(c_newtype);
@@ -3395,7 +3403,7 @@ void F(type_create_hindexed_block_c_f08_)(const MPI_Count *count, const MPI_Coun
     const MPI_Count array_of_displacements[], const MPI_Fint *oldtype, MPI_Fint *newtype,
     MPI_Fint *ierror)
 {
-    MPI_Datatype c_newtype;
+    MPI_Datatype c_newtype = 0;
     int code = CALL(Type_create_hindexed_block_c)(*count, *blocklength, array_of_displacements,
         Type_in(oldtype), &c_newtype);
     if (code == MPI_SUCCESS) *newtype = Type_out(c_newtype);
@@ -3406,7 +3414,7 @@ SAME_LARGE(type_create_hindexed_block_c_f08_, type_create_hindexed_block_f08_lar
 void F(type_create_hvector_)(const MPI_Fint *count, const MPI_Fint *blocklength,
     const MPI_Aint *stride, const MPI_Fint *oldtype, MPI_Fint *newtype, MPI_Fint *ierror)
 {
-    MPI_Datatype c_newtype;
+    MPI_Datatype c_newtype = 0;
     int code = CALL(Type_create_hvector)(*count, *blocklength, *stride, Type_in(oldtype),
         &c_newtype);
     if (code == MPI_SUCCESS) *newtype = Type_out(c_newtype);
@@ -3417,7 +3425,7 @@ SAME(type_create_hvector_, type_create_hvector_f08_)
 void F(type_create_hvector_c_f08_)(const MPI_Count *count, const MPI_Count *blocklength,
     const MPI_Count *stride, const MPI_Fint *oldtype, MPI_Fint *newtype, MPI_Fint *ierror)
 {
-    MPI_Datatype c_newtype;
+    MPI_Datatype c_newtype = 0;
     int code = CALL(Type_create_hvector_c)(*count, *blocklength, *stride, Type_in(oldtype),
         &c_newtype);
     if (code == MPI_SUCCESS) *newtype = Type_out(c_newtype);
@@ -3429,7 +3437,7 @@ void F(type_create_indexed_block_)(const MPI_Fint *count, const MPI_Fint *blockl
     const MPI_Fint array_of_displacements[], const MPI_Fint *oldtype, MPI_Fint *newtype,
     MPI_Fint *ierror)
 {
-    MPI_Datatype c_newtype;
+    MPI_Datatype c_newtype = 0;
     int code = CALL(Type_create_indexed_block)(*count, *blocklength, array_of_displacements,
         Type_in(oldtype), &c_newtype);
     if (code == MPI_SUCCESS) *newtype = Type_out(c_newtype);
@@ -3441,7 +3449,7 @@ void F(type_create_indexed_block_c_f08_)(const MPI_Count *count, const MPI_Count
     const MPI_Count array_of_displacements[], const MPI_Fint *oldtype, MPI_Fint *newtype,
     MPI_Fint *ierror)
 {
-    MPI_Datatype c_newtype;
+    MPI_Datatype c_newtype = 0;
     int code = CALL(Type_create_indexed_block_c)(*count, *blocklength, array_of_displacements,
         Type_in(oldtype), &c_newtype);
     if (code == MPI_SUCCESS) *newtype = Type_out(c_newtype);
@@ -3452,7 +3460,7 @@ SAME_LARGE(type_create_indexed_block_c_f08_, type_create_indexed_block_f08_large
 void F(type_create_resized_)(const MPI_Fint *oldtype, const MPI_Aint *lb, const MPI_Aint *extent,
     MPI_Fint *newtype, MPI_Fint *ierror)
 {
-    MPI_Datatype c_newtype;
+    MPI_Datatype c_newtype = 0;
     int code = CALL(Type_create_resized)(Type_in(oldtype), *lb, *extent, &c_newtype);
     if (code == MPI_SUCCESS) *newtype = Type_out(c_newtype);
     set_code(ierror, code);
@@ -3462,7 +3470,7 @@ SAME(type_create_resized_, type_create_resized_f08_)
 void F(type_create_resized_c_f08_)(const MPI_Fint *oldtype, const MPI_Count *lb,
     const MPI_Count *extent, MPI_Fint *newtype, MPI_Fint *ierror)
 {
-    MPI_Datatype c_newtype;
+    MPI_Datatype c_newtype = 0;
     int code = CALL(Type_create_resized_c)(Type_in(oldtype), *lb, *extent, &c_newtype);
     if (code == MPI_SUCCESS) *newtype = Type_out(c_newtype);
     set_code(ierror, code);
@@ -3476,7 +3484,7 @@ void F(type_create_struct_)(const MPI_Fint *count, const MPI_Fint array_of_block
     MPI_Count array_of_types_count = *count;
     MPI_Datatype *c_array_of_types = ROOM(MPI_Datatype, array_of_types_count);
     for (MPI_Count i = 0; i < array_of_types_count; i++) c_array_of_types[i] = Type_in(&array_of_types[i]);
-    MPI_Datatype c_newtype;
+    MPI_Datatype c_newtype = 0;
     int code = CALL(Type_create_struct)(*count, array_of_blocklengths, array_of_displacements,
         c_array_of_types, &c_newtype);
     RELEASE(c_array_of_types, MPI_Datatype, array_of_types_count);
@@ -3492,7 +3500,7 @@ void F(type_create_struct_c_f08_)(const MPI_Count *count, const MPI_Count array_
     MPI_Count array_of_types_count = *count;
     MPI_Datatype *c_array_of_types = ROOM(MPI_Datatype, array_of_types_count);
     for (MPI_Count i = 0; i < array_of_types_count; i++) c_array_of_types[i] = Type_in(&array_of_types[i]);
-    MPI_Datatype c_newtype;
+    MPI_Datatype c_newtype = 0;
     int code = CALL(Type_create_struct_c)(*count, array_of_blocklengths, array_of_displacements,
         c_array_of_types, &c_newtype);
     RELEASE(c_array_of_types, MPI_Datatype, array_of_types_count);
@@ -3505,7 +3513,7 @@ void F(type_create_subarray_)(const MPI_Fint *ndims, const MPI_Fint array_of_siz
     const MPI_Fint array_of_subsizes[], const MPI_Fint array_of_starts[], const MPI_Fint *order,
     const MPI_Fint *oldtype, MPI_Fint *newtype, MPI_Fint *ierror)
 {
-    MPI_Datatype c_newtype;
+    MPI_Datatype c_newtype = 0;
     int code = CALL(Type_create_subarray)(*ndims, array_of_sizes, array_of_subsizes,
         array_of_starts, *order, Type_in(oldtype), &c_newtype);
     if (code == MPI_SUCCESS) *newtype = Type_out(c_newtype);
@@ -3517,7 +3525,7 @@ void F(type_create_subarray_c_f08_)(const MPI_Fint *ndims, const MPI_Count array
     const MPI_Count array_of_subsizes[], const MPI_Count array_of_starts[], const MPI_Fint *order,
     const MPI_Fint *oldtype, MPI_Fint *newtype, MPI_Fint *ierror)
 {
-    MPI_Datatype c_newtype;
+    MPI_Datatype c_newtype = 0;
     int code = CALL(Type_create_subarray_c)(*ndims, array_of_sizes, array_of_subsizes,
         array_of_starts, *order, Type_in(oldtype), &c_newtype);
     if (code == MPI_SUCCESS) *newtype = Type_out(c_newtype);
@@ -3534,7 +3542,7 @@ SAME(type_delete_attr_, type_delete_attr_f08_)
 
 void F(type_dup_)(const MPI_Fint *oldtype, MPI_Fint *newtype, MPI_Fint *ierror)
 {
-    MPI_Datatype c_newtype;
+    MPI_Datatype c_newtype = 0;
     int code = CALL(Type_dup)(Type_in(oldtype), &c_newtype);
     if (code == MPI_SUCCESS) *newtype = Type_out(c_newtype);
     set_code(ierror, code);
@@ -3598,6 +3606,7 @@ void F(type_get_name_)(const MPI_Fint *datatype, char *type_name, MPI_Fint *resu
     MPI_Fint *ierror, size_t type_name_length)
 {
     char c_type_name[MPI_MAX_OBJECT_NAME];
+    c_type_name[0] = '\0';
     int code = CALL(Type_get_name)(Type_in(datatype), c_type_name, resultlen);
     if (code == MPI_SUCCESS) text_out(type_name, type_name_length, c_type_name);
     set_code(ierror, code);
@@ -3631,7 +3640,7 @@ SAME(type_get_true_extent_x_, type_get_true_extent_x_f08_)
 void F(type_get_value_index_)(const MPI_Fint *value_type, const MPI_Fint *index_type,
     MPI_Fint *pair_type, MPI_Fint *ierror)
 {
-    MPI_Datatype c_pair_type;
+    MPI_Datatype c_pair_type = 0;
     int code = CALL(Type_get_value_index)(Type_in(value_type), Type_in(index_type), &c_pair_type);
     if (code == MPI_SUCCESS) *pair_type = Type_out(c_pair_type);
     set_code(ierror, code);
@@ -3642,7 +3651,7 @@ void F(type_indexed_)(const MPI_Fint *count, const MPI_Fint array_of_blocklength
     const MPI_Fint array_of_displacements[], const MPI_Fint *oldtype, MPI_Fint *newtype,
     MPI_Fint *ierror)
 {
-    MPI_Datatype c_newtype;
+    MPI_Datatype c_newtype = 0;
     int code = CALL(Type_indexed)(*count, array_of_blocklengths, array_of_displacements,
         Type_in(oldtype), &c_newtype);
     if (code == MPI_SUCCESS) *newtype = Type_out(c_newtype);
@@ -3654,7 +3663,7 @@ void F(type_indexed_c_f08_)(const MPI_Count *count, const MPI_Count array_of_blo
     const MPI_Count array_of_displacements[], const MPI_Fint *oldtype, MPI_Fint *newtype,
     MPI_Fint *ierror)
 {
-    MPI_Datatype c_newtype;
+    MPI_Datatype c_newtype = 0;
     int code = CALL(Type_indexed_c)(*count, array_of_blocklengths, array_of_displacements,
         Type_in(oldtype), &c_newtype);
     if (code == MPI_SUCCESS) *newtype = Type_out(c_newtype);
@@ -3665,7 +3674,7 @@ SAME_LARGE(type_indexed_c_f08_, type_indexed_f08_large_)
 void F(type_match_size_)(const MPI_Fint *typeclass, const MPI_Fint *size, MPI_Fint *datatype,
     MPI_Fint *ierror)
 {
-    MPI_Datatype c_datatype;
+    MPI_Datatype c_datatype = 0;
     int code = CALL(Type_match_size)(*typeclass, *size, &c_datatype);
     if (code == MPI_SUCCESS) *datatype = Type_out(c_datatype);
     set_code(ierror, code);
@@ -3707,7 +3716,7 @@ SAME(type_size_x_, type_size_x_f08_)
 void F(type_vector_)(const MPI_Fint *count, const MPI_Fint *blocklength, const MPI_Fint *stride,
     const MPI_Fint *oldtype, MPI_Fint *newtype, MPI_Fint *ierror)
 {
-    MPI_Datatype c_newtype;
+    MPI_Datatype c_newtype = 0;
     int code = CALL(Type_vector)(*count, *blocklength, *stride, Type_in(oldtype), &c_newtype);
     if (code == MPI_SUCCESS) *newtype = Type_out(c_newtype);
     set_code(ierror, code);
@@ -3717,7 +3726,7 @@ SAME(type_vector_, type_vector_f08_)
 void F(type_vector_c_f08_)(const MPI_Count *count, const MPI_Count *blocklength,
     const MPI_Count *stride, const MPI_Fint *oldtype, MPI_Fint *newtype, MPI_Fint *ierror)
 {
-    MPI_Datatype c_newtype;
+    MPI_Datatype c_newtype = 0;
     int code = CALL(Type_vector_c)(*count, *blocklength, *stride, Type_in(oldtype), &c_newtype);
     if (code == MPI_SUCCESS) *newtype = Type_out(c_newtype);
     set_code(ierror, code);
@@ -3838,7 +3847,7 @@ SAME(win_complete_, win_complete_f08_)
 void F(win_create_)(void *base, const MPI_Aint *size, const MPI_Fint *disp_unit,
     const MPI_Fint *info, const MPI_Fint *comm, MPI_Fint *win, MPI_Fint *ierror)
 {
-    MPI_Win c_win;
+    MPI_Win c_win = 0;
     int code = CALL(Win_create)(buffer_address(base), *size, *disp_unit, Info_in(info),
         Comm_in(comm), &c_win);
     if (code == MPI_SUCCESS) *win = Win_out(c_win);
@@ -3849,7 +3858,7 @@ SAME_ADDRESS(win_create_, win_create_f08_)
 void F(win_create_dynamic_)(const MPI_Fint *info, const MPI_Fint *comm, MPI_Fint *win,
     MPI_Fint *ierror)
 {
-    MPI_Win c_win;
+    MPI_Win c_win = 0;
     int code = CALL(Win_create_dynamic)(Info_in(info), Comm_in(comm), &c_win);
     if (code == MPI_SUCCESS) *win = Win_out(c_win);
     set_code(ierror, code);
@@ -3917,7 +3926,7 @@ SAME(win_free_, win_free_f08_)
 
 void F(win_get_errhandler_)(const MPI_Fint *win, MPI_Fint *errhandler, MPI_Fint *ierror)
 {
-    MPI_Errhandler c_errhandler;
+    MPI_Errhandler c_errhandler = 0;
     int code = CALL(Win_get_errhandler)(Win_in(win), &c_errhandler);
     if (code == MPI_SUCCESS) *errhandler = Errhandler_out(c_errhandler);
     set_code(ierror, code);
@@ -3926,7 +3935,7 @@ SAME(win_get_errhandler_, win_get_errhandler_f08_)
 
 void F(win_get_group_)(const MPI_Fint *win, MPI_Fint *group, MPI_Fint *ierror)
 {
-    MPI_Group c_group;
+    MPI_Group c_group = 0;
     int code = CALL(Win_get_group)(Win_in(win), &c_group);
     if (code == MPI_SUCCESS) *group = Group_out(c_group);
     set_code(ierror, code);
@@ -3935,7 +3944,7 @@ SAME(win_get_group_, win_get_group_f08_)
 
 void F(win_get_info_)(const MPI_Fint *win, MPI_Fint *info_used, MPI_Fint *ierror)
 {
-    MPI_Info c_info_used;
+    MPI_Info c_info_used = 0;
     int code = CALL(Win_get_info)(Win_in(win), &c_info_used);
     if (code == MPI_SUCCESS) *info_used = Info_out(c_info_used);
     set_code(ierror, code);
@@ -3946,6 +3955,7 @@ void F(win_get_name_)(const MPI_Fint *win, char *win_name, MPI_Fint *resultlen, 
     size_t win_name_length)
 {
     char c_win_name[MPI_MAX_OBJECT_NAME];
+    c_win_name[0] = '\0';
     int code = CALL(Win_get_name)(Win_in(win), c_win_name, resultlen);
     if (code == MPI_SUCCESS) text_out(win_name, win_name_length, c_win_name);
     set_code(ierror, code);

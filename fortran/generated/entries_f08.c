@@ -116,7 +116,7 @@ void F(allgather_init_f08ts_)(const fortran_array *sendbuf, const MPI_Fint *send
     const MPI_Fint *recvtype, const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Allgather_init)(buffer_address(array_address(sendbuf)), *sendcount,
@@ -148,7 +148,7 @@ void F(allgather_init_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count *s
     const MPI_Fint *recvtype, const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Allgather_init_c)(buffer_address(array_address(sendbuf)), *sendcount,
@@ -239,7 +239,7 @@ void F(allgatherv_init_f08ts_)(const fortran_array *sendbuf, const MPI_Fint *sen
     const MPI_Fint displs[], const MPI_Fint *recvtype, const MPI_Fint *comm, const MPI_Fint *info,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Allgatherv_init)(buffer_address(array_address(sendbuf)), *sendcount,
@@ -271,7 +271,7 @@ void F(allgatherv_init_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count *
     const MPI_Aint displs[], const MPI_Fint *recvtype, const MPI_Fint *comm, const MPI_Fint *info,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Allgatherv_init_c)(buffer_address(array_address(sendbuf)), *sendcount,
@@ -360,7 +360,7 @@ void F(allreduce_init_f08ts_)(const fortran_array *sendbuf, const fortran_array 
     const MPI_Fint *count, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm,
     const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Allreduce_init)(buffer_address(array_address(sendbuf)),
@@ -390,7 +390,7 @@ void F(allreduce_init_c_f08ts_)(const fortran_array *sendbuf, const fortran_arra
     const MPI_Count *count, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm,
     const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Allreduce_init_c)(buffer_address(array_address(sendbuf)),
@@ -479,7 +479,7 @@ void F(alltoall_init_f08ts_)(const fortran_array *sendbuf, const MPI_Fint *sendc
     const MPI_Fint *recvtype, const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Alltoall_init)(buffer_address(array_address(sendbuf)), *sendcount,
@@ -511,7 +511,7 @@ void F(alltoall_init_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count *se
     const MPI_Fint *recvtype, const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Alltoall_init_c)(buffer_address(array_address(sendbuf)), *sendcount,
@@ -603,7 +603,7 @@ void F(alltoallv_init_f08ts_)(const fortran_array *sendbuf, const MPI_Fint sendc
     const MPI_Fint recvcounts[], const MPI_Fint rdispls[], const MPI_Fint *recvtype,
     const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Alltoallv_init)(buffer_address(array_address(sendbuf)), sendcounts, sdispls,
@@ -635,7 +635,7 @@ void F(alltoallv_init_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count se
     const MPI_Count recvcounts[], const MPI_Aint rdispls[], const MPI_Fint *recvtype,
     const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Alltoallv_init_c)(buffer_address(array_address(sendbuf)), sendcounts, sdispls,
@@ -749,7 +749,7 @@ void F(alltoallw_init_f08ts_)(const fortran_array *sendbuf, const MPI_Fint sendc
     MPI_Count recvtypes_count = peers_of(Comm_in(comm));
     MPI_Datatype *c_recvtypes = ROOM(MPI_Datatype, recvtypes_count);
     for (MPI_Count i = 0; i < recvtypes_count; i++) c_recvtypes[i] = Type_in(&recvtypes[i]);
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Alltoallw_init)(buffer_address(array_address(sendbuf)), sendcounts, sdispls,
@@ -789,7 +789,7 @@ void F(alltoallw_init_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count se
     MPI_Count recvtypes_count = peers_of(Comm_in(comm));
     MPI_Datatype *c_recvtypes = ROOM(MPI_Datatype, recvtypes_count);
     for (MPI_Count i = 0; i < recvtypes_count; i++) c_recvtypes[i] = Type_in(&recvtypes[i]);
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Alltoallw_init_c)(buffer_address(array_address(sendbuf)), sendcounts, sdispls,
@@ -866,7 +866,7 @@ void F(bcast_init_f08ts_)(const fortran_array *buffer, const MPI_Fint *count,
     const MPI_Fint *datatype, const MPI_Fint *root, const MPI_Fint *comm, const MPI_Fint *info,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buffer), 1)) {
         code = CALL(Bcast_init)(buffer_address(array_address(buffer)), *count, Type_in(datatype),
@@ -890,7 +890,7 @@ void F(bcast_init_c_f08ts_)(const fortran_array *buffer, const MPI_Count *count,
     const MPI_Fint *datatype, const MPI_Fint *root, const MPI_Fint *comm, const MPI_Fint *info,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buffer), 1)) {
         code = CALL(Bcast_init_c)(buffer_address(array_address(buffer)), *count, Type_in(datatype),
@@ -958,7 +958,7 @@ void F(bsend_init_f08ts_)(const fortran_array *buf, const MPI_Fint *count,
     const MPI_Fint *datatype, const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(Bsend_init)(buffer_address(array_address(buf)), *count, Type_in(datatype),
@@ -982,7 +982,7 @@ void F(bsend_init_c_f08ts_)(const fortran_array *buf, const MPI_Count *count,
     const MPI_Fint *datatype, const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(Bsend_init_c)(buffer_address(array_address(buf)), *count, Type_in(datatype),
@@ -1154,7 +1154,7 @@ void F(exscan_init_f08ts_)(const fortran_array *sendbuf, const fortran_array *re
     const MPI_Fint *count, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm,
     const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Exscan_init)(buffer_address(array_address(sendbuf)),
@@ -1184,7 +1184,7 @@ void F(exscan_init_c_f08ts_)(const fortran_array *sendbuf, const fortran_array *
     const MPI_Count *count, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm,
     const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Exscan_init_c)(buffer_address(array_address(sendbuf)),
@@ -1224,7 +1224,7 @@ void F(fetch_and_op_f08ts_)(const fortran_array *origin_addr, const fortran_arra
 void F(file_iread_f08ts_)(const MPI_Fint *fh, const fortran_array *buf, const MPI_Fint *count,
     const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(File_iread)(File_in(fh), buffer_address(array_address(buf)), *count,
@@ -1247,7 +1247,7 @@ void F(file_iread_f08ts_)(const MPI_Fint *fh, const fortran_array *buf, const MP
 void F(file_iread_c_f08ts_)(const MPI_Fint *fh, const fortran_array *buf, const MPI_Count *count,
     const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(File_iread_c)(File_in(fh), buffer_address(array_address(buf)), *count,
@@ -1271,7 +1271,7 @@ SAME_LARGE(file_iread_c_f08ts_, file_iread_f08ts_large_)
 void F(file_iread_all_f08ts_)(const MPI_Fint *fh, const fortran_array *buf, const MPI_Fint *count,
     const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(File_iread_all)(File_in(fh), buffer_address(array_address(buf)), *count,
@@ -1294,7 +1294,7 @@ void F(file_iread_all_f08ts_)(const MPI_Fint *fh, const fortran_array *buf, cons
 void F(file_iread_all_c_f08ts_)(const MPI_Fint *fh, const fortran_array *buf,
     const MPI_Count *count, const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(File_iread_all_c)(File_in(fh), buffer_address(array_address(buf)), *count,
@@ -1319,7 +1319,7 @@ void F(file_iread_at_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset,
     const fortran_array *buf, const MPI_Fint *count, const MPI_Fint *datatype, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(File_iread_at)(File_in(fh), *offset, buffer_address(array_address(buf)),
@@ -1343,7 +1343,7 @@ void F(file_iread_at_c_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset,
     const fortran_array *buf, const MPI_Count *count, const MPI_Fint *datatype, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(File_iread_at_c)(File_in(fh), *offset, buffer_address(array_address(buf)),
@@ -1368,7 +1368,7 @@ void F(file_iread_at_all_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset,
     const fortran_array *buf, const MPI_Fint *count, const MPI_Fint *datatype, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(File_iread_at_all)(File_in(fh), *offset, buffer_address(array_address(buf)),
@@ -1392,7 +1392,7 @@ void F(file_iread_at_all_c_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset,
     const fortran_array *buf, const MPI_Count *count, const MPI_Fint *datatype, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(File_iread_at_all_c)(File_in(fh), *offset, buffer_address(array_address(buf)),
@@ -1416,7 +1416,7 @@ SAME_LARGE(file_iread_at_all_c_f08ts_, file_iread_at_all_f08ts_large_)
 void F(file_iread_shared_f08ts_)(const MPI_Fint *fh, const fortran_array *buf,
     const MPI_Fint *count, const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(File_iread_shared)(File_in(fh), buffer_address(array_address(buf)), *count,
@@ -1439,7 +1439,7 @@ void F(file_iread_shared_f08ts_)(const MPI_Fint *fh, const fortran_array *buf,
 void F(file_iread_shared_c_f08ts_)(const MPI_Fint *fh, const fortran_array *buf,
     const MPI_Count *count, const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(File_iread_shared_c)(File_in(fh), buffer_address(array_address(buf)), *count,
@@ -1463,7 +1463,7 @@ SAME_LARGE(file_iread_shared_c_f08ts_, file_iread_shared_f08ts_large_)
 void F(file_iwrite_f08ts_)(const MPI_Fint *fh, const fortran_array *buf, const MPI_Fint *count,
     const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(File_iwrite)(File_in(fh), buffer_address(array_address(buf)), *count,
@@ -1486,7 +1486,7 @@ void F(file_iwrite_f08ts_)(const MPI_Fint *fh, const fortran_array *buf, const M
 void F(file_iwrite_c_f08ts_)(const MPI_Fint *fh, const fortran_array *buf, const MPI_Count *count,
     const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(File_iwrite_c)(File_in(fh), buffer_address(array_address(buf)), *count,
@@ -1510,7 +1510,7 @@ SAME_LARGE(file_iwrite_c_f08ts_, file_iwrite_f08ts_large_)
 void F(file_iwrite_all_f08ts_)(const MPI_Fint *fh, const fortran_array *buf, const MPI_Fint *count,
     const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(File_iwrite_all)(File_in(fh), buffer_address(array_address(buf)), *count,
@@ -1533,7 +1533,7 @@ void F(file_iwrite_all_f08ts_)(const MPI_Fint *fh, const fortran_array *buf, con
 void F(file_iwrite_all_c_f08ts_)(const MPI_Fint *fh, const fortran_array *buf,
     const MPI_Count *count, const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(File_iwrite_all_c)(File_in(fh), buffer_address(array_address(buf)), *count,
@@ -1558,7 +1558,7 @@ void F(file_iwrite_at_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset,
     const fortran_array *buf, const MPI_Fint *count, const MPI_Fint *datatype, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(File_iwrite_at)(File_in(fh), *offset, buffer_address(array_address(buf)),
@@ -1582,7 +1582,7 @@ void F(file_iwrite_at_c_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset,
     const fortran_array *buf, const MPI_Count *count, const MPI_Fint *datatype, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(File_iwrite_at_c)(File_in(fh), *offset, buffer_address(array_address(buf)),
@@ -1607,7 +1607,7 @@ void F(file_iwrite_at_all_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset,
     const fortran_array *buf, const MPI_Fint *count, const MPI_Fint *datatype, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(File_iwrite_at_all)(File_in(fh), *offset, buffer_address(array_address(buf)),
@@ -1631,7 +1631,7 @@ void F(file_iwrite_at_all_c_f08ts_)(const MPI_Fint *fh, const MPI_Offset *offset
     const fortran_array *buf, const MPI_Count *count, const MPI_Fint *datatype, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(File_iwrite_at_all_c)(File_in(fh), *offset, buffer_address(array_address(buf)),
@@ -1655,7 +1655,7 @@ SAME_LARGE(file_iwrite_at_all_c_f08ts_, file_iwrite_at_all_f08ts_large_)
 void F(file_iwrite_shared_f08ts_)(const MPI_Fint *fh, const fortran_array *buf,
     const MPI_Fint *count, const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(File_iwrite_shared)(File_in(fh), buffer_address(array_address(buf)), *count,
@@ -1678,7 +1678,7 @@ void F(file_iwrite_shared_f08ts_)(const MPI_Fint *fh, const fortran_array *buf,
 void F(file_iwrite_shared_c_f08ts_)(const MPI_Fint *fh, const fortran_array *buf,
     const MPI_Count *count, const MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(File_iwrite_shared_c)(File_in(fh), buffer_address(array_address(buf)), *count,
@@ -2596,7 +2596,7 @@ void F(gather_init_f08ts_)(const fortran_array *sendbuf, const MPI_Fint *sendcou
     const MPI_Fint *recvtype, const MPI_Fint *root, const MPI_Fint *comm, const MPI_Fint *info,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Gather_init)(buffer_address(array_address(sendbuf)), *sendcount,
@@ -2628,7 +2628,7 @@ void F(gather_init_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count *send
     const MPI_Fint *recvtype, const MPI_Fint *root, const MPI_Fint *comm, const MPI_Fint *info,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Gather_init_c)(buffer_address(array_address(sendbuf)), *sendcount,
@@ -2720,7 +2720,7 @@ void F(gatherv_init_f08ts_)(const fortran_array *sendbuf, const MPI_Fint *sendco
     const MPI_Fint displs[], const MPI_Fint *recvtype, const MPI_Fint *root, const MPI_Fint *comm,
     const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Gatherv_init)(buffer_address(array_address(sendbuf)), *sendcount,
@@ -2752,7 +2752,7 @@ void F(gatherv_init_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count *sen
     const MPI_Aint displs[], const MPI_Fint *recvtype, const MPI_Fint *root, const MPI_Fint *comm,
     const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Gatherv_init_c)(buffer_address(array_address(sendbuf)), *sendcount,
@@ -2908,7 +2908,7 @@ void F(iallgather_f08ts_)(const fortran_array *sendbuf, const MPI_Fint *sendcoun
     const MPI_Fint *sendtype, const fortran_array *recvbuf, const MPI_Fint *recvcount,
     const MPI_Fint *recvtype, const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Iallgather)(buffer_address(array_address(sendbuf)), *sendcount,
@@ -2939,7 +2939,7 @@ void F(iallgather_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count *sendc
     const MPI_Fint *sendtype, const fortran_array *recvbuf, const MPI_Count *recvcount,
     const MPI_Fint *recvtype, const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Iallgather_c)(buffer_address(array_address(sendbuf)), *sendcount,
@@ -2971,7 +2971,7 @@ void F(iallgatherv_f08ts_)(const fortran_array *sendbuf, const MPI_Fint *sendcou
     const MPI_Fint displs[], const MPI_Fint *recvtype, const MPI_Fint *comm, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Iallgatherv)(buffer_address(array_address(sendbuf)), *sendcount,
@@ -3003,7 +3003,7 @@ void F(iallgatherv_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count *send
     const MPI_Aint displs[], const MPI_Fint *recvtype, const MPI_Fint *comm, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Iallgatherv_c)(buffer_address(array_address(sendbuf)), *sendcount,
@@ -3035,7 +3035,7 @@ void F(iallreduce_f08ts_)(const fortran_array *sendbuf, const fortran_array *rec
     const MPI_Fint *count, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Iallreduce)(buffer_address(array_address(sendbuf)),
@@ -3065,7 +3065,7 @@ void F(iallreduce_c_f08ts_)(const fortran_array *sendbuf, const fortran_array *r
     const MPI_Count *count, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Iallreduce_c)(buffer_address(array_address(sendbuf)),
@@ -3096,7 +3096,7 @@ void F(ialltoall_f08ts_)(const fortran_array *sendbuf, const MPI_Fint *sendcount
     const MPI_Fint *sendtype, const fortran_array *recvbuf, const MPI_Fint *recvcount,
     const MPI_Fint *recvtype, const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Ialltoall)(buffer_address(array_address(sendbuf)), *sendcount,
@@ -3126,7 +3126,7 @@ void F(ialltoall_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count *sendco
     const MPI_Fint *sendtype, const fortran_array *recvbuf, const MPI_Count *recvcount,
     const MPI_Fint *recvtype, const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Ialltoall_c)(buffer_address(array_address(sendbuf)), *sendcount,
@@ -3158,7 +3158,7 @@ void F(ialltoallv_f08ts_)(const fortran_array *sendbuf, const MPI_Fint sendcount
     const MPI_Fint recvcounts[], const MPI_Fint rdispls[], const MPI_Fint *recvtype,
     const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Ialltoallv)(buffer_address(array_address(sendbuf)), sendcounts, sdispls,
@@ -3190,7 +3190,7 @@ void F(ialltoallv_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count sendco
     const MPI_Count recvcounts[], const MPI_Aint rdispls[], const MPI_Fint *recvtype,
     const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Ialltoallv_c)(buffer_address(array_address(sendbuf)), sendcounts, sdispls,
@@ -3229,7 +3229,7 @@ void F(ialltoallw_f08ts_)(const fortran_array *sendbuf, const MPI_Fint sendcount
     MPI_Count recvtypes_count = peers_of(Comm_in(comm));
     MPI_Datatype *c_recvtypes = ROOM(MPI_Datatype, recvtypes_count);
     for (MPI_Count i = 0; i < recvtypes_count; i++) c_recvtypes[i] = Type_in(&recvtypes[i]);
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Ialltoallw)(buffer_address(array_address(sendbuf)), sendcounts, sdispls,
@@ -3268,7 +3268,7 @@ void F(ialltoallw_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count sendco
     MPI_Count recvtypes_count = peers_of(Comm_in(comm));
     MPI_Datatype *c_recvtypes = ROOM(MPI_Datatype, recvtypes_count);
     for (MPI_Count i = 0; i < recvtypes_count; i++) c_recvtypes[i] = Type_in(&recvtypes[i]);
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Ialltoallw_c)(buffer_address(array_address(sendbuf)), sendcounts, sdispls,
@@ -3300,7 +3300,7 @@ SAME_LARGE(ialltoallw_c_f08ts_, ialltoallw_f08ts_large_)
 void F(ibcast_f08ts_)(const fortran_array *buffer, const MPI_Fint *count, const MPI_Fint *datatype,
     const MPI_Fint *root, const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buffer), 1)) {
         code = CALL(Ibcast)(buffer_address(array_address(buffer)), *count, Type_in(datatype),
@@ -3324,7 +3324,7 @@ void F(ibcast_c_f08ts_)(const fortran_array *buffer, const MPI_Count *count,
     const MPI_Fint *datatype, const MPI_Fint *root, const MPI_Fint *comm, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buffer), 1)) {
         code = CALL(Ibcast_c)(buffer_address(array_address(buffer)), *count, Type_in(datatype),
@@ -3349,7 +3349,7 @@ void F(ibsend_f08ts_)(const fortran_array *buf, const MPI_Fint *count, const MPI
     const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(Ibsend)(buffer_address(array_address(buf)), *count, Type_in(datatype), *dest,
@@ -3373,7 +3373,7 @@ void F(ibsend_c_f08ts_)(const fortran_array *buf, const MPI_Count *count, const 
     const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(Ibsend_c)(buffer_address(array_address(buf)), *count, Type_in(datatype), *dest,
@@ -3398,7 +3398,7 @@ void F(iexscan_f08ts_)(const fortran_array *sendbuf, const fortran_array *recvbu
     const MPI_Fint *count, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Iexscan)(buffer_address(array_address(sendbuf)),
@@ -3428,7 +3428,7 @@ void F(iexscan_c_f08ts_)(const fortran_array *sendbuf, const fortran_array *recv
     const MPI_Count *count, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Iexscan_c)(buffer_address(array_address(sendbuf)),
@@ -3460,7 +3460,7 @@ void F(igather_f08ts_)(const fortran_array *sendbuf, const MPI_Fint *sendcount,
     const MPI_Fint *recvtype, const MPI_Fint *root, const MPI_Fint *comm, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Igather)(buffer_address(array_address(sendbuf)), *sendcount, Type_in(sendtype),
@@ -3492,7 +3492,7 @@ void F(igather_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count *sendcoun
     const MPI_Fint *recvtype, const MPI_Fint *root, const MPI_Fint *comm, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Igather_c)(buffer_address(array_address(sendbuf)), *sendcount,
@@ -3525,7 +3525,7 @@ void F(igatherv_f08ts_)(const fortran_array *sendbuf, const MPI_Fint *sendcount,
     const MPI_Fint displs[], const MPI_Fint *recvtype, const MPI_Fint *root, const MPI_Fint *comm,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Igatherv)(buffer_address(array_address(sendbuf)), *sendcount,
@@ -3557,7 +3557,7 @@ void F(igatherv_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count *sendcou
     const MPI_Aint displs[], const MPI_Fint *recvtype, const MPI_Fint *root, const MPI_Fint *comm,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Igatherv_c)(buffer_address(array_address(sendbuf)), *sendcount,
@@ -3590,7 +3590,7 @@ void F(imrecv_f08ts_)(const fortran_array *buf, const MPI_Fint *count, const MPI
 {
     MPI_Message c_message = Message_in(message);
     MPI_Message given_message = c_message;
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(Imrecv)(buffer_address(array_address(buf)), *count, Type_in(datatype),
@@ -3616,7 +3616,7 @@ void F(imrecv_c_f08ts_)(const fortran_array *buf, const MPI_Count *count, const 
 {
     MPI_Message c_message = Message_in(message);
     MPI_Message given_message = c_message;
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(Imrecv_c)(buffer_address(array_address(buf)), *count, Type_in(datatype),
@@ -3642,7 +3642,7 @@ void F(ineighbor_allgather_f08ts_)(const fortran_array *sendbuf, const MPI_Fint 
     const MPI_Fint *sendtype, const fortran_array *recvbuf, const MPI_Fint *recvcount,
     const MPI_Fint *recvtype, const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Ineighbor_allgather)(buffer_address(array_address(sendbuf)), *sendcount,
@@ -3673,7 +3673,7 @@ void F(ineighbor_allgather_c_f08ts_)(const fortran_array *sendbuf, const MPI_Cou
     const MPI_Fint *sendtype, const fortran_array *recvbuf, const MPI_Count *recvcount,
     const MPI_Fint *recvtype, const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Ineighbor_allgather_c)(buffer_address(array_address(sendbuf)), *sendcount,
@@ -3706,7 +3706,7 @@ void F(ineighbor_allgatherv_f08ts_)(const fortran_array *sendbuf, const MPI_Fint
     const MPI_Fint displs[], const MPI_Fint *recvtype, const MPI_Fint *comm, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Ineighbor_allgatherv)(buffer_address(array_address(sendbuf)), *sendcount,
@@ -3738,7 +3738,7 @@ void F(ineighbor_allgatherv_c_f08ts_)(const fortran_array *sendbuf, const MPI_Co
     const MPI_Aint displs[], const MPI_Fint *recvtype, const MPI_Fint *comm, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Ineighbor_allgatherv_c)(buffer_address(array_address(sendbuf)), *sendcount,
@@ -3770,7 +3770,7 @@ void F(ineighbor_alltoall_f08ts_)(const fortran_array *sendbuf, const MPI_Fint *
     const MPI_Fint *sendtype, const fortran_array *recvbuf, const MPI_Fint *recvcount,
     const MPI_Fint *recvtype, const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Ineighbor_alltoall)(buffer_address(array_address(sendbuf)), *sendcount,
@@ -3800,7 +3800,7 @@ void F(ineighbor_alltoall_c_f08ts_)(const fortran_array *sendbuf, const MPI_Coun
     const MPI_Fint *sendtype, const fortran_array *recvbuf, const MPI_Count *recvcount,
     const MPI_Fint *recvtype, const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Ineighbor_alltoall_c)(buffer_address(array_address(sendbuf)), *sendcount,
@@ -3832,7 +3832,7 @@ void F(ineighbor_alltoallv_f08ts_)(const fortran_array *sendbuf, const MPI_Fint 
     const MPI_Fint recvcounts[], const MPI_Fint rdispls[], const MPI_Fint *recvtype,
     const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Ineighbor_alltoallv)(buffer_address(array_address(sendbuf)), sendcounts,
@@ -3864,7 +3864,7 @@ void F(ineighbor_alltoallv_c_f08ts_)(const fortran_array *sendbuf, const MPI_Cou
     const MPI_Count recvcounts[], const MPI_Aint rdispls[], const MPI_Fint *recvtype,
     const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Ineighbor_alltoallv_c)(buffer_address(array_address(sendbuf)), sendcounts,
@@ -3903,7 +3903,7 @@ void F(ineighbor_alltoallw_f08ts_)(const fortran_array *sendbuf, const MPI_Fint 
     MPI_Count recvtypes_count = combray_fortran_neighbours(Comm_in(comm), false);
     MPI_Datatype *c_recvtypes = ROOM(MPI_Datatype, recvtypes_count);
     for (MPI_Count i = 0; i < recvtypes_count; i++) c_recvtypes[i] = Type_in(&recvtypes[i]);
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Ineighbor_alltoallw)(buffer_address(array_address(sendbuf)), sendcounts,
@@ -3943,7 +3943,7 @@ void F(ineighbor_alltoallw_c_f08ts_)(const fortran_array *sendbuf, const MPI_Cou
     MPI_Count recvtypes_count = combray_fortran_neighbours(Comm_in(comm), false);
     MPI_Datatype *c_recvtypes = ROOM(MPI_Datatype, recvtypes_count);
     for (MPI_Count i = 0; i < recvtypes_count; i++) c_recvtypes[i] = Type_in(&recvtypes[i]);
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Ineighbor_alltoallw_c)(buffer_address(array_address(sendbuf)), sendcounts,
@@ -3977,7 +3977,7 @@ void F(irecv_f08ts_)(const fortran_array *buf, const MPI_Fint *count, const MPI_
     const MPI_Fint *source, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(Irecv)(buffer_address(array_address(buf)), *count, Type_in(datatype), *source,
@@ -4001,7 +4001,7 @@ void F(irecv_c_f08ts_)(const fortran_array *buf, const MPI_Count *count, const M
     const MPI_Fint *source, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(Irecv_c)(buffer_address(array_address(buf)), *count, Type_in(datatype),
@@ -4026,7 +4026,7 @@ void F(ireduce_f08ts_)(const fortran_array *sendbuf, const fortran_array *recvbu
     const MPI_Fint *count, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *root,
     const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Ireduce)(buffer_address(array_address(sendbuf)),
@@ -4056,7 +4056,7 @@ void F(ireduce_c_f08ts_)(const fortran_array *sendbuf, const fortran_array *recv
     const MPI_Count *count, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *root,
     const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Ireduce_c)(buffer_address(array_address(sendbuf)),
@@ -4087,7 +4087,7 @@ void F(ireduce_scatter_f08ts_)(const fortran_array *sendbuf, const fortran_array
     const MPI_Fint recvcounts[], const MPI_Fint *datatype, const MPI_Fint *op,
     const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Ireduce_scatter)(buffer_address(array_address(sendbuf)),
@@ -4117,7 +4117,7 @@ void F(ireduce_scatter_c_f08ts_)(const fortran_array *sendbuf, const fortran_arr
     const MPI_Count recvcounts[], const MPI_Fint *datatype, const MPI_Fint *op,
     const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Ireduce_scatter_c)(buffer_address(array_address(sendbuf)),
@@ -4148,7 +4148,7 @@ void F(ireduce_scatter_block_f08ts_)(const fortran_array *sendbuf, const fortran
     const MPI_Fint *recvcount, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Ireduce_scatter_block)(buffer_address(array_address(sendbuf)),
@@ -4178,7 +4178,7 @@ void F(ireduce_scatter_block_c_f08ts_)(const fortran_array *sendbuf, const fortr
     const MPI_Count *recvcount, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Ireduce_scatter_block_c)(buffer_address(array_address(sendbuf)),
@@ -4209,7 +4209,7 @@ void F(irsend_f08ts_)(const fortran_array *buf, const MPI_Fint *count, const MPI
     const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(Irsend)(buffer_address(array_address(buf)), *count, Type_in(datatype), *dest,
@@ -4233,7 +4233,7 @@ void F(irsend_c_f08ts_)(const fortran_array *buf, const MPI_Count *count, const 
     const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(Irsend_c)(buffer_address(array_address(buf)), *count, Type_in(datatype), *dest,
@@ -4258,7 +4258,7 @@ void F(iscan_f08ts_)(const fortran_array *sendbuf, const fortran_array *recvbuf,
     const MPI_Fint *count, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Iscan)(buffer_address(array_address(sendbuf)),
@@ -4288,7 +4288,7 @@ void F(iscan_c_f08ts_)(const fortran_array *sendbuf, const fortran_array *recvbu
     const MPI_Count *count, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Iscan_c)(buffer_address(array_address(sendbuf)),
@@ -4320,7 +4320,7 @@ void F(iscatter_f08ts_)(const fortran_array *sendbuf, const MPI_Fint *sendcount,
     const MPI_Fint *recvtype, const MPI_Fint *root, const MPI_Fint *comm, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Iscatter)(buffer_address(array_address(sendbuf)), *sendcount,
@@ -4352,7 +4352,7 @@ void F(iscatter_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count *sendcou
     const MPI_Fint *recvtype, const MPI_Fint *root, const MPI_Fint *comm, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Iscatter_c)(buffer_address(array_address(sendbuf)), *sendcount,
@@ -4385,7 +4385,7 @@ void F(iscatterv_f08ts_)(const fortran_array *sendbuf, const MPI_Fint sendcounts
     const MPI_Fint *recvcount, const MPI_Fint *recvtype, const MPI_Fint *root,
     const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Iscatterv)(buffer_address(array_address(sendbuf)), sendcounts, displs,
@@ -4417,7 +4417,7 @@ void F(iscatterv_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count sendcou
     const MPI_Count *recvcount, const MPI_Fint *recvtype, const MPI_Fint *root,
     const MPI_Fint *comm, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Iscatterv_c)(buffer_address(array_address(sendbuf)), sendcounts, displs,
@@ -4449,7 +4449,7 @@ void F(isend_f08ts_)(const fortran_array *buf, const MPI_Fint *count, const MPI_
     const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(Isend)(buffer_address(array_address(buf)), *count, Type_in(datatype), *dest,
@@ -4473,7 +4473,7 @@ void F(isend_c_f08ts_)(const fortran_array *buf, const MPI_Count *count, const M
     const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(Isend_c)(buffer_address(array_address(buf)), *count, Type_in(datatype), *dest,
@@ -4500,7 +4500,7 @@ void F(isendrecv_f08ts_)(const fortran_array *sendbuf, const MPI_Fint *sendcount
     const MPI_Fint *source, const MPI_Fint *recvtag, const MPI_Fint *comm, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Isendrecv)(buffer_address(array_address(sendbuf)), *sendcount,
@@ -4533,7 +4533,7 @@ void F(isendrecv_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count *sendco
     const MPI_Fint *source, const MPI_Fint *recvtag, const MPI_Fint *comm, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Isendrecv_c)(buffer_address(array_address(sendbuf)), *sendcount,
@@ -4566,7 +4566,7 @@ void F(isendrecv_replace_f08ts_)(const fortran_array *buf, const MPI_Fint *count
     const MPI_Fint *source, const MPI_Fint *recvtag, const MPI_Fint *comm, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(Isendrecv_replace)(buffer_address(array_address(buf)), *count,
@@ -4591,7 +4591,7 @@ void F(isendrecv_replace_c_f08ts_)(const fortran_array *buf, const MPI_Count *co
     const MPI_Fint *source, const MPI_Fint *recvtag, const MPI_Fint *comm, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(Isendrecv_replace_c)(buffer_address(array_address(buf)), *count,
@@ -4616,7 +4616,7 @@ void F(issend_f08ts_)(const fortran_array *buf, const MPI_Fint *count, const MPI
     const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(Issend)(buffer_address(array_address(buf)), *count, Type_in(datatype), *dest,
@@ -4640,7 +4640,7 @@ void F(issend_c_f08ts_)(const fortran_array *buf, const MPI_Count *count, const 
     const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(Issend_c)(buffer_address(array_address(buf)), *count, Type_in(datatype), *dest,
@@ -4774,7 +4774,7 @@ void F(neighbor_allgather_init_f08ts_)(const fortran_array *sendbuf, const MPI_F
     const MPI_Fint *recvtype, const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Neighbor_allgather_init)(buffer_address(array_address(sendbuf)), *sendcount,
@@ -4806,7 +4806,7 @@ void F(neighbor_allgather_init_c_f08ts_)(const fortran_array *sendbuf, const MPI
     const MPI_Fint *recvtype, const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Neighbor_allgather_init_c)(buffer_address(array_address(sendbuf)), *sendcount,
@@ -4898,7 +4898,7 @@ void F(neighbor_allgatherv_init_f08ts_)(const fortran_array *sendbuf, const MPI_
     const MPI_Fint displs[], const MPI_Fint *recvtype, const MPI_Fint *comm, const MPI_Fint *info,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Neighbor_allgatherv_init)(buffer_address(array_address(sendbuf)), *sendcount,
@@ -4930,7 +4930,7 @@ void F(neighbor_allgatherv_init_c_f08ts_)(const fortran_array *sendbuf, const MP
     const MPI_Aint displs[], const MPI_Fint *recvtype, const MPI_Fint *comm, const MPI_Fint *info,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Neighbor_allgatherv_init_c)(buffer_address(array_address(sendbuf)), *sendcount,
@@ -5020,7 +5020,7 @@ void F(neighbor_alltoall_init_f08ts_)(const fortran_array *sendbuf, const MPI_Fi
     const MPI_Fint *recvtype, const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Neighbor_alltoall_init)(buffer_address(array_address(sendbuf)), *sendcount,
@@ -5052,7 +5052,7 @@ void F(neighbor_alltoall_init_c_f08ts_)(const fortran_array *sendbuf, const MPI_
     const MPI_Fint *recvtype, const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Neighbor_alltoall_init_c)(buffer_address(array_address(sendbuf)), *sendcount,
@@ -5146,7 +5146,7 @@ void F(neighbor_alltoallv_init_f08ts_)(const fortran_array *sendbuf, const MPI_F
     const MPI_Fint recvcounts[], const MPI_Fint rdispls[], const MPI_Fint *recvtype,
     const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Neighbor_alltoallv_init)(buffer_address(array_address(sendbuf)), sendcounts,
@@ -5179,7 +5179,7 @@ void F(neighbor_alltoallv_init_c_f08ts_)(const fortran_array *sendbuf,
     const MPI_Fint *recvtype, const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Neighbor_alltoallv_init_c)(buffer_address(array_address(sendbuf)), sendcounts,
@@ -5294,7 +5294,7 @@ void F(neighbor_alltoallw_init_f08ts_)(const fortran_array *sendbuf, const MPI_F
     MPI_Count recvtypes_count = combray_fortran_neighbours(Comm_in(comm), false);
     MPI_Datatype *c_recvtypes = ROOM(MPI_Datatype, recvtypes_count);
     for (MPI_Count i = 0; i < recvtypes_count; i++) c_recvtypes[i] = Type_in(&recvtypes[i]);
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Neighbor_alltoallw_init)(buffer_address(array_address(sendbuf)), sendcounts,
@@ -5335,7 +5335,7 @@ void F(neighbor_alltoallw_init_c_f08ts_)(const fortran_array *sendbuf,
     MPI_Count recvtypes_count = combray_fortran_neighbours(Comm_in(comm), false);
     MPI_Datatype *c_recvtypes = ROOM(MPI_Datatype, recvtypes_count);
     for (MPI_Count i = 0; i < recvtypes_count; i++) c_recvtypes[i] = Type_in(&recvtypes[i]);
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Neighbor_alltoallw_init_c)(buffer_address(array_address(sendbuf)), sendcounts,
@@ -5485,7 +5485,7 @@ void F(precv_init_f08ts_)(const fortran_array *buf, const MPI_Fint *partitions,
     const MPI_Fint *count, const MPI_Fint *datatype, const MPI_Fint *dest, const MPI_Fint *tag,
     const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(Precv_init)(buffer_address(array_address(buf)), *partitions, *count,
@@ -5509,7 +5509,7 @@ void F(precv_init_c_f08ts_)(const fortran_array *buf, const MPI_Fint *partitions
     const MPI_Count *count, const MPI_Fint *datatype, const MPI_Fint *dest, const MPI_Fint *tag,
     const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(Precv_init_c)(buffer_address(array_address(buf)), *partitions, *count,
@@ -5534,7 +5534,7 @@ void F(psend_init_f08ts_)(const fortran_array *buf, const MPI_Fint *partitions,
     const MPI_Fint *count, const MPI_Fint *datatype, const MPI_Fint *dest, const MPI_Fint *tag,
     const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(Psend_init)(buffer_address(array_address(buf)), *partitions, *count,
@@ -5558,7 +5558,7 @@ void F(psend_init_c_f08ts_)(const fortran_array *buf, const MPI_Fint *partitions
     const MPI_Count *count, const MPI_Fint *datatype, const MPI_Fint *dest, const MPI_Fint *tag,
     const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(Psend_init_c)(buffer_address(array_address(buf)), *partitions, *count,
@@ -5635,7 +5635,7 @@ void F(raccumulate_f08ts_)(const fortran_array *origin_addr, const MPI_Fint *ori
     const MPI_Fint *target_count, const MPI_Fint *target_datatype, const MPI_Fint *op,
     const MPI_Fint *win, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(origin_addr), 1)) {
         code = CALL(Raccumulate)(buffer_address(array_address(origin_addr)), *origin_count,
@@ -5662,7 +5662,7 @@ void F(raccumulate_c_f08ts_)(const fortran_array *origin_addr, const MPI_Count *
     const MPI_Count *target_count, const MPI_Fint *target_datatype, const MPI_Fint *op,
     const MPI_Fint *win, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(origin_addr), 1)) {
         code = CALL(Raccumulate_c)(buffer_address(array_address(origin_addr)), *origin_count,
@@ -5734,7 +5734,7 @@ void F(recv_init_f08ts_)(const fortran_array *buf, const MPI_Fint *count, const 
     const MPI_Fint *source, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(Recv_init)(buffer_address(array_address(buf)), *count, Type_in(datatype),
@@ -5758,7 +5758,7 @@ void F(recv_init_c_f08ts_)(const fortran_array *buf, const MPI_Count *count,
     const MPI_Fint *datatype, const MPI_Fint *source, const MPI_Fint *tag, const MPI_Fint *comm,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(Recv_init_c)(buffer_address(array_address(buf)), *count, Type_in(datatype),
@@ -5840,7 +5840,7 @@ void F(reduce_init_f08ts_)(const fortran_array *sendbuf, const fortran_array *re
     const MPI_Fint *count, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *root,
     const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Reduce_init)(buffer_address(array_address(sendbuf)),
@@ -5870,7 +5870,7 @@ void F(reduce_init_c_f08ts_)(const fortran_array *sendbuf, const fortran_array *
     const MPI_Count *count, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *root,
     const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Reduce_init_c)(buffer_address(array_address(sendbuf)),
@@ -6069,7 +6069,7 @@ void F(reduce_scatter_block_init_f08ts_)(const fortran_array *sendbuf,
     const MPI_Fint *op, const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Reduce_scatter_block_init)(buffer_address(array_address(sendbuf)),
@@ -6101,7 +6101,7 @@ void F(reduce_scatter_block_init_c_f08ts_)(const fortran_array *sendbuf,
     const MPI_Fint *op, const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Reduce_scatter_block_init_c)(buffer_address(array_address(sendbuf)),
@@ -6133,7 +6133,7 @@ void F(reduce_scatter_init_f08ts_)(const fortran_array *sendbuf, const fortran_a
     const MPI_Fint recvcounts[], const MPI_Fint *datatype, const MPI_Fint *op,
     const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Reduce_scatter_init)(buffer_address(array_address(sendbuf)),
@@ -6164,7 +6164,7 @@ void F(reduce_scatter_init_c_f08ts_)(const fortran_array *sendbuf, const fortran
     const MPI_Count recvcounts[], const MPI_Fint *datatype, const MPI_Fint *op,
     const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Reduce_scatter_init_c)(buffer_address(array_address(sendbuf)),
@@ -6197,7 +6197,7 @@ void F(rget_f08ts_)(const fortran_array *origin_addr, const MPI_Fint *origin_cou
     const MPI_Fint *target_count, const MPI_Fint *target_datatype, const MPI_Fint *win,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(origin_addr), 1)) {
         code = CALL(Rget)(buffer_address(array_address(origin_addr)), *origin_count,
@@ -6224,7 +6224,7 @@ void F(rget_c_f08ts_)(const fortran_array *origin_addr, const MPI_Count *origin_
     const MPI_Count *target_count, const MPI_Fint *target_datatype, const MPI_Fint *win,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(origin_addr), 1)) {
         code = CALL(Rget_c)(buffer_address(array_address(origin_addr)), *origin_count,
@@ -6253,7 +6253,7 @@ void F(rget_accumulate_f08ts_)(const fortran_array *origin_addr, const MPI_Fint 
     const MPI_Aint *target_disp, const MPI_Fint *target_count, const MPI_Fint *target_datatype,
     const MPI_Fint *op, const MPI_Fint *win, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(origin_addr) && is_plain(result_addr), 1)) {
         code = CALL(Rget_accumulate)(buffer_address(array_address(origin_addr)), *origin_count,
@@ -6288,7 +6288,7 @@ void F(rget_accumulate_c_f08ts_)(const fortran_array *origin_addr, const MPI_Cou
     const MPI_Aint *target_disp, const MPI_Count *target_count, const MPI_Fint *target_datatype,
     const MPI_Fint *op, const MPI_Fint *win, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(origin_addr) && is_plain(result_addr), 1)) {
         code = CALL(Rget_accumulate_c)(buffer_address(array_address(origin_addr)), *origin_count,
@@ -6323,7 +6323,7 @@ void F(rput_f08ts_)(const fortran_array *origin_addr, const MPI_Fint *origin_cou
     const MPI_Fint *target_count, const MPI_Fint *target_datatype, const MPI_Fint *win,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(origin_addr), 1)) {
         code = CALL(Rput)(buffer_address(array_address(origin_addr)), *origin_count,
@@ -6350,7 +6350,7 @@ void F(rput_c_f08ts_)(const fortran_array *origin_addr, const MPI_Count *origin_
     const MPI_Count *target_count, const MPI_Fint *target_datatype, const MPI_Fint *win,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(origin_addr), 1)) {
         code = CALL(Rput_c)(buffer_address(array_address(origin_addr)), *origin_count,
@@ -6420,7 +6420,7 @@ void F(rsend_init_f08ts_)(const fortran_array *buf, const MPI_Fint *count,
     const MPI_Fint *datatype, const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(Rsend_init)(buffer_address(array_address(buf)), *count, Type_in(datatype),
@@ -6444,7 +6444,7 @@ void F(rsend_init_c_f08ts_)(const fortran_array *buf, const MPI_Count *count,
     const MPI_Fint *datatype, const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(Rsend_init_c)(buffer_address(array_address(buf)), *count, Type_in(datatype),
@@ -6526,7 +6526,7 @@ void F(scan_init_f08ts_)(const fortran_array *sendbuf, const fortran_array *recv
     const MPI_Fint *count, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm,
     const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Scan_init)(buffer_address(array_address(sendbuf)),
@@ -6556,7 +6556,7 @@ void F(scan_init_c_f08ts_)(const fortran_array *sendbuf, const fortran_array *re
     const MPI_Count *count, const MPI_Fint *datatype, const MPI_Fint *op, const MPI_Fint *comm,
     const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Scan_init_c)(buffer_address(array_address(sendbuf)),
@@ -6646,7 +6646,7 @@ void F(scatter_init_f08ts_)(const fortran_array *sendbuf, const MPI_Fint *sendco
     const MPI_Fint *recvtype, const MPI_Fint *root, const MPI_Fint *comm, const MPI_Fint *info,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Scatter_init)(buffer_address(array_address(sendbuf)), *sendcount,
@@ -6678,7 +6678,7 @@ void F(scatter_init_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count *sen
     const MPI_Fint *recvtype, const MPI_Fint *root, const MPI_Fint *comm, const MPI_Fint *info,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Scatter_init_c)(buffer_address(array_address(sendbuf)), *sendcount,
@@ -6771,7 +6771,7 @@ void F(scatterv_init_f08ts_)(const fortran_array *sendbuf, const MPI_Fint sendco
     const MPI_Fint *recvcount, const MPI_Fint *recvtype, const MPI_Fint *root,
     const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Scatterv_init)(buffer_address(array_address(sendbuf)), sendcounts, displs,
@@ -6803,7 +6803,7 @@ void F(scatterv_init_c_f08ts_)(const fortran_array *sendbuf, const MPI_Count sen
     const MPI_Count *recvcount, const MPI_Fint *recvtype, const MPI_Fint *root,
     const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(sendbuf) && is_plain(recvbuf), 1)) {
         code = CALL(Scatterv_init_c)(buffer_address(array_address(sendbuf)), sendcounts, displs,
@@ -6878,7 +6878,7 @@ void F(send_init_f08ts_)(const fortran_array *buf, const MPI_Fint *count, const 
     const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm, MPI_Fint *request,
     MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(Send_init)(buffer_address(array_address(buf)), *count, Type_in(datatype),
@@ -6902,7 +6902,7 @@ void F(send_init_c_f08ts_)(const fortran_array *buf, const MPI_Count *count,
     const MPI_Fint *datatype, const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(Send_init_c)(buffer_address(array_address(buf)), *count, Type_in(datatype),
@@ -7123,7 +7123,7 @@ void F(ssend_init_f08ts_)(const fortran_array *buf, const MPI_Fint *count,
     const MPI_Fint *datatype, const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(Ssend_init)(buffer_address(array_address(buf)), *count, Type_in(datatype),
@@ -7147,7 +7147,7 @@ void F(ssend_init_c_f08ts_)(const fortran_array *buf, const MPI_Count *count,
     const MPI_Fint *datatype, const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm,
     MPI_Fint *request, MPI_Fint *ierror)
 {
-    MPI_Request c_request;
+    MPI_Request c_request = 0;
     int code;
     if (__builtin_expect(is_plain(buf), 1)) {
         code = CALL(Ssend_init_c)(buffer_address(array_address(buf)), *count, Type_in(datatype),
@@ -7297,7 +7297,7 @@ void F(win_create_f08ts_)(const fortran_array *base, const MPI_Aint *size,
     const MPI_Fint *disp_unit, const MPI_Fint *info, const MPI_Fint *comm, MPI_Fint *win,
     MPI_Fint *ierror)
 {
-    MPI_Win c_win;
+    MPI_Win c_win = 0;
     int code;
     if (__builtin_expect(is_plain(base), 1)) {
         code = CALL(Win_create)(buffer_address(array_address(base)), *size, *disp_unit,
@@ -7321,7 +7321,7 @@ void F(win_create_c_f08ts_)(const fortran_array *base, const MPI_Aint *size,
     const MPI_Aint *disp_unit, const MPI_Fint *info, const MPI_Fint *comm, MPI_Fint *win,
     MPI_Fint *ierror)
 {
-    MPI_Win c_win;
+    MPI_Win c_win = 0;
     int code;
     if (__builtin_expect(is_plain(base), 1)) {
         code = CALL(Win_create_c)(buffer_address(array_address(base)), *size, *disp_unit,

@@ -29,7 +29,7 @@ static void own_handler(void) {
     OK(MPI_Errhandler_free(&handler));
     CHECK(handler == MPI_ERRHANDLER_NULL, "the handle is null");
     int code = MPI_Send(&value, 1, MPI_INT, 1234, 0, comm);
-    // What a handler leaves, the call returns; some libraries return success here.
+    // This handler leaves the code as it is; some libraries return success here.
     if (check_is_combray) CHECK_EQ(code, last_code);
     CHECK_EQ(calls, 1);
     CHECK(last_comm == comm, "the handler is given the communicator");

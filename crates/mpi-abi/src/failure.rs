@@ -19,7 +19,8 @@ pub enum Reason {
     Operation(Error),
     /// An argument is wrong: its position, counted from 1, and what it is ("is 7, but…").
     Argument(usize, Error),
-    /// The errors are in the statuses; the code of the first one.
+    /// The errors are in the statuses, and the error handler was called for the first one, which has
+    /// this code.
     InStatus(c_int),
 }
 
@@ -46,7 +47,8 @@ impl Failure {
         Error::new(class, detail).into()
     }
 
-    /// The call returns `MPI_ERR_IN_STATUS`; `first` is the first error in the statuses.
+    /// The call returns `MPI_ERR_IN_STATUS`; `first` is the first error in the statuses, for which
+    /// the error handler was called.
     #[cold]
     pub fn in_status(first: c_int) -> Self {
         Self(Box::new(Reason::InStatus(first)))

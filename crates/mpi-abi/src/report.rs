@@ -16,7 +16,7 @@ use crate::failure::{Failure, Reason};
 use crate::generated::classes::text_of_class;
 use crate::generated::constants::{
     MPI_COMM_NULL, MPI_COMM_SELF, MPI_COMM_WORLD, MPI_ERR_IN_STATUS, MPI_FILE_NULL,
-    MPI_MAX_ERROR_STRING, MPI_SESSION_NULL,
+    MPI_MAX_ERROR_STRING, MPI_SESSION_NULL, MPI_SUCCESS,
 };
 use crate::handles;
 use crate::library::LibraryState;
@@ -129,19 +129,21 @@ impl HandlerOwner {
     }
 }
 
-/// Makes an error code of a failure, and lets the error handler have it.
+/// Makes an error code of a failure and passes it to the error handler; returns the code that the
+/// handler leaves, which is the one that the call returns (section 9.3.1).
 #[cold]
 #[inline(never)]
 pub fn fail(call: &Call, failure: Failure) -> c_int {
     let reason = failure.reason();
-    let told = match reason {
-        Reason::InStatus(first) => first,
-        _ => 0,
-    };
-    let code = code_of_reason(call, reason);
-    let told = if told == 0 { code } else { told };
-    raise(call, call.handler_owner(), code, told);
-    note_returned(call, told);
+    if let Reason::InStatus(first) = reason {
+        // The handler was called when the statuses were written.
+        note_returned(call, first);
+        return MPI_ERR_IN_STATUS;
+    }
+    let code = raise(call, call.handler_owner(), code_of_reason(call, reason));
+    if code != MPI_SUCCESS {
+        note_returned(call, code);
+    }
     code
 }
 
@@ -216,8 +218,8 @@ fn said_of(subject: &str, detail: &str) -> String {
     format!("{subject}{} {detail}", if continues { "" } else { ":" })
 }
 
-/// Lets an error handler have an error; one that ends the job tells the message of the code `told`.
-pub fn raise(call: &Call, handler_owner: HandlerOwner, code: c_int, told: c_int) {
+/// Passes an error code to an error handler, and returns the code that the handler leaves.
+pub fn raise(call: &Call, handler_owner: HandlerOwner, code: c_int) -> c_int {
     let library = call.library;
     let found = |owner: HandlerOwner| {
         let owner = owner.if_named(library);
@@ -225,33 +227,33 @@ pub fn raise(call: &Call, handler_owner: HandlerOwner, code: c_int, told: c_int)
     };
     let found = found(handler_owner).or_else(|| found(HandlerOwner::Unnamed));
     let Some((handler_owner, handler)) = found else {
-        return raise_initially(call, told);
+        return raise_initially(call, code);
     };
     match &*handler {
-        ErrorHandler::Return => {}
+        ErrorHandler::Return => code,
         ErrorHandler::User { function, .. } => function(handler_owner.handle() as u64, code),
         ErrorHandler::Fatal => {
-            end_job(call, told, &fatal_reason(handler_owner, "MPI_ERRORS_ARE_FATAL"))
+            end_job(call, code, &fatal_reason(handler_owner, "MPI_ERRORS_ARE_FATAL"))
         }
         ErrorHandler::Abort => {
-            let reason = ending(call, told, &fatal_reason(handler_owner, "MPI_ERRORS_ABORT"));
+            let reason = ending(call, code, &fatal_reason(handler_owner, "MPI_ERRORS_ABORT"));
             let group = handler_owner.group(library);
-            library.process.abort_group(group.as_deref(), exit_code(told), &reason)
+            library.process.abort_group(group.as_deref(), exit_code(code), &reason)
         }
     }
 }
 
 /// Lets the initial error handler have an error, before initialization and after the end.
-fn raise_initially(call: &Call, told: c_int) {
+fn raise_initially(call: &Call, code: c_int) -> c_int {
     let process = &call.library.process;
     match *process.initial_error_handler() {
-        ErrorHandler::Return => {}
+        ErrorHandler::Return => code,
         ErrorHandler::Abort => {
             let why = "The initial error handler is MPI_ERRORS_ABORT.";
-            say(&ending(call, told, why));
-            std::process::exit(exit_code(told))
+            say(&ending(call, code, why));
+            std::process::exit(exit_code(code))
         }
-        _ => end_job(call, told, "Before MPI_Init and after MPI_Finalize all errors are fatal."),
+        _ => end_job(call, code, "Before MPI_Init and after MPI_Finalize all errors are fatal."),
     }
 }
 

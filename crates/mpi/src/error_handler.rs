@@ -52,8 +52,8 @@ impl InstalledHandler {
 }
 
 /// A function of the program that handles errors: it is given the interface's name of the object
-/// (its handle) and the error code.
-pub type HandlerFunction = Rc<dyn Fn(u64, i32)>;
+/// (its handle) and the error code, and returns the code that the failed call returns.
+pub type HandlerFunction = Rc<dyn Fn(u64, i32) -> i32>;
 
 /// The kinds of objects that have error handlers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -313,7 +313,7 @@ mod tests {
     #[test]
     fn a_function_serves_one_kind_of_object() {
         let kind = HandlerKind::Window;
-        let handler = ErrorHandler::User { kind, function: Rc::new(|_, _| {}) };
+        let handler = ErrorHandler::User { kind, function: Rc::new(|_, code| code) };
         assert!(handler.check_kind(HandlerKind::Window).is_ok());
         let error = handler.check_kind(HandlerKind::Communicator).unwrap_err();
         assert!(error.detail.contains("windows") && error.detail.contains("communicators"));

@@ -63,7 +63,8 @@ fn create(
     let function: HandlerFunction = Rc::new(move |object, code| {
         let (mut handle, mut code) = (handed(object as usize), code);
         // SAFETY: `Callback` holds the program's function of this type; the places are ours.
-        unsafe { function(&raw mut handle, &raw mut code) }
+        unsafe { function(&raw mut handle, &raw mut code) };
+        code
     });
     let handler = Rc::new(ErrorHandler::User { kind, function });
     errhandler.set(call.library.error_handlers.insert(CountedHandler { handler, handles: 1 }));
@@ -125,7 +126,7 @@ pub fn win_get_errhandler(
 }
 
 pub fn win_call_errhandler(call: &Call, win: KnownWindow, errorcode: c_int) -> CallOutcome<()> {
-    report::raise(call, HandlerOwner::Window(win.handle), errorcode, errorcode);
+    report::raise(call, HandlerOwner::Window(win.handle), errorcode);
     Ok(())
 }
 
@@ -157,7 +158,7 @@ pub fn file_get_errhandler(
 
 pub fn file_call_errhandler(call: &Call, fh: AnyFile, errorcode: c_int) -> CallOutcome<()> {
     let handle = fh.map_or(MPI_FILE_NULL, |file| file.handle);
-    report::raise(call, HandlerOwner::File(handle), errorcode, errorcode);
+    report::raise(call, HandlerOwner::File(handle), errorcode);
     Ok(())
 }
 
@@ -185,7 +186,7 @@ pub fn session_call_errhandler(
     session: KnownSession,
     errorcode: c_int,
 ) -> CallOutcome<()> {
-    report::raise(call, HandlerOwner::Session(session.handle), errorcode, errorcode);
+    report::raise(call, HandlerOwner::Session(session.handle), errorcode);
     Ok(())
 }
 
@@ -213,6 +214,6 @@ pub fn comm_call_errhandler(
     comm: KnownCommunicator,
     errorcode: c_int,
 ) -> CallOutcome<()> {
-    report::raise(call, HandlerOwner::Communicator(comm.handle), errorcode, errorcode);
+    report::raise(call, HandlerOwner::Communicator(comm.handle), errorcode);
     Ok(())
 }

@@ -401,8 +401,8 @@ fn await_kept(call: &Call, handle: Request) {
 }
 
 /// Takes the status of a request, if it is complete, and tells what the program's variable becomes:
-/// a persistent one becomes inactive, another one is gone. Errors from here on go to the request's
-/// communicator.
+/// a persistent one becomes inactive, another one is gone. An error goes to the handler of the
+/// request's object.
 #[inline(always)]
 fn finish(
     call: &Call,
@@ -440,17 +440,20 @@ fn finish_kept(
 ) -> CallOutcome<Option<(MessageStatus, Request)>> {
     let process = &call.library.process;
     let found = call.library.requests.settle(handle, |pending| {
-        call.set_handler_owner(pending.handler_owner);
         let taken = pending.work.take_if_ready(process);
         let spent = !matches!(taken, None | Some(Taken::OfPersistent(_)));
-        (taken, spent)
+        ((taken, pending.handler_owner), spent)
     });
-    let taken = found.ok_or_else(|| unusable(call, position, handle))?;
-    Ok(taken.map(|taken| match taken {
+    let (taken, handler_owner) = found.ok_or_else(|| unusable(call, position, handle))?;
+    let finished = taken.map(|taken| match taken {
         Taken::OfPersistent(status) => (status, handle),
         Taken::Status(status) => (status, MPI_REQUEST_NULL),
         Taken::Ask(operation) => (finish_generalized(&operation), MPI_REQUEST_NULL),
-    }))
+    });
+    if finished.as_ref().is_some_and(|(status, _)| status.error.is_some()) {
+        call.set_handler_owner(handler_owner);
+    }
+    Ok(finished)
 }
 
 #[cold]

@@ -315,7 +315,8 @@ fn handle(mut passing: Passing, argument: &FortranArgument, sent: &str) -> Passi
     passing.given = format!("&c_{name}");
     let back = format!("*{name} = {convert}_out(c_{name});");
     if argument.intent == Intent::Out {
-        passing.before.push(format!("MPI_{handle} c_{name};"));
+        // A call can succeed without a new handle: an error handler may leave MPI_SUCCESS.
+        passing.before.push(format!("MPI_{handle} c_{name} = 0;"));
         passing.after.push(format!("if (code == MPI_SUCCESS) {back}"));
         return passing;
     }
@@ -393,6 +394,7 @@ fn text(argument: &FortranArgument, buffers: BufferForm) -> Passing {
             "char c_{name}[{}];",
             argument.extent.as_ref().expect("a text that is written has a longest length")
         ));
+        passing.before.push(format!("c_{name}[0] = '\\0';"));
         let back = format!("text_out({place}, {length}, c_{name});");
         passing.after.push(format!("if (code == MPI_SUCCESS) {back}"));
     }

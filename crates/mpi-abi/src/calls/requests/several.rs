@@ -10,7 +10,7 @@ use crate::c::Request;
 use crate::entry::Call;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::{MPI_REQUEST_NULL, MPI_SUCCESS, MPI_UNDEFINED};
-use crate::report::code_of;
+use crate::report::{code_of, raise};
 use crate::requests::RequestName;
 
 use super::super::statuses::{answer, report_status, to_c};
@@ -440,8 +440,7 @@ fn check(call: &Call, handles: HandleList<Request>) -> CallOutcome<Option<Engine
             }
             RequestName::Kept if handle == MPI_REQUEST_NULL => {}
             _ => match requests.object(handle) {
-                Some(PendingRequest { handler_owner, work }) => {
-                    call.set_handler_owner(*handler_owner);
+                Some(PendingRequest { work, .. }) => {
                     if found.is_none()
                         && let Pending::One(work) = work
                         && let Some(transfer) = work.started_transfer()
@@ -465,11 +464,17 @@ fn check(call: &Call, handles: HandleList<Request>) -> CallOutcome<Option<Engine
 #[cold]
 fn unusable_of(call: &Call, handles: HandleList<Request>, handle: Request) -> Failure {
     let process = &call.library.process;
+    let requests = &call.library.requests;
     for other in handles.iter().take_while(|other| *other != handle) {
-        if let RequestName::Transfer(_) = call.library.requests.named(other)
-            && let Some(pending) = call.library.requests.borrow_out(process, other)
-        {
-            call.set_handler_owner(pending.handler_owner);
+        let owner = match requests.named(other) {
+            RequestName::Done => None,
+            RequestName::Transfer(_) => {
+                requests.borrow_out(process, other).map(|pending| pending.handler_owner)
+            }
+            RequestName::Kept => requests.with(other, |pending| pending.handler_owner),
+        };
+        if let Some(owner) = owner {
+            call.set_handler_owner(owner);
         }
     }
     unusable(call, POSITION, handle)
@@ -496,14 +501,21 @@ impl<'a> StatusesOut<'a> {
         }
     }
 
-    /// With an error anywhere, the error fields of all `count` statuses are set (section 3.7.5).
+    /// With an error anywhere, the error fields of all `count` statuses are set (section 3.7.5), and
+    /// the error handler is called with the first code: what it leaves is in that status afterwards
+    /// (section 9.3.1), and if no error is left, the call succeeds.
     fn outcome(self, count: usize) -> CallOutcome<()> {
-        let Some(&(_, first)) = self.errors.first() else { return Ok(()) };
+        let Some(&(at, first)) = self.errors.first() else { return Ok(()) };
         for index in 0..count {
             let own = self.errors.iter().find(|(at, _)| *at == index);
             let code = own.map_or(MPI_SUCCESS, |(_, code)| *code);
             self.statuses.set_error(index, code);
         }
-        Err(Failure::in_status(first))
+        let left = raise(self.call, self.call.handler_owner(), first);
+        self.statuses.set_error(at, left);
+        match left == MPI_SUCCESS && self.errors.len() == 1 {
+            true => Ok(()),
+            false => Err(Failure::in_status(first)),
+        }
     }
 }
