@@ -80,6 +80,18 @@ static void end_some(void) {
     printf("rank %d goes on\n", check_rank);
 }
 
+static int fail_to_delete(MPI_Comm comm, int keyval, void *value, void *state) {
+    (void)comm, (void)keyval, (void)value, (void)state;
+    return MPI_ERR_OTHER;
+}
+
+// MPI_Finalize calls a function that fails, under the initial error handler.
+static void fail_to_finalize(void) {
+    int keyval;
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, fail_to_delete, &keyval, NULL);
+    MPI_Comm_set_attr(MPI_COMM_SELF, keyval, NULL);
+}
+
 // An error of this process alone, under the initial error handler.
 static void report_error(void) {
     int code = MPI_Send(&check_rank, 1, MPI_INT, 77, 0, MPI_COMM_SELF), class = -1;
@@ -146,6 +158,8 @@ int main(int argc, char **argv) {
         call_unsupported();
     } else if (is(what, "report_error")) {
         if (check_rank == 0 || argc > 2) report_error();
+    } else if (is(what, "fail_to_finalize")) {
+        fail_to_finalize();
     } else if (is(what, "lines")) {
         write_lines(argc > 2 ? atoi(argv[2]) : 100);
     } else if (is(what, "input")) {

@@ -72,6 +72,15 @@ def errors_are_fatal(runner):
         assert word in output, f"the message does not say {word}:\n{output}"
 
 
+def a_failing_delete_function_is_told(runner):
+    needs_combray(runner)
+    code, output, seconds = start(runner, 2, "fail_to_finalize")
+    assert code != 0 and seconds < END_SECONDS_MAX, f"{code} after {seconds:.1f} s\n{output}"
+    assert re.search(r"MPI_Finalize: the delete function of the keyval \d+ returned the error code \d+ \(MPI_ERR_OTHER",
+                     output), output
+    assert "without MPI_Finalize" not in output, output
+
+
 def calls_at_the_wrong_time_are_told(runner):
     for when, word in (("early", "MPI_Init"), ("late", "MPI_Finalize")):
         code, output, seconds = start(runner, 2, when)

@@ -19,9 +19,17 @@ pub enum Reason {
     Operation(Error),
     /// An argument is wrong: its position, counted from 1, and what it is ("is 7, but…").
     Argument(usize, Error),
-    /// The errors are in the statuses, and the error handler was called for the first one, which has
-    /// this code.
-    InStatus(c_int),
+    /// The error handler was called already, for this code.
+    Handled(HandledError),
+}
+
+/// An error for which the error handler was called before the call ends.
+#[derive(Clone, Copy, Debug)]
+pub struct HandledError {
+    /// What the handler was given.
+    pub code: c_int,
+    /// What the call returns.
+    pub returned: c_int,
 }
 
 impl Failure {
@@ -47,11 +55,10 @@ impl Failure {
         Error::new(class, detail).into()
     }
 
-    /// The call returns `MPI_ERR_IN_STATUS`; `first` is the first error in the statuses, for which
-    /// the error handler was called.
+    /// The error handler was called already.
     #[cold]
-    pub fn in_status(first: c_int) -> Self {
-        Self(Box::new(Reason::InStatus(first)))
+    pub fn handled(error: HandledError) -> Self {
+        Self(Box::new(Reason::Handled(error)))
     }
 
     /// Why.

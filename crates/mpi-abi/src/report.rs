@@ -12,11 +12,11 @@ use crate::c::{Comm, Errhandler, File, Handle, HandleKind, Session, Win};
 use crate::call_stack;
 use crate::codes::class_of;
 use crate::entry::{Call, is_finalized};
-use crate::failure::{Failure, Reason};
+use crate::failure::{Failure, HandledError, Reason};
 use crate::generated::classes::text_of_class;
 use crate::generated::constants::{
-    MPI_COMM_NULL, MPI_COMM_SELF, MPI_COMM_WORLD, MPI_ERR_IN_STATUS, MPI_FILE_NULL,
-    MPI_MAX_ERROR_STRING, MPI_SESSION_NULL, MPI_SUCCESS,
+    MPI_COMM_NULL, MPI_COMM_SELF, MPI_COMM_WORLD, MPI_FILE_NULL, MPI_MAX_ERROR_STRING,
+    MPI_SESSION_NULL, MPI_SUCCESS,
 };
 use crate::handles;
 use crate::library::LibraryState;
@@ -135,33 +135,40 @@ impl HandlerOwner {
 #[inline(never)]
 pub fn fail(call: &Call, failure: Failure) -> c_int {
     let reason = failure.reason();
-    if let Reason::InStatus(first) = reason {
-        // The handler was called when the statuses were written.
-        note_returned(call, first);
-        return MPI_ERR_IN_STATUS;
+    if let Reason::Handled(HandledError { code, returned }) = reason {
+        note_returned(call, code, None);
+        return returned;
     }
-    let code = raise(call, call.handler_owner(), code_of_reason(call, reason));
-    if code != MPI_SUCCESS {
-        note_returned(call, code);
+    let (code, text) = describe_failure(call, reason);
+    let left = raise(call, call.handler_owner(), code, Some(&text));
+    if left != MPI_SUCCESS {
+        note_returned(call, left, (left == code).then_some(&*text));
     }
-    code
+    left
+}
+
+/// Passes a failure to the error handler before the call ends; returns the code that the handler
+/// leaves.
+#[cold]
+pub fn handle(call: &Call, failure: Failure) -> c_int {
+    let (code, text) = describe_failure(call, failure.reason());
+    raise(call, call.handler_owner(), code, Some(&text))
 }
 
 /// The program hears of an error by the code that the call returns, and may not look at it: whoever
 /// asks later why nothing goes on is told.
-fn note_returned(call: &Call, told: c_int) {
+fn note_returned(call: &Call, code: c_int, text: Option<&str>) {
     let library = call.library;
     let process = &library.process;
     if !process.is_joined() || is_finalized() {
         return;
     }
-    let text = text_of(library, told).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
+    let text = text.map_or_else(|| text_of_code(library, code), str::to_owned);
     let name = call.entry.name;
     let detail = text.strip_prefix(name).unwrap_or(&text).trim_start_matches(':').trim_start();
     let detail: String = detail.chars().take(DETAIL_MAX).collect();
-    let class = text_of_class(class_of(told)).and_then(|text| text.split(':').next());
-    let class = class.unwrap_or_else(|| ErrorClass::Added(told).name());
+    let class = text_of_class(class_of(code)).and_then(|text| text.split(':').next());
+    let class = class.unwrap_or_else(|| ErrorClass::Added(code).name());
     let communicator = match call.handler_owner() {
         HandlerOwner::Communicator(MPI_COMM_WORLD) => process.world_if_any().cloned(),
         HandlerOwner::Communicator(handle) => library.communicators.get(handle),
@@ -179,13 +186,17 @@ const DETAIL_MAX: usize = 200;
 /// The error code of a failure, with the message that names call, argument and value.
 #[cold]
 pub fn code_of(call: &Call, failure: Failure) -> c_int {
-    code_of_reason(call, failure.reason())
+    describe_failure(call, failure.reason()).0
 }
 
-fn code_of_reason(call: &Call, reason: Reason) -> c_int {
+/// The error code of a failure and the message: codes that a function of the program returned stay
+/// as they are, and have no message of their own.
+fn describe_failure(call: &Call, reason: Reason) -> (c_int, String) {
     let name = call.entry.name;
     let (error, text) = match reason {
-        Reason::InStatus(_) => return MPI_ERR_IN_STATUS,
+        Reason::Handled(HandledError { code, returned }) => {
+            return (returned, text_of_code(call.library, code));
+        }
         Reason::Operation(error) => {
             let text = said_of(name, &error.detail);
             (error, text)
@@ -198,7 +209,18 @@ fn code_of_reason(call: &Call, reason: Reason) -> c_int {
             (error, text)
         }
     };
-    call.library.messages.keep(class_told(call.library, error.class), &text)
+    let code = call.library.messages.keep(class_told(call.library, error.class), &text);
+    let text = match error.class {
+        ErrorClass::Added(code) => format!("{text} ({})", text_of_code(call.library, code)),
+        _ => text,
+    };
+    (code, text)
+}
+
+/// The message of an error code, for people.
+fn text_of_code(library: &LibraryState, code: c_int) -> String {
+    let text = text_of(library, code).unwrap_or_else(|| Rc::from(&b"no error code of MPI"[..]));
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 /// Where the job does not go on without processes that fail, those that are gone were ended by
@@ -218,8 +240,9 @@ fn said_of(subject: &str, detail: &str) -> String {
     format!("{subject}{} {detail}", if continues { "" } else { ":" })
 }
 
-/// Passes an error code to an error handler, and returns the code that the handler leaves.
-pub fn raise(call: &Call, handler_owner: HandlerOwner, code: c_int) -> c_int {
+/// Passes an error code to an error handler, and returns the code that the handler leaves. `text` is
+/// what the person is told where the handler ends the process, if the code does not say it.
+pub fn raise(call: &Call, handler_owner: HandlerOwner, code: c_int, text: Option<&str>) -> c_int {
     let library = call.library;
     let found = |owner: HandlerOwner| {
         let owner = owner.if_named(library);
@@ -227,16 +250,16 @@ pub fn raise(call: &Call, handler_owner: HandlerOwner, code: c_int) -> c_int {
     };
     let found = found(handler_owner).or_else(|| found(HandlerOwner::Unnamed));
     let Some((handler_owner, handler)) = found else {
-        return raise_initially(call, code);
+        return raise_initially(call, code, text);
     };
     match &*handler {
         ErrorHandler::Return => code,
         ErrorHandler::User { function, .. } => function(handler_owner.handle() as u64, code),
         ErrorHandler::Fatal => {
-            end_job(call, code, &fatal_reason(handler_owner, "MPI_ERRORS_ARE_FATAL"))
+            end_job(call, code, text, &fatal_reason(handler_owner, "MPI_ERRORS_ARE_FATAL"))
         }
         ErrorHandler::Abort => {
-            let reason = ending(call, code, &fatal_reason(handler_owner, "MPI_ERRORS_ABORT"));
+            let reason = ending(call, code, text, &fatal_reason(handler_owner, "MPI_ERRORS_ABORT"));
             let group = handler_owner.group(library);
             library.process.abort_group(group.as_deref(), exit_code(code), &reason)
         }
@@ -244,16 +267,21 @@ pub fn raise(call: &Call, handler_owner: HandlerOwner, code: c_int) -> c_int {
 }
 
 /// Lets the initial error handler have an error, before initialization and after the end.
-fn raise_initially(call: &Call, code: c_int) -> c_int {
+fn raise_initially(call: &Call, code: c_int, text: Option<&str>) -> c_int {
     let process = &call.library.process;
     match *process.initial_error_handler() {
         ErrorHandler::Return => code,
         ErrorHandler::Abort => {
             let why = "The initial error handler is MPI_ERRORS_ABORT.";
-            say(&ending(call, code, why));
+            say(&ending(call, code, text, why));
             std::process::exit(exit_code(code))
         }
-        _ => end_job(call, code, "Before MPI_Init and after MPI_Finalize all errors are fatal."),
+        _ => end_job(
+            call,
+            code,
+            text,
+            "Before MPI_Init and after MPI_Finalize all errors are fatal.",
+        ),
     }
 }
 
@@ -278,8 +306,8 @@ fn fatal_reason(handler_owner: HandlerOwner, handler: &str) -> String {
     format!("The error handler of {name} is {handler}, so {what}.")
 }
 
-fn end_job(call: &Call, code: c_int, reason: &str) -> ! {
-    call.library.process.abort(exit_code(code), &ending(call, code, reason))
+fn end_job(call: &Call, code: c_int, text: Option<&str>, reason: &str) -> ! {
+    call.library.process.abort(exit_code(code), &ending(call, code, text, reason))
 }
 
 /// The exit code of a process that an error ends.
@@ -289,10 +317,10 @@ fn exit_code(code: c_int) -> i32 {
 }
 
 /// What the person is told of an error that ends the process.
-fn ending(call: &Call, code: c_int, reason: &str) -> String {
+fn ending(call: &Call, code: c_int, text: Option<&str>, reason: &str) -> String {
     let library = call.library;
-    let text = text_of(library, code).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text).trim_end_matches('.').to_owned();
+    let text = text.map_or_else(|| text_of_code(library, code), str::to_owned);
+    let text = text.trim_end_matches('.').to_owned();
     // The name of the class, which programs compare with, where the text does not say it.
     let class = text_of_class(class_of(code)).and_then(|told| told.split(':').next());
     let class = class.filter(|name| !text.contains(name)).map(|name| format!(" ({name})"));

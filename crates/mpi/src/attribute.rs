@@ -219,8 +219,7 @@ impl Attributes {
         Ok(())
     }
 
-    /// Deletes all attributes, the last one set first, as `MPI_Finalize` must for those of
-    /// `MPI_COMM_SELF` (section 11.2.4 of the standard).
+    /// Deletes all attributes, the last one set first.
     ///
     /// # Errors
     /// The code of the first delete function that fails; that attribute and those set before it
@@ -231,6 +230,21 @@ impl Attributes {
             self.forget(&last.keyval);
         }
         Ok(())
+    }
+
+    /// Deletes all attributes of an object that goes in any case, the last one set first, as
+    /// `MPI_Finalize` must for those of `MPI_COMM_SELF` (section 11.4.3 of the standard).
+    ///
+    /// # Errors
+    /// The code of the first delete function that fails; all are called, and no attribute stays.
+    pub fn delete_all_despite_errors(&self, object: ObjectName) -> Result<()> {
+        let mut outcome = Ok(());
+        while let Some(last) = self.last() {
+            let deleted = last.keyval.call_delete(object, last.value);
+            self.forget(&last.keyval);
+            outcome = outcome.and(deleted);
+        }
+        outcome
     }
 
     /// The attributes that a duplicate of `object` gets.

@@ -11,10 +11,11 @@ use crate::arguments::{KnownCommunicator, Out, OutInteger, OutText};
 use crate::check;
 use crate::dialect;
 use crate::entry::{self, Call};
-use crate::failure::{CallOutcome, Failure};
+use crate::failure::{CallOutcome, Failure, HandledError};
 use crate::generated::constants::*;
 use crate::library::library;
 use crate::output::{host_name, say};
+use crate::report;
 
 /// The levels of thread support with their numbers, upwards.
 pub const LEVELS: [(c_int, ThreadLevel); 4] = [
@@ -123,12 +124,18 @@ pub fn initialized(_call: &Call, flag: Out<c_int>) -> CallOutcome<()> {
 
 pub fn finalize(call: &Call) -> CallOutcome<()> {
     let process = &call.library.process;
-    // Deleting the attributes of MPI_COMM_SELF is the first thing (section 11.4.3).
-    process.alone().attributes().delete_all(MPI_COMM_SELF.0 as u64)?;
+    // Deleting the attributes of MPI_COMM_SELF is the first thing (section 11.4.3). An error there
+    // is reported while the error handler can still call MPI, and then the process ends MPI.
+    let deleted = process.alone().attributes().delete_all_despite_errors(MPI_COMM_SELF.0 as u64);
+    let left = deleted.map_or_else(|error| report::handle(call, error.into()), |()| MPI_SUCCESS);
     check::finish(call.library);
-    process.finalize()?;
+    let ended = process.finalize();
     entry::update(call);
-    Ok(())
+    ended?;
+    match left {
+        MPI_SUCCESS => Ok(()),
+        code => Err(Failure::handled(HandledError { code, returned: code })),
+    }
 }
 
 pub fn finalized(_call: &Call, flag: Out<c_int>) -> CallOutcome<()> {

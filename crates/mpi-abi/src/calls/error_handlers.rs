@@ -126,7 +126,7 @@ pub fn win_get_errhandler(
 }
 
 pub fn win_call_errhandler(call: &Call, win: KnownWindow, errorcode: c_int) -> CallOutcome<()> {
-    report::raise(call, HandlerOwner::Window(win.handle), errorcode);
+    report::raise(call, HandlerOwner::Window(win.handle), errorcode, None);
     Ok(())
 }
 
@@ -158,7 +158,7 @@ pub fn file_get_errhandler(
 
 pub fn file_call_errhandler(call: &Call, fh: AnyFile, errorcode: c_int) -> CallOutcome<()> {
     let handle = fh.map_or(MPI_FILE_NULL, |file| file.handle);
-    report::raise(call, HandlerOwner::File(handle), errorcode);
+    report::raise(call, HandlerOwner::File(handle), errorcode, None);
     Ok(())
 }
 
@@ -186,7 +186,7 @@ pub fn session_call_errhandler(
     session: KnownSession,
     errorcode: c_int,
 ) -> CallOutcome<()> {
-    report::raise(call, HandlerOwner::Session(session.handle), errorcode);
+    report::raise(call, HandlerOwner::Session(session.handle), errorcode, None);
     Ok(())
 }
 
@@ -214,6 +214,6 @@ pub fn comm_call_errhandler(
     comm: KnownCommunicator,
     errorcode: c_int,
 ) -> CallOutcome<()> {
-    report::raise(call, HandlerOwner::Communicator(comm.handle), errorcode);
+    report::raise(call, HandlerOwner::Communicator(comm.handle), errorcode, None);
     Ok(())
 }

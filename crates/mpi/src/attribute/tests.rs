@@ -89,6 +89,24 @@ fn functions_that_fail_keep_the_attribute_and_pass_their_code_on() {
 }
 
 #[test]
+fn of_an_object_that_goes_in_any_case_all_attributes_are_deleted() {
+    let world = World::new();
+    let failing: DeleteFunction = Rc::new(|_, _, value| Err(value as i32));
+    let number = |value| {
+        let number = world.keyvals.create(COMMUNICATOR, CopyRule::Leave, Some(Rc::clone(&failing)));
+        (world.keyvals.find(COMMUNICATOR, number.unwrap()).unwrap(), value)
+    };
+    let attributes = Attributes::default();
+    for (keyval, value) in [(world.keyval(CopyRule::Leave), 1), number(78), number(79)] {
+        attributes.set(1, &keyval, value).unwrap();
+    }
+    let error = attributes.delete_all_despite_errors(1).unwrap_err();
+    assert_eq!(error.class, ErrorClass::Added(79), "the first error");
+    assert_eq!(*world.deleted.borrow(), [(1, 10, 1)]);
+    assert!(attributes.is_empty());
+}
+
+#[test]
 fn a_freed_keyval_lives_as_long_as_its_attributes() {
     let world = World::new();
     let keyval = world.keyval(CopyRule::Share);

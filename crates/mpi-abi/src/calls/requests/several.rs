@@ -8,8 +8,10 @@ use super::{Pending, PendingRequest, await_one, finish, peek, unusable, wait_til
 use crate::arguments::{HandleList, Out, OutIntegers, OutStatus, OutStatuses};
 use crate::c::Request;
 use crate::entry::Call;
-use crate::failure::{CallOutcome, Failure};
-use crate::generated::constants::{MPI_REQUEST_NULL, MPI_SUCCESS, MPI_UNDEFINED};
+use crate::failure::{CallOutcome, Failure, HandledError};
+use crate::generated::constants::{
+    MPI_ERR_IN_STATUS, MPI_REQUEST_NULL, MPI_SUCCESS, MPI_UNDEFINED,
+};
 use crate::report::{code_of, raise};
 use crate::requests::RequestName;
 
@@ -511,11 +513,14 @@ impl<'a> StatusesOut<'a> {
             let code = own.map_or(MPI_SUCCESS, |(_, code)| *code);
             self.statuses.set_error(index, code);
         }
-        let left = raise(self.call, self.call.handler_owner(), first);
+        let left = raise(self.call, self.call.handler_owner(), first, None);
         self.statuses.set_error(at, left);
         match left == MPI_SUCCESS && self.errors.len() == 1 {
             true => Ok(()),
-            false => Err(Failure::in_status(first)),
+            false => {
+                let error = HandledError { code: first, returned: MPI_ERR_IN_STATUS };
+                Err(Failure::handled(error))
+            }
         }
     }
 }
