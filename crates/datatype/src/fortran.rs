@@ -71,7 +71,13 @@ impl Datatype {
             (TypeClass::Logical, 8) => Predefined::Logical8,
             (TypeClass::Logical, 16) => Predefined::Logical16,
             _ => {
-                let detail = format!("there is no {class:?} datatype with a size of {size} bytes");
+                let class = match class {
+                    TypeClass::Integer => "integer",
+                    TypeClass::Real => "real",
+                    TypeClass::Complex => "complex",
+                    TypeClass::Logical => "logical",
+                };
+                let detail = format!("there is no {class} datatype with a size of {size} bytes");
                 return Err(Error::new(ErrorClass::Arg, detail));
             }
         };

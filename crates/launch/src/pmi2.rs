@@ -32,8 +32,12 @@ impl Pmi2 {
         let answer = pmi.ask("fullinit", &words)?;
         let (answered_rank, size) = (number(&answer, "rank"), number(&answer, "size"));
         let Some(size) = size.filter(|size| answered_rank == Some(rank) && rank < *size) else {
+            let shown = |value: Option<u32>| value.map_or("none".to_owned(), |it| it.to_string());
             return Err(JoinError::new(format!(
-                "the launcher makes no sense: PMI_RANK is {rank}, but over PMI-2 it is {answer:?}"
+                "the launcher contradicts itself: PMI_RANK is {rank}, but over PMI-2 the rank is \
+                 {} and the size {}",
+                shown(answered_rank),
+                shown(size)
             )));
         };
         pmi.size = size;

@@ -16,7 +16,7 @@ use super::heartbeats::{self, SharedOutlet};
 use super::local_processes::{LocalProcesses, StandardInput};
 use super::outlets::Outlet;
 use super::{LaunchError, OpenAhead, is_no_end};
-use crate::protocol::{self, AgentOrder, AgentReport, OrderParser, START_TIME_MAX};
+use crate::protocol::{self, AgentOrder, AgentReport, OrderParser, ReportRules, START_TIME_MAX};
 
 /// When more than this waits for the launcher, nothing more is read from the processes.
 const QUEUE_BYTES_MAX: usize = 4 << 20;
@@ -31,6 +31,8 @@ struct Agent {
     orders: OrderParser,
     /// Where reports go.
     outlet: SharedOutlet,
+    /// Which reports may be sent; none before the ranks are known.
+    rules: Option<ReportRules>,
     signals: Signals,
     /// When something was received from the launcher last.
     last_received: Instant,
@@ -61,6 +63,7 @@ pub(super) fn serve(
         source,
         orders: OrderParser::default(),
         outlet,
+        rules: None,
         signals,
         last_received: Instant::now(),
         silence_max: START_TIME_MAX.max(timeout),
@@ -112,6 +115,9 @@ impl Agent {
         let is_over = ready[1] && self.receive(&mut reports)?;
         let mut outlet = heartbeats::lock(&self.outlet);
         for report in reports {
+            if let Some(Err(what)) = self.rules.as_mut().map(|rules| rules.follow(&report)) {
+                return Err(LaunchError::new(format!("the agent cannot go on: {what}")));
+            }
             if !report.emit(&mut outlet.queue) {
                 return Err(LaunchError::new("a report to the launcher is too long".to_owned()));
             }
@@ -160,6 +166,9 @@ impl Agent {
             is_last |= order == AgentOrder::Close;
             if matches!(order, AgentOrder::Start(_)) {
                 self.silence_max = self.timeout;
+                let mut rules = ReportRules::new(self.orders.ranks().iter().copied());
+                rules.greet();
+                self.rules = Some(rules);
             }
             self.processes.execute(order, reports);
         }

@@ -117,10 +117,11 @@ impl LocalProcesses {
     /// Executes an order.
     pub(super) fn execute(&mut self, order: AgentOrder, reports: &mut Vec<AgentReport>) {
         match order {
-            AgentOrder::Start(start) => match self.start(start, reports) {
-                Ok(()) => {
+            AgentOrder::Start(start) => match self.start(start) {
+                Ok(lines) => {
                     let processes = self.ranks.iter().map(|rank| rank.process).collect();
                     reports.push(AgentReport::Started(processes));
+                    lines.into_iter().for_each(|(rank, line)| self.print(rank, &line, reports));
                 }
                 Err(error) => {
                     end_descendants();
@@ -165,11 +166,8 @@ impl LocalProcesses {
         }
     }
 
-    fn start(
-        &mut self,
-        mut start: Start,
-        reports: &mut Vec<AgentReport>,
-    ) -> Result<(), LaunchError> {
+    /// Starts the processes; returns lines for people, each with the rank that it is about.
+    fn start(&mut self, mut start: Start) -> Result<Vec<(u32, String)>, LaunchError> {
         start.programs.iter_mut().try_for_each(prepare)?;
         let notes: Vec<String> = start.programs.iter_mut().flat_map(libraries::provide).collect();
         let local_size = start.ranks.len() as u32;
@@ -179,6 +177,7 @@ impl LocalProcesses {
             self.opened = (self.open_ahead)(&networks(&start), start.ranks.len());
         }
         self.questions = Self::board(local_size);
+        let mut lines = Vec::new();
         for (local_rank, &(rank, program)) in (0..).zip(&start.ranks) {
             let program = &start.programs[program as usize];
             let place =
@@ -200,21 +199,22 @@ impl LocalProcesses {
             })?;
             self.positions.insert(rank.process, self.ranks.len());
             if start.reports_bindings {
-                let line = seating.describe(local_rank as usize);
-                let line = format!("combray: rank {}: {line}\n", rank.number).into_bytes();
-                self.room[OutputStream::Errors as usize] -= line.len() as i64;
-                reports.push(AgentReport::Output(rank.number, OutputStream::Errors, line));
+                let seat = seating.describe(local_rank as usize);
+                lines.push((rank.number, format!("rank {}: {seat}", rank.number)));
             }
             if rank.number == 0 {
-                for note in &notes {
-                    let line = format!("combray: {note}\n").into_bytes();
-                    self.room[OutputStream::Errors as usize] -= line.len() as i64;
-                    reports.push(AgentReport::Output(rank.number, OutputStream::Errors, line));
-                }
+                lines.extend(notes.iter().map(|note| (0, note.clone())));
             }
             self.ranks.push(rank);
         }
-        Ok(())
+        Ok(lines)
+    }
+
+    /// Reports a line for people among the errors of a rank.
+    fn print(&mut self, rank: u32, line: &str, reports: &mut Vec<AgentReport>) {
+        let line = format!("combray: {line}\n").into_bytes();
+        self.room[OutputStream::Errors as usize] -= line.len() as i64;
+        reports.push(AgentReport::Output(rank, OutputStream::Errors, line));
     }
 
     fn input_of(&mut self, rank: u32) -> io::Result<Stdio> {

@@ -57,8 +57,9 @@ fn check_interpreter(program: &OsStr, path: &Path) -> Result<OsString, LaunchErr
     match interpreter.filter(|interpreter| interpreter.is_absolute() && !interpreter.exists()) {
         // With quotes, as what is wrong may be a carriage return at the end.
         Some(missing) => Err(LaunchError::new(format!(
-            "{} is a script for the interpreter {missing:?}, which does not exist",
-            program.display()
+            "{} is a script for the interpreter \"{}\", which does not exist",
+            program.display(),
+            missing.display().to_string().escape_debug()
         ))),
         None => Ok(program.to_owned()),
     }

@@ -8,6 +8,7 @@
 mod fields;
 mod policy;
 mod report_parser;
+mod rules;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -18,6 +19,7 @@ use sys::process::End;
 use crate::binding::{Policy, Seat};
 use fields::{Emit, Frames, Parse};
 pub(crate) use report_parser::ReportParser;
+pub(crate) use rules::{OrderRules, ReportRules};
 
 /// The version of all that stands here.
 pub(crate) const VERSION: u32 = 6;
@@ -330,15 +332,14 @@ impl AgentReport {
 #[derive(Debug, Default)]
 pub(crate) struct OrderParser {
     frames: Frames,
-    /// The ranks that were to be started.
-    ranks: Option<Vec<u32>>,
+    rules: OrderRules,
 }
 
 impl OrderParser {
     /// Takes bytes, and appends the orders that are whole now.
     ///
     /// # Errors
-    /// A text for people: what came is no order, or one that makes no sense now.
+    /// A text for people: what came is no order, or one that may not be sent now.
     pub(crate) fn receive(
         &mut self,
         bytes: &[u8],
@@ -347,30 +348,15 @@ impl OrderParser {
         self.frames.push(bytes);
         while let Some(frame) = self.frames.take()? {
             let order = fields::parse(frame, AgentOrder::parse).ok_or("what came is no order")?;
-            self.check(&order)?;
+            self.rules.follow(&order)?;
             out.push(order);
         }
         Ok(())
     }
 
-    fn check(&mut self, order: &AgentOrder) -> Result<(), String> {
-        let is_ours = |rank: &u32| self.ranks.as_ref().is_some_and(|ranks| ranks.contains(rank));
-        let makes_sense = match order {
-            AgentOrder::Start(start) => {
-                let has_program = |pair: &(u32, u32)| {
-                    pair.0 < start.size && (pair.1 as usize) < start.programs.len()
-                };
-                let makes_sense = self.ranks.is_none() && start.ranks.iter().all(has_program);
-                self.ranks = Some(start.ranks.iter().map(|pair| pair.0).collect());
-                makes_sense
-            }
-            AgentOrder::Heartbeat => true,
-            AgentOrder::Answer(rank, _)
-            | AgentOrder::ClosePmi(rank)
-            | AgentOrder::Signal(Some(rank), _) => is_ours(rank),
-            _ => self.ranks.is_some(),
-        };
-        if makes_sense { Ok(()) } else { Err(format!("an order makes no sense now: {order:?}")) }
+    /// The ranks that are to be started, in ascending order; none before that order.
+    pub(crate) fn ranks(&self) -> &[u32] {
+        self.rules.ranks()
     }
 }
 

@@ -345,6 +345,10 @@ impl<'a> Supervisor<'a> {
 
     /// Deals with a report of a host.
     fn handle_report(&mut self, host: usize, report: AgentReport) {
+        if let Err(what) = self.hosts[host].check(&report) {
+            let message = format!("the processes here cannot be watched any more: {what}");
+            return self.fail(1, Some(message));
+        }
         match report {
             AgentReport::Started(processes) => {
                 self.hosts[host].mark_started();

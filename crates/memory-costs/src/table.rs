@@ -109,7 +109,7 @@ impl<'de> Deserialize<'de> for AccessCondition {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
         let named = CONDITIONS.into_iter().find(|condition| condition.to_string() == name);
-        named.ok_or_else(|| serde::de::Error::custom(format!("no condition is named {name:?}")))
+        named.ok_or_else(|| serde::de::Error::custom(format!("no condition is named \"{name}\"")))
     }
 }
 

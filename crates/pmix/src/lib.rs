@@ -276,7 +276,8 @@ impl Client {
 }
 
 fn c_string(text: &str) -> Result<CString, PmixError> {
-    CString::new(text).map_err(|_| PmixError::new(format!("a zero byte in {text:?}")))
+    let refused = || PmixError::new(format!("a zero byte in \"{}\"", text.escape_debug()));
+    CString::new(text).map_err(|_| refused())
 }
 
 /// A text of the library.

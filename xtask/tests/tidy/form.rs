@@ -65,6 +65,31 @@ fn nothing_is_left_to_do_in_the_sources() {
     report(faults);
 }
 
+/// Messages are for people: the debug form of a value is for tests, for panics and for `Debug`
+/// itself. Nobody but us reads what `sim` and `xtask` say.
+#[test]
+fn messages_hold_no_debug_output() {
+    const ALLOWED: [&str; 4] = ["assert", "panic!", "unreachable!", "write!(f"];
+    const FOR_US: [&str; 4] = ["tests", "tests.rs", "sim", "xtask"];
+    /// How far above the text its macro may stand.
+    const LINES_ABOVE: usize = 4;
+    let is_for_us = |path: &Path| path.iter().any(|part| FOR_US.iter().any(|one| part == *one));
+    let mut faults = Vec::new();
+    for path in sources().into_iter().filter(|path| is_rust(path) && !is_for_us(path)) {
+        let text = read(&path);
+        let of_tests = ["#[cfg(test)]", "#[cfg(any(test, fuzzing))]"];
+        let lines = text.lines().take_while(|line| !of_tests.contains(&line.trim()));
+        let lines: Vec<&str> = lines.collect();
+        for (index, line) in lines.iter().enumerate().filter(|(_, line)| line.contains(":?}")) {
+            let near = &lines[index.saturating_sub(LINES_ABOVE)..=index];
+            if !near.iter().any(|line| ALLOWED.iter().any(|word| line.contains(word))) {
+                faults.push(format!("{}:{}: {}", path.display(), index + 1, line.trim()));
+            }
+        }
+    }
+    report(faults);
+}
+
 fn has_extension(path: &Path, extensions: &[&str]) -> bool {
     path.extension().is_some_and(|own| extensions.iter().any(|one| own == *one))
 }

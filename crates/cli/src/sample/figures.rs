@@ -83,7 +83,13 @@ pub fn from_results(results: &Results, copied_bytes_per_us: u64) -> Result<RailF
     };
     match figures.are_plausible() {
         true => Ok(figures),
-        false => Err(format!("the figures are not plausible: {figures:?}")),
+        false => Err(format!(
+            "the measured figures are not plausible: {} ns for each packet, {} ns on the way, {} \
+             bytes in a microsecond at most",
+            figures.packet_ns,
+            figures.latency_ns,
+            figures.bytes_per_us.iter().max().unwrap_or(&0)
+        )),
     }
 }
 

@@ -2,19 +2,26 @@
 //! is run.
 
 use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::common::{combray, run};
+use super::common::{combray, run, told};
+
+/// Stands in for ssh.
+const RSH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/rsh");
 
 const PAGES: [&str; 2] = [
     include_str!("../../../../docs/user/from-open-mpi.md"),
     include_str!("../../../../docs/user/from-mpich.md"),
 ];
 
-/// Options that take words, with such as can be tried on any machine; `FILE` is a list of hosts,
-/// `RANKS` a rankfile and `FOLDER` an empty folder.
+/// Options that take words, with such as can be tried on any machine; `COUNT` is the number of
+/// processes, `HOSTS` a list of hosts, `FILE` a file of them, `RANKS` a rankfile and `FOLDER` an
+/// empty folder.
 const VALUES: &[(&[&str], &[&str])] = &[
-    (&["-n", "-np", "-c", "-N", "--npernode", "-ppn", "-perhost", "-grr"], &["1"]),
-    (&["--host", "-H", "-hosts", "-host"], &["localhost"]),
+    (&["-n", "-np", "-c"], &["COUNT"]),
+    (&["-N", "--npernode", "-ppn", "-perhost", "-grr"], &["1"]),
+    (&["--hosts", "--host", "-H", "-hosts", "-host"], &["HOSTS"]),
     (&["--hostfile", "--machinefile", "--default-hostfile"], &["FILE"]),
     (&["-f", "-machinefile", "-machine"], &["FILE"]),
     (&["--rankfile", "-rf"], &["RANKS"]),
@@ -25,6 +32,9 @@ const VALUES: &[(&[&str], &[&str])] = &[
     (&["-x", "-envlist", "-genvlist"], &["PATH"]),
     (&["-genv", "-env"], &["NAME", "value"]),
     (&["--wdir", "--wd", "-wdir", "-wd"], &["/"]),
+    (&["--needs"], &["0: memory"]),
+    (&["--record"], &["FOLDER/record"]),
+    (&["--stall"], &["60"]),
     (&["--output"], &["tag"]),
     (&["--output-filename"], &["FOLDER"]),
     (&["-outfile-pattern", "-errfile-pattern"], &["FOLDER/%r"]),
@@ -70,22 +80,59 @@ fn rows(page: &str) -> Vec<(&str, &str)> {
         .collect()
 }
 
+/// A folder with the files that the values of options name, for jobs with a process on each host.
+struct Files {
+    folder: PathBuf,
+    hosts: &'static [&'static str],
+}
+
+impl Files {
+    fn new(hosts: &'static [&'static str]) -> Self {
+        static FOLDERS: AtomicU32 = AtomicU32::new(0);
+        let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
+        let name = format!("combray-others-{}-{number}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        fs::create_dir_all(&folder).unwrap();
+        let lines: String = hosts.iter().map(|host| format!("{host} slots=1\n")).collect();
+        fs::write(folder.join("hosts"), lines).unwrap();
+        let places = (0..).zip(hosts).map(|(rank, host)| format!("rank {rank}={host}\n"));
+        fs::write(folder.join("ranks"), places.collect::<String>()).unwrap();
+        Self { folder, hosts }
+    }
+
+    /// The option with its values.
+    fn words_of(&self, option: &str) -> Vec<String> {
+        let place = self.folder.to_str().unwrap();
+        let hosts: Vec<String> = self.hosts.iter().map(|host| format!("{host}:1")).collect();
+        let real = |word: &&str| {
+            let word = word.replace("FOLDER", place).replace("HOSTS", &hosts.join(","));
+            let word = word.replace("FILE", &format!("{place}/hosts"));
+            let word = word.replace("COUNT", &self.hosts.len().to_string());
+            word.replace("RANKS", &format!("{place}/ranks"))
+        };
+        let values = of(VALUES, option).copied().unwrap_or_default().iter().map(real);
+        std::iter::once(option.to_owned()).chain(values).collect()
+    }
+
+    /// What a rank wrote where `-outfile-pattern` says.
+    fn output_of(&self, option: &str, rank: &str) -> Option<String> {
+        let text = fs::read_to_string(self.folder.join(rank)).ok();
+        text.filter(|_| option == "-outfile-pattern")
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.folder).unwrap();
+    }
+}
+
 #[test]
 fn options_of_other_launchers_do_what_the_tables_say() {
-    let folder = std::env::temp_dir().join(format!("combray-others-{}", std::process::id()));
-    fs::create_dir_all(&folder).unwrap();
-    let place = folder.to_str().unwrap();
-    fs::write(folder.join("hosts"), "localhost slots=2\n").unwrap();
-    fs::write(folder.join("ranks"), "rank 0=localhost\n").unwrap();
-    let real = |word: &&str| {
-        let word = word.replace("FOLDER", place);
-        word.replace("FILE", &format!("{place}/hosts")).replace("RANKS", &format!("{place}/ranks"))
-    };
+    let files = Files::new(&["localhost"]);
     let mut faults = Vec::new();
     for (option, effect) in PAGES.iter().flat_map(|page| rows(page)) {
-        let values = of(VALUES, option).copied().unwrap_or_default().iter().map(real);
-        let mut words = vec![option.to_owned()];
-        words.extend(values);
+        let mut words = files.words_of(option);
         if !["-n", "-np", "-c"].contains(&option) && !option.starts_with("-N") {
             words.extend(["-n", "1"].map(String::from));
         }
@@ -100,18 +147,71 @@ fn options_of_other_launchers_do_what_the_tables_say() {
                 code == Some(0) && is_quiet && (out.contains(told) || err.contains(told))
             }
         };
-        if !is_right && !is_in_file(option, &folder) {
+        let is_in_file = || files.output_of(option, "0").is_some_and(|t| t.starts_with("here"));
+        if !is_right && !is_in_file() {
             faults.push(format!("{words:?} is said to be \"{effect}\": {code:?} {out}{err}"));
         }
     }
-    fs::remove_dir_all(&folder).unwrap();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// Whether the output went where `-outfile-pattern` says.
-fn is_in_file(option: &str, folder: &std::path::Path) -> bool {
-    let text = fs::read_to_string(folder.join("0"));
-    option == "-outfile-pattern" && text.is_ok_and(|text| text.starts_with("here"))
+/// Options that start nothing or print something else, and those that say how hosts are reached.
+const NOT_BETWEEN_HOSTS: &[&str] = &[
+    "--help",
+    "-h",
+    "-help",
+    "--version",
+    "-V",
+    "-version",
+    "--dry-run",
+    "--topology",
+    "--launch-agent",
+    "-launcher-exec",
+    "-bootstrap-exec",
+    "-launcher",
+    "-bootstrap",
+];
+
+/// The options of the help, and those of the tables that are no error.
+fn all_options(help: &str) -> Vec<String> {
+    let of_help = help.lines().filter_map(|line| line.strip_prefix("  -"));
+    let of_help = of_help.map(|line| {
+        let name = line.split([' ', ',']).next().unwrap_or_default();
+        format!("-{name}")
+    });
+    let of_tables = PAGES.iter().flat_map(|page| rows(page));
+    let of_tables = of_tables.filter(|(_, effect)| !effect.starts_with("an error: "));
+    let mut all: Vec<String> = of_help.chain(of_tables.map(|row| row.0.to_owned())).collect();
+    all.sort_unstable();
+    all.dedup();
+    all.retain(|name| !NOT_BETWEEN_HOSTS.contains(&name.as_str()));
+    all
+}
+
+/// Each option of the launcher, in a job whose two ranks have a host each.
+#[test]
+fn options_work_between_hosts() {
+    let help = String::from_utf8(combray(&["--help"]).output().unwrap().stdout).unwrap();
+    let mut faults = Vec::new();
+    for option in all_options(&help) {
+        let files = Files::new(&["a", "b"]);
+        let values = of(VALUES, &option).copied().unwrap_or_default();
+        let names_hosts = values.iter().any(|value| ["HOSTS", "FILE", "RANKS"].contains(value));
+        let hosts: &[&str] = if names_hosts { &[] } else { &["--hosts", "a:1,b:1"] };
+        let mut command = combray(&["--launch-agent", RSH]);
+        command.args(hosts).args(files.words_of(&option));
+        command.args(["sh", "-c", "echo here $HOST $NAME; echo error $HOST >&2"]);
+        let (code, out, err) = told(command.output().unwrap());
+        let effect = of(EFFECTS, &option).copied().filter(|told| !told.contains('/'));
+        let effect = effect.filter(|told| *told != "no allocation").unwrap_or("here");
+        let output = |rank| files.output_of(&option, rank).unwrap_or_default();
+        let text = [out, err, output("0"), output("1")].concat();
+        let is_right = ["here a", "here b", effect].iter().all(|part| text.contains(part));
+        if code != Some(0) || !is_right {
+            faults.push(format!("{option}: {code:?} {text}"));
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
 /// The options that `--help` lists are those of the tables or our own.

@@ -1,50 +1,32 @@
 //! The launcher's side of the protocol with one agent: bytes in, reports out; no I/O.
 
-use super::{AgentReport, GREETING, OUTPUT_BYTES_MAX, VERSION, fields, fields::Frames};
-
-/// How far the agent has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum AgentState {
-    /// It has sent nothing yet; others may have.
-    Connecting,
-    /// It has told its version.
-    Greeted,
-    /// Its processes run or have run.
-    Started,
-    /// It has started none and will send no more.
-    Failed,
-}
+use super::rules::{AgentState, ReportRules};
+use super::{AgentReport, GREETING, VERSION, fields, fields::Frames};
 
 /// What one agent has sent.
 #[derive(Debug)]
 pub(crate) struct ReportParser {
-    stage: AgentState,
     frames: Frames,
-    /// The ranks on its machine, and for each whether it has ended.
-    ranks: Vec<(u32, bool)>,
+    rules: ReportRules,
 }
 
 /// How much may stand before the agent's first line.
 const FOREIGN_BYTES_MAX: usize = 64 << 10;
 
-/// An agent does not send more at once.
-const REPORTED_BYTES_MAX: usize = OUTPUT_BYTES_MAX as usize;
-
 impl ReportParser {
     /// With an agent on whose machine these ranks run, in ascending order.
     pub(crate) fn new(ranks: &[u32]) -> Self {
-        let ranks = ranks.iter().map(|&rank| (rank, false)).collect();
-        Self { stage: AgentState::Connecting, frames: Frames::default(), ranks }
+        Self { frames: Frames::default(), rules: ReportRules::new(ranks.iter().copied()) }
     }
 
     /// Whether the agent is there and can take orders.
     pub(crate) fn has_greeted(&self) -> bool {
-        self.stage != AgentState::Connecting
+        self.rules.state() != AgentState::Connecting
     }
 
     /// Whether all has been started that shall be.
     pub(crate) fn has_started(&self) -> bool {
-        self.stage == AgentState::Started
+        self.rules.state() == AgentState::Started
     }
 
     /// What was printed in the agent's place, if it has not come.
@@ -55,20 +37,21 @@ impl ReportParser {
     /// Takes bytes, and appends the reports that are whole now.
     ///
     /// # Errors
-    /// A text for people: what came makes no sense. Nothing that follows would.
+    /// A text for people: what came is no report, or one that may not be sent now. Nothing that
+    /// follows makes sense.
     pub(crate) fn receive(
         &mut self,
         bytes: &[u8],
         out: &mut Vec<AgentReport>,
     ) -> Result<(), String> {
         self.frames.push(bytes);
-        if self.stage == AgentState::Connecting && !self.find_greeting()? {
+        if !self.has_greeted() && !self.find_greeting()? {
             return Ok(());
         }
         while let Some(frame) = self.frames.take()? {
             let report =
                 fields::parse(frame, AgentReport::parse).ok_or("what it sends is no report")?;
-            self.check(&report)?;
+            self.rules.follow(&report)?;
             out.push(report);
         }
         Ok(())
@@ -99,42 +82,7 @@ impl ReportParser {
             ));
         }
         self.frames.skip(end);
-        self.stage = AgentState::Greeted;
+        self.rules.greet();
         Ok(true)
-    }
-
-    fn check(&mut self, report: &AgentReport) -> Result<(), String> {
-        let stage = self.stage;
-        let position = |rank: &u32| self.ranks.binary_search_by_key(rank, |known| known.0).ok();
-        let makes_sense = match (report, stage) {
-            (AgentReport::Started(processes), AgentState::Greeted) => {
-                self.stage = AgentState::Started;
-                processes.len() == self.ranks.len() && processes.iter().all(|&process| process > 1)
-            }
-            (AgentReport::StartFailed(_), AgentState::Greeted) => {
-                self.stage = AgentState::Failed;
-                true
-            }
-            (AgentReport::Output(rank, _, bytes), AgentState::Started) => {
-                position(rank).is_some() && bytes.len() <= REPORTED_BYTES_MAX
-            }
-            (
-                AgentReport::PmiData(rank, _)
-                | AgentReport::PmiClosed(rank)
-                | AgentReport::OutputClosed(rank, _)
-                | AgentReport::Answer(rank, _),
-                AgentState::Started,
-            ) => position(rank).is_some(),
-            (AgentReport::Ended(rank, _), AgentState::Started) => position(rank)
-                .is_some_and(|index| !std::mem::replace(&mut self.ranks[index].1, true)),
-            (AgentReport::InputTaken(_), AgentState::Started) => true,
-            (AgentReport::Heartbeat, AgentState::Greeted | AgentState::Started) => true,
-            _ => false,
-        };
-        if makes_sense {
-            Ok(())
-        } else {
-            Err(format!("what it sends makes no sense now: {report:?}"))
-        }
     }
 }

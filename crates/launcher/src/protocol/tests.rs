@@ -153,6 +153,15 @@ fn orders_that_make_no_sense_are_refused() {
 }
 
 #[test]
+fn what_may_not_be_sent_is_named_in_words() {
+    let early = AgentReport::Output(0, OutputStream::Errors, b"rank 0: core 0".to_vec());
+    let error = hear(&[0], &said(&[early])).unwrap_err();
+    assert_eq!(error, "output of a rank was sent before the processes were started");
+    let error = obey(&bytes_of(&[AgentOrder::Close])).unwrap_err();
+    assert_eq!(error, "the order to end was sent before the order to start processes");
+}
+
+#[test]
 fn what_is_too_long_is_not_sent() {
     let mut bytes = Vec::new();
     assert!(!AgentOrder::Input(vec![0; FRAME_BYTES_MAX]).emit(&mut bytes));
@@ -179,6 +188,37 @@ proptest! {
         }
         prop_assert_eq!(received, reports());
         prop_assert_eq!(obeyed, orders());
+    }
+
+    #[test]
+    fn both_ends_agree_on_what_may_be_sent(
+        kinds in proptest::collection::vec(any::<proptest::sample::Index>(), 1..12)
+    ) {
+        let mut all = [reports(), vec![AgentReport::StartFailed("no".to_owned())]].concat();
+        all.push(AgentReport::Output(1, OutputStream::Output, Vec::new()));
+        let (mut sender, mut receiver) = (ReportRules::new([0, 3]), ReportParser::new(&[0, 3]));
+        sender.greet();
+        receiver.receive(greeting().as_bytes(), &mut Vec::new()).unwrap();
+        for kind in &kinds {
+            let (report, mut bytes, mut received) = (kind.get(&all), Vec::new(), Vec::new());
+            report.emit(&mut bytes);
+            let sent = sender.follow(report);
+            prop_assert_eq!(&sent, &receiver.receive(&bytes, &mut received));
+            if sent.is_err() {
+                break;
+            }
+        }
+        let all = [orders(), vec![AgentOrder::ClosePmi(1)]].concat();
+        let (mut sender, mut receiver) = (OrderRules::default(), OrderParser::default());
+        for kind in &kinds {
+            let (order, mut bytes, mut received) = (kind.get(&all), Vec::new(), Vec::new());
+            order.emit(&mut bytes);
+            let sent = sender.follow(order);
+            prop_assert_eq!(&sent, &receiver.receive(&bytes, &mut received));
+            if sent.is_err() {
+                break;
+            }
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::LaunchError;
 use crate::agent_connection::AgentConnection;
 use crate::local_processes::LocalProcesses;
 use crate::outlets::Outlets;
-use crate::protocol::{AgentOrder, AgentReport, OutputStream, Start};
+use crate::protocol::{AgentOrder, AgentReport, OrderRules, OutputStream, ReportRules, Start};
 
 /// A machine.
 pub(super) struct JobHost {
@@ -17,12 +17,15 @@ pub(super) struct JobHost {
     pub name: String,
     link: HostLink,
     stage: HostState,
+    /// Which orders may be sent to it.
+    order_rules: OrderRules,
     /// How much output was taken from it, for each target, and has not been granted again.
     to_grant: [u32; 2],
 }
 
 enum HostLink {
-    Local(Box<LocalProcesses>),
+    /// With the rules for what they report.
+    Local(Box<LocalProcesses>, ReportRules),
     Remote(Box<AgentConnection>),
 }
 
@@ -41,28 +44,29 @@ enum HostState {
 impl JobHost {
     /// This machine.
     pub(super) fn local(name: String, processes: LocalProcesses, start: Start) -> Self {
-        Self {
-            name,
-            link: HostLink::Local(Box::new(processes)),
-            stage: HostState::Waiting(start),
-            to_grant: [0; 2],
-        }
+        let mut rules = ReportRules::new(start.ranks.iter().map(|pair| pair.0));
+        rules.greet();
+        Self::new(name, HostLink::Local(Box::new(processes), rules), start)
     }
 
     /// Another machine.
     pub(super) fn remote(name: String, remote: AgentConnection, start: Start) -> Self {
-        let link = HostLink::Remote(Box::new(remote));
-        Self { name, link, stage: HostState::Waiting(start), to_grant: [0; 2] }
+        Self::new(name, HostLink::Remote(Box::new(remote)), start)
+    }
+
+    fn new(name: String, link: HostLink, start: Start) -> Self {
+        let (stage, order_rules) = (HostState::Waiting(start), OrderRules::default());
+        Self { name, link, stage, order_rules, to_grant: [0; 2] }
     }
 
     pub(super) fn is_local(&self) -> bool {
-        matches!(self.link, HostLink::Local(_))
+        matches!(self.link, HostLink::Local(..))
     }
 
     /// Whether it can be asked to start its processes.
     pub(super) fn is_ready(&self) -> bool {
         match &self.link {
-            HostLink::Local(_) => true,
+            HostLink::Local(..) => true,
             HostLink::Remote(remote) => remote.has_greeted(),
         }
     }
@@ -107,7 +111,7 @@ impl JobHost {
     /// Gives an order.
     ///
     /// # Errors
-    /// It is too long for the way to the machine.
+    /// It is too long for the way to the machine, or may not be sent now.
     pub(super) fn send(
         &mut self,
         order: AgentOrder,
@@ -116,8 +120,11 @@ impl JobHost {
         if matches!(self.stage, HostState::Waiting(_) | HostState::Closed) {
             return Ok(());
         }
+        self.order_rules.follow(&order).map_err(|what| {
+            LaunchError::new(format!("the launcher gave {} a wrong order: {what}", self.name))
+        })?;
         match &mut self.link {
-            HostLink::Local(processes) => {
+            HostLink::Local(processes, _) => {
                 processes.execute(order, reports);
                 Ok(())
             }
@@ -129,7 +136,7 @@ impl JobHost {
     pub(super) fn watched(&mut self, list: &mut Vec<(RawFd, Interest)>) -> usize {
         let before = list.len();
         match &mut self.link {
-            HostLink::Local(processes) => processes.watched(list),
+            HostLink::Local(processes, _) => processes.watched(list),
             HostLink::Remote(remote) => remote.watched(list),
         }
         list.len() - before
@@ -138,8 +145,17 @@ impl JobHost {
     /// Moves on what is ready, in the order of [`watched`](Self::watched).
     pub(super) fn serve(&mut self, ready: &[bool], reports: &mut Vec<AgentReport>) {
         match &mut self.link {
-            HostLink::Local(processes) => processes.serve(ready, reports),
+            HostLink::Local(processes, _) => processes.serve(ready, reports),
             HostLink::Remote(remote) => remote.serve(ready, reports),
+        }
+    }
+
+    /// Fails if the processes of this machine report what may not be sent now. What another machine
+    /// reports was checked when it came.
+    pub(super) fn check(&mut self, report: &AgentReport) -> Result<(), String> {
+        match &mut self.link {
+            HostLink::Local(_, rules) => rules.follow(report),
+            HostLink::Remote(_) => Ok(()),
         }
     }
 
@@ -151,7 +167,7 @@ impl JobHost {
         reports: &mut Vec<AgentReport>,
     ) -> bool {
         match &mut self.link {
-            HostLink::Local(processes) => processes.record_exit(process, end, reports),
+            HostLink::Local(processes, _) => processes.record_exit(process, end, reports),
             HostLink::Remote(remote) => remote.record_exit(process, end, reports),
         }
     }
@@ -192,7 +208,7 @@ impl JobHost {
     /// The error message about it if it is not ready in time.
     pub(super) fn start_failure(&self) -> String {
         match &self.link {
-            HostLink::Local(_) => String::new(),
+            HostLink::Local(..) => String::new(),
             HostLink::Remote(remote) => remote.start_failure(&self.name),
         }
     }
@@ -206,7 +222,7 @@ impl JobHost {
 
     /// Reports what ranks on this machine have answered.
     pub(super) fn look_for_answers(&mut self, reports: &mut Vec<AgentReport>) {
-        if let HostLink::Local(processes) = &mut self.link {
+        if let HostLink::Local(processes, _) = &mut self.link {
             processes.look_for_answers(reports);
         }
     }
@@ -215,7 +231,7 @@ impl JobHost {
     pub(super) fn deadline(&self) -> Option<Instant> {
         match &self.link {
             HostLink::Remote(remote) if !self.is_closed() => remote.deadline(),
-            HostLink::Local(processes) => processes.deadline(),
+            HostLink::Local(processes, _) => processes.deadline(),
             HostLink::Remote(_) => None,
         }
     }

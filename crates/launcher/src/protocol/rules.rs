@@ -1,0 +1,214 @@
+//! Which messages may be sent in which state of a conversation between launcher and agent.
+//!
+//! Sender and receiver ask the same rules: the receiver because the other end may be anything, the
+//! sender so that a mistake is found in tests of one machine, too.
+
+use super::{AgentOrder, AgentReport, OUTPUT_BYTES_MAX};
+
+/// How far an agent has come with its reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AgentState {
+    /// It has sent nothing yet; others may have.
+    Connecting,
+    /// It has sent its version.
+    Greeted,
+    /// Its processes run or have run.
+    Started,
+    /// It has started none and will send no more.
+    Failed,
+}
+
+/// How far the launcher has come with its orders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LauncherState {
+    /// Nothing is to be started yet.
+    Idle,
+    /// The processes are to be started, or were.
+    StartSent,
+}
+
+/// What holds for one kind of message.
+struct Rule<S: 'static> {
+    /// The message in a sentence for people.
+    name: &'static str,
+    /// In which states of its sender it may be sent.
+    states: &'static [S],
+    /// The state that it leads to; none: the same.
+    next: Option<S>,
+}
+
+const fn rule<S>(name: &'static str, states: &'static [S], next: Option<S>) -> Rule<S> {
+    Rule { name, states, next }
+}
+
+/// The table for reports.
+fn rule_of_report(report: &AgentReport) -> Rule<AgentState> {
+    use AgentState::{Failed, Greeted, Started};
+    const RUNNING: &[AgentState] = &[Started];
+    match report {
+        AgentReport::Heartbeat => rule("a heartbeat", &[Greeted, Started], None),
+        AgentReport::Started(_) => rule("the start of its processes", &[Greeted], Some(Started)),
+        AgentReport::StartFailed(_) => rule("a failure to start", &[Greeted], Some(Failed)),
+        AgentReport::Output(..) => rule("output of a rank", RUNNING, None),
+        AgentReport::OutputClosed(..) => rule("the end of a rank's output", RUNNING, None),
+        AgentReport::PmiData(..) => rule("a PMI request of a rank", RUNNING, None),
+        AgentReport::PmiClosed(_) => rule("the end of a rank's PMI connection", RUNNING, None),
+        AgentReport::Ended(..) => rule("the end of a rank", RUNNING, None),
+        AgentReport::InputTaken(_) => rule("the length of input that was read", RUNNING, None),
+        AgentReport::Answer(..) => rule("an answer of a rank", RUNNING, None),
+    }
+}
+
+/// The table for orders.
+fn rule_of_order(order: &AgentOrder) -> Rule<LauncherState> {
+    use LauncherState::{Idle, StartSent};
+    const AFTER_START: &[LauncherState] = &[StartSent];
+    match order {
+        AgentOrder::Heartbeat => rule("a heartbeat", &[Idle, StartSent], None),
+        AgentOrder::Start(_) => rule("the order to start processes", &[Idle], Some(StartSent)),
+        AgentOrder::Input(_) => rule("input of rank 0", AFTER_START, None),
+        AgentOrder::Answer(..) => rule("a PMI answer to a rank", AFTER_START, None),
+        AgentOrder::ClosePmi(_) => rule("the order to close a PMI connection", AFTER_START, None),
+        AgentOrder::Signal(..) => rule("a signal for the ranks", AFTER_START, None),
+        AgentOrder::OutputCredit(..) => rule("room for more output", AFTER_START, None),
+        AgentOrder::Ask => rule("a question to the ranks", AFTER_START, None),
+        AgentOrder::Close => rule("the order to end", AFTER_START, None),
+    }
+}
+
+impl<S: Copy + PartialEq> Rule<S> {
+    /// Moves on from `state`, if the message may be sent there.
+    fn follow(&self, state: &mut S, when: impl Fn(S) -> &'static str) -> Result<(), String> {
+        if !self.states.contains(state) {
+            return Err(format!("{} was sent {}", self.name, when(*state)));
+        }
+        *state = self.next.unwrap_or(*state);
+        Ok(())
+    }
+
+    /// Fails unless the contents of the message make sense.
+    fn expect(&self, makes_sense: bool, what: &str) -> Result<(), String> {
+        if makes_sense { Ok(()) } else { Err(format!("{} was sent {what}", self.name)) }
+    }
+}
+
+/// The reports of one agent, as far as they were sent or received.
+#[derive(Debug)]
+pub(crate) struct ReportRules {
+    state: AgentState,
+    /// The ranks on its machine in ascending order, and for each whether it has ended.
+    ranks: Vec<(u32, bool)>,
+}
+
+impl ReportRules {
+    /// Of an agent on whose machine these ranks run, in ascending order.
+    pub(crate) fn new(ranks: impl IntoIterator<Item = u32>) -> Self {
+        let ranks = ranks.into_iter().map(|rank| (rank, false)).collect();
+        Self { state: AgentState::Connecting, ranks }
+    }
+
+    pub(crate) fn state(&self) -> AgentState {
+        self.state
+    }
+
+    /// The agent has sent its version.
+    pub(crate) fn greet(&mut self) {
+        self.state = AgentState::Greeted;
+    }
+
+    /// Follows a report.
+    ///
+    /// # Errors
+    /// A text for people: it may not be sent now, or not about this rank.
+    pub(crate) fn follow(&mut self, report: &AgentReport) -> Result<(), String> {
+        let rule = rule_of_report(report);
+        rule.follow(&mut self.state, |state| match state {
+            AgentState::Connecting => "before the agent's version",
+            AgentState::Greeted => "before the processes were started",
+            AgentState::Started => "after the processes were started",
+            AgentState::Failed => "though the processes could not be started",
+        })?;
+        let position = |rank: &u32| self.ranks.binary_search_by_key(rank, |known| known.0).ok();
+        let is_ours = |rank: &u32| rule.expect(position(rank).is_some(), ELSEWHERE);
+        match report {
+            AgentReport::Started(processes) => {
+                let is_whole = processes.len() == self.ranks.len();
+                let are_valid = processes.iter().all(|&process| process > 1);
+                rule.expect(is_whole && are_valid, "for other processes than those of the order")
+            }
+            AgentReport::Output(rank, _, bytes) => {
+                is_ours(rank)?;
+                rule.expect(bytes.len() <= OUTPUT_BYTES_MAX as usize, "that is too long")
+            }
+            AgentReport::Ended(rank, _) => {
+                is_ours(rank)?;
+                let had_ended = position(rank).map(|index| &mut self.ranks[index].1);
+                let had_ended = had_ended.is_some_and(|ended| std::mem::replace(ended, true));
+                rule.expect(!had_ended, "twice")
+            }
+            AgentReport::OutputClosed(rank, _)
+            | AgentReport::PmiData(rank, _)
+            | AgentReport::PmiClosed(rank)
+            | AgentReport::Answer(rank, _) => is_ours(rank),
+            AgentReport::StartFailed(_) | AgentReport::InputTaken(_) | AgentReport::Heartbeat => {
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The orders to one agent, as far as they were sent or received.
+#[derive(Debug)]
+pub(crate) struct OrderRules {
+    state: LauncherState,
+    /// The ranks that are to be started, in ascending order.
+    ranks: Vec<u32>,
+}
+
+impl Default for OrderRules {
+    fn default() -> Self {
+        Self { state: LauncherState::Idle, ranks: Vec::new() }
+    }
+}
+
+impl OrderRules {
+    /// Follows an order.
+    ///
+    /// # Errors
+    /// A text for people: it may not be sent now, or not for this rank.
+    pub(crate) fn follow(&mut self, order: &AgentOrder) -> Result<(), String> {
+        let rule = rule_of_order(order);
+        rule.follow(&mut self.state, |state| match state {
+            LauncherState::Idle => "before the order to start processes",
+            LauncherState::StartSent => "twice",
+        })?;
+        match order {
+            AgentOrder::Start(start) => {
+                self.ranks = start.ranks.iter().map(|pair| pair.0).collect();
+                let has_program = |pair: &(u32, u32)| {
+                    pair.0 < start.size && (pair.1 as usize) < start.programs.len()
+                };
+                let makes_sense = start.ranks.iter().all(has_program) && self.ranks.is_sorted();
+                rule.expect(makes_sense, "for ranks or programs that do not exist")
+            }
+            AgentOrder::Answer(rank, _)
+            | AgentOrder::ClosePmi(rank)
+            | AgentOrder::Signal(Some(rank), _) => {
+                rule.expect(self.ranks.binary_search(rank).is_ok(), ELSEWHERE)
+            }
+            AgentOrder::Input(_)
+            | AgentOrder::Signal(None, _)
+            | AgentOrder::OutputCredit(..)
+            | AgentOrder::Heartbeat
+            | AgentOrder::Ask
+            | AgentOrder::Close => Ok(()),
+        }
+    }
+
+    /// The ranks that are to be started.
+    pub(crate) fn ranks(&self) -> &[u32] {
+        &self.ranks
+    }
+}
+
+const ELSEWHERE: &str = "for a rank of another machine";
