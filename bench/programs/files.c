@@ -19,6 +19,7 @@
 struct file_case {
     const struct job *job;
     const char *name;
+    char folder[248];               /* of the first process, for the files of all */
     char path[256];
     MPI_File file;
     MPI_Datatype filetype;
@@ -229,9 +230,11 @@ static long calls_of(const struct operation *operation)
 static void measure_case(struct job *job, struct file_case *one, size_t size)
 {
     const char *folder = getenv("TMPDIR");
-    snprintf(one->path, sizeof one->path, "%s/combray-bench-%d", folder ? folder : "/tmp",
-             (int)getpid());
-    MPI_Bcast(one->path, sizeof one->path, MPI_CHAR, 0, MPI_COMM_WORLD);
+    snprintf(one->folder, sizeof one->folder, "%s/combray-bench-XXXXXX", folder ? folder : "/tmp");
+    if (job->rank == 0 && !mkdtemp(one->folder))
+        job_fail(job, "%s: no folder can be made in TMPDIR or /tmp", one->name);
+    MPI_Bcast(one->folder, sizeof one->folder, MPI_CHAR, 0, MPI_COMM_WORLD);
+    snprintf(one->path, sizeof one->path, "%s/file", one->folder);
     snprintf(one->plain_path, sizeof one->plain_path, "%s-plain", one->path);
     one->job = job;
     one->data = buffer_new(job, one->bytes);
@@ -274,6 +277,7 @@ static void measure_case(struct job *job, struct file_case *one, size_t size)
     if (job->rank == 0) {
         unlink(one->path);
         unlink(one->plain_path);
+        rmdir(one->folder);
     }
     free(one->data);
     free(one->back);

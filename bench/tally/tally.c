@@ -73,7 +73,7 @@ static void write_tally(const char *path, double longest, const long long *all_c
     int length;
     PMPI_Get_library_version(library, &length);
     library[strcspn(library, "\n\r")] = 0;
-    FILE *file = fopen(path, "w");
+    FILE *file = fopen(path, "wx");
     if (!file) {
         perror(path);
         return;

@@ -11,18 +11,18 @@
 #include <fcntl.h>
 #include <time.h>
 
-static char path[64];
+static char path[256];
 
 // Anything of the file system does, where processes on different hosts of a test share it.
 static void choose_path(int number) {
-    long stamp = (long)getpid() ^ (long)time(NULL) << 20;
-    OK(MPI_Bcast(&stamp, 1, MPI_LONG, 0, MPI_COMM_WORLD));
-    snprintf(path, sizeof path, "/tmp/combray-outside-%lx-%d", stamp, number);
+    const char *folder = getenv("TMPDIR");
+    snprintf(path, sizeof path, "%s/outside-%d-%d", folder ? folder : "/tmp", (int)getpid(), number);
+    OK(MPI_Bcast(path, sizeof path, MPI_CHAR, 0, MPI_COMM_WORLD));
     unlink(path);
     OK(MPI_Barrier(MPI_COMM_WORLD));
 }
 
-static void tell(void) { close(open(path, O_CREAT | O_WRONLY, 0600)); }
+static void tell(void) { close(open(path, O_CREAT | O_EXCL | O_WRONLY, 0600)); }
 
 // Returns when the file is there; calls nothing of MPI.
 static void compute_until_told(void) {

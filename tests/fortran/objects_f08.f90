@@ -267,14 +267,17 @@ contains
     type(MPI_Status) :: status
     type(MPI_Request) :: request
     character(len=64) :: job
-    character(len=81) :: name
+    character(len=150) :: folder
+    character(len=230) :: name
     character(len=MPI_MAX_DATAREP_STRING) :: representation
     type(MPI_Datatype) :: etype, filetype
     integer :: table(3, 4), back(3, 4), n
     integer(MPI_OFFSET_KIND) :: offset
     call get_environment_variable("COMBRAY_JOB", job)
     if (job == "") job = "alone"
-    name = "/tmp/objects_f08." // trim(job)
+    call get_environment_variable("TMPDIR", folder)
+    if (folder == "") folder = "/tmp"
+    name = trim(folder) // "/objects_f08." // trim(job)
     call MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE + MPI_MODE_RDWR + &
       MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, file)
     call MPI_File_set_view(file, 0_MPI_OFFSET_KIND, MPI_INTEGER, MPI_INTEGER, "native", MPI_INFO_NULL)

@@ -1,10 +1,12 @@
 """Jobs: processes that are started in a group of their own, bounded in time, and ended as a whole."""
 
+import contextlib
 import os
 import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -72,6 +74,14 @@ def _signal(process, number):
         os.killpg(process.pid, number)
     except ProcessLookupError:
         pass
+
+
+@contextlib.contextmanager
+def private_folder():
+    """Jobs and scenarios make their temporary files in a folder that is this runner's own."""
+    with tempfile.TemporaryDirectory(prefix="tests-", ignore_cleanup_errors=True) as folder:
+        os.environ["TMPDIR"] = tempfile.tempdir = folder
+        yield
 
 
 def stop_with_jobs(name):

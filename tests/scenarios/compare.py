@@ -5,6 +5,7 @@ import pathlib
 import re
 import shutil
 import tempfile
+from unittest import mock
 
 from harness import ROOT
 from harness.scenarios import Skip, needs_combray, program, run
@@ -81,7 +82,26 @@ def what_cannot_be_compared_is_told(runner):
             assert code == 2 and told in output, f"{words}: {code}\n{output}"
 
 
+def names_prepared_by_strangers_are_not_followed(runner):
+    """Another user may put links where files of a process with a certain number could be written."""
+    other = other_library()
+    with tempfile.TemporaryDirectory() as place:
+        victim = pathlib.Path(place, "victim")
+        victim.write_text("kept")
+        own = os.getpid()
+        for number in range(own, own + 3000):
+            for what in ("tally", "matrix"):
+                pathlib.Path(place, f"combray-compare-{number}-{what}").symlink_to(victim)
+        before = set(os.listdir(place))
+        with mock.patch.dict(os.environ, TMPDIR=place):
+            code, output = compare(runner, "-n", "2", "--runs", "1", "--with", other, program(runner), "traffic")
+        assert code == 0, output
+        assert victim.read_text() == "kept", f"a link was followed\n{output}"
+        assert set(os.listdir(place)) == before, f"links were removed, or files are left\n{output}"
+
+
 SCENARIOS = [
+    names_prepared_by_strangers_are_not_followed,
     both_are_measured,
     a_program_for_open_mpi_is_compared_with_that,
     a_program_that_fails_is_told,

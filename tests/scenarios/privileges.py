@@ -101,7 +101,7 @@ def attack(runner):
     needs_combray(runner)
     if os.geteuid() != 0:
         raise Skip("only the administrator can make programs of other users")
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="combray-privileges-"))
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="privileges-", dir="/tmp"))
     try:
         if os.statvfs(folder).f_flag & os.ST_NOSUID:
             raise Skip(f"{folder} is mounted nosuid")

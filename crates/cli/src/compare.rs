@@ -11,7 +11,6 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
-use std::{env, process};
 
 use base::variables;
 use clap::Args;
@@ -69,8 +68,12 @@ pub fn run(options: &CompareOptions) -> Result<i32, String> {
         None => Installation::in_path(&prefix, wanted)?,
     };
     let processes = options.processes.unwrap_or(cores::usable() as u32);
+    let folder = tempfile::Builder::new().prefix("combray-compare-").tempdir();
+    let folder =
+        folder.map_err(|cause| format!("no folder can be made for the figures: {cause}"))?;
     let trial = ComparedProgram {
         options,
+        folder: folder.path(),
         program: &program,
         processes,
         wanted,
@@ -93,10 +96,9 @@ pub fn run(options: &CompareOptions) -> Result<i32, String> {
             side.runs.push(tally);
         }
     }
-    let matrix = temporary("matrix");
+    let matrix = folder.path().join("matrix");
     let recorded = trial.run(&sides[0].installation, Some(&matrix));
     let sent = fs::read_to_string(&matrix).ok();
-    _ = fs::remove_file(&matrix);
     recorded?;
     tell("");
     let title = options.program.join(" ".as_ref()).to_string_lossy().into_owned();
@@ -134,6 +136,8 @@ struct ComparedProgram<'a> {
     program: &'a Path,
     processes: u32,
     wanted: &'a KnownLibrary,
+    /// Where what is counted is written, and nobody else comes.
+    folder: &'a Path,
     /// What counts the calls; none if they cannot be counted.
     counter: Option<&'a Path>,
 }
@@ -141,8 +145,7 @@ struct ComparedProgram<'a> {
 impl ComparedProgram<'_> {
     /// One job.
     fn run(&self, side: &Installation, record: Option<&Path>) -> Result<MeasuredRun, String> {
-        let file = temporary("tally");
-        _ = fs::remove_file(&file);
+        let file = self.folder.join("tally");
         let mut command = Command::new(&side.launcher);
         if side.is_own {
             command.args(["run", "--oversubscribe"]);
@@ -190,9 +193,4 @@ fn assigned(name: &str, value: &std::ffi::OsStr) -> OsString {
     word.push("=");
     word.push(value);
     word
-}
-
-/// A file of this process.
-fn temporary(what: &str) -> PathBuf {
-    env::temp_dir().join(format!("combray-compare-{}-{what}", process::id()))
 }

@@ -55,7 +55,8 @@ fn in_allocation(variables: &[(&str, &str)], words: &[&str]) -> (Option<i32>, St
 
 #[test]
 fn all_that_a_batch_system_gave_is_used() {
-    let nodes = std::env::temp_dir().join(format!("combray-nodefile-{}", std::process::id()));
+    let private = tempfile::tempdir().unwrap();
+    let nodes = private.path().join("nodefile");
     std::fs::write(&nodes, "a\na\nb\n").unwrap();
     let where_am_i = ["sh", "-c", "echo $PMI_RANK $HOST"];
     let expected = ["0 a", "1 a", "2 b"];
@@ -86,7 +87,8 @@ fn an_allocation_that_cannot_be_used_is_an_error() {
 /// LSF's own command is taken where it is there.
 #[test]
 fn blaunch_starts_agents() {
-    let folder = std::env::temp_dir().join(format!("combray-blaunch-{}", std::process::id()));
+    let private = tempfile::tempdir().unwrap();
+    let folder = private.path().join("blaunch");
     std::fs::create_dir_all(&folder).unwrap();
     std::os::unix::fs::symlink(RSH, folder.join("blaunch")).unwrap();
     let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
@@ -397,7 +399,8 @@ fn an_agent_without_a_launcher_ends() {
 
 #[test]
 fn a_hostfile_and_a_variable_say_the_same() {
-    let path = std::env::temp_dir().join(format!("combray-hostfile-{}", std::process::id()));
+    let private = tempfile::tempdir().unwrap();
+    let path = private.path().join("hostfile");
     std::fs::write(&path, "# two\na:1\nb slots=2 max_slots=2\n").unwrap();
     let file = path.to_str().unwrap();
     let mut command = combray(&["--hostfile", file, "sh", "-c", "echo $HOST"]);

@@ -1,22 +1,17 @@
 //! `combray place` as a person sees it.
 
 use std::fmt::Write;
-use std::path::PathBuf;
 use std::process::{Command, Output};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A machine with two packages of eight cores each, the first of which has the network interface.
 const MACHINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/machines/two-sockets.xml");
 
 fn place(matrix: &str, words: &[&str]) -> Output {
-    static CALLS: AtomicU32 = AtomicU32::new(0);
-    let call = CALLS.fetch_add(1, Ordering::Relaxed);
-    let name = format!("combray-place-{}-{call}", std::process::id());
-    let file: PathBuf = std::env::temp_dir().join(name);
+    let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(&file, matrix).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_combray"));
-    let output = command.arg("place").arg("--matrix").arg(&file).args(words).output().unwrap();
-    std::fs::remove_file(&file).unwrap();
+    let output =
+        command.arg("place").arg("--matrix").arg(file.path()).args(words).output().unwrap();
     output
 }
 
@@ -59,7 +54,8 @@ fn those_who_talk_to_other_machines_are_near_the_interface() {
 /// switches.
 #[test]
 fn a_cluster_is_described_in_a_file() {
-    let file = std::env::temp_dir().join(format!("combray-place-cluster-{}", std::process::id()));
+    let private = tempfile::tempdir().unwrap();
+    let file = private.path().join("place-cluster");
     let text = format!("switch left: n1 n3\nswitch right: n2 n4\nmachine n[1-4]: {MACHINE}");
     std::fs::write(&file, text).unwrap();
     let cluster = file.to_str().unwrap();

@@ -72,7 +72,8 @@ fn a_time_limit_names_who_still_runs() {
 #[test]
 fn a_file_that_grows_too_large_is_named_as_the_reason() {
     let script = "ulimit -f 1; exec head -c 100000 /dev/zero >$0";
-    let file = std::env::temp_dir().join(format!("combray-large-{}", std::process::id()));
+    let private = tempfile::tempdir().unwrap();
+    let file = private.path().join("large");
     let (code, _, err) = run(&["-n", "1", "sh", "-c", script, file.to_str().unwrap()]);
     std::fs::remove_file(file).unwrap();
     assert_eq!(code, Some(128 + 25), "{err}");
@@ -85,12 +86,9 @@ fn the_job_goes_on_where_that_is_asked_for() {
                   1) while ! [ -e $0.2 ]; do sleep 0.05; done; sleep 0.5; exit 7;;
                   2) touch $0.2; kill -9 $$;; esac
                   while ! [ -e $0 ]; do sleep 0.05; done; echo done; [ $PMI_RANK = 0 ] || exit 5";
-    for (number, option) in
-        ["--keep-going", "--enable-recovery", "--continuous", "-disable-auto-cleanup"]
-            .iter()
-            .enumerate()
-    {
-        let file = std::env::temp_dir().join(format!("combray-go-{}-{number}", std::process::id()));
+    for option in ["--keep-going", "--enable-recovery", "--continuous", "-disable-auto-cleanup"] {
+        let private = tempfile::tempdir().unwrap();
+        let file = private.path().join("go");
         let name = file.to_str().unwrap();
         let mut command = combray(&["-n", "4", option, "sh", "-c", script, name]);
         let job = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -255,7 +253,8 @@ fn an_abort_ends_all_with_its_code() {
 /// Asked to end by SIGTERM it says so, which it cannot when it is killed.
 #[test]
 fn a_stopped_process_is_continued_so_that_it_can_end() {
-    let number = std::env::temp_dir().join(format!("combray-stopped-{}", std::process::id()));
+    let private = tempfile::tempdir().unwrap();
+    let number = private.path().join("stopped");
     let script = format!(
         "number={}
          if [ $PMI_RANK = 0 ]; then

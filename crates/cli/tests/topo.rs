@@ -41,7 +41,8 @@ fn trees_are_as_reviewed() {
 #[test]
 fn hosts_are_one_tree() {
     let rsh = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/rsh");
-    let folder = std::env::temp_dir().join(format!("combray-cluster-{}", std::process::id()));
+    let private = tempfile::tempdir().unwrap();
+    let folder = private.path().join("cluster");
     fs::write(&folder, "switch top: a,b\nSwitchName=other Nodes=c").unwrap();
     let switches = folder.to_str().unwrap();
     let words =
@@ -69,7 +70,8 @@ fn hosts_are_one_tree() {
 
 #[test]
 fn pictures_are_written() {
-    let folder = std::env::temp_dir().join(format!("combray-topo-{}", std::process::id()));
+    let private = tempfile::tempdir().unwrap();
+    let folder = private.path().join("topo");
     fs::create_dir(&folder).unwrap();
     let machine = reviewed::machine("two-sockets.xml");
     let written = |name: &str| {

@@ -123,7 +123,8 @@ fn the_headers_say_the_same() {
         let _ = writeln!(program, "printf(\"%llu\\n\", (unsigned long long)({expression}));");
     }
     program += "}\n";
-    let folder = std::env::temp_dir().join(format!("combray-layout-{}", std::process::id()));
+    let private = tempfile::tempdir().unwrap();
+    let folder = private.path().join("layout");
     std::fs::create_dir_all(&folder).unwrap();
     let (source, binary) = (folder.join("layout.c"), folder.join("layout"));
     std::fs::write(&source, program).unwrap();

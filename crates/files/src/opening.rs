@@ -353,7 +353,8 @@ mod tests {
 
     #[test]
     fn what_is_only_read_may_lie_in_an_image_that_hosts_mount() {
-        let path = std::env::temp_dir().join(format!("combray-identity-{}", std::process::id()));
+        let private = tempfile::tempdir().unwrap();
+        let path = private.path().join("identity");
         let file = fs::File::create(&path).unwrap();
         let (read, written) = [false, true].map(|is| Identity::of(&file, is).unwrap()).into();
         let elsewhere = |one: &Identity| Identity { system: b"other".to_vec(), ..one.clone() };

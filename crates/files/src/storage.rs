@@ -204,7 +204,8 @@ mod tests {
 
     #[test]
     fn a_file_is_whole_though_its_first_transfers_tell_what_calls_cost() {
-        let path = std::env::temp_dir().join(format!("combray-costs-{}", std::process::id()));
+        let private = tempfile::tempdir().unwrap();
+        let path = private.path().join("costs");
         let file =
             File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
         let storage = SystemFile::new(file, 1 << 20, Arc::default());
@@ -228,7 +229,8 @@ mod tests {
 
     #[test]
     fn writes_behind_the_end_cost_more_until_it_is_known() {
-        let path = std::env::temp_dir().join(format!("combray-end-{}", std::process::id()));
+        let private = tempfile::tempdir().unwrap();
+        let path = private.path().join("end");
         let file = File::create(&path).unwrap();
         let storage = SystemFile::new(file, 0, Arc::default());
         let cost = |offset| storage.call_bytes(Direction::Write, offset);

@@ -272,7 +272,8 @@ mod tests {
     #[test]
     fn a_file_that_is_cut_off_is_an_error_or_nothing_and_no_crash() {
         let whole = std::fs::read(std::env::current_exe().unwrap()).unwrap();
-        let path = std::env::temp_dir().join(format!("combray-binary-{}", std::process::id()));
+        let private = tempfile::tempdir().unwrap();
+        let path = private.path().join("binary");
         for bytes in [0, 5, 63, 64, 100, 500] {
             std::fs::write(&path, &whole[..bytes]).unwrap();
             assert!(!matches!(Binary::read(&path), Ok(Some(binary)) if !binary.needed.is_empty()));

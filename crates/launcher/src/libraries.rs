@@ -292,7 +292,8 @@ mod tests {
 
     fn provision(library: &WantedLibrary, brought: BroughtLibraries) -> Provision {
         let mut provision = Provision::default();
-        let folder = std::env::temp_dir().join(format!("combray-libraries-{}", std::process::id()));
+        let private = tempfile::tempdir().unwrap();
+        let folder = private.path().join("libraries");
         let own = folder.join("lib/combray/mpich");
         fs::create_dir_all(&own).unwrap();
         for name in ["libmpi.so.12", "libmpifort.so.12"] {
@@ -305,8 +306,8 @@ mod tests {
 
     #[test]
     fn a_library_may_lie_beside_the_first() {
-        let prefix =
-            std::env::temp_dir().join(format!("combray-libraries-beside-{}", std::process::id()));
+        let private = tempfile::tempdir().unwrap();
+        let prefix = private.path().join("libraries-beside");
         let other = &LIBRARIES[1];
         let own = other.file("libmpi.so.12", &prefix);
         assert_eq!(own, prefix.join("lib/combray/mpich/libmpi.so.12"));

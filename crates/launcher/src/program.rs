@@ -99,7 +99,8 @@ mod tests {
 
     #[test]
     fn a_script_needs_its_interpreter() {
-        let folder = env::temp_dir().join(format!("combray-program-{}", std::process::id()));
+        let private = tempfile::tempdir().unwrap();
+        let folder = private.path().join("program");
         std::fs::create_dir(&folder).unwrap();
         let outcome = |text: &str| {
             let path = folder.join("script");

@@ -217,7 +217,8 @@ mod tests {
     #[test]
     fn laid_out_bytes_go_to_a_file_and_come_back() {
         for (runs, length) in [(3, 700), (40, 5)] {
-            let path = std::env::temp_dir().join(format!("combray-lent-{}", std::process::id()));
+            let private = tempfile::tempdir().unwrap();
+            let path = private.path().join("lent");
             let file =
                 File::options().read(true).write(true).create(true).truncate(true).open(&path);
             let file = file.unwrap();

@@ -8,8 +8,9 @@ mod memory;
 mod nodes;
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::{fs, io, process};
+use std::{fs, io};
 
 use collectives::Costs;
 use engine::Engine;
@@ -17,6 +18,7 @@ use engine::model::RailFigures;
 use memory_costs::CostTable;
 use serde::{Deserialize, Serialize};
 use sys::environment;
+use tempfile::NamedTempFile;
 
 pub use self::memory::MemorySample;
 pub use self::nodes::{PlacedBlock, node_costs};
@@ -99,10 +101,10 @@ impl Samples {
     pub fn write(&self, folder: &Path) -> Result<PathBuf, String> {
         let path = file_in(folder, &self.host);
         let text = serde_json::to_string_pretty(self).map_err(|cause| cause.to_string())?;
-        let draft = path.with_extension(format!("{}.new", process::id()));
         let written = fs::create_dir_all(folder)
-            .and_then(|()| fs::write(&draft, text))
-            .and_then(|()| fs::rename(&draft, &path));
+            .and_then(|()| NamedTempFile::new_in(folder))
+            .and_then(|mut draft| draft.write_all(text.as_bytes()).map(|()| draft))
+            .and_then(|draft| draft.persist(&path).map_err(|cause| cause.error));
         written.map_err(|cause| format!("{} cannot be written: {cause}", path.display()))?;
         Ok(path)
     }
@@ -184,11 +186,11 @@ pub(crate) fn follow(engine: &mut Engine, samples: &Samples) {
 
 #[cfg(test)]
 mod tests {
-    use std::env;
-
     use base::{GateId, RailId, RailProfile};
     use engine::strategy::Auto;
     use memory_costs::SystemCosts;
+
+    use tempfile::tempdir;
 
     use super::*;
 
@@ -202,36 +204,21 @@ mod tests {
         }
     }
 
-    /// A folder of its own for a test, gone when it ends.
-    struct Folder(PathBuf);
-
-    impl Folder {
-        fn new(name: &str) -> Self {
-            Self(env::temp_dir().join(format!("combray-{name}-{}", process::id())))
-        }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
-
     #[test]
     fn what_is_kept_is_found_again() {
-        let folder = Folder::new("samples-kept");
-        assert_eq!(Samples::read(&folder.0, "one"), Ok(None));
+        let folder = tempdir().unwrap();
+        assert_eq!(Samples::read(folder.path(), "one"), Ok(None));
         let mut samples = Samples::none("one/../two");
         samples.rails.insert("tcp:eth0".into(), figures(118));
-        let path = samples.write(&folder.0).unwrap();
+        let path = samples.write(folder.path()).unwrap();
         assert!(path.ends_with("rails-one_.._two.json"), "{path:?}");
-        assert_eq!(Samples::read(&folder.0, "one/../two"), Ok(Some(samples)));
+        assert_eq!(Samples::read(folder.path(), "one/../two"), Ok(Some(samples)));
     }
 
     #[test]
     fn machines_alike_inherit_what_was_measured_of_memory() {
-        let folder = Folder::new("samples-inherited");
-        assert_eq!(neighbours_memory(&folder.0), None);
+        let folder = tempdir().unwrap();
+        assert_eq!(neighbours_memory(folder.path()), None);
         let table = CostTable {
             system: SystemCosts { copy_call_ns: 7.0, ..SystemCosts::default() },
             ..CostTable::default()
@@ -240,19 +227,19 @@ mod tests {
         let other = MemorySample { processor: "another".into(), ..alike.clone() };
         for (host, memory) in [("a", Some(other)), ("b", None), ("c", Some(alike.clone()))] {
             let samples = Samples { memory, ..Samples::none(host) };
-            samples.write(&folder.0).unwrap();
+            samples.write(folder.path()).unwrap();
         }
-        fs::write(file_in(&folder.0, "bad"), "nonsense").unwrap();
-        assert_eq!(neighbours_memory(&folder.0), Some(alike));
+        fs::write(file_in(folder.path(), "bad"), "nonsense").unwrap();
+        assert_eq!(neighbours_memory(folder.path()), Some(alike));
     }
 
     #[test]
     fn bad_files_are_told_of() {
-        let folder = Folder::new("samples-bad");
+        let folder = tempdir().unwrap();
         let mut samples = Samples::none("one");
         samples.rails.insert("shm".into(), figures(0));
-        let path = samples.write(&folder.0).unwrap();
-        let read = || Samples::read(&folder.0, "one").unwrap_err();
+        let path = samples.write(folder.path()).unwrap();
+        let read = || Samples::read(folder.path(), "one").unwrap_err();
         assert!(read().contains("damaged"), "{}", read());
         for text in ["", "nonsense", "{}", "{\"version\":2,\"host\":\"one\",\"rails\":{}}"] {
             fs::write(&path, text).unwrap();

@@ -191,15 +191,9 @@ mod tests {
         assert!(!is_local(of_the_system.as_fd()).unwrap());
     }
 
-    fn temporary(name: &str) -> (std::path::PathBuf, File) {
-        let path = std::env::temp_dir().join(format!("combray-{name}-{}", std::process::id()));
-        let file = File::options().read(true).write(true).create(true).truncate(true).open(&path);
-        (path.clone(), file.unwrap())
-    }
-
     #[test]
     fn runs_go_to_a_file_and_come_back_elsewhere() {
-        let (path, file) = temporary("runs");
+        let file = tempfile::tempfile().unwrap();
         let (mut one, mut two) = (*b"gathered ", *b"bytes");
         let runs =
             [MemoryRun::new(one.as_mut_ptr(), 9), MemoryRun::new(two.as_mut_ptr(), two.len())];
@@ -214,13 +208,12 @@ mod tests {
         assert_eq!(unsafe { read_at(file.as_fd(), &run, 17) }.unwrap(), 0);
         allocate(file.as_fd(), 100).unwrap();
         assert_eq!(file.metadata().unwrap().len(), 100);
-        std::fs::remove_file(path).unwrap();
     }
 
     #[test]
     fn a_range_is_locked_against_another_open_file_until_that_is_closed() {
-        let (path, one) = temporary("locks");
-        let two = File::options().read(true).write(true).open(&path).unwrap();
+        let one = tempfile::NamedTempFile::new().unwrap();
+        let two = one.reopen().unwrap();
         lock(one.as_fd(), 0..10, RangeLock::Exclusive).unwrap();
         lock(two.as_fd(), 10..20, RangeLock::Exclusive).unwrap();
         let waiter = std::thread::spawn(move || {
@@ -228,6 +221,5 @@ mod tests {
         });
         drop(one);
         waiter.join().unwrap();
-        std::fs::remove_file(path).unwrap();
     }
 }

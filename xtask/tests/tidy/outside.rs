@@ -12,15 +12,8 @@ const OF_THE_COMMAND: &[&str] = &["cli", "launcher", "xtask"];
 const ENVIRONMENT: &str = "sys/src/environment.rs";
 
 /// What reads the environment, or chooses a folder by it.
-const READS: &[&str] = &[
-    "env::var(",
-    "env::var_os",
-    "env::vars",
-    "env::temp_dir",
-    "env::home_dir",
-    "option_env!",
-    "getenv",
-];
+const READS: &[&str] =
+    &["env::var(", "env::var_os", "env::vars", "env::home_dir", "option_env!", "getenv"];
 
 /// Programs with more rights than their user link all crates but those of the command.
 #[test]
@@ -42,6 +35,21 @@ fn the_environment_is_read_in_one_place() {
         for path in files_with(&workspace().join(folder), &["c", "h"]) {
             let text = read(&path).replace("secure_getenv", "");
             faults.extend(reads(&path, &text));
+        }
+    }
+    report(faults);
+}
+
+/// Under a name that others can foresee they could put a link, or a file of their own.
+#[test]
+fn temporary_files_are_made_by_tempfile() {
+    let mut faults = Vec::new();
+    for path in files_with(&workspace().join("crates"), &["rs"]) {
+        let lines = read(&path);
+        for (number, line) in (1..).zip(lines.lines()) {
+            if line.contains("env::temp_dir") {
+                faults.push(format!("{}:{number}: {}: use tempfile", path.display(), line.trim()));
+            }
         }
     }
     report(faults);

@@ -189,7 +189,8 @@ mod tests {
 
     #[test]
     fn installations_and_programs_are_told_apart() {
-        let root = env::temp_dir().join(format!("combray-other-{}", std::process::id()));
+        let private = tempfile::tempdir().unwrap();
+        let root = private.path().join("other");
         let write = |path: &str, text: &[u8]| {
             let path = root.join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -132,7 +132,8 @@ mod tests {
 
     #[test]
     fn others_that_come_first_are_named() {
-        let root = env::temp_dir().join(format!("combray-path-{}", std::process::id()));
+        let private = tempfile::tempdir().unwrap();
+        let root = private.path().join("path");
         let file = |path: &str| {
             let path = root.join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();

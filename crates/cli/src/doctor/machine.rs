@@ -275,7 +275,8 @@ mod tests {
 
     #[test]
     fn the_tightest_group_counts_in_both_versions() {
-        let root = std::env::temp_dir().join(format!("combray-groups-{}", std::process::id()));
+        let private = tempfile::tempdir().unwrap();
+        let root = private.path().join("groups");
         let write = |path: &str, text: &str| {
             let path = root.join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -195,16 +195,16 @@ mod tests {
         hosts.iter().map(one).collect::<Vec<_>>().join(" ")
     }
 
-    fn file(text: &str, name: &str) -> std::path::PathBuf {
-        let path = std::env::temp_dir().join(format!("combray-{name}-{}", std::process::id()));
-        fs::write(&path, text).unwrap();
-        path
+    fn file(text: &str) -> tempfile::TempPath {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(&file, text).unwrap();
+        file.into_temp_path()
     }
 
     #[test]
     fn hosts_of_all_systems() {
-        let nodes = file("a\na\nb\n\na\n", "nodes");
-        let hydra = file("# two\na:3\nb\n", "hydra");
+        let nodes = file("a\na\nb\n\na\n");
+        let hydra = file("# two\na:3\nb\n");
         let (nodes, hydra) = (nodes.to_str().unwrap(), hydra.to_str().unwrap());
         for (name, value, expected) in [
             ("PBS_NODEFILE", nodes, "a:3 b:1"),
@@ -219,9 +219,6 @@ mod tests {
             assert_eq!(found.access, HostAccess::Ssh);
         }
         assert_eq!(found(&[("HOME", "/")], &["srun", "blaunch"]), Ok(None));
-        for path in [nodes, hydra] {
-            fs::remove_file(path).unwrap();
-        }
     }
 
     #[test]

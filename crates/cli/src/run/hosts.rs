@@ -117,7 +117,8 @@ mod tests {
 
     #[test]
     fn files_are_read() {
-        let path = std::env::temp_dir().join(format!("combray-hosts-{}", std::process::id()));
+        let private = tempfile::tempdir().unwrap();
+        let path = private.path().join("hosts");
         let read = |text: &str| {
             fs::write(&path, text).unwrap();
             read_file("-f", path.as_os_str()).map(|hosts| shown(&hosts))

@@ -82,27 +82,23 @@ fn rows(page: &str) -> Vec<(&str, &str)> {
 
 /// A folder with the files that the values of options name, for jobs with a process on each host.
 struct Files {
-    folder: PathBuf,
+    folder: tempfile::TempDir,
     hosts: &'static [&'static str],
 }
 
 impl Files {
     fn new(hosts: &'static [&'static str]) -> Self {
-        static FOLDERS: AtomicU32 = AtomicU32::new(0);
-        let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
-        let name = format!("combray-others-{}-{number}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        fs::create_dir_all(&folder).unwrap();
+        let folder = tempfile::tempdir().unwrap();
         let lines: String = hosts.iter().map(|host| format!("{host} slots=1\n")).collect();
-        fs::write(folder.join("hosts"), lines).unwrap();
+        fs::write(folder.path().join("hosts"), lines).unwrap();
         let places = (0..).zip(hosts).map(|(rank, host)| format!("rank {rank}={host}\n"));
-        fs::write(folder.join("ranks"), places.collect::<String>()).unwrap();
+        fs::write(folder.path().join("ranks"), places.collect::<String>()).unwrap();
         Self { folder, hosts }
     }
 
     /// The option with its values.
     fn words_of(&self, option: &str) -> Vec<String> {
-        let place = self.folder.to_str().unwrap();
+        let place = self.folder.path().to_str().unwrap();
         let hosts: Vec<String> = self.hosts.iter().map(|host| format!("{host}:1")).collect();
         let real = |word: &&str| {
             let word = word.replace("FOLDER", place).replace("HOSTS", &hosts.join(","));
@@ -116,14 +112,8 @@ impl Files {
 
     /// What a rank wrote where `-outfile-pattern` says.
     fn output_of(&self, option: &str, rank: &str) -> Option<String> {
-        let text = fs::read_to_string(self.folder.join(rank)).ok();
+        let text = fs::read_to_string(self.folder.path().join(rank)).ok();
         text.filter(|_| option == "-outfile-pattern")
-    }
-}
-
-impl Drop for Files {
-    fn drop(&mut self) {
-        fs::remove_dir_all(&self.folder).unwrap();
     }
 }
 

@@ -2,29 +2,21 @@
 
 use std::fs;
 use std::io::{IsTerminal, Read};
-use std::path::PathBuf;
 use std::process::Stdio;
 
 use super::common::{combray, eventually, run, signal, sorted};
 
 /// A folder of a test's own, which is removed with it.
-struct Folder(PathBuf);
+struct Folder(tempfile::TempDir);
 
 impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("combray-{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
     }
 
     fn read(&self, name: &str) -> String {
-        fs::read_to_string(self.0.join(name)).unwrap_or_else(|cause| panic!("{name}: {cause}"))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        let path = self.0.path().join(name);
+        fs::read_to_string(path).unwrap_or_else(|cause| panic!("{name}: {cause}"))
     }
 }
 
@@ -60,8 +52,8 @@ fn lines_may_begin_with_the_time() {
 
 #[test]
 fn each_rank_may_have_files() {
-    let folder = Folder::new("files");
-    let place = folder.0.to_str().unwrap();
+    let folder = Folder::new();
+    let place = folder.0.path().to_str().unwrap();
     let (_, out, _) = run(&["-n", "2", "--output-filename", place, "sh", "-c", BOTH]);
     assert_eq!(sorted(&out), ["out 0", "out 1"]);
     assert_eq!(folder.read("1/rank.1/stdout"), "out 1\n");
@@ -101,8 +93,8 @@ fn output_is_a_terminal_where_the_launcher_has_one() {
 
 #[test]
 fn who_is_interrupted_is_told_with_what_was_printed() {
-    let folder = Folder::new("interrupted");
-    let mark = folder.0.join("started");
+    let folder = Folder::new();
+    let mark = folder.0.path().join("started");
     for number in ["INT", "TERM"] {
         let script = format!("echo printed; touch {}; exec sleep 600", mark.display());
         let mut command = combray(&["-n", "1", "sh", "-c", &script]);

@@ -5,10 +5,10 @@
 mod applications;
 
 use std::fmt::Write;
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
-use std::{env, fs};
 
 use placement::{
     Affinity, Branch, BranchTree, Matrix, Placement, PlacementOrder, Weighing, cost, patterns,
@@ -109,7 +109,8 @@ fn row(ranks: u32, name: &'static str, matrix: &Matrix, arities: &[u32]) -> Row 
 
 /// Scotch's placement, if it is installed.
 fn by_scotch(affinity: &Affinity, arities: &[u32]) -> Option<Placement> {
-    let folder = env::temp_dir().join(format!("combray-placement-{}", std::process::id()));
+    let private = tempfile::tempdir().unwrap();
+    let folder = private.path().join("placement");
     fs::create_dir_all(&folder).ok()?;
     let placement = run_scotch(&folder, affinity, arities);
     let _ = fs::remove_dir_all(&folder);
