@@ -1,8 +1,9 @@
 //! The card by which peers find a process's segment.
 
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::OnceLock;
@@ -60,7 +61,9 @@ impl SegmentCard {
             )));
         }
         let path = self.path();
-        OpenOptions::new().read(true).write(true).open(&path).map_err(|cause| {
+        // Memory has no name in any folder.
+        let is_memory = |told: &Metadata| told.is_file() && told.nlink() == 0;
+        sys::files::open_as_expected(Path::new(&path), is_memory).map_err(|cause| {
             let pid = self.pid;
             error(match cause.kind() {
                 io::ErrorKind::NotFound if !Path::new("/proc/self/fd").exists() => format!(

@@ -1,9 +1,11 @@
 //! A process's shared segment: header, table of regions, ring, and lanes.
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -332,7 +334,8 @@ impl MappedSegment {
             let path = format!("/proc/{}/fd/{pipe}", self.pid);
             // For reading, too: nobody is told that a pipe has no reader (by a signal, SIGPIPE)
             // who is one.
-            File::options().read(true).write(true).open(path).ok()
+            let is_pipe = |told: &Metadata| told.file_type().is_fifo();
+            sys::files::open_as_expected(Path::new(&path), is_pipe).ok()
         };
         let Some(mut pipe) = self.pipe.get_or_init(open).as_ref() else { return Ok(0) };
         // It cannot be full: one byte is written each time that the owner arms.

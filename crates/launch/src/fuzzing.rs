@@ -1,6 +1,6 @@
 //! What the fuzz target of answers of launchers does with any bytes.
 
-use crate::{mapping, pmi2};
+use crate::{environment, mapping, pmi2, reason};
 
 #[cfg(test)]
 #[path = "../../../fuzz/replay.rs"]
@@ -18,8 +18,25 @@ pub fn answers(bytes: &[u8]) {
     }
 }
 
+/// The variables by which launchers tell of themselves, one in each line, and the reason for which a
+/// process ends its job.
+pub fn launch_environment(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let found = environment::find(|name| {
+        let pairs = text.lines().filter_map(|line| line.split_once('='));
+        pairs.into_iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_owned())
+    });
+    if let Err(error) = found {
+        assert!(!error.to_string().is_empty());
+    }
+    let shown = reason::decode(&text);
+    assert!(shown.chars().all(|letter| letter == '\n' || !letter.is_control()));
+    assert_eq!(reason::decode(&reason::encode(&shown)).is_empty(), shown.is_empty());
+}
+
 #[cfg(test)]
 #[test]
-fn the_corpus_is_read() {
+fn the_corpora_are_read() {
     replay::replay("pmi_answers", answers);
+    replay::replay("launch_environment", launch_environment);
 }

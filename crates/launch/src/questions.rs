@@ -6,7 +6,7 @@
 //! number when it has waited long, and its helper from time to time; nothing is sent to anybody.
 //! So a job that nobody asks pays nothing, and one that stands still answers.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
@@ -243,11 +243,10 @@ impl AskedProcess {
                 return None;
             }
             // Any file may have that name somewhere, and is neither opened nor written to.
-            let told = fs::metadata(entry.path()).ok()?;
-            if !foreign::is_memory_file(&told, user) || told.len() < 2 * SLOT_BYTES {
-                return None;
-            }
-            let file = File::options().read(true).write(true).open(entry.path()).ok()?;
+            let is_memory = |told: &Metadata| {
+                foreign::is_memory_file(told, user) && told.len() >= 2 * SLOT_BYTES
+            };
+            let file = sys::files::open_as_expected(&entry.path(), is_memory).ok()?;
             let length = usize::try_from(number_at(&file, IDENTITY)?).ok()?;
             let mut number = [0; 4];
             file.read_exact_at(&mut number, place_in_table(0)).ok()?;

@@ -59,6 +59,10 @@ const FILES_MAX: usize = 500;
 /// The most bytes of a table that are read.
 const TABLE_BYTES_MAX: usize = 1 << 24;
 
+/// The most texts of a kind that are read, and of each the most bytes.
+const TEXTS_MAX: usize = 1000;
+const TEXT_BYTES_MAX: usize = 4096;
+
 /// Marks of an ELF file of 64 bits whose numbers begin with the lowest byte.
 const MAGIC: [u8; 6] = [0x7f, b'E', b'L', b'F', 2, 1];
 
@@ -115,9 +119,10 @@ impl Binary {
                     .contains(&address)
         };
         let Some(segment) = segments.iter().find(holds) else { return Ok(Some(binary)) };
-        let texts = self::table(&file, segment.offset + (address - segment.address), bytes)?;
+        let offset = segment.offset.saturating_add(address - segment.address);
+        let texts = self::table(&file, offset, bytes)?;
         let texts_of = |wanted| {
-            let found = entries.iter().filter(move |(kind, _)| *kind == wanted);
+            let found = entries.iter().filter(move |(kind, _)| *kind == wanted).take(TEXTS_MAX);
             found.map(|(_, offset)| text(&texts, *offset)).collect::<Vec<OsString>>()
         };
         binary.needed = texts_of(DT_NEEDED);
@@ -236,7 +241,7 @@ fn number(entry: &[u8], place: usize) -> u64 {
 fn text(texts: &[u8], offset: u64) -> OsString {
     let rest = usize::try_from(offset).ok().and_then(|offset| texts.get(offset..));
     let text = rest.and_then(|rest| rest.split(|byte| *byte == 0).next()).unwrap_or_default();
-    OsString::from_vec(text.to_vec())
+    OsString::from_vec(text[..text.len().min(TEXT_BYTES_MAX)].to_vec())
 }
 
 /// The folders of a list, where `$ORIGIN` stands for the folder of the file that names them.

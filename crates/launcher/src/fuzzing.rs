@@ -1,5 +1,13 @@
 //! What the fuzz targets of the launcher do with any bytes.
 
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+
+use launch::questions::ProcessIdentity;
+
+use crate::binary::Binary;
+use crate::jobs;
 use crate::pmi_server::PmiServer;
 use crate::protocol::{OrderParser, ReportParser};
 use crate::rankfile;
@@ -43,10 +51,37 @@ pub fn rank_file(bytes: &[u8]) {
     let _ = rankfile::read(&String::from_utf8_lossy(bytes));
 }
 
+/// What anybody may offer in place of a job, or of a process that tells of its job: what is made of
+/// it can be shown on a terminal.
+pub fn job_reports(bytes: &[u8]) {
+    let is_plain = |text: &str| text.chars().all(|letter| letter == '\n' || !letter.is_control());
+    if let Some(identity) = ProcessIdentity::parse(bytes) {
+        assert!(is_plain(&identity.program) && identity.rank < identity.size);
+    }
+    let Ok(mut report) = jobs::read_report(bytes) else { return };
+    report.causes.extend(hangs::causes(&report.ranks));
+    hangs::stands_still(&report.ranks, report.seconds);
+    assert!(is_plain(&jobs::table(&report)));
+    assert!(is_plain(&jobs::picture(&report)));
+}
+
+/// A program, or a library that it wants.
+pub fn program_files(bytes: &[u8]) {
+    let file = sys::mapping::create_memory_file(c"combray-fuzzed", 0);
+    let mut file = file.expect("there is memory for a file");
+    file.write_all(bytes).expect("it has room");
+    let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    if let Ok(Some(binary)) = Binary::read(&path) {
+        assert!(!binary.machine_name().is_empty());
+    }
+}
+
 #[cfg(test)]
 #[test]
 fn the_corpora_are_read() {
     replay::replay("pmi_server", pmi_server);
     replay::replay("launcher_protocol", protocol);
     replay::replay("rank_file", rank_file);
+    replay::replay("job_reports", job_reports);
+    replay::replay("program_files", program_files);
 }

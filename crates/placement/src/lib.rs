@@ -3,6 +3,8 @@
 
 mod bisection;
 mod cost;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod graph;
 mod mapping;
 mod matrix;

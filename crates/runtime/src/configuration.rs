@@ -368,7 +368,7 @@ impl Configuration {
         Aim::named(Aim::NAMES[self.chosen[PREFER]].as_bytes()).unwrap_or_default()
     }
 
-    fn from_variables(
+    pub(crate) fn from_variables(
         variables: impl Iterator<Item = (OsString, OsString)>,
     ) -> (Self, Vec<String>) {
         let mut configuration = Self::default();

@@ -5,6 +5,8 @@ use std::path::Path;
 use collectives::{InputPlace, Member, Operands, Situation};
 use engine::model::RailModel;
 
+use crate::configuration::Configuration;
+use crate::guidance::{self, JobSettings};
 use crate::samples::Samples;
 
 #[cfg(test)]
@@ -41,8 +43,31 @@ pub fn samples(bytes: &[u8]) {
     }
 }
 
+/// The environment, a variable in each line, and what process 0 tells of its settings: all sentences
+/// about what was not understood can be told.
+pub fn variables(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let pairs = text.lines().filter_map(|line| line.split_once('='));
+    let (configuration, complaints) = Configuration::from_variables(
+        pairs.clone().map(|(name, value)| (name.into(), value.into())),
+    );
+    assert!(complaints.iter().all(|sentence| !sentence.is_empty()));
+    assert!(!configuration.strategy().is_empty());
+    for (_, value) in pairs {
+        let (_, complaints) = guidance::preferences(value);
+        assert!(complaints.iter().all(|sentence| !sentence.is_empty()));
+        let _ = driver::NetworkSelection::parse(value);
+        let _ = topology::parts_from_text(value);
+        let _ = base::variables::host_timeout(value);
+        if let Some(settings) = JobSettings::from_text(value) {
+            assert!(JobSettings::from_text(&settings.to_text()).is_some());
+        }
+    }
+}
+
 #[cfg(test)]
 #[test]
-fn the_corpus_is_read() {
+fn the_corpora_are_read() {
     replay::replay("samples", samples);
+    replay::replay("variables", variables);
 }

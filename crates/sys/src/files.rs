@@ -1,9 +1,12 @@
 //! Files: bytes between them and memory that is not borrowed, locks on ranges, space.
 
+use std::fs::{File, Metadata};
 use std::io;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 
 use crate::check;
 
@@ -177,10 +180,26 @@ pub fn no_space() -> io::Error {
     io::Error::from_raw_os_error(libc::ENOSPC)
 }
 
+/// Opens for reading and writing what another process has open (a path below `/proc`), if it is what
+/// the caller expects there. Nothing else is opened, as that alone may change something, and the
+/// process may have put something in its place meanwhile.
+///
+/// # Errors
+/// The system's; also where something else is there.
+pub fn open_as_expected(
+    path: &Path,
+    is_expected: impl FnOnce(&Metadata) -> bool,
+) -> io::Result<File> {
+    let held = File::options().read(true).custom_flags(libc::O_PATH).open(path)?;
+    if !is_expected(&held.metadata()?) {
+        return Err(io::Error::other("something else is open there"));
+    }
+    File::options().read(true).write(true).open(format!("/proc/self/fd/{}", held.as_raw_fd()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs::File;
     use std::os::fd::AsFd;
 
     #[test]
@@ -221,5 +240,25 @@ mod tests {
         });
         drop(one);
         waiter.join().unwrap();
+    }
+
+    #[test]
+    fn only_what_is_expected_is_opened() {
+        use std::io::{Read, Write};
+
+        let private = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&private, "kept").unwrap();
+        // As a process may hold a file that it may not write to.
+        let held = File::options().read(true).custom_flags(libc::O_PATH).open(&private).unwrap();
+        let path = format!("/proc/self/fd/{}", held.as_raw_fd());
+        let is_pipe = |told: &Metadata| std::os::unix::fs::FileTypeExt::is_fifo(&told.file_type());
+        open_as_expected(Path::new(&path), is_pipe).unwrap_err();
+        let (mut reader, writer) = io::pipe().unwrap();
+        let path = format!("/proc/self/fd/{}", writer.as_raw_fd());
+        let mut pipe = open_as_expected(Path::new(&path), is_pipe).unwrap();
+        pipe.write_all(b"x").unwrap();
+        let mut byte = [0];
+        reader.read_exact(&mut byte).unwrap();
+        assert_eq!((byte, std::fs::read_to_string(&private).unwrap().as_str()), (*b"x", "kept"));
     }
 }

@@ -170,10 +170,21 @@ fn names_of(text: &str) -> Result<Vec<String>, String> {
     if names.is_empty() { Err("it names nothing".to_owned()) } else { Ok(names) }
 }
 
+/// No name of a host or switch is longer, and none has more numbers in it that stand for several.
+const NAME_BYTES_MAX: usize = 255;
+const BRACKETS_MAX: usize = 8;
+
 /// Adds the names that a word such as `node[08-10]` stands for.
 fn expand(word: &str, names: &mut Vec<String>) -> Result<(), String> {
     let wrong = || format!("\"{word}\" is no name such as node7 or node[1-8]");
+    if word.matches('[').count() > BRACKETS_MAX {
+        return Err(wrong());
+    }
     let Some((before, rest)) = word.split_once('[') else {
+        // Longer names, and thousands of them, would need more memory than there is.
+        if word.len() > NAME_BYTES_MAX {
+            return Err("a name in it is too long".to_owned());
+        }
         names.push(word.to_owned());
         return if names.len() <= NAMES_MAX { Ok(()) } else { Err("it names too many".to_owned()) };
     };
@@ -201,7 +212,7 @@ pub fn switches_by_slurm() -> Vec<String> {
 
 /// The switches in an address (`top.left.node3`) of such a pattern (`switch.switch.node`). None:
 /// they do not fit.
-fn in_address(address: &str, pattern: &str) -> Option<Vec<String>> {
+pub(crate) fn in_address(address: &str, pattern: &str) -> Option<Vec<String>> {
     let kinds: Vec<&str> = pattern.split('.').collect();
     // A name of a machine may have points itself.
     let parts: Vec<&str> = address.splitn(kinds.len(), '.').collect();

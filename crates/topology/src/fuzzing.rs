@@ -1,6 +1,7 @@
 //! What the fuzz target of described machines does with any bytes.
 
-use crate::Topology;
+use crate::cluster::{Cluster, in_address};
+use crate::{CpuSet, Topology};
 
 #[cfg(test)]
 #[path = "../../../fuzz/replay.rs"]
@@ -14,8 +15,29 @@ pub fn xml(bytes: &[u8]) {
     }
 }
 
+/// A file that tells which hosts are below which switches, the address that Slurm gives a process,
+/// and a list of processors.
+pub fn cluster_files(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    match Cluster::parse(&text) {
+        Ok(cluster) => {
+            for host in cluster.hosts().iter().take(100) {
+                cluster.switches_above(host);
+            }
+        }
+        Err(sentence) => assert!(!sentence.is_empty()),
+    }
+    let mut lines = text.lines();
+    let (first, second) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+    let _ = in_address(first, second);
+    if let Some(set) = CpuSet::from_list(first) {
+        assert_eq!(CpuSet::from_list(&set.to_string()), Some(set));
+    }
+}
+
 #[cfg(test)]
 #[test]
-fn the_corpus_is_read() {
+fn the_corpora_are_read() {
     replay::replay("topology_xml", xml);
+    replay::replay("cluster_files", cluster_files);
 }

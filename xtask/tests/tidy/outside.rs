@@ -1,8 +1,40 @@
-//! What comes into the process from outside: who may read the environment.
+//! What comes into the process from outside: who may read the environment, where temporary files are
+//! made, and whether docs/internals/outside.md names all places that read.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::{crates, files_with, read, report, workspace};
+
+/// The page that lists where bytes come from outside.
+const PAGE: &str = "docs/internals/outside.md";
+
+/// What takes bytes from files, sockets, other processes, the environment, or tools.
+const SOURCES: &[&str] = &[
+    "fs::read(",
+    "read_to_string(",
+    "File::open(",
+    "read_exact_at(",
+    "read_to_end(",
+    ".read(&mut",
+    ".accept(",
+    "recvmmsg(",
+    "env::args",
+    "env::var",
+    "environment::value",
+    "environment::text",
+    "environment::all",
+    "stdin()",
+    "read_link(",
+    "cross_memory::read",
+    "serde_json::from_slice",
+    "serde_json::from_str",
+    "from_json",
+    ".output()",
+];
+
+/// What is read there comes from the project itself.
+const OF_THE_PROJECT: &[&str] = &["xtask", "sim"];
 
 /// The command, which refuses to run with more rights than its user (`cli/src/main.rs`): it may
 /// believe the environment.
@@ -53,6 +85,77 @@ fn temporary_files_are_made_by_tempfile() {
         }
     }
     report(faults);
+}
+
+#[test]
+fn all_that_reads_from_outside_is_listed() {
+    let words = named();
+    let mut faults = Vec::new();
+    for (name, folder) in crates() {
+        if OF_THE_PROJECT.contains(&name.as_str()) {
+            continue;
+        }
+        let sources = folder.join("src");
+        let files = files_with(&sources, &["rs"]);
+        let tests: Vec<PathBuf> = files.iter().flat_map(|path| test_modules(path)).collect();
+        for path in files.iter().filter(|path| !tests.contains(path)) {
+            let inside = path.strip_prefix(&sources).expect("it is below").display().to_string();
+            let of_tests =
+                ["tests/", "fuzzing.rs", "/tests"].iter().any(|one| inside.contains(one));
+            let place = format!("{name}/{inside}");
+            if !of_tests && takes_from_outside(&read(path)) && !words.contains(&place) {
+                faults.push(format!("{PAGE}: {place} reads something, and is not listed"));
+            }
+        }
+    }
+    report(faults);
+}
+
+#[test]
+fn the_list_of_what_is_read_names_what_there_is() {
+    let root = workspace();
+    let mut functions = String::new();
+    for folder in ["crates", "tests", "xtask"] {
+        let files = files_with(&root.join(folder), &["rs", "py"]);
+        files.iter().for_each(|path| functions += &read(path));
+    }
+    let words = named();
+    let target = |name: &str| root.join("fuzz/targets").join(format!("{name}.rs")).exists();
+    let exists = |word: &str| match word.split_once('/') {
+        Some((name, file)) => root.join("crates").join(name).join("src").join(file).exists(),
+        None => {
+            let is_function = |kind: &&str| functions.contains(&format!("{kind} {word}("));
+            target(word) || ["fn", "def"].iter().any(|kind| is_function(&kind))
+        }
+    };
+    let mut faults: Vec<String> = words
+        .iter()
+        .filter(|word| !exists(word))
+        .map(|word| format!("{PAGE}: there is no {word}"))
+        .collect();
+    for path in files_with(&root.join("fuzz/targets"), &["rs"]) {
+        let target = path.file_stem().expect("it has a name").to_string_lossy();
+        if !words.contains(&*target) {
+            faults.push(format!("{PAGE}: the fuzz target {target} is not named"));
+        }
+    }
+    report(faults);
+}
+
+/// What stands between backquotes in the tables of the page.
+fn named() -> BTreeSet<String> {
+    let page = read(&workspace().join(PAGE));
+    let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| ")).collect();
+    let cells = rows.iter().flat_map(|row| row.split('|').enumerate());
+    // The second cell names files, and the fourth what covers them.
+    let cells = cells.filter(|(number, _)| [2, 4].contains(number)).map(|(_, cell)| cell);
+    cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).map(str::to_owned).collect()
+}
+
+fn takes_from_outside(text: &str) -> bool {
+    let lines = text.lines().take_while(|line| *line != "mod tests {");
+    let mut code = lines.filter(|line| !line.trim_start().starts_with("//"));
+    code.any(|line| SOURCES.iter().any(|word| line.contains(word)))
 }
 
 /// The lines that read the environment, outside of tests.

@@ -149,7 +149,7 @@ impl Supervisor<'_> {
                     stage,
                     state: answer.as_ref().and_then(|local| local.state.clone()),
                     system_call: answer.as_ref().and_then(|local| local.kernel.clone()),
-                    answer: own.and_then(|text| serde_json::from_slice(text).ok()),
+                    answer: own.and_then(|text| foreign::from_json(text).ok()),
                 }
             })
             .collect();
