@@ -25,6 +25,7 @@ pub mod random;
 pub mod signals;
 pub mod socket;
 pub mod stacks;
+pub mod standard_output;
 pub mod usage;
 
 use std::io;

@@ -42,7 +42,8 @@ const READ_BYTES_MAX: usize = 64 << 10;
 const LEFT_BYTES_MAX: usize = 1 << 20;
 
 impl RankProcess {
-    /// Starts the process, which reads `input` and writes to a terminal or a pipe; `descriptors`
+    /// Starts the process, which reads `input` and writes to a terminal, where the launcher and the
+    /// system have one, or to a pipe; `descriptors`
     /// is the limit that it shall have, `ahead` what was opened for it, `questions` where it is
     /// asked what it does.
     pub(super) fn start(
@@ -54,10 +55,9 @@ impl RankProcess {
         (ahead, questions): (Option<&OpenedAhead>, Option<&QuestionBoard>),
     ) -> io::Result<Self> {
         let (ours, theirs) = UnixStream::pair()?;
-        let (output, their_output) = match has_terminal {
-            true => process::open_terminal()?,
-            false => pipe()?,
-        };
+        let terminal = has_terminal.then(process::open_terminal).and_then(Result::ok);
+        let is_piped = terminal.is_none();
+        let (output, their_output) = terminal.map_or_else(pipe, Ok)?;
         let (errors, their_errors) = pipe()?;
         let mut command = Command::new(&program.path);
         command.args(&program.arguments);
@@ -67,6 +67,9 @@ impl RankProcess {
         let inherited = std::env::vars_os().map(|pair| pair.0);
         for name in variables::stale(inherited) {
             command.env_remove(name);
+        }
+        if is_piped {
+            command.envs(variables::for_whole_lines(|name| std::env::var_os(name).is_some()));
         }
         command.envs(program.variables.iter().map(|(name, value)| (name, value)));
         command.envs(variables::of_rank(place));

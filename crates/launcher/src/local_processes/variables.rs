@@ -83,9 +83,24 @@ pub(super) fn of_rank(place: &RankIdentity<'_>) -> impl Iterator<Item = (&'stati
     numbers.into_iter().flat_map(each).chain([(variables::JOB, job.to_owned())])
 }
 
+/// By these, languages with a buffer of their own write to a pipe what they would write to a
+/// terminal: it is not lost when the process is killed. C and C++ learn it from the library
+/// (`mpi-abi`), Fortran's runtime library does so anyway. `is_set` says what a person has chosen.
+pub(super) fn for_whole_lines(
+    is_set: impl Fn(&str) -> bool,
+) -> impl Iterator<Item = (&'static str, &'static str)> {
+    [("PYTHONUNBUFFERED", "1")].into_iter().filter(move |(name, _)| !is_set(name))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_has_chosen_a_buffer_keeps_it() {
+        assert_eq!(for_whole_lines(|_| true).count(), 0);
+        assert_eq!(for_whole_lines(|_| false).count(), 1);
+    }
 
     #[test]
     fn what_ranks_learn_is_cleared_in_the_next_launch() {
