@@ -174,12 +174,22 @@ def depends(stage, files):
     with tempfile.TemporaryDirectory() as folder:
         pathlib.Path(folder, "debian").mkdir()
         pathlib.Path(folder, "debian/control").write_text("Source: combray\n\nPackage: combray\nArchitecture: any\n")
+        # Libraries of these names are ours, whichever package of this machine has others.
+        names = sorted({name for file in programs if (name := soname(file))})
+        pathlib.Path(folder, "debian/shlibs.local").write_text("".join(f"{name} {number}\n" for name, number in names))
         found = subprocess.run(
             ["dpkg-shlibdeps", "-O", "--ignore-missing-info", *sorted(folders), *programs], cwd=folder, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     if found.returncode:
         raise SystemExit(f"packaging/debian.py: dpkg-shlibdeps fails:\n{found.stderr}")
     return re.search("^shlibs:Depends=(.*)$", found.stdout, re.M)[1]
+
+
+def soname(file):
+    """Name and number of a library, as in `libmpi 40`; None for other files."""
+    told = payload.output("readelf", "--dynamic", "--wide", file)
+    found = re.search(r"\(SONAME\).*\[(\S+)\.so\.(\S+)\]", told)
+    return found and found.groups()
 
 
 def filled(text, values):
