@@ -26,6 +26,27 @@ def hello(runner):
         assert lines == [f"rank {rank} of {count}" for rank in range(count)], output
 
 
+def programs_of_a_rank_run_one_after_the_other(runner):
+    needs_combray(runner)
+    shell = lambda script: run([*runner.mpiexec, "-n", "2", "sh", "-c", script, program(runner)])
+    code, output, _ = shell('"$0" hello; "$0" hello')
+    assert code == 0 and output.count("rank 1 of 2") == 2, output
+    code, output, _ = shell('"$0" hello & "$0" hello; wait')
+    if code:
+        # They may also have missed each other.
+        assert re.search(r"of the same rank, uses MPI|two processes of a rank use MPI", output), output
+
+
+def who_has_lost_the_variables_of_the_launcher_is_told(runner):
+    needs_combray(runner)
+    code, output, _ = run([*runner.mpiexec, "-n", "2", "env", "-i", program(runner), "hello"])
+    assert code == 0 and output.count("rank 0 of 1") == 2, output
+    told = re.findall(r'note: process \d+ runs alone, .* though "combray run" has started it: .*PMI_FD', output)
+    assert len(told) == 2, output
+    code, output, _ = run([program(runner), "hello"])
+    assert code == 0 and "note" not in output, output
+
+
 def killed_process_ends_the_job(runner):
     ends_badly(runner, "kill", r"(?i)rank 2\b", r"(?i)SIGKILL|signal 9")
 
@@ -393,6 +414,8 @@ def initial_error_handler(runner):
 
 SCENARIOS = [
     hello,
+    programs_of_a_rank_run_one_after_the_other,
+    who_has_lost_the_variables_of_the_launcher_is_told,
     killed_process_ends_the_job,
     crashed_process_ends_the_job,
     exit_without_finalize_ends_the_job,

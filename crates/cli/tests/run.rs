@@ -243,6 +243,24 @@ fn who_asks_much_before_hearing_loses_no_answer() {
 }
 
 #[test]
+fn a_rank_is_one_process_of_mpi_at_a_time() {
+    let join = "say init pmi_version=1; hear";
+    let leave = "say finalize; hear";
+    let (code, _, err) = run_speakers("1", &format!("{join}; ({join}); {leave}"));
+    let told = err.contains("has called MPI_Init while process") && err.contains("of the same rank");
+    assert!(code == Some(1) && told, "{code:?} {err}");
+    // One after the other, also where one has failed, or goes on after MPI_Finalize.
+    for script in [
+        format!("({join}; {leave}); ({join}; {leave})"),
+        format!("({join}); {join}; {leave}"),
+        format!("{join}; {leave}; ({join}; {leave})"),
+    ] {
+        let (code, _, err) = run_speakers("1", &script);
+        assert_eq!((code, err.as_str()), (Some(0), ""), "{script}");
+    }
+}
+
+#[test]
 fn an_abort_ends_all_with_its_code() {
     let script = "say init pmi_version=1; hear
                   if [ $PMI_RANK = 1 ]; then say abort exitcode=9; exit 3; fi; sleep 600";

@@ -117,6 +117,9 @@ pub const ABORTED_RANKS: &str = "combray_ranks";
 /// The word by which a process that aborts says why, as [`reason::encode`] writes it.
 pub const ABORT_REASON: &str = "combray_reason";
 
+/// The name of the process that starts the ranks of a machine, as lists of processes show it.
+pub const SUPERVISOR: &str = "job-supervisor";
+
 /// The name of the keys of a job of our own launcher.
 pub const OWN_SPACE: &str = "combray";
 
@@ -159,7 +162,10 @@ impl std::error::Error for JoinError {}
 /// run as so many jobs of one process each. Or its answers make no sense.
 pub fn join() -> Result<Job, JoinError> {
     let job = match environment::find(|name| sys::environment::text(name))? {
-        FoundManager::Alone => Ok(Job::new(Singleton::PLACE, Singleton::default())),
+        FoundManager::Alone => {
+            singleton::tell_if_launched();
+            Ok(Job::new(Singleton::PLACE, Singleton::default()))
+        }
         FoundManager::Pmi(server, versions) => join_pmi(&server, versions),
         FoundManager::PmiOrPmix(server, versions) => {
             // A PMI launcher that is not there any more started the PMIx launcher.

@@ -2,7 +2,25 @@
 
 use std::collections::HashMap;
 
-use crate::{JobPlace, JoinError, Manager};
+use sys::process;
+
+use crate::{JobPlace, JoinError, Manager, SUPERVISOR};
+
+/// Tells the person if this process stands below our launcher, whose variables it does not have:
+/// what was meant as one job runs as many.
+pub(super) fn tell_if_launched() {
+    let ancestors = process::ancestors(std::process::id() as i32);
+    if ancestors.iter().any(|&one| process::name(one).as_deref() == Some(SUPERVISOR)) {
+        // In one piece, as other ranks write the same.
+        let line = format!(
+            "combray: note: process {} runs alone, as a job of one process, though \"combray run\" \
+             has started it: its environment has lost PMI_FD, PMI_RANK and PMI_SIZE (env -i, sudo, a \
+             container with an environment of its own?)\n",
+            std::process::id()
+        );
+        eprint!("{line}");
+    }
+}
 
 /// Stands for the launcher that is not there: the process keeps what it published.
 #[derive(Default)]

@@ -126,7 +126,8 @@ impl Wire {
             return Ok(words);
         }
         Err(JoinError::new(format!(
-            "the launcher answered \"{}\" where PMI-1 wants {expected}",
+            "the launcher answered \"{}\" where PMI-1 wants {expected}; that happens when two \
+             processes of a rank use MPI at the same time, as they read each other's answers",
             answer.trim_end()
         )))
     }

@@ -11,6 +11,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::process::parent_id;
 use std::time::{Duration, Instant};
 
+use launch::SUPERVISOR;
 use sys::process::{self, End, Interest, Signals, signal};
 
 use crate::LaunchError;
@@ -42,7 +43,6 @@ const LAST_AFTER_MAX: Duration = Duration::from_secs(1);
 pub(super) const END: i32 = signal::SIGALRM;
 
 const GUARD: &str = "job-guard";
-const SUPERVISOR: &str = "job-supervisor";
 const WATCHERS: [&str; 2] = [GUARD, SUPERVISOR];
 
 /// Runs `body` as the supervisor, which gets the number of its parent, and sees to it that nothing

@@ -351,6 +351,17 @@ pub fn descendants(ancestor: i32) -> Vec<i32> {
     found.split_off(1)
 }
 
+/// The processes above `process`, its parent first, as far as this one can see them.
+pub fn ancestors(process: i32) -> Vec<i32> {
+    let parent = |process: &i32| stat(*process).map(|(_, parent)| parent).filter(|&one| one > 0);
+    // A process that ends meanwhile gives its children to another one, which may be no ancestor of
+    // before; so there might be more steps than there are processes.
+    std::iter::successors(Some(process), parent).skip(1).take(ANCESTORS_MAX).collect()
+}
+
+/// Nobody nests deeper.
+const ANCESTORS_MAX: usize = 64;
+
 /// A descriptor from which the signals that this process gets are read, instead of being acted on.
 #[derive(Debug)]
 pub struct Signals {

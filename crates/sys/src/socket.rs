@@ -71,6 +71,56 @@ pub fn peer_user(socket: BorrowedFd<'_>) -> io::Result<u32> {
     Ok(peer.uid)
 }
 
+/// From now on, [`receive_from`] tells which process has sent what comes from a Unix socket.
+///
+/// # Errors
+/// The system's; also where it is no Unix socket.
+pub fn name_senders(socket: BorrowedFd<'_>) -> io::Result<()> {
+    let one: libc::c_int = 1;
+    // SAFETY: the system reads an integer from the address, which is that of one.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PASSCRED,
+            (&raw const one).cast(),
+            size_of_val(&one) as libc::socklen_t,
+        )
+    };
+    check(result.into()).map(drop)
+}
+
+/// Reads what one process has sent: how many bytes, 0 at the end, and the number of the process as
+/// this one knows it. That is 0 where it cannot be named here, or where senders are not named.
+///
+/// # Errors
+/// The system's.
+pub fn receive_from(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<(usize, i32)> {
+    let mut slice = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    // Aligned as the control messages that the system writes into it have to be.
+    let mut control = [0_u64; 8];
+    // SAFETY: all fields of the structure are integers and pointers, for which zero is a value.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    (message.msg_iov, message.msg_iovlen) = (&raw mut slice, 1);
+    message.msg_control = control.as_mut_ptr().cast();
+    message.msg_controllen = size_of_val(&control) as _;
+    // SAFETY: what the structure points to may be written, with the lengths that it tells.
+    let received =
+        unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) };
+    let received = check(received as libc::c_long)? as usize;
+    // SAFETY: the system has filled the structure; the first header, if there is one, lies whole in
+    // `control`.
+    let header = unsafe { libc::CMSG_FIRSTHDR(&raw const message).as_ref() };
+    let is_sender = |header: &&libc::cmsghdr| {
+        (header.cmsg_level, header.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_CREDENTIALS)
+    };
+    let sender = header.filter(is_sender).map_or(0, |header| {
+        // SAFETY: behind a header of this kind lies such a structure, perhaps not aligned.
+        unsafe { libc::CMSG_DATA(header).cast::<libc::ucred>().read_unaligned() }.pid
+    });
+    Ok((received, sender))
+}
+
 /// How a connection fares that carries data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Health {
@@ -117,6 +167,21 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
     use std::os::fd::AsFd;
+
+    #[test]
+    fn who_has_sent_is_named() {
+        let (one, mut other) = std::os::unix::net::UnixStream::pair().unwrap();
+        let mut bytes = [0; 8];
+        other.write_all(b"abc").unwrap();
+        assert_eq!(receive_from(one.as_fd(), &mut bytes).unwrap(), (3, 0));
+        name_senders(one.as_fd()).unwrap();
+        other.write_all(b"defg").unwrap();
+        let own = std::process::id() as i32;
+        assert_eq!(receive_from(one.as_fd(), &mut bytes).unwrap(), (4, own));
+        assert_eq!(&bytes[..4], b"defg");
+        drop(other);
+        assert_eq!(receive_from(one.as_fd(), &mut bytes).unwrap().0, 0);
+    }
 
     #[test]
     fn what_is_sent_arrives_in_order_until_nobody_reads() {

@@ -8,10 +8,13 @@ use std::process::{Command, Stdio};
 
 use base::variables::DESCRIPTORS;
 use launch::questions::QuestionBoard;
+use launch::{ABORT_REASON, reason};
 use sys::process::{self, DescriptorLimit, Interest};
+use sys::socket;
 
 use super::seating::Seating;
 use super::variables::{self, RankIdentity};
+use crate::local::host_name;
 use crate::protocol::{AgentReport, OutputStream, ProgramStart};
 use crate::{OpenedAhead, is_no_end};
 
@@ -23,6 +26,9 @@ pub(super) struct RankProcess {
     output: Option<File>,
     errors: Option<File>,
     pmi: Option<UnixStream>,
+    /// The process that has initialized MPI as this rank, and has not finalized it: the one that was
+    /// started, or one below it.
+    member: Option<i32>,
     /// Answers that the process has not taken yet; nothing more is read from it until it has.
     answers: Vec<u8>,
 }
@@ -55,6 +61,7 @@ impl RankProcess {
         (ahead, questions): (Option<&OpenedAhead>, Option<&QuestionBoard>),
     ) -> io::Result<Self> {
         let (ours, theirs) = UnixStream::pair()?;
+        socket::name_senders(ours.as_fd())?;
         let terminal = has_terminal.then(process::open_terminal).and_then(Result::ok);
         let is_piped = terminal.is_none();
         let (output, their_output) = terminal.map_or_else(pipe, Ok)?;
@@ -97,6 +104,7 @@ impl RankProcess {
             output: Some(output.into()),
             errors: Some(errors.into()),
             pmi: Some(ours),
+            member: None,
             answers: Vec::new(),
         })
     }
@@ -164,9 +172,14 @@ impl RankProcess {
         self.send_answers();
         let mut bytes = [0; READ_BYTES_MAX];
         let Some(pmi) = self.pmi.as_mut().filter(|_| self.answers.is_empty()) else { return };
-        match pmi.read(&mut bytes) {
-            Ok(length) if length > 0 => {
-                reports.push(AgentReport::PmiData(self.number, bytes[..length].to_vec()));
+        match socket::receive_from(pmi.as_fd(), &mut bytes) {
+            Ok((length, sender)) if length > 0 => {
+                let bytes = &bytes[..length];
+                let data = match self.note_member(sender, bytes) {
+                    Some(other) => self.refusal(sender, other).into_bytes(),
+                    None => bytes.to_vec(),
+                };
+                reports.push(AgentReport::PmiData(self.number, data));
             }
             Err(error) if is_no_end(&error) => {}
             _ => {
@@ -174,6 +187,31 @@ impl RankProcess {
                 reports.push(AgentReport::PmiClosed(self.number));
             }
         }
+    }
+
+    /// Notes who has initialized MPI as this rank; returns the process that still uses MPI where
+    /// another one begins to: they would read each other's answers.
+    fn note_member(&mut self, sender: i32, bytes: &[u8]) -> Option<i32> {
+        if bytes.starts_with(b"cmd=init ") {
+            let before = self.member.replace(sender).filter(|&before| before != sender);
+            return before.filter(|&before| before > 0 && !process::has_ended(before));
+        }
+        if bytes.starts_with(b"cmd=finalize") && self.member == Some(sender) {
+            self.member = None;
+        }
+        None
+    }
+
+    /// The request by which a process ends the job, for the reason that it is the second one.
+    fn refusal(&self, sender: i32, other: i32) -> String {
+        let reason = format!(
+            "rank {} on {}: process {sender} has called MPI_Init while process {other}, of the same \
+             rank, uses MPI; a rank is one process of MPI at a time: let one finish before the next \
+             begins, or make them ranks of their own (mpirun -n 1 ./a : -n 1 ./b)",
+            self.number,
+            host_name()
+        );
+        format!("cmd=abort exitcode=1 {ABORT_REASON}={}\n", reason::encode(&reason))
     }
 
     /// Answers the process.
