@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 import time
 
-from harness import TESTS, scenarios
+from harness import TESTS, jobs, scenarios
 from harness.scenarios import END_SECONDS_MAX, Skip, alone, places
 
 from . import hangs, launching
@@ -224,6 +224,29 @@ def a_host_that_dies_ends_the_job(runner):
             scenarios.wait_until_gone(copy)
 
 
+def outages(*words):
+    """Jobs of tests/cluster/outages, all of which must do what is expected."""
+    if subprocess.run([str(BOX), "check"], capture_output=True).returncode != 0:
+        raise Skip("no hosts can be emulated here")
+    code, output = jobs.run_bounded([str(TESTS / "cluster" / "outages"), "--side-by-side", "3", *words], 600)
+    assert code == 0, output
+
+
+@places(8)
+def who_is_killed_elsewhere_is_missed_over_every_network(runner):
+    """A process, its agent or its whole host, while the others wait, or ask again and again."""
+    if not scenarios.is_combray(runner):
+        raise Skip("holds for Combray's launcher")
+    outages("--outage", "kill-process,kill-agent,kill-host", "--net", "tcp,ether,ofi:tcp", "--keep-going", "yes", "--count", "9")
+
+
+@places(8)
+def only_paths_cut_are_told_over_every_network(runner):
+    if not scenarios.is_combray(runner):
+        raise Skip("holds for Combray's launcher")
+    outages("--outage", "cut-all", "--net", "tcp,ether,ofi:tcp", "--silence", "4", "--count", "6")
+
+
 def the_launcher_may_run_on_a_host(runner):
     """Its own host gets its processes directly, by whichever of its names."""
     with hosts(runner, 2) as here:
@@ -309,6 +332,8 @@ SCENARIOS = [
     many_processes_on_four_hosts,
     killed_launcher_leaves_nothing,
     a_host_that_dies_ends_the_job,
+    who_is_killed_elsewhere_is_missed_over_every_network,
+    only_paths_cut_are_told_over_every_network,
     the_launcher_may_run_on_a_host,
     over_real_ssh,
 ]

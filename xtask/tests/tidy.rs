@@ -117,7 +117,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("drivers", &["runtime"]),
     ("libc", &["sys"]),
     ("rustix", &["driver-ether", "driver-ofi", "driver-shm", "driver-tcp", "foreign"]),
-    ("socket2", &["driver-tcp"]),
+    ("socket2", &["driver", "driver-tcp"]),
     ("if-addrs", &["driver-ether", "driver-tcp"]),
 ];
 

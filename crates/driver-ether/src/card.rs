@@ -29,17 +29,19 @@ pub(crate) struct EtherEnd {
     pub slot: u8,
     /// Bytes of frames that may wait there.
     pub room: usize,
+    /// The UDP port that the process holds there as long as it exists; 0: none.
+    pub life: u16,
 }
 
-const VERSION: &str = "ether2";
+const VERSION: &str = "ether3";
 
 impl fmt::Display for EtherCard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{VERSION},{:016x}", self.nonce)?;
         for end in &self.ends {
-            let EtherEnd { name, mac, mtu, endpoint, slot, room, .. } = end;
+            let EtherEnd { name, mac, mtu, endpoint, slot, room, life, .. } = end;
             let mac: Vec<String> = mac.iter().map(|byte| format!("{byte:02x}")).collect();
-            write!(f, ",{name};{};{mtu};{endpoint};{slot};{room};", mac.join(":"))?;
+            write!(f, ",{name};{};{mtu};{endpoint};{slot};{room};{life};", mac.join(":"))?;
             if let Some((address, prefix)) = end.address {
                 write!(f, "{address}/{prefix}")?;
             }
@@ -67,6 +69,7 @@ fn parse_end(word: &str) -> Option<EtherEnd> {
         endpoint: fields.next()?.parse().ok()?,
         slot: fields.next()?.parse().ok()?,
         room: fields.next()?.parse().ok()?,
+        life: fields.next()?.parse().ok()?,
         address: match fields.next()? {
             "" => None,
             text => {
@@ -102,18 +105,19 @@ mod tests {
 
     fn card(ends: &[&str]) -> EtherCard {
         let ends: String = ends.iter().map(|end| format!(",{end}")).collect();
-        format!("ether2,00000000000000ff{ends}").parse().unwrap()
+        format!("ether3,00000000000000ff{ends}").parse().unwrap()
     }
 
     #[test]
     fn a_card_survives_its_text() {
         let card = card(&[
-            "eth0;02:00:00:00:00:01;9000;7;1;65536;10.0.0.1/24",
-            "eth1;02:00:00:00:01:01;1500;8;0;1;",
+            "eth0;02:00:00:00:00:01;9000;7;1;65536;4000;10.0.0.1/24",
+            "eth1;02:00:00:00:01:01;1500;8;0;1;0;",
         ]);
         assert_eq!(card.to_string().parse(), Ok(card.clone()));
         assert_eq!((card.nonce, card.ends[0].mtu, card.ends[1].address), (255, 9000, None));
-        for wrong in ["tcp2,", "ether2", "ether2,x", "ether2,1,eth0", "ether2,1,a;02:0;1;1;1;1;"] {
+        for wrong in ["tcp2,", "ether3", "ether3,x", "ether3,1,eth0", "ether3,1,a;02:0;1;1;1;1;0;"]
+        {
             assert!(wrong.parse::<EtherCard>().is_err(), "{wrong}");
         }
     }
@@ -121,12 +125,12 @@ mod tests {
     #[test]
     fn interfaces_on_the_same_network_are_used_together() {
         let one = card(&[
-            "a;02:00:00:00:00:01;1500;7;1;1;10.0.0.1/24",
-            "b;02:00:00:00:00:02;1500;7;1;1;",
+            "a;02:00:00:00:00:01;1500;7;1;1;0;10.0.0.1/24",
+            "b;02:00:00:00:00:02;1500;7;1;1;0;",
         ]);
         let other = card(&[
-            "b;02:00:00:00:00:03;1500;7;1;1;",
-            "c;02:00:00:00:00:04;1500;7;1;1;10.0.0.2/24",
+            "b;02:00:00:00:00:03;1500;7;1;1;0;",
+            "c;02:00:00:00:00:04;1500;7;1;1;0;10.0.0.2/24",
         ]);
         assert_eq!(pairs(&one, &other), [(0, 1), (1, 0)]);
         assert_eq!(pairs(&one, &one), [], "the same machine");

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use base::{GateId, RailProfile};
 use driver::{
-    Directory, Driver, DriverError, Fill, FoundRail, NetworkSelection, Part, PeerReach, PeerTable,
-    Secret, Settings, Sink, pairs_from, read_card,
+    Directory, Driver, DriverError, Fill, FoundRail, Liveness, NetworkSelection, Part, PeerReach,
+    PeerTable, Secret, Settings, Sink, pairs_from, read_card,
 };
 use sys::packets::{ETHERNET_BYTES, FrameBatch};
 
@@ -17,13 +17,13 @@ use crate::card::{EtherCard, EtherEnd, pairs};
 use crate::frame::{COVERED_BYTES, FrameHeader, FrameKind, HEAD_BYTES};
 use crate::interfaces::{self, EtherInterface, MacAddress};
 use crate::link::{Link, LinkTerms, PACKET_BYTES_MAX};
-use crate::liveness::Liveness;
 use crate::port::{NO_SLOT, Port, PortTransmitter, counted_bytes, open_sockets, random};
 use crate::seal::{LinkTurn, Seal, SealEnd, introduction};
 use crate::timing::{MILLISECOND, Time};
 
 mod leaving;
 mod restoring;
+mod silence;
 
 /// The rails to processes of other machines.
 pub struct Ether {
@@ -45,8 +45,9 @@ pub struct Ether {
     touched: Vec<LinkName>,
     /// Links on which frames are expected for which nobody is woken.
     expecting: Vec<LinkName>,
-    /// When some link has something to do at the earliest.
+    /// When some link has something to do at the earliest, and when links were looked after last.
     look_at: Option<Time>,
+    looked: Time,
     polls: u32,
     /// Frames that were dropped.
     refused: u64,
@@ -219,6 +220,7 @@ impl Ether {
             touched: Vec::new(),
             expecting: Vec::new(),
             look_at: None,
+            looked: 0,
             polls: 0,
             refused: 0,
             lost: Vec::new(),
@@ -231,7 +233,8 @@ impl Ether {
         let EtherInterface { name, mac, mtu, address, .. } = port.interface.clone();
         let room = port.bulk_room;
         let (endpoint, slot) = (port.endpoint, port.slot);
-        self.card.ends.push(EtherEnd { name, mac, mtu, address, endpoint, slot, room });
+        let life = port.life.as_ref().map_or(0, |port| port.number);
+        self.card.ends.push(EtherEnd { name, mac, mtu, address, endpoint, slot, room, life });
         self.rails.push(profile(&port.interface));
         self.ports.push(port);
         let longest = self.ports.iter().map(Port::frame_bytes_max).max().unwrap_or_default();
@@ -321,8 +324,8 @@ impl Ether {
             room: port.room(1),
             peer_room: end.room / counted_bytes(long),
         };
-        let address = |end: Option<(std::net::IpAddr, u8)>| end.map(|(address, _)| address);
-        let addresses = address(port.interface.address).zip(address(end.address));
+        let both = port.interface.address.zip(end.address);
+        let addresses = both.map(|((own, _), (peer, _))| (own, peer, end.life));
         EtherLink {
             link: Link::new(terms, self.seal(gate, rail, secret, (card, other), turn)),
             mac: end.mac,
@@ -533,33 +536,6 @@ impl Ether {
         let messages: Vec<&str> = peer.failures.iter().map(|(_, why)| why.as_str()).collect();
         let message = messages.join("; ");
         self.lost.push((gate, rail, DriverError { message }));
-    }
-
-    /// Looks after all links, as the time has come for one of them.
-    fn look(&mut self, now: Time) {
-        self.look_at = None;
-        self.waking.pass(now);
-        self.look_after_ports(now);
-        self.look_after_restoring(now);
-        for (gate, rail) in self.names() {
-            self.transmit((gate, rail), now);
-            let silence = self.silence;
-            let Some(known) = self.link_mut(gate, rail) else { continue };
-            let silent_for = known.link.silence(now);
-            if silent_for < silence / 4 {
-                continue;
-            }
-            if known.liveness.look(now) {
-                known.link.excuse_silence(now);
-            } else if silent_for >= silence {
-                let seconds = silent_for / (1000 * MILLISECOND);
-                let why = format!(
-                    "rank {}, and the system of its machine, have answered nothing for {seconds} s",
-                    gate.0
-                );
-                self.lose(gate, rail, &why);
-            }
-        }
     }
 
     fn all_peers(&self, is_so: impl Fn(&EtherPeer) -> bool) -> bool {

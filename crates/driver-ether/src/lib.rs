@@ -18,7 +18,6 @@ mod frame;
 pub mod fuzzing;
 mod interfaces;
 mod link;
-mod liveness;
 mod port;
 mod pulling;
 mod seal;

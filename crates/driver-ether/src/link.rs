@@ -96,6 +96,8 @@ pub(crate) struct Link {
     echo: u32,
     /// Since when something was asked and nothing heard.
     asked_at: Option<Time>,
+    /// When the last frame came.
+    pub heard_at: Time,
     /// The last that the peer said is that it will send no more.
     pub has_departed: bool,
     /// Something was posted since the last look.
@@ -120,6 +122,8 @@ struct Greeting {
     /// The next hellos go at this time; none: there will be none.
     at: Option<Time>,
     tries: u32,
+    /// A short one goes now, so that the peer answers.
+    asks: bool,
 }
 
 /// Between the first two hellos, and at most.
@@ -178,7 +182,7 @@ impl Link {
         Self {
             terms,
             seal,
-            greeting: Greeting { is_answered: false, at: None, tries: 0 },
+            greeting: Greeting { is_answered: false, at: None, tries: 0, asks: false },
             data_bytes: terms.frame_bytes[0] - HEAD_BYTES,
             number: 0,
             trips: RoundTrips::default(),
@@ -192,6 +196,7 @@ impl Link {
             to_answer: Vec::new(),
             echo: 0,
             asked_at: None,
+            heard_at: 0,
             has_departed: false,
             is_posted: false,
             superseded: Vec::new(),
@@ -213,7 +218,7 @@ impl Link {
     /// The own interface has another address now: the peer is told before anything else is sent.
     pub(crate) fn move_to(&mut self, mac: MacAddress, now: Time) {
         self.terms.mac = mac;
-        self.greeting = Greeting { is_answered: false, at: Some(now), tries: 0 };
+        self.greeting = Greeting { is_answered: false, at: Some(now), tries: 0, asks: false };
     }
 
     /// Whether the peer has answered.
@@ -300,6 +305,18 @@ impl Link {
         self.asked_at.map_or(0, |asked_at| now.saturating_sub(asked_at))
     }
 
+    /// Asks the peer for an answer if it stands, has not taken leave, nothing has been heard since
+    /// this time, and no answer is expected. That counts as silence since then.
+    pub(crate) fn ask_if_idle(&mut self, since: Time) -> bool {
+        let is_idle = self.stands() && !self.has_departed && self.asked_at.is_none();
+        let asks = is_idle && self.heard_at < since;
+        if asks {
+            self.greeting.asks = true;
+            self.asked_at = Some(since);
+        }
+        asks
+    }
+
     /// The machine of the peer lives: who is silent there computes, or is stopped.
     pub(crate) fn excuse_silence(&mut self, now: Time) {
         self.asked_at = self.asked_at.map(|_| now);
@@ -322,6 +339,7 @@ impl Link {
         sink: &mut dyn Sink,
     ) -> Result<(), &'static str> {
         self.asked_at = None;
+        self.heard_at = now;
         self.outgoing.limit(header.room as usize);
         self.outgoing.acknowledge(header.acknowledged, header.early, now, &self.trips);
         if header.echo != 0 {
@@ -363,8 +381,8 @@ impl Link {
         let [short, long] = self.terms.frame_bytes;
         if !self.stands() {
             // Long frames are tried as often as they would be had it answered at once.
-            self.greeting =
-                Greeting { is_answered: true, at: Some(now + HELLO_AFTER_MIN), tries: 0 };
+            let at = Some(now + HELLO_AFTER_MIN);
+            self.greeting = Greeting { is_answered: true, at, tries: 0, asks: false };
         }
         if frame_bytes == long || frame_bytes == short {
             self.data_bytes = self.data_bytes.max(frame_bytes - HEAD_BYTES);
@@ -519,14 +537,21 @@ impl Link {
                 return false;
             }
         }
-        if self.greeting.at.is_none_or(|at| now < at) {
+        let is_due = self.greeting.at.is_some_and(|at| now >= at);
+        if !is_due && !self.greeting.asks {
             return true;
         }
         let [short, long] = self.terms.frame_bytes;
         let mut padding = [&self.terms.introduction[..], &self.terms.mac].concat();
-        padding.resize(long - HEAD_BYTES, 0);
         let turn = self.terms.turn;
         let set_turn = |header: &mut FrameHeader| header.first = turn;
+        if self.greeting.asks {
+            self.greeting.asks = !self.send_control(FrameKind::Hello, set_turn, &padding, now, to);
+        }
+        if !is_due {
+            return !self.greeting.asks;
+        }
+        padding.resize(long - HEAD_BYTES, 0);
         let mut sent = true;
         if !self.stands() {
             let data = &padding[..short - HEAD_BYTES];

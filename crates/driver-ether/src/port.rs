@@ -3,6 +3,7 @@
 use std::io::{self, ErrorKind, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use driver::LifePort;
 use sys::forks;
 use sys::packets::{self, ETHERNET_BYTES, FRAMES_AT_ONCE_MAX, FrameClass, FrameFilter};
 
@@ -23,7 +24,10 @@ pub(crate) struct Port {
     /// Bytes of frames that may wait at each socket, as the system counts.
     pub urgent_room: usize,
     pub bulk_room: usize,
-    /// The interface has gone down, and was not seen up since.
+    /// By which the system tells peers that this process exists. It stays when the interface is
+    /// replaced, as peers know its number.
+    pub life: Option<LifePort>,
+    /// The interface has gone down, or may have another address, and was not seen up since.
     pub is_down: bool,
 }
 
@@ -67,8 +71,9 @@ impl Port {
             (packets::room(urgent.as_fd())?, packets::room(bulk.as_fd())?);
         forks::keep_from_children(&urgent);
         forks::keep_from_children(&bulk);
+        let life = interface.address.and_then(|(address, _)| LifePort::hold(address));
         let is_down = false;
-        Ok(Self { interface, endpoint, slot, urgent, bulk, urgent_room, bulk_room, is_down })
+        Ok(Self { interface, endpoint, slot, urgent, bulk, urgent_room, bulk_room, life, is_down })
     }
 
     /// Opens new sockets on the interface that has its name now.
@@ -78,7 +83,9 @@ impl Port {
     pub(crate) fn renew(&mut self, index: u32, mac: MacAddress) -> io::Result<()> {
         let interface = EtherInterface { index, mac, ..self.interface.clone() };
         let sockets = open_sockets(index, self.endpoint)?;
-        *self = Self::new(interface, self.endpoint, self.slot, sockets)?;
+        let mut renewed = Self::new(interface, self.endpoint, self.slot, sockets)?;
+        std::mem::swap(&mut renewed.life, &mut self.life);
+        *self = renewed;
         Ok(())
     }
 

@@ -235,6 +235,32 @@ fn interface_replaced() {
     assert_eq!((series.lost, series.restored), ([0, 0], [0, 0]));
 }
 
+/// A process that does not look is waited for; when it has ended, its system tells, although
+/// nothing is underway to it.
+#[test]
+#[ignore = "needs the cable, which another test lays"]
+fn silent_process_and_its_end() {
+    // Both systems are this one, which answers by way of the loopback.
+    ip("link set lo up");
+    let silence = Duration::from_secs(2);
+    let [mut one, two] = connected_with_silence(silence);
+    let mut sink = RecordingSink::default();
+    let start = Instant::now();
+    while start.elapsed() < 3 * silence {
+        one.poll(&mut sink);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(sink.lost.is_empty(), "{sink:?}");
+    drop(two);
+    while sink.lost.is_empty() {
+        one.poll(&mut sink);
+        assert!(start.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let told = format!("{:?}", sink.lost);
+    assert!(told.contains("the process of rank 1 has ended"), "{told}");
+}
+
 /// Who goes last has heard from who has gone that its goodbye has come, and need not wait.
 #[test]
 #[ignore = "needs the cable, which another test lays"]
@@ -354,6 +380,11 @@ fn an_interface_that_was_down_for_long_is_used_again() {
 #[test]
 fn an_interface_may_be_replaced_by_another_of_its_name() {
     run_on_cable("interface_replaced", 1500);
+}
+
+#[test]
+fn a_silent_process_is_waited_for_until_it_has_ended() {
+    run_on_cable("silent_process_and_its_end", 1500);
 }
 
 #[test]

@@ -22,9 +22,11 @@ use crate::link::{ArrivalOrder, EarlyMessage, OfiLink, RefusalAnswer, WaitingMes
 use crate::message::{HEAD_BYTES, MessageHead, MessageKind};
 
 mod restoring;
+mod silence;
 mod transfers;
 
 use restoring::{MessageTurn, NextTry, RailTurn};
+use silence::{HeardPeer, SilenceClock};
 use transfers::UnderwayPart;
 
 /// The rails to processes of other machines.
@@ -44,6 +46,8 @@ pub struct Ofi {
     ping_at: Instant,
     /// A peer that takes nothing for so long is taken for dead.
     silence: Duration,
+    clock: SilenceClock,
+    polls: u32,
     ends: Vec<MessageEnd>,
     /// Messages that were not of the job, or came again.
     refused: u64,
@@ -86,6 +90,8 @@ struct OfiPeer {
     /// What it has drawn.
     nonce: u64,
     /// By own rail.
+    heard: Vec<Option<HeardPeer>>,
+    /// By own rail.
     turns: Vec<RailTurn>,
     /// Those that were lost and are to work again, by own rail.
     restoring: Vec<Option<NextTry>>,
@@ -121,6 +127,9 @@ const LOOKS_PER_POLL_MAX: usize = 4;
 
 /// What is taken for a rail that does not tell its speed, in bytes per microsecond.
 const SPEED_ASSUMED: u64 = 1000;
+
+/// Rails are looked after once in so many polls although something always comes.
+const POLLS_PER_LOOK: u32 = 64;
 
 /// In the time after which a silent machine is taken for dead, peers are pinged so often.
 const PINGS_PER_SILENCE: u32 = 5;
@@ -169,6 +178,8 @@ impl Ofi {
             abandoned: Vec::new(),
             ping_at: Instant::now() + silence / PINGS_PER_SILENCE,
             silence,
+            clock: SilenceClock::new(Instant::now()),
+            polls: 0,
             ends: Vec::new(),
             refused: 0,
             lost: Vec::new(),
@@ -239,16 +250,20 @@ impl Ofi {
         }
         let mut links: Vec<Option<OfiLink>> = self.ports.iter().map(|_| None).collect();
         let mut addresses = vec![None; self.ports.len()];
+        let mut heard: Vec<Option<HeardPeer>> = self.ports.iter().map(|_| None).collect();
         for (rail, other) in pairs {
             let address = self.ports[rail].endpoint.insert(&card.ends[other].address);
             let error = |why| DriverError { message: format!("{}: {why}", self.rails[rail].name) };
             addresses[rail] = Some(address.map_err(error)?);
             links[rail] = addresses[rail].map(OfiLink::new);
+            let own = self.ports[rail].endpoint.address();
+            heard[rail] = Some(HeardPeer::new(own, &card.ends[other].address));
         }
         let turn = RailTurn::new(&secret, (self.own, self.card.nonce), (gate, card.nonce), 0);
         let peer = OfiPeer {
             links,
             addresses,
+            heard,
             nonce: card.nonce,
             turns: vec![turn; self.ports.len()],
             restoring: vec![None; self.ports.len()],
@@ -461,6 +476,7 @@ impl Ofi {
             return self.post(rail, slot);
         }
         self.note_turn(gate, rail);
+        self.note_heard(gate, rail);
         if matches!(kind, MessageKind::Hello | MessageKind::Answer) {
             if kind == MessageKind::Hello {
                 self.say((gate, rail), MessageKind::Answer);
@@ -515,6 +531,11 @@ impl Ofi {
         if kind.carries() || kind == MessageKind::Ping {
             self.say((gate, rail), MessageKind::Lost);
         }
+    }
+
+    fn note_heard(&mut self, gate: GateId, rail: usize) {
+        let heard = self.peers.get_mut(gate).and_then(|peer| peer.heard.get_mut(rail)?.as_mut());
+        heard.into_iter().for_each(|heard| heard.is_heard = true);
     }
 
     /// Asks peers to which nothing was sent for a while whether they are there: the provider tells
@@ -609,8 +630,10 @@ impl Driver for Ofi {
             }
             self.break_rail(rail, "it was given up, as another peer cannot be reached over it");
         }
-        if !active {
+        self.polls = self.polls.wrapping_add(1);
+        if !active || self.polls.is_multiple_of(POLLS_PER_LOOK) {
             let now = Instant::now();
+            self.look_for_silence(now);
             if now >= self.ping_at {
                 self.ping_at = now + self.silence / PINGS_PER_SILENCE;
                 self.ping();

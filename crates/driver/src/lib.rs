@@ -3,6 +3,7 @@
 
 pub mod conformance;
 mod inline;
+mod liveness;
 mod loopback;
 mod networks;
 mod peers;
@@ -18,6 +19,7 @@ use std::time::Duration;
 use base::{GateId, RailProfile};
 
 pub use inline::InlineDriver;
+pub use liveness::{LifePort, Liveness, PeerLife};
 pub use loopback::Loopback;
 pub use memory::transfer::{Fetch, FetchEnd, Label, Part, PartPlace};
 pub use memory::{SharedBytes, SharedBytesMut, Stores};

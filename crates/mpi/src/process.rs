@@ -78,6 +78,10 @@ pub struct Process {
     pub(crate) sessions: Cell<u32>,
     /// When the launcher may be asked for processes that have ended.
     asks_next: Cell<Option<Instant>>,
+    /// How often calls that do not wait have found nothing, and when failed processes were looked
+    /// for on their behalf.
+    vain_looks: Cell<u32>,
+    looked_for_failures: Cell<u64>,
     /// How many failures the communicators know of.
     failures_noted: Cell<usize>,
     /// Whether the world can be used for messages: since initialization, and until the end or until
@@ -168,6 +172,8 @@ impl Default for Process {
             finalized: Cell::new(false),
             sessions: Cell::new(0),
             asks_next: Cell::new(None),
+            vain_looks: Cell::new(0),
+            looked_for_failures: Cell::new(0),
             failures_noted: Cell::new(0),
             world_usable: Cell::new(false),
             attention: Rc::default(),
@@ -329,10 +335,10 @@ impl Process {
         &self.boards
     }
 
-    /// How often it has slept for the longest time, and nothing happened.
+    /// As [`WaitingThreads::long_waits`].
     #[inline]
-    pub(crate) fn vain_sleeps(&self) -> u32 {
-        self.room.vain_sleeps()
+    pub(crate) fn long_waits(&self) -> u32 {
+        self.room.long_waits()
     }
 
     /// What the rails are called, by number.

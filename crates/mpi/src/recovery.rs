@@ -221,7 +221,7 @@ impl Process {
             dependent.revoke(self);
         }
         // Operations that wait for shared memory look around.
-        self.room.count_vain_sleep();
+        self.room.count_long_wait();
     }
 
     /// Sends to another process that has not failed.

@@ -140,20 +140,26 @@ impl Ether {
         }
     }
 
-    /// Opens sockets on an interface that stands in the place of the one that is known; false:
-    /// there is none, or it does not let us.
+    /// Opens sockets on an interface that stands in the place of the one that is known, and tells
+    /// peers another address than the one that they know; false: there is no interface, or it does
+    /// not let us.
     #[cold]
     fn renew(&mut self, rail: usize, now: Time) -> bool {
         let Some(found) = interfaces::again(&self.ports[rail].interface) else { return false };
         let mac = found.mac;
-        if found.index == self.ports[rail].interface.index {
-            self.ports[rail].is_down = false;
-            return true;
-        }
-        if self.ports[rail].renew(found.index, mac).is_err()
-            || self.waking.watch(self.ports[rail].urgent.as_fd()).is_err()
-        {
-            return false;
+        let port = &mut self.ports[rail];
+        if found.index != port.interface.index {
+            if port.renew(found.index, mac).is_err()
+                || self.waking.watch(self.ports[rail].urgent.as_fd()).is_err()
+            {
+                return false;
+            }
+        } else {
+            port.is_down = false;
+            if port.interface.mac == mac {
+                return true;
+            }
+            port.interface.mac = mac;
         }
         let names = self.names().into_iter().chain(self.peers.link_names(|peer| &peer.restoring));
         for (gate, _) in names.filter(|name| name.1 == rail).collect::<Vec<_>>() {

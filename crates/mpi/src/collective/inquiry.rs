@@ -43,7 +43,7 @@ struct WaitingOperation {
 #[derive(Debug)]
 pub(super) struct WatchedOperation {
     tag: i32,
-    /// How often the process had slept in vain when this was begun, or looked around last.
+    /// How many long waits the process had counted when this was begun, or looked around last.
     seen: Cell<u32>,
     /// Where it is listed, if it is.
     listed: RefCell<Option<Rc<Inquiries>>>,
@@ -96,14 +96,14 @@ impl WatchedOperation {
         link: &MessageChannel<'_>,
         execution: &Execution<RequestId>,
     ) {
-        self.seen.set(process.vain_sleeps());
+        self.seen.set(process.long_waits());
         // Another thread may answer for this one.
         if process.highest_level() == ThreadLevel::Multiple {
             self.list(link, execution);
         }
     }
 
-    /// Looks around if the process has slept long and in vain. Always false: it is not over.
+    /// Looks around if a wait has lasted long. Always false: it is not over.
     #[inline]
     pub(super) fn look(
         &self,
@@ -111,8 +111,8 @@ impl WatchedOperation {
         link: &MessageChannel<'_>,
         execution: &mut Execution<RequestId>,
     ) -> bool {
-        if process.vain_sleeps() != self.seen.get() {
-            self.seen.set(process.vain_sleeps());
+        if process.long_waits() != self.seen.get() {
+            self.seen.set(process.long_waits());
             if !execution.abandon(link) {
                 self.look_around(process, link, execution);
             }

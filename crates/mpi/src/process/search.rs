@@ -14,7 +14,7 @@ pub(crate) struct Search<'a> {
     communicator: &'a Communicator,
     source: Option<u32>,
     tag: Option<i32>,
-    /// How often the process had slept in vain when this was begun.
+    /// How many long waits the process had counted when this was begun.
     seen: u32,
     noted: Cell<bool>,
 }
@@ -27,14 +27,14 @@ impl<'a> Search<'a> {
         source: Option<u32>,
         tag: Option<i32>,
     ) -> Self {
-        let (seen, noted) = (process.vain_sleeps(), Cell::new(false));
+        let (seen, noted) = (process.long_waits(), Cell::new(false));
         Self { communicator, source, tag, seen, noted }
     }
 
     /// The thread looks once more.
     #[inline]
     pub(crate) fn note(&self, process: &Process) {
-        if process.vain_sleeps() != self.seen && !self.noted.replace(true) {
+        if process.long_waits() != self.seen && !self.noted.replace(true) {
             self.tell(process);
         }
     }

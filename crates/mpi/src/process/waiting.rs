@@ -7,8 +7,8 @@ use std::time::Duration;
 use engine::{Outcome, RequestId};
 use runtime::door::{System, Threads};
 use runtime::waiting::{
-    self, CoreSharing, LongWait, WaitHistory, WaitNote, WaitStage, Waiter, WaitingSystem,
-    WaitingThreads,
+    self, CoreSharing, LongWait, SLEEP_MAX, WaitHistory, WaitNote, WaitStage, Waiter,
+    WaitingSystem, WaitingThreads,
 };
 use runtime::{Aim, Doorbell};
 
@@ -247,8 +247,25 @@ impl Process {
     /// processes outnumber cores, others get the core if the program does nothing but look.
     #[inline]
     pub fn note_vain_look(&self) {
+        let looks = self.vain_looks.get().wrapping_add(1);
+        self.vain_looks.set(looks);
+        if looks.is_multiple_of(VAIN_LOOKS_PER_CLOCK) {
+            self.look_for_failures_in_time();
+        }
         if self.is_crowded() {
             self.give_way_to_processes();
+        }
+    }
+
+    /// Looks for failed processes, unless that was done a short time ago: a program may wait by
+    /// calls that do not, and no message tells it of a failure.
+    #[cold]
+    fn look_for_failures_in_time(&self) {
+        let now = System.now();
+        let since = now.saturating_sub(self.looked_for_failures.get());
+        if Duration::from_nanos(since) >= SLEEP_MAX {
+            self.looked_for_failures.set(now);
+            self.look_for_failures();
         }
     }
 
@@ -337,7 +354,7 @@ impl Waiter for Process {
         self.instruments.journal.note_sleep(slept);
     }
 
-    fn note_vain_sleep(&self) {
+    fn note_long_wait(&self) {
         self.look_for_failures();
     }
 
@@ -363,6 +380,9 @@ impl Waiter for Process {
         self.is_asked_now(now)
     }
 }
+
+/// The clock is read once in so many vain looks of calls that do not wait.
+const VAIN_LOOKS_PER_CLOCK: u32 = 16;
 
 /// The longest time between two looks at what nobody rings for.
 const POLL_SLEEP: Duration = Duration::from_micros(100);

@@ -24,20 +24,20 @@ pub struct WaitingThreads<K = System> {
     pub patience: Patience,
     /// What was asked last in vain.
     pub asking: Asking,
-    /// How often the process has slept for the longest time in vain.
-    vain_sleeps: Cell<u32>,
+    /// How often a wait has lasted so long that it was time to look around.
+    long_waits: Cell<u32>,
 }
 
 impl<K> WaitingThreads<K> {
-    /// How often the process has slept for the longest time, and nothing happened.
+    /// How often a wait has lasted so long that it was time to look around.
     #[inline]
-    pub fn vain_sleeps(&self) -> u32 {
-        self.vain_sleeps.get()
+    pub fn long_waits(&self) -> u32 {
+        self.long_waits.get()
     }
 
-    /// Lets whoever waits look around as after such a sleep.
-    pub fn count_vain_sleep(&self) {
-        self.vain_sleeps.set(self.vain_sleeps.get().wrapping_add(1));
+    /// Lets all that wait look around as after such a time.
+    pub fn count_long_wait(&self) {
+        self.long_waits.set(self.long_waits.get().wrapping_add(1));
     }
 }
 
@@ -78,11 +78,12 @@ pub trait Waiter {
     /// It has slept for so long.
     fn note_sleep(&self, slept: Duration);
 
-    /// It has slept for the longest time in vain.
-    fn note_vain_sleep(&self);
+    /// A wait has lasted for so long since it began, or since this was called for it, that a
+    /// process may have failed of which no message tells.
+    fn note_long_wait(&self);
 
-    /// What waits here has been looked at since the last vain sleep, and says so; a thread has
-    /// waited long.
+    /// What waits here has been looked at since the last long wait was counted, and says so; a
+    /// thread has waited long.
     fn answer_inquiries(&self, wait: &LongWait);
 
     /// A wait begins, as what is waited for was not there: what is noted of it, if anything is.
@@ -155,7 +156,7 @@ pub fn wait<W: Waiter>(waiter: &W, awaited: Option<RequestId>, done: &mut dyn Fn
     let room = waiter.room();
     let shares_kernel_thread = room.kernel.shares_kernel_thread();
     let mut wait_history = waiter.wait_history();
-    let mut vain_sleeps = room.vain_sleeps.get();
+    let mut long_waits = room.long_waits.get();
     let mut sleep = Sleep::new(awaited, room.lock.arrivals());
     let mut note = waiter.begin_note(awaited);
     loop {
@@ -164,13 +165,16 @@ pub fn wait<W: Waiter>(waiter: &W, awaited: Option<RequestId>, done: &mut dyn Fn
             break;
         }
         // Now what waits here has been looked at since then, and says so.
-        if vain_sleeps != room.vain_sleeps.get() {
-            vain_sleeps = room.vain_sleeps.get();
+        if long_waits != room.long_waits.get() {
+            long_waits = room.long_waits.get();
             waiter.answer_inquiries(&sleep.long_wait(&room.kernel));
         }
         if active && (room.lock.present() <= 1 || sleep.is_watch()) {
             wait_history.renew(&room.patience);
             sleep.renew();
+            if sleep.has_seen_much() {
+                sleeping::look_around_in_time(waiter, &mut sleep);
+            }
         } else if shares_kernel_thread {
             sleeping::let_others_run(waiter, &mut wait_history, &mut sleep);
         } else if pass(waiter, &mut wait_history, &mut sleep, done) {
@@ -242,13 +246,6 @@ pub(super) fn sleep_until_rung<W: Waiter>(
     let now = room.kernel.now();
     let slept = Duration::from_nanos(now - since);
     waiter.note_sleep(slept);
-    if slept >= SLEEP_MAX {
-        waiter.note_vain_sleep();
-        room.count_vain_sleep();
-    }
-    if waiter.is_asked(now) {
-        // So all that wait here look around, and say what they wait for.
-        room.count_vain_sleep();
-    }
+    sleeping::look_around(waiter, sleep, now);
     false
 }

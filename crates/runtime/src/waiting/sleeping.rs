@@ -55,8 +55,10 @@ pub(super) struct Sleep {
     nap: Duration,
     /// When it slept first; 0: it has not.
     since: u64,
-    /// How long it has slept among threads since something happened.
-    napped: Duration,
+    /// When it looked around last, or began to count the time till then; 0: it has not.
+    looked: u64,
+    /// Rounds in which something happened, though not what is waited for.
+    active_rounds: u32,
     /// How often it has let others run that were ready, before it slept.
     turns: u32,
 }
@@ -71,6 +73,9 @@ const APPOINTED: u32 = 2;
 /// While other threads come and go, they make progress; so often a sleeper sees whether they still
 /// do.
 const NAP: Duration = Duration::from_millis(1);
+
+/// The clock is read once in so many rounds in which something happened.
+const ACTIVE_ROUNDS_PER_LOOK: u32 = 256;
 
 /// So often a thread that shares its kernel thread lets others run before it sleeps.
 const TURNS: u32 = 2;
@@ -89,7 +94,8 @@ impl Sleep {
             watches_shared: false,
             nap: LOOKS_AGAIN.0,
             since: 0,
-            napped: Duration::ZERO,
+            looked: 0,
+            active_rounds: 0,
             turns: 0,
         }
     }
@@ -115,7 +121,26 @@ impl Sleep {
     /// Something happened.
     pub(super) fn renew(&mut self) {
         self.nap = LOOKS_AGAIN.0;
-        self.napped = Duration::ZERO;
+        self.active_rounds += 1;
+    }
+
+    /// Whether so much has happened since this was asked last that time may have passed without a
+    /// sleep.
+    pub(super) fn has_seen_much(&self) -> bool {
+        self.active_rounds.is_multiple_of(ACTIVE_ROUNDS_PER_LOOK)
+    }
+
+    /// Whether it has waited long since it looked around last. Whatever ends its sleeps, and
+    /// whatever else happens meanwhile, says nothing of a process that has failed.
+    fn is_long_since_looked(&mut self, now: u64) -> bool {
+        if self.looked == 0 {
+            self.looked = if self.since == 0 { now } else { self.since };
+        }
+        let is_long = Duration::from_nanos(now.saturating_sub(self.looked)) >= SLEEP_MAX;
+        if is_long {
+            self.looked = now;
+        }
+        is_long
     }
 
     /// How long to sleep while there is something of which no doorbell tells.
@@ -167,7 +192,7 @@ pub(super) fn let_others_run<W: Waiter>(
     }
 }
 
-/// Sleeps until woken, or for so long; sees to it that all who wait look around from time to time,
+/// Sleeps until woken, or for so long; sees to it that all that wait look around from time to time,
 /// as [`sleep_until_rung`] does.
 fn nap_among<W: Waiter>(waiter: &W, sleep: &mut Sleep, nap: Duration) {
     let room = waiter.room();
@@ -175,18 +200,34 @@ fn nap_among<W: Waiter>(waiter: &W, sleep: &mut Sleep, nap: Duration) {
     sleep.note_long(since);
     sleep.watches_shared |= sleep_among(room, sleep.awaited, Some(nap));
     let now = room.kernel.now();
-    let slept = Duration::from_nanos(now - since);
-    waiter.note_sleep(slept);
-    sleep.napped += slept;
-    let in_vain = sleep.napped >= SLEEP_MAX;
-    if in_vain {
-        sleep.napped = Duration::ZERO;
-        waiter.note_vain_sleep();
-    }
-    if in_vain || waiter.is_asked(now) {
-        room.count_vain_sleep();
+    waiter.note_sleep(Duration::from_nanos(now - since));
+    if look_around(waiter, sleep, now) {
         let all = room.sleepers.asleep.take();
         all.iter().for_each(|sleeper| sleeper.wake(WOKEN, &room.kernel));
+    }
+}
+
+/// After a sleep: looks around if the wait has lasted long, or somebody has asked what the process
+/// does; whether all that wait here are to do so.
+pub(super) fn look_around(waiter: &impl Waiter, sleep: &mut Sleep, now: u64) -> bool {
+    let is_long = sleep.is_long_since_looked(now);
+    if is_long {
+        waiter.note_long_wait();
+    }
+    let is_wanted = is_long || waiter.is_asked(now);
+    if is_wanted {
+        waiter.room().count_long_wait();
+    }
+    is_wanted
+}
+
+/// Looks around if the wait has lasted long, although it never comes to sleep.
+#[cold]
+pub(super) fn look_around_in_time(waiter: &impl Waiter, sleep: &mut Sleep) {
+    let room = waiter.room();
+    if sleep.is_long_since_looked(room.kernel.now()) {
+        waiter.note_long_wait();
+        room.count_long_wait();
     }
 }
 

@@ -392,7 +392,7 @@ impl Waiter for WaitingProcess {
         self.counts.sleeps.set(self.sleeps() + 1);
     }
 
-    fn note_vain_sleep(&self) {}
+    fn note_long_wait(&self) {}
 
     fn answer_inquiries(&self, _: &LongWait) {}
 }

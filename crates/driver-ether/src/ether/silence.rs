@@ -1,0 +1,94 @@
+//! Looking after links, and giving up those over which nothing is heard.
+
+use std::time::Duration;
+
+use base::GateId;
+use driver::PeerLife;
+
+use super::Ether;
+use crate::timing::{MILLISECOND, Time};
+
+/// Links that wait for answers are looked after more often. If not, this process was stopped, or
+/// computed, and what has come meanwhile was not taken yet: that is no silence.
+const PAUSE_MIN: Time = 2000 * MILLISECOND;
+
+/// All links are looked after so often, also where nothing is underway.
+const IDLE_LOOK_PERIOD: Time = 1000 * MILLISECOND;
+
+/// So often within the time for which silence is borne an idle peer is asked.
+const ASKED_WITHIN_SILENCE: Time = 5;
+
+impl Ether {
+    /// Looks after all links, as the time has come for one of them.
+    pub(super) fn look(&mut self, now: Time) {
+        self.look_at = None;
+        self.waking.pass(now);
+        self.look_after_ports(now);
+        self.look_after_restoring(now);
+        let has_looked = now.saturating_sub(std::mem::replace(&mut self.looked, now)) < PAUSE_MIN;
+        for (gate, rail) in self.names() {
+            self.transmit((gate, rail), now);
+            if !has_looked && let Some(known) = self.link_mut(gate, rail) {
+                known.link.excuse_silence(now);
+            }
+            self.ask_if_idle(gate, rail, now);
+            if let Some(why) = self.judge_silence(gate, rail, now) {
+                self.lose(gate, rail, &why);
+            }
+        }
+        if self.peers.iter().next().is_some() {
+            self.look_by(now + IDLE_LOOK_PERIOD);
+        }
+    }
+
+    /// Asks a peer for an answer over a link on which nothing is underway and nothing has come for
+    /// a while: this process may wait for what a machine never sends that is dead.
+    fn ask_if_idle(&mut self, gate: GateId, rail: usize, now: Time) {
+        let since = now.saturating_sub(self.silence / ASKED_WITHIN_SILENCE);
+        let Some(known) = self.link_mut(gate, rail) else { return };
+        if known.link.ask_if_idle(since) {
+            self.transmit((gate, rail), now);
+        }
+    }
+
+    /// Why a link is to be given up over which nothing is heard, if it is. A process that computes,
+    /// or is stopped, is waited for as long as its system says that it exists; one that was heard
+    /// over another link a short time ago does neither.
+    fn judge_silence(&mut self, gate: GateId, rail: usize, now: Time) -> Option<String> {
+        let silence = self.silence;
+        let peer = self.peers.get_mut(gate)?;
+        let heard_at = peer.used().map(|link| link.heard_at).max().unwrap_or_default();
+        let known = peer.links.get_mut(rail)?.as_mut()?;
+        let silent_for = known.link.silence(now);
+        if silent_for < silence / 4 {
+            known.liveness.rest();
+            return None;
+        }
+        // Its address may have changed, which nothing tells while it is up.
+        self.ports[rail].is_down = true;
+        let rank = gate.0;
+        let is_heard = heard_at > now.saturating_sub(silence / 4);
+        match known.liveness.look(Duration::from_nanos(now)) {
+            PeerLife::Ended => Some(format!(
+                "the process of rank {rank} has ended, as the system of its machine tells"
+            )),
+            PeerLife::SystemAnswers if !is_heard => {
+                known.link.excuse_silence(now);
+                None
+            }
+            life => (silent_for >= silence).then(|| {
+                let seconds = silent_for / (1000 * MILLISECOND);
+                match life {
+                    PeerLife::SystemAnswers => format!(
+                        "no frame of rank {rank} has come for {seconds} s, while others come over \
+                         another interface"
+                    ),
+                    _ => format!(
+                        "rank {rank}, and the system of its machine, have answered nothing for \
+                         {seconds} s"
+                    ),
+                }
+            }),
+        }
+    }
+}
