@@ -13,13 +13,43 @@ pub enum AccessAction {
     Reads,
     /// `MPI_Put` and its kin.
     Writes,
-    /// An accumulate, or another operation that is atomic.
+    /// An atomic operation that only reads: `MPI_Get_accumulate` and `MPI_Fetch_and_op` with
+    /// `MPI_NO_OP`.
+    ReadsAtomically {
+        /// What the elements are, if that is known.
+        element: Option<String>,
+    },
+    /// An accumulate, or another atomic operation that changes the memory.
     Accumulates {
-        /// Its operation; none for those that go together with all others, as `MPI_NO_OP`.
+        /// Its operation; none for a comparison, which goes together with all others.
         operation: Option<String>,
         /// What the elements are, if that is known.
         element: Option<String>,
     },
+    /// The target itself reads its memory, without a one-sided operation.
+    Loads,
+    /// The target itself writes its memory.
+    Stores,
+}
+
+impl AccessAction {
+    /// Whether the target itself uses its memory.
+    fn is_local(&self) -> bool {
+        matches!(self, Self::Loads | Self::Stores)
+    }
+
+    fn only_reads(&self) -> bool {
+        matches!(self, Self::Reads | Self::ReadsAtomically { .. } | Self::Loads)
+    }
+
+    /// The elements and the operation, if this is atomic.
+    fn atomic(&self) -> Option<(&Option<String>, Option<&String>)> {
+        match self {
+            Self::ReadsAtomically { element } => Some((element, None)),
+            Self::Accumulates { operation, element } => Some((element, operation.as_ref())),
+            _ => None,
+        }
+    }
 }
 
 /// An access, as its origin tells of it.
@@ -31,6 +61,9 @@ pub struct SeenAccess {
     pub memory: MemoryRanges,
     /// Whether it brings something to its origin, which has it when it is complete there.
     pub fetches: bool,
+    /// The phase of the program in which it is made; none: since the phase began the process may have
+    /// heard what others have done.
+    pub phase: Option<u64>,
     /// The rank in the job of the origin.
     pub rank: u32,
     /// The call.
@@ -44,31 +77,51 @@ pub struct AccessPeriod(Vec<SeenAccess>);
 /// So many different accesses are remembered.
 const REMEMBERED_MAX: usize = 1024;
 
+/// So many ranges of memory are remembered of accesses from one place.
+const RANGES_MAX: usize = 1 << 16;
+
 impl SeenAccess {
     /// Whether both may use the same bytes.
     fn goes_with(&self, other: &Self) -> bool {
-        let agree = |one: &Option<String>, other: &Option<String>| match (one, other) {
-            (Some(one), Some(other)) => one == other,
-            _ => true,
-        };
-        match (&self.action, &other.action) {
-            (AccessAction::Reads, AccessAction::Reads) => true,
-            (
-                AccessAction::Accumulates { operation: one, element: of },
-                AccessAction::Accumulates { operation: another, element: of_other },
-            ) => {
-                // Those of one origin come in order.
-                self.rank == other.rank || (agree(one, another) && agree(of, of_other))
-            }
-            _ => false,
+        let (one, another) = (&self.action, &other.action);
+        if (one.only_reads() && another.only_reads()) || (one.is_local() && another.is_local()) {
+            return true;
         }
+        if self.may_follow(other) || other.may_follow(self) {
+            return true;
+        }
+        let (Some((element, operation)), Some((of_other, other_operation))) =
+            (one.atomic(), another.atomic())
+        else {
+            return false;
+        };
+        // Those of one origin come in order.
+        let differ = |one: Option<&String>, other: Option<&String>| {
+            one.zip(other).is_some_and(|(one, other)| one != other)
+        };
+        self.rank == other.rank
+            || !differ(operation, other_operation) && !differ(element.as_ref(), of_other.as_ref())
+    }
+
+    /// Whether this may have begun when the target had ended the other, which is a use of its own
+    /// memory: the target may have said so, or has itself begun this.
+    fn may_follow(&self, local: &Self) -> bool {
+        let is_later = self.phase.is_none_or(|phase| local.phase.is_some_and(|one| one < phase));
+        local.action.is_local() && (is_later || self.rank == local.rank)
+    }
+
+    /// Whether one process has done both by one-sided operations, so that it compares them itself.
+    fn is_of_same_origin(&self, other: &Self) -> bool {
+        self.rank == other.rank && !self.action.is_local() && !other.action.is_local()
     }
 
     /// What it does, for people: `writes 8 bytes of it`.
     fn described(&self, what: &str) -> String {
         match &self.action {
-            AccessAction::Reads => format!("reads {what}"),
-            AccessAction::Writes => format!("writes {what}"),
+            AccessAction::Reads | AccessAction::ReadsAtomically { .. } | AccessAction::Loads => {
+                format!("reads {what}")
+            }
+            AccessAction::Writes | AccessAction::Stores => format!("writes {what}"),
             AccessAction::Accumulates { operation, element } => {
                 let operation = operation.as_deref().unwrap_or(&self.site.function);
                 match element {
@@ -80,16 +133,43 @@ impl SeenAccess {
     }
 
     fn is_like(&self, other: &Self) -> bool {
-        (&self.action, self.rank, self.fetches, &self.site)
-            == (&other.action, other.rank, other.fetches, &other.site)
+        (&self.action, self.rank, self.fetches, self.phase, &self.site)
+            == (&other.action, other.rank, other.fetches, other.phase, &other.site)
     }
 }
 
 impl AccessPeriod {
-    /// An access to the memory of the process with a rank in the job, in a window with this name:
-    /// what is wrong with it.
+    /// This process accesses the memory of the process with a rank in the job, in a window with
+    /// this name: what is wrong with it.
     pub fn add(&mut self, access: SeenAccess, target: u32, window: &str) -> Option<Mistake> {
-        let mistake = self.0.iter().filter(|other| !access.goes_with(other)).find_map(|other| {
+        let mistake = self.conflict(&access, target, window, |_| true);
+        self.remember(access);
+        mistake
+    }
+
+    /// As [`AccessPeriod::add`], where an origin has reported an access that it has already
+    /// compared with others of its own.
+    pub fn add_reported(
+        &mut self,
+        access: SeenAccess,
+        target: u32,
+        window: &str,
+    ) -> Option<Mistake> {
+        let is_meant = |other: &SeenAccess| !access.is_of_same_origin(other);
+        let mistake = self.conflict(&access, target, window, is_meant);
+        self.remember(access);
+        mistake
+    }
+
+    fn conflict(
+        &self,
+        access: &SeenAccess,
+        target: u32,
+        window: &str,
+        is_meant: impl Fn(&SeenAccess) -> bool,
+    ) -> Option<Mistake> {
+        let others = self.0.iter().filter(|other| is_meant(other) && !access.goes_with(other));
+        others.into_iter().find_map(|other| {
             let (_, bytes) = access.memory.common(&other.memory)?;
             let what = format!(
                 "rank {} {}, and rank {} {}, with nothing between the two",
@@ -100,13 +180,22 @@ impl AccessPeriod {
             );
             let sites = vec![(access.rank, access.site.clone()), (other.rank, other.site.clone())];
             Some(Mistake { kind: MistakeKind::Conflict, what, sites })
-        });
+        })
+    }
+
+    fn remember(&mut self, access: SeenAccess) {
         match self.0.iter().position(|other| other.is_like(&access)) {
-            Some(place) => self.0[place].memory.add(&access.memory),
+            Some(place) if self.0[place].memory.len() < RANGES_MAX => {
+                self.0[place].memory.add(&access.memory);
+            }
             None if self.0.len() < REMEMBERED_MAX => self.0.push(access),
-            None => {}
+            _ => {}
         }
-        mistake
+    }
+
+    /// All that is remembered, which is forgotten here.
+    pub fn take(&mut self) -> Vec<SeenAccess> {
+        std::mem::take(&mut self.0)
     }
 
     /// Those that bring something to their origin are complete.
@@ -124,7 +213,7 @@ mod tests {
         let site =
             CallSite { function: "MPI_Put".into(), stack: vec![format!("main (a.c:{line})")] };
         let fetches = action == AccessAction::Reads;
-        SeenAccess { action, memory, fetches, rank, site }
+        SeenAccess { action, memory, fetches, phase: Some(1), rank, site }
     }
 
     fn accumulate(operation: &str, element: &str) -> AccessAction {
@@ -171,6 +260,60 @@ mod tests {
             assert!(conflict(one(1, "MPI_SUM", "i"), other).is_some());
         }
         assert!(conflict(one(1, "MPI_SUM", "i"), reads(1)).is_some());
+    }
+
+    #[test]
+    fn an_atomic_read_goes_with_reads_and_with_accumulates_of_its_elements() {
+        let atomic = |rank, element: &str| {
+            let element = Some(element.to_owned());
+            access(AccessAction::ReadsAtomically { element }, rank, 0, 9)
+        };
+        assert_eq!(conflict(atomic(1, "i"), access(AccessAction::Reads, 2, 0, 1)), None);
+        assert_eq!(conflict(access(AccessAction::Reads, 1, 0, 1), atomic(1, "i")), None);
+        assert_eq!(conflict(atomic(1, "i"), atomic(2, "f")), None);
+        let sum = |rank| access(accumulate("MPI_SUM", "i"), rank, 0, 2);
+        assert_eq!(conflict(atomic(1, "i"), sum(2)), None);
+        assert!(conflict(atomic(1, "f"), sum(2)).is_some());
+        assert!(conflict(atomic(1, "i"), access(AccessAction::Writes, 2, 0, 1)).is_some());
+        assert!(conflict(access(AccessAction::Stores, 2, 0, 1), atomic(1, "i")).is_some());
+    }
+
+    #[test]
+    fn the_target_may_read_what_others_read_and_use_its_own_memory_as_it_likes() {
+        let of = |action, rank| access(action, rank, 0, rank);
+        assert_eq!(conflict(of(AccessAction::Loads, 0), of(AccessAction::Reads, 1)), None);
+        assert_eq!(conflict(of(AccessAction::Loads, 0), of(AccessAction::Stores, 0)), None);
+        for (local, remote) in [
+            (AccessAction::Loads, AccessAction::Writes),
+            (AccessAction::Stores, AccessAction::Reads),
+            (AccessAction::Loads, accumulate("MPI_SUM", "i")),
+        ] {
+            let told = conflict(of(remote.clone(), 1), of(local.clone(), 0));
+            assert!(told.is_some(), "{local:?} {remote:?}");
+            assert_eq!(conflict(of(local, 0), of(remote, 0)), None, "in order");
+        }
+    }
+
+    #[test]
+    fn an_access_of_a_process_that_may_have_heard_of_a_local_use_goes_with_that() {
+        let store = || access(AccessAction::Stores, 0, 0, 1);
+        let with = |phase, rank| SeenAccess { phase, ..access(AccessAction::Writes, rank, 0, 2) };
+        for (phase, is_told) in [(None, false), (Some(0), true), (Some(1), true), (Some(2), false)]
+        {
+            assert_eq!(conflict(store(), with(phase, 1)).is_some(), is_told, "{phase:?}");
+            assert_eq!(conflict(with(phase, 1), store()).is_some(), is_told, "{phase:?}");
+        }
+    }
+
+    #[test]
+    fn what_an_origin_reports_is_compared_with_what_others_have_done() {
+        let mut period = AccessPeriod::default();
+        let of = |rank| access(AccessAction::Writes, rank, 0, rank);
+        assert_eq!(period.add_reported(of(1), 0, "w"), None);
+        assert_eq!(period.add_reported(of(1), 0, "w"), None, "the origin has seen that");
+        assert!(period.add_reported(of(2), 0, "w").is_some());
+        assert_eq!(period.take().len(), 2);
+        assert_eq!(period.add_reported(of(3), 0, "w"), None);
     }
 
     #[test]

@@ -9,6 +9,7 @@
 
 mod accesses;
 mod collective;
+mod in_use;
 mod messages;
 mod mistake;
 mod ranges;
@@ -16,6 +17,7 @@ mod signature;
 
 pub use accesses::{AccessAction, AccessPeriod, SeenAccess};
 pub use collective::{CollectiveEntry, CollectiveOrder};
+pub use in_use::MemoryInUse;
 pub use messages::{MessageOrder, ReceiveSelection, SentMessage};
 pub use mistake::{CallSite, Mistake, MistakeKind, MistakesTold};
 pub use ranges::MemoryRanges;

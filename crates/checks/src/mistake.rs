@@ -37,8 +37,14 @@ pub enum MistakeKind {
     Amount,
     /// Two threads of a process are in collective operations of one communicator.
     Threads,
+    /// Threads are in MPI where the level of thread support does not allow it.
+    ThreadLevel,
     /// Memory belongs to two operations at once.
     Overlap,
+    /// A call has two buffers that overlap.
+    OwnOverlap,
+    /// An epoch of a window was never ended.
+    Epoch,
     /// One-sided accesses to the same memory that nothing keeps apart.
     Conflict,
     /// Data was changed before its send was complete.
@@ -98,14 +104,27 @@ impl MistakeKind {
                 "Collective operations of one communicator need one order, so one thread at a time \
                  may call them; give each thread a duplicate (MPI_Comm_dup), or let them take turns"
             }
+            MistakeKind::ThreadLevel => {
+                "Ask MPI_Init_thread for a level that allows what the threads do, and compare it with \
+                 the level that it provides; or let threads take turns, or the main thread call MPI"
+            }
+            MistakeKind::OwnOverlap => {
+                "The buffers of one call must have no bytes in common; use another buffer, or \
+                 MPI_IN_PLACE or MPI_Sendrecv_replace where the data is to be replaced"
+            }
+            MistakeKind::Epoch => {
+                "One-sided operations are complete after the call that ends their epoch: put \
+                 MPI_Win_fence between the last of them and MPI_Win_free"
+            }
             MistakeKind::Overlap => {
                 "Memory that an operation receives into belongs to it until it is complete; use \
                  another buffer, or complete the operation first"
             }
             MistakeKind::Conflict => {
                 "In one epoch of a window only accesses that read, and accumulates with one operation, \
-                 may use the same memory; put MPI_Win_fence between them, or MPI_Win_flush where the \
-                 process is locked, or use other memory"
+                 may use the same memory; put MPI_Win_fence between them, or MPI_Win_flush where one \
+                 process has locked another, or let processes that lock the same one take turns \
+                 (MPI_Barrier, a message, MPI_LOCK_EXCLUSIVE), or use other memory"
             }
             MistakeKind::Changed => {
                 "The data that an operation sends belongs to it until it is complete; complete it \

@@ -25,32 +25,48 @@ impl MemoryRanges {
 
     /// The first bytes that both have: their address, and how many they are in a row.
     pub fn common(&self, other: &Self) -> Option<(usize, usize)> {
-        let (mut own, mut others) = (self.0.iter().peekable(), other.0.iter().peekable());
-        while let (Some(&&(a, a_bytes)), Some(&&(b, b_bytes))) = (own.peek(), others.peek()) {
-            let (first, end) = (a.max(b), (a + a_bytes).min(b + b_bytes));
-            if first < end {
-                return Some((first, end - first));
-            }
-            if a + a_bytes <= b + b_bytes {
-                own.next();
-            } else {
-                others.next();
-            }
-        }
-        None
+        let (few, many) = if self.0.len() <= other.0.len() { (self, other) } else { (other, self) };
+        few.iter().find_map(|(address, length)| {
+            let place = many.0.partition_point(|(first, before)| first + before <= address);
+            let &(first, before) = many.0.get(place)?;
+            let start = first.max(address);
+            let end = (first + before).min(address + length);
+            (start < end).then(|| (start, end - start))
+        })
     }
 
     /// Adds those of another.
     pub fn add(&mut self, other: &Self) {
-        // What follows what is there is frequent.
-        let last = self.0.last().map_or(0, |(address, length)| address + length);
-        match other.0[..] {
-            [(address, length)] if !self.0.is_empty() && address >= last => match address - last {
-                0 => self.0.last_mut().into_iter().for_each(|(_, before)| *before += length),
-                _ => self.0.push((address, length)),
-            },
-            _ => *self = Self::new(self.iter().chain(other.iter()).collect()),
+        for (address, length) in other.iter() {
+            let end = address + length;
+            // Those that touch become one with it.
+            let first = self.0.partition_point(|(one, before)| one + before < address);
+            let last = first + self.0[first..].partition_point(|(one, _)| *one <= end);
+            let touching = self.0[first..last].iter();
+            let (start, end) = touching.fold((address, end), |(start, end), &(one, before)| {
+                (start.min(one), end.max(one + before))
+            });
+            self.0.splice(first..last, [(start, end - start)]);
         }
+    }
+
+    /// Those bytes of it that lie in memory at an address, as if that began at `base`; none: no byte
+    /// lies there.
+    pub fn within(&self, address: usize, length: usize, base: usize) -> Option<Self> {
+        let end = address + length;
+        let first = self.0.partition_point(|(one, before)| one + before <= address);
+        let inside = self.0[first..].iter().take_while(|(one, _)| *one < end);
+        let moved = inside.map(|&(one, before)| {
+            let (start, stop) = (one.max(address), (one + before).min(end));
+            (start - address + base, stop - start)
+        });
+        let moved: Vec<_> = moved.collect();
+        (!moved.is_empty()).then_some(Self(moved))
+    }
+
+    /// How many ranges there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
     }
 
     /// Whether there are none.
@@ -78,6 +94,19 @@ mod tests {
         assert_eq!(columns(18).common(&columns(0)), Some((18, 2)));
         assert_eq!(columns(0).common(&MemoryRanges::default()), None);
         assert_eq!(columns(0).common(&MemoryRanges::new(vec![(4, 12), (51, 1)])), Some((51, 1)));
+    }
+
+    #[test]
+    fn what_lies_inside_is_moved() {
+        let ranges = MemoryRanges::new(vec![(0, 4), (8, 4), (16, 4)]);
+        let inside = |address, length| {
+            let moved = ranges.within(address, length, 100);
+            moved.map(|moved| moved.iter().collect::<Vec<_>>())
+        };
+        assert_eq!(inside(2, 8), Some(vec![(100, 2), (106, 2)]));
+        assert_eq!(inside(4, 4), None);
+        assert_eq!(inside(20, 80), None);
+        assert_eq!(inside(0, 20), Some(vec![(100, 4), (108, 4), (116, 4)]));
     }
 
     #[test]

@@ -7,12 +7,15 @@
 
 mod accesses;
 mod announced_message;
+mod blocks;
 mod collectives;
 mod memory;
 mod messages;
 mod objects;
+mod phases;
 mod requests;
 mod sites;
+mod threads;
 mod transfers;
 
 use std::cell::{Cell, OnceCell, RefCell};
@@ -33,11 +36,14 @@ use crate::output::say;
 
 use accesses::{AccessChecks, AccessTime};
 use announced_message::AnnouncedMessage;
+use blocks::{BlockChecks, BlockName, KnownBlock};
 use collectives::CollectiveChecks;
 use messages::{MessageChecks, ReceiveEnd};
 use objects::MadeObjects;
+use phases::Phases;
 use requests::{SeenRequests, TrackedRequests, UnderwayTransfer};
 use sites::NamedCallSites;
+use threads::Turn;
 
 /// What is known for mistake mistakes.
 #[derive(Debug)]
@@ -47,9 +53,11 @@ pub struct Checks {
     sites: RefCell<NamedCallSites>,
     told: RefCell<MistakesTold>,
     collectives: CollectiveChecks,
+    blocks: BlockChecks,
     requests: TrackedRequests,
     messages: MessageChecks,
     accesses: AccessChecks,
+    phases: Phases,
     objects: MadeObjects,
     /// The processes of the world are in different operations, so that nothing can be awaited.
     is_apart: Cell<bool>,
@@ -71,7 +79,11 @@ enum CheckNote {
     /// A message goes to the receiver of this, in the communicator with this number.
     Message(u64, SentMessage),
     /// One-sided communication with the receiver of this, in the window with this number and name.
-    Access(u64, String, AccessTime, SeenAccess),
+    Accesses(u64, String, AccessTime, Vec<SeenAccess>),
+    /// The sender will access the window with this number no more.
+    Left(u64),
+    /// What the sender gives to the receiver of this in a collective operation.
+    Block(BlockName, KnownBlock),
     /// A message that the sender told of is none.
     Unsent(AnnouncedMessage),
     /// How many notes the sender has told to each process, at its end.
@@ -94,9 +106,11 @@ pub fn start(library: &LibraryState) {
         sites: RefCell::default(),
         told: RefCell::default(),
         collectives: CollectiveChecks::default(),
+        blocks: BlockChecks::default(),
         requests: TrackedRequests::default(),
         messages: MessageChecks::default(),
         accesses: AccessChecks::default(),
+        phases: Phases::default(),
         objects: MadeObjects::default(),
         is_apart: Cell::new(false),
         is_revoked: Cell::new(false),
@@ -148,9 +162,14 @@ impl Checks {
             CheckNote::Message(communicator, message) => {
                 self.messages.hear(self, communicator, message);
             }
-            CheckNote::Access(window, name, time, access) => {
+            CheckNote::Accesses(window, name, time, accesses) => {
                 self.messages.count();
-                self.accesses.hear(self, window, &name, time, access);
+                self.accesses.hear(self, window, &name, time, accesses);
+            }
+            CheckNote::Left(window) => self.accesses.hear_left(window, from),
+            CheckNote::Block(name, block) => {
+                self.messages.count();
+                self.blocks.hear(self, name, block);
             }
             CheckNote::Unsent(message) => self.messages.forget(message),
             CheckNote::Counts(counts) => self.take_counts(process, counts),
@@ -193,6 +212,7 @@ impl Checks {
         alive.extend(lasting.into_iter().flatten().filter_map(|one| one.number()));
         library.communicators.each(|_, one| alive.extend(one.number()));
         self.collectives.purge(&|number| alive.contains(&number));
+        self.blocks.purge(&|number| alive.contains(&number));
         self.messages.purge(&|number| alive.contains(&number));
         self.objects.purge(library);
         let left = self.collectives.len().max(self.objects.len());
@@ -218,6 +238,15 @@ impl RequestService for Checks {
     }
 }
 
+/// Whether several threads may be in calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallTurns {
+    /// They hold the lock of the process, or the call may be made by any thread.
+    Any,
+    /// The level of thread support does not allow it.
+    OneByOne,
+}
+
 /// A call that is looked at, while it is made.
 pub struct SeenCall {
     entry: &'static EntryPoint,
@@ -230,17 +259,24 @@ pub struct SeenCall {
     /// What it sends and receives, if that is over when it returns.
     transfer: Option<Rc<UnderwayTransfer>>,
     requests: SeenRequests,
+    /// All processes take part in it.
+    ends_phase: bool,
+    /// Held until the call is over, where one thread at a time may be inside.
+    _turn: Option<Turn>,
 }
 
 impl SeenCall {
-    /// The program has made a call.
+    /// The program has made a call; `turns`: whether one thread at a time may.
     #[cold]
     pub fn begin(
         entry: &'static EntryPoint,
         library: &'static LibraryState,
         words: &[usize],
+        turns: CallTurns,
     ) -> Option<Box<Self>> {
-        let checks = Rc::clone(library.checks.get()?);
+        let checks = library.checks.get()?;
+        let turn = (turns == CallTurns::OneByOne).then(|| Turn::take(entry, library));
+        let checks = Rc::clone(checks);
         let words = words.to_vec();
         let mut seen = Self {
             entry,
@@ -251,7 +287,10 @@ impl SeenCall {
             collective: None,
             transfer: None,
             requests: SeenRequests::default(),
+            ends_phase: false,
+            _turn: turn,
         };
+        seen.ends_phase = phases::begin(&seen);
         seen.collective = collectives::begin(&seen);
         let transfer = transfers::transfer_of(&seen);
         if seen.word("request").is_none()
@@ -273,6 +312,7 @@ impl SeenCall {
     /// It is over.
     #[cold]
     pub fn end(mut self, code: c_int) {
+        let is_local = phases::is_local(&self);
         if let Some(communicator) = self.collective {
             self.checks.collectives.end(communicator);
         }
@@ -296,6 +336,7 @@ impl SeenCall {
                 _ => {}
             }
         }
+        phases::end(&self, is_local);
     }
 
     /// Its name, without what tells that counts are long.

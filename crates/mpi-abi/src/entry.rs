@@ -19,7 +19,7 @@ use crate::c::Comm;
 use crate::call_sites::{self, RecentPlaces};
 use crate::call_stack;
 use crate::calls::tools::{self, ToolOutcome, Tools};
-use crate::check::{self, SeenCall};
+use crate::check::{self, CallTurns, SeenCall};
 use crate::debuggers;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::{MPI_SUCCESS, MPI_T_ERR_NOT_INITIALIZED};
@@ -405,9 +405,10 @@ fn admit(
         if phase & PROFILED != 0 {
             library.process.begin_call(begun, || call_sites::of(entry, library));
         }
+        let turns = if phase & LOCKED != 0 { CallTurns::Any } else { CallTurns::OneByOne };
         let checked = match phase & CHECKED {
             0 => None,
-            _ => SeenCall::begin(entry, library, words),
+            _ => SeenCall::begin(entry, library, words, turns),
         };
         let then = phase & (LOCKED | PROFILED | WATCHED);
         return Ok(Admission::new(AdmittedCall { checked, then }));
@@ -430,7 +431,7 @@ fn admit_any_time(
 ) -> Admission {
     library.process.lock().lock();
     let checked = match phase & (OPEN | CHECKED) == OPEN | CHECKED {
-        true => SeenCall::begin(entry, library, words),
+        true => SeenCall::begin(entry, library, words, CallTurns::Any),
         false => None,
     };
     Admission::new(AdmittedCall { checked, then: LOCKED })

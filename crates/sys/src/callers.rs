@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::MaybeUninit;
 
 /// How many functions [`return_addresses`] looks at.
-pub const CALLERS_MAX: usize = 24;
+pub const CALLERS_MAX: usize = 40;
 
 /// The addresses to which the functions on this thread's stack return, the innermost first; as many
 /// as there are, up to [`CALLERS_MAX`]. Takes some microseconds; names are not looked up.

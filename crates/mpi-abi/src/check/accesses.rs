@@ -1,11 +1,17 @@
 //! One-sided accesses, which must be kept apart where they conflict, and the memory that they use
 //! at their origin.
+//!
+//! The origin compares its own accesses, and reports them to their targets at the end of the epoch,
+//! those of one place together; the target compares those of different processes, and what it does
+//! with its memory itself.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
-use checks::{AccessAction, AccessPeriod, SeenAccess};
+use checks::{
+    AccessAction, AccessPeriod, CallSite, MemoryRanges, Mistake, MistakeKind, SeenAccess,
+};
 use serde::{Deserialize, Serialize};
 use windows::{OpenEpoch, Window};
 
@@ -15,6 +21,7 @@ use super::requests::{UnderwayTransfer, look_for_change};
 use super::{CheckNote, Checks, SeenCall};
 use crate::arguments::KnownWindow;
 use crate::c::{Datatype, Group, Handle, Win};
+use crate::generated::constants::MPI_LOCK_EXCLUSIVE;
 
 /// The accesses of all windows, by their numbers.
 #[derive(Debug, Default)]
@@ -27,35 +34,85 @@ pub struct AccessChecks {
 
 #[derive(Debug, Default)]
 struct OneWindow {
+    name: String,
+    /// The rank of this process in it.
+    rank: u32,
+    /// Address and length of the memory of this process that others access.
+    own: Option<(usize, usize)>,
     /// How many fences this process has come to.
     fences: u64,
+    /// The last operation since then.
+    unfenced: Option<Rc<CallSite>>,
     /// How often it has started an epoch to each target.
     starts: HashMap<u32, u64>,
     /// How many epochs it has posted, and those to each origin.
     exposures: u64,
     posts: HashMap<u32, Vec<u64>>,
-    /// What came from others, or itself, between two fences and in exposure epochs.
-    fenced: HashMap<u64, AccessPeriod>,
-    exposed: HashMap<u64, AccessPeriod>,
-    /// What this process has done to targets that it has locked, since it flushed that.
+    /// Whether the last one is open.
+    is_exposed: bool,
+    /// The targets that nobody else has locked meanwhile.
+    exclusive: BTreeSet<u32>,
+    /// The processes (ranks in the job) that are freeing it.
+    left: BTreeSet<u32>,
+    /// What others, or this process, have done to its memory.
+    periods: HashMap<Period, AccessPeriod>,
+    /// What this process has done to each target (its rank in the job) that was not reported yet.
+    unreported: HashMap<(u32, AccessTime), AccessPeriod>,
+    /// What it has done to targets (ranks in the window) that it has locked, since it flushed that.
     locked: HashMap<u32, AccessPeriod>,
 }
 
 /// In which epoch an access was made, so that its target knows.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum AccessTime {
     /// After so many fences.
     Fenced(u64),
     /// In the epoch that the process with a rank in the window has started, with so many before to
     /// this target.
     Started(u32, u64),
+    /// Under a lock that others share, in the phase with this number.
+    Shared(u64),
 }
+
+/// A time in which nothing keeps accesses to the memory of a process apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Period {
+    /// After so many fences.
+    Fenced(u64),
+    /// In the exposure epoch with this number.
+    Exposed(u64),
+    /// In the phase with this number ([`super::phases`]).
+    Shared(u64),
+}
+
+impl Period {
+    /// Whether reports of it may still come, when there were so many of its kind in all.
+    fn is_recent(self, fences: u64, exposures: u64, phase: u64) -> bool {
+        match self {
+            Self::Fenced(fence) => fence + PERIODS_KEPT >= fences,
+            Self::Exposed(exposure) => exposure + PERIODS_KEPT >= exposures,
+            Self::Shared(number) => number + PERIODS_KEPT >= phase,
+        }
+    }
+}
+
+/// What comes late may be of one of so many periods before.
+const PERIODS_KEPT: u64 = 2;
 
 /// So many operations that may still use memory are remembered.
 const UNDERWAY_MAX: usize = 1000;
 
 /// Displacements are taken from here, as there are no elements at address 0.
 const BASE: usize = 1 << 46;
+
+/// When a call uses the memory that it was given.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum LocalUse {
+    /// When it is made.
+    Now,
+    /// When it has heard from other processes.
+    Later,
+}
 
 /// What a call completes of the accesses before it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -66,8 +123,14 @@ enum AccessCompletion {
     Here,
 }
 
-fn window(seen: &SeenCall) -> Option<KnownWindow> {
-    seen.call().window(1, Win::from_raw(seen.word("win")?)).ok()
+/// The window that a call names.
+pub fn window_of(seen: &SeenCall) -> Option<KnownWindow> {
+    let handle = seen.word("win")?;
+    let handle = match seen.function() {
+        "MPI_Win_free" => super::objects::left_there::<Win>(seen, handle)?,
+        _ => handle,
+    };
+    seen.call().window(1, Win::from_raw(handle)).ok()
 }
 
 /// What a call of a one-sided operation does to its target: its rank in the window.
@@ -88,51 +151,64 @@ fn access_of(seen: &SeenCall, window: &Window) -> Option<(u32, SeenAccess)> {
         "MPI_Put" | "MPI_Rput" => (AccessAction::Writes, false),
         "MPI_Get" | "MPI_Rget" => (AccessAction::Reads, true),
         _ => {
-            // A comparison goes with all operations.
-            let operation = operation(seen).filter(|name| name != NO_OPERATION);
             let element = seen.call().datatype(1, datatype).ok()?.operand().and_then(element_kind);
+            let operation = operation(seen);
             let fetches = !function.ends_with("ccumulate") || function.contains("et_");
-            (AccessAction::Accumulates { operation, element }, fetches)
+            match operation.as_deref() {
+                Some(NO_OPERATION) => (AccessAction::ReadsAtomically { element }, fetches),
+                _ => (AccessAction::Accumulates { operation, element }, fetches),
+            }
         }
     };
     let site = (*seen.site()).clone();
-    Some((target, SeenAccess { action, memory, fetches, rank: seen.checks.rank, site }))
+    let phase = seen.checks.phases.known();
+    Some((target, SeenAccess { action, memory, fetches, phase, rank: seen.checks.rank, site }))
 }
 
 /// A call is made that may end or begin epochs.
 pub fn begin(seen: &SeenCall) {
-    let completion = match seen.function() {
-        "MPI_Win_fence" | "MPI_Win_start" | "MPI_Win_post" => None,
-        "MPI_Win_free" => Some(AccessCompletion::Everywhere),
-        _ => return,
-    };
-    let Some(window) = window(seen) else { return };
+    if !matches!(
+        seen.function(),
+        "MPI_Win_fence" | "MPI_Win_start" | "MPI_Win_post" | "MPI_Win_free"
+    ) {
+        return;
+    }
+    let Some(window) = window_of(seen) else { return };
     let Some(number) = window.window.number() else { return };
     let accesses = &seen.checks.accesses;
-    if completion.is_some() {
-        accesses.windows.borrow_mut().remove(&number);
-        return;
+    match seen.function() {
+        "MPI_Win_fence" => {
+            accesses.report(seen, number, |time| matches!(time, AccessTime::Fenced(_)));
+            let mut windows = accesses.windows.borrow_mut();
+            let one = windows.entry(number).or_default();
+            one.fences += 1;
+            one.unfenced = None;
+            one.forget_old(seen.checks.phases.current());
+        }
+        "MPI_Win_free" => {
+            accesses.report(seen, number, |_| true);
+            accesses.tell_unfenced(seen, number);
+            accesses.leave(seen, &window.window, number);
+        }
+        _ => begin_group_epoch(seen, &window.window, number),
     }
-    let mut windows = accesses.windows.borrow_mut();
-    let one = windows.entry(number).or_default();
-    if seen.function() == "MPI_Win_fence" {
-        one.fences += 1;
-        // What comes late may still be of the one before.
-        let oldest = one.fences.saturating_sub(2);
-        one.fenced.retain(|fences, _| *fences >= oldest);
-        return;
-    }
+}
+
+/// `MPI_Win_start` or `MPI_Win_post`.
+fn begin_group_epoch(seen: &SeenCall, window: &Window, number: u64) {
     let group = seen.word("group").map(Group::from_raw);
     let group = group.and_then(|group| seen.call().group(1, group).ok());
-    let ranks = group.and_then(|group| window.window.ranks_of(&group).ok());
-    let ranks = ranks.unwrap_or_default();
+    let ranks = group.and_then(|group| window.ranks_of(&group).ok()).unwrap_or_default();
+    let mut windows = seen.checks.accesses.windows.borrow_mut();
+    let one = windows.entry(number).or_default();
     if seen.function() == "MPI_Win_start" {
         ranks.into_iter().for_each(|rank| *one.starts.entry(rank).or_default() += 1);
     } else {
         one.exposures += 1;
-        let oldest = one.exposures.saturating_sub(2);
-        one.exposed.retain(|exposure, _| *exposure >= oldest);
-        ranks.into_iter().for_each(|rank| one.posts.entry(rank).or_default().push(one.exposures));
+        one.is_exposed = true;
+        one.forget_old(seen.checks.phases.current());
+        let exposure = one.exposures;
+        ranks.into_iter().for_each(|rank| one.posts.entry(rank).or_default().push(exposure));
     }
 }
 
@@ -145,66 +221,126 @@ pub fn end(seen: &SeenCall) {
         "MPI_Win_flush_all" | "MPI_Win_unlock_all" | "MPI_Win_fence" | "MPI_Win_complete" => {
             (AccessCompletion::Everywhere, true)
         }
-        _ => return begun(seen),
+        function => {
+            if seen.word("target_disp").is_some() {
+                begun(seen);
+            } else if function.starts_with("MPI_Win_") {
+                changed(seen);
+            }
+            return;
+        }
     };
-    let Some(number) = window(seen).and_then(|window| window.window.number()) else { return };
+    let Some(number) = window_of(seen).and_then(|window| window.window.number()) else { return };
+    let accesses = &seen.checks.accesses;
     let rank = seen.integer("rank").filter(|_| !is_of_all).map(|rank| rank as u32);
-    seen.checks.accesses.complete(seen, number, rank, completion);
+    accesses.complete(seen, number, rank, completion);
+    match seen.function() {
+        // The target has posted its epoch now, which the report names.
+        "MPI_Win_complete" => {
+            accesses.report(seen, number, |time| matches!(time, AccessTime::Started(..)));
+        }
+        "MPI_Win_unlock" | "MPI_Win_unlock_all" => {
+            accesses.report(seen, number, |time| matches!(time, AccessTime::Shared(_)));
+            if let Some(one) = accesses.windows.borrow_mut().get_mut(&number) {
+                one.exclusive.retain(|target| rank.is_some_and(|rank| rank != *target));
+            }
+        }
+        _ => {}
+    }
 }
 
-/// If it has begun an access, that is looked at, where all are known.
+/// It has begun an access, which is looked at where all are known.
 fn begun(seen: &SeenCall) {
-    if seen.word("target_disp").is_none() {
-        if seen.function().starts_with("MPI_Win_") {
-            made(seen);
-        }
-        return;
-    }
-    let Some(known) = window(seen) else { return };
+    let Some(known) = window_of(seen) else { return };
     let window = &known.window;
     let Some(number) = window.number() else { return };
     let (checks, accesses) = (&seen.checks, &seen.checks.accesses);
     let Some((target, access)) = access_of(seen, window) else { return };
     accesses.keep(seen, number, target);
     let Some(gate) = window.group().gates().nth(target as usize) else { return };
-    let name = name_of(window);
-    let time = {
-        let mut windows = accesses.windows.borrow_mut();
-        let one = windows.entry(number).or_default();
-        match window.open_epoch(target) {
-            None => return,
-            Some(OpenEpoch::Fence) => AccessTime::Fenced(one.fences),
-            Some(OpenEpoch::Start) => {
-                let starts = one.starts.get(&target).copied().unwrap_or(0);
-                AccessTime::Started(window.rank(), starts)
-            }
-            Some(OpenEpoch::Lock) => {
-                let mistake = one.locked.entry(target).or_default().add(access, gate.0, &name);
-                // What has a request is complete with that.
-                if seen.word("request").is_some() {
-                    one.locked.entry(target).or_default().end_fetches();
-                }
-                drop(windows);
-                mistake.iter().for_each(|mistake| checks.tell(mistake));
-                return;
-            }
+    let mut windows = accesses.windows.borrow_mut();
+    let one = windows.entry(number).or_default();
+    let time = match window.open_epoch(target) {
+        None => return,
+        Some(OpenEpoch::Fence) => {
+            one.unfenced = Some(seen.site());
+            Some(AccessTime::Fenced(one.fences))
         }
+        Some(OpenEpoch::Start) => {
+            let starts = one.starts.get(&target).copied().unwrap_or(0);
+            Some(AccessTime::Started(window.rank(), starts))
+        }
+        Some(OpenEpoch::Lock) => one.shared_time(checks, target),
     };
-    checks.messages.tell(seen, gate.0, &CheckNote::Access(number, name, time, access));
+    let mut mistake = None;
+    if matches!(time, None | Some(AccessTime::Shared(_))) {
+        let period = one.locked.entry(target).or_default();
+        mistake = period.add(access.clone(), gate.0, &one.name);
+        // What has a request is complete with that.
+        if seen.word("request").is_some() {
+            period.end_fetches();
+        }
+    }
+    if let Some(time) = time {
+        let period = one.unreported.entry((gate.0, time)).or_default();
+        // What a lock of its own keeps apart was compared before.
+        let is_shared = matches!(time, AccessTime::Shared(_));
+        mistake = match is_shared {
+            true => mistake.or_else(|| period.add_reported(access, gate.0, &one.name)),
+            false => period.add(access, gate.0, &one.name),
+        };
+    }
+    drop(windows);
+    mistake.iter().for_each(|mistake| checks.tell(mistake));
 }
 
-/// A window was made: of one that had its number before nothing is left.
-fn made(seen: &SeenCall) {
-    if !seen.function().starts_with("MPI_Win_allocate")
-        && !seen.function().starts_with("MPI_Win_create")
-    {
-        return;
+/// A call has made or named a window, locked a process, or ended an exposure epoch.
+fn changed(seen: &SeenCall) {
+    let accesses = &seen.checks.accesses;
+    match seen.function() {
+        "MPI_Win_lock" if seen.integer("lock_type") == Some(i64::from(MPI_LOCK_EXCLUSIVE)) => {
+            let number = window_of(seen).and_then(|window| window.window.number());
+            let mut windows = accesses.windows.borrow_mut();
+            let one = number.map(|number| windows.entry(number).or_default());
+            one.zip(seen.integer("rank")).map(|(one, rank)| one.exclusive.insert(rank as u32));
+        }
+        "MPI_Win_set_name" => {
+            let Some(known) = window_of(seen) else { return };
+            let mut windows = accesses.windows.borrow_mut();
+            let one = known.window.number().and_then(|number| windows.get_mut(&number));
+            one.into_iter().for_each(|one| one.name = name_of(&known.window));
+        }
+        "MPI_Win_wait" | "MPI_Win_test" => {
+            let is_over = seen.word("flag").is_none_or(|flag| {
+                // SAFETY: the call has succeeded, and has left an integer there.
+                unsafe { *std::ptr::with_exposed_provenance::<i32>(flag) != 0 }
+            });
+            let number = window_of(seen).and_then(|window| window.window.number());
+            let mut windows = accesses.windows.borrow_mut();
+            let one = number.and_then(|number| windows.get_mut(&number));
+            one.filter(|_| is_over).into_iter().for_each(|one| one.is_exposed = false);
+        }
+        function
+            if function.starts_with("MPI_Win_allocate")
+                || function.starts_with("MPI_Win_create") =>
+        {
+            made(seen);
+        }
+        _ => {}
     }
+}
+
+/// A window was made. Others may have used it before this call has ended.
+fn made(seen: &SeenCall) {
     let Some(place) = seen.word("win").filter(|place| *place != 0) else { return };
     let Some(handle) = super::objects::left_there::<Win>(seen, place) else { return };
-    let window = seen.call().window(1, Win::from_raw(handle)).ok();
-    let number = window.and_then(|window| window.window.number());
-    number.inspect(|number| drop(seen.checks.accesses.windows.borrow_mut().remove(number)));
+    let Ok(known) = seen.call().window(1, Win::from_raw(handle)) else { return };
+    let Some(number) = known.window.number() else { return };
+    let (address, share) = known.window.own_part();
+    let own = (!known.window.is_dynamic() && share.size > 0).then_some((address, share.size));
+    let mut windows = seen.checks.accesses.windows.borrow_mut();
+    let one = windows.entry(number).or_default();
+    (one.name, one.rank, one.own) = (name_of(&known.window), known.window.rank(), own);
 }
 
 fn name_of(window: &Window) -> String {
@@ -212,12 +348,44 @@ fn name_of(window: &Window) -> String {
     if name.is_empty() { format!("a window of {} processes", window.size()) } else { name }
 }
 
+impl OneWindow {
+    /// When an access to a locked target is made, if it may be compared with those of others: a
+    /// lock that nobody shares keeps it apart.
+    fn shared_time(&self, checks: &Checks, target: u32) -> Option<AccessTime> {
+        if self.exclusive.contains(&target) {
+            return None;
+        }
+        checks.phases.comparable().map(AccessTime::Shared)
+    }
+
+    /// The periods in which this process uses its own memory now.
+    fn own_periods(
+        &self,
+        checks: &Checks,
+        usage: LocalUse,
+    ) -> impl Iterator<Item = Period> + use<> {
+        let fenced = (self.fences > 0).then_some(Period::Fenced(self.fences));
+        let exposed = self.is_exposed.then_some(Period::Exposed(self.exposures));
+        let is_shared = usage == LocalUse::Now && !self.exclusive.contains(&self.rank);
+        let phase = checks.phases.comparable().filter(|_| is_shared);
+        [fenced, exposed, phase.map(Period::Shared)].into_iter().flatten()
+    }
+
+    fn forget_old(&mut self, phase: u64) {
+        let (fences, exposures) = (self.fences, self.exposures);
+        self.periods.retain(|period, _| period.is_recent(fences, exposures, phase));
+    }
+}
+
 impl AccessChecks {
     /// The operation that a call has begun may use memory until it is complete.
     fn keep(&self, seen: &SeenCall, window: u64, target: u32) {
         let mut underway = self.underway.borrow_mut();
-        if underway.len() < UNDERWAY_MAX {
-            underway.extend(seen.transfer.clone().map(|transfer| (window, target, transfer)));
+        if let Some(transfer) = seen.transfer.clone()
+            && underway.len() < UNDERWAY_MAX
+        {
+            seen.checks.requests.occupy(&transfer);
+            underway.push((window, target, transfer));
         }
     }
 
@@ -248,36 +416,136 @@ impl AccessChecks {
         }
     }
 
-    /// Another process, or this one, has accessed the own memory.
+    /// Targets hear of the accesses of this process in epochs that are over.
+    fn report(&self, seen: &SeenCall, number: u64, is_over: impl Fn(AccessTime) -> bool) {
+        let mut reports = Vec::new();
+        if let Some(one) = self.windows.borrow_mut().get_mut(&number) {
+            let name = one.name.clone();
+            one.unreported.retain(|(target, time), period| {
+                if is_over(*time) {
+                    let note = CheckNote::Accesses(number, name.clone(), *time, period.take());
+                    reports.push((*target, note));
+                    return false;
+                }
+                true
+            });
+        }
+        let messages = &seen.checks.messages;
+        reports.into_iter().for_each(|(target, note)| messages.tell(seen, target, &note));
+    }
+
+    /// A phase ends: targets hear of the accesses of this process in it.
+    pub fn report_shared(&self, seen: &SeenCall) {
+        let numbers: Vec<u64> = {
+            let windows = self.windows.borrow();
+            let unreported = windows.iter().filter(|(_, one)| !one.unreported.is_empty());
+            unreported.map(|(number, _)| *number).collect()
+        };
+        for number in numbers {
+            self.report(seen, number, |time| matches!(time, AccessTime::Shared(_)));
+        }
+    }
+
+    /// A window is freed: whether operations on it were completed.
+    fn tell_unfenced(&self, seen: &SeenCall, number: u64) {
+        let (name, site) = {
+            let mut windows = self.windows.borrow_mut();
+            let Some(one) = windows.get_mut(&number) else { return };
+            let Some(site) = one.unfenced.take() else { return };
+            (one.name.clone(), site)
+        };
+        let rank = seen.checks.rank;
+        let what = format!(
+            "rank {rank} calls MPI_Win_free for {name}, but no MPI_Win_fence has ended the epoch of \
+             its {}",
+            site.function
+        );
+        let sites = vec![(rank, (*seen.site()).clone()), (rank, (*site).clone())];
+        seen.checks.tell(&Mistake { kind: MistakeKind::Epoch, what, sites });
+    }
+
+    /// A window is being freed: the others hear that nothing more comes, and the window is forgotten
+    /// when all have said so. Its number may be that of another one soon.
+    fn leave(&self, seen: &SeenCall, window: &Window, number: u64) {
+        let (checks, process) = (&seen.checks, &seen.library.process);
+        let gates: Vec<u32> = window.group().gates().map(|gate| gate.0).collect();
+        for gate in gates.iter().filter(|gate| **gate != checks.rank) {
+            checks.send(process, *gate, &CheckNote::Left(number));
+        }
+        let is_left = || {
+            let windows = self.windows.borrow();
+            let others = gates.len().saturating_sub(1);
+            windows.get(&number).is_none_or(|one| one.left.len() >= others)
+        };
+        process.wait_until(&mut |process| {
+            is_left() || checks.is_apart.get() || process.has_lost_processes()
+        });
+        self.windows.borrow_mut().remove(&number);
+    }
+
+    /// A process will access a window no more.
+    pub fn hear_left(&self, number: u64, from: u32) {
+        self.windows.borrow_mut().entry(number).or_default().left.insert(from);
+    }
+
+    /// Other processes, or this one, have accessed the own memory.
     pub fn hear(
         &self,
         checks: &Checks,
         number: u64,
         name: &str,
         time: AccessTime,
-        access: SeenAccess,
+        accesses: Vec<SeenAccess>,
     ) {
-        let mistake = {
+        let mut mistakes = Vec::new();
+        {
             let mut windows = self.windows.borrow_mut();
             let one = windows.entry(number).or_default();
             let period = match time {
-                AccessTime::Fenced(fences) => one.fenced.entry(fences).or_default(),
+                AccessTime::Fenced(fences) => Period::Fenced(fences),
+                AccessTime::Shared(phase) => Period::Shared(phase),
                 AccessTime::Started(origin, starts) => {
                     let posts = one.posts.get(&origin);
                     let place = (starts as usize).checked_sub(1);
                     let exposure = posts.zip(place).and_then(|(posts, place)| posts.get(place));
                     let Some(exposure) = exposure.copied() else { return };
-                    one.exposed.entry(exposure).or_default()
+                    Period::Exposed(exposure)
                 }
             };
-            period.add(access, checks.rank, name)
-        };
-        mistake.iter().for_each(|mistake| checks.tell(mistake));
+            let period = one.periods.entry(period).or_default();
+            for access in accesses {
+                mistakes.extend(period.add_reported(access, checks.rank, name));
+            }
+        }
+        mistakes.iter().for_each(|mistake| checks.tell(mistake));
     }
 
-    /// Whether memory is used by an operation that is underway: shows where it was begun, and what
-    /// it reads and writes.
-    pub fn each_underway(&self, show: &mut dyn FnMut(&UnderwayTransfer)) {
-        self.underway.borrow().iter().for_each(|(_, _, transfer)| show(transfer));
+    /// This process uses memory, which may be what others access: `action` is
+    /// [`AccessAction::Loads`] or [`AccessAction::Stores`].
+    pub fn use_memory(
+        &self,
+        checks: &Checks,
+        memory: &MemoryRanges,
+        (action, usage): (AccessAction, LocalUse),
+        site: &CallSite,
+    ) {
+        let mut mistakes = Vec::new();
+        for one in self.windows.borrow_mut().values_mut() {
+            let Some((address, length)) = one.own else { continue };
+            let Some(memory) = memory.within(address, length, BASE) else { continue };
+            for period in one.own_periods(checks, usage) {
+                let access = SeenAccess {
+                    action: action.clone(),
+                    memory: memory.clone(),
+                    fetches: false,
+                    phase: Some(checks.phases.current()),
+                    rank: checks.rank,
+                    site: site.clone(),
+                };
+                let period = one.periods.entry(period).or_default();
+                mistakes.extend(period.add_reported(access, checks.rank, &one.name));
+            }
+        }
+        mistakes.iter().for_each(|mistake| checks.tell(mistake));
     }
 }

@@ -9,7 +9,7 @@ use checks::{CallSite, CollectiveEntry, CollectiveOrder, Mistake, MistakeKind};
 use datatype::{Predefined, ValueKind};
 use mpi::{Communicator, Process};
 
-use super::{CheckNote, Checks, SeenCall};
+use super::{CheckNote, Checks, SeenCall, blocks};
 use crate::arguments::is_in_place;
 use crate::c::HandleKind;
 use crate::handles::describe;
@@ -26,6 +26,8 @@ struct OneCommunicator {
     name: String,
     /// The rank in the job of the process to which all others are compared.
     reference: u32,
+    /// How many operations this process has called.
+    entered: u64,
     /// The calls that threads are in.
     inside: Vec<(ThreadId, Rc<CallSite>)>,
 }
@@ -77,13 +79,13 @@ const BEGUN_CREATIONS: &[&str] = &["MPI_Comm_idup", "MPI_Comm_idup_with_info"];
 
 /// Whether a function returns only when its operation is over.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum ReturnTime {
+pub enum ReturnTime {
     AtTheEnd,
     AtOnce,
 }
 
 /// When a collective function returns; `None` for all others.
-fn collective(function: &str) -> Option<ReturnTime> {
+pub fn collective(function: &str) -> Option<ReturnTime> {
     let function = function.strip_suffix("_c").unwrap_or(function);
     if CREATIONS.contains(&function) {
         return Some(ReturnTime::AtTheEnd);
@@ -131,11 +133,14 @@ fn enter(seen: &SeenCall, communicator: &Rc<Communicator>, time: ReturnTime) -> 
     let entry = entry_of(seen, communicator, &site);
     let mut mistake = None;
     let mut own = None;
+    let entered;
     {
         let mut known = checks.collectives.0.borrow_mut();
         let one = known.entry(number).or_default();
         one.name = name_of(communicator);
         one.reference = reference;
+        one.entered += 1;
+        entered = one.entered;
         let this_thread = thread::current().id();
         if let Some((_, other)) = one.inside.iter().find(|(thread, _)| *thread != this_thread) {
             let what = format!(
@@ -153,6 +158,7 @@ fn enter(seen: &SeenCall, communicator: &Rc<Communicator>, time: ReturnTime) -> 
         }
     }
     mistake.iter().for_each(|mistake| checks.tell(mistake));
+    blocks::begin(seen, communicator, number, entered);
     match own {
         None => {
             let note = CheckNote::Collective(number, entry);

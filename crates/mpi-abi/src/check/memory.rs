@@ -63,16 +63,16 @@ enum BlockArrangement {
 }
 
 /// The names of the parameters that describe a buffer of a collective operation.
-struct BlockNames {
-    buffer: &'static str,
-    count: &'static str,
-    counts: &'static str,
+pub struct BlockNames {
+    pub buffer: &'static str,
+    pub count: &'static str,
+    pub counts: &'static str,
     displacements: [&'static str; 2],
-    datatype: &'static str,
-    datatypes: &'static str,
+    pub datatype: &'static str,
+    pub datatypes: &'static str,
 }
 
-const SENT: BlockNames = BlockNames {
+pub const SENT: BlockNames = BlockNames {
     buffer: "sendbuf",
     count: "sendcount",
     counts: "sendcounts",
@@ -80,7 +80,7 @@ const SENT: BlockNames = BlockNames {
     datatype: "sendtype",
     datatypes: "sendtypes",
 };
-const RECEIVED: BlockNames = BlockNames {
+pub const RECEIVED: BlockNames = BlockNames {
     buffer: "recvbuf",
     count: "recvcount",
     counts: "recvcounts",
@@ -248,20 +248,13 @@ fn blocks(seen: &SeenCall, names: &BlockNames, list: BlockArrangement) -> Option
     let are_addresses = is_long(seen) || (is_typed && seen.function().contains("eighbor"));
     let displacements = integers(seen, displacements, number, are_addresses)?;
     let call = seen.call();
-    let types = match is_typed {
-        // SAFETY: so many datatypes lie there, as the standard says of this parameter.
-        true => Some(unsafe {
-            let first = std::ptr::with_exposed_provenance(seen.word(names.datatypes)?);
-            call.handles::<Datatype>(1, first, number as usize).ok()?
-        }),
-        false => None,
-    };
+    let types = if is_typed { Some(datatypes(seen, names, number)?) } else { None };
     for (index, (count, displacement)) in counts.into_iter().zip(displacements).enumerate() {
         if count == 0 {
             continue;
         }
         let (datatype, unit) = match types {
-            Some(types) => (types.at(index), 1),
+            Some(ref types) => (types[index], 1),
             None => {
                 let datatype = Datatype::from_raw(seen.word(names.datatype)?);
                 (datatype, call.datatype(1, datatype).ok()?.extent() as i64)
@@ -273,13 +266,22 @@ fn blocks(seen: &SeenCall, names: &BlockNames, list: BlockArrangement) -> Option
     pieces.ranges()
 }
 
+/// The datatypes of an array.
+pub fn datatypes(seen: &SeenCall, names: &BlockNames, number: u32) -> Option<Vec<Datatype>> {
+    let first = std::ptr::with_exposed_provenance(seen.word(names.datatypes)?);
+    let call = seen.call();
+    // SAFETY: so many datatypes lie there, as the standard says of this parameter.
+    let types = unsafe { call.handles::<Datatype>(1, first, number as usize) }.ok()?;
+    Some(types.iter().collect())
+}
+
 /// Whether counts and displacements have 64 bits.
-fn is_long(seen: &SeenCall) -> bool {
+pub fn is_long(seen: &SeenCall) -> bool {
     seen.entry.name.ends_with("_c")
 }
 
 /// The integers of an array.
-fn integers(seen: &SeenCall, name: &str, number: u32, is_long: bool) -> Option<Vec<i64>> {
+pub fn integers(seen: &SeenCall, name: &str, number: u32, is_long: bool) -> Option<Vec<i64>> {
     let first = seen.word(name).filter(|first| *first != 0 || number == 0)?;
     let read = |index: usize| {
         // SAFETY: so many integers of this size lie there, as the standard says of the parameters

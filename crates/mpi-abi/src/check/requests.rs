@@ -4,13 +4,14 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use checks::{CallSite, MemoryRanges, Mistake, MistakeKind};
+use checks::{AccessAction, CallSite, MemoryInUse, MemoryRanges, Mistake, MistakeKind};
 
+use super::accesses::LocalUse;
 use super::announced_message::AnnouncedMessage;
 use super::memory::checksum;
 use super::messages::ReceiveEnd;
 use super::transfers::SeenTransfer;
-use super::{Checks, SeenCall};
+use super::{Checks, SeenCall, phases};
 use crate::arguments::{HandleList, Out};
 use crate::c::{Handle, Request};
 use crate::calls::requests::{Pending, PendingRequest, peek};
@@ -18,9 +19,15 @@ use crate::generated::constants::{MPI_REQUEST_NULL, MPI_SUCCESS};
 use crate::report::HandlerOwner;
 use crate::requests::DONE;
 
-/// The requests of the program, by the values of their handles.
+/// The requests of the program, and the memory that operations use which are not complete.
 #[derive(Debug, Default)]
-pub struct TrackedRequests(RefCell<HashMap<usize, TrackedRequest>>);
+pub struct TrackedRequests {
+    /// By the values of their handles.
+    known: RefCell<HashMap<usize, TrackedRequest>>,
+    reads: RefCell<MemoryInUse<Rc<UnderwayTransfer>>>,
+    writes: RefCell<MemoryInUse<Rc<UnderwayTransfer>>>,
+    next: Cell<u64>,
+}
 
 /// One of them.
 struct TrackedRequest {
@@ -44,6 +51,8 @@ pub struct UnderwayTransfer {
     writes: Option<MemoryRanges>,
     /// Its memory is free again.
     is_over: Cell<bool>,
+    /// Its number among those whose memory is known to be in use.
+    number: Cell<Option<u64>>,
     /// The number of the receive, to be told whose message it got.
     receive: Option<u64>,
     /// What the other end has heard of.
@@ -82,6 +91,16 @@ impl SeenRequests {
     /// What the call itself has begun.
     pub fn begun(&self) -> Option<Rc<UnderwayTransfer>> {
         self.started.first().cloned().flatten()
+    }
+
+    /// Whether what completes here tells nothing of other processes.
+    pub fn are_local(&self, checks: &Checks) -> bool {
+        let known = checks.requests.known.borrow();
+        let mut handles = self.handles.iter().filter(|handle| **handle != MPI_REQUEST_NULL);
+        handles.all(|handle| {
+            let underway = known.get(&handle.raw()).and_then(|one| one.underway.as_ref());
+            underway.is_some_and(|one| phases::is_silent(&one.site.function))
+        })
     }
 }
 
@@ -157,22 +176,24 @@ pub fn end(seen: &SeenCall, requests: SeenRequests, code: i32) {
         }
         Some(RequestUse::Starts) => {
             for (handle, underway) in requests.handles.iter().zip(requests.started) {
-                if let Some(one) = tracked.0.borrow_mut().get_mut(&handle.raw()) {
+                underway.iter().for_each(|underway| tracked.occupy(underway));
+                if let Some(one) = tracked.known.borrow_mut().get_mut(&handle.raw()) {
                     one.underway = underway;
                 }
             }
         }
         Some(RequestUse::Cancels) => {
             for handle in &requests.handles {
-                let known = tracked.0.borrow();
+                let known = tracked.known.borrow();
                 let underway = known.get(&handle.raw()).and_then(|one| one.underway.as_ref());
                 underway.inspect(|one| one.cancels.set(true));
             }
         }
         Some(RequestUse::Frees) => {
             for handle in &requests.handles {
-                let freed = tracked.0.borrow_mut().remove(&handle.raw());
+                let freed = tracked.known.borrow_mut().remove(&handle.raw());
                 let Some(underway) = freed.and_then(|one| one.underway) else { continue };
+                tracked.release(&underway);
                 underway.receive.inspect(|receive| seen.checks.messages.lose(*receive));
                 if underway.cancels.get() {
                     // Nobody will tell whether it was sent.
@@ -208,13 +229,19 @@ pub fn begin_transfer(seen: &SeenCall, transfer: &SeenTransfer) -> Rc<UnderwayTr
     let checks = &seen.checks;
     let site = seen.site();
     let mut underway = UnderwayTransfer { site: Rc::clone(&site), ..UnderwayTransfer::default() };
+    let note = |memory: Option<&MemoryRanges>, usage: BufferUse, time: LocalUse| {
+        let Some(memory) = memory else { return };
+        refuse_overlap(checks, &site, memory, usage);
+        let action = if usage.writes() { AccessAction::Stores } else { AccessAction::Loads };
+        checks.accesses.use_memory(checks, memory, (action, time), &site);
+    };
     if let Some(receive) = &transfer.receive {
-        refuse_overlap(checks, &site, receive.memory.as_ref(), BufferUse::Receives);
+        note(receive.memory.as_ref(), BufferUse::Receives, LocalUse::Later);
         underway.writes.clone_from(&receive.memory);
         underway.receive = Some(checks.messages.post(seen, receive, &site));
     }
     if let Some(send) = &transfer.send {
-        refuse_overlap(checks, &site, send.memory.as_ref(), BufferUse::Sends);
+        note(send.memory.as_ref(), BufferUse::Sends, LocalUse::Now);
         if !send.is_buffered {
             underway.reads.clone_from(&send.memory);
         }
@@ -222,11 +249,13 @@ pub fn begin_transfer(seen: &SeenCall, transfer: &SeenTransfer) -> Rc<UnderwayTr
     }
     let uses = &transfer.uses;
     if uses.reads.is_some() || uses.writes.is_some() {
-        refuse_overlap(checks, &site, uses.writes.as_ref(), BufferUse::Writes);
-        refuse_overlap(checks, &site, uses.reads.as_ref(), BufferUse::Reads);
+        let time = if seen.word("win").is_some() { LocalUse::Now } else { LocalUse::Later };
+        note(uses.writes.as_ref(), BufferUse::Writes, time);
+        note(uses.reads.as_ref(), BufferUse::Reads, time);
         underway.reads.clone_from(&uses.reads);
         underway.writes.clone_from(&uses.writes);
     }
+    refuse_own_overlap(checks, &site, &underway);
     // What is over when the call returns cannot be changed meanwhile.
     if seen.word("win").is_some() || !is_blocking(seen) {
         underway.checksum = underway.reads.as_ref().and_then(checksum);
@@ -237,11 +266,6 @@ pub fn begin_transfer(seen: &SeenCall, transfer: &SeenTransfer) -> Rc<UnderwayTr
 /// Whether all that a call begins is over when it returns.
 fn is_blocking(seen: &SeenCall) -> bool {
     seen.word("request").is_none() && seen.word("array_of_requests").is_none()
-}
-
-/// The bytes that both have, if there are any.
-fn common(one: Option<&MemoryRanges>, other: &MemoryRanges) -> Option<usize> {
-    one?.common(other).map(|(_, bytes)| bytes)
 }
 
 /// How an operation uses memory.
@@ -261,40 +285,24 @@ impl UnderwayTransfer {
             false => format!("an operation ({})", self.site.function),
         }
     }
+}
 
-    /// How many bytes of memory it has in common with another operation, and what it is, if one of
-    /// both writes.
-    fn conflict(&self, memory: &MemoryRanges, writes: bool) -> Option<(usize, String)> {
-        if self.is_over.get() {
-            return None;
-        }
-        let written =
-            || common(self.writes.as_ref(), memory).map(|bytes| (bytes, self.noun("a receive")));
-        let read = || common(self.reads.as_ref(), memory).map(|bytes| (bytes, self.noun("a send")));
-        written().or_else(|| if writes { read() } else { None })
+impl BufferUse {
+    fn writes(self) -> bool {
+        matches!(self, Self::Receives | Self::Writes)
     }
 }
 
 /// Tells if memory is used by an operation that is underway, and one of both writes.
-fn refuse_overlap(
-    checks: &Checks,
-    site: &CallSite,
-    memory: Option<&MemoryRanges>,
-    usage: BufferUse,
-) {
-    let Some(memory) = memory else { return };
-    let writes = matches!(usage, BufferUse::Receives | BufferUse::Writes);
-    let mut found: Option<(usize, String, Rc<CallSite>)> = None;
-    let mut look = |other: &UnderwayTransfer| {
-        if found.is_none()
-            && let Some((bytes, what)) = other.conflict(memory, writes)
-        {
-            found = Some((bytes, what, Rc::clone(&other.site)));
-        }
+fn refuse_overlap(checks: &Checks, site: &CallSite, memory: &MemoryRanges, usage: BufferUse) {
+    let requests = &checks.requests;
+    let found = {
+        let (reads, writes) = (requests.reads.borrow(), requests.writes.borrow());
+        let written = writes.user_of(memory).map(|(bytes, other)| (bytes, other, "a receive"));
+        let read = || reads.user_of(memory).map(|(bytes, other)| (bytes, other, "a send"));
+        let found = written.or_else(|| if usage.writes() { read() } else { None });
+        found.map(|(bytes, other, noun)| (bytes, other.noun(noun), Rc::clone(&other.site)))
     };
-    let known = checks.requests.0.borrow();
-    known.values().filter_map(|one| one.underway.as_deref()).for_each(&mut look);
-    checks.accesses.each_underway(&mut look);
     let Some((bytes, what, other)) = found else { return };
     let function = &site.function;
     let own = match usage {
@@ -309,6 +317,18 @@ fn refuse_overlap(
     );
     let sites = vec![(checks.rank, site.clone()), (checks.rank, (*other).clone())];
     checks.tell(&Mistake { kind: MistakeKind::Overlap, what: text, sites });
+}
+
+/// Tells if a call writes memory that it also reads.
+fn refuse_own_overlap(checks: &Checks, site: &CallSite, underway: &UnderwayTransfer) {
+    let (Some(reads), Some(writes)) = (&underway.reads, &underway.writes) else { return };
+    let Some((_, bytes)) = reads.common(writes) else { return };
+    let what = format!(
+        "rank {} gives {} a buffer to read and one to write to, which have {bytes} bytes in common",
+        checks.rank, site.function
+    );
+    let sites = vec![(checks.rank, site.clone())];
+    checks.tell(&Mistake { kind: MistakeKind::OwnOverlap, what, sites });
 }
 
 /// The call has made a request, unless it failed.
@@ -335,20 +355,21 @@ fn make(seen: &SeenCall, requests: SeenRequests, code: i32) {
     if handle == MPI_REQUEST_NULL {
         return;
     }
+    underway.iter().for_each(|underway| checks.requests.occupy(underway));
     let tracked = TrackedRequest {
         site: seen.site(),
         transfer: requests.begun,
         is_persistent: requests.what == Some(RequestUse::Prepares),
         underway,
     };
-    checks.requests.0.borrow_mut().insert(handle.raw(), tracked);
+    checks.requests.known.borrow_mut().insert(handle.raw(), tracked);
 }
 
 /// Persistent requests are started.
 fn start(seen: &SeenCall, handles: &[Request]) -> Vec<Option<Rc<UnderwayTransfer>>> {
     let begin = |handle: &Request| {
         let transfer = {
-            let known = seen.checks.requests.0.borrow();
+            let known = seen.checks.requests.known.borrow();
             known.get(&handle.raw())?.transfer.clone()?
         };
         Some(begin_transfer(seen, &transfer))
@@ -362,7 +383,7 @@ fn ask(seen: &SeenCall, what: RequestUse, handles: &[Request]) {
     let process = &seen.library.process;
     for handle in handles {
         let underway = {
-            let known = seen.checks.requests.0.borrow();
+            let known = seen.checks.requests.known.borrow();
             known.get(&handle.raw()).and_then(|one| one.underway.clone())
         };
         let Some(underway) = underway else { continue };
@@ -393,7 +414,7 @@ fn complete(seen: &SeenCall, before: Request, now: Request) {
         return;
     }
     let underway = {
-        let mut known = checks.requests.0.borrow_mut();
+        let mut known = checks.requests.known.borrow_mut();
         let Some(one) = known.get_mut(&before.raw()) else { return };
         if now == before {
             let inactive = |pending: &mut PendingRequest| pending.work.is_inactive();
@@ -423,6 +444,7 @@ pub fn look_for_change(seen: &SeenCall, underway: &UnderwayTransfer) {
     if underway.is_over.replace(true) {
         return;
     }
+    seen.checks.requests.release(underway);
     let (Some(memory), Some(before)) = (&underway.reads, underway.checksum) else { return };
     let rank = seen.checks.rank;
     let what = match checksum(memory) {
@@ -443,10 +465,34 @@ pub fn look_for_change(seen: &SeenCall, underway: &UnderwayTransfer) {
 }
 
 impl TrackedRequests {
+    /// An operation uses its memory from now on, until it is complete.
+    pub fn occupy(&self, underway: &Rc<UnderwayTransfer>) {
+        if underway.is_over.get() || underway.number.get().is_some() {
+            return;
+        }
+        let number = self.next.replace(self.next.get() + 1);
+        underway.number.set(Some(number));
+        let add = |memory: &Option<MemoryRanges>, users: &RefCell<MemoryInUse<_>>| {
+            memory.iter().for_each(|memory| users.borrow_mut().add(memory, number, underway));
+        };
+        add(&underway.reads, &self.reads);
+        add(&underway.writes, &self.writes);
+    }
+
+    /// It does so no longer.
+    fn release(&self, underway: &UnderwayTransfer) {
+        let Some(number) = underway.number.take() else { return };
+        let remove = |memory: &Option<MemoryRanges>, users: &RefCell<MemoryInUse<_>>| {
+            memory.iter().for_each(|memory| users.borrow_mut().remove(memory, number));
+        };
+        remove(&underway.reads, &self.reads);
+        remove(&underway.writes, &self.writes);
+    }
+
     /// Tells of those that are there at the end of the program.
     pub fn tell_left(&self, checks: &Checks) {
         let mut counts: HashMap<Rc<CallSite>, (usize, bool)> = HashMap::new();
-        for one in self.0.borrow().values() {
+        for one in self.known.borrow().values() {
             let known = counts.entry(Rc::clone(&one.site)).or_insert((0, one.is_persistent));
             known.0 += 1;
         }

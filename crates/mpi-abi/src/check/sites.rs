@@ -16,12 +16,15 @@ pub struct NamedCallSites(HashMap<Vec<usize>, Rc<CallSite>>);
 impl NamedCallSites {
     /// The place from which this thread has called a function.
     pub fn current(&mut self, function: &str) -> Rc<CallSite> {
-        let found = self.0.entry(return_addresses()).or_insert_with(|| {
-            let stack = call_stack::callers(STACK_MAX);
-            Rc::new(CallSite { function: function.to_owned(), stack })
-        });
+        let found =
+            self.0.entry(return_addresses()).or_insert_with(|| Rc::new(described(function)));
         Rc::clone(found)
     }
+}
+
+/// The place from which this thread has called a function, looked up anew.
+pub fn described(function: &str) -> CallSite {
+    CallSite { function: function.to_owned(), stack: call_stack::callers(STACK_MAX) }
 }
 
 /// How many functions of the program are told.

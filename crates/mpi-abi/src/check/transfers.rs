@@ -2,6 +2,7 @@
 
 use checks::{MemoryRanges, ReceiveSelection, TypeSignature};
 use mpi::MessageSource;
+use serde::{Deserialize, Serialize};
 
 use super::SeenCall;
 use super::collectives::element_kind;
@@ -83,6 +84,11 @@ pub fn transfer_of(seen: &SeenCall) -> Option<SeenTransfer> {
             let writes = memory::elements_of(seen, "buf", "count", "datatype");
             return Some(SeenTransfer::of(MemoryOfCall { reads: None, writes }));
         }
+        "MPI_Reduce_local" => {
+            let reads = memory::elements_of(seen, "inbuf", "count", "datatype");
+            let writes = memory::elements_of(seen, "inoutbuf", "count", "datatype");
+            return Some(SeenTransfer::of(MemoryOfCall { reads, writes }));
+        }
         _ => {
             let uses = memory::of_one_sided(seen).or_else(|| memory::of_collective(seen));
             return uses.map(SeenTransfer::of);
@@ -161,6 +167,7 @@ fn side(seen: &SeenCall, names: &SideNames) -> Option<TransferSide> {
 }
 
 /// What elements are.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ElementData {
     pub bytes: u64,
     /// None: it takes too long to say.
@@ -169,10 +176,14 @@ pub struct ElementData {
 
 /// The elements of one side.
 pub fn data_of(seen: &SeenCall, names: &SideNames) -> Option<ElementData> {
-    let count = seen.integer(names.count).filter(|count| *count >= 0)?;
-    let datatype = seen.datatype(names.datatype)?;
-    let bytes = (count as u64).checked_mul(datatype.size() as u64)?;
-    Some(ElementData { bytes, signature: signature_of(&datatype, count as usize) })
+    data(seen.integer(names.count)?, &seen.datatype(names.datatype)?)
+}
+
+/// So many elements of a datatype.
+pub fn data(count: i64, datatype: &KnownDatatype) -> Option<ElementData> {
+    let count = u64::try_from(count).ok()?;
+    let bytes = count.checked_mul(datatype.size() as u64)?;
+    Some(ElementData { bytes, signature: signature_of(datatype, count as usize) })
 }
 
 /// What `count` elements of a datatype are made of, if that is soon said.

@@ -1,0 +1,201 @@
+//! What the processes of a collective operation send to each other in it, and what they expect.
+//!
+//! Where all must give the same amounts, these are compared with what the first process gives
+//! ([`super::collectives`]). Here is what is left: the two sides of one process, and amounts that
+//! differ by process, which each sender tells the receiver.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use checks::{CallSite, Mistake, MistakeKind};
+use mpi::Communicator;
+use serde::{Deserialize, Serialize};
+
+use super::collectives::operation_of;
+use super::memory::{self, BlockNames, RECEIVED, SENT};
+use super::transfers::{self, ElementData};
+use super::{CheckNote, Checks, SeenCall};
+use crate::arguments::is_in_place;
+use crate::c::{Datatype, Handle};
+
+/// The blocks of which one side is known: what was sent, and what is expected.
+#[derive(Debug, Default)]
+pub struct BlockChecks {
+    sent: RefCell<HashMap<BlockName, KnownBlock>>,
+    expected: RefCell<HashMap<BlockName, KnownBlock>>,
+}
+
+/// A block: the number of the communicator, that of the operation there, and the rank of the sender.
+pub type BlockName = (u64, u64, u32);
+
+/// One side of a block.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct KnownBlock {
+    /// The operation, such as `alltoallv`.
+    operation: String,
+    data: ElementData,
+    /// The rank in the job of the process that tells it, and its call.
+    rank: u32,
+    site: CallSite,
+}
+
+/// What a process gives to the others of a communicator, and takes from them.
+struct OwnBlocks<'a> {
+    seen: &'a SeenCall,
+    operation: String,
+    size: u32,
+    rank: u32,
+    root: Option<u32>,
+}
+
+fn is_in_place_here(seen: &SeenCall, names: &BlockNames) -> bool {
+    let buffer = seen.word(names.buffer);
+    buffer.is_some_and(|word| is_in_place(std::ptr::with_exposed_provenance(word)))
+}
+
+/// A collective operation with a number begins: its sides are compared.
+pub fn begin(seen: &SeenCall, communicator: &Communicator, communicator_number: u64, number: u64) {
+    let Some(operation) = operation_of(seen.entry.name) else { return };
+    if communicator.remote().is_some() || operation.starts_with("neighbor") {
+        return;
+    }
+    let root = seen.integer("root").and_then(|root| u32::try_from(root).ok());
+    let (size, rank) = (communicator.size(), communicator.rank());
+    let own = OwnBlocks { seen, operation, size, rank, root };
+    own.compare_own_sides();
+    if !matches!(
+        &own.operation[..],
+        "gatherv" | "scatterv" | "allgatherv" | "alltoallv" | "alltoallw"
+    ) {
+        return;
+    }
+    let (checks, site) = (&seen.checks, seen.site());
+    let known = |data| KnownBlock {
+        operation: own.operation.clone(),
+        data,
+        rank: checks.rank,
+        site: (*site).clone(),
+    };
+    for (peer, gate) in communicator.everyone().gates().enumerate() {
+        let peer = peer as u32;
+        if peer == rank {
+            continue;
+        }
+        if let Some(data) = own.given_to(peer) {
+            let name = (communicator_number, number, rank);
+            checks.messages.tell(seen, gate.0, &CheckNote::Block(name, known(data)));
+        }
+        if let Some(data) = own.taken_from(peer) {
+            checks.blocks.expect(checks, (communicator_number, number, peer), known(data));
+        }
+    }
+}
+
+impl OwnBlocks<'_> {
+    /// What lies in one side for a peer.
+    fn data(&self, names: &BlockNames, peer: u32) -> Option<ElementData> {
+        let seen = self.seen;
+        let count = match seen.word(names.counts) {
+            Some(_) => {
+                let counts =
+                    memory::integers(seen, names.counts, self.size, memory::is_long(seen))?;
+                *counts.get(peer as usize)?
+            }
+            None => seen.integer(names.count)?,
+        };
+        let datatype = match seen.word(names.datatypes) {
+            Some(_) => *memory::datatypes(seen, names, self.size)?.get(peer as usize)?,
+            None => Datatype::from_raw(seen.word(names.datatype)?),
+        };
+        transfers::data(count, &seen.call().datatype(1, datatype).ok()?)
+    }
+
+    fn given_to(&self, peer: u32) -> Option<ElementData> {
+        match &self.operation[..] {
+            "gather" | "gatherv" if self.root != Some(peer) => None,
+            "scatter" | "scatterv" if self.root != Some(self.rank) => None,
+            // In place it is what lies where it will be received.
+            "allgather" | "allgatherv" if is_in_place_here(self.seen, &SENT) => {
+                self.data(&RECEIVED, self.rank)
+            }
+            _ if is_in_place_here(self.seen, &SENT) => self.data(&RECEIVED, peer),
+            _ => self.data(&SENT, peer),
+        }
+    }
+
+    fn taken_from(&self, peer: u32) -> Option<ElementData> {
+        match &self.operation[..] {
+            "gather" | "gatherv" if self.root != Some(self.rank) => None,
+            "scatter" | "scatterv" if self.root != Some(peer) => None,
+            _ => self.data(&RECEIVED, peer),
+        }
+    }
+
+    /// What this process gives to itself must be what it takes.
+    fn compare_own_sides(&self) {
+        let seen = self.seen;
+        if is_in_place_here(seen, &SENT) || is_in_place_here(seen, &RECEIVED) {
+            return;
+        }
+        let known = ["gather", "scatter", "alltoall"];
+        if !known.iter().any(|part| self.operation.contains(part))
+            || self.operation.contains("reduce")
+        {
+            return;
+        }
+        let sides = self.given_to(self.rank).zip(self.taken_from(self.rank));
+        let Some((given, taken)) = sides else { return };
+        let Some((given, taken)) = difference(&given, &taken) else { return };
+        let rank = seen.checks.rank;
+        let what = format!(
+            "rank {rank} calls {} with {given} for itself to send, but {taken} to receive",
+            seen.entry.name
+        );
+        let sites = vec![(rank, (*seen.site()).clone())];
+        seen.checks.tell(&Mistake { kind: MistakeKind::Amount, what, sites });
+    }
+}
+
+/// In what two sides of one block differ, in words.
+fn difference(given: &ElementData, taken: &ElementData) -> Option<(String, String)> {
+    if given.bytes != taken.bytes {
+        return Some((format!("{} bytes", given.bytes), format!("{} bytes", taken.bytes)));
+    }
+    given.signature.as_ref()?.contradiction(taken.signature.as_ref()?)
+}
+
+impl BlockChecks {
+    /// Another process gives a block to this one.
+    pub fn hear(&self, checks: &Checks, name: BlockName, given: KnownBlock) {
+        match self.expected.borrow_mut().remove(&name) {
+            Some(taken) => compare(checks, &given, &taken),
+            None => drop(self.sent.borrow_mut().insert(name, given)),
+        }
+    }
+
+    fn expect(&self, checks: &Checks, name: BlockName, taken: KnownBlock) {
+        match self.sent.borrow_mut().remove(&name) {
+            Some(given) => compare(checks, &given, &taken),
+            None => drop(self.expected.borrow_mut().insert(name, taken)),
+        }
+    }
+
+    /// Forgets communicators that are gone.
+    pub fn purge(&self, is_alive: &dyn Fn(u64) -> bool) {
+        self.sent.borrow_mut().retain(|(number, ..), _| is_alive(*number));
+        self.expected.borrow_mut().retain(|(number, ..), _| is_alive(*number));
+    }
+}
+
+fn compare(checks: &Checks, given: &KnownBlock, taken: &KnownBlock) {
+    if given.operation != taken.operation {
+        return;
+    }
+    let Some((sent, expected)) = difference(&given.data, &taken.data) else { return };
+    let what = format!(
+        "rank {} calls {} with {expected} to receive from rank {}, which sends {sent}",
+        taken.rank, taken.site.function, given.rank
+    );
+    let sites = vec![(taken.rank, taken.site.clone()), (given.rank, given.site.clone())];
+    checks.tell(&Mistake { kind: MistakeKind::Amount, what, sites });
+}

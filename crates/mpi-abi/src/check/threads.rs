@@ -1,0 +1,83 @@
+//! Threads in MPI at a level of thread support that lets one in at a time.
+
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::thread::{self, ThreadId};
+use std::time::Duration;
+
+use checks::{Mistake, MistakeKind, MistakesTold};
+use mpi::ThreadLevel;
+
+use super::sites;
+use crate::entry::EntryPoint;
+use crate::library::LibraryState;
+use crate::output::say;
+
+/// The turn of a thread, as long as it is inside.
+pub struct Turn(());
+
+/// What all threads see of each other.
+#[derive(Default)]
+struct Turns {
+    /// The threads that are inside, a call each.
+    inside: Vec<(ThreadId, &'static str)>,
+    told: Option<MistakesTold>,
+}
+
+static TURNS: Mutex<Turns> = Mutex::new(Turns { inside: Vec::new(), told: None });
+static LEFT: Condvar = Condvar::new();
+
+/// So long a thread waits for another one that it must not meet inside. Nothing in the library is
+/// made for two; but the other may wait for this one.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+impl Turn {
+    /// This thread makes a call. If another one is inside, or only the main thread may call, that is
+    /// a mistake, of which the program is told.
+    pub fn take(entry: &'static EntryPoint, library: &LibraryState) -> Self {
+        let this_thread = thread::current().id();
+        let mut turns = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
+        let other = turns.inside.iter().find(|(thread, _)| *thread != this_thread).copied();
+        let level = library.process.highest_level();
+        let is_main = library.main_thread.get() == Some(&this_thread);
+        let what = match (other, level) {
+            (Some((_, function)), ThreadLevel::Serialized) => Some(format!(
+                "while another of its threads is in {function}, at MPI_THREAD_SERIALIZED"
+            )),
+            (_, ThreadLevel::Single | ThreadLevel::Funneled) if !is_main => Some(format!(
+                "in a thread that is not the main thread, at {}",
+                if level == ThreadLevel::Single {
+                    "MPI_THREAD_SINGLE"
+                } else {
+                    "MPI_THREAD_FUNNELED"
+                }
+            )),
+            _ => None,
+        };
+        if let Some(what) = what {
+            let rank = library.process.rank();
+            let site = sites::described(entry.name);
+            let what = format!("rank {rank} calls {} {what}", entry.name);
+            let mistake =
+                Mistake { kind: MistakeKind::ThreadLevel, what, sites: vec![(rank, site)] };
+            if turns.told.get_or_insert_default().is_new(&mistake) {
+                say(&format!("check: {}", mistake.text()));
+            }
+        }
+        let is_taken =
+            |turns: &mut Turns| turns.inside.iter().any(|(thread, _)| *thread != this_thread);
+        let waited = LEFT.wait_timeout_while(turns, PATIENCE, is_taken);
+        let (mut turns, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        turns.inside.push((this_thread, entry.name));
+        Self(())
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let this_thread = thread::current().id();
+        let mut turns = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = turns.inside.iter().rposition(|(thread, _)| *thread == this_thread);
+        place.map(|place| turns.inside.remove(place));
+        LEFT.notify_all();
+    }
+}

@@ -1,0 +1,245 @@
+// Wrong and right messages and requests.
+#include "misuse.h"
+
+static int values[64], more[64];
+
+static void sendrecv_overlap(void) {
+    int to = (rank + 1) % size, from = (rank + size - 1) % size;
+    MPI_Sendrecv(values, 4, MPI_INT, to, 0, wrong ? values + 2 : values + 4, 4, MPI_INT, from, 0, world,
+                 MPI_STATUS_IGNORE);
+}
+
+static void isendrecv_overlap(void) {
+    int to = (rank + 1) % size, from = (rank + size - 1) % size;
+    MPI_Request request;
+    MPI_Isendrecv(values, 4, MPI_INT, to, 0, wrong ? values : values + 4, 4, MPI_INT, from, 0, world, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+// Elements between those of the other buffer are no overlap.
+static void sendrecv_columns(void) {
+    MPI_Datatype column;
+    MPI_Type_vector(4, 1, 4, MPI_INT, &column);
+    MPI_Type_commit(&column);
+    MPI_Sendrecv(values, 1, column, rank, 0, values + (wrong ? 4 : 1), 1, column, rank, 0, world, MPI_STATUS_IGNORE);
+    MPI_Type_free(&column);
+}
+
+static void received_twice(void) {
+    MPI_Request requests[2];
+    MPI_Irecv(values, 4, MPI_INT, rank, 0, world, &requests[0]);
+    MPI_Irecv(wrong ? values + 3 : values + 4, 4, MPI_INT, rank, 1, world, &requests[1]);
+    MPI_Send(more, 4, MPI_INT, rank, 0, world);
+    MPI_Send(more, 4, MPI_INT, rank, 1, world);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+}
+
+static void sent_while_received(void) {
+    MPI_Request requests[2];
+    MPI_Irecv(values, 4, MPI_INT, rank, 0, world, &requests[0]);
+    MPI_Isend(wrong ? values : more, 4, MPI_INT, rank, 0, world, &requests[1]);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+}
+
+static void changed_before_wait(void) {
+    MPI_Request request;
+    MPI_Isend(values, 4, MPI_INT, rank, 0, world, &request);
+    if (wrong) {
+        values[2]++;
+    }
+    MPI_Recv(more, 4, MPI_INT, rank, 0, world, MPI_STATUS_IGNORE);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    values[2]++;
+}
+
+static void changed_while_started(void) {
+    MPI_Request request;
+    MPI_Send_init(values, 4, MPI_INT, rank, 0, world, &request);
+    for (int i = 0; i < 3; i++) {
+        MPI_Start(&request);
+        if (wrong && i == 1) {
+            values[0]++;
+        }
+        MPI_Recv(more, 4, MPI_INT, rank, 0, world, MPI_STATUS_IGNORE);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        values[1]++;
+    }
+    MPI_Request_free(&request);
+}
+
+static void too_long(void) {
+    int to = (rank + 1) % size, from = (rank + size - 1) % size;
+    MPI_Request request;
+    MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN);
+    MPI_Irecv(more, wrong ? 2 : 3, MPI_INT, from, 0, world, &request);
+    MPI_Send(values, 3, MPI_INT, to, 0, world);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void other_elements(void) {
+    int to = (rank + 1) % size, from = (rank + size - 1) % size;
+    MPI_Request request;
+    MPI_Irecv(more, 3, wrong ? MPI_FLOAT : MPI_INT, from, 0, world, &request);
+    MPI_Send(values, 3, MPI_INT, to, 0, world);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void not_received(void) {
+    if (rank == 0) {
+        MPI_Send(values, 1, MPI_INT, 1, 0, world);
+    } else if (rank == 1 && !wrong) {
+        MPI_Recv(values, 1, MPI_INT, 0, 0, world, MPI_STATUS_IGNORE);
+    }
+}
+
+static void not_completed(void) {
+    MPI_Request request;
+    MPI_Isend(values, 1, MPI_INT, rank, 0, world, &request);
+    MPI_Recv(more, 1, MPI_INT, rank, 0, world, MPI_STATUS_IGNORE);
+    if (!wrong) {
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+}
+
+static void not_freed(void) {
+    MPI_Comm made;
+    MPI_Comm_dup(world, &made);
+    if (!wrong) {
+        MPI_Comm_free(&made);
+    }
+}
+
+static void not_ready(void) {
+    MPI_Request request;
+    int to = (rank + 1) % size, from = (rank + size - 1) % size;
+    if (!wrong) {
+        MPI_Irecv(more, 1, MPI_INT, from, 0, world, &request);
+    }
+    MPI_Barrier(world);
+    MPI_Rsend(values, 1, MPI_INT, to, 0, world);
+    MPI_Barrier(world);
+    if (wrong) {
+        MPI_Irecv(more, 1, MPI_INT, from, 0, world, &request);
+    }
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+// Both send first: that ends well only while messages are buffered.
+static void both_send(void) {
+    int peer = rank ^ 1;
+    if (wrong || rank == 0) {
+        MPI_Send(values, 4, MPI_INT, peer, 0, world);
+        MPI_Recv(more, 4, MPI_INT, peer, 0, world, MPI_STATUS_IGNORE);
+    } else {
+        MPI_Recv(more, 4, MPI_INT, peer, 0, world, MPI_STATUS_IGNORE);
+        MPI_Send(values, 4, MPI_INT, peer, 0, world);
+    }
+}
+
+static void ring_of_sends(void) {
+    int to = (rank + 1) % size, from = (rank + size - 1) % size;
+    MPI_Request request;
+    if (wrong) {
+        MPI_Send(values, 4, MPI_INT, to, 0, world);
+        MPI_Recv(more, 4, MPI_INT, from, 0, world, MPI_STATUS_IGNORE);
+    } else {
+        MPI_Irecv(more, 4, MPI_INT, from, 0, world, &request);
+        MPI_Send(values, 4, MPI_INT, to, 0, world);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+}
+
+// The receiver comes only after a collective operation for which it waits for the sender.
+static void send_before_barrier(void) {
+    if (rank == 0) {
+        MPI_Send(values, 4, MPI_INT, 1, 0, world);
+    } else if (rank == 1 && !wrong) {
+        MPI_Recv(more, 4, MPI_INT, 0, 0, world, MPI_STATUS_IGNORE);
+    }
+    MPI_Barrier(world);
+    if (rank == 1 && wrong) {
+        MPI_Recv(more, 4, MPI_INT, 0, 0, world, MPI_STATUS_IGNORE);
+    }
+}
+
+// Two messages are received in another order than they are sent.
+static void crossed_tags(void) {
+    if (rank == 0) {
+        MPI_Send(values, 1, MPI_INT, 1, 1, world);
+        MPI_Send(values, 1, MPI_INT, 1, 2, world);
+    } else if (rank == 1) {
+        MPI_Recv(more, 1, MPI_INT, 0, wrong ? 2 : 1, world, MPI_STATUS_IGNORE);
+        MPI_Recv(more, 1, MPI_INT, 0, wrong ? 1 : 2, world, MPI_STATUS_IGNORE);
+    }
+}
+
+static void send_to_itself(void) {
+    MPI_Request request;
+    if (!wrong) {
+        MPI_Irecv(more, 1, MPI_INT, rank, 0, world, &request);
+    }
+    MPI_Send(values, 1, MPI_INT, rank, 0, world);
+    if (wrong) {
+        MPI_Irecv(more, 1, MPI_INT, rank, 0, world, &request);
+    }
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+// If the first receive gets the message of rank 1, the second one waits for ever.
+static void wildcard_then_named(void) {
+    if (rank == 0) {
+        MPI_Recv(more, 1, MPI_INT, wrong ? MPI_ANY_SOURCE : 2, 0, world, MPI_STATUS_IGNORE);
+        MPI_Recv(more, 1, MPI_INT, 1, 0, world, MPI_STATUS_IGNORE);
+    } else if (rank <= 2) {
+        if (rank == 1) {
+            // So the other message is there first, and this run ends well.
+            MPI_Recv(more, 1, MPI_INT, 2, 1, world, MPI_STATUS_IGNORE);
+        }
+        MPI_Send(values, 1, MPI_INT, 0, 0, world);
+        if (rank == 2) {
+            MPI_Send(values, 1, MPI_INT, 1, 1, world);
+        }
+    }
+}
+
+// As many receives from anybody as messages: whichever comes first, all end.
+static void wildcards_for_all(void) {
+    if (rank == 0) {
+        int named = wrong ? 1 : MPI_ANY_SOURCE;
+        MPI_Recv(more, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, world, MPI_STATUS_IGNORE);
+        MPI_Recv(more, 1, MPI_INT, named, MPI_ANY_TAG, world, MPI_STATUS_IGNORE);
+    } else if (rank <= 2) {
+        if (rank == 1) {
+            MPI_Recv(more, 1, MPI_INT, 2, 1, world, MPI_STATUS_IGNORE);
+        }
+        MPI_Send(values, 1, MPI_INT, 0, 2, world);
+        if (rank == 2) {
+            MPI_Send(values, 1, MPI_INT, 1, 1, world);
+        }
+    }
+}
+
+static const struct misuse cases[] = {
+    {"sendrecv_overlap", sendrecv_overlap, MPI_THREAD_SINGLE},
+    {"isendrecv_overlap", isendrecv_overlap, MPI_THREAD_SINGLE},
+    {"sendrecv_columns", sendrecv_columns, MPI_THREAD_SINGLE},
+    {"received_twice", received_twice, MPI_THREAD_SINGLE},
+    {"sent_while_received", sent_while_received, MPI_THREAD_SINGLE},
+    {"changed_before_wait", changed_before_wait, MPI_THREAD_SINGLE},
+    {"changed_while_started", changed_while_started, MPI_THREAD_SINGLE},
+    {"too_long", too_long, MPI_THREAD_SINGLE},
+    {"other_elements", other_elements, MPI_THREAD_SINGLE},
+    {"not_received", not_received, MPI_THREAD_SINGLE},
+    {"not_completed", not_completed, MPI_THREAD_SINGLE},
+    {"not_freed", not_freed, MPI_THREAD_SINGLE},
+    {"not_ready", not_ready, MPI_THREAD_SINGLE},
+    {"both_send", both_send, MPI_THREAD_SINGLE},
+    {"ring_of_sends", ring_of_sends, MPI_THREAD_SINGLE},
+    {"send_before_barrier", send_before_barrier, MPI_THREAD_SINGLE},
+    {"crossed_tags", crossed_tags, MPI_THREAD_SINGLE},
+    {"send_to_itself", send_to_itself, MPI_THREAD_SINGLE},
+    {"wildcard_then_named", wildcard_then_named, MPI_THREAD_SINGLE},
+    {"wildcards_for_all", wildcards_for_all, MPI_THREAD_SINGLE},
+};
+
+MISUSE_MAIN(cases)
