@@ -64,7 +64,8 @@ operators! {
     NoOperation = "MPI_NO_OP";
 }
 
-/// Whether the standard defines `operator` for elements of `element`.
+/// Whether `operator` is defined for elements of `element`: by the standard, or by what programs
+/// that were written for other libraries rely on.
 ///
 /// `MPI_REPLACE` and `MPI_NO_OP` have a meaning for all elements; that they are for one-sided
 /// communication only (section 12.3.4) is for the caller to check.
@@ -76,7 +77,7 @@ pub fn supports(operator: Operator, element: Predefined) -> bool {
 /// the padding of pairs), of the same length in bytes, at any alignment.
 ///
 /// # Errors
-/// `Op` if the standard does not define the operation for the elements.
+/// `Op` if the operation is not defined for the elements.
 ///
 /// # Panics
 /// If the lengths differ.
@@ -163,31 +164,37 @@ impl ReductionKernel {
     }
 }
 
-/// What combines elements of `element`, if the standard defines `operator` for them.
+/// What combines elements of `element`, if `operator` is defined for them.
 #[inline]
 pub fn kernel(operator: Operator, element: Predefined) -> Option<ReductionKernel> {
     let element_bytes = element.size();
     combination(operator, element).map(|combine| ReductionKernel { combine, element_bytes })
 }
 
-/// The tables of section 6.9.2.
+/// The tables of section 6.9.2, and what other libraries allow besides.
 fn combination(operator: Operator, element: Predefined) -> Option<Combine> {
     match (operator, element.kind()) {
         (Operator::Replace, _) => Some(|incoming, inout| inout.copy_from_slice(incoming)),
         (Operator::NoOperation, _) => Some(|_, _| ()),
-        (_, ValueKind::Byte) => bits::<u8>(operator),
+        // The standard allows bytes bitwise operations only, and characters none. Other libraries
+        // take bytes and MPI_CHARACTER as unsigned numbers and MPI_CHAR as a signed one.
+        (_, ValueKind::Byte) => integer::<u8>(operator),
+        (_, ValueKind::Character) => match element {
+            Predefined::Char => integer::<i8>(operator),
+            _ => integer::<u8>(operator),
+        },
         (_, ValueKind::Signed) => match element.size() {
-            1 => integer::<i8>(operator, element),
-            2 => integer::<i16>(operator, element),
-            4 => integer::<i32>(operator, element),
-            8 => integer::<i64>(operator, element),
-            _ => integer::<i128>(operator, element),
+            1 => integer::<i8>(operator),
+            2 => integer::<i16>(operator),
+            4 => integer::<i32>(operator),
+            8 => integer::<i64>(operator),
+            _ => integer::<i128>(operator),
         },
         (_, ValueKind::Unsigned) => match element.size() {
-            1 => integer::<u8>(operator, element),
-            2 => integer::<u16>(operator, element),
-            4 => integer::<u32>(operator, element),
-            _ => integer::<u64>(operator, element),
+            1 => integer::<u8>(operator),
+            2 => integer::<u16>(operator),
+            4 => integer::<u32>(operator),
+            _ => integer::<u64>(operator),
         },
         (_, ValueKind::Logical) => match element.size() {
             1 => truth::<u8>(operator),
@@ -211,11 +218,7 @@ fn combination(operator: Operator, element: Predefined) -> Option<Combine> {
             Precision::Quadruple => arithmetic::<Complex<Quadruple>>(operator),
         },
         (_, ValueKind::Pair(..)) => pair(operator, element),
-        // The standard has no operations for it, but programs rely on what all libraries do.
-        (_, ValueKind::Character) if element == Predefined::Char => {
-            integer::<i8>(operator, element)
-        }
-        (_, ValueKind::Packed | ValueKind::Character | ValueKind::WideCharacter) => None,
+        (_, ValueKind::Packed | ValueKind::WideCharacter) => None,
     }
 }
 
@@ -233,19 +236,10 @@ fn pair(operator: Operator, element: Predefined) -> Option<Combine> {
     }
 }
 
-fn integer<T: Arithmetic + Ordered + Bits + Truth>(
-    operator: Operator,
-    element: Predefined,
-) -> Option<Combine> {
-    let logical = if is_c_integer(element) { truth::<T>(operator) } else { None };
-    real::<T>(operator).or_else(|| bits::<T>(operator)).or(logical)
-}
-
-/// The logical operations are for the integers of C, and not for those of Fortran. Those of both
-/// have them as well, though the standard does not say so: programs rely on it.
-fn is_c_integer(element: Predefined) -> bool {
-    use Predefined::{FortranInteger, Integer1, Integer2, Integer4, Integer8, Integer16};
-    !matches!(element, FortranInteger | Integer1 | Integer2 | Integer4 | Integer8 | Integer16)
+/// The standard allows logical operations for the integers of C only. Other libraries also have them
+/// for `MPI_AINT`, `MPI_COUNT`, `MPI_OFFSET` and integers of Fortran, and programs rely on it.
+fn integer<T: Arithmetic + Ordered + Bits + Truth>(operator: Operator) -> Option<Combine> {
+    real::<T>(operator).or_else(|| bits::<T>(operator)).or_else(|| truth::<T>(operator))
 }
 
 fn real<T: Arithmetic + Ordered>(operator: Operator) -> Option<Combine> {

@@ -116,18 +116,21 @@ impl AccessKind {
     /// A compare and swap, checked.
     ///
     /// # Errors
-    /// `Type` if the element is not an integer, a truth value or a byte (section 12.3.4).
+    /// `Type` if the element is not an integer, a truth value, a byte (section 12.3.4), or a
+    /// character, which the standard leaves out and other libraries take.
     pub fn swap(datatype: &Datatype) -> Result<Self> {
         match datatype.predefined().map(Predefined::kind) {
             Some(
                 ElementKind::Signed
                 | ElementKind::Unsigned
                 | ElementKind::Logical
-                | ElementKind::Byte,
+                | ElementKind::Byte
+                | ElementKind::Character
+                | ElementKind::WideCharacter,
             ) => Ok(AccessKind::Swap),
             _ => Err(Error::new(
                 ErrorClass::Type,
-                "the datatype must be a predefined one of integers, truth values or bytes",
+                "the datatype must be a predefined one of integers, truth values, characters or bytes",
             )),
         }
     }

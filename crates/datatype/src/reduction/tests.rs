@@ -11,28 +11,18 @@ const EXTREME: [Operator; 2] = [Operator::Minimum, Operator::Maximum];
 const LOCATION: [Operator; 2] = [Operator::MinimumLocation, Operator::MaximumLocation];
 const ONE_SIDED: [Operator; 2] = [Operator::Replace, Operator::NoOperation];
 
-/// The table of section 6.9.2, read once more, and what other libraries allow besides: MPI_CHAR as
-/// a signed number, and logical operations on addresses, offsets and counts.
+/// The table of section 6.9.2, read once more, and what other libraries allow besides: bytes and
+/// characters as numbers, and logical operations on all integers.
 fn allowed(element: Predefined) -> Vec<Operator> {
     let families: &[&[Operator]] = match element.kind() {
-        ValueKind::Signed | ValueKind::Unsigned => {
-            let name = element.name();
-            let fortran = name.starts_with("MPI_INTEGER");
-            if fortran {
-                &[&ARITHMETIC, &EXTREME, &BITWISE]
-            } else {
-                &[&ARITHMETIC, &EXTREME, &BITWISE, &LOGICAL]
-            }
+        ValueKind::Signed | ValueKind::Unsigned | ValueKind::Byte | ValueKind::Character => {
+            &[&ARITHMETIC, &EXTREME, &BITWISE, &LOGICAL]
         }
         ValueKind::Real(_) => &[&ARITHMETIC, &EXTREME],
         ValueKind::Complex(_) => &[&ARITHMETIC],
         ValueKind::Logical => &[&LOGICAL],
-        ValueKind::Byte => &[&BITWISE],
         ValueKind::Pair(..) => &[&LOCATION],
-        ValueKind::Character if element == Predefined::Char => {
-            &[&ARITHMETIC, &EXTREME, &BITWISE, &LOGICAL]
-        }
-        ValueKind::Packed | ValueKind::Character | ValueKind::WideCharacter => &[],
+        ValueKind::Packed | ValueKind::WideCharacter => &[],
     };
     families.iter().flat_map(|family| family.iter()).chain(&ONE_SIDED).copied().collect()
 }
@@ -77,7 +67,7 @@ fn reference(
             | ValueKind::Logical
             | ValueKind::Character,
         ) => {
-            let signed = matches!(element.kind(), ValueKind::Signed | ValueKind::Character);
+            let signed = matches!(element.kind(), ValueKind::Signed) || element == Predefined::Char;
             integers(operator, whole(left, signed), whole(right, signed), signed)[..left.len()]
                 .to_vec()
         }
