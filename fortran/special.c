@@ -58,6 +58,7 @@ void F(f_sync_reg_)(void *buf)
 {
     (void)buf;
 }
+SAME_ADDRESS(f_sync_reg_, f_sync_reg_f08_)
 
 void F(status_f2f08_)(const MPI_Fint *f_status, MPI_F08_status *f08_status, MPI_Fint *ierror)
 {
@@ -94,6 +95,7 @@ DETACH(comm_detach_buffer_, Comm_detach_buffer, COMM, WITH_COMM, MPI_Fint)
 DETACH(session_detach_buffer_, Session_detach_buffer, SESSION_, WITH_SESSION, MPI_Fint)
 DETACH_POINTER(buffer_detach_f08_, Buffer_detach, NOTHING, NOTHING, MPI_Fint)
 DETACH_POINTER(buffer_detach_c_f08_, Buffer_detach_c, NOTHING, NOTHING, MPI_Count)
+SAME_LARGE(buffer_detach_c_f08_, buffer_detach_f08_large_)
 DETACH_POINTER(comm_detach_buffer_f08_, Comm_detach_buffer, COMM, WITH_COMM, MPI_Fint)
 DETACH_POINTER(comm_detach_buffer_c_f08_, Comm_detach_buffer_c, COMM, WITH_COMM, MPI_Count)
 DETACH_POINTER(session_detach_buffer_f08_, Session_detach_buffer, SESSION_, WITH_SESSION, MPI_Fint)
@@ -196,6 +198,7 @@ void F(type_get_contents_c_f08_)(const MPI_Fint *datatype, const MPI_Count *max_
     RELEASE(types, MPI_Datatype, *max_datatypes);
     set_code(ierror, code);
 }
+SAME_LARGE(type_get_contents_c_f08_, type_get_contents_f08_large_)
 
 /* Memory that the library allocates: the same call for an address and for type(c_ptr). */
 #define MEMORY(name, Name, Unit)                                                           \
@@ -212,10 +215,12 @@ MEMORY(win_allocate_, Win_allocate, MPI_Fint)
 SAME(win_allocate_, win_allocate_cptr_)
 SAME(win_allocate_, win_allocate_f08_)
 MEMORY(win_allocate_c_f08_, Win_allocate_c, MPI_Aint)
+SAME_LARGE(win_allocate_c_f08_, win_allocate_f08_large_)
 MEMORY(win_allocate_shared_, Win_allocate_shared, MPI_Fint)
 SAME(win_allocate_shared_, win_allocate_shared_cptr_)
 SAME(win_allocate_shared_, win_allocate_shared_f08_)
 MEMORY(win_allocate_shared_c_f08_, Win_allocate_shared_c, MPI_Aint)
+SAME_LARGE(win_allocate_shared_c_f08_, win_allocate_shared_f08_large_)
 
 void F(win_shared_query_)(const MPI_Fint *win, const MPI_Fint *rank, MPI_Aint *size,
                           MPI_Fint *disp_unit, void **baseptr, MPI_Fint *ierror)
@@ -230,6 +235,7 @@ void F(win_shared_query_c_f08_)(const MPI_Fint *win, const MPI_Fint *rank, MPI_A
 {
     set_code(ierror, CALL(Win_shared_query_c)(Win_in(win), *rank, size, disp_unit, baseptr));
 }
+SAME_LARGE(win_shared_query_c_f08_, win_shared_query_f08_large_)
 
 void F(alloc_mem_)(const MPI_Aint *size, const MPI_Fint *info, void **baseptr, MPI_Fint *ierror)
 {

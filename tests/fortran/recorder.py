@@ -22,9 +22,24 @@ ODD = {
     # Not declared.
     ("mpich", "every_mpif"): {"aint_add", "aint_diff"},
 }
-# The folders of the Fortran layer.
+# The libraries of ours.
 LIBRARIES = {"mpich": "mpich/libmpi.so.12", "openmpi": "open-mpi/libmpi.so.40"}
+FORTRAN_LIBRARIES = {"mpich": "mpich/libmpifort.so.12", "openmpi": "open-mpi/libmpi_mpifh.so.40"}
+# The folders of the Fortran layer.
 DIALECTS = {"mpich": "mpich", "openmpi": "open_mpi"}
+
+
+# Beyond every version of the standard.
+OWN_OF_MPICH = {f"mpi_delete_error_{what}_f08_" for what in ("class", "code", "string")}
+
+
+def missing(family, root, own):
+    """Gives the names of routines that the other library has and ours lacks."""
+    libraries = {SYMBOLS[key][0] for key in SYMBOLS if key[0] == family}
+    theirs = set().union(*(symbols_of(next(pathlib.Path(root).rglob(library))) for library in libraries))
+    # Two underscores at the end are those of a compiler of 1999.
+    routines = {name for name in theirs if re.fullmatch(r"p?mpi_\w+[^_]_", name)}
+    return sorted(routines - symbols_of(own) - OWN_OF_MPICH)
 
 
 def symbols_of(library):
