@@ -91,6 +91,10 @@ static inline void put_handle(MPI_Fint *place, MPI_Fint handle)
     if (*place != handle) *place = handle;
 }
 
+/* Writes back what the handle of a freed object has become, unless the program passed a constant: predefined
+ * error handlers and the empty group can be freed, too. */
+void combray_fortran_replace_handle(MPI_Fint *place, MPI_Fint handle);
+
 /* MPI counts from 0 in C, and from 1 in Fortran (section 3.7.5). */
 static inline MPI_Fint one_based(int index)
 {

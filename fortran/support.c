@@ -1,6 +1,9 @@
 /* What entries of all kinds use. */
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "layer.h"
 
@@ -12,6 +15,12 @@ void *combray_fortran_room(size_t bytes)
         abort();
     }
     return room;
+}
+
+void combray_fortran_replace_handle(MPI_Fint *place, MPI_Fint handle)
+{
+    /* The kernel writes an integer there, or says that it cannot. */
+    if (syscall(SYS_getcpu, place, NULL, NULL) == 0 || errno != EFAULT) *place = handle;
 }
 
 int combray_fortran_neighbours(MPI_Comm comm, bool sends)

@@ -501,7 +501,7 @@ void F(comm_disconnect_)(MPI_Fint *comm, MPI_Fint *ierror)
     MPI_Comm c_comm = Comm_in(comm);
     MPI_Comm given_comm = c_comm;
     int code = CALL(Comm_disconnect)(&c_comm);
-    if (c_comm != given_comm) *comm = Comm_out(c_comm);
+    if (c_comm != given_comm) combray_fortran_replace_handle(comm, Comm_out(c_comm));
     set_code(ierror, code);
 }
 SAME(comm_disconnect_, comm_disconnect_f08_)
@@ -537,7 +537,7 @@ void F(comm_free_)(MPI_Fint *comm, MPI_Fint *ierror)
     MPI_Comm c_comm = Comm_in(comm);
     MPI_Comm given_comm = c_comm;
     int code = CALL(Comm_free)(&c_comm);
-    if (c_comm != given_comm) *comm = Comm_out(c_comm);
+    if (c_comm != given_comm) combray_fortran_replace_handle(comm, Comm_out(c_comm));
     set_code(ierror, code);
 }
 SAME(comm_free_, comm_free_f08_)
@@ -783,7 +783,7 @@ void F(errhandler_free_)(MPI_Fint *errhandler, MPI_Fint *ierror)
     MPI_Errhandler c_errhandler = Errhandler_in(errhandler);
     MPI_Errhandler given_errhandler = c_errhandler;
     int code = CALL(Errhandler_free)(&c_errhandler);
-    if (c_errhandler != given_errhandler) *errhandler = Errhandler_out(c_errhandler);
+    if (c_errhandler != given_errhandler) combray_fortran_replace_handle(errhandler, Errhandler_out(c_errhandler));
     set_code(ierror, code);
 }
 SAME(errhandler_free_, errhandler_free_f08_)
@@ -849,7 +849,7 @@ void F(file_close_)(MPI_Fint *fh, MPI_Fint *ierror)
     MPI_File c_fh = File_in(fh);
     MPI_File given_fh = c_fh;
     int code = CALL(File_close)(&c_fh);
-    if (c_fh != given_fh) *fh = File_out(c_fh);
+    if (c_fh != given_fh) combray_fortran_replace_handle(fh, File_out(c_fh));
     set_code(ierror, code);
 }
 SAME(file_close_, file_close_f08_)
@@ -1635,7 +1635,7 @@ void F(group_free_)(MPI_Fint *group, MPI_Fint *ierror)
     MPI_Group c_group = Group_in(group);
     MPI_Group given_group = c_group;
     int code = CALL(Group_free)(&c_group);
-    if (c_group != given_group) *group = Group_out(c_group);
+    if (c_group != given_group) combray_fortran_replace_handle(group, Group_out(c_group));
     set_code(ierror, code);
 }
 SAME(group_free_, group_free_f08_)
@@ -1893,7 +1893,7 @@ void F(imrecv_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype, MPI_
     MPI_Request c_request = 0;
     int code = CALL(Imrecv)(buffer_address(buf), *count, Type_in(datatype), &c_message,
         &c_request);
-    if (c_message != given_message) *message = Message_out(c_message);
+    if (c_message != given_message) { if (given_message == MPI_MESSAGE_NO_PROC) combray_fortran_replace_handle(message, Message_out(c_message)); else *message = Message_out(c_message); }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
@@ -2002,7 +2002,7 @@ void F(info_free_)(MPI_Fint *info, MPI_Fint *ierror)
     MPI_Info c_info = Info_in(info);
     MPI_Info given_info = c_info;
     int code = CALL(Info_free)(&c_info);
-    if (c_info != given_info) *info = Info_out(c_info);
+    if (c_info != given_info) combray_fortran_replace_handle(info, Info_out(c_info));
     set_code(ierror, code);
 }
 SAME(info_free_, info_free_f08_)
@@ -2291,7 +2291,7 @@ void F(mrecv_)(void *buf, const MPI_Fint *count, const MPI_Fint *datatype, MPI_F
     MPI_Message given_message = c_message;
     int code = CALL(Mrecv)(buffer_address(buf), *count, Type_in(datatype), &c_message,
         status_of(status));
-    if (c_message != given_message) *message = Message_out(c_message);
+    if (c_message != given_message) { if (given_message == MPI_MESSAGE_NO_PROC) combray_fortran_replace_handle(message, Message_out(c_message)); else *message = Message_out(c_message); }
     set_code(ierror, code);
 }
 SAME_ADDRESS(mrecv_, mrecv_f08_)
@@ -2445,7 +2445,7 @@ void F(op_free_)(MPI_Fint *op, MPI_Fint *ierror)
     MPI_Op c_op = Op_in(op);
     MPI_Op given_op = c_op;
     int code = CALL(Op_free)(&c_op);
-    if (c_op != given_op) *op = Op_out(c_op);
+    if (c_op != given_op) combray_fortran_replace_handle(op, Op_out(c_op));
     set_code(ierror, code);
 }
 SAME(op_free_, op_free_f08_)
@@ -3008,7 +3008,7 @@ void F(session_finalize_)(MPI_Fint *session, MPI_Fint *ierror)
     MPI_Session c_session = Session_in(session);
     MPI_Session given_session = c_session;
     int code = CALL(Session_finalize)(&c_session);
-    if (c_session != given_session) *session = Session_out(c_session);
+    if (c_session != given_session) combray_fortran_replace_handle(session, Session_out(c_session));
     set_code(ierror, code);
 }
 SAME(session_finalize_, session_finalize_f08_)
@@ -3283,7 +3283,7 @@ void F(type_commit_)(MPI_Fint *datatype, MPI_Fint *ierror)
     MPI_Datatype c_datatype = Type_in(datatype);
     MPI_Datatype given_datatype = c_datatype;
     int code = CALL(Type_commit)(&c_datatype);
-    if (c_datatype != given_datatype) *datatype = Type_out(c_datatype);
+    if (c_datatype != given_datatype) combray_fortran_replace_handle(datatype, Type_out(c_datatype));
     set_code(ierror, code);
 }
 SAME(type_commit_, type_commit_f08_)
@@ -3554,7 +3554,7 @@ void F(type_free_)(MPI_Fint *datatype, MPI_Fint *ierror)
     MPI_Datatype c_datatype = Type_in(datatype);
     MPI_Datatype given_datatype = c_datatype;
     int code = CALL(Type_free)(&c_datatype);
-    if (c_datatype != given_datatype) *datatype = Type_out(c_datatype);
+    if (c_datatype != given_datatype) combray_fortran_replace_handle(datatype, Type_out(c_datatype));
     set_code(ierror, code);
 }
 SAME(type_free_, type_free_f08_)
@@ -3919,7 +3919,7 @@ void F(win_free_)(MPI_Fint *win, MPI_Fint *ierror)
     MPI_Win c_win = Win_in(win);
     MPI_Win given_win = c_win;
     int code = CALL(Win_free)(&c_win);
-    if (c_win != given_win) *win = Win_out(c_win);
+    if (c_win != given_win) combray_fortran_replace_handle(win, Win_out(c_win));
     set_code(ierror, code);
 }
 SAME(win_free_, win_free_f08_)

@@ -3606,7 +3606,7 @@ void F(imrecv_f08ts_)(const fortran_array *buf, const MPI_Fint *count, const MPI
             PMPI_Comm_call_errhandler(MPI_COMM_SELF, code);
         combray_fortran_view_end(&buf_view);
     }
-    if (c_message != given_message) *message = Message_out(c_message);
+    if (c_message != given_message) { if (given_message == MPI_MESSAGE_NO_PROC) combray_fortran_replace_handle(message, Message_out(c_message)); else *message = Message_out(c_message); }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
@@ -3632,7 +3632,7 @@ void F(imrecv_c_f08ts_)(const fortran_array *buf, const MPI_Count *count, const 
             PMPI_Comm_call_errhandler(MPI_COMM_SELF, code);
         combray_fortran_view_end(&buf_view);
     }
-    if (c_message != given_message) *message = Message_out(c_message);
+    if (c_message != given_message) { if (given_message == MPI_MESSAGE_NO_PROC) combray_fortran_replace_handle(message, Message_out(c_message)); else *message = Message_out(c_message); }
     if (code == MPI_SUCCESS) *request = Request_out(c_request);
     set_code(ierror, code);
 }
@@ -4681,7 +4681,7 @@ void F(mrecv_f08ts_)(const fortran_array *buf, const MPI_Fint *count, const MPI_
             PMPI_Comm_call_errhandler(MPI_COMM_SELF, code);
         combray_fortran_view_end(&buf_view);
     }
-    if (c_message != given_message) *message = Message_out(c_message);
+    if (c_message != given_message) { if (given_message == MPI_MESSAGE_NO_PROC) combray_fortran_replace_handle(message, Message_out(c_message)); else *message = Message_out(c_message); }
     set_code(ierror, code);
 }
 
@@ -4705,7 +4705,7 @@ void F(mrecv_c_f08ts_)(const fortran_array *buf, const MPI_Count *count, const M
             PMPI_Comm_call_errhandler(MPI_COMM_SELF, code);
         combray_fortran_view_end(&buf_view);
     }
-    if (c_message != given_message) *message = Message_out(c_message);
+    if (c_message != given_message) { if (given_message == MPI_MESSAGE_NO_PROC) combray_fortran_replace_handle(message, Message_out(c_message)); else *message = Message_out(c_message); }
     set_code(ierror, code);
 }
 SAME_LARGE(mrecv_c_f08ts_, mrecv_f08ts_large_)

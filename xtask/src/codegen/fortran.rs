@@ -4,6 +4,7 @@
 mod constants;
 mod declarations;
 mod entries;
+mod fixed;
 mod header;
 mod meaning;
 mod modules;
@@ -31,6 +32,8 @@ pub fn files(tables: &Tables) -> Result<Vec<(String, String)>, String> {
     ];
     let path = "tests/fortran/every/recorded.c".to_owned();
     files.push((path, recorder::recorder(tables, &routines)));
+    let path = "tests/fortran/every/constants_mpif.f90".to_owned();
+    files.push((path, fixed::program(tables, &routines)));
     let programs = programs::programs(&routines).into_iter();
     files.extend(programs.map(|(name, text)| (format!("tests/fortran/every/{name}"), text)));
     Ok(files)

@@ -324,7 +324,16 @@ fn handle(mut passing: Passing, argument: &FortranArgument, sent: &str) -> Passi
     if argument.intent == Intent::InOut {
         // Programs also pass constants, which lie in memory that cannot be written.
         passing.before.push(format!("MPI_{handle} given_{name} = c_{name};"));
-        passing.after.push(format!("if (c_{name} != given_{name}) {back}"));
+        let replaced = format!("combray_fortran_replace_handle({name}, {convert}_out(c_{name}));");
+        let changed = match handle.as_str() {
+            // The only constant is the null handle, which no call changes.
+            "Request" => back,
+            "Message" => {
+                format!("{{ if (given_{name} == MPI_MESSAGE_NO_PROC) {replaced} else {back} }}")
+            }
+            _ => replaced,
+        };
+        passing.after.push(format!("if (c_{name} != given_{name}) {changed}"));
     }
     passing
 }
