@@ -148,6 +148,7 @@ REPRESENTATION = """
   end subroutine extent_of
 
   subroutine representation()
+    {missing}
     integer :: code
     call MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN, code)
     call MPI_Register_datarep("by hand", MPI_CONVERSION_FN_NULL, MPI_CONVERSION_FN_NULL, extent_of, &
@@ -384,8 +385,11 @@ def attributes(name, kind_of_handle, make, copies, handle, kind, large, routines
                        **names)
 
 
-def program(interface):
+def program(interface, family=None):
+    """The text for an interface; for another library's modules without what those do not have."""
     is_08 = interface == "mpi_f08"
+    has_large = is_08 and family is None
+    has_sessions = family != "openmpi"
 
     def handle(kind):
         return f"type(MPI_{kind})" if is_08 else "integer"
@@ -405,23 +409,29 @@ def program(interface):
                "dup": "MPI_Comm_dup"}
         parts.append(attributes("old", "Comm", OBJECTS[0][2], ".true.", handle, "MPI_INTEGER_KIND", "2000000", old))
         calls.append("old_attributes")
-    for name, kind, make, free in WITH_ERRORS:
+    for name, kind, make, free in WITH_ERRORS[:4 if has_sessions else 3]:
         parts.append(HANDLERS.format(name=name, Name=kind, handle=handle(kind), make=make, free=free, **handles))
         calls.append(f"{name}_errors")
     parts += [
-        OPERATIONS.format(large_operation=LARGE_OPERATION if is_08 else "", **handles),
+        OPERATIONS.format(large_operation=LARGE_OPERATION if has_large else "", **handles),
         REQUESTS.format(status=status, **handles),
-        REPRESENTATION.format(large_representation=LARGE_REPRESENTATION if is_08 else "", **handles),
-        TEXTS.format(**handles),
-        CONTENTS.format(large_contents=LARGE_CONTENTS if is_08 else "", **handles),
+        # Module mpi of MPICH does not declare it.
+        REPRESENTATION.format(missing="external :: MPI_CONVERSION_FN_NULL" if (family, interface) == ("mpich", "mpi")
+                              else "", large_representation=LARGE_REPRESENTATION if has_large else "", **handles),
+        CONTENTS.format(large_contents=LARGE_CONTENTS if has_large else "", **handles),
         SPAWNING.format(**handles),
-        # mpif.h has no type of statuses.
-        FACTS.format(status08="type(MPI_Status) :: new" if interface != "mpif" else "",
-                     conversions=CONVERSIONS if interface != "mpif" else ""),
     ]
-    calls += ["generalized", "representation", "texts", "contents", "spawning", "facts"]
+    calls += ["generalized", "representation", "contents", "spawning"]
+    if has_sessions:
+        parts.append(TEXTS.format(**handles))
+        calls.append("texts")
+    if family is None:
+        # mpif.h has no type of statuses.
+        parts.append(FACTS.format(status08="type(MPI_Status) :: new" if interface != "mpif" else "",
+                                  conversions=CONVERSIONS if interface != "mpif" else ""))
+        calls.append("facts")
     called = "".join(f"  call {name}()\n" for name in calls)
-    return (f"! run: 1 3\n! with: {HERE_BY_HAND}\n! flags: -w -rdynamic\nmodule by_hand\n{uses}  implicit none\n{includes}"
+    return (f"! run: 1 3\n! built-for: mpich openmpi\n! with: {HERE_BY_HAND}\n! flags: -w -rdynamic\nmodule by_hand\n{uses}  implicit none\n{includes}"
             f"  integer :: deletions = 0, errors = 0, processes\n  integer(MPI_ADDRESS_KIND) :: last_state = 0, state\n"
             f"  interface\n    integer function process_in_c() bind(C)\n    end function process_in_c\n  end interface\n"
             f"contains\n{''.join(parts)}\nend module by_hand\n\nprogram calls\n  use by_hand\n  implicit none\n"
