@@ -11,7 +11,7 @@ const OF_LAUNCHERS: [&str; 4] = [variables::RANK, "PMI_RANK", "PMI_PORT", "PMIX_
 /// them, which are lost when the job is ended. The loader calls this before `main`, so that what
 /// the program itself chooses holds.
 extern "C" fn write_whole_lines() {
-    if OF_LAUNCHERS.iter().any(|name| std::env::var_os(name).is_some()) {
+    if OF_LAUNCHERS.iter().any(|name| sys::environment::value(name).is_some()) {
         sys::standard_output::write_whole_lines();
     }
 }

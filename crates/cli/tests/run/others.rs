@@ -2,8 +2,6 @@
 //! is run.
 
 use std::fs;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::common::{combray, run, told};
 
