@@ -86,11 +86,10 @@ fn program(path: &Path, prefix: &Path) -> Result<String, String> {
     let given = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let provision = libraries::provide_for(path, prefix, &given, BroughtLibraries::Kept)
         .map_err(|cause| format!("{shown} cannot be read: {cause}"))?;
-    let mut text: String =
-        provision.wants.iter().map(|want| format!("{shown} wants {want}\n")).collect();
-    for note in &provision.notes {
-        text += &format!("{note}\n");
-    }
+    // Names and folders are those that whoever made the program has written into it.
+    let told = provision.wants.iter().map(|want| format!("{shown} wants {want}"));
+    let told = told.chain(provision.notes.iter().map(ToString::to_string));
+    let mut text: String = told.map(|line| foreign::one_line(&line) + "\n").collect();
     if text.is_empty() {
         text =
             format!("{shown} wants no library of MPI itself; what it loads later is not known\n");
