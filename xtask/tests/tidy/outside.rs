@@ -1,5 +1,5 @@
-//! What comes into the process from outside: who may read the environment, where temporary files are
-//! made, and whether docs/internals/outside.md names all places that read.
+//! What comes into the process from outside: who may read the environment, where temporary files
+//! are made, and whether docs/internals/outside.md names all places that read.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
