@@ -10,9 +10,7 @@ fn place(matrix: &str, words: &[&str]) -> Output {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(&file, matrix).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_combray"));
-    let output =
-        command.arg("place").arg("--matrix").arg(file.path()).args(words).output().unwrap();
-    output
+    command.arg("place").arg("--matrix").arg(file.path()).args(words).output().unwrap()
 }
 
 /// Two machines of sixteen ranks; eight of each are close, and the last eight of one talk to those

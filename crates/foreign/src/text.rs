@@ -47,7 +47,10 @@ fn is_obeyed(letter: char) -> bool {
 fn make_readable(value: &mut Value) {
     match value {
         Value::String(text) => {
-            let end = text.floor_char_boundary(TEXT_BYTES_MAX);
+            let mut end = text.len().min(TEXT_BYTES_MAX);
+            while !text.is_char_boundary(end) {
+                end -= 1;
+            }
             let cut = if end < text.len() { "..." } else { "" };
             *text = one_line(&text[..end]) + cut;
         }

@@ -161,7 +161,7 @@ impl std::error::Error for JoinError {}
 /// There is a launcher that started several processes, but none that can be talked to: they would
 /// run as so many jobs of one process each. Or its answers make no sense.
 pub fn join() -> Result<Job, JoinError> {
-    let job = match environment::find(|name| sys::environment::text(name))? {
+    let job = match environment::find(sys::environment::text)? {
         FoundManager::Alone => {
             singleton::tell_if_launched();
             Ok(Job::new(Singleton::PLACE, Singleton::default()))

@@ -125,7 +125,7 @@ fn the_list_of_what_is_read_names_what_there_is() {
         Some((name, file)) => root.join("crates").join(name).join("src").join(file).exists(),
         None => {
             let is_function = |kind: &&str| functions.contains(&format!("{kind} {word}("));
-            target(word) || ["fn", "def"].iter().any(|kind| is_function(&kind))
+            target(word) || ["fn", "def"].iter().any(is_function)
         }
     };
     let mut faults: Vec<String> = words
