@@ -90,7 +90,8 @@ static void communicators(void) {
     give_comm(comm, "color", "blue");
     expect_of_comm(comm, "mpi_assert_no_any_tag", "true");
     expect_of_comm(comm, "mpi_assert_no_any_source", "false");
-    expect_of_comm(comm, "color", "blue");
+    // What is ignored is not among the hints (MPI 5.0, section 7.4.4); some libraries return it.
+    if (check_is_combray) expect_of_comm(comm, "color", NULL);
     give_comm(comm, "mpi_assert_no_any_tag", "false");
     expect_of_comm(comm, "mpi_assert_no_any_tag", "false");
     scheduling(comm);
@@ -131,6 +132,8 @@ static void windows(void) {
     expect_of_win(win, "same_size", "false");
     give_win(win, "accumulate_ordering", "always");
     expect_of_win(win, "accumulate_ordering", "rar,raw,war,waw");
+    give_win(win, "color", "blue");
+    if (check_is_combray) expect_of_win(win, "color", NULL);
     give_win(win, "accumulate_ordering", "none");
     expect_of_win(win, "accumulate_ordering", "none");
     expect_of_win(win, "no_locks", "true");

@@ -163,7 +163,7 @@ impl File {
     /// # Errors
     /// What collective operations return.
     pub fn set_info(&self, process: &Process, info: &Info) -> Result<()> {
-        preferences::add(&self.hints, info);
+        self.hints.add(info, |_, _| true);
         self.agree(process)
     }
 
@@ -279,7 +279,7 @@ impl File {
         let name = name.fold(0_u64, |sum, byte| sum.wrapping_mul(257).wrapping_add((*byte).into()));
         check_same(process, &self.communicator, "the representation", name)?;
         if let Some(info) = info {
-            preferences::add(&self.hints, info);
+            self.hints.add(info, |_, _| true);
         }
         self.view.replace(view);
         self.position.set(0);

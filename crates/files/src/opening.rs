@@ -83,7 +83,7 @@ impl File {
         check_same(process, &own, "the mode", mode.number())?;
         let hints = Hints::of_file();
         if let Some(info) = info {
-            preferences::add(&hints, info);
+            hints.add(info, |_, _| true);
         }
         let shown = String::from_utf8_lossy(name).into_owned();
         let file = open_everywhere(process, &own, name, &shown, mode, &hints)?;

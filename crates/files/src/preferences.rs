@@ -1,7 +1,6 @@
 //! What hints say about a file (section 14.2.8 of the MPI standard).
 
 use mpi::hints::{self, Hints};
-use mpi::info::Info;
 
 use crate::transfer::{Direction, SieveManner};
 
@@ -59,11 +58,6 @@ const WINDOW_BYTES_MAX: u64 = 1 << 30;
 
 /// Parts of a file begin at multiples of this, if nothing is said.
 const PAGE_BYTES: u64 = 4096;
-
-/// Adds hints, as far as they say something.
-pub(crate) fn add(hints: &Hints, info: &Info) {
-    hints.add(info, |key, _| hints::is_of_files(key));
-}
 
 /// The permissions of a new file, before the mask of the process.
 pub(crate) fn permissions(hints: &Hints) -> u32 {

@@ -17,7 +17,7 @@ pub struct Hints {
     given: RefCell<Rc<Info>>,
 }
 
-/// A key that the standard reserves.
+/// A key that is not ignored.
 #[derive(Debug)]
 struct Reserved {
     key: &'static str,
@@ -53,7 +53,7 @@ fn is_placing(value: &[u8]) -> bool {
     placing(value).is_some()
 }
 
-/// The reserved keys of communicators. All assertions are true of every program that makes them, so
+/// The keys of communicators. All assertions are true of every program that makes them, so
 /// that it is no fault to make no use of them.
 const OF_COMMUNICATORS: [Reserved; 10] = [
     assertion("mpi_assert_no_any_tag"),
@@ -69,7 +69,7 @@ const OF_COMMUNICATORS: [Reserved; 10] = [
     Reserved { key: RAIL, default: "all", accepts: |_| true },
 ];
 
-/// The reserved keys of windows.
+/// The keys of windows.
 const OF_WINDOWS: [Reserved; 9] = [
     assertion("no_locks"),
     assertion("same_size"),
@@ -103,7 +103,7 @@ pub const STRIPE: &str = "striping_unit";
 /// The permissions of a new file, in octal.
 pub const FILE_PERMISSIONS: &str = "file_perm";
 
-/// The keys of files that have an effect; others are ignored.
+/// The keys of files.
 const OF_FILES: [Reserved; 11] = [
     Reserved { key: "collective_buffering", default: "true", accepts: is_truth },
     Reserved { key: COLLECTIVE_READS, default: "automatic", accepts: is_file_choice },
@@ -117,11 +117,6 @@ const OF_FILES: [Reserved; 11] = [
     Reserved { key: STRIPE, default: "4096", accepts: is_number },
     Reserved { key: FILE_PERMISSIONS, default: "666", accepts: is_octal },
 ];
-
-/// Whether a hint of files has an effect.
-pub fn is_of_files(key: &[u8]) -> bool {
-    OF_FILES.iter().any(|reserved| reserved.key.as_bytes() == key)
-}
 
 /// The kinds of memory that buffers may be in, which the program cannot change.
 const MEMORY_KINDS: Reserved =
@@ -146,8 +141,7 @@ impl Hints {
         Self { reserved: &OF_FILES, given: RefCell::default() }
     }
 
-    /// All that hold: reserved ones, given or by default, then others that were given. `defaults`
-    /// are those that are not always the same.
+    /// All that hold, given or by default. `defaults` are those that are not always the same.
     pub fn info(&self, defaults: &[(&str, &str)]) -> Rc<Info> {
         let info = Info::new();
         for Reserved { key, default, .. } in self.reserved {
@@ -165,12 +159,13 @@ impl Hints {
         self.given.borrow().hint(key.as_bytes())
     }
 
-    /// Adds hints to those that were given, or changes them; reserved ones with a value that means
-    /// nothing are ignored, and whatever `accepts` refuses.
+    /// Adds hints to those that were given, or changes them. Keys that are not reserved, values that
+    /// mean nothing and whatever `accepts` refuses are ignored, so that the program sees in the hints
+    /// of the object which ones are followed (section 7.4.4).
     pub fn add(&self, hints: &Info, accepts: impl Fn(&[u8], &[u8]) -> bool) {
         let means_something = |key: &[u8], value: &[u8]| {
             let reserved = self.reserved.iter().find(|reserved| reserved.key.as_bytes() == key);
-            reserved.is_none_or(|reserved| (reserved.accepts)(value)) && accepts(key, value)
+            reserved.is_some_and(|reserved| (reserved.accepts)(value)) && accepts(key, value)
         };
         self.given.borrow().take_over(hints, means_something);
     }
@@ -237,8 +232,8 @@ mod tests {
         hints.add(&given(key, "true"), |_, _| true);
         hints.add(&given("color", "blue"), |_, _| true);
         assert_eq!(value(&hints, key).as_deref(), Some("true"));
-        assert_eq!(value(&hints, "color").as_deref(), Some("blue"));
-        assert_eq!(hints.info(&[]).key_count(), OF_COMMUNICATORS.len() + 1);
+        assert_eq!(value(&hints, "color"), None, "what is ignored is not among them");
+        assert_eq!(hints.info(&[]).key_count(), OF_COMMUNICATORS.len());
     }
 
     #[test]
