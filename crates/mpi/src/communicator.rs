@@ -287,6 +287,11 @@ impl Communicator {
         self.is_handler_set.get()
     }
 
+    /// Whether it comes from a session, and not from the world.
+    pub fn is_of_session(&self) -> bool {
+        self.session.is_some()
+    }
+
     /// The session that it comes from, if it does.
     pub(crate) fn session(&self) -> Option<&Rc<Session>> {
         self.session.as_ref()

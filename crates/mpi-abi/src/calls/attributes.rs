@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use base::{Error, ErrorClass};
 use mpi::attribute::{AttributeKind, CopyFunction, CopyRule, DeleteFunction, Keyval};
+use mpi::communicator::Communicator;
 
 use crate::arguments::{Callback, KnownCommunicator, KnownDatatype, KnownWindow, Out, null};
 use crate::dialect::handed;
@@ -176,7 +177,7 @@ pub fn comm_get_attr(
     flag: Out<c_int>,
 ) -> CallOutcome<()> {
     if !is_of_program(keyval) && STANDARD_KEYVALS.contains(&keyval) {
-        return tell_standard(call, keyval, value, flag);
+        return tell_standard(call, &comm, keyval, value, flag);
     }
     if let Some(found) = comm.attributes().value_of(keyval) {
         return tell(value, flag, Some(found));
@@ -317,11 +318,17 @@ fn tell(place: Out<usize>, flag: Out<c_int>, value: Option<usize>) -> CallOutcom
 #[cold]
 fn tell_standard(
     call: &Call,
+    comm: &Communicator,
     keyval: c_int,
     value: Out<usize>,
     flag: Out<c_int>,
 ) -> CallOutcome<()> {
-    tell(value, flag, standard_value(call, keyval).map(|value| value as usize))
+    // A communicator of a session has only this one (section 9.1.2).
+    let found = match comm.is_of_session() && keyval != MPI_TAG_UB {
+        true => None,
+        false => standard_value(call, keyval),
+    };
+    tell(value, flag, found.map(|value| value as usize))
 }
 
 /// Where the value of an attribute of the standard lies, if the attribute is set.
