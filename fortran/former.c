@@ -1,5 +1,6 @@
-/* Routines that the standard has removed, and MPI_Sizeof: old programs of other libraries call them. The
- * addresses of the removed ones are default integers. Compiled for MPI_ and for PMPI_. */
+/* Routines that the standard has removed and old programs call, whose addresses are default integers, and
+ * MPI_Type_create_struct, as the two markers that were removed may stand among its datatypes. Compiled for
+ * MPI_ and for PMPI_. */
 #include "layer.h"
 
 static int raise(int class, const char *text)
@@ -66,18 +67,72 @@ void F(type_hindexed_)(const MPI_Fint *count, const MPI_Fint blocklengths[], con
     set_code(ierror, code);
 }
 
+/* The lower and the upper bound that MPI_LB and MPI_UB set: the lowest and the highest place of one. */
+struct markers {
+    bool has_lower, has_upper;
+    MPI_Aint lower, upper;
+};
+
+static bool is_marker(MPI_Fint type, MPI_Aint place, struct markers *markers)
+{
+    if (type == FORTRAN_LB) {
+        if (!markers->has_lower || place < markers->lower) markers->lower = place;
+        markers->has_lower = true;
+    } else if (type == FORTRAN_UB) {
+        if (!markers->has_upper || place > markers->upper) markers->upper = place;
+        markers->has_upper = true;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* Gives a datatype the bounds that are marked. */
+static int set_bounds(MPI_Datatype *type, const struct markers *markers)
+{
+    MPI_Datatype resized;
+    MPI_Aint lower, extent;
+    int code = PMPI_Type_get_extent(*type, &lower, &extent);
+    MPI_Aint upper = markers->has_upper ? markers->upper : lower + extent;
+    if (markers->has_lower) lower = markers->lower;
+    if (code == MPI_SUCCESS) code = PMPI_Type_create_resized(*type, lower, upper - lower, &resized);
+    PMPI_Type_free(type);
+    if (code == MPI_SUCCESS) *type = resized;
+    return code;
+}
+
+void F(type_create_struct_)(const MPI_Fint *count, const MPI_Fint blocklengths[],
+                            const MPI_Aint displacements[], const MPI_Fint types[], MPI_Fint *newtype,
+                            MPI_Fint *ierror)
+{
+    MPI_Datatype made, *c_types = ROOM(MPI_Datatype, *count);
+    MPI_Aint *places = ROOM(MPI_Aint, *count);
+    int *lengths = ROOM(int, *count);
+    struct markers markers = {0};
+    /* An invalid number of blocks is left to the call. */
+    int n = *count < 0 ? *count : 0;
+    for (MPI_Fint i = 0; i < *count; i++) {
+        if (is_marker(types[i], displacements[i], &markers)) continue;
+        lengths[n] = blocklengths[i];
+        places[n] = displacements[i];
+        c_types[n++] = Type_in(&types[i]);
+    }
+    int code = CALL(Type_create_struct)(n, lengths, places, c_types, &made);
+    if (code == MPI_SUCCESS && (markers.has_lower || markers.has_upper)) code = set_bounds(&made, &markers);
+    if (code == MPI_SUCCESS) *newtype = Type_out(made);
+    RELEASE(lengths, int, *count);
+    RELEASE(places, MPI_Aint, *count);
+    RELEASE(c_types, MPI_Datatype, *count);
+    set_code(ierror, code);
+}
+SAME(type_create_struct_, type_create_struct_f08_)
+
 void F(type_struct_)(const MPI_Fint *count, const MPI_Fint blocklengths[], const MPI_Fint displacements[],
                      const MPI_Fint types[], MPI_Fint *newtype, MPI_Fint *ierror)
 {
-    MPI_Datatype made = 0, *c_types = ROOM(MPI_Datatype, *count);
     MPI_Aint *wide = ROOM(MPI_Aint, *count);
-    for (MPI_Fint i = 0; i < *count; i++) c_types[i] = Type_in(&types[i]);
-    int code = CALL(Type_create_struct)(*count, blocklengths, widen(wide, displacements, *count), c_types,
-                                        &made);
-    if (code == MPI_SUCCESS) *newtype = Type_out(made);
+    F(type_create_struct_)(count, blocklengths, widen(wide, displacements, *count), types, newtype, ierror);
     RELEASE(wide, MPI_Aint, *count);
-    RELEASE(c_types, MPI_Datatype, *count);
-    set_code(ierror, code);
 }
 
 /* The same under other names. */

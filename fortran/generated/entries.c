@@ -2566,6 +2566,17 @@ void F(precv_init_)(void *buf, const MPI_Fint *partitions, const MPI_Fint *count
 }
 SAME_ADDRESS(precv_init_, precv_init_f08_)
 
+void F(precv_init_c_)(void *buf, const MPI_Fint *partitions, const MPI_Count *count,
+    const MPI_Fint *datatype, const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm,
+    const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
+{
+    MPI_Request c_request = 0;
+    int code = CALL(Precv_init_c)(buffer_address(buf), *partitions, *count, Type_in(datatype),
+        *dest, *tag, Comm_in(comm), Info_in(info), &c_request);
+    if (code == MPI_SUCCESS) *request = Request_out(c_request);
+    set_code(ierror, code);
+}
+
 void F(probe_)(const MPI_Fint *source, const MPI_Fint *tag, const MPI_Fint *comm,
     MPI_Status *status, MPI_Fint *ierror)
 {
@@ -2585,6 +2596,17 @@ void F(psend_init_)(void *buf, const MPI_Fint *partitions, const MPI_Fint *count
     set_code(ierror, code);
 }
 SAME_ADDRESS(psend_init_, psend_init_f08_)
+
+void F(psend_init_c_)(void *buf, const MPI_Fint *partitions, const MPI_Count *count,
+    const MPI_Fint *datatype, const MPI_Fint *dest, const MPI_Fint *tag, const MPI_Fint *comm,
+    const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
+{
+    MPI_Request c_request = 0;
+    int code = CALL(Psend_init_c)(buffer_address(buf), *partitions, *count, Type_in(datatype),
+        *dest, *tag, Comm_in(comm), Info_in(info), &c_request);
+    if (code == MPI_SUCCESS) *request = Request_out(c_request);
+    set_code(ierror, code);
+}
 
 void F(publish_name_)(const char *service_name, const MPI_Fint *info, const char *port_name,
     MPI_Fint *ierror, size_t service_name_length, size_t port_name_length)
@@ -3476,22 +3498,6 @@ void F(type_create_resized_c_f08_)(const MPI_Fint *oldtype, const MPI_Count *lb,
     set_code(ierror, code);
 }
 SAME_LARGE(type_create_resized_c_f08_, type_create_resized_f08_large_)
-
-void F(type_create_struct_)(const MPI_Fint *count, const MPI_Fint array_of_blocklengths[],
-    const MPI_Aint array_of_displacements[], const MPI_Fint array_of_types[], MPI_Fint *newtype,
-    MPI_Fint *ierror)
-{
-    MPI_Count array_of_types_count = *count;
-    MPI_Datatype *c_array_of_types = ROOM(MPI_Datatype, array_of_types_count);
-    for (MPI_Count i = 0; i < array_of_types_count; i++) c_array_of_types[i] = Type_in(&array_of_types[i]);
-    MPI_Datatype c_newtype = 0;
-    int code = CALL(Type_create_struct)(*count, array_of_blocklengths, array_of_displacements,
-        c_array_of_types, &c_newtype);
-    RELEASE(c_array_of_types, MPI_Datatype, array_of_types_count);
-    if (code == MPI_SUCCESS) *newtype = Type_out(c_newtype);
-    set_code(ierror, code);
-}
-SAME(type_create_struct_, type_create_struct_f08_)
 
 void F(type_create_struct_c_f08_)(const MPI_Count *count, const MPI_Count array_of_blocklengths[],
     const MPI_Count array_of_displacements[], const MPI_Fint array_of_types[], MPI_Fint *newtype,

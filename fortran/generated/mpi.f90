@@ -110,6 +110,8 @@ module mpi
   integer, parameter :: MPI_REAL16 = 738
   integer, parameter :: MPI_COMPLEX16 = 739
   integer, parameter :: MPI_COMPLEX32 = 747
+  integer, parameter :: MPI_LB = 766
+  integer, parameter :: MPI_UB = 767
   integer, bind(C, name="mpi_fortran_status_ignore_"), target :: &
       MPI_STATUS_IGNORE(MPI_STATUS_SIZE)
   integer, bind(C, name="mpi_fortran_statuses_ignore_"), target :: &
@@ -7221,7 +7223,7 @@ module mpi
     end subroutine PMPI_Pready_range
   end interface
 
-  interface
+  interface MPI_Precv_init
     subroutine MPI_Precv_init(buf, partitions, count, datatype, dest, tag, comm, info, request, &
         ierror)
       import
@@ -7238,9 +7240,25 @@ module mpi
       integer, intent(out) :: request
       integer, intent(out) :: ierror
     end subroutine MPI_Precv_init
-  end interface
+    subroutine MPI_Precv_init_c(buf, partitions, count, datatype, dest, tag, comm, info, &
+        request, ierror)
+      import
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+!DIR$ IGNORE_TKR buf
+      integer :: buf(*)
+      integer, intent(in) :: partitions
+      integer(MPI_COUNT_KIND), intent(in) :: count
+      integer, intent(in) :: datatype
+      integer, intent(in) :: dest
+      integer, intent(in) :: tag
+      integer, intent(in) :: comm
+      integer, intent(in) :: info
+      integer, intent(out) :: request
+      integer, intent(out) :: ierror
+    end subroutine MPI_Precv_init_c
+  end interface MPI_Precv_init
 
-  interface
+  interface PMPI_Precv_init
     subroutine PMPI_Precv_init(buf, partitions, count, datatype, dest, tag, comm, info, &
         request, ierror)
       import
@@ -7257,7 +7275,23 @@ module mpi
       integer, intent(out) :: request
       integer, intent(out) :: ierror
     end subroutine PMPI_Precv_init
-  end interface
+    subroutine PMPI_Precv_init_c(buf, partitions, count, datatype, dest, tag, comm, info, &
+        request, ierror)
+      import
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+!DIR$ IGNORE_TKR buf
+      integer :: buf(*)
+      integer, intent(in) :: partitions
+      integer(MPI_COUNT_KIND), intent(in) :: count
+      integer, intent(in) :: datatype
+      integer, intent(in) :: dest
+      integer, intent(in) :: tag
+      integer, intent(in) :: comm
+      integer, intent(in) :: info
+      integer, intent(out) :: request
+      integer, intent(out) :: ierror
+    end subroutine PMPI_Precv_init_c
+  end interface PMPI_Precv_init
 
   interface
     subroutine MPI_Probe(source, tag, comm, status, ierror)
@@ -7281,7 +7315,7 @@ module mpi
     end subroutine PMPI_Probe
   end interface
 
-  interface
+  interface MPI_Psend_init
     subroutine MPI_Psend_init(buf, partitions, count, datatype, dest, tag, comm, info, request, &
         ierror)
       import
@@ -7298,9 +7332,25 @@ module mpi
       integer, intent(out) :: request
       integer, intent(out) :: ierror
     end subroutine MPI_Psend_init
-  end interface
+    subroutine MPI_Psend_init_c(buf, partitions, count, datatype, dest, tag, comm, info, &
+        request, ierror)
+      import
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+!DIR$ IGNORE_TKR buf
+      integer :: buf(*)
+      integer, intent(in) :: partitions
+      integer(MPI_COUNT_KIND), intent(in) :: count
+      integer, intent(in) :: datatype
+      integer, intent(in) :: dest
+      integer, intent(in) :: tag
+      integer, intent(in) :: comm
+      integer, intent(in) :: info
+      integer, intent(out) :: request
+      integer, intent(out) :: ierror
+    end subroutine MPI_Psend_init_c
+  end interface MPI_Psend_init
 
-  interface
+  interface PMPI_Psend_init
     subroutine PMPI_Psend_init(buf, partitions, count, datatype, dest, tag, comm, info, &
         request, ierror)
       import
@@ -7317,7 +7367,23 @@ module mpi
       integer, intent(out) :: request
       integer, intent(out) :: ierror
     end subroutine PMPI_Psend_init
-  end interface
+    subroutine PMPI_Psend_init_c(buf, partitions, count, datatype, dest, tag, comm, info, &
+        request, ierror)
+      import
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+!DIR$ IGNORE_TKR buf
+      integer :: buf(*)
+      integer, intent(in) :: partitions
+      integer(MPI_COUNT_KIND), intent(in) :: count
+      integer, intent(in) :: datatype
+      integer, intent(in) :: dest
+      integer, intent(in) :: tag
+      integer, intent(in) :: comm
+      integer, intent(in) :: info
+      integer, intent(out) :: request
+      integer, intent(out) :: ierror
+    end subroutine PMPI_Psend_init_c
+  end interface PMPI_Psend_init
 
   interface
     subroutine MPI_Publish_name(service_name, info, port_name, ierror)
@@ -11000,5 +11066,211 @@ module mpi
       integer, intent(out) :: f_status(8)
       integer, intent(out) :: ierror
     end subroutine PMPI_Status_f082f
+  end interface
+
+  interface
+    subroutine MPI_Address(location, address, ierror)
+      import
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: location
+!DIR$ IGNORE_TKR location
+      integer :: location(*)
+      integer, intent(out) :: address
+      integer, intent(out) :: ierror
+    end subroutine MPI_Address
+  end interface
+
+  interface
+    subroutine PMPI_Address(location, address, ierror)
+      import
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: location
+!DIR$ IGNORE_TKR location
+      integer :: location(*)
+      integer, intent(out) :: address
+      integer, intent(out) :: ierror
+    end subroutine PMPI_Address
+  end interface
+
+  interface
+    subroutine MPI_Errhandler_create(handler_fn, errhandler, ierror)
+      import
+      external :: handler_fn
+      integer, intent(out) :: errhandler
+      integer, intent(out) :: ierror
+    end subroutine MPI_Errhandler_create
+  end interface
+
+  interface
+    subroutine PMPI_Errhandler_create(handler_fn, errhandler, ierror)
+      import
+      external :: handler_fn
+      integer, intent(out) :: errhandler
+      integer, intent(out) :: ierror
+    end subroutine PMPI_Errhandler_create
+  end interface
+
+  interface
+    subroutine MPI_Errhandler_get(comm, errhandler, ierror)
+      import
+      integer, intent(in) :: comm
+      integer, intent(out) :: errhandler
+      integer, intent(out) :: ierror
+    end subroutine MPI_Errhandler_get
+  end interface
+
+  interface
+    subroutine PMPI_Errhandler_get(comm, errhandler, ierror)
+      import
+      integer, intent(in) :: comm
+      integer, intent(out) :: errhandler
+      integer, intent(out) :: ierror
+    end subroutine PMPI_Errhandler_get
+  end interface
+
+  interface
+    subroutine MPI_Errhandler_set(comm, errhandler, ierror)
+      import
+      integer, intent(in) :: comm
+      integer, intent(in) :: errhandler
+      integer, intent(out) :: ierror
+    end subroutine MPI_Errhandler_set
+  end interface
+
+  interface
+    subroutine PMPI_Errhandler_set(comm, errhandler, ierror)
+      import
+      integer, intent(in) :: comm
+      integer, intent(in) :: errhandler
+      integer, intent(out) :: ierror
+    end subroutine PMPI_Errhandler_set
+  end interface
+
+  interface
+    subroutine MPI_Type_extent(datatype, extent, ierror)
+      import
+      integer, intent(in) :: datatype
+      integer, intent(out) :: extent
+      integer, intent(out) :: ierror
+    end subroutine MPI_Type_extent
+  end interface
+
+  interface
+    subroutine PMPI_Type_extent(datatype, extent, ierror)
+      import
+      integer, intent(in) :: datatype
+      integer, intent(out) :: extent
+      integer, intent(out) :: ierror
+    end subroutine PMPI_Type_extent
+  end interface
+
+  interface
+    subroutine MPI_Type_hindexed(count, array_of_blocklengths, array_of_displacements, oldtype, &
+        newtype, ierror)
+      import
+      integer, intent(in) :: count
+      integer, intent(in) :: array_of_blocklengths(*)
+      integer, intent(in) :: array_of_displacements(*)
+      integer, intent(in) :: oldtype
+      integer, intent(out) :: newtype
+      integer, intent(out) :: ierror
+    end subroutine MPI_Type_hindexed
+  end interface
+
+  interface
+    subroutine PMPI_Type_hindexed(count, array_of_blocklengths, array_of_displacements, &
+        oldtype, newtype, ierror)
+      import
+      integer, intent(in) :: count
+      integer, intent(in) :: array_of_blocklengths(*)
+      integer, intent(in) :: array_of_displacements(*)
+      integer, intent(in) :: oldtype
+      integer, intent(out) :: newtype
+      integer, intent(out) :: ierror
+    end subroutine PMPI_Type_hindexed
+  end interface
+
+  interface
+    subroutine MPI_Type_hvector(count, blocklength, stride, oldtype, newtype, ierror)
+      import
+      integer, intent(in) :: count
+      integer, intent(in) :: blocklength
+      integer, intent(in) :: stride
+      integer, intent(in) :: oldtype
+      integer, intent(out) :: newtype
+      integer, intent(out) :: ierror
+    end subroutine MPI_Type_hvector
+  end interface
+
+  interface
+    subroutine PMPI_Type_hvector(count, blocklength, stride, oldtype, newtype, ierror)
+      import
+      integer, intent(in) :: count
+      integer, intent(in) :: blocklength
+      integer, intent(in) :: stride
+      integer, intent(in) :: oldtype
+      integer, intent(out) :: newtype
+      integer, intent(out) :: ierror
+    end subroutine PMPI_Type_hvector
+  end interface
+
+  interface
+    subroutine MPI_Type_lb(datatype, displacement, ierror)
+      import
+      integer, intent(in) :: datatype
+      integer, intent(out) :: displacement
+      integer, intent(out) :: ierror
+    end subroutine MPI_Type_lb
+  end interface
+
+  interface
+    subroutine PMPI_Type_lb(datatype, displacement, ierror)
+      import
+      integer, intent(in) :: datatype
+      integer, intent(out) :: displacement
+      integer, intent(out) :: ierror
+    end subroutine PMPI_Type_lb
+  end interface
+
+  interface
+    subroutine MPI_Type_struct(count, array_of_blocklengths, array_of_displacements, &
+        array_of_types, newtype, ierror)
+      import
+      integer, intent(in) :: count
+      integer, intent(in) :: array_of_blocklengths(*)
+      integer, intent(in) :: array_of_displacements(*)
+      integer, intent(in) :: array_of_types(*)
+      integer, intent(out) :: newtype
+      integer, intent(out) :: ierror
+    end subroutine MPI_Type_struct
+  end interface
+
+  interface
+    subroutine PMPI_Type_struct(count, array_of_blocklengths, array_of_displacements, &
+        array_of_types, newtype, ierror)
+      import
+      integer, intent(in) :: count
+      integer, intent(in) :: array_of_blocklengths(*)
+      integer, intent(in) :: array_of_displacements(*)
+      integer, intent(in) :: array_of_types(*)
+      integer, intent(out) :: newtype
+      integer, intent(out) :: ierror
+    end subroutine PMPI_Type_struct
+  end interface
+
+  interface
+    subroutine MPI_Type_ub(datatype, displacement, ierror)
+      import
+      integer, intent(in) :: datatype
+      integer, intent(out) :: displacement
+      integer, intent(out) :: ierror
+    end subroutine MPI_Type_ub
+  end interface
+
+  interface
+    subroutine PMPI_Type_ub(datatype, displacement, ierror)
+      import
+      integer, intent(in) :: datatype
+      integer, intent(out) :: displacement
+      integer, intent(out) :: ierror
+    end subroutine PMPI_Type_ub
   end interface
 end module mpi

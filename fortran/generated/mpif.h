@@ -565,6 +565,10 @@
       PARAMETER (MPI_OFFSET_KIND=8)
       INTEGER MPI_INTEGER_KIND
       PARAMETER (MPI_INTEGER_KIND=4)
+      INTEGER MPI_LB
+      PARAMETER (MPI_LB=766)
+      INTEGER MPI_UB
+      PARAMETER (MPI_UB=767)
       INTEGER(KIND=8) MPI_DISPLACEMENT_CURRENT
       PARAMETER (MPI_DISPLACEMENT_CURRENT=-1)
 ! Their addresses mean what their names say.
@@ -3489,72 +3493,6 @@
 !DIR$ IGNORE_TKR ierror
       integer :: ierror
       END SUBROUTINE
-      SUBROUTINE MPI_Precv_init(buf, partitions, count, datatype, dest, &
-     & tag, comm, info, request, ierror)
-!GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
-!DIR$ IGNORE_TKR buf
-      integer :: buf(*)
-!GCC$ ATTRIBUTES NO_ARG_CHECK :: partitions
-!DIR$ IGNORE_TKR partitions
-      integer :: partitions
-!GCC$ ATTRIBUTES NO_ARG_CHECK :: count
-!DIR$ IGNORE_TKR count
-      integer :: count
-!GCC$ ATTRIBUTES NO_ARG_CHECK :: datatype
-!DIR$ IGNORE_TKR datatype
-      integer :: datatype
-!GCC$ ATTRIBUTES NO_ARG_CHECK :: dest
-!DIR$ IGNORE_TKR dest
-      integer :: dest
-!GCC$ ATTRIBUTES NO_ARG_CHECK :: tag
-!DIR$ IGNORE_TKR tag
-      integer :: tag
-!GCC$ ATTRIBUTES NO_ARG_CHECK :: comm
-!DIR$ IGNORE_TKR comm
-      integer :: comm
-!GCC$ ATTRIBUTES NO_ARG_CHECK :: info
-!DIR$ IGNORE_TKR info
-      integer :: info
-!GCC$ ATTRIBUTES NO_ARG_CHECK :: request
-!DIR$ IGNORE_TKR request
-      integer :: request
-!GCC$ ATTRIBUTES NO_ARG_CHECK :: ierror
-!DIR$ IGNORE_TKR ierror
-      integer :: ierror
-      END SUBROUTINE
-      SUBROUTINE MPI_Psend_init(buf, partitions, count, datatype, dest, &
-     & tag, comm, info, request, ierror)
-!GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
-!DIR$ IGNORE_TKR buf
-      integer :: buf(*)
-!GCC$ ATTRIBUTES NO_ARG_CHECK :: partitions
-!DIR$ IGNORE_TKR partitions
-      integer :: partitions
-!GCC$ ATTRIBUTES NO_ARG_CHECK :: count
-!DIR$ IGNORE_TKR count
-      integer :: count
-!GCC$ ATTRIBUTES NO_ARG_CHECK :: datatype
-!DIR$ IGNORE_TKR datatype
-      integer :: datatype
-!GCC$ ATTRIBUTES NO_ARG_CHECK :: dest
-!DIR$ IGNORE_TKR dest
-      integer :: dest
-!GCC$ ATTRIBUTES NO_ARG_CHECK :: tag
-!DIR$ IGNORE_TKR tag
-      integer :: tag
-!GCC$ ATTRIBUTES NO_ARG_CHECK :: comm
-!DIR$ IGNORE_TKR comm
-      integer :: comm
-!GCC$ ATTRIBUTES NO_ARG_CHECK :: info
-!DIR$ IGNORE_TKR info
-      integer :: info
-!GCC$ ATTRIBUTES NO_ARG_CHECK :: request
-!DIR$ IGNORE_TKR request
-      integer :: request
-!GCC$ ATTRIBUTES NO_ARG_CHECK :: ierror
-!DIR$ IGNORE_TKR ierror
-      integer :: ierror
-      END SUBROUTINE
       SUBROUTINE MPI_Put(origin_addr, origin_count, origin_datatype,    &
      & target_rank, target_disp, target_count, target_datatype, win,    &
      & ierror)
@@ -4522,5 +4460,273 @@
 !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
 !DIR$ IGNORE_TKR buf
       integer :: buf(*)
+      END SUBROUTINE
+      SUBROUTINE MPI_Address(location, address, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: location
+!DIR$ IGNORE_TKR location
+      integer :: location(*)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: address
+!DIR$ IGNORE_TKR address
+      integer :: address
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: ierror
+!DIR$ IGNORE_TKR ierror
+      integer :: ierror
+      END SUBROUTINE
+      END INTERFACE
+! Counts of either kind.
+      INTERFACE MPI_Precv_init
+      SUBROUTINE MPI_Precv_init(buf, partitions, count, datatype, dest, &
+     & tag, comm, info, request, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+!DIR$ IGNORE_TKR buf
+      integer :: buf(*)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: partitions
+!DIR$ IGNORE_TKR partitions
+      integer :: partitions
+      integer, intent(in) :: count
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: datatype
+!DIR$ IGNORE_TKR datatype
+      integer :: datatype
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: dest
+!DIR$ IGNORE_TKR dest
+      integer :: dest
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: tag
+!DIR$ IGNORE_TKR tag
+      integer :: tag
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: comm
+!DIR$ IGNORE_TKR comm
+      integer :: comm
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: info
+!DIR$ IGNORE_TKR info
+      integer :: info
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: request
+!DIR$ IGNORE_TKR request
+      integer :: request
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: ierror
+!DIR$ IGNORE_TKR ierror
+      integer :: ierror
+      END SUBROUTINE
+      SUBROUTINE MPI_Precv_init_c(buf, partitions, count, datatype,     &
+     & dest, tag, comm, info, request, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+!DIR$ IGNORE_TKR buf
+      integer :: buf(*)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: partitions
+!DIR$ IGNORE_TKR partitions
+      integer :: partitions
+      integer(8), intent(in) :: count
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: datatype
+!DIR$ IGNORE_TKR datatype
+      integer :: datatype
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: dest
+!DIR$ IGNORE_TKR dest
+      integer :: dest
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: tag
+!DIR$ IGNORE_TKR tag
+      integer :: tag
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: comm
+!DIR$ IGNORE_TKR comm
+      integer :: comm
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: info
+!DIR$ IGNORE_TKR info
+      integer :: info
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: request
+!DIR$ IGNORE_TKR request
+      integer :: request
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: ierror
+!DIR$ IGNORE_TKR ierror
+      integer :: ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE PMPI_Precv_init
+      SUBROUTINE PMPI_Precv_init(buf, partitions, count, datatype, dest, &
+     & tag, comm, info, request, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+!DIR$ IGNORE_TKR buf
+      integer :: buf(*)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: partitions
+!DIR$ IGNORE_TKR partitions
+      integer :: partitions
+      integer, intent(in) :: count
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: datatype
+!DIR$ IGNORE_TKR datatype
+      integer :: datatype
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: dest
+!DIR$ IGNORE_TKR dest
+      integer :: dest
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: tag
+!DIR$ IGNORE_TKR tag
+      integer :: tag
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: comm
+!DIR$ IGNORE_TKR comm
+      integer :: comm
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: info
+!DIR$ IGNORE_TKR info
+      integer :: info
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: request
+!DIR$ IGNORE_TKR request
+      integer :: request
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: ierror
+!DIR$ IGNORE_TKR ierror
+      integer :: ierror
+      END SUBROUTINE
+      SUBROUTINE PMPI_Precv_init_c(buf, partitions, count, datatype,    &
+     & dest, tag, comm, info, request, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+!DIR$ IGNORE_TKR buf
+      integer :: buf(*)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: partitions
+!DIR$ IGNORE_TKR partitions
+      integer :: partitions
+      integer(8), intent(in) :: count
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: datatype
+!DIR$ IGNORE_TKR datatype
+      integer :: datatype
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: dest
+!DIR$ IGNORE_TKR dest
+      integer :: dest
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: tag
+!DIR$ IGNORE_TKR tag
+      integer :: tag
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: comm
+!DIR$ IGNORE_TKR comm
+      integer :: comm
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: info
+!DIR$ IGNORE_TKR info
+      integer :: info
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: request
+!DIR$ IGNORE_TKR request
+      integer :: request
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: ierror
+!DIR$ IGNORE_TKR ierror
+      integer :: ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE MPI_Psend_init
+      SUBROUTINE MPI_Psend_init(buf, partitions, count, datatype, dest, &
+     & tag, comm, info, request, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+!DIR$ IGNORE_TKR buf
+      integer :: buf(*)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: partitions
+!DIR$ IGNORE_TKR partitions
+      integer :: partitions
+      integer, intent(in) :: count
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: datatype
+!DIR$ IGNORE_TKR datatype
+      integer :: datatype
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: dest
+!DIR$ IGNORE_TKR dest
+      integer :: dest
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: tag
+!DIR$ IGNORE_TKR tag
+      integer :: tag
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: comm
+!DIR$ IGNORE_TKR comm
+      integer :: comm
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: info
+!DIR$ IGNORE_TKR info
+      integer :: info
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: request
+!DIR$ IGNORE_TKR request
+      integer :: request
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: ierror
+!DIR$ IGNORE_TKR ierror
+      integer :: ierror
+      END SUBROUTINE
+      SUBROUTINE MPI_Psend_init_c(buf, partitions, count, datatype,     &
+     & dest, tag, comm, info, request, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+!DIR$ IGNORE_TKR buf
+      integer :: buf(*)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: partitions
+!DIR$ IGNORE_TKR partitions
+      integer :: partitions
+      integer(8), intent(in) :: count
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: datatype
+!DIR$ IGNORE_TKR datatype
+      integer :: datatype
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: dest
+!DIR$ IGNORE_TKR dest
+      integer :: dest
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: tag
+!DIR$ IGNORE_TKR tag
+      integer :: tag
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: comm
+!DIR$ IGNORE_TKR comm
+      integer :: comm
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: info
+!DIR$ IGNORE_TKR info
+      integer :: info
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: request
+!DIR$ IGNORE_TKR request
+      integer :: request
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: ierror
+!DIR$ IGNORE_TKR ierror
+      integer :: ierror
+      END SUBROUTINE
+      END INTERFACE
+      INTERFACE PMPI_Psend_init
+      SUBROUTINE PMPI_Psend_init(buf, partitions, count, datatype, dest, &
+     & tag, comm, info, request, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+!DIR$ IGNORE_TKR buf
+      integer :: buf(*)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: partitions
+!DIR$ IGNORE_TKR partitions
+      integer :: partitions
+      integer, intent(in) :: count
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: datatype
+!DIR$ IGNORE_TKR datatype
+      integer :: datatype
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: dest
+!DIR$ IGNORE_TKR dest
+      integer :: dest
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: tag
+!DIR$ IGNORE_TKR tag
+      integer :: tag
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: comm
+!DIR$ IGNORE_TKR comm
+      integer :: comm
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: info
+!DIR$ IGNORE_TKR info
+      integer :: info
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: request
+!DIR$ IGNORE_TKR request
+      integer :: request
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: ierror
+!DIR$ IGNORE_TKR ierror
+      integer :: ierror
+      END SUBROUTINE
+      SUBROUTINE PMPI_Psend_init_c(buf, partitions, count, datatype,    &
+     & dest, tag, comm, info, request, ierror)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+!DIR$ IGNORE_TKR buf
+      integer :: buf(*)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: partitions
+!DIR$ IGNORE_TKR partitions
+      integer :: partitions
+      integer(8), intent(in) :: count
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: datatype
+!DIR$ IGNORE_TKR datatype
+      integer :: datatype
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: dest
+!DIR$ IGNORE_TKR dest
+      integer :: dest
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: tag
+!DIR$ IGNORE_TKR tag
+      integer :: tag
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: comm
+!DIR$ IGNORE_TKR comm
+      integer :: comm
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: info
+!DIR$ IGNORE_TKR info
+      integer :: info
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: request
+!DIR$ IGNORE_TKR request
+      integer :: request
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: ierror
+!DIR$ IGNORE_TKR ierror
+      integer :: ierror
       END SUBROUTINE
       END INTERFACE

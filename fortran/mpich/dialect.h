@@ -54,6 +54,10 @@ extern char __mpi_f08_link_constants_MOD_mpi_argv_null[1], __mpi_f08_link_consta
 #define SAME_ADDRESS(name, other)
 #define SAME_LARGE(name, other) SAME(name, other)
 
+/* MPI_LB and MPI_UB in Fortran. */
+#define FORTRAN_LB 0x4c000010
+#define FORTRAN_UB 0x4c000011
+
 /* A handle is the integer that it is in Fortran. */
 #define HANDLE(Name, Type)                                                        \
     static inline Type Name##_in(const MPI_Fint *integer) { return *integer; }    \

@@ -47,6 +47,10 @@ extern char mpi_fortran_argv_null_[1], mpi_fortran_argvs_null_[1];
 #define SAME_ADDRESS(name, other) SAME(name, other)
 #define SAME_LARGE(name, other)
 
+/* MPI_LB and MPI_UB in Fortran. */
+#define FORTRAN_LB 4
+#define FORTRAN_UB 3
+
 #define HANDLE(Name, Type)                                                                            \
     static inline Type Name##_in(const MPI_Fint *integer) { return PMPI_##Name##_f2c(*integer); }     \
     static inline MPI_Fint Name##_out(Type handle) { return PMPI_##Name##_c2f(handle); }

@@ -40,6 +40,10 @@ extern char mpi_fortran_argvs_null_[1];
 /* Integers below this are the values of the predefined handles (section 20.4.3). */
 #define PREDEFINED_END 0x1000
 
+/* MPI_LB and MPI_UB in Fortran, which the standard does not have: no datatype has these values. */
+#define FORTRAN_LB 0x2fe
+#define FORTRAN_UB 0x2ff
+
 #define HANDLE(Name, Type)                                                          \
     static inline Type Name##_in(const MPI_Fint *integer)                           \
     {                                                                               \

@@ -361,6 +361,47 @@ WITH_ERRORS = [
      "MPI_Session_finalize"),
 ]
 
+REMOVED = """
+  ! What the standard has removed.
+  subroutine removed()
+    integer :: made, bounded, code, lower, upper, extent, handler
+    call MPI_Type_struct(2, [1, 1], [0, 8], [MPI_INTEGER, MPI_DOUBLE_PRECISION], made, code)
+    call MPI_Type_extent(made, extent, code)
+    call check(extent == 16, "MPI_Type_struct")
+    call MPI_Type_free(made, code)
+    call MPI_Type_struct(3, [1, 1, 1], [-8, 0, 24], [MPI_LB, MPI_INTEGER, MPI_UB], bounded, code)
+    call MPI_Type_lb(bounded, lower, code)
+    call MPI_Type_ub(bounded, upper, code)
+    call check(lower == -8 .and. upper == 24, "MPI_LB and MPI_UB")
+    call MPI_Type_free(bounded, code)
+    call MPI_Type_create_struct(2, [1, 1], [0_MPI_ADDRESS_KIND, 20_MPI_ADDRESS_KIND], [MPI_INTEGER, MPI_UB], &
+      bounded, code)
+    call MPI_Type_extent(bounded, extent, code)
+    call check(extent == 20, "MPI_UB of MPI_Type_create_struct")
+    call MPI_Type_free(bounded, code)
+    call MPI_Type_hvector(2, 1, 24, MPI_INTEGER, made, code)
+    call MPI_Type_ub(made, upper, code)
+    call check(upper == 28, "MPI_Type_hvector")
+    call MPI_Type_free(made, code)
+    call MPI_Type_hindexed(2, [1, 2], [4, 16], MPI_INTEGER, made, code)
+    call MPI_Type_lb(made, lower, code)
+    call MPI_Type_ub(made, upper, code)
+    call check(lower == 4 .and. upper == 24, "MPI_Type_hindexed")
+    call MPI_Type_free(made, code)
+    call MPI_Address(MPI_BOTTOM, extent, code)
+    call check(extent == 0, "MPI_Address")
+    call MPI_Errhandler_create(comm_handler, handler, code)
+    call MPI_Errhandler_set(MPI_COMM_SELF, handler, code)
+    errors = 0
+    call MPI_Comm_call_errhandler(MPI_COMM_SELF, MPI_ERR_OTHER, code)
+    call check(errors == 1, "MPI_Errhandler_set")
+    call MPI_Errhandler_free(handler, code)
+    call MPI_Errhandler_set(MPI_COMM_SELF, MPI_ERRORS_RETURN, code)
+    call MPI_Errhandler_get(MPI_COMM_SELF, handler, code)
+    call check(handler == MPI_ERRORS_RETURN, "MPI_Errhandler_get")
+  end subroutine removed
+"""
+
 FILE_NAME = """
   function file_name()
     character(len=40) :: file_name
@@ -409,6 +450,9 @@ def program(interface, family=None):
                "dup": "MPI_Comm_dup"}
         parts.append(attributes("old", "Comm", OBJECTS[0][2], ".true.", handle, "MPI_INTEGER_KIND", "2000000", old))
         calls.append("old_attributes")
+        if family is None:
+            parts.append(REMOVED)
+            calls.append("removed")
     for name, kind, make, free in WITH_ERRORS[:4 if has_sessions else 3]:
         parts.append(HANDLERS.format(name=name, Name=kind, handle=handle(kind), make=make, free=free, **handles))
         calls.append(f"{name}_errors")
@@ -444,7 +488,8 @@ def left_out(table, recorded):
     """Gives the routines that neither these programs nor the recorded ones call in each interface."""
     by_hand = [line.split("\t")[0] for line in table.splitlines()[1:] if "\tby hand\t" in line]
     texts = [program(interface) for interface in HEADS]
-    old = {"MPI_Attr_get", "MPI_Attr_put", "MPI_Keyval_create"}
+    old = {"MPI_Attr_get", "MPI_Attr_put", "MPI_Keyval_create", *re.findall(r"MPI_\w+", REMOVED)}
+    old -= {"MPI_Type_create_struct", "MPI_Comm_call_errhandler"}
     only_with_types = {"MPI_Status_f2f08", "MPI_Status_f082f"}
     missing = []
     for name in by_hand:

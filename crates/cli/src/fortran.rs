@@ -31,14 +31,15 @@ pub const LIBRARY: &str = "combray_fortran";
 const MODULES: [&str; 5] = ["facts.f90", "types.f90", "interfaces.f90", "mpi.f90", "mpi_f08.f90"];
 
 /// The entries that are compiled a second time for the names with `PMPI_`.
-const TWICE: [&str; 5] = ["special", "descriptors", "entries", "entries_f08", "statuses"];
+const TWICE: [&str; 6] = ["special", "former", "descriptors", "entries", "entries_f08", "statuses"];
 
 /// All sources in C.
-const SOURCES: [&str; 10] = [
+const SOURCES: [&str; 11] = [
     "entries",
     "entries_f08",
     "callbacks",
     "special",
+    "former",
     "descriptors",
     "sections",
     "kept",

@@ -29,6 +29,8 @@ pub struct FortranRow {
     pub name: String,
     /// Whether its entry is written by hand, in fortran/special.c.
     pub is_by_hand: bool,
+    /// Whether all interfaces have it, though it has large counts.
+    pub is_everywhere: bool,
     /// A word for each parameter in C.
     pub words: Vec<String>,
 }
@@ -324,13 +326,14 @@ fn functions(folder: &Path, name: &str) -> Result<Vec<MpiFunction>, String> {
 fn fortran(folder: &Path) -> Result<Vec<FortranRow>, String> {
     let row = |row: Vec<String>| {
         let [name, entry, words] = row.try_into().expect("three columns");
-        let is_by_hand = match entry.as_str() {
-            "by hand" => true,
-            "generated" => false,
+        let (is_by_hand, is_everywhere) = match entry.as_str() {
+            "by hand" => (true, false),
+            "generated" => (false, false),
+            "generated everywhere" => (false, true),
             _ => return Err(format!("{name}: an entry is generated or by hand")),
         };
         let words = words.split_ascii_whitespace().map(str::to_owned).collect();
-        Ok(FortranRow { name, is_by_hand, words })
+        Ok(FortranRow { name, is_by_hand, is_everywhere, words })
     };
     rows(folder, "fortran.tsv", 3)?.into_iter().map(row).collect()
 }

@@ -43,6 +43,10 @@ pub fn named(tables: &Tables) -> Vec<Named> {
     all
 }
 
+/// Datatypes that the standard has removed, which module `mpi_f08` never had: they mark the bounds of
+/// a structure (fortran/former.c).
+pub const REMOVED_DATATYPES: [(&str, i64); 2] = [("MPI_LB", 0x2fe), ("MPI_UB", 0x2ff)];
+
 /// Constants that C does not have. Kinds are numbers of bytes.
 const OWN: [(&str, i64); 8] = [
     ("MPI_STATUS_SIZE", 8),

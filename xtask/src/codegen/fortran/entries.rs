@@ -15,7 +15,7 @@ pub fn entries(routines: &[Routine]) -> String {
     );
     for routine in routines.iter().filter(|routine| !routine.is_special) {
         let symbol = routine.symbol();
-        if !routine.is_large() {
+        if !routine.is_only_08() {
             text.push_str(&entry(routine, &format!("{symbol}_"), BufferForm::Address));
         }
         if routine.is_old {

@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use super::super::tables::Tables;
-use super::constants::named;
+use super::constants::{REMOVED_DATATYPES, named};
 use super::declarations::{FortranInterface, declaration, names, type_of};
 use super::modules::FUNCTIONS;
-use super::routine::{ArgumentKind, FortranArgument, Routine, Shape};
+use super::routine::{ArgumentKind, FortranArgument, Routine, Shape, plain};
 
 /// The text of `mpif.h`.
 pub fn header(tables: &Tables, routines: &[Routine]) -> String {
@@ -19,9 +19,11 @@ pub fn header(tables: &Tables, routines: &[Routine]) -> String {
         text.push_str(&statement(&format!("LOGICAL {name}")));
         text.push_str(&statement(&format!("PARAMETER ({name}=.FALSE.)")));
     }
-    for constant in named(tables) {
-        text.push_str(&statement(&format!("INTEGER {}", constant.name)));
-        text.push_str(&statement(&format!("PARAMETER ({}={})", constant.name, constant.value)));
+    let removed = REMOVED_DATATYPES.map(|(name, value)| (name.to_owned(), value));
+    let constants = named(tables).into_iter().map(|constant| (constant.name, constant.value));
+    for (name, value) in constants.chain(removed) {
+        text.push_str(&statement(&format!("INTEGER {name}")));
+        text.push_str(&statement(&format!("PARAMETER ({name}={value})")));
     }
     text.push_str(&statement("INTEGER(KIND=8) MPI_DISPLACEMENT_CURRENT"));
     text.push_str(&statement("PARAMETER (MPI_DISPLACEMENT_CURRENT=-1)"));
@@ -52,11 +54,25 @@ pub fn header(tables: &Tables, routines: &[Routine]) -> String {
          ! array: an element of a pointer array may stand for a list, as it could without them.\n",
     );
     text.push_str(&statement("INTERFACE"));
+    let twin = |routine: &Routine| {
+        routines.iter().find(|one| one.is_everywhere && plain(&one.name) == routine.name)
+    };
     let shown = |routine: &&Routine| !routine.is_large() && routine.has_choice();
-    for routine in routines.iter().filter(shown) {
-        text.push_str(&body(routine));
+    for routine in routines.iter().filter(shown).filter(|one| twin(one).is_none()) {
+        text.push_str(&body(routine, "", &[]));
     }
-    text + &statement("END INTERFACE")
+    text.push_str(&statement("END INTERFACE"));
+    text.push_str("! Counts of either kind.\n");
+    for routine in routines.iter().filter(shown) {
+        let Some(large) = twin(routine) else { continue };
+        for prefix in ["", "P"] {
+            text.push_str(&statement(&format!("INTERFACE {prefix}{}", routine.name)));
+            text.push_str(&body(routine, prefix, &large.arguments));
+            text.push_str(&body(large, prefix, &routine.arguments));
+            text.push_str(&statement("END INTERFACE"));
+        }
+    }
+    text
 }
 
 const ADDRESSES: [(&str, &str, &str); 10] = [
@@ -72,11 +88,18 @@ const ADDRESSES: [(&str, &str, &str); 10] = [
     ("MPI_ARGVS_NULL", "CHARACTER", "(1,1)"),
 ];
 
-fn body(routine: &Routine) -> String {
-    let name = &routine.name;
+/// An interface body. Arguments that are of another kind in `other` are checked, as only they tell the
+/// two routines apart.
+fn body(routine: &Routine, prefix: &str, other: &[FortranArgument]) -> String {
+    let name = format!("{prefix}{}", routine.name);
     let mut text = statement(&format!("SUBROUTINE {name}({})", names(routine).join(", ")));
-    for argument in &routine.arguments {
-        for line in unchecked(argument) {
+    for (index, argument) in routine.arguments.iter().enumerate() {
+        let is_checked = other.get(index).is_some_and(|one| one.kind != argument.kind);
+        let lines = match is_checked {
+            true => declaration(argument, FortranInterface::Header),
+            false => unchecked(argument),
+        };
+        for line in lines {
             if line.starts_with('!') {
                 writeln!(text, "{line}").unwrap();
             } else {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::super::tables::Tables;
-use super::constants::{HEAD, named};
+use super::constants::{HEAD, REMOVED_DATATYPES, named};
 use super::declarations::{FortranInterface, declaration, names, type_of};
 use super::filled;
 use super::routine::{ArgumentKind, FortranArgument, Routine, plain};
@@ -14,6 +14,9 @@ pub fn mpi(tables: &Tables, routines: &[Routine]) -> String {
     text.push_str(&agreements(FortranInterface::Mpi));
     for constant in named(tables).iter().filter(|constant| constant.handle.is_some()) {
         writeln!(text, "  integer, parameter :: {} = {}", constant.name, constant.value).unwrap();
+    }
+    for (name, value) in REMOVED_DATATYPES {
+        writeln!(text, "  integer, parameter :: {name} = {value}").unwrap();
     }
     for (name, extent) in [("STATUS", ""), ("STATUSES", ", 1")] {
         let symbol = name.to_lowercase();
@@ -29,8 +32,14 @@ pub fn mpi(tables: &Tables, routines: &[Routine]) -> String {
         writeln!(text, "  external :: {name}, P{name}").unwrap();
     }
     for routine in routines.iter().filter(|routine| !routine.is_large()) {
+        let large =
+            routines.iter().find(|one| one.is_everywhere && plain(&one.name) == routine.name);
         for prefix in ["", "P"] {
             let name = format!("{prefix}{}", routine.name);
+            if let Some(large) = large {
+                text.push_str(&with_large(routine, large, prefix));
+                continue;
+            }
             let has_pointer = routine.arguments.iter().any(|one| one.kind == ArgumentKind::Pointer);
             let generic = if has_pointer { format!(" {name}") } else { String::new() };
             write!(text, "\n  interface{generic}\n").unwrap();
@@ -43,6 +52,15 @@ pub fn mpi(tables: &Tables, routines: &[Routine]) -> String {
         }
     }
     text + "end module mpi\n"
+}
+
+/// A routine whose counts are of either kind.
+fn with_large(routine: &Routine, large: &Routine, prefix: &str) -> String {
+    let mut text = format!("\n  interface {prefix}{}\n", routine.name);
+    for one in [routine, large] {
+        text.push_str(&body(one, &format!("{prefix}{}", one.name), None, FortranInterface::Mpi));
+    }
+    text + &format!("  end interface {prefix}{}\n", routine.name)
 }
 
 /// What the standard defines for the program to pass where a function is wanted.

@@ -69,11 +69,11 @@ fn calls(routines: &[Routine], binding: Binding) -> String {
     for (number, routine) in routines.iter().filter(|one| is_recorded(one)).enumerate() {
         let is_there = match binding {
             Binding::Mpi08 => !routine.is_old,
-            Binding::Old => !routine.is_large(),
+            Binding::Old => !routine.is_only_08(),
         };
         if is_there {
             let is_twin = |one: &&Routine| one.name == plain(&routine.name);
-            let short = match routines.iter().filter(|_| binding == Binding::Mpi08).find(is_twin) {
+            let short = match routines.iter().find(is_twin) {
                 Some(twin) if routine.is_large() && !is_same_to_callers(twin, routine) => {
                     &twin.name
                 }

@@ -18,7 +18,7 @@ pub fn is_recorded(routine: &Routine) -> bool {
     // It asks the library how many datatypes there are.
     const ASKING: &str = "MPI_Type_get_contents";
     let is_odd = |one: &FortranArgument| match one.kind {
-        ArgumentKind::Procedure(_) | ArgumentKind::Status08 => true,
+        ArgumentKind::Procedure(_) => true,
         ArgumentKind::Text => one.shape != Shape::Scalar,
         ArgumentKind::Address | ArgumentKind::Integer | ArgumentKind::Logical => {
             one.c.base == "void"
@@ -26,10 +26,10 @@ pub fn is_recorded(routine: &Routine) -> bool {
         _ => false,
     };
     let name = plain(&routine.name);
-    !routine.arguments.iter().any(is_odd)
+    routine.is_in_c
+        && !routine.arguments.iter().any(is_odd)
         && !TEXTS_OF_GIVEN_LENGTH.contains(&name)
         && name != ASKING
-        && name != "MPI_F_sync_reg"
 }
 
 /// What an argument is in the call that is recorded, as text that is right in both languages.
@@ -103,7 +103,7 @@ pub fn recorder(tables: &Tables, routines: &[Routine]) -> String {
     }
     text.push_str("\nconst struct recorded recorder_routines[] = {\n");
     for routine in &recorded {
-        let bindings = match (routine.is_old, routine.is_large()) {
+        let bindings = match (routine.is_old, routine.is_only_08()) {
             (true, _) => "OLD",
             (_, true) => "MPI08",
             _ => "OLD | MPI08",

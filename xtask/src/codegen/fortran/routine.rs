@@ -19,6 +19,10 @@ pub struct Routine {
     pub is_old: bool,
     /// Whether the entry is written by hand.
     pub is_special: bool,
+    /// Whether it has the large counts that else only module `mpi_f08` has in all interfaces.
+    pub is_everywhere: bool,
+    /// Whether there is a function of this name in C.
+    pub is_in_c: bool,
 }
 
 /// One argument.
@@ -87,6 +91,41 @@ pub enum Shape {
     Status,
 }
 
+/// Routines that C does not have.
+const ONLY_IN_FORTRAN: [(&str, &str); 3] = [
+    ("MPI_F_sync_reg", "void *buf"),
+    ("MPI_Status_f2f08", "const int f_status[], MPI_Status *f08_status"),
+    ("MPI_Status_f082f", "const MPI_Status *f08_status, int f_status[]"),
+];
+
+/// Routines of MPI-1 that the standard has removed. Their addresses are default integers.
+const REMOVED: [(&str, &str); 10] = [
+    ("MPI_Address", "const void *location, int *address"),
+    (
+        "MPI_Errhandler_create",
+        "MPI_Comm_errhandler_function *handler_fn, MPI_Errhandler *errhandler",
+    ),
+    ("MPI_Errhandler_get", "MPI_Comm comm, MPI_Errhandler *errhandler"),
+    ("MPI_Errhandler_set", "MPI_Comm comm, MPI_Errhandler errhandler"),
+    ("MPI_Type_extent", "MPI_Datatype datatype, int *extent"),
+    (
+        "MPI_Type_hindexed",
+        "int count, const int array_of_blocklengths[], const int array_of_displacements[], \
+         MPI_Datatype oldtype, MPI_Datatype *newtype",
+    ),
+    (
+        "MPI_Type_hvector",
+        "int count, int blocklength, int stride, MPI_Datatype oldtype, MPI_Datatype *newtype",
+    ),
+    ("MPI_Type_lb", "MPI_Datatype datatype, int *displacement"),
+    (
+        "MPI_Type_struct",
+        "int count, const int array_of_blocklengths[], const int array_of_displacements[], const \
+         MPI_Datatype array_of_types[], MPI_Datatype *newtype",
+    ),
+    ("MPI_Type_ub", "MPI_Datatype datatype, int *displacement"),
+];
+
 impl Routine {
     /// All routines, in the order of the table.
     pub fn all(tables: &Tables) -> Result<Vec<Self>, String> {
@@ -95,18 +134,16 @@ impl Routine {
             let only_c = ["_toint", "_fromint"].iter().any(|end| name.ends_with(end));
             !only_c && !name.starts_with("MPI_T_")
         };
-        let only_fortran = [
-            ("MPI_F_sync_reg", "void *buf"),
-            ("MPI_Status_f2f08", "const int f_status[], MPI_Status *f08_status"),
-            ("MPI_Status_f082f", "const MPI_Status *f08_status, int f_status[]"),
-        ];
         let mut routines = Vec::new();
         for function in tables.functions.iter().filter(in_fortran) {
             routines.push(Self::of(function, &function.parameters, tables)?);
         }
-        for (name, parameters) in only_fortran {
+        for (name, parameters) in ONLY_IN_FORTRAN.iter().chain(&REMOVED) {
             let function = MpiFunction::only_in_fortran(name);
-            routines.push(Self::of(&function, &Parameter::parse_list(parameters)?, tables)?);
+            let mut routine = Self::of(&function, &Parameter::parse_list(parameters)?, tables)?;
+            routine.is_old = REMOVED.iter().any(|(removed, _)| removed == name);
+            routine.is_in_c = false;
+            routines.push(routine);
         }
         let is_there = |row: &&FortranRow| routines.iter().any(|one| one.name == row.name);
         match tables.fortran.iter().find(|row| !is_there(row)) {
@@ -149,6 +186,8 @@ impl Routine {
             has_code: result.is_none() && !matches!(name, "MPI_Pcontrol" | "MPI_F_sync_reg"),
             is_old: function.note == "deprecated: MPI-2.0",
             is_special: row.is_by_hand,
+            is_everywhere: row.is_everywhere,
+            is_in_c: true,
         })
     }
 
@@ -157,9 +196,14 @@ impl Routine {
         self.name.trim_start_matches("MPI_").to_lowercase()
     }
 
-    /// The form with large counts, which only module `mpi_f08` has.
+    /// The form with large counts.
     pub fn is_large(&self) -> bool {
         self.name.ends_with("_c")
+    }
+
+    /// Whether only module `mpi_f08` has it.
+    pub fn is_only_08(&self) -> bool {
+        self.is_large() && !self.is_everywhere
     }
 
     pub fn has_choice(&self) -> bool {

@@ -1,4 +1,4 @@
-! Routines of MPI-1 that the standard has removed, and that old programs of other libraries call.
+! Routines and datatypes of MPI-1 that the standard has removed, and that old programs call.
 ! run: 1 2
 ! built-for: mpich openmpi
 ! flags: -fallow-argument-mismatch -w
@@ -45,6 +45,25 @@ program removed_mpif
   call MPI_Type_size(type, extent, code)
   if (extent /= 16) stop 6
   call MPI_Type_free(type, code)
+
+  ! The marked bounds of structures, from MPI-1 and from MPI-2.
+  call MPI_Type_struct(3, [1, 1, 1], [-8, 0, 24], [MPI_LB, MPI_INTEGER, MPI_UB], type, code)
+  call MPI_Type_lb(type, lower, code)
+  call MPI_Type_ub(type, upper, code)
+  call MPI_Type_extent(type, extent, code)
+  if (lower /= -8 .or. upper /= 24 .or. extent /= 32) stop 15
+  call MPI_Type_size(type, extent, code)
+  if (extent /= 4) stop 16
+  call PMPI_Type_free(type, code)
+  call MPI_Type_create_struct(2, [1, 1], [0_8, 20_8], [MPI_INTEGER, MPI_UB], type, code)
+  call PMPI_Type_extent(type, extent, code)
+  if (extent /= 20) stop 17
+  call MPI_Type_free(type, code)
+  call PMPI_Type_struct(2, lengths, places, types, type, code)
+  call MPI_Type_free(type, code)
+  ! Places from an address, as far as it fits into a default integer: of the bottom it does.
+  call MPI_Address(MPI_BOTTOM, extent, code)
+  if (extent /= 0) stop 18
 
   ! The error handler of the program.
   call MPI_Errhandler_create(count_errors, handler, code)
