@@ -247,7 +247,8 @@ fn a_rank_is_one_process_of_mpi_at_a_time() {
     let join = "say init pmi_version=1; hear";
     let leave = "say finalize; hear";
     let (code, _, err) = run_speakers("1", &format!("{join}; ({join}); {leave}"));
-    let told = err.contains("has called MPI_Init while process") && err.contains("of the same rank");
+    let told =
+        err.contains("has called MPI_Init while process") && err.contains("of the same rank");
     assert!(code == Some(1) && told, "{code:?} {err}");
     // One after the other, also where one has failed, or goes on after MPI_Finalize.
     for script in [

@@ -181,8 +181,8 @@ pub fn no_space() -> io::Error {
 }
 
 /// Opens for reading and writing what another process has open (a path below `/proc`), if it is
-/// what the caller expects there. Nothing else is opened, as that alone may change something, and the
-/// process may have put something in its place meanwhile.
+/// what the caller expects there. Nothing else is opened, as that alone may change something, and
+/// the process may have put something in its place meanwhile.
 ///
 /// # Errors
 /// The system's; also where something else is there.
