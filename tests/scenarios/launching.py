@@ -47,6 +47,29 @@ def who_has_lost_the_variables_of_the_launcher_is_told(runner):
     assert code == 0 and "note" not in output, output
 
 
+def nothing_of_a_script_survives_all_that_watch_over_the_job(runner):
+    """The system ends what the launcher starts, and the library what stands below that."""
+    needs_combray(runner)
+    folder = tempfile.mkdtemp(prefix="combray-watchers-")
+    try:
+        copy = own_copy(runner, folder)
+        launcher = subprocess.Popen([*runner.mpiexec, "-n", "2", "sh", "-c", f"{copy} wait; true"],
+                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for _ in range(2):
+            assert "waiting" in launcher.stdout.readline()
+        child = lambda process: int(pathlib.Path(f"/proc/{process}/task/{process}/children").read_text().split()[0])
+        guard = child(launcher.pid)
+        watchers = (launcher.pid, guard, child(guard))
+        # Stopped, none of them does anything about the end of another one.
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for process in watchers:
+                os.kill(process, number)
+        wait_until_gone(copy)
+        launcher.communicate()
+    finally:
+        shutil.rmtree(folder)
+
+
 def killed_process_ends_the_job(runner):
     ends_badly(runner, "kill", r"(?i)rank 2\b", r"(?i)SIGKILL|signal 9")
 
@@ -414,6 +437,7 @@ def initial_error_handler(runner):
 
 SCENARIOS = [
     hello,
+    nothing_of_a_script_survives_all_that_watch_over_the_job,
     programs_of_a_rank_run_one_after_the_other,
     who_has_lost_the_variables_of_the_launcher_is_told,
     killed_process_ends_the_job,

@@ -102,8 +102,8 @@ trait Manager: Send {
         false
     }
 
-    /// Has `gone` called, by another thread, when the manager is gone, where it does not see to it
-    /// that its processes end then.
+    /// Has `gone` called, by another thread, when the manager is gone, where the system does not
+    /// see to it that this process ends then.
     fn when_gone(&self, _gone: fn()) {}
 
     /// The number of the machine of each rank, if the manager knows.

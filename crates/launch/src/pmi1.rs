@@ -118,7 +118,9 @@ impl Manager for Pmi1 {
     }
 
     fn when_gone(&self, gone: fn()) {
-        if self.space != OWN_SPACE {
+        // Our own launcher has the system end those that it starts itself, but not what they start:
+        // where a shell stands between, somebody may have killed all that would have ended it.
+        if self.space != OWN_SPACE || !sys::process::ends_with_parent() {
             self.wire.when_closed(gone);
         }
     }
