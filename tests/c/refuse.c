@@ -28,7 +28,12 @@ static const struct {
              {"getrandom", SYS_getrandom},
              {"sched_getaffinity", SYS_sched_getaffinity},
              {"sched_setaffinity", SYS_sched_setaffinity},
-             {"prctl", SYS_prctl}};
+             {"prctl", SYS_prctl},
+             {"setpgid", SYS_setpgid},
+             {"pipe2", SYS_pipe2},
+             {"socketpair", SYS_socketpair},
+             {"prlimit64", SYS_prlimit64},
+             {"fcntl", SYS_fcntl}};
 
 static const struct {
     const char *name;

@@ -93,6 +93,37 @@ def no_prctl(runner):
     is_told(runner, "prctl")
 
 
+def no_process_groups(runner):
+    is_told(runner, "setpgid")
+
+
+def no_pipes(runner):
+    is_told(runner, "pipe2")
+
+
+def no_socket_pairs(runner):
+    is_told(runner, "socketpair")
+
+
+def no_dev(runner):
+    code, output = in_namespace(runner, "mount -t tmpfs none /dev", "hello")
+    assert code == 0 or "/dev" in output, f"exit code {code}\n{output}"
+    # What needs nothing there works.
+    command = shlex.join([*runner.mpiexec, "-n", "2", "sh", "-c", "cat; echo here"])
+    code, output, _ = run(["unshare", "-m", "sh", "-c", f"mount -t tmpfs none /dev && exec {command}"], timeout=60)
+    assert code == 0 and output.count("here") == 2, f"exit code {code}\n{output}"
+
+
+def little_stack(runner):
+    """The launcher works; a program needs what it needs."""
+    needs_combray(runner)
+    command = shlex.join([*runner.mpiexec, "-n", "2", "echo", "here"])
+    for kibibytes in (64, 128):
+        code, output, _ = run(["sh", "-c", f"ulimit -s {kibibytes} && exec {command}"], timeout=60)
+        check_words(output)
+        assert code == 0 and output.count("here") == 2, f"{kibibytes} KiB: exit code {code}\n{output}"
+
+
 def in_namespace(runner, setup, mode="traffic"):
     """A job in a mount namespace of its own, after `setup`."""
     needs_combray(runner)
@@ -314,6 +345,11 @@ SCENARIOS = [
     no_epoll,
     no_signalfd,
     no_prctl,
+    no_process_groups,
+    no_pipes,
+    no_socket_pairs,
+    no_dev,
+    little_stack,
     no_proc,
     full_dev_shm,
     few_descriptors,

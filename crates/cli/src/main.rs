@@ -192,7 +192,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(code) => ExitCode::from(u8::try_from(code & 0xff).unwrap_or(1)),
         Err(message) => {
-            eprintln!("combray: {message}");
+            eprintln!("combray: {}", foreign::message(&message));
             ExitCode::from(2)
         }
     }

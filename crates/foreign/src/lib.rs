@@ -11,4 +11,4 @@ mod asking;
 mod text;
 
 pub use asking::{Asked, ask, is_memory_file, owner_of};
-pub use text::{from_json, one_line, several_lines};
+pub use text::{from_json, message, one_line, several_lines};

@@ -17,6 +17,29 @@ pub fn several_lines(text: &str) -> String {
     readable(text, |letter| letter == '\n')
 }
 
+/// A message that may quote what a person, or a file, has said: as [`several_lines`], and of a very
+/// long line only the beginning and the end, with the number of letters between.
+pub fn message(text: &str) -> String {
+    let lines = text.split('\n').map(|line| {
+        let count = line.chars().count();
+        if count <= LINE_LETTERS_MAX {
+            return one_line(line);
+        }
+        let letters = |from: usize, to: usize| -> String {
+            line.chars().skip(from).take(to - from).collect()
+        };
+        let (begin, end) = (letters(0, BEGIN_LETTERS), letters(count - END_LETTERS, count));
+        let left_out = count - BEGIN_LETTERS - END_LETTERS;
+        format!("{} [... {left_out} letters ...] {}", one_line(&begin), one_line(&end))
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// A line of a message with more letters is cut, and so many are shown of it.
+const LINE_LETTERS_MAX: usize = 2000;
+const BEGIN_LETTERS: usize = 1000;
+const END_LETTERS: usize = 500;
+
 /// Reads JSON, of which all texts become [one line](one_line) of some KiB at most.
 ///
 /// # Errors
@@ -65,6 +88,17 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+
+    #[test]
+    fn a_message_is_readable_and_not_long() {
+        let short = "combray: a \"name\"\n  and more";
+        assert_eq!(message(short), short);
+        let long = format!("line 1 of f: \"{}\x1b[31m\" is no name", "\u{e9}".repeat(3_000_000));
+        let shown = message(&long);
+        assert!(shown.chars().count() < LINE_LETTERS_MAX, "{}", shown.len());
+        assert!(shown.starts_with("line 1 of f: ") && shown.ends_with("\\u{1b}[31m\" is no name"));
+        assert!(shown.contains(" letters ...] "));
+    }
 
     #[test]
     fn a_terminal_finds_nothing_to_obey() {

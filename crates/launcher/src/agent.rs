@@ -21,7 +21,7 @@ use crate::protocol::{self, AgentOrder, AgentReport, OrderParser, ReportRules, S
 /// When more than this waits for the launcher, nothing more is read from the processes.
 const QUEUE_BYTES_MAX: usize = 4 << 20;
 
-/// How much is read at once.
+/// How much is read at once. It is no part of the stack, for which a person may leave little.
 const READ_BYTES_MAX: usize = 64 << 10;
 
 struct Agent {
@@ -149,7 +149,7 @@ impl Agent {
 
     /// Reads and follows orders; returns whether there will be no more.
     fn receive(&mut self, reports: &mut Vec<AgentReport>) -> Result<bool, LaunchError> {
-        let mut bytes = [0; READ_BYTES_MAX];
+        let mut bytes = vec![0; READ_BYTES_MAX];
         let length = match self.source.read(&mut bytes) {
             Err(error) if is_no_end(&error) => return Ok(false),
             // Without a launcher there is no job.

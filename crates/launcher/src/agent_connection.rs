@@ -170,7 +170,7 @@ impl AgentConnection {
     }
 
     fn read_reports(&mut self, reads: usize, reports: &mut Vec<AgentReport>) {
-        let mut bytes = [0; READ_BYTES_MAX];
+        let mut bytes = vec![0; READ_BYTES_MAX];
         for _ in 0..reads {
             let Some(source) = &mut self.reports else { return };
             match source.read(&mut bytes) {
@@ -189,7 +189,7 @@ impl AgentConnection {
     }
 
     fn read_errors(&mut self) {
-        let mut bytes = [0; READ_BYTES_MAX];
+        let mut bytes = vec![0; READ_BYTES_MAX];
         let Some(source) = &mut self.errors else { return };
         match source.read(&mut bytes) {
             Ok(length) if length > 0 => {

@@ -109,7 +109,7 @@ fn become_child(name: &str, parent: u32) -> Result<Signals, LaunchError> {
 
 fn exit_with(outcome: Result<i32, LaunchError>) -> ! {
     std::process::exit(outcome.unwrap_or_else(|error| {
-        eprintln!("combray: {error}");
+        eprintln!("combray: {}", foreign::message(&error.to_string()));
         2
     }))
 }

@@ -55,7 +55,7 @@ use guard::Source;
 pub use local::is_this_machine;
 pub use local_processes::ranks_within;
 pub use output::{LineTag, OutputForm};
-pub use placement::{Host, slots};
+pub use placement::{Host, is_host_name, slots};
 use placement::{HostAssignment, HostRequest};
 pub use preview::{Preview, preview};
 use rankfile::RankPlace;

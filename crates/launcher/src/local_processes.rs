@@ -8,6 +8,7 @@ mod seating;
 mod variables;
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::Path;
@@ -219,14 +220,14 @@ impl LocalProcesses {
 
     fn input_of(&mut self, rank: u32) -> io::Result<Stdio> {
         if rank != 0 {
-            return Ok(Stdio::null());
+            return no_input();
         }
         match self.input.take() {
-            None => Ok(Stdio::null()),
+            None => no_input(),
             Some(StandardInput::Inherited) => Ok(Stdio::inherit()),
             Some(StandardInput::Typed(pipe)) => Ok(OwnedFd::from(pipe).into()),
             Some(StandardInput::Relayed) => {
-                let (reader, writer) = io::pipe()?;
+                let (reader, writer) = process::pipe()?;
                 process::set_nonblocking(writer.as_raw_fd())?;
                 self.input_pipe.pipe = Some(writer);
                 Ok(OwnedFd::from(reader).into())
@@ -329,6 +330,14 @@ pub(super) fn prepare(program: &mut ProgramStart) -> Result<(), LaunchError> {
     let folder = program.folder.as_deref().unwrap_or(Path::new("."));
     program.path = program::find(&program.path, folder, &search)?;
     Ok(())
+}
+
+/// What reads as nothing, also where /dev is missing.
+fn no_input() -> io::Result<Stdio> {
+    match File::open("/dev/null") {
+        Ok(file) => Ok(file.into()),
+        Err(_) => Ok(OwnedFd::from(process::pipe()?.0).into()),
+    }
 }
 
 /// How many ranks of one machine a limit of open files allows.

@@ -14,6 +14,19 @@ pub struct Host {
     pub slots_max: Option<u32>,
 }
 
+/// Longer names and addresses do not exist (RFC 1035), not even with a user before them.
+const NAME_LETTERS_MAX: usize = 255;
+
+/// Whether a text may be the name or address of a host, as ssh takes it: letters, digits and some
+/// signs. What begins with a dash would be an option of ssh.
+pub fn is_host_name(name: &str) -> bool {
+    let is_usual = |letter: char| letter.is_alphanumeric() || "-._:@%+".contains(letter);
+    (1..=NAME_LETTERS_MAX).contains(&name.chars().count())
+        && !name.starts_with('-')
+        && name.chars().all(is_usual)
+        && name.contains(char::is_alphanumeric)
+}
+
 /// What one program asks for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HostRequest<'a> {

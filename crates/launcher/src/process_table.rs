@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 
 use mpir::JobProcess;
-use sys::mapping;
+use sys::{mapping, socket};
 
 /// What the table has of a process: host, file of the program, number.
 type Line = (String, String, i32);
@@ -45,7 +45,7 @@ enum WriterState {
 /// The system has no file in memory, or no socket.
 pub(super) fn open() -> io::Result<(TableReader, TableWriter)> {
     let table = mapping::create_memory_file(c"combray-processes", 0)?;
-    let (ours, theirs) = UnixStream::pair()?;
+    let (ours, theirs) = socket::pair()?;
     ours.set_nonblocking(true)?;
     theirs.set_nonblocking(true)?;
     let writer =

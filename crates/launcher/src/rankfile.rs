@@ -3,7 +3,7 @@
 use topology::CpuSet;
 
 use crate::binding::Seat;
-use crate::placement::HostAssignment;
+use crate::placement::{HostAssignment, is_host_name};
 
 /// Where one rank runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,8 +52,7 @@ const RANKS_MAX: usize = 1 << 20;
 fn read_line(line: &str) -> Option<(usize, RankPlace)> {
     let (rank, rest) = line.strip_prefix("rank")?.split_once('=')?;
     let mut words = rest.split_whitespace();
-    // What begins with a dash would be an option of ssh.
-    let host = words.next().filter(|host| !host.starts_with('-'))?;
+    let host = words.next().filter(|host| is_host_name(host))?;
     let seat = match words.next() {
         None => None,
         Some(word) => {
@@ -124,6 +123,7 @@ mod tests {
             "rank 0=a slot=x",
             "rank 0=a slot=",
             "rank 0=-o",
+            "rank 0=$(id)",
             "rank 0=a b",
         ] {
             assert!(fault(line).contains("is not like"), "{line}");

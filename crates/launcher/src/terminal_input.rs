@@ -33,7 +33,7 @@ impl TerminalInput {
         if !io::stdin().is_terminal() {
             return Ok((Self::none(), None));
         }
-        let (reader, writer) = io::pipe()?;
+        let (reader, writer) = process::pipe()?;
         process::set_nonblocking(writer.as_raw_fd())?;
         Ok((Self { pipe: Some(writer), typed: Vec::new() }, Some(reader)))
     }

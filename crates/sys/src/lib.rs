@@ -43,6 +43,12 @@ pub fn refused(call: &str, cause: &io::Error) -> io::Error {
     io::Error::new(cause.kind(), format!("{call}: {cause}{advice}"))
 }
 
+/// As [`refused`], but an error for want of descriptors stays as it is: whoever knows how many are
+/// needed says more.
+pub(crate) fn refused_or_lacking(call: &str, cause: io::Error) -> io::Error {
+    if lacks_descriptors(&cause) { cause } else { refused(call, &cause) }
+}
+
 /// Whether there are no descriptors left, of this process or of the machine.
 pub fn lacks_descriptors(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))

@@ -1,7 +1,7 @@
 //! Processes: starting them bound to their parent, watching them, ending them.
 
 use std::fs;
-use std::io;
+use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
@@ -135,25 +135,72 @@ pub fn spawn_bound(
     // which are safe there; it allocates nothing and takes no lock.
     unsafe {
         command.pre_exec(move || {
-            call(libc::setpgid(0, 0))?;
-            call(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL))?;
+            Step::Group.name_in(call(libc::setpgid(0, 0)))?;
+            Step::End.name_in(call(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL)))?;
             if libc::getppid() != parent {
                 // The parent ended before it could be followed.
                 libc::_exit(1);
             }
             for &kept in &kept {
-                call(libc::fcntl(kept, libc::F_SETFD, 0))?;
+                Step::Kept.name_in(call(libc::fcntl(kept, libc::F_SETFD, 0)))?;
             }
-            descriptors.set()?;
+            Step::Limit.name_in(descriptors.set())?;
             if let Some(cores) = &cores {
-                cores.bind()?;
+                Step::Binding.name_in(cores.bind())?;
             }
             let mut none = mem::zeroed();
             libc::sigemptyset(&mut none);
-            call(libc::sigprocmask(libc::SIG_SETMASK, &none, ptr::null_mut()))
+            Step::Mask.name_in(call(libc::sigprocmask(libc::SIG_SETMASK, &none, ptr::null_mut())))
         });
     }
-    command.spawn()
+    command.spawn().map_err(Step::named)
+}
+
+/// What a child does before it becomes the program. An error comes from there as a number alone,
+/// which has room for the step beside the error's own.
+#[derive(Clone, Copy)]
+enum Step {
+    Group = 1,
+    End,
+    Kept,
+    Limit,
+    Binding,
+    Mask,
+}
+
+impl Step {
+    const NAMES: [&str; 6] =
+        ["setpgid", "prctl", "fcntl", "setrlimit", "sched_setaffinity", "sigprocmask"];
+    /// Errors have smaller numbers (errno.h).
+    const SHIFT: i32 = 16;
+
+    /// The same result, whose error tells the step.
+    fn name_in(self, result: io::Result<()>) -> io::Result<()> {
+        result.map_err(|error| {
+            let number = error.raw_os_error().unwrap_or(libc::EINVAL);
+            io::Error::from_raw_os_error(number | (self as i32) << Self::SHIFT)
+        })
+    }
+
+    /// The same error in words, if it tells a step.
+    fn named(error: io::Error) -> io::Error {
+        let number = error.raw_os_error().unwrap_or_default();
+        match Self::NAMES.get(((number >> Self::SHIFT) as usize).wrapping_sub(1)) {
+            Some(name) => {
+                let own = number & ((1 << Self::SHIFT) - 1);
+                crate::refused(name, &io::Error::from_raw_os_error(own))
+            }
+            None => error,
+        }
+    }
+}
+
+/// The ends of a pipe.
+///
+/// # Errors
+/// The system's, with the name of the call.
+pub fn pipe() -> io::Result<(PipeReader, PipeWriter)> {
+    io::pipe().map_err(|cause| crate::refused_or_lacking("pipe2", cause))
 }
 
 /// Puts this process into a process group of its own, so that what a terminal or a shell sends to
@@ -163,7 +210,7 @@ pub fn spawn_bound(
 /// The system's.
 pub fn leave_group() -> io::Result<()> {
     // SAFETY: takes plain numbers.
-    call(unsafe { libc::setpgid(0, 0) })
+    call(unsafe { libc::setpgid(0, 0) }).map_err(|cause| crate::refused("setpgid", &cause))
 }
 
 /// Gives this process a name and a command line, as lists of processes show them. The command line
@@ -273,6 +320,14 @@ pub fn follow_parent(signal: i32) -> io::Result<()> {
     // SAFETY: takes plain numbers.
     call(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal) })
         .map_err(|cause| crate::refused("prctl", &cause))
+}
+
+/// Whether the system kills this process when its parent ends.
+pub fn ends_with_parent() -> bool {
+    let mut signal: libc::c_int = 0;
+    // SAFETY: the system writes an integer to the address, which is that of one.
+    let result = unsafe { libc::prctl(libc::PR_GET_PDEATHSIG, &raw mut signal) };
+    result == 0 && signal == libc::SIGKILL
 }
 
 /// Makes this process the parent of all descendants whose own parent ends.
@@ -458,6 +513,22 @@ fn call(result: libc::c_int) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ancestors_are_found_up_to_the_first_process() {
+        let own = ancestors(std::process::id() as i32);
+        assert_eq!(own.first(), Some(&(std::os::unix::process::parent_id() as i32)));
+        assert!(own.len() <= ANCESTORS_MAX && ancestors(1).is_empty());
+    }
+
+    #[test]
+    fn a_refused_step_before_the_program_is_named() {
+        let refused = Step::Group.name_in(Err(io::Error::from_raw_os_error(libc::EPERM)));
+        let told = Step::named(refused.unwrap_err()).to_string();
+        assert!(told.starts_with("setpgid: ") && told.contains("container"), "{told}");
+        let other = Step::named(io::Error::from_raw_os_error(libc::ENOENT));
+        assert_eq!(other.raw_os_error(), Some(libc::ENOENT));
+    }
 
     #[test]
     fn the_end_of_a_process_is_seen_though_nobody_waited_for_it() {

@@ -2,6 +2,7 @@
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use crate::check;
@@ -35,6 +36,14 @@ pub fn unacknowledged(connection: BorrowedFd<'_>) -> io::Result<u64> {
     let result = unsafe { libc::ioctl(connection.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
     check(libc::c_long::from(result))?;
     Ok(bytes.max(0) as u64)
+}
+
+/// The ends of a connection inside this machine.
+///
+/// # Errors
+/// The system's, with the name of the call.
+pub fn pair() -> io::Result<(UnixStream, UnixStream)> {
+    UnixStream::pair().map_err(|cause| crate::refused_or_lacking("socketpair", cause))
 }
 
 /// The addresses without a place in any folder at which somebody listens on this machine, or is

@@ -1,7 +1,8 @@
 //! Hosts that a person names, in the spellings of all launchers.
 
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::File;
+use std::io::Read;
 
 use launcher::Host;
 use launcher::rankfile::{self, RankPlace};
@@ -24,9 +25,7 @@ pub fn read_list(option: &str, list: &str) -> Result<Vec<Host>, String> {
 /// # Errors
 /// A text for people.
 pub fn read_file(option: &str, file: &OsStr) -> Result<Vec<Host>, String> {
-    let text = fs::read_to_string(file).map_err(|cause| {
-        format!("{option} names {}, which cannot be read: {cause}", file.display())
-    })?;
+    let text = read_text(option, file)?;
     let mut hosts = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         let place = format!("line {number} of {}", file.display());
@@ -49,10 +48,23 @@ pub fn read_file(option: &str, file: &OsStr) -> Result<Vec<Host>, String> {
 /// # Errors
 /// A text for people.
 pub fn read_rankfile(option: &str, file: &OsStr) -> Result<Vec<RankPlace>, String> {
-    let text = fs::read_to_string(file).map_err(|cause| {
-        format!("{option} names {}, which cannot be read: {cause}", file.display())
-    })?;
+    let text = read_text(option, file)?;
     rankfile::read(&text).map_err(|fault| format!("{}: {fault}", file.display()))
+}
+
+/// No list of hosts or places is longer: what is, is another file.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+
+fn read_text(option: &str, file: &OsStr) -> Result<String, String> {
+    let mut text = String::new();
+    let read = File::open(file)
+        .and_then(|source| source.take(FILE_BYTES_MAX + 1).read_to_string(&mut text));
+    let refused = |why: &str| format!("{option} names {}, {why}", file.display());
+    match read {
+        Ok(length) if length as u64 <= FILE_BYTES_MAX => Ok(text),
+        Ok(_) => Err(refused(&format!("which has more than {} MiB", FILE_BYTES_MAX >> 20))),
+        Err(cause) => Err(refused(&format!("which cannot be read: {cause}"))),
+    }
 }
 
 /// Reads `name` or `name:slots`; the name may be an address of IPv6 in brackets.
@@ -64,8 +76,7 @@ fn host(place: &str, word: &str) -> Result<Host, String> {
         None if word.matches(':').count() > 1 => (word, None),
         None => word.split_once(':').map_or((word, None), |(name, slots)| (name, Some(slots))),
     };
-    // A name that begins so would be an option of ssh.
-    if name.is_empty() || name.starts_with('-') {
+    if !launcher::is_host_name(name) {
         return Err(format!("{place}: \"{word}\" is no name of a host"));
     }
     let slots = slots.map(|slots| number(place, word, slots)).transpose()?;
@@ -97,6 +108,8 @@ fn number(place: &str, word: &str, text: &str) -> Result<u32, String> {
 mod tests {
     use super::*;
 
+    use std::fs;
+
     fn shown(hosts: &[Host]) -> String {
         let number = |n: Option<u32>| n.map_or("-".to_owned(), |n| n.to_string());
         let one = |h: &Host| format!("{}/{}/{}", h.name, number(h.slots), number(h.slots_max));
@@ -112,7 +125,13 @@ mod tests {
         assert!(list("").unwrap_err().contains("-H wants the names"));
         assert!(list("a:x").unwrap_err().contains("\"a:x\" has no number"));
         assert!(list("a:-1").is_err() && list(":2").is_err());
-        assert!(list("-oProxyCommand=x").unwrap_err().contains("no name of a host"));
+        for junk in
+            ["-oProxyCommand=x", "$(id)", "a;b", "a b", "\u{1b}[31m", "a/b", "a\0", "..", "\u{a0}"]
+        {
+            assert!(list(junk).unwrap_err().contains("no name of a host"), "{junk:?}");
+        }
+        let long = "a".repeat(300);
+        assert!(list(&long).is_err() && list("under_score.b\u{fc}cher:2").is_ok());
     }
 
     #[test]
@@ -130,5 +149,7 @@ mod tests {
         assert!(read("# nothing\n").unwrap_err().contains("names no host"));
         fs::remove_file(&path).unwrap();
         assert!(read_file("-f", path.as_os_str()).unwrap_err().contains("cannot be read"));
+        let endless = read_file("-f", OsStr::new("/dev/zero")).unwrap_err();
+        assert!(endless.contains("more than 16 MiB"), "{endless}");
     }
 }

@@ -26,8 +26,8 @@ pub(super) struct RankProcess {
     output: Option<File>,
     errors: Option<File>,
     pmi: Option<UnixStream>,
-    /// The process that has initialized MPI as this rank, and has not finalized it: the one that was
-    /// started, or one below it.
+    /// The process that has initialized MPI as this rank and has not finalized it: the one that
+    /// was started, or one below it.
     member: Option<i32>,
     /// Answers that the process has not taken yet; nothing more is read from it until it has.
     answers: Vec<u8>,
@@ -60,7 +60,7 @@ impl RankProcess {
         seating: &Seating,
         (ahead, questions): (Option<&OpenedAhead>, Option<&QuestionBoard>),
     ) -> io::Result<Self> {
-        let (ours, theirs) = UnixStream::pair()?;
+        let (ours, theirs) = socket::pair()?;
         socket::name_senders(ours.as_fd())?;
         let terminal = has_terminal.then(process::open_terminal).and_then(Result::ok);
         let is_piped = terminal.is_none();
@@ -140,7 +140,7 @@ impl RankProcess {
             OutputStream::Errors => &mut self.errors,
         };
         let Some(pipe) = channel else { return 0 };
-        let mut bytes = [0; READ_BYTES_MAX];
+        let mut bytes = vec![0; READ_BYTES_MAX];
         match pipe.read(&mut bytes[..room.min(READ_BYTES_MAX)]) {
             Ok(length) if length > 0 => {
                 reports.push(AgentReport::Output(self.number, target, bytes[..length].to_vec()));
@@ -170,7 +170,7 @@ impl RankProcess {
     /// Reads what the process sends to the PMI server, as long as it has taken all answers.
     pub(super) fn read_pmi(&mut self, reports: &mut Vec<AgentReport>) {
         self.send_answers();
-        let mut bytes = [0; READ_BYTES_MAX];
+        let mut bytes = vec![0; READ_BYTES_MAX];
         let Some(pmi) = self.pmi.as_mut().filter(|_| self.answers.is_empty()) else { return };
         match socket::receive_from(pmi.as_fd(), &mut bytes) {
             Ok((length, sender)) if length > 0 => {
@@ -249,6 +249,6 @@ impl RankProcess {
 
 /// The ends for reading and for writing.
 fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
-    let (reader, writer) = io::pipe()?;
+    let (reader, writer) = process::pipe()?;
     Ok((reader.into(), writer.into()))
 }
