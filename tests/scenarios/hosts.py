@@ -241,6 +241,14 @@ def who_is_killed_elsewhere_is_missed_over_every_network(runner):
 
 
 @places(8)
+def a_path_becomes_narrow_over_plain_ethernet(runner):
+    """For good, or for a while, while messages of all lengths are underway."""
+    if not scenarios.is_combray(runner):
+        raise Skip("holds for Combray's launcher")
+    outages("--outage", "mtu-down,mtu", "--net", "ether", "--count", "4")
+
+
+@places(8)
 def only_paths_cut_are_told_over_every_network(runner):
     if not scenarios.is_combray(runner):
         raise Skip("holds for Combray's launcher")
@@ -333,6 +341,7 @@ SCENARIOS = [
     killed_launcher_leaves_nothing,
     a_host_that_dies_ends_the_job,
     who_is_killed_elsewhere_is_missed_over_every_network,
+    a_path_becomes_narrow_over_plain_ethernet,
     only_paths_cut_are_told_over_every_network,
     the_launcher_may_run_on_a_host,
     over_real_ssh,

@@ -38,6 +38,8 @@ pub(crate) enum FrameKind {
     Request,
     /// A piece of a part.
     Piece,
+    /// A piece of a frame that is too long for the path.
+    Fragment,
 }
 
 impl FrameKind {
@@ -47,7 +49,7 @@ impl FrameKind {
     }
 }
 
-const KINDS: [FrameKind; 9] = [
+const KINDS: [FrameKind; 10] = [
     FrameKind::Hello,
     FrameKind::Answer,
     FrameKind::Acknowledgement,
@@ -57,6 +59,7 @@ const KINDS: [FrameKind; 9] = [
     FrameKind::Goodbye,
     FrameKind::Request,
     FrameKind::Piece,
+    FrameKind::Fragment,
 ];
 
 /// The head of a frame. The fields `first` to `count` mean what the kind says.
@@ -87,11 +90,12 @@ pub(crate) struct FrameHeader {
     pub time: u32,
     /// When that was sent which this answers; 0: nothing.
     pub echo: u32,
-    /// The place in the sequence; or the part.
+    /// The place in the sequence; or the part; or the frame of a fragment.
     pub first: u32,
-    /// The first piece of a request, or the piece; how long the hello was that is answered.
+    /// The first piece of a request, or the piece; how long the hello was that is answered; where a
+    /// fragment begins.
     pub index: u32,
-    /// The request that is made, or answered.
+    /// The request that is made, or answered; how long the frame of a fragment is.
     pub request: u32,
     /// Which pieces from the first on are wanted.
     pub mask: u64,

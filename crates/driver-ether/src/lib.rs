@@ -13,11 +13,13 @@ mod ahead;
 mod bell;
 mod card;
 mod ether;
+mod fragments;
 mod frame;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod interfaces;
 mod link;
+mod path;
 mod port;
 mod pulling;
 mod seal;

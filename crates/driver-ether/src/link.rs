@@ -4,13 +4,17 @@
 //! After each frame that came and each thing that was posted, [`Link::transmit`] sends what is to
 //! be sent by now; [`Link::deadline`] says when there is something to do although nothing comes.
 
+use std::collections::VecDeque;
+
 use base::GateId;
 use driver::{PartPlace, Sink, restore_pause};
 use memory::Buffer;
 use memory::transfer::Part;
 
+use crate::fragments::{FragmentGroups, SentFrames, send_frames};
 use crate::frame::{FrameHeader, FrameKind, HEAD_BYTES};
 use crate::interfaces::MacAddress;
+use crate::path::PathLength;
 use crate::pulling::{Announced, Pulls, WantedPieces};
 #[cfg(any(test, fuzzing))]
 use crate::seal::SealEnd;
@@ -18,6 +22,9 @@ use crate::seal::{LinkTurn, Seal};
 use crate::sequence::{FrameOrder, Incoming, Outgoing};
 use crate::serving::{PieceRun, Services};
 use crate::timing::{ACKNOWLEDGE_AFTER, MICROSECOND, MILLISECOND, RoundTrips, Time};
+
+/// What is put together of fragments is no frame.
+const NO_FRAME: &str = "what came in fragments is no frame";
 
 /// Who takes the frames of a link.
 pub(crate) trait Transmitter {
@@ -77,8 +84,10 @@ pub(crate) struct Link {
     terms: LinkTerms,
     pub seal: Seal,
     greeting: Greeting,
-    /// Bytes of data that a frame may have.
-    data_bytes: usize,
+    path: PathLength,
+    fragments: FragmentGroups,
+    /// How many frames went in fragments.
+    fragmented: u32,
     /// The number of the next frame.
     number: u64,
     trips: RoundTrips,
@@ -90,6 +99,8 @@ pub(crate) struct Link {
     wanted: Option<WantedPieces>,
     services: Services,
     acknowledging: Acknowledging,
+    /// The lengths of hellos that are to be sent.
+    hellos: VecDeque<usize>,
     /// Hellos that were heard, by their length, which are to be answered.
     to_answer: Vec<u32>,
     /// When the sender of what came last says that it was sent.
@@ -115,15 +126,13 @@ struct Acknowledging {
     by: Option<Time>,
 }
 
-/// How the peer is found, and the longest frame that reaches it.
+/// How the peer is found.
 #[derive(Debug)]
 struct Greeting {
     is_answered: bool,
     /// The next hellos go at this time; none: there will be none.
     at: Option<Time>,
     tries: u32,
-    /// A short one goes now, so that the peer answers.
-    asks: bool,
 }
 
 /// Between the first two hellos, and at most.
@@ -147,6 +156,9 @@ const SILENCE_LOOK_PERIOD: Time = 250 * MILLISECOND;
 
 /// Bytes of what a hello begins with.
 const INTRODUCTION_BYTES: usize = 8;
+
+/// The shortest hello.
+const HELLO_BYTES_MIN: usize = HEAD_BYTES + INTRODUCTION_BYTES + size_of::<MacAddress>();
 
 /// Hellos that wait for an answer at most.
 const ANSWERS_MAX: usize = 4;
@@ -182,8 +194,10 @@ impl Link {
         Self {
             terms,
             seal,
-            greeting: Greeting { is_answered: false, at: None, tries: 0, asks: false },
-            data_bytes: terms.frame_bytes[0] - HEAD_BYTES,
+            greeting: Greeting { is_answered: false, at: None, tries: 0 },
+            path: PathLength::new(terms.frame_bytes),
+            fragments: FragmentGroups::default(),
+            fragmented: 0,
             number: 0,
             trips: RoundTrips::default(),
             outgoing,
@@ -193,6 +207,7 @@ impl Link {
             wanted: None,
             services: Services::default(),
             acknowledging: Acknowledging::default(),
+            hellos: VecDeque::new(),
             to_answer: Vec::new(),
             echo: 0,
             asked_at: None,
@@ -218,7 +233,7 @@ impl Link {
     /// The own interface has another address now: the peer is told before anything else is sent.
     pub(crate) fn move_to(&mut self, mac: MacAddress, now: Time) {
         self.terms.mac = mac;
-        self.greeting = Greeting { is_answered: false, at: Some(now), tries: 0, asks: false };
+        self.greeting = Greeting { is_answered: false, at: Some(now), tries: 0 };
     }
 
     /// Whether the peer has answered.
@@ -237,16 +252,22 @@ impl Link {
         self.stands() && !self.is_posted && self.outgoing.has_room() && self.services.has_room()
     }
 
+    /// Bytes of data that a frame may have.
+    fn data_bytes(&self) -> usize {
+        self.path.now - HEAD_BYTES
+    }
+
     /// Posts a packet, which `fill` writes.
     pub(crate) fn post_packet(&mut self, length: usize, fill: driver::Fill<'_>) {
         self.is_posted = true;
         let mut data = self.outgoing.buffer();
         data.resize(length, 0);
         fill((&mut data[..]).into());
-        if length <= self.data_bytes {
+        let data_bytes = self.data_bytes();
+        if length <= data_bytes {
             return self.outgoing.push(FrameKind::Packet, data);
         }
-        let mut chunks = data.chunks(self.data_bytes).peekable();
+        let mut chunks = data.chunks(data_bytes).peekable();
         while let Some(chunk) = chunks.next() {
             let mut buffer = self.outgoing.buffer();
             buffer.extend_from_slice(chunk);
@@ -258,7 +279,7 @@ impl Link {
     pub(crate) fn post_part(&mut self, part: Part, now: Time) {
         self.is_posted = true;
         let following = self.terms.peer_room / 2;
-        let announced = self.services.post(part, self.data_bytes, following, now);
+        let announced = self.services.post(part, self.data_bytes(), following, now);
         let mut data = self.outgoing.buffer();
         announced.emit(&mut data);
         self.outgoing.push(FrameKind::Announce, data);
@@ -311,7 +332,7 @@ impl Link {
         let is_idle = self.stands() && !self.has_departed && self.asked_at.is_none();
         let asks = is_idle && self.heard_at < since;
         if asks {
-            self.greeting.asks = true;
+            self.hellos.push_back(HELLO_BYTES_MIN);
             self.asked_at = Some(since);
         }
         asks
@@ -346,7 +367,31 @@ impl Link {
             let elapsed = (time_field(now)).wrapping_sub(header.echo);
             self.trips.note(Time::from(elapsed) * MICROSECOND);
         }
+        let arrived = self.outgoing.take_arrived_bytes();
+        if self.path.is_long(arrived + HEAD_BYTES) {
+            self.path.confirm();
+        }
+        self.take(header, data, now, sink)
+    }
+
+    /// Takes what is in a frame, which may have come in fragments.
+    fn take(
+        &mut self,
+        header: &FrameHeader,
+        data: &[u8],
+        now: Time,
+        sink: &mut dyn Sink,
+    ) -> Result<(), &'static str> {
         match header.kind {
+            FrameKind::Fragment => {
+                let Some(whole) = self.fragments.take(header, data) else { return Ok(()) };
+                let (head, data) = whole.split_first_chunk().ok_or(NO_FRAME)?;
+                let inner = FrameHeader::parse(head).ok_or(NO_FRAME)?;
+                if inner.kind == FrameKind::Fragment {
+                    return Err(NO_FRAME);
+                }
+                self.take(&inner, data, now, sink)?;
+            }
             FrameKind::Hello => {
                 if self.to_answer.len() < ANSWERS_MAX {
                     self.to_answer.push((HEAD_BYTES + data.len()) as u32);
@@ -362,7 +407,9 @@ impl Link {
             FrameKind::Acknowledgement => {}
             FrameKind::Request => {
                 let FrameHeader { first, index, mask, request, time, .. } = *header;
-                self.services.request(first, index, mask, request, time);
+                if self.services.request(first, index, mask, request, time) {
+                    self.path.confirm();
+                }
             }
             FrameKind::Piece => {
                 let FrameHeader { first, index, request, .. } = *header;
@@ -378,16 +425,14 @@ impl Link {
     }
 
     fn note_answer(&mut self, frame_bytes: usize, now: Time) {
-        let [short, long] = self.terms.frame_bytes;
         if !self.stands() {
+            self.path.begin(frame_bytes, now);
             // Long frames are tried as often as they would be had it answered at once.
             let at = Some(now + HELLO_AFTER_MIN);
-            self.greeting = Greeting { is_answered: true, at, tries: 0, asks: false };
+            self.greeting = Greeting { is_answered: true, at, tries: 0 };
         }
-        if frame_bytes == long || frame_bytes == short {
-            self.data_bytes = self.data_bytes.max(frame_bytes - HEAD_BYTES);
-        }
-        if self.data_bytes == long - HEAD_BYTES {
+        self.path.note_answer(frame_bytes, now);
+        if self.path.is_full() {
             self.greeting.at = None;
         }
     }
@@ -450,6 +495,7 @@ impl Link {
             FrameKind::Done => {
                 let number = data.try_into().map_err(|_| "it ends no part")?;
                 if let Some(served) = self.services.complete(u32::from_le_bytes(number), now) {
+                    self.path.confirm();
                     sink.sent(gate, rail, served.token);
                     sink.carried(rail, served.bytes, served.took.max(1));
                 }
@@ -498,6 +544,7 @@ impl Link {
             self.pulls.deadline(&self.trips),
             self.acknowledging.by,
             self.greeting.at,
+            self.path.deadline(),
             self.asked_at.map(|_| now + SILENCE_LOOK_PERIOD),
         ];
         times.into_iter().flatten().min()
@@ -537,37 +584,46 @@ impl Link {
                 return false;
             }
         }
-        let is_due = self.greeting.at.is_some_and(|at| now >= at);
-        if !is_due && !self.greeting.asks {
+        self.plan_hellos(now);
+        if self.hellos.is_empty() {
             return true;
         }
-        let [short, long] = self.terms.frame_bytes;
         let mut padding = [&self.terms.introduction[..], &self.terms.mac].concat();
         let turn = self.terms.turn;
         let set_turn = |header: &mut FrameHeader| header.first = turn;
-        if self.greeting.asks {
-            self.greeting.asks = !self.send_control(FrameKind::Hello, set_turn, &padding, now, to);
+        while let Some(&length) = self.hellos.front() {
+            padding.resize(length - HEAD_BYTES, 0);
+            if !self.send_control(FrameKind::Hello, set_turn, &padding, now, to) {
+                return false;
+            }
+            self.hellos.pop_front();
         }
-        if !is_due {
-            return !self.greeting.asks;
+        true
+    }
+
+    /// Finds out which hellos are to be sent by now.
+    fn plan_hellos(&mut self, now: Time) {
+        if self.outgoing.is_empty() && !self.services.is_active() {
+            self.path.confirm();
         }
-        padding.resize(long - HEAD_BYTES, 0);
-        let mut sent = true;
-        if !self.stands() {
-            let data = &padding[..short - HEAD_BYTES];
-            sent &= self.send_control(FrameKind::Hello, set_turn, data, now, to);
+        self.hellos.extend(self.path.lengths_to_try(now));
+        if self.stands() && self.path.is_time_to_grow(now) {
+            self.hellos.extend(self.path.longer());
         }
-        if long > short {
-            sent &= self.send_control(FrameKind::Hello, set_turn, &padding, now, to);
+        if self.greeting.at.is_none_or(|at| now < at) {
+            return;
+        }
+        match self.stands() {
+            true => self.hellos.extend(self.path.longer()),
+            false => self.hellos.extend(self.path.lengths_to_begin(self.greeting.tries)),
         }
         self.greeting.tries += 1;
-        let pause = match turn > 0 && !self.stands() {
+        let pause = match self.terms.turn > 0 && !self.stands() {
             true => pause_before_again(self.greeting.tries),
             false => (HELLO_AFTER_MIN << (self.greeting.tries - 1).min(16)).min(HELLO_AFTER_MAX),
         };
         let is_over = self.stands() && self.greeting.tries >= LONG_TRIES_MAX;
         self.greeting.at = (!is_over).then_some(now + pause);
-        sent
     }
 
     /// Sends a frame that is not of the sequence.
@@ -582,7 +638,7 @@ impl Link {
         let mut header = self.header(kind, now);
         set(&mut header);
         let sent = to.frames(&self.seal, &[(header, data)]) == 1;
-        self.note_sent(usize::from(sent));
+        self.note_sent(u64::from(sent));
         sent
     }
 
@@ -612,9 +668,9 @@ impl Link {
     }
 
     /// So many frames went; all told what has arrived, and what it answers.
-    fn note_sent(&mut self, count: usize) {
+    fn note_sent(&mut self, count: u64) {
         if count > 0 {
-            self.number += count as u64;
+            self.number += count;
             self.acknowledging = Acknowledging::default();
             self.echo = 0;
         }
@@ -622,8 +678,8 @@ impl Link {
 
     fn send_sequenced(&mut self, now: Time, to: &mut impl Transmitter) -> bool {
         let header = self.header(FrameKind::Packet, now);
-        let (mut sent, mut wanted) = (0, 0);
-        let seal = &self.seal;
+        let (mut sent, mut wanted, mut longest) = (SentFrames::default(), 0, 0);
+        let (seal, data_bytes, count) = (&self.seal, self.data_bytes(), &mut self.fragmented);
         self.outgoing.send_ready(now, &self.trips, |ready, is_window_full| {
             let frames: Vec<(FrameHeader, &[u8])> = (0..)
                 .zip(ready)
@@ -647,11 +703,13 @@ impl Link {
                 })
                 .collect();
             wanted = frames.len();
-            sent = to.frames(seal, &frames);
-            sent
+            longest = frames.iter().map(|(_, data)| data.len()).max().unwrap_or_default();
+            sent = send_frames(&frames, (data_bytes, count), seal, to);
+            sent.frames
         });
-        self.note_sent(sent);
-        sent == wanted
+        self.path.note_sent(HEAD_BYTES + longest.min(data_bytes), now);
+        self.note_sent(sent.numbers);
+        sent.frames == wanted
     }
 
     fn send_requests(&mut self, now: Time, to: &mut impl Transmitter) -> bool {
@@ -672,13 +730,15 @@ impl Link {
     fn send_pieces(&mut self, now: Time, to: &mut impl Transmitter) -> bool {
         while self.services.has_requests() {
             let header = self.header(FrameKind::Piece, now);
-            let seal = &self.seal;
-            let mut sent = 0;
+            let (seal, data_bytes, count) = (&self.seal, self.data_bytes(), &mut self.fragmented);
+            let (mut sent, mut longest) = (SentFrames::default(), 0);
             let goes_on = self.services.send_next(|run| {
-                sent = send_run(seal, header, &run, to);
-                sent
+                longest = run.announced.piece_bytes as usize;
+                sent = send_run((data_bytes, count), seal, header, &run, to);
+                sent.frames
             });
-            self.note_sent(sent);
+            self.path.note_sent(HEAD_BYTES + longest.min(data_bytes), now);
+            self.note_sent(sent.numbers);
             if !goes_on {
                 return false;
             }
@@ -688,11 +748,12 @@ impl Link {
 }
 
 fn send_run(
+    (data_bytes, count): (usize, &mut u32),
     seal: &Seal,
     header: FrameHeader,
     run: &PieceRun<'_>,
     to: &mut impl Transmitter,
-) -> usize {
+) -> SentFrames {
     let each = run.announced.piece_bytes as usize;
     let heads = (0..run.count).take(TOGETHER_MAX).map(|behind| {
         let is_last = behind + 1 == run.count && run.ends_block;
@@ -712,7 +773,14 @@ fn send_run(
     let start = run.first as usize * each;
     let length = (heads.len() * each).min(run.part.length - start);
     let (buffer, offset) = (&run.part.buffer, run.part.offset + start);
-    to.pieces(seal, &heads, PieceBytes { buffer, offset, length, each })
+    if each <= data_bytes {
+        let sent = to.pieces(seal, &heads, PieceBytes { buffer, offset, length, each });
+        return SentFrames { frames: sent, numbers: sent as u64 };
+    }
+    let mut data = vec![0; length];
+    buffer.read(offset, &mut data);
+    let frames: Vec<(FrameHeader, &[u8])> = heads.into_iter().zip(data.chunks(each)).collect();
+    send_frames(&frames, (data_bytes, count), seal, to)
 }
 
 /// Where the sender of a hello wants to be answered.

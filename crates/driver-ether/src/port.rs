@@ -217,11 +217,14 @@ fn send_all(socket: BorrowedFd<'_>, frames: &[[IoSlice<'_>; 2]]) -> usize {
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock => return sent,
             Err(error) if error.raw_os_error() == Some(ENOBUFS) => return sent,
+            // Those behind it may be shorter.
+            Err(error) if error.raw_os_error() == Some(EMSGSIZE) => sent += 1,
             Err(_) => return frames.len(),
         }
     }
     sent
 }
 
-/// The queue of the interface is full.
+/// The queue of the interface is full; a frame is longer than it carries.
 const ENOBUFS: i32 = 105;
+const EMSGSIZE: i32 = 90;

@@ -36,6 +36,8 @@ pub(crate) struct Outgoing {
     /// When what is underway is taken for lost.
     deadline: Option<Time>,
     failures: u32,
+    /// The longest data of those that have arrived since this was asked.
+    arrived_bytes: usize,
     spare: Vec<Vec<u8>>,
 }
 
@@ -82,6 +84,7 @@ impl Outgoing {
             recovered: 0,
             deadline: None,
             failures: 0,
+            arrived_bytes: 0,
             spare: Vec::new(),
         }
     }
@@ -205,6 +208,7 @@ impl Outgoing {
         while self.first < acknowledged {
             let Some(frame) = self.frames.pop_front() else { break };
             news += usize::from(self.note_arrival(frame.state));
+            self.arrived_bytes = self.arrived_bytes.max(frame.data.len());
             self.first += 1;
             if self.spare.len() < SPARE_MAX {
                 let mut data = frame.data;
@@ -222,6 +226,7 @@ impl Outgoing {
             let state = self.frames[place].state;
             if state != OutgoingState::Arrived {
                 self.frames[place].state = OutgoingState::Arrived;
+                self.arrived_bytes = self.arrived_bytes.max(self.frames[place].data.len());
                 news += usize::from(self.note_arrival(state));
             }
         }
@@ -233,6 +238,11 @@ impl Outgoing {
         self.find_lost();
         self.deadline = (self.underway > 0).then(|| now + trips.resend_after(0));
         true
+    }
+
+    /// The longest data of the frames that have arrived since this was called last.
+    pub(crate) fn take_arrived_bytes(&mut self) -> usize {
+        std::mem::take(&mut self.arrived_bytes)
     }
 
     fn note_arrival(&mut self, state: OutgoingState) -> bool {

@@ -105,11 +105,20 @@ impl Services {
         announced
     }
 
-    /// The receiver asks for pieces.
-    pub(crate) fn request(&mut self, part: u32, first: u32, mask: u64, request: u32, echo: u32) {
+    /// The receiver asks for pieces; whether that is for the first time, as those before have come.
+    pub(crate) fn request(
+        &mut self,
+        part: u32,
+        first: u32,
+        mask: u64,
+        request: u32,
+        echo: u32,
+    ) -> bool {
         if self.requests.len() < REQUESTS_MAX {
             self.requests.push_back(PieceService { part, first, mask, request, echo });
         }
+        let served = self.parts.iter().find(|one| one.announced.number == part);
+        served.is_some_and(|served| first >= served.reached)
     }
 
     /// Whether pieces are to be sent.

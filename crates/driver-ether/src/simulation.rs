@@ -27,12 +27,17 @@ struct Weather {
     byte_takes: Time,
     /// The longest frame that it carries.
     frame_bytes_max: usize,
+    /// From one time to the other no frame is carried that is longer than `NARROW`.
+    narrow: (Time, Time),
     /// Nothing is carried from one time to the other.
     pause: (Time, Time),
     /// Frames that wait at a receiver at most, and how often it looks.
     room: usize,
     looks_every: Time,
 }
+
+/// What a path carries that has become narrow.
+const NARROW: usize = 576;
 
 const CALM: Weather = Weather {
     lost: 0,
@@ -41,6 +46,7 @@ const CALM: Weather = Weather {
     takes: 10 * MICROSECOND,
     byte_takes: 800,
     frame_bytes_max: 9000,
+    narrow: (0, 0),
     pause: (0, 0),
     room: 1000,
     looks_every: 2 * MICROSECOND,
@@ -107,8 +113,11 @@ impl Simulation {
     }
 
     fn send(&mut self, from: usize, frame: Vec<u8>) {
-        let Weather { lost, doubled, late, takes, byte_takes, frame_bytes_max, pause, .. } =
-            self.weather;
+        let Weather {
+            lost, doubled, late, takes, byte_takes, frame_bytes_max, pause, narrow, ..
+        } = self.weather;
+        let is_narrow = (narrow.0..narrow.1).contains(&self.now);
+        let frame_bytes_max = if is_narrow { NARROW } else { frame_bytes_max };
         self.frames += 1;
         let to = 1 - from;
         let start = self.now.max(self.free_at[to]);
@@ -275,6 +284,7 @@ fn weather(seed: u64) -> Weather {
         pause: if random.u32(..4) == 0 { (pause, pause + 200 * MILLISECOND) } else { (0, 0) },
         room: [6, 40, 1000][random.usize(..3)],
         looks_every: [1, 20, 500][random.usize(..3)] * MICROSECOND,
+        narrow: [(0, 0), (pause, Time::MAX), (pause, 50 * pause)][random.usize(..3)],
     }
 }
 
@@ -292,6 +302,36 @@ fn whatever_the_network_does_all_arrives_once() {
             (0..random.usize(..6)).map(|_| 1 + random.usize(..300_000)).collect();
         exchange(seed, weather(seed), random.usize(1..40), &parts);
     }
+}
+
+/// What is underway when the path becomes narrow arrives, in fragments, and what follows is made
+/// short enough; when the path is wide again, long frames are used again.
+#[test]
+fn a_path_may_become_narrow_and_wide_again() {
+    const BYTES: usize = 1 << 20;
+    for seed in 0..seeds(20) {
+        let begins = fastrand::Rng::with_seed(seed).u64(1..4000) * MICROSECOND;
+        let narrow = (begins, Time::MAX);
+        let took = exchange(seed, Weather { narrow, ..CALM }, 30, &[BYTES; 3]);
+        assert!(took < 10_000 * MILLISECOND, "seed {seed}: {took} ns");
+    }
+    let mut all = Simulation::new(1, Weather { narrow: (0, 20_000 * MILLISECOND), ..CALM });
+    all.meet();
+    let mut frames_of_one = || {
+        let before = all.frames;
+        let number = all.sinks[1].packets.len();
+        all.post(0, &pattern(number, 60_000));
+        let limit = all.now + 10_000 * MILLISECOND;
+        all.run_until("a packet", limit, |all| all.sinks[1].packets.len() > number);
+        let settled = all.now + 6_000 * MILLISECOND;
+        all.run_until("a pause", settled + 1000 * MILLISECOND, |all| {
+            all.links.iter().all(|link| link.deadline(all.now).is_none())
+        });
+        all.now = settled;
+        all.frames - before
+    };
+    let counts: Vec<u64> = (0..8).map(|_| frames_of_one()).collect();
+    assert!(counts[0] > 100 && counts[7] < 20, "{counts:?}");
 }
 
 #[test]
