@@ -2,9 +2,13 @@
 right words, and says nothing of its twin, which differs in that point only."""
 
 import concurrent.futures
+import pathlib
 import re
+import shutil
 
-from harness.scenarios import needs_combray, places, run
+from harness.scenarios import Skip, needs_combray, places, run
+
+SOURCES = pathlib.Path(__file__).resolve().parent.parent / "c"
 
 SECONDS_MAX = 60.0
 OVERLAP = r"rank \d gives MPI_\w+ a buffer to read and one to write to, which have \d+ bytes in common"
@@ -56,6 +60,23 @@ MATRIX = {
         "accumulate_alias": OVERLAP, "origin_changed": r"MPI_Put reads was changed before the operation was complete",
         "result_sent": r"belong to an operation \(MPI_Get\) that is not complete"}),
 }
+# With how many processes all right cases of a program run.
+ALL_COUNTS = {"misuse_collectives": 3, "misuse_messages": 4, "misuse_windows": 3, "misuse_accesses_told": 2}
+# Mistakes that programs of the matrix make, too, and that are not found.
+MISSED = ["both_send", "ring_of_sends", "send_before_barrier", "crossed_tags", "send_to_itself", "wildcard_then_named",
+          "wildcards_for_all"]
+# Programs that the compiler lets tell of their loads and stores.
+ACCESSES = "misuse_accesses"
+READ_TOO_EARLY = r"rank \d reads memory of which 4 bytes belong to (a receive|an operation \(MPI_\w+\)) that is not"
+WRITTEN_TOO_EARLY = r"rank \d writes memory of which 4 bytes belong to (a receive|a send|an operation \(MPI_Put\)) that is"
+OF_ACCESSES = {
+    "read_before_wait": READ_TOO_EARLY, "written_before_wait": WRITTEN_TOO_EARLY,
+    "written_while_sent": WRITTEN_TOO_EARLY, "read_while_reduced": READ_TOO_EARLY,
+    "read_before_flush": READ_TOO_EARLY, "read_before_fence": READ_TOO_EARLY, "origin_written": WRITTEN_TOO_EARLY,
+    "load_beside_put": CONFLICT, "store_beside_put": CONFLICT, "store_beside_get": CONFLICT,
+    "store_beside_sum": CONFLICT, "load_in_exposure": CONFLICT, "store_beside_locked_put": CONFLICT,
+    "waits_for_value": CONFLICT, "stored_before_message": CONFLICT,
+}
 
 
 def reported(runner, program, count, case, form):
@@ -69,23 +90,53 @@ def reported(runner, program, count, case, form):
 
 
 def faults_of(runner, program, count, case, wanted):
-    """What is not reported of a wrong program, or is reported of a right one."""
-    _, output = reported(runner, program, count, case, "wrong")
-    faults = [] if re.search(f"combray: check: .*{wanted}", output) else [f"{case}: not reported:\n{output}"]
-    code, output = reported(runner, program, count, case, "right")
-    if code != 0 or "combray: check:" in output:
-        faults.append(f"{case}: exit code {code} of the right program\n{output}")
-    return faults
+    """What is not reported of a wrong program; where nothing is wanted, of a right one what is reported."""
+    code, output = reported(runner, program, count, case, "wrong" if wanted else "right")
+    if wanted:
+        return [] if re.search(f"combray: check: .*{wanted}", output) else [f"{case}: not reported:\n{output}"]
+    return [f"{case}: exit code {code} of the right program\n{output}"] if code or "combray: check:" in output else []
 
 
 @places(8)
 def misuse_is_reported_and_right_use_is_not(runner):
     needs_combray(runner)
+    look_at_all(runner, [(program, count, case, wanted)
+                         for program, count, cases in MATRIX.values() for case, wanted in cases.items()])
+
+
+def look_at_all(runner, cases):
+    """The wrong cases, and the right ones: together where they need no threads."""
+    cases = cases + [(program, ALL_COUNTS[program], "all", None) for program in sorted({one for one, *_ in cases})]
+    cases += [(program, count, case, None) for program, count, case, _ in cases if case in ("funneled", "serialized")]
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
-        runs = [pool.submit(faults_of, runner, program, count, case, wanted)
-                for program, count, cases in MATRIX.values() for case, wanted in cases.items()]
+        runs = [pool.submit(faults_of, runner, *case) for case in cases]
         faults = [fault for one in runs for fault in one.result()]
     assert not faults, f"{len(faults)} faults\n" + "\n".join(faults)
 
 
-SCENARIOS = [misuse_is_reported_and_right_use_is_not]
+@places(8)
+def loads_and_stores_of_the_program_are_compared(runner):
+    needs_combray(runner)
+    source, built = SOURCES / f"{ACCESSES}.c", f"{ACCESSES}_told"
+    words = [*runner.mpicc, "--check-accesses", "-g", "-O1", str(source), "-o", str(runner.build / built)]
+    code, output, _ = run(words, timeout=SECONDS_MAX)
+    if code != 0 and not shutil.which("gcc"):
+        raise Skip("needs GCC")
+    assert code == 0, output
+    look_at_all(runner, [(built, 2, case, wanted) for case, wanted in OF_ACCESSES.items()])
+    # The place is that of the load.
+    _, output = reported(runner, built, 2, "read_before_wait", "wrong")
+    assert re.search(r"rank 0: a load in read_before_wait \(misuse_accesses\.c:\d+\)", output), output
+
+
+@places(8)
+def what_is_not_found_is_known(runner):
+    needs_combray(runner)
+    for case in MISSED:
+        count = 3 if case.startswith("wildcard") else 2
+        code, output = reported(runner, "misuse_messages", count, case, "wrong")
+        assert code == 0 and "combray: check:" not in output, f"{case}: it is found now, or ends badly\n{output}"
+
+
+SCENARIOS = [misuse_is_reported_and_right_use_is_not, loads_and_stores_of_the_program_are_compared,
+             what_is_not_found_is_known]

@@ -17,9 +17,11 @@ pub struct CallSite {
 impl CallSite {
     /// `MPI_Send, called by solve (poisson.c:41), main (poisson.c:90)`.
     pub fn described(&self) -> String {
+        // The program may also use memory without a call.
+        let link = if self.function.starts_with("MPI") { ", called by" } else { " in" };
         match self.stack.is_empty() {
             true => self.function.clone(),
-            false => format!("{}, called by {}", self.function, self.stack.join(", ")),
+            false => format!("{}{link} {}", self.function, self.stack.join(", ")),
         }
     }
 }

@@ -82,6 +82,13 @@ impl Language {
     }
 }
 
+/// The option with which a program tells of its loads and stores.
+const CHECK_ACCESSES: &str = "--check-accesses";
+
+/// Below the folder of libraries: files with the names of the run-time library that GCC would link
+/// for that, which have nothing in them, as its functions are in ours.
+const ACCESSES: &str = "combray/accesses";
+
 /// What the wrappers themselves understand, with what it does.
 pub const OWN_OPTIONS: &[(&str, &str)] = &[
     ("-show, -showme", "show the compiler's command line, and compile nothing"),
@@ -94,6 +101,10 @@ pub const OWN_OPTIONS: &[(&str, &str)] = &[
     ("-compile_info, -link_info", "the same as MPICH writes it"),
     ("-showme:version", "show the version of Combray"),
     ("-cc=COMPILER, -cxx=COMPILER, -fc=COMPILER", "use this compiler"),
+    (
+        CHECK_ACCESSES,
+        "let run --check see loads and stores, too (GCC only; to compile and to link)",
+    ),
     ("--help", "this text, then the compiler's"),
 ];
 
@@ -114,6 +125,9 @@ pub fn run(language: Language, words: &[OsString]) -> Result<i32, String> {
     let prefix = prefix::find()?;
     let (chosen, words) = choose_compiler(language, words, |name| env::var(name).ok());
     let mut flags = Flags::of(&prefix);
+    let (checks, words): (Vec<_>, Vec<_>) =
+        words.into_iter().partition(|word| word == CHECK_ACCESSES);
+    flags.tells_accesses = !checks.is_empty();
     if language == Language::Fortran {
         flags.fortran = Some(FortranCompiler::of(&chosen)?.installed(&prefix)?);
     }
@@ -181,6 +195,8 @@ struct Flags {
     library: String,
     /// The folder of the Fortran interfaces for the compiler at hand.
     fortran: Option<PathBuf>,
+    /// Whether the program tells of its loads and stores.
+    tells_accesses: bool,
     /// Whether compilers look in the first two anyway; naming them would change the order.
     is_standard: bool,
 }
@@ -189,7 +205,8 @@ impl Flags {
     fn of(prefix: &Path) -> Self {
         let folder = |name: &str| prefix.join(name).to_string_lossy().into_owned();
         let is_standard = prefix == Path::new("/usr");
-        Self { include: folder("include"), library: folder("lib"), fortran: None, is_standard }
+        let (include, library) = (folder("include"), folder("lib"));
+        Self { include, library, fortran: None, tells_accesses: false, is_standard }
     }
 
     /// The folders of headers and modules.
@@ -208,7 +225,14 @@ impl Flags {
 
     fn compile(&self) -> Vec<String> {
         let includes = self.includes().into_iter().skip(usize::from(self.is_standard));
-        includes.map(|folder| format!("-I{folder}")).collect()
+        let accesses = self.tells_accesses.then(|| self.accesses()).into_iter().flatten();
+        includes.map(|folder| format!("-I{folder}")).chain(accesses).collect()
+    }
+
+    /// What lets the compiler add a call before each load and store.
+    fn accesses(&self) -> [String; 3] {
+        let folder = format!("{}/{ACCESSES}", self.library);
+        ["-fsanitize=thread".to_owned(), format!("-B{folder}"), format!("-L{folder}")]
     }
 
     fn link(&self) -> Vec<String> {
@@ -339,6 +363,16 @@ mod tests {
         assert_eq!(
             flags.answer("-showme:incdirs", &[], &[]),
             format!("/opt/combray/include {own}")
+        );
+    }
+
+    #[test]
+    fn programs_tell_of_their_accesses_without_another_library() {
+        let flags = Flags { tells_accesses: true, ..flags() };
+        let folder = "/opt/combray/lib/combray/accesses";
+        assert_eq!(
+            flags.answer("-showme:compile", &[], &[]),
+            format!("-I/opt/combray/include -fsanitize=thread -B{folder} -L{folder}")
         );
     }
 

@@ -49,8 +49,22 @@ fn callers_in(stack: &str, most: usize) -> Vec<String> {
     let frames = frames_of(stack);
     let inside = frames.iter().position(|frame| is_function(frame.name)).unwrap_or(frames.len());
     let inside = inside + frames[inside..].iter().take_while(|frame| is_same(frame)).count();
+    described(&frames[inside..], most)
+}
+
+/// The functions of the program that have led to a function which its compiler has added before a
+/// load or store (`check::program`), as [`callers`].
+pub fn users_of_memory(most: usize) -> Vec<String> {
+    let stack = Backtrace::force_capture().to_string();
+    let frames = frames_of(&stack);
+    let added = frames.iter().rposition(|frame| unqualified(frame.name).starts_with("__tsan_"));
+    described(&frames[added.map_or(frames.len(), |added| added + 1)..], most)
+}
+
+/// Functions of the program, up to `main`, and at most so many.
+fn described(frames: &[Frame<'_>], most: usize) -> Vec<String> {
     let mut callers = Vec::new();
-    for frame in frames[inside..].iter().take(most) {
+    for frame in frames.iter().take(most) {
         callers.extend(frame.described());
         if frame.name == "main" {
             break;

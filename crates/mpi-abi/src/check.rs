@@ -13,6 +13,7 @@ mod memory;
 mod messages;
 mod objects;
 mod phases;
+mod program;
 mod requests;
 mod sites;
 mod threads;
@@ -41,6 +42,7 @@ use collectives::CollectiveChecks;
 use messages::{MessageChecks, ReceiveEnd};
 use objects::MadeObjects;
 use phases::Phases;
+use program::InCall;
 use requests::{SeenRequests, TrackedRequests, UnderwayTransfer};
 use sites::NamedCallSites;
 use threads::Turn;
@@ -254,8 +256,8 @@ pub struct SeenCall {
     checks: Rc<Checks>,
     words: Vec<usize>,
     site: OnceCell<Rc<CallSite>>,
-    /// The communicator of the collective operation that it is, while it runs.
-    collective: Option<u64>,
+    /// The communicator of the collective operation that it is, and its number there, while it runs.
+    collective: Option<(u64, u64)>,
     /// What it sends and receives, if that is over when it returns.
     transfer: Option<Rc<UnderwayTransfer>>,
     requests: SeenRequests,
@@ -263,6 +265,7 @@ pub struct SeenCall {
     ends_phase: bool,
     /// Held until the call is over, where one thread at a time may be inside.
     _turn: Option<Turn>,
+    _in_call: InCall,
 }
 
 impl SeenCall {
@@ -289,6 +292,7 @@ impl SeenCall {
             requests: SeenRequests::default(),
             ends_phase: false,
             _turn: turn,
+            _in_call: InCall::begin(),
         };
         seen.ends_phase = phases::begin(&seen);
         seen.collective = collectives::begin(&seen);
@@ -313,8 +317,8 @@ impl SeenCall {
     #[cold]
     pub fn end(mut self, code: c_int) {
         let is_local = phases::is_local(&self);
-        if let Some(communicator) = self.collective {
-            self.checks.collectives.end(communicator);
+        if let Some(operation) = self.collective {
+            self.checks.collectives.end(operation);
         }
         if let Some(transfer) = &self.transfer {
             match transfer.receive() {

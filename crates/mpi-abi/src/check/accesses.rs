@@ -18,7 +18,7 @@ use windows::{OpenEpoch, Window};
 use super::collectives::element_kind;
 use super::memory::{self, NO_OPERATION, operation};
 use super::requests::{UnderwayTransfer, look_for_change};
-use super::{CheckNote, Checks, SeenCall};
+use super::{CheckNote, Checks, SeenCall, program};
 use crate::arguments::KnownWindow;
 use crate::c::{Datatype, Group, Handle, Win};
 use crate::generated::constants::MPI_LOCK_EXCLUSIVE;
@@ -105,12 +105,13 @@ const UNDERWAY_MAX: usize = 1000;
 /// Displacements are taken from here, as there are no elements at address 0.
 const BASE: usize = 1 << 46;
 
-/// When a call uses the memory that it was given.
+/// When memory is used.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum LocalUse {
-    /// When it is made.
+    /// When the call is made, or the program stores there.
     Now,
-    /// When it has heard from other processes.
+    /// When the process has perhaps heard from others: a call that waits for them, or a load, by which
+    /// the program may wait for a value.
     Later,
 }
 
@@ -340,6 +341,7 @@ fn made(seen: &SeenCall) {
     let own = (!known.window.is_dynamic() && share.size > 0).then_some((address, share.size));
     let mut windows = seen.checks.accesses.windows.borrow_mut();
     let one = windows.entry(number).or_default();
+    own.iter().for_each(|own| program::watch(&MemoryRanges::new(vec![*own])));
     (one.name, one.rank, one.own) = (name_of(&known.window), known.window.rank(), own);
 }
 
@@ -480,7 +482,8 @@ impl AccessChecks {
         process.wait_until(&mut |process| {
             is_left() || checks.is_apart.get() || process.has_lost_processes()
         });
-        self.windows.borrow_mut().remove(&number);
+        let own = self.windows.borrow_mut().remove(&number).and_then(|one| one.own);
+        own.iter().for_each(|own| program::unwatch(&MemoryRanges::new(vec![*own])));
     }
 
     /// A process will access a window no more.
@@ -547,5 +550,12 @@ impl AccessChecks {
             }
         }
         mistakes.iter().for_each(|mistake| checks.tell(mistake));
+    }
+
+    /// Whether others access some of this memory through a window.
+    pub fn has_memory(&self, memory: &MemoryRanges) -> bool {
+        let windows = self.windows.borrow();
+        let mut own = windows.values().filter_map(|one| one.own);
+        own.any(|(address, length)| memory.within(address, length, BASE).is_some())
     }
 }

@@ -28,8 +28,8 @@ struct OneCommunicator {
     reference: u32,
     /// How many operations this process has called.
     entered: u64,
-    /// The calls that threads are in.
-    inside: Vec<(ThreadId, Rc<CallSite>)>,
+    /// The calls that threads are in, by their numbers among all.
+    inside: Vec<(u64, ThreadId, Rc<CallSite>)>,
 }
 
 /// The functions that all processes of a communicator must call in one order, without prefix, in
@@ -113,8 +113,8 @@ pub fn operation_of(function: &str) -> Option<String> {
 
 /// The program calls a function: if that is collective, it is compared with what the first process
 /// of its communicator calls. Who waits in it for others anyway waits for that first. Returns the
-/// number of the communicator if the thread is inside from now on.
-pub fn begin(seen: &SeenCall) -> Option<u64> {
+/// number of the communicator, and that of the operation there, if the thread is inside from now on.
+pub fn begin(seen: &SeenCall) -> Option<(u64, u64)> {
     if seen.entry.name == "MPI_Finalize" {
         let world = seen.library.process.world_if_usable()?;
         return enter(seen, world, ReturnTime::AtTheEnd);
@@ -124,7 +124,7 @@ pub fn begin(seen: &SeenCall) -> Option<u64> {
     enter(seen, &communicator, time)
 }
 
-fn enter(seen: &SeenCall, communicator: &Rc<Communicator>, time: ReturnTime) -> Option<u64> {
+fn enter(seen: &SeenCall, communicator: &Rc<Communicator>, time: ReturnTime) -> Option<(u64, u64)> {
     let (checks, process) = (&seen.checks, &seen.library.process);
     let everyone = communicator.everyone();
     let number = communicator.number().filter(|_| everyone.size() > 1)?;
@@ -142,7 +142,8 @@ fn enter(seen: &SeenCall, communicator: &Rc<Communicator>, time: ReturnTime) -> 
         one.entered += 1;
         entered = one.entered;
         let this_thread = thread::current().id();
-        if let Some((_, other)) = one.inside.iter().find(|(thread, _)| *thread != this_thread) {
+        if let Some((_, _, other)) = one.inside.iter().find(|(_, thread, _)| *thread != this_thread)
+        {
             let what = format!(
                 "rank {} calls {} on {} while another of its threads is in {} there",
                 checks.rank, site.function, one.name, other.function
@@ -151,7 +152,7 @@ fn enter(seen: &SeenCall, communicator: &Rc<Communicator>, time: ReturnTime) -> 
             mistake = Some(Mistake { kind: MistakeKind::Threads, what, sites });
         }
         if time == ReturnTime::AtTheEnd {
-            one.inside.push((this_thread, site));
+            one.inside.push((entered, this_thread, site));
         }
         if reference != checks.rank {
             own = Some(one.order.enter(entry.clone()));
@@ -177,7 +178,7 @@ fn enter(seen: &SeenCall, communicator: &Rc<Communicator>, time: ReturnTime) -> 
             }
         }
     }
-    (time == ReturnTime::AtTheEnd).then_some(number)
+    (time == ReturnTime::AtTheEnd).then_some((number, entered))
 }
 
 impl CollectiveChecks {
@@ -231,12 +232,11 @@ impl CollectiveChecks {
         });
     }
 
-    /// This thread has left its operation on a communicator.
-    pub fn end(&self, communicator: u64) {
+    /// A thread has left its operation with a number on a communicator. It may be on another kernel
+    /// thread now.
+    pub fn end(&self, (communicator, number): (u64, u64)) {
         if let Some(one) = self.0.borrow_mut().get_mut(&communicator) {
-            let this_thread = thread::current().id();
-            let place = one.inside.iter().rposition(|(thread, _)| *thread == this_thread);
-            place.map(|place| one.inside.remove(place));
+            one.inside.retain(|(entered, ..)| *entered != number);
         }
     }
 }

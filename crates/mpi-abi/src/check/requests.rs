@@ -11,7 +11,7 @@ use super::announced_message::AnnouncedMessage;
 use super::memory::checksum;
 use super::messages::ReceiveEnd;
 use super::transfers::SeenTransfer;
-use super::{Checks, SeenCall, phases};
+use super::{Checks, SeenCall, phases, program};
 use crate::arguments::{HandleList, Out};
 use crate::c::{Handle, Request};
 use crate::calls::requests::{Pending, PendingRequest, peek};
@@ -268,13 +268,15 @@ fn is_blocking(seen: &SeenCall) -> bool {
     seen.word("request").is_none() && seen.word("array_of_requests").is_none()
 }
 
-/// How an operation uses memory.
+/// How an operation, or the program itself, uses memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum BufferUse {
+pub enum BufferUse {
     Sends,
     Receives,
     Reads,
     Writes,
+    Loads,
+    Stores,
 }
 
 impl UnderwayTransfer {
@@ -288,13 +290,18 @@ impl UnderwayTransfer {
 }
 
 impl BufferUse {
-    fn writes(self) -> bool {
-        matches!(self, Self::Receives | Self::Writes)
+    pub fn writes(self) -> bool {
+        matches!(self, Self::Receives | Self::Writes | Self::Stores)
+    }
+
+    /// What it is called where the program does it.
+    pub fn of_program(self) -> &'static str {
+        if self.writes() { "a store" } else { "a load" }
     }
 }
 
 /// Tells if memory is used by an operation that is underway, and one of both writes.
-fn refuse_overlap(checks: &Checks, site: &CallSite, memory: &MemoryRanges, usage: BufferUse) {
+pub fn refuse_overlap(checks: &Checks, site: &CallSite, memory: &MemoryRanges, usage: BufferUse) {
     let requests = &checks.requests;
     let found = {
         let (reads, writes) = (requests.reads.borrow(), requests.writes.borrow());
@@ -308,6 +315,8 @@ fn refuse_overlap(checks: &Checks, site: &CallSite, memory: &MemoryRanges, usage
     let own = match usage {
         BufferUse::Sends => "sends memory".to_owned(),
         BufferUse::Receives => "receives into memory".to_owned(),
+        BufferUse::Loads => "reads memory".to_owned(),
+        BufferUse::Stores => "writes memory".to_owned(),
         BufferUse::Reads => format!("gives {function} memory to read,"),
         BufferUse::Writes => format!("gives {function} memory to write to,"),
     };
@@ -473,17 +482,29 @@ impl TrackedRequests {
         let number = self.next.replace(self.next.get() + 1);
         underway.number.set(Some(number));
         let add = |memory: &Option<MemoryRanges>, users: &RefCell<MemoryInUse<_>>| {
-            memory.iter().for_each(|memory| users.borrow_mut().add(memory, number, underway));
+            if let Some(memory) = memory {
+                users.borrow_mut().add(memory, number, underway);
+                program::watch(memory);
+            }
         };
         add(&underway.reads, &self.reads);
         add(&underway.writes, &self.writes);
+    }
+
+    /// Whether an operation uses this memory, so that it must not be used in this way.
+    pub fn is_used(&self, memory: &MemoryRanges, usage: BufferUse) -> bool {
+        self.writes.borrow().user_of(memory).is_some()
+            || usage.writes() && self.reads.borrow().user_of(memory).is_some()
     }
 
     /// It does so no longer.
     fn release(&self, underway: &UnderwayTransfer) {
         let Some(number) = underway.number.take() else { return };
         let remove = |memory: &Option<MemoryRanges>, users: &RefCell<MemoryInUse<_>>| {
-            memory.iter().for_each(|memory| users.borrow_mut().remove(memory, number));
+            if let Some(memory) = memory {
+                users.borrow_mut().remove(memory, number);
+                program::unwatch(memory);
+            }
         };
         remove(&underway.reads, &self.reads);
         remove(&underway.writes, &self.writes);

@@ -22,6 +22,17 @@ impl NamedCallSites {
     }
 }
 
+impl NamedCallSites {
+    /// The place at which the program uses memory itself: `what` is "a load", or "a store".
+    pub fn of_access(&mut self, what: &str) -> Rc<CallSite> {
+        let found = self.0.entry(return_addresses()).or_insert_with(|| {
+            let stack = call_stack::users_of_memory(STACK_MAX);
+            Rc::new(CallSite { function: what.to_owned(), stack })
+        });
+        Rc::clone(found)
+    }
+}
+
 /// The place from which this thread has called a function, looked up anew.
 pub fn described(function: &str) -> CallSite {
     CallSite { function: function.to_owned(), stack: call_stack::callers(STACK_MAX) }
