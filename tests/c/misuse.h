@@ -1,5 +1,6 @@
 // Cases of wrong use of MPI, each with a twin that is right: the arguments are the name of the case
-// and `wrong` or `right`; `all` are all cases that need no threads. What --check reports of each stands in tests/scenarios/misuse.py.
+// and `wrong` or `right`; `all` are all cases that need no threads. What --check reports of each
+// stands in tests/scenarios/misuse.py.
 #ifndef MISUSE_H
 #define MISUSE_H
 

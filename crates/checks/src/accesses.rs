@@ -61,8 +61,8 @@ pub struct SeenAccess {
     pub memory: MemoryRanges,
     /// Whether it brings something to its origin, which has it when it is complete there.
     pub fetches: bool,
-    /// The phase of the program in which it is made; none: since the phase began the process may have
-    /// heard what others have done.
+    /// The phase of the program in which it is made; none: since the phase began the process may
+    /// have heard what others have done.
     pub phase: Option<u64>,
     /// The rank in the job of the origin.
     pub rank: u32,

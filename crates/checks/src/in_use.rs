@@ -8,9 +8,12 @@ use crate::MemoryRanges;
 #[derive(Debug)]
 pub struct MemoryInUse<T> {
     /// By the logarithm of a limit of the length, so that it is known how far before an address a
-    /// piece can begin that reaches it; then by address and user: the end, and the user.
-    classes: BTreeMap<u32, BTreeMap<(usize, u64), (usize, T)>>,
+    /// piece can begin that reaches it.
+    classes: BTreeMap<u32, PiecesOfClass<T>>,
 }
+
+/// By address and number of the user: the end, and the user.
+type PiecesOfClass<T> = BTreeMap<(usize, u64), (usize, T)>;
 
 impl<T> Default for MemoryInUse<T> {
     fn default() -> Self {

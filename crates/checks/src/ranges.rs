@@ -50,8 +50,8 @@ impl MemoryRanges {
         }
     }
 
-    /// Those bytes of it that lie in memory at an address, as if that began at `base`; none: no byte
-    /// lies there.
+    /// Those bytes of it that lie in memory at an address, as if that began at `base`; none: no
+    /// byte lies there.
     pub fn within(&self, address: usize, length: usize, base: usize) -> Option<Self> {
         let end = address + length;
         let first = self.0.partition_point(|(one, before)| one + before <= address);

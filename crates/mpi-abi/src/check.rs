@@ -256,7 +256,8 @@ pub struct SeenCall {
     checks: Rc<Checks>,
     words: Vec<usize>,
     site: OnceCell<Rc<CallSite>>,
-    /// The communicator of the collective operation that it is, and its number there, while it runs.
+    /// The communicator of the collective operation that it is, and its number there, while it
+    /// runs.
     collective: Option<(u64, u64)>,
     /// What it sends and receives, if that is over when it returns.
     transfer: Option<Rc<UnderwayTransfer>>,

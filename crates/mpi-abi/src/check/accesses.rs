@@ -110,8 +110,8 @@ const BASE: usize = 1 << 46;
 pub enum LocalUse {
     /// When the call is made, or the program stores there.
     Now,
-    /// When the process has perhaps heard from others: a call that waits for them, or a load, by which
-    /// the program may wait for a value.
+    /// When the process has perhaps heard from others: a call that waits for them, or a load, by
+    /// which the program may wait for a value.
     Later,
 }
 
@@ -466,8 +466,8 @@ impl AccessChecks {
         seen.checks.tell(&Mistake { kind: MistakeKind::Epoch, what, sites });
     }
 
-    /// A window is being freed: the others hear that nothing more comes, and the window is forgotten
-    /// when all have said so. Its number may be that of another one soon.
+    /// A window is being freed: the others hear that nothing more comes, and the window is
+    /// forgotten when all have said so. Its number may be that of another one soon.
     fn leave(&self, seen: &SeenCall, window: &Window, number: u64) {
         let (checks, process) = (&seen.checks, &seen.library.process);
         let gates: Vec<u32> = window.group().gates().map(|gate| gate.0).collect();

@@ -25,7 +25,8 @@ pub struct BlockChecks {
     expected: RefCell<HashMap<BlockName, KnownBlock>>,
 }
 
-/// A block: the number of the communicator, that of the operation there, and the rank of the sender.
+/// A block: the number of the communicator, that of the operation there, and the rank of the
+/// sender.
 pub type BlockName = (u64, u64, u32);
 
 /// One side of a block.

@@ -113,7 +113,8 @@ pub fn operation_of(function: &str) -> Option<String> {
 
 /// The program calls a function: if that is collective, it is compared with what the first process
 /// of its communicator calls. Who waits in it for others anyway waits for that first. Returns the
-/// number of the communicator, and that of the operation there, if the thread is inside from now on.
+/// number of the communicator, and that of the operation there, if the thread is inside from now
+/// on.
 pub fn begin(seen: &SeenCall) -> Option<(u64, u64)> {
     if seen.entry.name == "MPI_Finalize" {
         let world = seen.library.process.world_if_usable()?;

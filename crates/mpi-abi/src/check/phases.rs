@@ -1,8 +1,8 @@
 //! Which accesses of different processes nothing has put in order.
 //!
 //! A phase lasts from one collective operation of all processes to the next. Accesses of two
-//! processes in one phase are in no order if neither process can have heard in that phase what others
-//! have done. So a process is informed, until the phase ends, by each call that may bring it
+//! processes in one phase are in no order if neither process can have heard in that phase what
+//! others have done. So a process is informed, until the phase ends, by each call that may bring it
 //! something, and what it does then is not compared with accesses of others.
 
 use std::cell::Cell;

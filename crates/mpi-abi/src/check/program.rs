@@ -2,7 +2,8 @@
 //!
 //! `mpicc --check-accesses` lets the compiler add a call before each load and store, as for
 //! ThreadSanitizer. Its run-time library is not linked: the functions are here
-//! (`program/instrumentation.rs`), and look only at the memory that operations use and that others access through windows.
+//! (`program/instrumentation.rs`), and look only at the memory that operations use and that others
+//! access through windows.
 
 // A library that is itself compiled for ThreadSanitizer has these functions from there.
 #[cfg(not(tsan))]

@@ -31,8 +31,8 @@ static LEFT: Condvar = Condvar::new();
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Turn {
-    /// This thread makes a call. If another one is inside, or only the main thread may call, that is
-    /// a mistake, of which the program is told.
+    /// This thread makes a call. If another one is inside, or only the main thread may call, that
+    /// is a mistake, of which the program is told.
     pub fn take(entry: &'static EntryPoint, library: &LibraryState) -> Self {
         let this_thread = thread::current().id();
         let mut turns = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
