@@ -10,7 +10,7 @@ use datatype::{Datatype, Predefined};
 use memory::Buffer;
 use mpi::communicator::Communicator;
 use mpi::{ExternalOperation, Process};
-use windows::{AccessKind, CompletedBy, OldData, Share, Window, WindowAccess};
+use windows::{AccessKind, CompletedBy, LockKind, OldData, Share, Window, WindowAccess};
 
 /// Where it is; in etypes of the current view.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl SharedPointer {
         }
         let size = if communicator.rank() == OWNER { size_of::<i64>() } else { 0 };
         let window = Window::allocate(process, communicator, Share { size, unit: 1 }, None)?;
-        window.lock_all(process)?;
+        window.lock_all(process, Some(LockKind::Shared))?;
         Ok(Self::Shared(window))
     }
 

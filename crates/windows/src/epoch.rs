@@ -43,10 +43,10 @@ pub(crate) enum AccessEpoch {
     Fence { used: bool },
     /// To these targets, ranks in ascending order.
     Start(Vec<u32>),
-    /// To targets that are locked one by one.
-    Locks(BTreeMap<u32, LockKind>),
+    /// To targets that are locked one by one; `None`: without a lock (`MPI_MODE_NOCHECK`).
+    Locks(BTreeMap<u32, Option<LockKind>>),
     /// To all targets, locked together.
-    LockAll,
+    LockAll(Option<LockKind>),
 }
 
 impl Epochs {
@@ -57,7 +57,7 @@ impl Epochs {
     #[inline(always)]
     pub(crate) fn admit(&mut self, target: u32, completed_by: CompletedBy) -> Result<()> {
         match self.access {
-            AccessEpoch::LockAll => Ok(()),
+            AccessEpoch::LockAll(_) => Ok(()),
             _ => self.admit_to_some(target, completed_by),
         }
     }
@@ -66,7 +66,7 @@ impl Epochs {
     #[inline(never)]
     fn admit_to_some(&mut self, target: u32, completed_by: CompletedBy) -> Result<()> {
         match &mut self.access {
-            AccessEpoch::LockAll => Ok(()),
+            AccessEpoch::LockAll(_) => Ok(()),
             AccessEpoch::Locks(locks) if locks.contains_key(&target) => Ok(()),
             AccessEpoch::Locks(_) => Err(not_locked(target)),
             AccessEpoch::None => Err(out_of_sync(
@@ -90,7 +90,7 @@ impl Epochs {
     /// What lets the process access `target` now.
     pub(crate) fn open_for(&self, target: u32) -> Option<OpenEpoch> {
         match &self.access {
-            AccessEpoch::LockAll => Some(OpenEpoch::Lock),
+            AccessEpoch::LockAll(_) => Some(OpenEpoch::Lock),
             AccessEpoch::Locks(locks) => locks.contains_key(&target).then_some(OpenEpoch::Lock),
             AccessEpoch::Fence { .. } => Some(OpenEpoch::Fence),
             AccessEpoch::Start(targets) => targets.contains(&target).then_some(OpenEpoch::Start),
@@ -185,12 +185,12 @@ impl Epochs {
     }
 
     /// Notes that `target` is locked.
-    pub(crate) fn locked(&mut self, target: u32, kind: LockKind) {
+    pub(crate) fn locked(&mut self, target: u32, lock: Option<LockKind>) {
         match &mut self.access {
             AccessEpoch::Locks(locks) => {
-                locks.insert(target, kind);
+                locks.insert(target, lock);
             }
-            access => *access = AccessEpoch::Locks(BTreeMap::from([(target, kind)])),
+            access => *access = AccessEpoch::Locks(BTreeMap::from([(target, lock)])),
         }
     }
 
@@ -198,10 +198,10 @@ impl Epochs {
     ///
     /// # Errors
     /// `RmaSync` if it is not.
-    pub(crate) fn lock_of(&self, target: u32) -> Result<LockKind> {
+    pub(crate) fn lock_of(&self, target: u32) -> Result<Option<LockKind>> {
         let found = match &self.access {
             AccessEpoch::Locks(locks) => locks.get(&target).copied(),
-            AccessEpoch::LockAll => {
+            AccessEpoch::LockAll(_) => {
                 let what = "all targets were locked together: call MPI_Win_unlock_all";
                 return Err(out_of_sync(what));
             }
@@ -221,21 +221,21 @@ impl Epochs {
     }
 
     /// Notes that all targets are locked.
-    pub(crate) fn locked_all(&mut self) {
-        self.access = AccessEpoch::LockAll;
+    pub(crate) fn locked_all(&mut self, lock: Option<LockKind>) {
+        self.access = AccessEpoch::LockAll(lock);
     }
 
-    /// Notes that they are not any more.
+    /// Notes that they are not any more; how they were locked.
     ///
     /// # Errors
     /// `RmaSync` if they were not.
-    pub(crate) fn unlocked_all(&mut self) -> Result<()> {
-        let AccessEpoch::LockAll = self.access else {
+    pub(crate) fn unlocked_all(&mut self) -> Result<Option<LockKind>> {
+        let AccessEpoch::LockAll(lock) = self.access else {
             let what = "MPI_Win_lock_all was not called, so there is nothing to unlock";
             return Err(out_of_sync(what));
         };
         self.access = AccessEpoch::None;
-        Ok(())
+        Ok(lock)
     }
 
     /// Whether `target`, or in `None` any, may be flushed now.
@@ -245,7 +245,7 @@ impl Epochs {
     #[inline(always)]
     pub(crate) fn check_flush(&self, target: Option<u32>) -> Result<()> {
         match self.access {
-            AccessEpoch::LockAll => Ok(()),
+            AccessEpoch::LockAll(_) => Ok(()),
             _ => self.check_flush_of_some(target),
         }
     }
@@ -254,7 +254,7 @@ impl Epochs {
     #[inline(never)]
     fn check_flush_of_some(&self, target: Option<u32>) -> Result<()> {
         match (&self.access, target) {
-            (AccessEpoch::LockAll, _) | (AccessEpoch::Locks(_), None) => Ok(()),
+            (AccessEpoch::LockAll(_), _) | (AccessEpoch::Locks(_), None) => Ok(()),
             (AccessEpoch::Locks(locks), Some(target)) if locks.contains_key(&target) => Ok(()),
             (_, Some(target)) => Err(not_locked(target)),
             (_, None) => Err(out_of_sync(
@@ -299,7 +299,7 @@ impl Epochs {
             AccessEpoch::None | AccessEpoch::Fence { .. } => return Ok(()),
             AccessEpoch::Start(_) => ("an access epoch of MPI_Win_start", "MPI_Win_complete"),
             AccessEpoch::Locks(_) => ("an epoch of MPI_Win_lock", "MPI_Win_unlock"),
-            AccessEpoch::LockAll => ("an epoch of MPI_Win_lock_all", "MPI_Win_unlock_all"),
+            AccessEpoch::LockAll(_) => ("an epoch of MPI_Win_lock_all", "MPI_Win_unlock_all"),
         };
         Err(out_of_sync(format!("{open} is open: call {close} before {what}")))
     }
@@ -345,16 +345,17 @@ mod tests {
     fn locks_are_told_apart_by_target() {
         let mut epochs = Epochs::default();
         epochs.check_lock(1).unwrap();
-        epochs.locked(1, LockKind::Exclusive);
+        epochs.locked(1, Some(LockKind::Exclusive));
         epochs.check_lock(2).unwrap();
-        epochs.locked(2, LockKind::Shared);
+        epochs.locked(2, None);
         assert!(epochs.check_lock(2).is_err() && epochs.check_idle("MPI_Win_lock_all").is_err());
         assert!(
             epochs.admit(2, CompletedBy::Request).is_ok()
                 && epochs.admit(3, CompletedBy::Request).is_err()
         );
         assert!(epochs.check_flush(None).is_ok() && epochs.check_flush(Some(3)).is_err());
-        assert_eq!(epochs.lock_of(1), Ok(LockKind::Exclusive));
+        assert_eq!(epochs.lock_of(1), Ok(Some(LockKind::Exclusive)));
+        assert_eq!(epochs.lock_of(2), Ok(None));
         epochs.unlocked(1);
         assert!(epochs.lock_of(1).is_err());
         epochs.unlocked(2);

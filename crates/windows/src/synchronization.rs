@@ -133,12 +133,12 @@ impl Window {
             AccessEpoch::None | AccessEpoch::Fence { .. } => self.settle(process, None),
             AccessEpoch::Start(targets) => self.complete_at(process, targets),
             AccessEpoch::Locks(locks) => {
-                let unlock = |(target, kind)| self.unlock_parts(process, &[target], kind);
+                let unlock = |(target, lock)| self.unlock_parts(process, &[target], lock);
                 locks.into_iter().map(unlock).fold(Ok(()), Result::and)
             }
-            AccessEpoch::LockAll => {
+            AccessEpoch::LockAll(lock) => {
                 let targets: Vec<u32> = self.ranks().collect();
-                self.unlock_parts(process, &targets, LockKind::Shared)
+                self.unlock_parts(process, &targets, lock)
             }
         };
     }
@@ -211,16 +211,18 @@ impl Window {
         full_fence();
     }
 
-    /// `MPI_Win_lock`: waits until the part of `target` is locked, and may then access it.
+    /// `MPI_Win_lock`: waits until the part of `target` is locked, and may then access it. Without a
+    /// kind of lock (`MPI_MODE_NOCHECK`) none is taken, as the program promises that no other
+    /// process has a conflicting one.
     ///
     /// # Errors
     /// `RmaSync` if it is locked already or an epoch of another kind is open, `Rank` if there is
     /// no such process.
-    pub fn lock(&self, process: &Process, target: u32, kind: LockKind) -> Result<()> {
+    pub fn lock(&self, process: &Process, target: u32, lock: Option<LockKind>) -> Result<()> {
         self.share(target)?;
         self.epochs.borrow().check_lock(target)?;
-        self.lock_parts(process, &[target], kind)?;
-        self.epochs.borrow_mut().locked(target, kind);
+        self.lock_parts(process, &[target], lock)?;
+        self.epochs.borrow_mut().locked(target, lock);
         Ok(())
     }
 
@@ -230,21 +232,21 @@ impl Window {
     /// `RmaSync` if `target` is not locked; and what it refused to do.
     pub fn unlock(&self, process: &Process, target: u32) -> Result<()> {
         self.share(target)?;
-        let kind = self.epochs.borrow().lock_of(target)?;
-        let outcome = self.unlock_parts(process, &[target], kind);
+        let lock = self.epochs.borrow().lock_of(target)?;
+        let outcome = self.unlock_parts(process, &[target], lock);
         self.epochs.borrow_mut().unlocked(target);
         outcome
     }
 
-    /// `MPI_Win_lock_all`: shares the locks of all processes.
+    /// `MPI_Win_lock_all`: shares the locks of all processes, or takes none, as in [`Window::lock`].
     ///
     /// # Errors
     /// `RmaSync` if an epoch is open.
-    pub fn lock_all(&self, process: &Process) -> Result<()> {
+    pub fn lock_all(&self, process: &Process, lock: Option<LockKind>) -> Result<()> {
         self.epochs.borrow().check_idle("MPI_Win_lock_all")?;
         let targets: Vec<u32> = self.ranks().collect();
-        self.lock_parts(process, &targets, LockKind::Shared)?;
-        self.epochs.borrow_mut().locked_all();
+        self.lock_parts(process, &targets, lock)?;
+        self.epochs.borrow_mut().locked_all(lock);
         Ok(())
     }
 
@@ -253,9 +255,9 @@ impl Window {
     /// # Errors
     /// `RmaSync` if there is none; and what targets refused to do in it.
     pub fn unlock_all(&self, process: &Process) -> Result<()> {
-        self.epochs.borrow_mut().unlocked_all()?;
+        let lock = self.epochs.borrow_mut().unlocked_all()?;
         let targets: Vec<u32> = self.ranks().collect();
-        self.unlock_parts(process, &targets, LockKind::Shared)
+        self.unlock_parts(process, &targets, lock)
     }
 
     /// `MPI_Win_flush`, and without a target `MPI_Win_flush_all`: waits until all operations of
@@ -306,9 +308,15 @@ impl Window {
         full_fence();
     }
 
-    fn lock_parts(&self, process: &Process, targets: &[u32], kind: LockKind) -> Result<()> {
+    fn lock_parts(&self, process: &Process, targets: &[u32], lock: Option<LockKind>) -> Result<()> {
         if let Some(words) = &self.words {
             self.leave_head_start(process, words);
+        }
+        let Some(kind) = lock else {
+            full_fence();
+            return Ok(());
+        };
+        if let Some(words) = &self.words {
             for target in targets {
                 // What is done there must be asked of it.
                 if self.mailboxes.is_some() {
@@ -378,16 +386,21 @@ impl Window {
         self.started.set(true);
     }
 
-    fn unlock_parts(&self, process: &Process, targets: &[u32], kind: LockKind) -> Result<()> {
+    fn unlock_parts(
+        &self,
+        process: &Process,
+        targets: &[u32],
+        lock: Option<LockKind>,
+    ) -> Result<()> {
         self.note_settled();
         let mut outcome = Ok(());
-        if let Some(words) = &self.words {
+        if self.words.is_some() || lock.is_none() {
             for target in targets {
                 outcome = outcome.and(self.settle(process, Some(*target)));
             }
             full_fence();
-            for target in targets {
-                SharedLock::of(words, *target).unlock(kind);
+            if let (Some(words), Some(kind)) = (&self.words, lock) {
+                targets.iter().for_each(|target| SharedLock::of(words, *target).unlock(kind));
             }
             return outcome;
         }

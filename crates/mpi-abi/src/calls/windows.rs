@@ -276,7 +276,7 @@ pub fn win_lock(
     };
     check_assertions(3, assert)?;
     let Destination::Rank(target) = call.target(2, rank, &win)? else { return Ok(()) };
-    Ok(win.window.lock(&call.library.process, target, kind)?)
+    Ok(win.window.lock(&call.library.process, target, needed(kind, assert))?)
 }
 
 pub fn win_unlock(call: &Call, rank: c_int, win: KnownWindow) -> CallOutcome<()> {
@@ -286,7 +286,7 @@ pub fn win_unlock(call: &Call, rank: c_int, win: KnownWindow) -> CallOutcome<()>
 
 pub fn win_lock_all(call: &Call, assert: c_int, win: KnownWindow) -> CallOutcome<()> {
     check_assertions(1, assert)?;
-    Ok(win.window.lock_all(&call.library.process)?)
+    Ok(win.window.lock_all(&call.library.process, needed(LockKind::Shared, assert))?)
 }
 
 pub fn win_unlock_all(call: &Call, win: KnownWindow) -> CallOutcome<()> {
@@ -316,7 +316,13 @@ pub fn win_sync(call: &Call, win: KnownWindow) -> CallOutcome<()> {
     Ok(())
 }
 
-/// Assertions only promise something that we do not rely on.
+/// The lock to take: none where the program promises that no other process has a conflicting one
+/// (`MPI_MODE_NOCHECK`). Programs promise that beside exclusive locks, too, and do not expect to wait.
+fn needed(kind: LockKind, assertions: c_int) -> Option<LockKind> {
+    (assertions & MPI_MODE_NOCHECK == 0).then_some(kind)
+}
+
+/// Other assertions promise what nothing here relies on.
 fn check_assertions(position: usize, assertions: c_int) -> CallOutcome<()> {
     const KNOWN: c_int = MPI_MODE_NOCHECK
         | MPI_MODE_NOSTORE
