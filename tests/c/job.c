@@ -121,7 +121,7 @@ static int session_after(void) {
 }
 
 // What one process does to itself while the others wait for it.
-static int end_badly(const char *what) {
+static int end_badly(const char *what, int code) {
     if (check_rank != check_size - 1) {
         wait_for_ever();
         return 0;
@@ -134,7 +134,7 @@ static int end_badly(const char *what) {
     }
     if (is(what, "exit3")) _exit(3);
     if (is(what, "exit0")) _exit(0);
-    if (is(what, "abort")) MPI_Abort(MPI_COMM_WORLD, 7);
+    if (is(what, "abort")) MPI_Abort(MPI_COMM_WORLD, code);
     return 99;
 }
 
@@ -178,7 +178,7 @@ int main(int argc, char **argv) {
         printf("rank %d of %d: %s in %s\n", check_rank, check_size, value ? value : "(unset)",
                getcwd(folder, sizeof folder) ? folder : "?");
     } else {
-        return end_badly(what);
+        return end_badly(what, argc > 2 ? atoi(argv[2]) : 7);
     }
     MPI_Finalize();
     if (is(what, "late")) MPI_Comm_rank(MPI_COMM_WORLD, &check_rank);

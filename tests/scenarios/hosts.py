@@ -123,6 +123,7 @@ def all_is_as_on_one_machine(runner):
             launching.exit_without_finalize_ends_the_job,
             launching.quiet_exit_without_finalize_ends_the_job,
             launching.abort_gives_its_code,
+            launching.abort_with_0_succeeds,
             launching.errors_are_fatal,
             launching.errors_abort_ends_its_group,
             launching.survivors_of_an_ended_process_are_told,

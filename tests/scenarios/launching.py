@@ -93,6 +93,17 @@ def abort_gives_its_code(runner):
     assert code == 7, f"exit code {code}"
 
 
+def abort_with_0_succeeds(runner):
+    """As under other launchers; other codes do not become success where they lose bits."""
+    needs_combray(runner)
+    for given, wanted, options in ((0, 0, []), (0, 0, ["--keep-going"]), (256, 1, [])):
+        code, output, seconds = start(runner, 3, "abort", str(given), options=options)
+        assert code == wanted and seconds < END_SECONDS_MAX, f"{given}: {code} after {seconds:.1f} s\n{output}"
+        assert "rank 2 on" in output and f"the error code {given}," in output, output
+    code, output, _ = run([program(runner), "abort", "0"])
+    assert code == 0, output
+
+
 def who_ends_the_job_is_told_once(runner):
     """By the launcher, whatever becomes of the error output of the rank."""
     needs_combray(runner)
@@ -445,8 +456,10 @@ SCENARIOS = [
     exit_without_finalize_ends_the_job,
     quiet_exit_without_finalize_ends_the_job,
     abort_gives_its_code,
+    abort_with_0_succeeds,
     who_ends_the_job_is_told_once,
     errors_are_fatal,
+    a_failing_delete_function_is_told,
     errors_abort_ends_its_group,
     survivors_of_an_ended_process_are_told,
     survivors_of_a_killed_process_are_told,
