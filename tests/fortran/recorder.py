@@ -4,8 +4,8 @@ import pathlib
 import re
 import subprocess
 
-# By binding: the library of the other MPI that has the routines, and how it names one. `{}` is the name in
-# small letters; those with large counts end in "_c" here and not there.
+# By binding: the library of the other MPI that has the routines, and how it names one. `{}` is the
+# name in small letters; those with large counts end in "_c" here and not there.
 SYMBOLS = {
     ("mpich", "calls"): ("libmpichfort.so.12", ["pmpi_{}_"], []),
     ("mpich", "calls_f08"): ("libmpichfort.so.12", ["mpi_{}_f08_", "mpi_{}_f08ts_"],

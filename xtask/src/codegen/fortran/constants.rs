@@ -43,8 +43,8 @@ pub fn named(tables: &Tables) -> Vec<Named> {
     all
 }
 
-/// Datatypes that the standard has removed, which module `mpi_f08` never had: they mark the bounds of
-/// a structure (fortran/former.c).
+/// Datatypes that the standard has removed, which module `mpi_f08` never had: they mark the bounds
+/// of a structure (fortran/former.c).
 pub const REMOVED_DATATYPES: [(&str, i64); 2] = [("MPI_LB", 0x2fe), ("MPI_UB", 0x2ff)];
 
 /// Constants that C does not have. Kinds are numbers of bytes.

@@ -1,5 +1,5 @@
-//! A program that passes every constant to every routine that may change the handle it is given. The
-//! constants of mpif.h lie in memory that cannot be written.
+//! A program that passes every constant to every routine that may change the handle it is given.
+//! The constants of mpif.h lie in memory that cannot be written.
 
 use std::fmt::Write;
 

@@ -88,8 +88,8 @@ const ADDRESSES: [(&str, &str, &str); 10] = [
     ("MPI_ARGVS_NULL", "CHARACTER", "(1,1)"),
 ];
 
-/// An interface body. Arguments that are of another kind in `other` are checked, as only they tell the
-/// two routines apart.
+/// An interface body. Arguments that are of another kind in `other` are checked, as only they tell
+/// the two routines apart.
 fn body(routine: &Routine, prefix: &str, other: &[FortranArgument]) -> String {
     let name = format!("{prefix}{}", routine.name);
     let mut text = statement(&format!("SUBROUTINE {name}({})", names(routine).join(", ")));

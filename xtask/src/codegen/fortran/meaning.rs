@@ -8,7 +8,7 @@ use super::views::SectionView;
 
 /// A word of the table.
 #[derive(Debug)]
-pub struct Meaning {
+pub struct ArgumentMeaning {
     pub intent: Intent,
     /// Empty where the type in C tells all.
     meaning: String,
@@ -17,7 +17,7 @@ pub struct Meaning {
     pub is_kept: bool,
 }
 
-impl Meaning {
+impl ArgumentMeaning {
     /// The meaning of a word; none for a parameter that Fortran does not have.
     pub fn parse(word: &str) -> Result<Option<Self>, String> {
         if word == "-" {
@@ -109,16 +109,16 @@ mod tests {
 
     fn kind(word: &str, declaration: &str) -> Result<ArgumentKind, String> {
         let parameters = Parameter::parse_list(declaration).unwrap();
-        Meaning::parse(word).unwrap().unwrap().kind(&parameters[0])
+        ArgumentMeaning::parse(word).unwrap().unwrap().kind(&parameters[0])
     }
 
     #[test]
     fn words_are_understood() {
-        let word = Meaning::parse("any.block[count]+kept").unwrap().unwrap();
+        let word = ArgumentMeaning::parse("any.block[count]+kept").unwrap().unwrap();
         assert_eq!((word.intent, word.is_kept), (Intent::Unsaid, true));
         assert_eq!(word.extent.as_deref(), Some("count"));
-        assert!(Meaning::parse("-").unwrap().is_none());
-        assert!(Meaning::parse("block").is_err());
+        assert!(ArgumentMeaning::parse("-").unwrap().is_none());
+        assert!(ArgumentMeaning::parse("block").is_err());
     }
 
     #[test]

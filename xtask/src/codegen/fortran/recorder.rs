@@ -10,8 +10,8 @@ use super::routine::{ArgumentKind, FortranArgument, Intent, Routine, Shape, plai
 pub const ELEMENTS: usize = 3;
 pub const ELEMENTS_OF_TRIPLETS: usize = 9;
 
-/// Whether a routine can be recorded. The others have functions of the program, attributes, or texts
-/// whose lengths are arguments; tests/fortran/by_hand.inc calls them with the library itself.
+/// Whether a routine can be recorded. The others have functions of the program, attributes, or
+/// texts whose lengths are arguments; tests/fortran/by_hand.py calls them with the library itself.
 pub fn is_recorded(routine: &Routine) -> bool {
     const TEXTS_OF_GIVEN_LENGTH: [&str; 3] =
         ["MPI_Info_get", "MPI_Info_get_string", "MPI_Session_get_nth_pset"];

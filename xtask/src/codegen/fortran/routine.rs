@@ -2,7 +2,7 @@
 
 use super::super::parameter::Parameter;
 use super::super::tables::{FortranRow, MpiFunction, Tables};
-use super::meaning::Meaning;
+use super::meaning::ArgumentMeaning;
 use super::views::SectionView;
 
 /// One routine.
@@ -162,7 +162,7 @@ impl Routine {
         let mut arguments = Vec::new();
         for (c, word) in parameters.iter().zip(&row.words) {
             let failed = |what: String| format!("{name} in the Fortran table: {what}");
-            let Some(meaning) = Meaning::parse(word).map_err(failed)? else { continue };
+            let Some(meaning) = ArgumentMeaning::parse(word).map_err(failed)? else { continue };
             arguments.push(FortranArgument {
                 // The table in C avoids the name of a function of libc.
                 name: if c.name == "indx" { "index".to_owned() } else { c.name.clone() },
