@@ -14,6 +14,10 @@ pub const EAGER_CREDIT_BYTES: usize = 4 << 20;
 /// the receiver to keep it.
 pub const EAGER_MESSAGE_COST: usize = 64;
 
+/// Where credit lacks, data up to this length goes with the announcement of its message, in bytes:
+/// keeping it costs the receiver about as much as keeping the announcement.
+pub const ANNOUNCED_DATA_BYTES_MAX: usize = 128;
+
 /// The longest message that goes in fragments on any rail, in bytes.
 pub const FRAGMENTED_BYTES_MAX: usize = 64 << 10;
 

@@ -13,7 +13,7 @@ use wire::Records;
 use crate::arrivals::GrantedMessages;
 use crate::counters::{Counters, Observer};
 use crate::flow::{ContextSlot, InFlow, OutFlow};
-use crate::gate::{Chunk, Gate, WaitingChunk, eager_cost};
+use crate::gate::{Chunk, EagerFunding, Gate, WaitingChunk};
 use crate::gates::Gates;
 use crate::matching::{Matching, Selector};
 use crate::members::Members;
@@ -354,14 +354,20 @@ impl Engine {
         context.active += 1;
         let sequence = context.out_flow(peer).take_sequence();
         let envelope = (context.matching.rank, tag);
-        let mode = if synchronous { SendCompletion::Synchronous } else { SendCompletion::Standard };
+        let funding = self.gates[gate].fund(length);
+        let mode = match synchronous || funding == EagerFunding::Debt {
+            true => SendCompletion::Synchronous,
+            false => SendCompletion::Standard,
+        };
         let index = self.requests.send(slot, envelope, (gate, peer, sequence), mode, buffer);
         let id = self.requests.id(index);
-        let eager = self.take_credit(gate, length);
-        let chunk = if eager { Chunk::Eager(id.0.index) } else { Chunk::Announce(id.0.index) };
-        if !eager {
+        let chunk = if funding == EagerFunding::Lacking {
             self.count_announced(gate, length);
-        }
+            Chunk::Announce(id.0.index)
+        } else {
+            self.counters.eager_queued.add(1);
+            Chunk::Eager(id.0.index)
+        };
         self.push_chunk(gate, chunk);
         id
     }
@@ -599,8 +605,7 @@ impl Engine {
     /// credit, so that no message pays for being counted.
     pub fn eager_bytes(&self) -> (u64, u64) {
         let cost = |messages: u64| messages * limits::EAGER_MESSAGE_COST as u64;
-        let taken: usize =
-            self.gates.iter().map(|gate| limits::EAGER_CREDIT_BYTES - gate.credit).sum();
+        let taken: usize = self.gates.iter().map(Gate::unreported).sum();
         let owed: usize = self.gates.iter().map(|gate| gate.owed).sum();
         let sent = taken as u64 + self.counters.credit_returned.value();
         let received = owed as u64 + self.counters.credit_reported.value();
@@ -650,20 +655,6 @@ impl Engine {
         if context.closing {
             self.close_if_idle(slot);
         }
-    }
-
-    /// Takes what an eager message of `length` bytes needs from the gate's credit; false if it
-    /// must be announced instead.
-    #[inline]
-    pub(crate) fn take_credit(&mut self, gate: GateId, length: usize) -> bool {
-        let gate = &mut self.gates[gate];
-        let cost = eager_cost(length);
-        let eager = length <= gate.eager_bytes_max && cost <= gate.credit;
-        if eager {
-            gate.credit -= cost;
-            self.counters.eager_queued.add(1);
-        }
-        eager
     }
 
     #[inline]

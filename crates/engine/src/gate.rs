@@ -23,6 +23,9 @@ pub(crate) struct Gate {
     pub work_links: Links,
     /// Eager bytes that may still be sent before the peer has made use of earlier ones.
     pub credit: usize,
+    /// Eager bytes that were sent without credit, each message waiting for its match. What the
+    /// peer reports pays for them first.
+    pub debt: usize,
     /// Eager bytes of the peer that were made use of and not yet reported.
     pub owed: usize,
     /// The longest packet that all rails take, in bytes.
@@ -42,6 +45,17 @@ pub(crate) struct Gate {
     pub numbered: Option<Box<NumberedTraffic>>,
     /// If memory can be fetched between the two: for runs of which length that is worth it.
     pub fetch_segment_bytes_min: Option<usize>,
+}
+
+/// What pays for a message that is sent before the receiver has asked for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EagerFunding {
+    /// The credit.
+    Credit,
+    /// What the peer will report; its sender waits for the match, as after an announcement.
+    Debt,
+    /// Nothing: it is announced.
+    Lacking,
 }
 
 /// A chunk in an outbox.
@@ -80,6 +94,7 @@ impl Gate {
             is_listed: false,
             work_links: Links::NONE,
             credit: limits::EAGER_CREDIT_BYTES,
+            debt: 0,
             owed: 0,
             packet_bytes_max: 0,
             eager_bytes_max: 0,
@@ -116,6 +131,35 @@ impl Gate {
         self.fragmentation = None;
         self.incoming_fragments = None;
         self.fetch_segment_bytes_min = None;
+    }
+
+    /// Takes what an eager message of `length` bytes needs from the credit.
+    #[inline]
+    pub(crate) fn fund(&mut self, length: usize) -> EagerFunding {
+        let cost = eager_cost(length);
+        if length > self.eager_bytes_max {
+            EagerFunding::Lacking
+        } else if cost <= self.credit {
+            self.credit -= cost;
+            EagerFunding::Credit
+        } else if length <= limits::ANNOUNCED_DATA_BYTES_MAX {
+            self.debt += cost;
+            EagerFunding::Debt
+        } else {
+            EagerFunding::Lacking
+        }
+    }
+
+    /// The peer has made use of so many eager bytes.
+    pub(crate) fn repay(&mut self, bytes: usize) {
+        let paid = bytes.min(self.debt);
+        self.debt -= paid;
+        self.credit = limits::EAGER_CREDIT_BYTES.min(self.credit + (bytes - paid));
+    }
+
+    /// Eager bytes that the peer has not reported yet.
+    pub(crate) fn unreported(&self) -> usize {
+        limits::EAGER_CREDIT_BYTES - self.credit + self.debt
     }
 
     /// Whether something waits to be sent, for the first time or again, or is to be ended.

@@ -610,9 +610,9 @@ impl Engine {
             }
             Record::Credit { bytes } => {
                 let state = &mut self.gates[gate];
-                let credit = limits::EAGER_CREDIT_BYTES.min(state.credit + bytes as usize);
-                self.counters.credit_returned.add((credit - state.credit) as u64);
-                state.credit = credit;
+                let before = state.unreported();
+                state.repay(bytes as usize);
+                self.counters.credit_returned.add((before - state.unreported()) as u64);
             }
             Record::Flow { context, rank, number } => self.note_flow(context, rank, number),
             Record::Cancel { request } => match self.context_of_orphan(gate, request) {

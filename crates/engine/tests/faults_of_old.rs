@@ -482,6 +482,34 @@ fn eager_data_that_nobody_asks_for_is_bounded() {
     assert!(sent.iter().all(|request| one.is_complete(*request)));
 }
 
+/// Without credit the sender of a short message waits for its match, but the receiver has the data:
+/// it would have to fetch each of many from a sender that may sleep.
+#[test]
+#[cfg_attr(miri, ignore = "ten thousands of messages")]
+fn short_data_goes_with_its_announcement_where_credit_lacks() {
+    let length = base::limits::ANNOUNCED_DATA_BYTES_MAX;
+    let (mut one, mut two, slot) = pair();
+    let total = 2 * base::limits::EAGER_CREDIT_BYTES / (length + base::limits::EAGER_MESSAGE_COST);
+    let sent: Vec<_> = (0..total).map(|_| send(&mut one, slot, 1, filled(1, length))).collect();
+    let longer = send(&mut one, slot, 1, filled(1, length + 1));
+    settle(&mut one, &mut two);
+    let complete = sent.iter().filter(|request| one.is_complete(**request)).count();
+    assert!(complete <= total / 2 && complete > total / 4, "{complete} of {total} did not wait");
+    // All are there without another word of the sender, but for the one that is too long.
+    for _ in 0..total {
+        let request = receive(&mut two, slot, Some(0), Some(1), buffer(length));
+        assert_eq!(two.take(request).map(|outcome| outcome.bytes), Some(length as u64));
+    }
+    let last = receive(&mut two, slot, Some(0), Some(1), buffer(length + 1));
+    assert_eq!(two.take(last), None);
+    settle(&mut one, &mut two);
+    assert!(two.take(last).is_some() && one.is_complete(longer));
+    assert!(sent.iter().all(|request| one.is_complete(*request)));
+    let ((credit, _), (_, owed)) = (one.credit(GateId(1)), two.credit(GateId(0)));
+    assert_eq!(credit + owed, base::limits::EAGER_CREDIT_BYTES, "all debt is paid");
+    assert_eq!(one.eager_bytes().0, two.eager_bytes().1);
+}
+
 #[test]
 fn a_message_that_a_probe_took_outlives_the_closing_of_its_context() {
     for length in [10, 5000] {
