@@ -1,8 +1,8 @@
-// Creating a communicator synchronizes its members, as it does in other libraries, and programs lean
-// on it: a consensus exchange (MPI_Issend to any, MPI_Iprobe from anyone, MPI_Ibarrier) that is done
-// again and again with one tag, on one communicator, is right only if nobody begins the next one
-// while another still probes for the last. Each operation that makes a communicator, by messages and
-// on boards.
+// Creating a communicator synchronizes its members, as it does in other libraries, and programs
+// lean on it: a consensus exchange (MPI_Issend to any, MPI_Iprobe from anyone, MPI_Ibarrier) that
+// is done again and again with one tag, on one communicator, is right only if nobody begins the
+// next one while another still probes for the last. Each operation that makes a communicator, by
+// messages and on boards.
 // run: 2 3 5
 // each: auto never
 // one machine: compares times of all processes
@@ -24,8 +24,8 @@ static void pause_ms(int ms) {
     nanosleep(&time, NULL);
 }
 
-// One exchange: everybody sends its round to the next process; who finds another round's message took
-// part in two at once.
+// One exchange: everybody sends its round to the next process; who finds another round's message
+// took part in two at once.
 static int consensus(MPI_Comm comm, int round) {
     int to = (check_rank + 1) % check_size, value = round, wrong = 0, received = 0, done = 0, sent;
     int begun = 0;

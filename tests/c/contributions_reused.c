@@ -1,9 +1,9 @@
 // A program must leave the send buffer of a nonblocking collective operation alone until it is
 // complete, and some overwrite it right after the call: it was a local variable. Other libraries
 // have sent small contributions by then, so results are right, and they are here: up to the bound
-// that docs/user/habits.md states. Every operation, nonblocking and persistent, with packed data and
-// with a datatype that has gaps, by messages and on boards.
-// With "count" and a number of elements it prints how many results are wrong, to compare libraries.
+// that docs/user/habits.md states. Every operation, nonblocking and persistent, with packed data
+// and with a datatype that has gaps, by messages and on boards. With "count" and a number of
+// elements it prints how many results are wrong, to compare libraries.
 // run: 2 3 5
 // each: auto never
 // hosts

@@ -1,9 +1,10 @@
 //! What a process contributes to an operation that goes on after the call.
 //!
-//! The standard wants the send buffer left alone until such an operation is complete (section 6.12).
-//! Programs exist that overwrite it right after the call, and with most libraries their results are
-//! right, as these send small contributions within the call. So a small contribution is copied when
-//! the operation starts, and nothing reads the program's memory later (decision 0082).
+//! The standard wants the send buffer left alone until such an operation is complete (section
+//! 6.12). Programs exist that overwrite it right after the call, and with most libraries their
+//! results are right, as these send small contributions within the call. So a small contribution
+//! is copied when the operation starts, and nothing reads the program's memory later (decision
+//! 0082).
 
 use collectives::{CallForm, Schedule};
 use memory::Buffer;
@@ -34,8 +35,8 @@ struct Copying<'a> {
     later: Vec<(Buffer, Buffer)>,
 }
 
-/// Whether a contribution to an operation with this schedule is copied: whether it is small, of the
-/// program, and read by others or later.
+/// Whether a contribution to an operation with this schedule is copied: whether it is small, of
+/// the program, and read by others or later.
 pub(super) fn is_copied(schedule: &Schedule, form: CallForm, contribution: &Buffer) -> bool {
     form != CallForm::Blocking
         && (schedule.has_messages() || schedule.uses_board())
@@ -44,8 +45,8 @@ pub(super) fn is_copied(schedule: &Schedule, form: CallForm, contribution: &Buff
 }
 
 impl Task {
-    /// Makes an operation that is not blocking read a copy of the send buffer, if that is small: one
-    /// that is written now, or at each start of a persistent operation.
+    /// Makes an operation that is not blocking read a copy of the send buffer, if that is small:
+    /// one that is written now, or at each start of a persistent operation.
     pub(super) fn copy_contribution(&mut self, cache: &CollectiveCache, form: CallForm) {
         let placement = match self.combination {
             None => Placement::Packed,
@@ -121,12 +122,11 @@ impl Copying<'_> {
     }
 
     fn replace(&mut self, buffer: &mut Buffer, copy: Buffer) {
-        let original = std::mem::replace(buffer, copy.clone());
-        match self.form {
-            CallForm::Persistent => self.later.push((original, copy)),
-            _ => {
-                original.copy_to(&copy);
-            }
+        if self.form == CallForm::Persistent {
+            self.later.push((buffer.clone(), copy.clone()));
+        } else {
+            buffer.copy_to(&copy);
         }
+        *buffer = copy;
     }
 }

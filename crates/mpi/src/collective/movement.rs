@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use base::Result;
-use collectives::{CollectiveCall, InputPlace, Member, Schedule};
+use collectives::{CallForm, CollectiveCall, InputPlace, Member, Schedule};
 use datatype::BorrowedDatatype;
 use memory::Buffer;
 
@@ -85,6 +85,11 @@ fn over_bytes(
         return Collective::new(invocation, Task::moving(schedule, memories));
     }
     let packed = invocation.cache.scratch(bytes);
+    if is_source && invocation.form() == CallForm::Nonblocking {
+        buffer.copy_to(&packed);
+        let memories = OperationMemory::plain(None, Some(packed), 1);
+        return Collective::new(invocation, Task::moving(schedule, memories));
+    }
     let (when, copy) = match is_source {
         true => (ExecutionEnd::BeforeFirstRound, (buffer, packed.clone())),
         false => (ExecutionEnd::AfterLastRound, (packed.clone(), buffer)),

@@ -1,8 +1,8 @@
 //! How communicators come to be (section 7.4.2 of the MPI standard).
 //!
-//! Every creation is a collective step, in which the process that has rank 0 in the new communicator
-//! tells the others the names of its message spaces. No process leaves it before all that take part
-//! have come: programs lean on that (decision 0083).
+//! Every creation is a collective step, in which the process that has rank 0 in the new
+//! communicator tells the others the names of its message spaces. No process leaves it before all
+//! that take part have come: programs lean on that (decision 0083).
 
 use std::rc::Rc;
 
