@@ -138,7 +138,7 @@ static int leaves_early(int way, int late) {
 int main(int argc, char **argv) {
     // Without boards members send each other messages, as they do between machines.
     if (argc > 1 && !strcmp(argv[1], "never")) setenv("COMBRAY_BOARDS", "never", 1);
-    int rounds = argc > 2 ? atoi(argv[2]) : CHECK_ROUNDS(20), is_low, leader;
+    int rounds = argc > 2 ? atoi(argv[2]) : CHECK_ROUNDS(10), is_low, leader;
     check_begin();
     OK(MPI_Comm_dup(MPI_COMM_WORLD, &own_duplicate));
     sides(&is_low, &leader);
