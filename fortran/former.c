@@ -105,7 +105,7 @@ void F(type_create_struct_)(const MPI_Fint *count, const MPI_Fint blocklengths[]
                             const MPI_Aint displacements[], const MPI_Fint types[], MPI_Fint *newtype,
                             MPI_Fint *ierror)
 {
-    MPI_Datatype made, *c_types = ROOM(MPI_Datatype, *count);
+    MPI_Datatype made = 0, *c_types = ROOM(MPI_Datatype, *count);
     MPI_Aint *places = ROOM(MPI_Aint, *count);
     int *lengths = ROOM(int, *count);
     struct markers markers = {0};
@@ -118,7 +118,9 @@ void F(type_create_struct_)(const MPI_Fint *count, const MPI_Fint blocklengths[]
         c_types[n++] = Type_in(&types[i]);
     }
     int code = CALL(Type_create_struct)(n, lengths, places, c_types, &made);
-    if (code == MPI_SUCCESS && (markers.has_lower || markers.has_upper)) code = set_bounds(&made, &markers);
+    /* An error handler may have left MPI_SUCCESS without a datatype. */
+    if (code == MPI_SUCCESS && made != 0 && (markers.has_lower || markers.has_upper))
+        code = set_bounds(&made, &markers);
     if (code == MPI_SUCCESS) *newtype = Type_out(made);
     RELEASE(lengths, int, *count);
     RELEASE(places, MPI_Aint, *count);
