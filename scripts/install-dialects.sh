@@ -61,6 +61,7 @@ fortran_interface mpich "$mpich/libmpi.so.12" "$mpich/libmpifort.so.12"
 ln -sfn libmpifort.so.12 "$mpich/libmpichfort.so.12"
 open_mpi=$1/lib/combray/open-mpi
 install_new "$2/libmpi_open_mpi.so" "$open_mpi/libmpi.so.40"
+ln -sfn libmpi.so.40 "$open_mpi/libmpi.so"
 ln -sfn libmpi.so.40 "$open_mpi/libmpi_cxx.so.40"
 fortran_interface open_mpi "$open_mpi/libmpi.so.40" "$open_mpi/libmpi_mpifh.so.40"
 # Programs that use modules also ask for these.

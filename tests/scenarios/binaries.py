@@ -201,6 +201,37 @@ def a_library_loaded_later_is_found_if_that_is_asked_for(runner):
         assert code == 0 and "loaded by rank 1" in output, f"{library}: {output}"
 
 
+UNVERSIONED = """
+#include <dlfcn.h>
+#include <stdio.h>
+int main(int argc, char **argv) {
+    void *first = dlopen("%s", RTLD_NOW | RTLD_LOCAL), *mpi = dlopen("libmpi.so", RTLD_NOW | RTLD_GLOBAL);
+    if (!first || !mpi) return puts(dlerror()), 2;
+    if (dlsym(mpi, "PMPI_Init") != dlsym(first, "PMPI_Init")) return puts("two libraries"), 3;
+    int (*init)(int *, char ***) = (int (*)(int *, char ***))dlsym(mpi, "MPI_Init");
+    int (*finalize)(void) = (int (*)(void))dlsym(mpi, "MPI_Finalize");
+    if (init(&argc, &argv) || finalize()) return 4;
+    puts("one library");
+    return 0;
+}
+"""
+
+
+def a_name_without_a_version_leads_to_the_library_of_the_program(runner):
+    """As GPAW and Rmpi load libmpi.so beside what they are linked with."""
+    folder = folder_of(runner, OPEN_MPI)
+    for name, library in {"libmpi.so.12": MPICH, "libmpi.so.40": OPEN_MPI}.items():
+        source = UNVERSIONED % name
+        loads = compile_c(folder / f"unversioned-{name}", source, "-x", "none", "-ldl")
+        # What the name leads to without Combray tells which library the program means.
+        code, output, _ = plainly(runner, "--force-library", "-n", 2, loads, LD_LIBRARY_PATH=f"{library}/lib")
+        assert code == 0 and output.count("one library") == 2, f"{name} loaded later: {output}"
+        linked = for_mpich(folder / f"unversioned-linked-{name}", "-Wl,--no-as-needed", source=source, library=library)
+        for force in ([], ["--force-library"]):
+            code, output, _ = plainly(runner, *force, "-n", 2, linked)
+            assert code == 0 and output.count("one library") == 2, f"{name}, linked, {force}: {output}"
+
+
 TOOL = """
 #include <mpi.h>
 #include <stdio.h>
@@ -324,7 +355,7 @@ BOTH = """
 int main(int argc, char **argv) {
     if (!dlopen("%s", RTLD_NOW | RTLD_LOCAL)) return puts(dlerror()), 2;
     MPI_Init(&argc, &argv);
-    puts("two libraries");
+    puts("it goes on");
     return MPI_Finalize();
 }
 """
@@ -337,7 +368,13 @@ def a_second_library_in_a_process_is_told(runner):
                         "another": runner.mpiexec[0].replace("bin/mpiexec", "lib/combray/open-mpi/libmpi.so.40")}.items():
         program = for_mpich(folder / name, source=BOTH % other)
         code, output, _ = plainly(runner, "-n", 1, program)
-        assert code != 0 and f"loaded another MPI library, {other}" in output and "two libraries" not in output, output
+        assert code != 0 and "have to be built for the same one" in output and "it goes on" not in output, output
+        # Combray's own file is not the stranger.
+        if name == "another":
+            assert "two libraries of Combray, one for the ABI of MPICH and libmpi.so.40" in output, output
+            assert other not in output, output
+        else:
+            assert f"loaded another MPI library, {other}" in output, output
 
 
 FLOATS = """
@@ -373,6 +410,7 @@ SCENARIOS = [
     programs_of_mpich_run_as_they_are,
     programs_of_open_mpi_run_as_they_are,
     a_library_loaded_later_is_found_if_that_is_asked_for,
+    a_name_without_a_version_leads_to_the_library_of_the_program,
     calls_of_programs_of_other_libraries_can_be_interposed,
     programs_in_cxx_of_open_mpi_run_as_they_are,
     a_program_that_brings_its_own_library_is_told_of,

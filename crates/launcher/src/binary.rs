@@ -53,6 +53,13 @@ const FOLDERS: [&str; 7] = [
     "/usr/local/lib",
 ];
 
+/// Where a library lies that a program asks for by this name when it runs: in the folders of
+/// `LD_LIBRARY_PATH`, or those of the system.
+pub fn loaded_by_name(name: &str, given: &[PathBuf]) -> Option<PathBuf> {
+    let folders = given.iter().cloned().chain(FOLDERS.map(PathBuf::from));
+    folders.map(|folder| folder.join(name)).find(|path| path.is_file())
+}
+
 /// The most files that are looked at for one program.
 const FILES_MAX: usize = 500;
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use base::variables::FORCE_LIBRARY;
 
-use crate::binary::{Binary, OWN_MACHINE, WantedLibrary, wanted};
+use crate::binary::{Binary, OWN_MACHINE, WantedLibrary, loaded_by_name, wanted};
 use crate::protocol::ProgramStart;
 
 /// A library of MPI that Combray stands in for.
@@ -183,6 +183,8 @@ impl Provision {
                 own.display()
             ));
         } else if is_forced {
+            // Where it also loads a library without a version, it finds the one of the same kind.
+            self.folders.extend(own.parent().map(Path::to_owned));
             self.preload.push(own);
         } else if let Some(brought) = brought {
             self.notes.push(format!(
@@ -194,6 +196,18 @@ impl Provision {
             self.folders.extend(own.parent().map(Path::to_owned));
         }
     }
+}
+
+/// The library for which Combray's must stand in where a program that is not linked with MPI loads
+/// `libmpi.so`: the one to which that name leads without Combray, else one that is installed.
+fn unversioned(given: &[PathBuf]) -> Option<&'static KnownLibrary> {
+    let versioned = LIBRARIES[1..].iter().flat_map(|library| library.names);
+    std::iter::once(&"libmpi.so").chain(versioned).find_map(|name| {
+        let file = loaded_by_name(name, given)?.canonicalize().ok()?;
+        let file = file.file_name()?.to_str()?;
+        let mut others = LIBRARIES[1..].iter();
+        others.find(|library| library.names.iter().any(|known| file.starts_with(known)))
+    })
 }
 
 /// Words as a person lists them.
@@ -247,9 +261,14 @@ pub(crate) fn provide(program: &mut ProgramStart) -> Vec<String> {
     });
     let mut provision = { provisions }.next().unwrap_or_default();
     if brought == BroughtLibraries::Replaced && provision == Provision::default() {
-        // Whatever it starts or loads.
-        let others = LIBRARIES[1..].iter().map(|library| library.file(library.names[0], &prefix));
-        let folders = others.filter(|file| file.is_file());
+        // Whatever it starts or loads; both folders have a libmpi.so.
+        let given: Vec<PathBuf> = std::env::split_paths(&given).collect();
+        let mut others: Vec<&KnownLibrary> = LIBRARIES[1..].iter().collect();
+        others.sort_by_key(|library| {
+            Some(library.folder) != unversioned(&given).map(|one| one.folder)
+        });
+        let files = others.iter().map(|library| library.file(library.names[0], &prefix));
+        let folders = files.filter(|file| file.is_file());
         provision.folders = folders.filter_map(|file| file.parent().map(Path::to_owned)).collect();
         provision.folders.dedup();
     }
@@ -321,6 +340,25 @@ mod tests {
     }
 
     #[test]
+    fn a_name_without_a_version_follows_what_is_installed() {
+        let folder =
+            std::env::temp_dir().join(format!("combray-unversioned-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        for (file, of) in [
+            ("libmpi.so.40.30.4", "Open MPI"),
+            ("libmpich.so.12.2.1", "MPICH, Intel MPI, MVAPICH or Cray MPICH"),
+        ] {
+            let link = folder.join("libmpi.so");
+            fs::write(folder.join(file), "").unwrap();
+            std::os::unix::fs::symlink(file, &link).unwrap();
+            let found = unversioned(std::slice::from_ref(&folder));
+            assert_eq!(found.map(|library| library.of), Some(of));
+            fs::remove_file(link).unwrap();
+        }
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
     fn a_program_finds_the_library_unless_it_brings_its_own() {
         let mut library = WantedLibrary {
             name: "libmpich.so.12".into(),
@@ -337,6 +375,7 @@ mod tests {
         assert!(brings.notes[0].contains("/opt/mpich/lib") && brings.notes[0].contains("--force"));
         let forced = provision(&library, BroughtLibraries::Replaced);
         assert!(forced.preload[0].ends_with("mpich/libmpi.so.12"));
+        assert!(forced.folders[0].ends_with("lib/combray/mpich"), "what it loads by libmpi.so");
         library.name = "libmpichfort.so.12".into();
         let fortran = provision(&library, BroughtLibraries::Replaced);
         assert!(fortran.preload[0].ends_with("mpich/libmpifort.so.12"));

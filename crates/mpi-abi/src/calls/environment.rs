@@ -89,11 +89,19 @@ pub fn refuse_other_libraries() -> CallOutcome<()> {
     };
     match sys::library::loaded_libraries().into_iter().find(is_other) {
         Some(path) => {
-            let other = path.display();
+            let is_combray = sys::library::loaded_symbol(&path, c"combray_arrived").is_some();
+            let loaded = if is_combray {
+                // A path of Combray's own would say nothing of what asked for it.
+                let name = path.file_name().unwrap_or_default().display();
+                let own = dialect::NAME;
+                format!("has loaded two libraries of Combray, one for {own} and {name}")
+            } else {
+                format!("has loaded another MPI library, {}", path.display())
+            };
             let detail = format!(
-                "the process has loaded another MPI library, {other}, and can have only one; `ldd` \
-                 of the program and of the libraries that it uses shows which of them want it: they \
-                 have to be built for the same one"
+                "the process {loaded}, and can have only one; `ldd` of the program and of the \
+                 libraries that it uses shows which of them want it: they have to be built for the \
+                 same one"
             );
             Err(Failure::new(ErrorClass::Other, detail))
         }
