@@ -1,14 +1,18 @@
 //! The card by which peers find a process's segment.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::fs::{self, File, Metadata};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::OnceLock;
 
 use driver::DriverError;
+
+use crate::passing;
 
 /// Where a process's segment is, and what proves that it is the right one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,9 +25,22 @@ pub struct SegmentCard {
     pub descriptor: i32,
     /// Random bytes that the segment holds too.
     pub nonce: [u8; 16],
+    /// By which ways others come to its descriptors.
+    pub access: DescriptorAccess,
 }
 
-const VERSION: &str = "shm1";
+/// By which ways others come to the descriptors of a process. Nobody can use what is empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DescriptorAccess {
+    /// Its user namespace and user. Those with the same ones can open its `/proc/PID/fd`.
+    pub user: String,
+    /// Its network namespace, in which others find its socket.
+    pub network: String,
+    /// The name of the socket over which it passes descriptors.
+    pub socket: String,
+}
+
+const VERSION: &str = "shm2";
 
 static NODE: OnceLock<String> = OnceLock::new();
 
@@ -35,47 +52,167 @@ pub(crate) fn name_node(node: &str) {
     let _ = NODE.set(node.chars().map(plain).collect());
 }
 
-/// The name of this machine and of this process's space of process ids: two processes that agree
+/// The name of this machine and of this process's space of process ids: only processes that agree
 /// in it can open each other's segment.
-pub fn host() -> String {
+fn host() -> String {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
-    let space = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
-    let digits: String = space.to_string_lossy().chars().filter(char::is_ascii_digit).collect();
     let node = NODE.get().map(|node| format!(".{node}")).unwrap_or_default();
-    format!("{}.{digits}{node}", read("/proc/sys/kernel/random/boot_id"))
+    format!("{}.{}{node}", read("/proc/sys/kernel/random/boot_id"), namespace("pid"))
+}
+
+/// The number of a namespace of this process; empty if the system does not show it.
+fn namespace(kind: &str) -> String {
+    let link = fs::read_link(format!("/proc/self/ns/{kind}")).unwrap_or_default();
+    link.to_string_lossy().chars().filter(char::is_ascii_digit).collect()
+}
+
+/// The name by which processes tell whether they can share memory; see [`machines`].
+pub fn machine_name() -> String {
+    let DescriptorAccess { user, network, .. } = DescriptorAccess::own();
+    format!("{}:{user}:{network}", host())
+}
+
+/// For each process the first one on its machine with which it can share memory, by the
+/// [names](machine_name) of all: each has that of another machine where there is none.
+pub fn machines<'a>(names: impl Iterator<Item = Option<&'a str>>) -> Vec<u32> {
+    let names: Vec<Vec<&str>> =
+        names.map(|name| name.unwrap_or_default().split(':').collect()).collect();
+    let field = |name: &[&'a str], place: usize| name.get(place).copied().unwrap_or_default();
+    let mut networks: HashMap<&str, Option<&str>> = HashMap::new();
+    for name in &names {
+        let network = field(name, 2);
+        let common = networks.entry(field(name, 0)).or_insert(Some(network));
+        *common = common.filter(|common| *common == network && !network.is_empty());
+    }
+    let mut first = HashMap::new();
+    let all = (0..).zip(&names).map(|(place, name)| {
+        let (host, user) = (field(name, 0), field(name, 1));
+        let key = match (networks[host], user) {
+            (Some(_), _) => (host, "", 0),
+            // Nobody else can open its memory.
+            (None, "") if name.len() > 1 => (host, "", place + 1),
+            (None, user) => (host, user, 0),
+        };
+        *first.entry(key).or_insert(place)
+    });
+    all.collect()
+}
+
+impl DescriptorAccess {
+    /// That of this process.
+    pub(crate) fn own() -> Self {
+        let (user, network) = (namespace("user"), namespace("net"));
+        let is_open = sys::process::is_traceable() && !user.is_empty();
+        let socket = passing::socket_name().filter(|_| !network.is_empty());
+        Self {
+            user: if is_open { format!("{user}.{}", sys::process::user()) } else { String::new() },
+            network: if socket.is_some() { network } else { String::new() },
+            socket: socket.unwrap_or_default().to_owned(),
+        }
+    }
+
+    /// Whether two processes can open each other's `/proc/PID/fd`.
+    pub(crate) fn is_open_to(&self, other: &Self) -> bool {
+        !self.user.is_empty() && self.user == other.user
+    }
+
+    /// Whether two processes can pass each other descriptors.
+    fn passes_to(&self, other: &Self) -> bool {
+        !self.network.is_empty() && self.network == other.network
+    }
 }
 
 impl SegmentCard {
-    /// Opens the memory file that the card tells of.
+    /// The card of what this process has under a descriptor.
+    pub(crate) fn own(descriptor: i32, nonce: [u8; 16]) -> Self {
+        let pid = std::process::id() as i32;
+        Self { host: host(), pid, descriptor, nonce, access: DescriptorAccess::own() }
+    }
+
+    /// Whether this process and the one that the card tells of can open each other's memory. Both
+    /// come to the same answer.
     ///
     /// # Errors
-    /// Its process is not of this machine, has ended, or may not be looked into.
-    pub(crate) fn open(&self) -> Result<File, DriverError> {
-        let error = |message: String| DriverError { message };
-        let own_host = host();
-        if self.host != own_host {
-            return Err(error(format!(
-                "it runs on another machine or in another container (there {}, here {own_host}): \
-                 memory is shared between processes that see each other's process ids",
-                self.host
-            )));
+    /// They cannot: says why.
+    pub(crate) fn check_access(&self, own: &Self) -> Result<(), DriverError> {
+        let error = |message: String| Err(DriverError { message });
+        if self.host != own.host {
+            return error(format!(
+                "it runs on another machine or in another container (there {}, here {}): memory is \
+                 shared between processes that see each other's process ids",
+                self.host, own.host
+            ));
         }
-        let path = self.path();
+        if self.access.is_open_to(&own.access) || self.access.passes_to(&own.access) {
+            return Ok(());
+        }
+        error(
+            "/proc/PID/fd is closed between the two processes (they are in different user \
+             namespaces, or one may not be traced), and no descriptors can be passed over a Unix \
+             socket as they are in different network namespaces"
+                .to_owned(),
+        )
+    }
+
+    /// Opens the memory file that the card tells of. Others that are passed together with it may
+    /// come, too.
+    ///
+    /// # Errors
+    /// Its process has ended, or does not let this one have it.
+    pub(crate) fn open(&self) -> Result<(File, Vec<OwnedFd>), DriverError> {
+        let refusal = match self.open_memory_in_proc() {
+            Ok(file) => return Ok((file, Vec::new())),
+            Err(refusal) => refusal,
+        };
+        let socket = match self.request() {
+            Ok(mut passed) if !passed.is_empty() => {
+                return Ok((passed.remove(0).into(), passed));
+            }
+            Ok(_) => "it passes nothing".to_owned(),
+            Err(cause) => cause.to_string(),
+        };
+        let (pid, path) = (self.pid, self.path());
+        let message = match refusal.kind() {
+            io::ErrorKind::NotFound if Path::new("/proc/self/fd").exists() => {
+                format!("its process {pid} has ended ({path} is gone)")
+            }
+            io::ErrorKind::NotFound => format!(
+                "its shared memory {path} cannot be opened, as /proc is not mounted here; and it \
+                 could not be passed over a Unix socket: {socket}"
+            ),
+            _ => format!(
+                "its shared memory {path} cannot be opened: {refusal}. That is so where the two \
+                 processes are of different users or user namespaces, where one may not be traced \
+                 (PR_SET_DUMPABLE, an executable without read permission or with capabilities), or \
+                 where /proc is mounted with hidepid. And it could not be passed over a Unix \
+                 socket: {socket}"
+            ),
+        };
+        Err(DriverError { message })
+    }
+
+    /// Opens the memory file in /proc.
+    pub(crate) fn open_memory_in_proc(&self) -> io::Result<File> {
         // Memory has no name in any folder.
-        let is_memory = |told: &Metadata| told.is_file() && told.nlink() == 0;
-        sys::files::open_as_expected(Path::new(&path), is_memory).map_err(|cause| {
-            let pid = self.pid;
-            error(match cause.kind() {
-                io::ErrorKind::NotFound if !Path::new("/proc/self/fd").exists() => format!(
-                    "its shared segment {path} cannot be opened, as /proc is not mounted here"
-                ),
-                io::ErrorKind::NotFound => format!("its process {pid} has ended ({path} is gone)"),
-                _ => format!(
-                    "its shared segment {path} cannot be opened: {cause}. Both processes must be \
-                     of the same user, and /proc must be mounted without hidepid"
-                ),
-            })
-        })
+        self.open_in_proc(self.descriptor, |told| told.is_file() && told.nlink() == 0)
+    }
+
+    /// Opens one of the process's descriptors, if it is what is expected.
+    pub(crate) fn open_in_proc(
+        &self,
+        descriptor: i32,
+        is_expected: impl Fn(&Metadata) -> bool,
+    ) -> io::Result<File> {
+        let path = format!("/proc/{}/fd/{descriptor}", self.pid);
+        sys::files::open_as_expected(Path::new(&path), is_expected)
+    }
+
+    /// Asks the process for what it passes with this memory.
+    pub(crate) fn request(&self) -> io::Result<Vec<OwnedFd>> {
+        if self.access.socket.is_empty() {
+            return Err(io::Error::other("it has no such socket"));
+        }
+        passing::request(self.pid, &self.access.socket, &self.nonce)
     }
 
     /// Where peers find the file.
@@ -86,8 +223,10 @@ impl SegmentCard {
 
 impl fmt::Display for SegmentCard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let nonce = u128::from_be_bytes(self.nonce);
-        write!(f, "{VERSION}:{}:{}:{}:{nonce:032x}", self.host, self.pid, self.descriptor)
+        let Self { host, pid, descriptor, nonce, access } = self;
+        let DescriptorAccess { user, network, socket } = access;
+        let nonce = u128::from_be_bytes(*nonce);
+        write!(f, "{VERSION}:{host}:{pid}:{descriptor}:{nonce:032x}:{user}:{network}:{socket}")
     }
 }
 
@@ -97,13 +236,20 @@ impl FromStr for SegmentCard {
     fn from_str(text: &str) -> Result<Self, String> {
         let fields: Vec<&str> = text.split(':').collect();
         let wrong = || format!("\"{text}\" is no card of this version of Combray");
-        let [VERSION, host, pid, descriptor, nonce] = fields[..] else { return Err(wrong()) };
+        let [VERSION, host, pid, descriptor, nonce, user, network, socket] = fields[..] else {
+            return Err(wrong());
+        };
         let nonce = u128::from_str_radix(nonce, 16).map_err(|_| wrong())?;
         Ok(Self {
             host: host.to_owned(),
             pid: pid.parse().map_err(|_| wrong())?,
             descriptor: descriptor.parse().map_err(|_| wrong())?,
             nonce: nonce.to_be_bytes(),
+            access: DescriptorAccess {
+                user: user.to_owned(),
+                network: network.to_owned(),
+                socket: socket.to_owned(),
+            },
         })
     }
 }
@@ -114,10 +260,46 @@ mod tests {
 
     #[test]
     fn a_card_survives_its_text() {
-        let card = SegmentCard { host: host(), pid: 12, descriptor: 3, nonce: [7; 16] };
+        let access = DescriptorAccess::own();
+        let card = SegmentCard { host: host(), pid: 12, descriptor: 3, nonce: [7; 16], access };
         assert_eq!(card.to_string().parse(), Ok(card.clone()));
         assert!(!card.to_string().contains(' '));
-        assert!("shm0:a:1:2:3".parse::<SegmentCard>().is_err());
+        assert!("shm2:a:1:2:3".parse::<SegmentCard>().is_err());
         assert!("".parse::<SegmentCard>().is_err());
+    }
+
+    fn grouped(names: &[&str]) -> Vec<u32> {
+        machines(names.iter().map(|name| Some(*name)))
+    }
+
+    #[test]
+    fn processes_are_on_one_machine_if_each_comes_to_the_memory_of_each() {
+        assert_eq!(grouped(&["a:1:9", "b:1:9", "a:1:9"]), [0, 1, 0]);
+        // In one network namespace descriptors are passed.
+        assert_eq!(grouped(&["a:1:9", "a::9", "a:2:9"]), [0, 0, 0]);
+        // In several, only those of one user namespace open each other's.
+        assert_eq!(grouped(&["a:1:8", "a:1:9", "a:2:9", "a:2:9"]), [0, 0, 2, 2]);
+        assert_eq!(grouped(&["a::8", "a::9", "a:1:", "a:1:"]), [0, 1, 2, 2]);
+        assert_eq!(machines([None, Some("a:1:9"), None].into_iter()), [0, 1, 0]);
+    }
+
+    #[test]
+    fn both_processes_come_to_the_same_answer_about_access() {
+        let card = |user: &str, network: &str| {
+            let access =
+                DescriptorAccess { user: user.into(), network: network.into(), socket: "x".into() };
+            SegmentCard { host: "a".into(), pid: 1, descriptor: 3, nonce: [7; 16], access }
+        };
+        let cases = [
+            (card("1", "8"), card("1", "9"), true),
+            (card("1", "9"), card("2", "9"), true),
+            (card("", "9"), card("1", "9"), true),
+            (card("1", "8"), card("2", "9"), false),
+            (card("", ""), card("", ""), false),
+        ];
+        for (one, other, can) in cases {
+            assert_eq!(one.check_access(&other).is_ok(), can, "{one} and {other}");
+            assert_eq!(other.check_access(&one).is_ok(), can, "{other} and {one}");
+        }
     }
 }

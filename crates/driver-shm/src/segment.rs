@@ -1,11 +1,10 @@
 //! A process's shared segment: header, table of regions, ring, and lanes.
 
 use std::fmt;
-use std::fs::{File, Metadata};
-use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::fs::File;
+use std::io::{self, PipeReader, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -23,8 +22,9 @@ use sys::mapping::{Mapping, create_memory_file, is_sealed_against_shrinking};
 use sys::{futex, membarrier};
 
 use crate::calls::WantedSlots;
-use crate::card::{SegmentCard, host};
+use crate::card::SegmentCard;
 use crate::middle::{MiddleChoice, MiddleStatistics};
+use crate::passing::{self, KeptDescriptors};
 use crate::protocol::PIECE_BYTES;
 use crate::regions::{Declared, REGIONS_MAX, RegionEntry};
 use crate::sizes::{LANE_LINES, LINES};
@@ -104,9 +104,9 @@ pub(crate) struct OwnSegment {
     pub supply: Box<Supply>,
     /// The pipe that wakes this process when it sleeps on descriptors.
     reader: PipeReader,
-    _writer: PipeWriter,
-    /// The process that the segment belongs to keeps its file open, for peers to find it.
-    _file: File,
+    /// The process that the segment belongs to keeps its file open, for peers to find it, and the
+    /// other end of the pipe.
+    _passed: KeptDescriptors,
     _probe: Box<[u8; 16]>,
 }
 
@@ -137,9 +137,14 @@ impl OwnSegment {
         // aligned to a page.
         unsafe { mapping.base().cast::<SegmentHeader>().write(header) };
         let descriptor = file.as_raw_fd();
-        let pid = std::process::id() as i32;
-        let card = SegmentCard { host: host(), pid, descriptor, nonce };
-        let segment = Arc::new(MappedSegment { mapping, pid, pipe: OnceLock::new() });
+        let card = SegmentCard::own(descriptor, nonce);
+        let segment = Arc::new(MappedSegment::new(mapping, card.clone()));
+        // Who has the reading end, too, gets no signal (SIGPIPE) where this process has ended.
+        let passed = vec![file.into(), writer.into(), reader.try_clone()?.into()];
+        let passed = KeptDescriptors::new(nonce, passed);
+        if card.access.user.is_empty() {
+            passing::serve();
+        }
         // SAFETY:
         // - The ring's memory lies inside the mapping, is aligned and zero.
         // - The consumer is dropped with the segment (both are fields of this value).
@@ -155,8 +160,7 @@ impl OwnSegment {
             declared,
             supply,
             reader,
-            _writer: writer,
-            _file: file,
+            _passed: passed,
             _probe: probe,
         })
     }
@@ -198,16 +202,41 @@ impl OwnSegment {
 /// A mapped segment, one's own or a peer's.
 pub(crate) struct MappedSegment {
     mapping: Mapping,
-    pid: i32,
+    card: SegmentCard,
     /// The owner's pipe, opened when it is needed first; none if that does not work.
-    pipe: OnceLock<Option<File>>,
+    pipe: OnceLock<Option<WakingPipe>>,
+}
+
+/// The end of a pipe whose reader is woken.
+struct WakingPipe {
+    writer: File,
+    /// If the other one can only write: this end.
+    _reader: Option<OwnedFd>,
+}
+
+impl WakingPipe {
+    /// What a process passes with its segment.
+    fn passed(descriptors: Vec<OwnedFd>) -> Option<Self> {
+        let [writer, reader] = <[OwnedFd; 2]>::try_from(descriptors).ok()?;
+        Some(Self { writer: writer.into(), _reader: Some(reader) })
+    }
 }
 
 impl MappedSegment {
+    fn new(mapping: Mapping, card: SegmentCard) -> Self {
+        Self { mapping, card, pipe: OnceLock::new() }
+    }
+
     fn header(&self) -> &SegmentHeader {
         // SAFETY: the mapping begins with a header, which is made of atomic words, and of bytes
         // between them at which nobody looks.
         unsafe { self.mapping.base().cast().as_ref() }
+    }
+
+    /// How long a call takes that reads the owner's memory, if the system allows that.
+    pub(crate) fn probe(&self) -> Option<Duration> {
+        let address = self.header().probe_address.load(Ordering::Relaxed);
+        probe(self.card.pid, address, &self.card.nonce)
     }
 
     /// An entry of the owner's table of regions.
@@ -331,18 +360,23 @@ impl MappedSegment {
     pub(crate) fn write_to_pipe(&self) -> io::Result<usize> {
         let open = || {
             let pipe = self.header().pipe.load(Ordering::Relaxed);
-            let path = format!("/proc/{}/fd/{pipe}", self.pid);
             // For reading, too: nobody is told that a pipe has no reader (by a signal, SIGPIPE)
             // who is one.
-            let is_pipe = |told: &Metadata| told.file_type().is_fifo();
-            sys::files::open_as_expected(Path::new(&path), is_pipe).ok()
+            match self.card.open_in_proc(pipe, |told| told.file_type().is_fifo()) {
+                Ok(writer) => Some(WakingPipe { writer, _reader: None }),
+                Err(_) => {
+                    let mut passed = self.card.request().ok()?;
+                    WakingPipe::passed(passed.split_off(1))
+                }
+            }
         };
-        let Some(mut pipe) = self.pipe.get_or_init(open).as_ref() else { return Ok(0) };
+        let Some(pipe) = self.pipe.get_or_init(open) else { return Ok(0) };
         // It cannot be full: one byte is written each time that the owner arms.
-        pipe.write(&[1])
+        (&pipe.writer).write(&[1])
     }
 
     fn arm(&self, how: u32) -> u32 {
+        passing::look();
         let header = self.header();
         header.bell.arm(how, || {
             // Nobody else rings a process that no peer has opened the segment of; its own threads
@@ -446,7 +480,7 @@ impl Wake for PeerBell {
 
 impl fmt::Debug for PeerBell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Bell(of process {})", self.segment.pid)
+        write!(f, "Bell(of process {})", self.segment.card.pid)
     }
 }
 
@@ -601,7 +635,7 @@ impl PeerSegment {
         middle: &MiddleChoice,
     ) -> Result<Self, DriverError> {
         let error = |message: String| DriverError { message };
-        let file = card.open()?;
+        let (file, beside) = card.open()?;
         let path = card.path();
         let foreign = || error(format!("{path} is not the segment of a process of this job"));
         let length = file.metadata().map(|data| data.len()).unwrap_or(0);
@@ -610,7 +644,10 @@ impl PeerSegment {
         }
         let mapping = Mapping::new(&file, SEGMENT_BYTES)
             .map_err(|cause| error(format!("its shared segment cannot be mapped: {cause}")))?;
-        let segment = Arc::new(MappedSegment { mapping, pid: card.pid, pipe: OnceLock::new() });
+        let segment = Arc::new(MappedSegment::new(mapping, card.clone()));
+        if let Some(pipe) = WakingPipe::passed(beside) {
+            segment.pipe.get_or_init(|| Some(pipe));
+        }
         let header = segment.header();
         let nonce = header.nonce.each_ref().map(|word| word.load(Ordering::Relaxed));
         let magic = header.magic.load(Ordering::Relaxed);
@@ -621,8 +658,7 @@ impl PeerSegment {
         header.visited.store(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         let fence_required = header.fence_required.load(Ordering::Relaxed) != 0;
-        let probe_address = header.probe_address.load(Ordering::Relaxed);
-        let call = if reach { probe(card.pid, probe_address, &card.nonce) } else { None };
+        let call = if reach { segment.probe() } else { None };
         let middle = MiddleStatistics::new(middle.clone(), call.unwrap_or_default());
         // SAFETY:
         // - The ring's memory lies inside the mapping, which lives in the same value.

@@ -1,6 +1,5 @@
 //! How processes of one machine come to memory that they share.
 
-use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::rc::Rc;
@@ -8,13 +7,14 @@ use std::rc::Rc;
 use driver::DriverError;
 use memory::SharedMemory;
 
-use crate::card::{SegmentCard, host};
+use crate::card::SegmentCard;
+use crate::passing::{self, KeptDescriptors};
 
 /// What the process that created shared memory keeps until the others have opened it.
 pub struct Invitation {
     /// By which the others find it: a short text.
     pub card: String,
-    _file: File,
+    _passed: KeptDescriptors,
 }
 
 /// Creates memory with so many words and so many bytes for buffers, which others can open.
@@ -23,9 +23,37 @@ pub struct Invitation {
 /// There is not enough memory.
 pub fn share_memory(words: usize, length: usize) -> io::Result<(Rc<SharedMemory>, Invitation)> {
     let (memory, file) = SharedMemory::create(words, length)?;
-    let (pid, descriptor) = (std::process::id() as i32, file.as_raw_fd());
-    let card = SegmentCard { host: host(), pid, descriptor, nonce: memory.nonce() };
-    Ok((memory, Invitation { card: card.to_string(), _file: file }))
+    let card = SegmentCard::own(file.as_raw_fd(), memory.nonce());
+    let passed = KeptDescriptors::new(memory.nonce(), vec![file.into()]);
+    Ok((memory, Invitation { card: card.to_string(), _passed: passed }))
+}
+
+/// Why memory of another process cannot be opened in each of the ways that there are.
+pub struct OpeningTrial {
+    /// Through /proc.
+    pub by_proc: io::Result<()>,
+    /// As a descriptor that the process passes over a Unix socket.
+    pub by_socket: io::Result<()>,
+}
+
+impl Invitation {
+    /// Invites also those to whom /proc is closed, by a thread of this process: whatever else it
+    /// does, it answers them.
+    pub fn answer_by_thread(&self) {
+        passing::serve();
+    }
+}
+
+/// Tries all ways to open what another process of this machine shares.
+///
+/// # Errors
+/// The card is none.
+pub fn try_opening(card: &str) -> Result<OpeningTrial, DriverError> {
+    let card: SegmentCard = card.parse().map_err(|message| DriverError { message })?;
+    Ok(OpeningTrial {
+        by_proc: card.open_memory_in_proc().map(drop),
+        by_socket: card.request().map(drop),
+    })
 }
 
 /// Maps what another process of this machine shares under this card, with the same numbers.
@@ -39,7 +67,8 @@ pub fn open_memory(
 ) -> Result<Rc<SharedMemory>, DriverError> {
     let error = |message: String| DriverError { message };
     let card: SegmentCard = card.parse().map_err(error)?;
-    SharedMemory::map(&card.open()?, card.nonce, words, length).map_err(|cause| {
+    let (file, _) = card.open()?;
+    SharedMemory::map(&file, card.nonce, words, length).map_err(|cause| {
         error(match cause.kind() {
             io::ErrorKind::InvalidData => {
                 format!("{} is not the shared memory of this job", card.path())

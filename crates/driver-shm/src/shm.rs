@@ -8,7 +8,7 @@ use std::sync::Arc;
 use base::{Fragmentation, GateId, RailProfile, RegionToken};
 use driver::{
     Copying, Directory, Doorbell, Driver, DriverError, Fetch, Fill, InlineDriver, PeerReach,
-    ProgramState, RegionAccess, RegionError, Regions, Rendezvous, Settings, Sink, When,
+    ProgramState, RegionAccess, RegionError, Regions, Rendezvous, Settings, Sink, When, read_card,
 };
 use memory::{Buffer, SharedBytes, SharedBytesMut, Stores};
 use queues::pipeline::finish_earlier_instructions;
@@ -19,6 +19,7 @@ use crate::card::{SegmentCard, name_node};
 use crate::copying::CopyStatistics;
 use crate::incoming::AssistedCopy;
 use crate::middle::MiddleChoice;
+use crate::passing;
 use crate::segment::{OwnSegment, PeerBell, PeerSegment};
 use crate::sizes::{EAGER_BYTES_MAX, FRAGMENTATION, PACKET_BYTES_MAX};
 use crate::transfer::{CopyDirection, RegionRange};
@@ -46,6 +47,8 @@ pub struct Shm {
     program: ProgramState,
     /// How often it was looked after what comes in.
     looks: u32,
+    /// How often nothing was found, as often as the number goes.
+    idle_looks: u16,
     /// To whom a packet was posted last; none if there was nothing to do since.
     posted_to: Option<GateId>,
     /// Whether that was a short one, and nothing came in since.
@@ -106,6 +109,7 @@ impl Shm {
             choice: CopyStatistics::new(settings),
             program,
             looks: 0,
+            idle_looks: 0,
             posted_to: None,
             posted_short: false,
             has_heard: false,
@@ -123,8 +127,8 @@ impl Driver for Shm {
     }
 
     fn connect(&mut self, gate: GateId) -> Result<PeerReach, DriverError> {
-        let text = self.directory.card(gate)?;
-        let card: SegmentCard = text.parse().map_err(|message| DriverError { message })?;
+        let card: SegmentCard = read_card(&mut *self.directory, gate)?;
+        card.check_access(&self.own.card)?;
         let mut peer = PeerSegment::open(&card, self.sender, self.single_copy, &self.middle)?;
         peer.bell.fence_required |= self.own.fence_required();
         let index = gate.0 as usize;
@@ -283,12 +287,42 @@ impl InlineDriver for Shm {
             }
         } else if let Some(gate) = self.posted_to.take() {
             self.take_ahead(gate);
+        } else {
+            self.idle_looks = self.idle_looks.wrapping_add(1);
+            if self.idle_looks == 0 {
+                passing::look();
+            }
         }
         any
     }
 }
 
 impl Shm {
+    /// Is ready to pass descriptors to a peer that cannot open those of this process, also while
+    /// neither polls.
+    ///
+    /// # Errors
+    /// The peer's card cannot be had.
+    pub fn prepare_for(&mut self, gate: GateId) -> Result<(), DriverError> {
+        let card: SegmentCard = read_card(&mut *self.directory, gate)?;
+        if !card.access.is_open_to(&self.own.card.access) {
+            passing::serve();
+        }
+        Ok(())
+    }
+
+    /// Whether a peer is on this machine, although perhaps no memory can be shared with it.
+    pub fn is_on_machine(&mut self, gate: GateId) -> bool {
+        let card: Result<SegmentCard, _> = read_card(&mut *self.directory, gate);
+        card.is_ok_and(|card| card.host == self.own.card.host)
+    }
+
+    /// Whether regions of a connected peer can be read and written now.
+    pub fn try_memory_of(&mut self, gate: GateId) -> bool {
+        let peer = self.peers.get_mut(gate.0 as usize).and_then(Option::as_deref_mut);
+        peer.is_some_and(PeerSegment::try_memory)
+    }
+
     /// While nothing arrives: gets ready for the next packets to a peer.
     #[inline(never)]
     fn take_ahead(&mut self, gate: GateId) {

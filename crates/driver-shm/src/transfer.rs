@@ -75,6 +75,23 @@ impl PeerSegment {
             let why = "the system does not allow it (process_vm_readv)".to_owned();
             return Err(RegionError::Unreachable(why));
         }
+        let copied = self.transfer_reachable(way, range);
+        // Later transfers go other ways.
+        self.reachable &= !matches!(copied, Err(RegionError::Unreachable(_)));
+        copied
+    }
+
+    /// Tries once more whether its memory can be reached: a process may forbid it at any time.
+    pub(crate) fn try_memory(&mut self) -> bool {
+        self.reachable = self.reachable && self.bell.segment.probe().is_some();
+        self.reachable
+    }
+
+    fn transfer_reachable(
+        &mut self,
+        way: CopyDirection,
+        range: &RegionRange<'_>,
+    ) -> Result<(), RegionError> {
         assert!(range.at + range.length <= range.buffer.len(), "the range is inside the buffer");
         let Self { bell, runs, pid, .. } = self;
         let slot = range.region.place as u32 as usize;
@@ -110,7 +127,12 @@ fn copy(
     known: &mut Option<Box<PeerRuns>>,
     range: &RegionRange<'_>,
 ) -> Result<(), RegionError> {
-    let unreachable = |cause: io::Error| RegionError::Unreachable(cause.to_string());
+    let unreachable = |cause: io::Error| {
+        let forbids = "; it has forbidden tracing (PR_SET_DUMPABLE), or become another user's, after \
+                       MPI_Init: with COMBRAY_SINGLE_COPY=never jobs do not rely on it";
+        let advice = if cause.kind() == io::ErrorKind::PermissionDenied { forbids } else { "" };
+        RegionError::Unreachable(format!("{cause}{advice}"))
+    };
     let runs = if found.runs == 1 {
         vec![Run { address: found.address as usize + range.offset, length: range.length }]
     } else {

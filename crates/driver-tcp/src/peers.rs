@@ -134,7 +134,7 @@ fn no_way(own: &AddressCard, other: &AddressCard) -> DriverError {
     };
     DriverError {
         message: format!(
-            "it is on another machine, and there is no way: this process can use {}, that one {}. \
+            "there is no way to it: this process can use {}, that one {}. \
              COMBRAY_NET names the interfaces or networks to use",
             list(own),
             list(other)

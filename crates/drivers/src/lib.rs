@@ -17,4 +17,7 @@ pub use ahead::open_ahead;
 pub use driver::FoundRail;
 pub use networks::found_rails;
 pub use rails::{PeerConnection, Rails};
-pub use table::{Invitation, LocalWay, PeerBell, machine_name, open_memory, share_memory};
+pub use table::{
+    Invitation, LocalWay, OpeningTrial, PeerBell, machine_name, machines, open_memory,
+    share_memory, try_opening,
+};

@@ -359,15 +359,15 @@ impl Rails {
     /// # Errors
     /// Neither is possible: says why.
     pub fn connect(&mut self, gate: GateId) -> Result<PeerConnection, DriverError> {
-        let mut failures = Vec::new();
-        match self.machine.connect(gate) {
+        let near = match self.machine.connect(gate) {
             Ok(reach) => {
                 self.is_machine_used = true;
                 return Ok(PeerConnection { rails: vec![MACHINE_RAIL], fetches: reach.fetches });
             }
             Err(error) if self.networks.is_empty() => return Err(error),
-            Err(_) => {}
-        }
+            Err(error) => error.message,
+        };
+        let mut failures = Vec::new();
         // A peer that has finished may be known by a network although none of its rails leads there
         // any more: that is no failure.
         let mut is_known = false;
@@ -383,7 +383,22 @@ impl Rails {
                 Err(error) => failures.push(error.message),
             }
         }
-        if is_known { Ok(connection) } else { Err(DriverError { message: failures.join("; ") }) }
+        if is_known {
+            return Ok(connection);
+        }
+        if self.machine.is_on_machine(gate) {
+            let over_networks = failures.join("; ");
+            return Err(DriverError { message: format!("{near}. Over networks: {over_networks}") });
+        }
+        Err(DriverError { message: failures.join("; ") })
+    }
+
+    /// Is ready for a peer on this machine that asks for memory while neither polls.
+    ///
+    /// # Errors
+    /// It is not known what the peer would need.
+    pub fn prepare_for(&mut self, gate: GateId) -> Result<(), DriverError> {
+        self.machine.prepare_for(gate)
     }
 
     /// Whether everything that was posted has left this process.
@@ -499,6 +514,11 @@ impl Rails {
     /// Whether regions of a connected peer can be read and written.
     pub fn reaches_memory_of(&self, gate: GateId) -> bool {
         self.machine.reaches_memory_of(gate)
+    }
+
+    /// As [`reaches_memory_of`](Self::reaches_memory_of), tried once more.
+    pub fn try_memory_of(&mut self, gate: GateId) -> bool {
+        self.machine.try_memory_of(gate)
     }
 
     /// The regions of this process and its peers.

@@ -49,14 +49,14 @@ pub(crate) const MACHINE: &str = "shm";
 pub use driver_shm::PeerBell;
 
 /// How processes of one machine come to memory that they share.
-pub use driver_shm::{Invitation, open_memory, share_memory};
+pub use driver_shm::{Invitation, OpeningTrial, open_memory, share_memory, try_opening};
 
 /// The ways by which messages inside a machine go, and what is done in each.
 pub use driver_shm::LocalWay;
 
-/// The name of this machine, and of this process's space of process ids: two processes that
-/// agree in it can share memory.
-pub use driver_shm::host as machine_name;
+/// By which names processes tell whether they can share memory, and what follows from the names of
+/// all.
+pub use driver_shm::{machine_name, machines};
 
 /// A driver between machines.
 pub(crate) struct NetworkDriver {

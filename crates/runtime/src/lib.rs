@@ -26,7 +26,8 @@ mod wire_up;
 
 pub use driver::{Doorbell, ProgramState, RegionAccess, RegionError, Regions};
 pub use drivers::{
-    FoundRail, Invitation, LocalWay, PeerBell, found_rails, open_ahead, open_memory, share_memory,
+    FoundRail, Invitation, LocalWay, OpeningTrial, PeerBell, found_rails, open_ahead, open_memory,
+    share_memory, try_opening,
 };
 pub use gathering::Aim;
 pub use guidance::{JobSettings, preferences};

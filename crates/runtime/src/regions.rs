@@ -7,10 +7,10 @@ use crate::runtime::Runtime;
 
 impl Runtime {
     /// Whether this process can read and write regions of `gate`, and the other way round; connects
-    /// it if it is not connected. Where not, messages must do.
+    /// it if it is not connected. Where not, messages must do. Tries it: not for each message.
     pub fn reaches_regions_of(&mut self, gate: GateId) -> bool {
         self.connect(gate);
-        self.rails.reaches_memory_of(gate)
+        self.rails.try_memory_of(gate)
     }
 
     /// The regions of this process and its peers.

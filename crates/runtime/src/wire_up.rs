@@ -100,6 +100,9 @@ pub fn start(
     if map.is_crowded_here() {
         rails.expect_crowd();
     }
+    for neighbour in neighbours(rank, size).into_iter().filter(|_| size > 1) {
+        rails.prepare_for(neighbour)?;
+    }
     let mut engine = Engine::new(own, rails.profiles(), strategy(configuration));
     samples::follow(&mut engine, &samples);
     if let Some(nearness) = &nearness {
@@ -118,7 +121,7 @@ pub fn start(
     }
     if size > 1 {
         // One trial now, so that what keeps all from working is told at the start.
-        let neighbour = GateId((rank + 1) % size);
+        let [neighbour, _] = neighbours(rank, size);
         let connected = runtime.try_connect(neighbour);
         connected.map_err(|error| StartError { message: cannot_reach(neighbour, &error) })?;
         // Nobody leaves, and perhaps ends, before that trial is over everywhere.
@@ -135,6 +138,11 @@ pub fn start(
         guidance,
         complaints: complaint.into_iter().chain(wrong_wishes).collect(),
     })
+}
+
+/// The process that this one tries to reach when it starts, and the one that tries to reach this.
+fn neighbours(rank: u32, size: u32) -> [GateId; 2] {
+    [GateId((rank + 1) % size), GateId((rank + size - 1) % size)]
 }
 
 /// The rails of a process, those to other machines included, which most jobs turn out not to need.
@@ -298,7 +306,7 @@ fn publish(
 /// The map that follows from what all processes tell.
 fn map_by_places(places: &[String], rank: u32) -> JobMap {
     let hosts = places.iter().map(|place| place.split_once('@').map(|(_, host)| host));
-    let nodes = first_alike(hosts);
+    let nodes = drivers::machines(hosts);
     let places: Vec<PlaceOf> = places.iter().map(|place| place_of(place)).collect();
     let cores_of = |node: u32| {
         let near = nodes.iter().zip(&places).filter(|(other, _)| **other == node);

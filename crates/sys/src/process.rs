@@ -275,6 +275,14 @@ pub fn user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
+/// Whether other processes of the same user may look into this one, as far as it has a say in that:
+/// not if it runs an executable that its user cannot read, or one with more rights than its user
+/// has, or has asked the system to keep others out (PR_SET_DUMPABLE).
+pub fn is_traceable() -> bool {
+    // SAFETY: takes plain numbers.
+    unsafe { libc::prctl(libc::PR_GET_DUMPABLE) == 1 }
+}
+
 /// Whether a process has ended with all of its threads, be it that its parent has not noticed yet.
 /// If the system does not tell, it has not.
 pub fn has_ended(process: i32) -> bool {

@@ -2,7 +2,7 @@
 //! tries both, by the same calls as those of a job.
 
 use std::sync::atomic::Ordering;
-use std::{fs, process};
+use std::{fs, io, process};
 
 use runtime::configuration::Configuration;
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,9 @@ use super::{output_of, own_command};
 struct Probe {
     /// Why it could not open what is shared.
     shared: Option<String>,
+    /// Why it could not do so through /proc, and over a Unix socket.
+    by_proc: Option<String>,
+    by_socket: Option<String>,
     /// Why it could not read the memory of the first.
     read: Option<String>,
 }
@@ -39,6 +42,7 @@ pub fn findings() -> Vec<Finding> {
             return vec![Finding::fault(SHARED, found, REMEDY)];
         }
     };
+    invitation.answer_by_thread();
     let process = process::id().to_string();
     let address = (&raw const READ_BY_THE_OTHER).addr().to_string();
     let words = ["doctor", "--probe", &invitation.card, &process, &address];
@@ -55,12 +59,42 @@ pub fn findings() -> Vec<Finding> {
     };
     let shared = match probe.shared {
         None if memory.word(0).load(Ordering::Acquire) == MARK => {
-            Finding::fit(SHARED, "two processes share memory (memfd_create, /proc)")
+            way_of_sharing(probe.by_proc, probe.by_socket)
         }
         None => Finding::fault(SHARED, "what one process writes the other does not see", REMEDY),
         Some(cause) => Finding::fault(SHARED, cause, REMEDY),
     };
     vec![shared, single_copy(probe.read)]
+}
+
+/// By which ways the second process came to the memory, if by any.
+fn way_of_sharing(by_proc: Option<String>, by_socket: Option<String>) -> Finding {
+    match (by_proc, by_socket) {
+        (None, None) => Finding::fit(
+            SHARED,
+            "two processes share memory (memfd_create; its descriptor through /proc, or over a Unix \
+             socket)",
+        ),
+        (Some(cause), _) => Finding::note(
+            SHARED,
+            format!(
+                "two processes share memory, but only by a descriptor that is passed over a Unix \
+                 socket: /proc/PID/fd is closed ({cause})"
+            ),
+            "it costs a thread for each process, and large messages are copied twice. Processes of \
+             one user in one user namespace, of executables that the user can read, open it",
+        ),
+        (None, Some(cause)) => Finding::note(
+            SHARED,
+            format!(
+                "two processes share memory through /proc, but no descriptor can be passed over a \
+                 Unix socket: {cause}"
+            ),
+            "processes that may not be traced, or that are in user namespaces of their own \
+             (apptainer, rootless podman), communicate over networks then. The container (its filter \
+             of system calls) has to allow Unix sockets",
+        ),
+    }
 }
 
 /// How large messages are copied.
@@ -95,9 +129,9 @@ fn remedy(scope: &str) -> String {
     }
 }
 
-const REMEDY: &str = "processes of one machine cannot communicate without it. /proc must be mounted, \
-                      ulimit -f and ulimit -v must not be too low, and the container (its filter of \
-                      system calls) must allow memfd_create";
+const REMEDY: &str = "processes of one machine need it. ulimit -f and ulimit -v must not be too low, the \
+                      container (its filter of system calls) must allow memfd_create, and /proc must \
+                      be mounted, or Unix sockets be allowed";
 
 /// The second process: opens what the card names, writes there, and reads the other's memory.
 ///
@@ -107,6 +141,8 @@ pub fn serve_probe(words: &[String]) -> Result<(), String> {
     let [card, process, address] = words else { return Err("--probe wants three words".into()) };
     let number = |text: &str| text.parse::<usize>().map_err(|_| format!("{text} is no number"));
     let (process, address) = (number(process)? as i32, number(address)?);
+    let trial = runtime::try_opening(card).map_err(|error| error.to_string())?;
+    let text = |result: io::Result<()>| result.err().map(|cause| cause.to_string());
     let shared = match runtime::open_memory(card, 1, SHARED_BYTES) {
         Ok(memory) => {
             memory.word(0).store(MARK, Ordering::Release);
@@ -119,7 +155,8 @@ pub fn serve_probe(words: &[String]) -> Result<(), String> {
         Ok(_) => Some("process_vm_readv reads something else than what is there".to_owned()),
         Err(cause) => Some(format!("process_vm_readv: {cause}")),
     };
-    let probe = Probe { shared, read };
+    let (by_proc, by_socket) = (text(trial.by_proc), text(trial.by_socket));
+    let probe = Probe { shared, by_proc, by_socket, read };
     println!("{}", serde_json::to_string(&probe).map_err(|cause| cause.to_string())?);
     Ok(())
 }
@@ -127,6 +164,16 @@ pub fn serve_probe(words: &[String]) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_way_that_is_closed_is_named() {
+        let refused = || Some("refused".to_owned());
+        let words = |finding: &Finding| serde_json::to_string(finding).unwrap();
+        let closed = words(&way_of_sharing(refused(), None));
+        assert!(closed.contains("/proc/PID/fd is closed (refused)"), "{closed}");
+        let no_socket = words(&way_of_sharing(None, refused()));
+        assert!(no_socket.contains("over a Unix socket: refused"), "{no_socket}");
+    }
 
     #[test]
     fn the_remedy_names_who_refuses() {

@@ -1,0 +1,321 @@
+//! Descriptors that are passed over a Unix socket, to peers that cannot open `/proc/PID/fd` of this
+//! process.
+//!
+//! The kernel opens `/proc/PID/fd` for those only who may trace the process: not from another user
+//! namespace, and not where the process may not be traced at all (PR_SET_DUMPABLE, an executable
+//! without read permission or with capabilities). Each process therefore also listens on a Unix
+//! socket, and sends the descriptors of what it shares to who knows the nonce of that.
+//!
+//! Requests are answered by a thread as soon as it is known that peers need it. Until then whoever
+//! polls, goes to sleep, or waits for an answer looks for the first request.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
+    accept_with, bind, connect, listen, recv, recvmsg, send, sendmsg, socket_with,
+};
+use sys::{process, signals};
+
+/// By what a process knows what it wants: random bytes that only processes of the job learn.
+pub(crate) type Nonce = [u8; 16];
+
+/// The end of a socket's name: it is listed for everybody, so it proves nothing.
+pub(crate) type SocketName = String;
+
+/// Descriptors that stay open, and that peers get, until this is dropped.
+pub(crate) struct KeptDescriptors {
+    nonce: Nonce,
+    /// Open also where there is no socket: peers find them in /proc.
+    _descriptors: Arc<[OwnedFd]>,
+}
+
+/// The socket of this process, and what it passes.
+struct Office {
+    listener: OwnedFd,
+    name: SocketName,
+    passed: Mutex<Vec<(Nonce, Arc<[OwnedFd]>)>>,
+    has_thread: AtomicBool,
+}
+
+/// None if this process can have no such socket.
+static OFFICE: OnceLock<Option<Office>> = OnceLock::new();
+
+/// No more descriptors belong to one nonce.
+const DESCRIPTORS_MAX: usize = 3;
+
+/// So many peers may wait to be answered; the system may allow fewer.
+const BACKLOG: i32 = 4096;
+
+/// Whoever connects sends its request immediately. A stranger who does not is left after so long.
+const REQUEST_TIME_MAX: Duration = Duration::from_millis(100);
+
+/// How often whoever waits for an answer looks whether the peer is still there.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// A peer that closes the connection has not seen the request in time: it is asked so often.
+const ATTEMPTS: usize = 100;
+
+const STACK_BYTES: usize = 64 << 10;
+
+/// The answer to a known nonce, which has descriptors with it, and that to another one.
+const KNOWN: u8 = 1;
+const UNKNOWN: u8 = 0;
+
+fn office() -> Option<&'static Office> {
+    OFFICE.get_or_init(|| Office::open().ok()).as_ref()
+}
+
+/// Under which name this process passes descriptors, if it can.
+pub(crate) fn socket_name() -> Option<&'static str> {
+    office().map(|office| office.name.as_str())
+}
+
+fn address(name: &str) -> io::Result<SocketAddrUnix> {
+    Ok(SocketAddrUnix::new_abstract_name(format!("combray-memory/{name}").as_bytes())?)
+}
+
+impl KeptDescriptors {
+    /// Passes these to peers that know the nonce.
+    pub(crate) fn new(nonce: Nonce, descriptors: Vec<OwnedFd>) -> Self {
+        assert!(descriptors.len() <= DESCRIPTORS_MAX, "they fit into an answer");
+        let descriptors: Arc<[OwnedFd]> = descriptors.into();
+        if let Some(office) = office() {
+            office.passed().push((nonce, Arc::clone(&descriptors)));
+        }
+        Self { nonce, _descriptors: descriptors }
+    }
+}
+
+impl Drop for KeptDescriptors {
+    fn drop(&mut self) {
+        if let Some(office) = office() {
+            office.passed().retain(|(nonce, _)| *nonce != self.nonce);
+        }
+    }
+}
+
+/// Answers peers by a thread from now on: `/proc/PID/fd` of this process is closed to some.
+pub(crate) fn serve() {
+    let Some(office) = office() else { return };
+    if office.has_thread.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    let answer = || {
+        loop {
+            office.wait_beside(None, None);
+            if !office.answer_next() {
+                // There may be no descriptors left for the moment.
+                thread::sleep(LOOK_EVERY);
+            }
+        }
+    };
+    let builder = thread::Builder::new().name("combray-memory".into()).stack_size(STACK_BYTES);
+    let started = signals::without_signals(|| builder.spawn(answer));
+    office.has_thread.store(started.is_ok(), Ordering::Release);
+}
+
+/// Looks for a first request, if there is no thread that does.
+#[cold]
+pub(crate) fn look() {
+    let Some(office) = office() else { return };
+    if !office.has_thread.load(Ordering::Acquire) && office.answer_next() {
+        // Who could not open one thing cannot open the next, and others cannot either.
+        serve();
+    }
+}
+
+/// Asks a process for what it passes under a nonce.
+///
+/// # Errors
+/// It has ended, does not know the nonce, or cannot be talked to.
+pub(crate) fn request(pid: i32, name: &str, nonce: &Nonce) -> io::Result<Vec<OwnedFd>> {
+    let address = address(name)?;
+    for _ in 0..ATTEMPTS {
+        let socket = socket_with(
+            AddressFamily::UNIX,
+            SocketType::STREAM,
+            SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
+            None,
+        )?;
+        // So many others may wait that there is no room for this one.
+        while let Err(cause) = connect(&socket, &address) {
+            if !matches!(cause, Errno::AGAIN | Errno::INTR) {
+                return Err(cause.into());
+            }
+            look();
+            thread::sleep(Duration::from_millis(1));
+        }
+        if socket_peercred(&socket)?.pid.as_raw_nonzero().get() != pid {
+            return Err(io::Error::other("another process listens in its place"));
+        }
+        if send(&socket, nonce, SendFlags::NOSIGNAL).is_ok()
+            && let Some(answer) = await_answer(&socket, pid)?
+        {
+            return answer.ok_or_else(|| io::Error::other("it does not share this any longer"));
+        }
+    }
+    Err(io::Error::other("it does not answer"))
+}
+
+/// The descriptors of the answer, or that there are none; nothing if the connection was closed.
+fn await_answer(socket: &OwnedFd, pid: i32) -> io::Result<Option<Option<Vec<OwnedFd>>>> {
+    loop {
+        let mut byte = [UNKNOWN];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let mut into = [IoSliceMut::new(&mut byte)];
+        match recvmsg(socket, &mut into, &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(Errno::CONNRESET) => return Ok(None),
+            Err(cause) => return Err(cause.into()),
+            Ok(received) if received.bytes == 0 => return Ok(None),
+            Ok(received) => {
+                if received.flags.contains(ReturnFlags::CTRUNC) {
+                    return Err(Errno::MFILE.into());
+                }
+                let mut descriptors = Vec::new();
+                for message in ancillary.drain() {
+                    if let RecvAncillaryMessage::ScmRights(rights) = message {
+                        descriptors.extend(rights);
+                    }
+                }
+                return Ok(Some((byte[0] == KNOWN).then_some(descriptors)));
+            }
+        }
+        if process::has_ended(pid) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        // That peer may wait for an answer of this process.
+        look();
+        match office().filter(|office| !office.has_thread.load(Ordering::Acquire)) {
+            Some(office) => office.wait_beside(Some(socket), Some(LOOK_EVERY)),
+            None => wait_for(&[socket.as_fd()], Some(LOOK_EVERY)),
+        }
+    }
+}
+
+/// Waits until one of these can be read, or for so long.
+fn wait_for(descriptors: &[BorrowedFd<'_>], limit: Option<Duration>) {
+    let watched = descriptors.iter().map(|one| PollFd::from_borrowed_fd(*one, PollFlags::IN));
+    let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
+    // Interrupted or not: the caller looks again.
+    let _ = poll(&mut watched.collect::<Vec<_>>(), limit.as_ref());
+}
+
+impl Office {
+    fn open() -> io::Result<Self> {
+        let mut digits = [0; 8];
+        sys::random::fill(&mut digits)?;
+        let name = format!("{:016x}", u64::from_ne_bytes(digits));
+        let listener = socket_with(
+            AddressFamily::UNIX,
+            SocketType::STREAM,
+            SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
+            None,
+        )?;
+        bind(&listener, &address(&name)?)?;
+        listen(&listener, BACKLOG)?;
+        Ok(Self { listener, name, passed: Mutex::default(), has_thread: AtomicBool::new(false) })
+    }
+
+    fn passed(&self) -> MutexGuard<'_, Vec<(Nonce, Arc<[OwnedFd]>)>> {
+        self.passed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a request, or until `other` can be read.
+    fn wait_beside(&self, other: Option<&OwnedFd>, limit: Option<Duration>) {
+        let all: Vec<_> = std::iter::once(&self.listener).chain(other).map(AsFd::as_fd).collect();
+        wait_for(&all, limit);
+    }
+
+    /// Answers who has waited longest; whether there was anybody.
+    fn answer_next(&self) -> bool {
+        let Ok(socket) = accept_with(&self.listener, SocketFlags::CLOEXEC) else { return false };
+        // Who does not get an answer asks again, or was a stranger.
+        let _ = self.answer(&socket);
+        true
+    }
+
+    fn answer(&self, socket: &OwnedFd) -> rustix::io::Result<()> {
+        set_socket_timeout(socket, Timeout::Recv, Some(REQUEST_TIME_MAX))?;
+        let mut wanted = Nonce::default();
+        let (_, received) = recv(socket, &mut wanted, RecvFlags::empty())?;
+        let known = self
+            .passed()
+            .iter()
+            .find(|(nonce, _)| *nonce == wanted)
+            .map(|(_, all)| Arc::clone(all));
+        let known = known.filter(|_| received == wanted.len());
+        let descriptors: Vec<_> =
+            known.iter().flat_map(|all| all.iter()).map(AsFd::as_fd).collect();
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        if known.is_some() {
+            ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
+        }
+        let answer = [if known.is_some() { KNOWN } else { UNKNOWN }];
+        sendmsg(socket, &[IoSlice::new(&answer)], &mut ancillary, SendFlags::NOSIGNAL)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use std::fs::File;
+    use std::io::{Read, Seek, Write};
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::net::{SocketAddr, UnixStream};
+
+    fn passed(nonce: Nonce, text: &str) -> KeptDescriptors {
+        let mut file = sys::mapping::create_memory_file(c"test", 100).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        file.rewind().unwrap();
+        KeptDescriptors::new(nonce, vec![file.into()])
+    }
+
+    #[test]
+    fn who_knows_the_nonce_gets_the_descriptors() {
+        let own = std::process::id() as i32;
+        let name = socket_name().unwrap();
+        let one = passed([1; 16], "first");
+        let _two = passed([2; 16], "second");
+        // Whoever waits answers, so that a process can even ask itself.
+        let mut got: Vec<_> = request(own, name, &[2; 16]).unwrap();
+        let mut text = [0; 6];
+        File::from(got.remove(0)).read_exact(&mut text).unwrap();
+        assert_eq!(&text, b"second");
+        assert!(request(own, name, &[3; 16]).unwrap_err().to_string().contains("any longer"));
+        assert!(request(own, "nobody", &[1; 16]).is_err());
+        let other = request(1, name, &[1; 16]).unwrap_err();
+        assert!(other.to_string().contains("another process"), "{other}");
+        drop(one);
+        assert!(request(own, name, &[1; 16]).is_err(), "it is not passed any longer");
+    }
+
+    #[test]
+    fn a_stranger_that_says_nothing_keeps_nobody_waiting() {
+        let own = std::process::id() as i32;
+        let name = socket_name().unwrap();
+        let _one = passed([4; 16], "text");
+        let address = format!("combray-memory/{name}");
+        let address = SocketAddr::from_abstract_name(address).unwrap();
+        let _silent = UnixStream::connect_addr(&address).unwrap();
+        let mut short = UnixStream::connect_addr(&address).unwrap();
+        short.write_all(b"short").unwrap();
+        assert_eq!(request(own, name, &[4; 16]).unwrap().len(), 1);
+        assert_eq!(short.read(&mut [0]).unwrap(), 1);
+    }
+}
