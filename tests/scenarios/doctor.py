@@ -87,6 +87,13 @@ def reading_of_others_is_refused(runner):
                  before=refuse(runner, f"process_vm_readv={error}"))
 
 
+def binding_is_refused(runner):
+    for error in ("EPERM", "ENOSYS"):
+        output = is_named(runner, "binding", "slow", "sched_setaffinity", "container", "--bind-to none",
+                          before=refuse(runner, f"sched_setaffinity={error}"))
+        assert findings(output)["trial job"][0] == "ok", output
+
+
 def memory_cannot_be_shared(runner):
     is_named(runner, "shared memory", "FAULT", "memfd_create", "container", before=refuse(runner, "memfd_create=EPERM"))
 
@@ -202,6 +209,7 @@ def several_hosts(runner):
 SCENARIOS = [
     a_fit_machine,
     reading_of_others_is_refused,
+    binding_is_refused,
     memory_cannot_be_shared,
     proc_is_not_mounted,
     files_must_be_small,

@@ -74,6 +74,22 @@ def no_affinity(runner):
         assert code == 0 or options and "sched_getaffinity" in output, f"exit code {code}\n{output}"
 
 
+def no_setaffinity(runner):
+    """Nobody has asked for the default binding: its refusal is a note, and that of another one is named."""
+    needs_combray(runner)
+    for error in ERRORS:
+        refusal = f"sched_setaffinity={error}"
+        for options in ((), ("--bind-to", "none"), ("--report-bindings",), ("-map-by", ":oversubscribe")):
+            code, output = refused(runner, refusal, count=2, options=options)
+            assert code == 0, f"{options}: exit code {code}\n{output}"
+            assert ("sched_setaffinity" in output) == ("none" not in options), f"{options}\n{output}"
+            assert output.count("They start unbound") <= 1, f"{options}\n{output}"
+        for options in (("--bind-to", "core"), ("--map-by", "core"), ("--bind-to", "hwthread")):
+            code, output = refused(runner, refusal, count=1, options=options)
+            for word in ("sched_setaffinity", "container"):
+                assert code not in (0, 125) and word in output, f"{options}: exit code {code}, not {word}\n{output}"
+
+
 def no_memfd_create(runner):
     is_told(runner, "memfd_create", "shared segment")
 
@@ -341,6 +357,7 @@ SCENARIOS = [
     no_pidfd_open,
     no_getrandom,
     no_affinity,
+    no_setaffinity,
     no_memfd_create,
     no_epoll,
     no_signalfd,

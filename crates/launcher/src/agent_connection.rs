@@ -9,7 +9,7 @@ use std::process::{ChildStderr, ChildStdout, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use sys::process::{self, DescriptorLimit, End, Interest, signal};
+use sys::process::{self, DescriptorLimit, End, Interest, ProcessBinding, signal};
 
 use super::heartbeats::{self, SharedOutlet};
 use super::outlets::Outlet;
@@ -80,8 +80,8 @@ impl AgentConnection {
         let seconds = OsString::from(format!("{}", timeout.as_secs_f64()));
         let mut command = access.command(host, &[own.as_os_str(), OsStr::new("agent"), &seconds]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child =
-            process::spawn_bound(&mut command, &[], descriptors, &[]).map_err(|cause| {
+        let mut child = process::spawn_bound(&mut command, &[], descriptors, &ProcessBinding::Free)
+            .map_err(|cause| {
                 LaunchError::new(format!(
                     "{host} cannot be reached, as {} cannot be started: {cause}",
                     command_name(&access.shown())

@@ -203,9 +203,9 @@ impl LocalProcesses {
                 let seat = seating.describe(local_rank as usize);
                 lines.push((rank.number, format!("rank {}: {seat}", rank.number)));
             }
-            if rank.number == 0 {
-                lines.extend(notes.iter().map(|note| (0, note.clone())));
-            }
+            let of_machine = seating.note().filter(|_| local_rank == 0).map(str::to_owned);
+            let of_programs = notes.iter().filter(|_| rank.number == 0).cloned();
+            lines.extend(of_machine.into_iter().chain(of_programs).map(|note| (rank.number, note)));
             self.ranks.push(rank);
         }
         Ok(lines)

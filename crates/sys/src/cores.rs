@@ -66,6 +66,19 @@ impl Cores {
     }
 }
 
+/// Whether the system lets the calling thread choose on which cores it runs; it stays where it may.
+///
+/// # Errors
+/// The system's, with the name of the call.
+pub fn check_binding() -> io::Result<()> {
+    let cores = allowed();
+    if cores.is_empty() {
+        // It does not even tell where that is: whoever plans finds out.
+        return Ok(());
+    }
+    Cores::of(&cores)?.bind().map_err(|cause| crate::refused("sched_setaffinity", &cause))
+}
+
 /// Lets the calling thread, and what it starts from now on, run on one core only.
 ///
 /// # Errors

@@ -116,9 +116,20 @@ impl DescriptorLimit {
     }
 }
 
+/// On which hardware threads a process runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProcessBinding {
+    /// On all that its parent may use.
+    Free,
+    /// On these, if the system allows it.
+    Preferred(Vec<usize>),
+    /// On these, or it is not started.
+    Required(Vec<usize>),
+}
+
 /// Starts `command` in a process group of its own, with no signal blocked, with the descriptors
-/// `kept` open, with the limit `descriptors`, on the hardware threads `cores` (on
-/// all, if there are none), and so that it is killed when the calling thread ends.
+/// `kept` open, with the limit `descriptors`, bound as `binding` says, and so that it is killed when
+/// the calling thread ends.
 ///
 /// # Errors
 /// The system's, such as that there is no such program.
@@ -126,11 +137,15 @@ pub fn spawn_bound(
     command: &mut Command,
     kept: &[BorrowedFd<'_>],
     descriptors: DescriptorLimit,
-    cores: &[usize],
+    binding: &ProcessBinding,
 ) -> io::Result<Child> {
     let kept: Vec<RawFd> = kept.iter().map(|descriptor| descriptor.as_raw_fd()).collect();
     let parent = std::process::id() as i32;
-    let cores = (!cores.is_empty()).then(|| Cores::of(cores)).transpose()?;
+    let (cores, is_required) = match binding {
+        ProcessBinding::Free => (None, false),
+        ProcessBinding::Preferred(cores) => (Some(Cores::of(cores)?), false),
+        ProcessBinding::Required(cores) => (Some(Cores::of(cores)?), true),
+    };
     // SAFETY: the closure runs in the child between fork and exec and makes system calls only,
     // which are safe there; it allocates nothing and takes no lock.
     unsafe {
@@ -146,7 +161,10 @@ pub fn spawn_bound(
             }
             Step::Limit.name_in(descriptors.set())?;
             if let Some(cores) = &cores {
-                Step::Binding.name_in(cores.bind())?;
+                let bound = Step::Binding.name_in(cores.bind());
+                if is_required {
+                    bound?;
+                }
             }
             let mut none = mem::zeroed();
             libc::sigemptyset(&mut none);

@@ -61,6 +61,12 @@ fn cores(configured: usize, allowed: &[usize], usable: usize) -> Finding {
 
 /// Whether processes can be bound.
 fn binding() -> Finding {
+    if let Err(cause) = cores::check_binding() {
+        let found = format!("processes are not bound: {cause}");
+        let remedy =
+            "until then jobs start as with --bind-to none, and say so; to be bound is refused";
+        return Finding::slow("binding", found, remedy);
+    }
     match Topology::this_machine(Scope::Cores) {
         Ok(_) => Finding::fit("binding", "each process is bound to its share of the cores"),
         Err(error) => Finding::slow("binding", "processes are not bound", error.to_string()),

@@ -85,7 +85,7 @@ impl RankProcess {
         command.env("PMI_FD", theirs.as_raw_fd().to_string());
         command.stdin(input);
         command.stdout(their_output).stderr(their_errors);
-        let cores = seating.cores(seat);
+        let binding = seating.process_binding(seat);
         let mut kept: Vec<BorrowedFd<'_>> = vec![theirs.as_fd()];
         if let Some((text, opened)) = ahead {
             command.env(DESCRIPTORS, text);
@@ -93,7 +93,7 @@ impl RankProcess {
         }
         command.envs(questions.map(QuestionBoard::variable));
         kept.extend(questions.map(AsFd::as_fd));
-        let child = process::spawn_bound(&mut command, &kept, descriptors, &cores)?;
+        let child = process::spawn_bound(&mut command, &kept, descriptors, &binding)?;
         for descriptor in [output.as_raw_fd(), errors.as_raw_fd(), ours.as_raw_fd()] {
             process::set_nonblocking(descriptor)?;
         }

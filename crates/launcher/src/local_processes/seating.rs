@@ -8,6 +8,7 @@ use std::os::fd::AsRawFd;
 use base::variables;
 use sys::cores;
 use sys::mapping::create_memory_file;
+use sys::process::ProcessBinding;
 use topology::{CpuSet, Hwloc, Kind, Scope, Topology, TopologyError, parts_to_text};
 
 use super::LaunchError;
@@ -24,6 +25,10 @@ pub(super) struct Seating {
     parts: String,
     /// hwloc's description of the machine, for processes that ask.
     description: Option<File>,
+    /// Whether nobody asked for these seats, so that processes start without them, too.
+    is_default: bool,
+    /// What a person may want to know.
+    note: Option<String>,
 }
 
 impl Seating {
@@ -32,8 +37,14 @@ impl Seating {
     /// # Errors
     /// What was asked for cannot be had on this machine.
     pub(super) fn of(start: &Start) -> Result<Self, LaunchError> {
-        let free =
-            Self { topology: None, seats: Vec::new(), parts: String::new(), description: None };
+        let free = Self {
+            topology: None,
+            seats: Vec::new(),
+            parts: String::new(),
+            description: None,
+            is_default: true,
+            note: None,
+        };
         let Start { policy, seats: wanted, .. } = start;
         check(start)?;
         let processes = start.ranks.len();
@@ -49,6 +60,14 @@ impl Seating {
             return Ok(free);
         }
         let has_others = start.size as usize > processes;
+        if !is_free && let Err(cause) = cores::check_binding() {
+            let sentence = format!("processes cannot be bound to cores: {cause}");
+            if !is_default {
+                return Err(LaunchError::new(sentence));
+            }
+            let note = format!("{sentence}. They start unbound, as with --bind-to none");
+            return Ok(Self { note: Some(note), ..free });
+        }
         let (topology, description) = match look(policy, has_others) {
             Ok(found) => found,
             // Nobody asked for more than there is without hwloc.
@@ -64,12 +83,24 @@ impl Seating {
         let parts = parts_to_text(&binding::parts(&topology, &seats));
         // Where it cannot be kept, who asks looks for itself.
         let description = keep(&description).ok();
-        Ok(Self { topology: Some(topology), seats, parts, description })
+        let (topology, note) = (Some(topology), None);
+        Ok(Self { topology, seats, parts, description, is_default, note })
     }
 
-    /// The hardware threads of a process; none: all.
-    pub(super) fn cores(&self, local_rank: usize) -> Vec<usize> {
-        self.seat(local_rank).map_or_else(Vec::new, |threads| threads.iter().collect())
+    /// What a person may want to know of how processes are bound here.
+    pub(super) fn note(&self) -> Option<&str> {
+        self.note.as_deref()
+    }
+
+    /// Where a process runs.
+    pub(super) fn process_binding(&self, local_rank: usize) -> ProcessBinding {
+        let cores: Vec<usize> =
+            self.seat(local_rank).map_or_else(Vec::new, |all| all.iter().collect());
+        match cores.is_empty() {
+            true => ProcessBinding::Free,
+            false if self.is_default => ProcessBinding::Preferred(cores),
+            false => ProcessBinding::Required(cores),
+        }
     }
 
     /// Where a process runs, for people.
@@ -79,6 +110,7 @@ impl Seating {
                 let seat = self.seats.get(local_rank).unwrap_or(&None);
                 binding::describe(topology, topology.root(), seat)
             }
+            None if self.note.is_some() => "not bound".to_owned(),
             None => format!("not bound, as {} cannot be loaded", topology::LIBRARY),
         }
     }
