@@ -23,6 +23,7 @@ mod generated;
 mod handles;
 mod helper;
 mod library;
+mod loading;
 mod native;
 mod output;
 mod predefined;

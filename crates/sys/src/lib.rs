@@ -19,6 +19,7 @@ pub mod mapping;
 pub mod membarrier;
 pub mod next_touch;
 pub mod numa;
+pub mod own_functions;
 pub mod packets;
 pub mod process;
 pub mod random;
