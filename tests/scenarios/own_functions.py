@@ -14,8 +14,8 @@ from harness.scenarios import Skip, needs_combray, run
 
 SOURCE = pathlib.Path(__file__).parents[1] / "c/own_functions.c"
 
-# A program may bring an allocator, which the library uses, too (crates/sys/src/own_functions.rs); these bring one that
-# works by not being defined here. The last two are what finds the others: a program that has them breaks more than MPI.
+# What the library leaves as it is (crates/sys/src/own_functions.rs): an allocator, which a program may
+# bring, a variable, and the functions by which it finds the others.
 KEPT = {"malloc", "calloc", "realloc", "free", "posix_memalign", "environ", "dl_iterate_phdr", "dlsym", "dlopen", "dlclose"}
 
 # Names that the compiler itself makes calls to in the program.
@@ -44,7 +44,7 @@ def compiled(compiler, names):
     with tempfile.TemporaryDirectory() as folder:
         program = f"{folder}/own_functions"
         functions = " ".join(f"OWN({name})" for name in names)
-        # The linker shows the program's functions to libraries that refer to them; so does this where it does not know.
+        # The linker shows libraries those functions of the program to which they refer; this, all.
         options = ["-O1", "-fno-builtin", "-Wl,--export-dynamic", f"-DOWN_FUNCTIONS={functions}",
                    f'-DFILE_NAME="{folder}/file"']
         made = subprocess.run([*compiler, *options, "-o", program, SOURCE], capture_output=True, text=True)

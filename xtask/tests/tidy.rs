@@ -116,7 +116,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("driver-tcp", &["drivers", "cli"]),
     ("drivers", &["runtime"]),
     ("libc", &["sys"]),
-    ("rustix", &["driver-ether", "driver-ofi", "driver-shm", "driver-tcp", "foreign"]),
+    ("rustix", &["sys", "driver-ether", "driver-ofi", "driver-shm", "driver-tcp", "foreign"]),
     ("socket2", &["driver", "driver-tcp"]),
     ("if-addrs", &["driver-ether", "driver-tcp"]),
 ];

@@ -128,8 +128,8 @@ pub enum ProcessBinding {
 }
 
 /// Starts `command` in a process group of its own, with no signal blocked, with the descriptors
-/// `kept` open, with the limit `descriptors`, bound as `binding` says, and so that it is killed when
-/// the calling thread ends.
+/// `kept` open, with the limit `descriptors`, bound as `binding` says, and so that it is killed
+/// when the calling thread ends.
 ///
 /// # Errors
 /// The system's, such as that there is no such program.
