@@ -130,6 +130,7 @@ def all_is_as_on_one_machine(runner):
             launching.survivors_of_a_killed_process_are_told,
             launching.those_left_recover,
             launching.who_fails_in_finalize_keeps_nobody_there,
+            launching.collective_writes_tell_of_a_killed_process,
             launching.windows_survive_a_killed_process,
             launching.a_window_is_freed_when_all_that_are_left_are_done,
             launching.nobody_waits_for_a_window_that_another_could_not_make,

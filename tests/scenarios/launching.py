@@ -360,6 +360,17 @@ def who_fails_in_finalize_keeps_nobody_there(runner):
             assert f"rank {rank} has taken leave" in output, f"rank {rank}\n{output}"
 
 
+def collective_writes_tell_of_a_killed_process(runner):
+    needs_combray(runner)
+    for count in (2, 3):
+        with tempfile.TemporaryDirectory(dir=runner.build) as folder:
+            command = [*runner.mpiexec, "--keep-going", "-n", str(count), str(runner.build / "files_apart"), f"{folder}/file"]
+            code, output, _ = run(command)
+        assert code == 137, f"exit code {code}\n{output}"
+        for rank in range(count - 1):
+            assert f"rank {rank} is told" in output, f"rank {rank}\n{output}"
+
+
 def windows_survive_a_killed_process(runner):
     needs_combray(runner)
     for count, what, expected in ((2, "locks", 137), (4, "locks", 137), (3, "accumulate", 142), (3, "accumulate", 142)):
@@ -465,6 +476,7 @@ SCENARIOS = [
     survivors_of_a_killed_process_are_told,
     those_left_recover,
     who_fails_in_finalize_keeps_nobody_there,
+    collective_writes_tell_of_a_killed_process,
     windows_survive_a_killed_process,
     a_window_is_freed_when_all_that_are_left_are_done,
     nobody_waits_for_a_window_that_another_could_not_make,

@@ -209,6 +209,7 @@ impl File {
         place: FilePlace,
         data: FileData,
     ) -> Result<(Prepared, Result<()>)> {
+        self.check_members(process)?;
         let measured = self.measure(direction, data);
         let etypes = measured.as_ref().map_or(0, |(_, etypes)| *etypes);
         let placed = match measured {
@@ -228,6 +229,20 @@ impl File {
             Ok(prepared) => (prepared, Ok(())),
             Err(error) => (self.nothing(direction), Err(error)),
         })
+    }
+
+    /// Whether all processes that have the file open are there, as far as is known. Where each moves
+    /// its own bytes nothing else would tell in a collective transfer that one has failed.
+    fn check_members(&self, process: &Process) -> Result<()> {
+        process.look_for_failures_in_time();
+        match process.failure_of_source(&self.communicator, None) {
+            Some(error) if error.class == ErrorClass::ProcFailed => {
+                let what = "a process that has the file open, too, has failed";
+                Err(Error::new(error.class, what))
+            }
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
     }
 
     /// A transfer without bytes.

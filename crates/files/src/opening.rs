@@ -79,6 +79,7 @@ impl File {
         let own = communicator
             .create(process, communicator.group())?
             .expect("the group is the communicator's own");
+        communicator.revoke_together(process, &own);
         all_succeed(process, &own, mode.check())?;
         check_same(process, &own, "the mode", mode.number())?;
         let hints = Hints::of_file();
@@ -132,7 +133,8 @@ impl File {
         collective::barrier(&Invocation::blocking(&self.communicator))?.complete(process)
     }
 
-    /// `MPI_File_close`: collective. Where processes have failed it waits for those that are left.
+    /// `MPI_File_close`: collective. Where processes have failed it waits for those that are left;
+    /// where the communicator was revoked, for none.
     ///
     /// # Errors
     /// `Other` while a split collective operation is not ended; what the system returns where the
@@ -159,7 +161,8 @@ impl File {
     }
 }
 
-/// What came of a step of those that are left: that others have failed is no error.
+/// What came of a step of those that are left: that others have failed, or that the communicator
+/// was revoked on which the file was opened, is no error.
 pub(crate) fn but_for_failed(outcome: Result<()>) -> Result<()> {
     match outcome {
         Err(error) if FAILURES.contains(&error.class) => Ok(()),
@@ -167,8 +170,9 @@ pub(crate) fn but_for_failed(outcome: Result<()>) -> Result<()> {
     }
 }
 
-/// How calls tell that a process has failed.
-const FAILURES: [ErrorClass; 2] = [ErrorClass::ProcFailed, ErrorClass::ProcAborted];
+/// How calls tell that a process has failed, or that nobody waits for others any more.
+const FAILURES: [ErrorClass; 3] =
+    [ErrorClass::ProcFailed, ErrorClass::ProcAborted, ErrorClass::Revoked];
 
 /// `MPI_File_delete`.
 ///

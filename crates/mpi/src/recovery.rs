@@ -217,6 +217,7 @@ impl Process {
         for slot in communicator.open_slots() {
             self.runtime().revoke_context(slot);
         }
+        self.end_use_of_revoked(block);
         for dependent in communicator.dependents() {
             dependent.revoke(self);
         }

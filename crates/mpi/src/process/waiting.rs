@@ -260,7 +260,7 @@ impl Process {
     /// Looks for failed processes, unless that was done a short time ago: a program may wait by
     /// calls that do not, and no message tells it of a failure.
     #[cold]
-    fn look_for_failures_in_time(&self) {
+    pub fn look_for_failures_in_time(&self) {
         let now = System.now();
         let since = now.saturating_sub(self.looked_for_failures.get());
         if Duration::from_nanos(since) >= SLEEP_MAX {

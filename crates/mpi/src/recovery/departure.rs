@@ -3,7 +3,7 @@
 //! Elsewhere a barrier tells. It ends with an error where a member fails, at some perhaps and not
 //! at others, for which it had ended already. So those for which it did not end well tell each
 //! other that they are done, and wait until all have said so or failed; who does not use the object
-//! any more, or never will, answers.
+//! any more, never will, or knows that it was revoked, answers.
 
 use base::{Error, ErrorClass, GateId, Result};
 
@@ -41,7 +41,7 @@ impl Communicator {
     }
 
     /// This process does not use it any more, and no barrier can tell who else does: waits until
-    /// all others are done or have failed.
+    /// all others are done, know that it was revoked, or have failed.
     pub fn depart(&self, process: &Process) {
         let Some(block) = self.context_block() else { return };
         for gate in self.everyone().gates() {
@@ -59,11 +59,24 @@ impl Communicator {
 }
 
 impl Process {
+    /// An object was revoked: what this process would do with the parts of others ends with an error
+    /// from now on, so that those that are done need not wait for it.
+    pub(super) fn end_use_of_revoked(&self, block: ContextBlock) {
+        let departed = self.recovery().departed.borrow().get(&block).cloned();
+        for gate in departed.into_iter().flatten() {
+            self.send_recovery_message(gate, DEPARTURE, block, &[TELLS]);
+        }
+    }
+
     /// Another process is done with the object of a communicator.
     pub(super) fn note_departed(&self, from: GateId, block: ContextBlock, rest: &[u8]) {
         let recovery = self.recovery();
         if let Some(departed) = recovery.departed.borrow_mut().get_mut(&block) {
             departed.push(from);
+            let is_revoked = recovery.revoked.borrow().contains_key(&block);
+            if rest == [ASKS] && is_revoked {
+                self.send_recovery_message(from, DEPARTURE, block, &[TELLS]);
+            }
         } else if rest == [ASKS] {
             // This one has departed, or could not make the object, and shall not from now on.
             recovery.unused.borrow_mut().insert(block);
