@@ -68,6 +68,80 @@ static int plan_death(int rank, int size) {
     return own;
 }
 
+// Of each round: a collective operation of another kind than those of operation().
+static int collective(MPI_Comm comm, int which, int count, int root, long base) {
+    int rank, size, code;
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &size);
+    if (count > LARGE / 64) count = LARGE / 64;
+    for (int i = 0; i < count * size; i++) in[i] = base + rank;
+    long first = base * size + (long)size * (size - 1) / 2;
+    MPI_Request request;
+    switch (which) {
+    case 0:
+        code = MPI_Reduce(in, out, count, MPI_LONG, MPI_SUM, root, comm);
+        if (code == MPI_SUCCESS && rank == root) CHECK_EQ(out[count - 1], first);
+        return code;
+    case 1:
+        code = MPI_Gather(in, count, MPI_LONG, out, count, MPI_LONG, root, comm);
+        if (code == MPI_SUCCESS && rank == root) CHECK_EQ(out[count * size - 1], base + size - 1);
+        return code;
+    case 2:
+        code = MPI_Scatter(in, count, MPI_LONG, out, count, MPI_LONG, root, comm);
+        if (code == MPI_SUCCESS) CHECK_EQ(out[count - 1], base + root);
+        return code;
+    case 3:
+        code = MPI_Alltoall(in, count, MPI_LONG, out, count, MPI_LONG, comm);
+        if (code == MPI_SUCCESS) CHECK_EQ(out[count * size - 1], base + size - 1);
+        return code;
+    case 4:
+        code = MPI_Scan(in, out, count, MPI_LONG, MPI_MAX, comm);
+        if (code == MPI_SUCCESS) CHECK_EQ(out[count - 1], base + rank);
+        return code;
+    case 5:
+        code = MPI_Reduce_scatter_block(in, out, count, MPI_LONG, MPI_SUM, comm);
+        if (code == MPI_SUCCESS) CHECK_EQ(out[count - 1], first);
+        return code;
+    default:
+        code = MPI_Ibarrier(comm, &request);
+        return code == MPI_SUCCESS ? MPI_Wait(&request, MPI_STATUS_IGNORE) : code;
+    }
+}
+
+// Of each round: something is made of the communicator, used, and freed.
+static int creation(MPI_Comm comm, int which, int next, long base) {
+    int rank, size, code, freed = MPI_SUCCESS;
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &size);
+    MPI_Comm made;
+    MPI_Win window;
+    if (which < 2) {
+        code = which ? MPI_Comm_split(comm, rank % 2, rank, &made) : MPI_Comm_dup(comm, &made);
+        if (code != MPI_SUCCESS) return code;
+        code = MPI_Barrier(made);
+        if (code != MPI_SUCCESS) MPIX_Comm_revoke(made);
+        MPI_Comm_free(&made);
+        return code;
+    }
+    in[0] = -1, out[0] = base + rank;
+    code = MPI_Win_create(in, 8, 8, MPI_INFO_NULL, comm, &window);
+    if (code != MPI_SUCCESS) return code;
+    MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN);
+    if (which == 2) {
+        code = MPI_Win_fence(0, window);
+        if (code == MPI_SUCCESS) code = MPI_Put(out, 1, MPI_LONG, next, 0, 1, MPI_LONG, window);
+        if (code == MPI_SUCCESS) code = MPI_Win_fence(0, window);
+        if (code == MPI_SUCCESS) CHECK(in[0] >= base && in[0] < base + size, "%ld came", in[0]);
+    } else {
+        code = MPI_Win_lock(MPI_LOCK_EXCLUSIVE, next, 0, window);
+        if (code == MPI_SUCCESS) code = MPI_Accumulate(out, 1, MPI_LONG, next, 0, 1, MPI_LONG, MPI_MAX, window);
+        if (code == MPI_SUCCESS) code = MPI_Win_unlock(next, window);
+    }
+    if (code != MPI_SUCCESS) MPIX_Comm_revoke(comm);
+    freed = MPI_Win_free(&window);
+    return code == MPI_SUCCESS ? freed : code;
+}
+
 // One operation of the plan; its results are checked if the process was told that they are there.
 static int operation(MPI_Comm comm, int round) {
     Random plan = random_from(seed * 1000003 + round);
@@ -80,7 +154,10 @@ static int operation(MPI_Comm comm, int round) {
     if (count > LARGE) count = LARGE;
     long base = round * 7L;
     MPI_Request requests[2];
-    switch (random_below(&plan, 7)) {
+    int kind = random_below(&plan, 18);
+    if (kind >= 7 && kind < 14) return collective(comm, kind - 7, count, root, base);
+    if (kind >= 14) return creation(comm, kind - 14, next, base);
+    switch (kind) {
     case 0:
         for (int i = 0; i < count; i++) in[i] = base + rank + i;
         code = MPI_Allreduce(in, out, count, MPI_LONG, MPI_SUM, comm);

@@ -231,8 +231,8 @@ impl File {
         })
     }
 
-    /// Whether all processes that have the file open are there, as far as is known. Where each moves
-    /// its own bytes nothing else would tell in a collective transfer that one has failed.
+    /// Whether all processes that have the file open are there, as far as is known. Where each
+    /// moves its own bytes nothing else would tell in a collective transfer that one has failed.
     fn check_members(&self, process: &Process) -> Result<()> {
         process.look_for_failures_in_time();
         match process.failure_of_source(&self.communicator, None) {

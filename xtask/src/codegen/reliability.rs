@@ -1,12 +1,12 @@
 //! docs/user/reliability.md: what happens when something fails, and the tests that have shown it.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
 /// Between these lines of the page stands what is generated.
-const BEGIN: &str =
-    "<!-- `cargo xtask codegen`, from tests/faults.txt and tests/faults-shown.txt: -->\n";
+const BEGIN: &str = "<!-- `cargo xtask codegen`, from tests/faults.txt, faults-shown.txt and outages-shown.txt there: -->\n";
 const END: &str = "<!-- end of what is generated -->\n";
 
 const COLUMNS: [(&str, &str); 4] = [
@@ -27,7 +27,8 @@ pub fn page(root: &Path) -> Result<String, String> {
         Some((before, after))
     });
     let (before, after) = parts.ok_or("docs/user/reliability.md has no place for the faults")?;
-    let tables = tables(&read("tests/faults.txt")?, &read("tests/faults-shown.txt")?)?;
+    let mut tables = tables(&read("tests/faults.txt")?, &read("tests/faults-shown.txt")?)?;
+    tables += &outages(&read("tests/outages-shown.txt")?)?;
     Ok(format!("{before}{BEGIN}{tables}\n{END}{after}"))
 }
 
@@ -59,6 +60,43 @@ fn tables(faults: &str, shown: &str) -> Result<String, String> {
             })
             .collect();
         _ = writeln!(text, " {} |", told.join(", "));
+    }
+    Ok(text)
+}
+
+/// What tests/cluster/outages saw: by what happened, and by driver.
+fn outages(shown: &str) -> Result<String, String> {
+    let mut cells: BTreeMap<(&str, &str), BTreeMap<&str, String>> = BTreeMap::new();
+    let mut drivers: Vec<&str> = Vec::new();
+    let (silence, shown) = shown.split_once('\n').ok_or("tests/outages-shown.txt is empty")?;
+    for line in shown.lines() {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let [kind, driver, keeps_going, went_on, told, slowest] = fields[..] else {
+            return Err(format!("tests/outages-shown.txt: \"{line}\" is no outage"));
+        };
+        if !drivers.contains(&driver) {
+            drivers.push(driver);
+        }
+        let seen = match (went_on, told) {
+            ("0", _) => format!("told, {slowest} s ({told})"),
+            (_, "0") => format!("goes on ({went_on})"),
+            _ => format!("goes on ({went_on}), or told, {slowest} s ({told})"),
+        };
+        cells.entry((kind, keeps_going)).or_default().insert(driver, seen);
+    }
+    drivers.sort_unstable();
+    let mut text = format!(
+        "\n## By driver\n\nWhat `tests/cluster/outages` saw last, whose head says what each outage is: whether jobs went on, or \
+         within how many seconds at most the others were told, or all were ended, on a loaded machine with \
+         `COMBRAY_HOST_TIMEOUT={silence}`; in how many jobs.\n\n\
+         | outage | `--keep-going` | {} |\n|{}\n",
+        drivers.join(" | "),
+        "---|".repeat(drivers.len() + 2)
+    );
+    for ((kind, keeps_going), seen) in &cells {
+        let of = |driver: &&str| seen.get(*driver).cloned().unwrap_or_default();
+        let seen: Vec<String> = drivers.iter().map(of).collect();
+        _ = writeln!(text, "| {kind} | {keeps_going} | {} |", seen.join(" | "));
     }
     Ok(text)
 }

@@ -59,8 +59,8 @@ impl Communicator {
 }
 
 impl Process {
-    /// An object was revoked: what this process would do with the parts of others ends with an error
-    /// from now on, so that those that are done need not wait for it.
+    /// An object was revoked: what this process would do with the parts of others ends with an
+    /// error from now on, so that those that are done need not wait for it.
     pub(super) fn end_use_of_revoked(&self, block: ContextBlock) {
         let departed = self.recovery().departed.borrow().get(&block).cloned();
         for gate in departed.into_iter().flatten() {
