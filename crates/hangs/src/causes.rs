@@ -110,7 +110,7 @@ impl<'a> Graph<'a> {
     }
 
     fn calls(&self, rank: u32) -> &'a [WaitingCall] {
-        let answer = self.ranks[rank as usize].answer.as_ref();
+        let answer = self.ranks.get(rank as usize).and_then(|report| report.answer.as_ref());
         match self.standing(rank) {
             Standing::Waits => answer.map_or(&[], |answer| &answer.calls),
             _ => &[],
@@ -553,7 +553,9 @@ impl<'a> Graph<'a> {
     /// What ranks do, as the end of a sentence about them.
     fn doing(&self, ranks: &[u32]) -> String {
         let subject = if ranks.len() == 1 { "it".to_owned() } else { format!("rank {}", ranks[0]) };
-        let report = &self.ranks[ranks[0] as usize];
+        let Some(report) = self.ranks.get(ranks[0] as usize) else {
+            return format!("{subject} is no rank of the job");
+        };
         let what = match self.standing(ranks[0]) {
             Standing::Waits => {
                 let calls = self.calls(ranks[0]);
