@@ -341,9 +341,8 @@ mod tests {
 
     #[test]
     fn a_name_without_a_version_follows_what_is_installed() {
-        let folder =
-            std::env::temp_dir().join(format!("combray-unversioned-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
+        let private = tempfile::tempdir().unwrap();
+        let folder = private.path().to_owned();
         for (file, of) in [
             ("libmpi.so.40.30.4", "Open MPI"),
             ("libmpich.so.12.2.1", "MPICH, Intel MPI, MVAPICH or Cray MPICH"),
