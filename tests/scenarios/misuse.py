@@ -62,9 +62,9 @@ MATRIX = {
 }
 # With how many processes all right cases of a program run.
 ALL_COUNTS = {"misuse_collectives": 3, "misuse_messages": 4, "misuse_windows": 3, "misuse_accesses_told": 2}
-# Mistakes that programs of the matrix make, too, and that are not found.
-MISSED = ["both_send", "ring_of_sends", "send_before_barrier", "crossed_tags", "send_to_itself", "wildcard_then_named",
-          "wildcards_for_all"]
+# Mistakes that programs of the matrix make, too, and that are not found. Nor are those of wildcard_then_named and
+# wildcards_for_all, which may stand still, and of load_beside_locked_put.
+MISSED = ["both_send", "ring_of_sends", "send_before_barrier", "crossed_tags", "send_to_itself"]
 # Programs that the compiler lets tell of their loads and stores.
 ACCESSES = "misuse_accesses"
 READ_TOO_EARLY = r"rank \d reads memory of which 4 bytes belong to (a receive|an operation \(MPI_\w+\)) that is not"
@@ -133,8 +133,7 @@ def loads_and_stores_of_the_program_are_compared(runner):
 def what_is_not_found_is_known(runner):
     needs_combray(runner)
     for case in MISSED:
-        count = 3 if case.startswith("wildcard") else 2
-        code, output = reported(runner, "misuse_messages", count, case, "wrong")
+        code, output = reported(runner, "misuse_messages", 2, case, "wrong")
         assert code == 0 and "combray: check:" not in output, f"{case}: it is found now, or ends badly\n{output}"
 
 
