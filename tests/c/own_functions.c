@@ -81,7 +81,8 @@ int main(void) {
     MPI_Comm_free(&copy);
     MPI_File file;
     static const char name[] = FILE_NAME;
-    int opened = MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+    int mode = MPI_MODE_CREATE | MPI_MODE_RDWR;
+    int opened = MPI_File_open(MPI_COMM_WORLD, name, mode, MPI_INFO_NULL, &file);
     check(opened == MPI_SUCCESS, "the file cannot be opened");
     MPI_File_write_at_all(file, rank * 4, &rank, 1, MPI_INT, MPI_STATUS_IGNORE);
     MPI_File_sync(file);

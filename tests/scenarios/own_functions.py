@@ -14,8 +14,8 @@ from harness.scenarios import Skip, needs_combray, run
 
 SOURCE = pathlib.Path(__file__).parents[1] / "c/own_functions.c"
 
-# What the library leaves as it is (crates/sys/src/own_functions.rs): an allocator, which a program may
-# bring, a variable, and the functions by which it finds the others.
+# What the library leaves as it is (crates/sys/src/own_functions.rs): an allocator, which a program
+# may bring, a variable, and the functions by which it finds the others.
 KEPT = {"malloc", "calloc", "realloc", "free", "posix_memalign", "environ", "dl_iterate_phdr", "dlsym", "dlopen", "dlclose"}
 
 # Names that the compiler itself makes calls to in the program.
