@@ -24,7 +24,8 @@ def for_everybody(runner, mode=0o755):
     launcher = shutil.which(runner.mpiexec[0])
     if subprocess.run([*USER, launcher, "--version"], capture_output=True).returncode != 0:
         raise Skip(f"{launcher} cannot be started by others")
-    with tempfile.TemporaryDirectory() as folder:
+    # Others cannot look into the folder of the tests.
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         program = pathlib.Path(folder) / "closed_proc"
         shutil.copy(runner.build / "closed_proc", program)
         program.chmod(mode)

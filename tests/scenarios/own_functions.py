@@ -15,8 +15,10 @@ from harness.scenarios import Skip, needs_combray, run
 SOURCE = pathlib.Path(__file__).parents[1] / "c/own_functions.c"
 
 # What the library leaves as it is (crates/sys/src/own_functions.rs): an allocator, which a program
-# may bring, a variable, and the functions by which it finds the others.
-KEPT = {"malloc", "calloc", "realloc", "free", "posix_memalign", "environ", "dl_iterate_phdr", "dlsym", "dlopen", "dlclose"}
+# may bring, a variable, and the functions by which it finds the others; and getauxval, which the
+# crate rustix looks up at run time among all that there is.
+KEPT = {"malloc", "calloc", "realloc", "free", "posix_memalign", "environ", "dl_iterate_phdr", "dlsym", "dlopen", "dlclose",
+        "getauxval"}
 
 # Names that the compiler itself makes calls to in the program.
 OF_COMPILER = {"memcpy", "memmove", "memset", "memcmp"}
