@@ -177,6 +177,16 @@ pub fn join() -> Result<Job, JoinError> {
     Ok(job)
 }
 
+/// How many processes the job has, if the launcher's variables say so before it is joined.
+pub fn announced_size() -> Option<u32> {
+    match environment::find(sys::environment::text).ok()? {
+        FoundManager::Alone => Some(1),
+        FoundManager::Pmi(ServerEndpoint::Descriptor { size, .. }, _)
+        | FoundManager::PmiOrPmix(ServerEndpoint::Descriptor { size, .. }, _) => Some(size),
+        FoundManager::Pmi(..) | FoundManager::PmiOrPmix(..) | FoundManager::Pmix => None,
+    }
+}
+
 fn join_pmix() -> Result<Job, JoinError> {
     let (place, manager) = Pmix::join()?;
     Ok(Job::new(place, manager))

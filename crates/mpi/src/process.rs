@@ -315,6 +315,12 @@ impl Process {
         self.started().map.is_crowded_here()
     }
 
+    /// How many processes the job has; before MPI is initialized, if the launcher's variables say so.
+    pub fn size_of_job(&self) -> Option<u32> {
+        let started = self.started.get();
+        started.map_or_else(launch::announced_size, |started| Some(started.job.size()))
+    }
+
     /// The number of the program in the job (`MPI_APPNUM`), if the launcher tells.
     pub fn application_number(&self) -> Option<u32> {
         self.started().job.application_number()

@@ -50,10 +50,11 @@ fn told_of(call: &Call, command: Option<String>, arguments: Vec<String>) -> Rc<I
     Info::of_environment(&Environment {
         command,
         arguments: (!arguments.is_empty()).then(|| arguments.join(" ")),
-        processes_max: process.is_initialized().then(|| process.world().size().to_string()),
+        processes_max: process.size_of_job().map(|size| size.to_string()),
         host: Some(host_name()),
         architecture: Some(env::consts::ARCH.to_owned()),
         working_directory: env::current_dir().ok().map(|path| path.display().to_string()),
+        // No launcher asks for one, so before the initialization there is none.
         thread_level: process.is_initialized().then(|| level.to_owned()),
         ..Environment::default()
     })
