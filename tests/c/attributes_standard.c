@@ -1,5 +1,6 @@
-// The attributes of the standard: communicators of the world have all of them, those of a session the
-// highest tag only (MPI 5.0, section 9.1.2), and windows have theirs whatever their communicator.
+// The attributes of the standard: communicators of the world have all of them, those of a session
+// the highest tag only (MPI 5.0, section 9.1.2), and windows have theirs whatever their
+// communicator.
 // run: 1 2
 #include "check.h"
 

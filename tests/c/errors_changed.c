@@ -89,8 +89,8 @@ static int any(int waits) {
     return code;
 }
 
-// Two requests of which one or both fail: the handler is given the code of the first that fails, and
-// what it leaves is in the status of that one.
+// Two requests of which one or both fail: the handler is given the code of the first that fails,
+// and what it leaves is in the status of that one.
 static int several(int form, MPI_Status *statuses) {
     MPI_Request requests[3];
     int count, flag, indices[3], code = MPI_SUCCESS;

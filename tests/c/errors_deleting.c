@@ -1,6 +1,6 @@
-// A delete function that fails for an attribute of MPI_COMM_SELF: MPI_Finalize calls the others too,
-// ends MPI in every process, and returns the code, or what the error handler leaves. A function that
-// fails in another call keeps the object.
+// A delete function that fails for an attribute of MPI_COMM_SELF: MPI_Finalize calls the others
+// too, ends MPI in every process, and returns the code, or what the error handler leaves. A
+// function that fails in another call keeps the object.
 // run: 1 2
 // each: returned handled forgiven
 #include "check.h"

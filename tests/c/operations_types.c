@@ -1,6 +1,7 @@
-// Every predefined operation on every predefined datatype: all calls, collective and one-sided, take
-// the same ones and compute the same, and these are the standard's and those that programs of other
-// libraries rely on. MPI_Compare_and_swap takes all types but numbers with fractions and pairs.
+// Every predefined operation on every predefined datatype: all calls, collective and one-sided,
+// take the same ones and compute the same, and these are the standard's and those that programs of
+// other libraries rely on. MPI_Compare_and_swap takes all types but numbers with fractions and
+// pairs.
 // run: 1 2
 #include "check.h"
 

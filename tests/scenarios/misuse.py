@@ -62,8 +62,8 @@ MATRIX = {
 }
 # With how many processes all right cases of a program run.
 ALL_COUNTS = {"misuse_collectives": 3, "misuse_messages": 4, "misuse_windows": 3, "misuse_accesses_told": 2}
-# Mistakes that programs of the matrix make, too, and that are not found. Nor are those of wildcard_then_named and
-# wildcards_for_all, which may stand still, and of load_beside_locked_put.
+# Mistakes that programs of the matrix make, too, and that are not found. Nor are those of
+# wildcard_then_named and wildcards_for_all, which may stand still, and of load_beside_locked_put.
 MISSED = ["both_send", "ring_of_sends", "send_before_barrier", "crossed_tags", "send_to_itself"]
 # Programs that the compiler lets tell of their loads and stores.
 ACCESSES = "misuse_accesses"

@@ -236,8 +236,8 @@ fn pair(operator: Operator, element: Predefined) -> Option<Combine> {
     }
 }
 
-/// The standard allows logical operations for the integers of C only. Other libraries also have them
-/// for `MPI_AINT`, `MPI_COUNT`, `MPI_OFFSET` and integers of Fortran, and programs rely on it.
+/// The standard allows logical operations for the integers of C only. Other libraries also have
+/// them for `MPI_AINT`, `MPI_COUNT`, `MPI_OFFSET` and integers of Fortran, and programs rely on it.
 fn integer<T: Arithmetic + Ordered + Bits + Truth>(operator: Operator) -> Option<Combine> {
     real::<T>(operator).or_else(|| bits::<T>(operator)).or_else(|| truth::<T>(operator))
 }

@@ -240,8 +240,8 @@ fn said_of(subject: &str, detail: &str) -> String {
     format!("{subject}{} {detail}", if continues { "" } else { ":" })
 }
 
-/// Passes an error code to an error handler, and returns the code that the handler leaves. `text` is
-/// what the person is told where the handler ends the process, if the code does not say it.
+/// Passes an error code to an error handler, and returns the code that the handler leaves. `text`
+/// is what the person is told where the handler ends the process, if the code does not say it.
 pub fn raise(call: &Call, handler_owner: HandlerOwner, code: c_int, text: Option<&str>) -> c_int {
     let library = call.library;
     let found = |owner: HandlerOwner| {

@@ -159,9 +159,9 @@ impl Hints {
         self.given.borrow().hint(key.as_bytes())
     }
 
-    /// Adds hints to those that were given, or changes them. Keys that are not reserved, values that
-    /// mean nothing and whatever `accepts` refuses are ignored, so that the program sees in the hints
-    /// of the object which ones are followed (section 7.4.4).
+    /// Adds hints to those that were given, or changes them. Keys that are not reserved, values
+    /// that mean nothing and whatever `accepts` refuses are ignored, so that the program sees in
+    /// the hints of the object which ones are followed (section 7.4.4).
     pub fn add(&self, hints: &Info, accepts: impl Fn(&[u8], &[u8]) -> bool) {
         let means_something = |key: &[u8], value: &[u8]| {
             let reserved = self.reserved.iter().find(|reserved| reserved.key.as_bytes() == key);

@@ -315,7 +315,8 @@ impl Process {
         self.started().map.is_crowded_here()
     }
 
-    /// How many processes the job has; before MPI is initialized, if the launcher's variables say so.
+    /// How many processes the job has; before MPI is initialized, if the launcher's variables say
+    /// so.
     pub fn size_of_job(&self) -> Option<u32> {
         let started = self.started.get();
         started.map_or_else(launch::announced_size, |started| Some(started.job.size()))

@@ -211,8 +211,8 @@ impl Window {
         full_fence();
     }
 
-    /// `MPI_Win_lock`: waits until the part of `target` is locked, and may then access it. Without a
-    /// kind of lock (`MPI_MODE_NOCHECK`) none is taken, as the program promises that no other
+    /// `MPI_Win_lock`: waits until the part of `target` is locked, and may then access it. Without
+    /// a kind of lock (`MPI_MODE_NOCHECK`) none is taken, as the program promises that no other
     /// process has a conflicting one.
     ///
     /// # Errors
@@ -238,7 +238,8 @@ impl Window {
         outcome
     }
 
-    /// `MPI_Win_lock_all`: shares the locks of all processes, or takes none, as in [`Window::lock`].
+    /// `MPI_Win_lock_all`: shares the locks of all processes, or takes none, as in
+    /// [`Window::lock`].
     ///
     /// # Errors
     /// `RmaSync` if an epoch is open.

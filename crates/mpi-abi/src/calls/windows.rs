@@ -317,7 +317,8 @@ pub fn win_sync(call: &Call, win: KnownWindow) -> CallOutcome<()> {
 }
 
 /// The lock to take: none where the program promises that no other process has a conflicting one
-/// (`MPI_MODE_NOCHECK`). Programs promise that beside exclusive locks, too, and do not expect to wait.
+/// (`MPI_MODE_NOCHECK`). Programs promise that beside exclusive locks, too, and do not expect to
+/// wait.
 fn needed(kind: LockKind, assertions: c_int) -> Option<LockKind> {
     (assertions & MPI_MODE_NOCHECK == 0).then_some(kind)
 }

@@ -503,9 +503,9 @@ impl<'a> StatusesOut<'a> {
         }
     }
 
-    /// With an error anywhere, the error fields of all `count` statuses are set (section 3.7.5), and
-    /// the error handler is called with the first code: what it leaves is in that status afterwards
-    /// (section 9.3.1), and if no error is left, the call succeeds.
+    /// With an error anywhere, the error fields of all `count` statuses are set (section 3.7.5),
+    /// and the error handler is called with the first code: what it leaves is in that status
+    /// afterwards (section 9.3.1), and if no error is left, the call succeeds.
     fn outcome(self, count: usize) -> CallOutcome<()> {
         let Some(&(at, first)) = self.errors.first() else { return Ok(()) };
         for index in 0..count {
