@@ -2,9 +2,10 @@
 
 use std::ffi::c_void;
 
-/// An entry of the list of functions to be run.
+/// An entry of the list of functions to be run. The number puts it before those without one, which
+/// call the C library (`output`).
 #[used]
-#[unsafe(link_section = ".init_array")]
+#[unsafe(link_section = ".init_array.00100")]
 static ON_LOADING: extern "C" fn() = on_loading;
 
 extern "C" fn on_loading() {
