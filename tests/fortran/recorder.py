@@ -1,4 +1,4 @@
-"""The programs of tests/fortran/every for another library's modules: only with the routines it has."""
+"""The programs that call every routine for another library's modules: only with the routines it has."""
 
 import pathlib
 import re

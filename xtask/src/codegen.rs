@@ -15,21 +15,21 @@ use std::path::{Path, PathBuf};
 
 use tables::Tables;
 
-/// A generated file: its path relative to the workspace, and its text.
+/// A generated file: its path relative to the workspace or to the folder that was asked for, and its
+/// text.
 struct Output {
     path: String,
     text: String,
 }
 
 /// Folders that hold nothing but generated files.
-const GENERATED_FOLDERS: [&str; 7] = [
+const GENERATED_FOLDERS: [&str; 6] = [
     "crates/mpi-abi/src/generated",
     "crates/mpi-abi/src/generated/mpich",
     "crates/mpi-abi/src/generated/open_mpi",
     "crates/mpi-abi/src/generated/entries",
     "crates/mpi-abi/generated",
     "fortran/generated",
-    "tests/fortran/every",
 ];
 
 /// Writes all generated files and removes those that are generated no more.
@@ -39,6 +39,20 @@ pub fn write() -> Result<(), String> {
     for path in leftovers(&folder, &outputs) {
         fs::remove_file(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     }
+    write_below(&folder, outputs)
+}
+
+/// Writes the programs that call every Fortran routine, and what stands behind the routines, into a
+/// folder: tests/fortran/run compiles them from there.
+pub fn write_fortran_programs(folder: &Path) -> Result<(), String> {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let tables = Tables::read(&workspace.join("crates/mpi-abi/abi"))?;
+    let programs = fortran::programs(&tables)?.into_iter();
+    write_below(folder, programs.map(|(path, text)| Output { path, text }))
+}
+
+/// Writes the files that are not what they are to be.
+fn write_below(folder: &Path, outputs: impl IntoIterator<Item = Output>) -> Result<(), String> {
     for output in outputs {
         let path = folder.join(&output.path);
         if fs::read_to_string(&path).is_ok_and(|text| text == output.text) {

@@ -1,10 +1,12 @@
 //! Chores of the workspace: `cargo xtask codegen` makes what is generated from the tables of the
-//! MPI ABI, `cargo xtask codegen --check` tells whether it is current.
+//! MPI ABI, `cargo xtask codegen --check` tells whether it is current, and `cargo xtask
+//! fortran-programs FOLDER` writes there the programs that call every Fortran routine.
 
 #![forbid(unsafe_code)]
 
 mod codegen;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -13,7 +15,8 @@ fn main() -> ExitCode {
     let outcome = match arguments[..] {
         ["codegen"] => codegen::write(),
         ["codegen", "--check"] => codegen::check(),
-        _ => Err("usage: cargo xtask codegen [--check]".to_owned()),
+        ["fortran-programs", folder] => codegen::write_fortran_programs(Path::new(folder)),
+        _ => Err("usage: cargo xtask codegen [--check] | fortran-programs FOLDER".to_owned()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -382,7 +382,6 @@ fn is_source(path: &Path) -> bool {
 
 fn is_generated(path: &Path) -> bool {
     path.components().any(|part| part.as_os_str() == "generated")
-        || path.parent().is_some_and(|folder| folder.ends_with("tests/fortran/every"))
         || path.ends_with("crates/mpi-abi/include/mpi.h")
 }
 

@@ -19,7 +19,7 @@ use routine::Routine;
 /// The generated files: path relative to the workspace, and text.
 pub fn files(tables: &Tables) -> Result<Vec<(String, String)>, String> {
     let routines = Routine::all(tables)?;
-    let mut files = vec![
+    Ok(vec![
         ("fortran/generated/types.f90".to_owned(), constants::types(tables)),
         ("fortran/generated/mpi.f90".to_owned(), modules::mpi(tables, &routines)),
         ("fortran/generated/mpi_f08.f90".to_owned(), modules::mpi_f08(tables, &routines)),
@@ -29,13 +29,15 @@ pub fn files(tables: &Tables) -> Result<Vec<(String, String)>, String> {
             "fortran/generated/entries_f08.c".to_owned(),
             entries::entries_with_descriptors(&routines),
         ),
-    ];
-    let path = "tests/fortran/every/recorded.c".to_owned();
-    files.push((path, recorder::recorder(tables, &routines)));
-    let path = "tests/fortran/every/constants_mpif.f90".to_owned();
-    files.push((path, fixed::program(tables, &routines)));
-    let programs = programs::programs(&routines).into_iter();
-    files.extend(programs.map(|(name, text)| (format!("tests/fortran/every/{name}"), text)));
+    ])
+}
+
+/// Programs that call every routine, and the functions in C behind the routines: name and text.
+pub fn programs(tables: &Tables) -> Result<Vec<(String, String)>, String> {
+    let routines = Routine::all(tables)?;
+    let mut files = programs::programs(&routines);
+    files.push(("recorded.c".to_owned(), recorder::recorder(tables, &routines)));
+    files.push(("constants_mpif.f90".to_owned(), fixed::program(tables, &routines)));
     Ok(files)
 }
 

@@ -14,7 +14,7 @@ use super::routine::{ArgumentKind, FortranArgument, Intent, Routine, Shape, plai
 pub fn programs(routines: &[Routine]) -> Vec<(String, String)> {
     let own = |name: &str, calls: &str, uses: &str, includes: &str| {
         let text = format!(
-            "{HEAD}! run: 3\n! with: ../recorder.c recorded.c\n! unoptimized\n! flags: -w\nmodule \
+            "{HEAD}! run: 3\n! with: recorder.c recorded.c\n! unoptimized\n! flags: -w\nmodule \
              every_routine\n{uses}  use, intrinsic :: iso_c_binding, only: c_ptr, c_int\n  implicit \
              none\n{includes}  include '{calls}'\n"
         );
