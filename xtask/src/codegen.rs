@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 
 use tables::Tables;
 
-/// A generated file: its path relative to the workspace or to the folder that was asked for, and its
-/// text.
+/// A generated file: its path, relative to the workspace or to the folder that was asked for, and
+/// its text.
 struct Output {
     path: String,
     text: String,

@@ -4,7 +4,7 @@
 //! 6.12). Programs exist that overwrite it right after the call, and with most libraries their
 //! results are right, as these send small contributions within the call. So a small contribution
 //! is copied when the operation starts, and nothing reads the program's memory later (decision
-//! 0082).
+//! 0079).
 
 use collectives::{CallForm, Schedule};
 use memory::Buffer;

@@ -2,7 +2,7 @@
 //!
 //! Every creation is a collective step, in which the process that has rank 0 in the new
 //! communicator tells the others the names of its message spaces. No process leaves it before all
-//! that take part have come: programs lean on that (decision 0083).
+//! that take part have come: programs lean on that (decision 0080).
 
 use std::rc::Rc;
 

@@ -19,7 +19,7 @@ use crate::request::Request;
 impl Process {
     /// The exchange in which all processes get contexts for another communicator with the same
     /// processes, and where it leaves them. It completes nowhere before all have come (decision
-    /// 0083): the contexts of rank 0 are added to nothing from every other process.
+    /// 0080): the contexts of rank 0 are added to nothing from every other process.
     pub(super) fn agreement(&self, invocation: &Invocation<'_>) -> Result<(Collective, Buffer)> {
         let leads = invocation.rank() == 0;
         let own = packed(ContextBlock::BYTES);
