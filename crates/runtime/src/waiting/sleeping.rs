@@ -121,7 +121,7 @@ impl Sleep {
     /// Something happened.
     pub(super) fn renew(&mut self) {
         self.nap = LOOKS_AGAIN.0;
-        self.active_rounds += 1;
+        self.active_rounds = self.active_rounds.wrapping_add(1);
     }
 
     /// Whether so much has happened since this was asked last that time may have passed without a
