@@ -86,7 +86,7 @@ impl Language {
 const CHECK_ACCESSES: &str = "--check-accesses";
 
 /// Below the folder of libraries: files with the names of the run-time library that GCC would link
-/// for that, which have nothing in them, as its functions are in ours.
+/// for that, by which an object file is linked whose functions call ours.
 const ACCESSES: &str = "combray/accesses";
 
 /// What the wrappers themselves understand, with what it does.

@@ -9,7 +9,8 @@
  *
  * Common to all functions:
  * - They may be called between MPI_Init and MPI_Finalize (or while a session is open), from those
- *   threads that the level of thread support allows. combray_error_string may be called at any time.
+ *   threads that the level of thread support allows. combray_error_string and combray_note_access may be
+ *   called at any time.
  * - Communicators, requests, statuses and error codes are those of MPI. The result is MPI_SUCCESS or
  *   an error code; MPI_Error_class tells its class, and combray_error_string what was wrong with
  *   which argument. No error handler is called, and no call ends the program. Errors that come out
@@ -225,6 +226,11 @@ int combray_rail_place(int rail, int *node, int *distance);
  *
  * Errors: MPI_ERR_ARG if `rail` is a null pointer. */
 int combray_nearest_rail(int *rail);
+
+/* Reports to `combray run --check` that the program is going to load (`stores` is 0) or store the `bytes` bytes at
+ * `address`. The calls that `mpicc --check-accesses` adds come here; compilers and interpreters that have none may call it
+ * themselves. It may be called at any time, from any thread, and does nothing without --check. */
+void combray_note_access(const void *address, size_t bytes, int stores);
 
 /* Writes what an error code means to `buffer`, which has `size` bytes: at most `size` - 1 characters
  * and a zero byte. MPI_MAX_ERROR_STRING bytes are always enough. The text of a code names the call,

@@ -23,9 +23,9 @@ use mpi::operation::Operation;
 fn every_way_of_creation_works_for_one_process() {
     let process = &process();
     let world = process.world();
-    let limits = InfoLimits { key_bytes_max: 10, value_bytes_max: 10 };
-    let info = Info::new();
-    info.set(b"key", b"value", limits).unwrap();
+    let limits = InfoLimits { key_bytes_max: 30, value_bytes_max: 10 };
+    let (info, key) = (Info::new(), b"mpi_assert_no_any_tag");
+    info.set(key, b"true", limits).unwrap();
     world.set_error_handler(Rc::new(ErrorHandler::Return));
     world.set_info(process, &info);
     world.set_name(b"everybody");
@@ -34,9 +34,11 @@ fn every_way_of_creation_works_for_one_process() {
     assert_eq!(world.compare(&copy), CommunicatorComparison::Congruent);
     assert_eq!(world.compare(world), CommunicatorComparison::Identical);
     assert!(matches!(*copy.error_handler(), ErrorHandler::Return));
-    assert!(copy.name().is_empty() && copy.info(process).hint(b"key").is_none());
+    assert!(
+        copy.name().is_empty() && copy.info(process).hint(key).as_deref() != Some(&b"true"[..])
+    );
     let copy = world.duplicate_with_info(process, 0, &info).unwrap();
-    assert_eq!(copy.info(process).hint(b"key").as_deref(), Some(&b"value"[..]));
+    assert_eq!(copy.info(process).hint(key).as_deref(), Some(&b"true"[..]));
 
     let group = Rc::clone(world.group());
     assert!(world.create(process, &group).unwrap().is_some());
@@ -51,7 +53,7 @@ fn every_way_of_creation_works_for_one_process() {
     assert!(world.split(process, None, 0).unwrap().is_none());
     let shared = SplitKind::SharedMemory;
     let shared = world.split_by_kind(process, shared, 0, Some(&info)).unwrap().0;
-    assert!(shared.unwrap().info(process).hint(b"key").is_some());
+    assert!(shared.unwrap().info(process).hint(key).is_some());
     let none = SplitKind::None;
     assert!(world.split_by_kind(process, none, 0, None).unwrap().0.is_none());
     process.finalize().unwrap();

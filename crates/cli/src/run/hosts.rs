@@ -125,9 +125,17 @@ mod tests {
         assert!(list("").unwrap_err().contains("-H wants the names"));
         assert!(list("a:x").unwrap_err().contains("\"a:x\" has no number"));
         assert!(list("a:-1").is_err() && list(":2").is_err());
-        for junk in
-            ["-oProxyCommand=x", "$(id)", "a;b", "a b", "\u{1b}[31m", "a/b", "a\0", "..", "\u{a0}"]
-        {
+        for junk in [
+            "-oProxyCommand=x",
+            "$(id)",
+            "a;b",
+            "a b",
+            "\u{1b}[31m",
+            "a/b",
+            "a\0",
+            "..",
+            "a\u{a0}b",
+        ] {
             assert!(list(junk).unwrap_err().contains("no name of a host"), "{junk:?}");
         }
         let long = "a".repeat(300);

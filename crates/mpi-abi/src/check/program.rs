@@ -1,15 +1,12 @@
 //! Loads and stores of the program itself, where it is compiled so that it tells of them.
 //!
 //! `mpicc --check-accesses` lets the compiler add a call before each load and store, as for
-//! ThreadSanitizer. Its run-time library is not linked: the functions are here
-//! (`program/instrumentation.rs`), and look only at the memory that operations use and that others
-//! access through windows.
-
-// A library that is itself compiled for ThreadSanitizer has these functions from there.
-#[cfg(not(tsan))]
-mod instrumentation;
+//! ThreadSanitizer. In place of its run-time library an object file is linked
+//! (`accesses/accesses.c`), which reports them to [`combray_note_access`]. Only the memory that
+//! operations use and that others access through windows is looked at.
 
 use std::cell::Cell;
+use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use checks::{AccessAction, MemoryRanges};
@@ -71,12 +68,13 @@ pub fn unwatch(memory: &MemoryRanges) {
 }
 
 /// The program reads or writes so many bytes.
-#[inline]
-#[cfg_attr(tsan, expect(dead_code, reason = "nothing calls it there"))]
-fn note(address: usize, bytes: usize, usage: BufferUse) {
+#[unsafe(no_mangle)]
+extern "C" fn combray_note_access(address: *const c_void, bytes: usize, stores: c_int) {
+    let (address, stores) = (address.addr(), stores != 0);
+    let usage = if stores { BufferUse::Stores } else { BufferUse::Loads };
     let is_watched =
         |address: usize| WATCHED[(address >> PAGE_SHIFT) % PLACES].load(Ordering::Relaxed) != 0;
-    if is_watched(address) || is_watched(address + bytes.saturating_sub(1)) {
+    if is_watched(address) || is_watched(address.saturating_add(bytes.saturating_sub(1))) {
         look_at(address, bytes, usage);
     }
 }
