@@ -64,7 +64,7 @@ for part in user internals; do
 done
 install -m 644 docs/user/*.png "$prefix/share/doc/combray/docs/user/"
 install -m 644 crates/cli/fonts/LICENSE "$prefix/share/doc/combray/LICENSE-DejaVu"
-# GCC links files of these two names for -fsanitize=thread (mpicc --check-accesses): texts for the linker.
+# GCC links files of these two names for -fsanitize=thread (mpicc --check-accesses).
 mkdir -p "$prefix/lib/combray/accesses"
 ${CC:-cc} -O2 -fPIC -Wno-builtin-declaration-mismatch -c crates/mpi-abi/accesses/accesses.c -o "$prefix/lib/combray/accesses/accesses.o"
 echo "/* Nothing. */" > "$prefix/lib/combray/accesses/libtsan_preinit.o"

@@ -52,13 +52,16 @@ fn callers_in(stack: &str, most: usize) -> Vec<String> {
     described(&frames[inside..], most)
 }
 
-/// The functions of the program that have led to a function which its compiler has added before a
-/// load or store (`check::program`), as [`callers`].
+/// The functions of the program that have led to a report of a load or store (`check::program`), as
+/// [`callers`].
 pub fn users_of_memory(most: usize) -> Vec<String> {
     let stack = Backtrace::force_capture().to_string();
     let frames = frames_of(&stack);
-    let added = frames.iter().rposition(|frame| unqualified(frame.name).starts_with("__tsan_"));
-    described(&frames[added.map_or(frames.len(), |added| added + 1)..], most)
+    let is_added = |frame: &&Frame<'_>| frame.name.starts_with("__tsan_");
+    let reported = frames.iter().position(|frame| frame.name == "combray_note_access");
+    let user = reported.map_or(frames.len(), |reported| reported + 1);
+    let user = user + frames[user..].iter().take_while(is_added).count();
+    described(&frames[user..], most)
 }
 
 /// Functions of the program, up to `main`, and at most so many.
