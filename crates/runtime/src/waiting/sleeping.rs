@@ -214,7 +214,8 @@ pub(super) fn look_around(waiter: &impl Waiter, sleep: &mut Sleep, now: u64) -> 
     if is_long {
         waiter.note_long_wait();
     }
-    let is_wanted = is_long || waiter.is_asked(now);
+    // Asked in any case: a question is taken note of by that.
+    let is_wanted = waiter.is_asked(now) || is_long;
     if is_wanted {
         waiter.room().count_long_wait();
     }
