@@ -155,7 +155,7 @@ int main(int argc, char **argv) {
     CHECK_EQ(MPI_File_write_at(file, 4 * SPAN, bytes, CELL, MPI_BYTE, &status), MPI_SUCCESS);
     CHECK_EQ(MPI_File_read_at(file, 4 * SPAN, back, CELL, MPI_BYTE, &status), MPI_SUCCESS);
     CHECK(memcmp(back, bytes, CELL) == 0, "other bytes than written");
-    // In atomic mode each process moves its own bytes and waits for nobody, but the failure is known.
+    // In atomic mode each process moves its own bytes and waits for nobody; the failure is known.
     FAILS(MPI_File_write_at_all(file, 0, bytes, CELL, MPI_BYTE, &status));
     FAILS(MPI_File_write_ordered(file, bytes, CELL, MPI_BYTE, &status));
     FAILS(MPI_File_sync(file));
