@@ -77,14 +77,15 @@ fn over_bytes(
     source: Root,
 ) -> Collective {
     let bytes = buffer.len();
-    let is_source = source.is_here(invocation);
-    let is_copied = is_source && is_copied(&schedule, invocation.form(), &buffer);
+    // In this order: a blocking operation pays for no more than a look at its form.
+    let is_copied = is_copied(&schedule, invocation.form(), &buffer) && source.is_here(invocation);
     let in_place = !is_copied && (buffer.is_contiguous() || !moves_parts(&schedule, bytes));
     if in_place {
         let memories = OperationMemory::plain(None, Some(buffer), 1);
         return Collective::new(invocation, Task::moving(schedule, memories));
     }
     let packed = invocation.cache.scratch(bytes);
+    let is_source = source.is_here(invocation);
     if is_source && invocation.form() == CallForm::Nonblocking {
         buffer.copy_to(&packed);
         let memories = OperationMemory::plain(None, Some(packed), 1);
