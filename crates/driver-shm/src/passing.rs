@@ -130,7 +130,7 @@ pub(crate) fn serve() {
 pub(crate) fn look() {
     let Some(office) = office() else { return };
     if !office.has_thread.load(Ordering::Acquire) && office.answer_next() {
-        // Who could not open one thing cannot open the next, and others cannot either.
+        // A peer that could not open one descriptor cannot open the next, nor can other peers.
         serve();
     }
 }
@@ -239,10 +239,10 @@ impl Office {
         wait_for(&all, limit);
     }
 
-    /// Answers who has waited longest; whether there was anybody.
+    /// Answers the request that has waited longest; false if there is none.
     fn answer_next(&self) -> bool {
         let Ok(socket) = accept_with(&self.listener, SocketFlags::CLOEXEC) else { return false };
-        // Who does not get an answer asks again, or was a stranger.
+        // A peer without an answer asks again; a stranger gets none.
         let _ = self.answer(&socket);
         true
     }

@@ -64,7 +64,7 @@ impl Ether {
             known.liveness.rest();
             return None;
         }
-        // Its address may have changed, which nothing tells while it is up.
+        // Its address may have changed: the system reports no event for that while it is up.
         self.ports[rail].is_down = true;
         let rank = gate.0;
         let is_heard = heard_at > now.saturating_sub(silence / 4);

@@ -214,7 +214,7 @@ pub(super) fn look_around(waiter: &impl Waiter, sleep: &mut Sleep, now: u64) -> 
     if is_long {
         waiter.note_long_wait();
     }
-    // Asked in any case: a question is taken note of by that.
+    // Evaluated first: is_asked also records the question.
     let is_wanted = waiter.is_asked(now) || is_long;
     if is_wanted {
         waiter.room().count_long_wait();
