@@ -14,6 +14,7 @@ use crate::networks::wanted_networks;
 use crate::numbered::NumberedSink;
 use crate::table::{MACHINE, MachineDriver, PeerBell};
 use memory::Buffer;
+use sys::counter;
 
 /// All rails of a process, by their number: that to itself, that inside its machine, and those
 /// between machines in the order of the table.
@@ -30,6 +31,10 @@ pub struct Rails {
     rounds: u32,
     period: u32,
     periods: (u32, u32),
+    /// The processor's counter when they were looked at last, and how far it goes until they are
+    /// looked at whatever the number of rounds.
+    looked_at: u64,
+    ticks_max: u64,
 }
 
 /// A driver between machines.
@@ -62,6 +67,11 @@ const ROUNDS_PER_LOOK: (u32, u32) = (4, 64);
 /// The same where processes outnumber cores: there others have the core between two rounds.
 const ROUNDS_PER_LOOK_IN_A_CROWD: (u32, u32) = (1, 4);
 
+/// A round in which the processor's counter has gone further than this since other machines were
+/// looked at last looks at them: tens of microseconds, milliseconds where the counter is slow. A
+/// process that sleeps between its rounds, or calls seldom, would otherwise not look for seconds.
+const TICKS_PER_LOOK_MAX: u64 = 65_536;
+
 impl Rails {
     /// The rails of the process `own` to itself and to those of its machine; `directory` is asked
     /// for where the driver of a name learns of the others.
@@ -84,6 +94,8 @@ impl Rails {
             rounds: 0,
             period: 1,
             periods: ROUNDS_PER_LOOK,
+            looked_at: 0,
+            ticks_max: TICKS_PER_LOOK_MAX,
         })
     }
 
@@ -315,10 +327,13 @@ impl Rails {
     }
 
     fn poll_networks(&mut self, sink: &mut impl Sink) -> bool {
-        if self.is_machine_used && self.rounds > 0 && self.is_flushed() {
+        let now = counter::read();
+        let is_recent = now.wrapping_sub(self.looked_at) <= self.ticks_max;
+        if self.is_machine_used && self.rounds > 0 && is_recent && self.is_flushed() {
             self.rounds -= 1;
             return false;
         }
+        self.looked_at = now;
         let mut found = false;
         for index in 0..self.networks.len() {
             let mut superseded = Vec::new();

@@ -523,6 +523,7 @@ fn other_machines_are_looked_at_less_often_while_nothing_comes() {
     assert_eq!(polled_rounds(&mut rails, &log, 20), always, "there is nobody else");
 
     rails.is_machine_used = true;
+    rails.ticks_max = u64::MAX;
     let quiet = polled_rounds(&mut rails, &log, 400);
     assert_eq!(gaps(&quiet)[..3], [65, 65, 65], "the period is the longest by now");
     log.lock().unwrap().parts.push_back([2; 24]);
@@ -536,6 +537,21 @@ fn other_machines_are_looked_at_less_often_while_nothing_comes() {
 
     log.lock().unwrap().holds = true;
     assert_eq!(polled_rounds(&mut rails, &log, 20), always, "what is held back shall leave");
+}
+
+/// With a process on the same machine, rounds that followed sleeps counted as much as those of a
+/// process that spins: a host that was lost was reported after 64 sleeps.
+#[test]
+fn rounds_that_are_far_apart_all_look_at_other_machines() {
+    let (mut rails, [log]) = rails_of([(1, None)]);
+    rails.is_machine_used = true;
+    let polls = |rails: &mut Rails| {
+        let before = log.lock().unwrap().polls;
+        std::thread::sleep(Duration::from_millis(20));
+        rails.poll(&mut Superseding(RecordingSink::default()));
+        log.lock().unwrap().polls - before
+    };
+    assert_eq!([(); 10].map(|()| polls(&mut rails)), [1; 10]);
 }
 
 #[test]
