@@ -232,8 +232,8 @@ impl Attributes {
         Ok(())
     }
 
-    /// Deletes all attributes of an object that goes in any case, the last one set first, as
-    /// `MPI_Finalize` must for those of `MPI_COMM_SELF` (section 11.4.3 of the standard).
+    /// Deletes all attributes of an object that goes in any case, the last one set first: those of
+    /// a datatype, and those of `MPI_COMM_SELF` in `MPI_Finalize` (section 11.4.3 of the standard).
     ///
     /// # Errors
     /// The code of the first delete function that fails; all are called, and no attribute stays.
