@@ -7,6 +7,14 @@
 
 #include "layer.h"
 
+/* Functions of the program with names of the C library are not called from here. The first thing
+ * when this library is loaded; another MPI library does not have it. */
+void combray_skip_own_functions(const void *code) __attribute__((weak));
+__attribute__((constructor(101))) static void on_loading(void)
+{
+    if (combray_skip_own_functions) combray_skip_own_functions((const void *)on_loading);
+}
+
 void *combray_fortran_room(size_t bytes)
 {
     void *room = malloc(bytes);

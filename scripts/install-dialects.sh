@@ -44,8 +44,10 @@ fortran_interface() {
         done
     done
     flags+=("-Wl,--defsym=__mpi_f08_callbacks_MOD_mpi_conversion_fn_null=mpi_conversion_fn_null_")
+    # Functions that are found at the first call only could be the program's
+    # (combray_skip_own_functions).
     ${CC:-cc} -shared -o "$work/$dialect.so" "${objects[@]}" "$2" "${flags[@]}" \
-        -Wl,-z,defs,-soname,"$(basename "$3")"
+        -Wl,-z,defs,-z,now,-soname,"$(basename "$3")"
     install_new "$work/$dialect.so" "$3"
 }
 

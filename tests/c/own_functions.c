@@ -1,6 +1,6 @@
 // What a program does whose functions have names of the C library: all that MPI does at once, and
 // no call of the C library, so that each call of such a function comes from the library. For
-// scenarios, which define OWN_FUNCTIONS.
+// scenarios, which define OWN_FUNCTIONS, and WITH_FORTRAN where the layer for Fortran is linked.
 #include <mpi.h>
 
 #ifndef OWN_FUNCTIONS
@@ -55,9 +55,33 @@ static void check(int holds, const char *what) {
     if (!holds) called(what);
 }
 
+#ifdef WITH_FORTRAN
+void mpi_comm_create_keyval_(void (*copy)(void), void (*delete)(void), int *keyval, void *state, int *ierror);
+void mpi_comm_free_keyval_(int *keyval, int *ierror);
+void mpi_get_processor_name_(char *name, int *length, int *ierror, unsigned long room);
+static void of_attributes(void) {
+}
+
+static void call_fortran(void) {
+    char name[MPI_MAX_PROCESSOR_NAME];
+    int length = 0, ierror = -1, keyval;
+    MPI_Aint state = 0;
+    mpi_get_processor_name_(name, &length, &ierror, sizeof name);
+    check(ierror == 0 && length > 0 && name[sizeof name - 1] == ' ', "the name is another one");
+    mpi_comm_create_keyval_(of_attributes, of_attributes, &keyval, &state, &ierror);
+    check(ierror == 0, "there is no keyval");
+    mpi_comm_free_keyval_(&keyval, &ierror);
+    check(ierror == 0, "the keyval is not freed");
+}
+#else
+static void call_fortran(void) {
+}
+#endif
+
 int main(void) {
     int rank, size;
     MPI_Init(0, 0);
+    call_fortran();
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     int next = (rank + 1) % size, before = (rank + size - 1) % size;

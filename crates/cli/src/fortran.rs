@@ -224,7 +224,9 @@ impl Build<'_> {
         let mut command = self.fortran();
         let library = format!("lib{LIBRARY}.so");
         command.args(["-shared", "-o", &library]).args(self.objects()?);
-        command.arg(format!("-Wl,-soname,{library},-z,defs,-rpath,$ORIGIN/../../.."));
+        // Functions that are found at the first call only could be the program's
+        // (`combray_skip_own_functions`).
+        command.arg(format!("-Wl,-soname,{library},-z,defs,-z,now,-rpath,$ORIGIN/../../.."));
         command.arg("-L").arg(self.prefix.join("lib")).arg("-lmpi_abi");
         run_quietly(command)
     }

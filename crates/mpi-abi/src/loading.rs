@@ -9,5 +9,11 @@ use std::ffi::c_void;
 static ON_LOADING: extern "C" fn() = on_loading;
 
 extern "C" fn on_loading() {
-    sys::own_functions::skip_the_program(on_loading as extern "C" fn() as *const c_void);
+    combray_skip_own_functions(on_loading as extern "C" fn() as *const c_void);
+}
+
+/// For the library that holds this code; also called by those of Fortran when they are loaded.
+#[unsafe(no_mangle)]
+extern "C" fn combray_skip_own_functions(code: *const c_void) {
+    sys::own_functions::skip_the_program(code);
 }

@@ -25,6 +25,9 @@ const KEPT: [&CStr; 8] = [
     c"stderr",
 ];
 
+/// A program may bring functions of MPI, to see the calls of the Fortran interfaces.
+const OF_MPI: [&CStr; 2] = [c"MPI", c"PMPI"];
+
 /// A program with one of these has been compiled with a sanitizer, which must see all calls.
 const SANITIZERS: [&CStr; 3] = [c"__asan_init", c"__tsan_init", c"__msan_init"];
 
@@ -41,6 +44,13 @@ const OF_FUNCTIONS: [u32; 3] = [1, 6, 7];
 const OF_FUNCTIONS: [u32; 3] = [257, 1025, 1026];
 
 const PAGE: usize = 4096;
+
+/// How much of a name is compared.
+#[derive(Clone, Copy)]
+enum NameExtent {
+    Whole,
+    Beginning,
+}
 
 #[repr(C)]
 struct DynamicEntry {
@@ -107,17 +117,21 @@ pub fn skip_the_program(code: *const c_void) {
     unsafe { libc::dlclose(handle) };
 }
 
-/// Whether two names are the same. The C library's functions that compare may be the program's
-/// still, and the compiler knows this loop for none of them, as each byte is read by itself.
+/// Whether a name is the same as another one, or begins with it. The C library's functions that
+/// compare may be the program's still, and the compiler knows this loop for none of them, as each
+/// byte is read by itself.
 ///
 /// # Safety
 /// `name` is a C string.
-unsafe fn is_same(name: *const c_char, other: &CStr) -> bool {
+unsafe fn is_same(name: *const c_char, other: &CStr, extent: NameExtent) -> bool {
     let mut place = 0;
     loop {
         // SAFETY: neither string has ended before this byte.
         let (one, two) =
             unsafe { (name.add(place).read_volatile(), other.as_ptr().add(place).read_volatile()) };
+        if two == 0 && matches!(extent, NameExtent::Beginning) {
+            return true;
+        }
         if one != two || one == 0 {
             return one == two;
         }
@@ -226,7 +240,9 @@ impl LibraryImage {
                     continue;
                 }
                 let name = strings.add(symbol.name as usize);
-                if KEPT.iter().any(|kept| is_same(name, kept)) {
+                if KEPT.iter().any(|kept| is_same(name, kept, NameExtent::Whole))
+                    || OF_MPI.iter().any(|start| is_same(name, start, NameExtent::Beginning))
+                {
                     continue;
                 }
                 let function = libc::dlsym(handle, name);
