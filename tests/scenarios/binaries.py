@@ -85,6 +85,43 @@ def programs_of_mpich_run_as_they_are(runner):
         assert code == 0 and "libmpi.so.12" in output, output
 
 
+# Datatypes that MPICH's header still has: they mark the bounds of a structure.
+BOUNDS = """
+#include <mpi.h>
+#include <stdio.h>
+static int wrong;
+static void check(int count, MPI_Datatype types[], MPI_Aint places[], MPI_Aint lower, MPI_Aint extent) {
+    int lengths[] = {1, 1, 1, 1, 1, 1};
+    MPI_Datatype made[2];
+    MPI_Type_create_struct(count, lengths, places, types, &made[0]);
+    MPI_Type_struct(count, lengths, places, types, &made[1]);
+    for (int i = 0; i < 2; i++) {
+        MPI_Aint low, long_;
+        int size;
+        MPI_Type_get_extent(made[i], &low, &long_);
+        MPI_Type_size(made[i], &size);
+        if (low != lower || long_ != extent || size != 4) printf("%ld %ld %d\\n", (long)low, (long)long_, size), wrong++;
+        MPI_Type_free(&made[i]);
+    }
+}
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    check(3, (MPI_Datatype[]){MPI_LB, MPI_INT, MPI_UB}, (MPI_Aint[]){-8, 0, 32}, -8, 40);
+    check(2, (MPI_Datatype[]){MPI_INT, MPI_UB}, (MPI_Aint[]){4, 32}, 4, 28);
+    check(2, (MPI_Datatype[]){MPI_LB, MPI_INT}, (MPI_Aint[]){0, 8}, 0, 12);
+    check(5, (MPI_Datatype[]){MPI_UB, MPI_LB, MPI_LB, MPI_INT, MPI_UB}, (MPI_Aint[]){8, 0, -4, 0, 12}, -4, 16);
+    MPI_Finalize();
+    return wrong;
+}
+"""
+
+
+def removed_datatypes_of_mpich_mark_bounds(runner):
+    program = for_mpich(folder_of(runner) / "bounds", source=BOUNDS)
+    code, output, _ = plainly(runner, "-n", 1, program)
+    assert code == 0, f"{code}\n{output}"
+
+
 # Handles of Open MPI are addresses: of the library's objects, or of the copies that a program has.
 OF_OPEN_MPI = """
 #include <mpi.h>
@@ -413,6 +450,7 @@ SCENARIOS = [
     a_name_without_a_version_leads_to_the_library_of_the_program,
     calls_of_programs_of_other_libraries_can_be_interposed,
     programs_in_cxx_of_open_mpi_run_as_they_are,
+    removed_datatypes_of_mpich_mark_bounds,
     a_program_that_brings_its_own_library_is_told_of,
     what_cannot_be_stood_in_for_is_told,
     a_second_library_in_a_process_is_told,

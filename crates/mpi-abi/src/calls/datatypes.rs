@@ -12,6 +12,7 @@ use datatype::{
 
 use crate::arguments::{HandleList, Integers, KnownDatatype, Out, OutInteger, OutText, invalid};
 use crate::c;
+use crate::dialect::BOUND_MARKERS;
 use crate::entry::Call;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::*;
@@ -150,11 +151,26 @@ pub fn type_create_struct(
 ) -> CallOutcome<()> {
     let (lengths, displacements) = (lengths.one_by_one()?, displacements.one_by_one()?);
     let mut blocks = Vec::with_capacity(types.len());
+    let [mut lower, mut upper]: [Option<i64>; 2] = [None; 2];
     for ((length, displacement), handle) in lengths.zip(displacements).zip(types.iter()) {
-        let of = call.datatype(4, handle)?.object;
-        blocks.push(StructBlock { length, displacement, of });
+        match BOUND_MARKERS.iter().position(|marker| *marker == Some(handle)) {
+            Some(0) => lower = Some(lower.map_or(displacement, |lowest| displacement.min(lowest))),
+            Some(_) => upper = upper.max(Some(displacement)),
+            None => {
+                let of = call.datatype(4, handle)?.object;
+                blocks.push(StructBlock { length, displacement, of });
+            }
+        }
     }
-    create(call, Construction::Struct(blocks), newtype)
+    let data = Construction::Struct(blocks);
+    if lower.or(upper).is_none() {
+        return create(call, data, newtype);
+    }
+    let made = Datatype::create(data, form(call)).map_err(|error| of_parameter(call, error))?;
+    let lower_bound = lower.unwrap_or(made.lower_bound() as i64);
+    let end = upper.unwrap_or((made.lower_bound() + made.extent()) as i64);
+    let extent = end.wrapping_sub(lower_bound);
+    create(call, Construction::Resized { lower_bound, extent, of: made.borrowed() }, newtype)
 }
 
 pub fn type_create_subarray(

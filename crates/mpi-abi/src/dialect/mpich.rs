@@ -25,6 +25,9 @@ const NUMBERS: usize = 0x100;
 /// The handles of predefined pairs with gaps begin here.
 const PAIRS_BEGIN: u32 = 0x8c00_0000;
 const PAIRS: u32 = 8;
+/// `MPI_LB` and `MPI_UB`, which the standard has removed.
+pub const BOUND_MARKERS: [Option<Datatype>; 2] =
+    [Some(Datatype(0x4c00_0010)), Some(Datatype(0x4c00_0011))];
 /// How many places a table of predefined datatypes has.
 pub const TYPES: usize = NUMBERS + PAIRS as usize;
 /// Predefined operations have handles from here on.

@@ -21,6 +21,9 @@ const OPERATIONS_BEGIN: usize = 0x20;
 /// How many places a table of predefined operations has.
 pub const OPERATIONS: usize = 0x20;
 
+/// Datatypes that mark the lower and the upper bound of a structure.
+pub const BOUND_MARKERS: [Option<Datatype>; 2] = [None; 2];
+
 /// How handles of ours of a kind are made up.
 #[inline(always)]
 pub const fn layout(_kind: HandleKind) -> HandleLayout {
