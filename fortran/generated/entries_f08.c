@@ -5482,8 +5482,9 @@ void F(pack_external_c_f08ts_)(TEXT_PARAMETER(datarep), const fortran_array *inb
 SAME_LARGE(pack_external_c_f08ts_, pack_external_f08ts_large_)
 
 void F(precv_init_f08ts_)(const fortran_array *buf, const MPI_Fint *partitions,
-    const MPI_Fint *count, const MPI_Fint *datatype, const MPI_Fint *dest, const MPI_Fint *tag,
-    const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
+    const fortran_partition_count *count, const MPI_Fint *datatype, const MPI_Fint *dest,
+    const MPI_Fint *tag, const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request,
+    MPI_Fint *ierror)
 {
     MPI_Request c_request = 0;
     int code;
@@ -5531,8 +5532,9 @@ void F(precv_init_c_f08ts_)(const fortran_array *buf, const MPI_Fint *partitions
 SAME_LARGE(precv_init_c_f08ts_, precv_init_f08ts_large_)
 
 void F(psend_init_f08ts_)(const fortran_array *buf, const MPI_Fint *partitions,
-    const MPI_Fint *count, const MPI_Fint *datatype, const MPI_Fint *dest, const MPI_Fint *tag,
-    const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request, MPI_Fint *ierror)
+    const fortran_partition_count *count, const MPI_Fint *datatype, const MPI_Fint *dest,
+    const MPI_Fint *tag, const MPI_Fint *comm, const MPI_Fint *info, MPI_Fint *request,
+    MPI_Fint *ierror)
 {
     MPI_Request c_request = 0;
     int code;

@@ -19,6 +19,8 @@ typedef struct {
         ptrdiff_t upper;
     } dimensions[];
 } fortran_array;
+/* The only counts of partitions are large. */
+typedef MPI_Count fortran_partition_count;
 #define RANK_MAX 15
 
 static inline void *array_address(const fortran_array *array) { return array->address; }

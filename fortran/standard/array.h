@@ -5,6 +5,8 @@
 #include <ISO_Fortran_binding.h>
 
 typedef CFI_cdesc_t fortran_array;
+/* Of the routine whose counts are default integers. */
+typedef MPI_Fint fortran_partition_count;
 #define RANK_MAX CFI_MAX_RANK
 
 static inline void *array_address(const fortran_array *array) { return array->base_addr; }

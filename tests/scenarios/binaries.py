@@ -85,6 +85,39 @@ def programs_of_mpich_run_as_they_are(runner):
         assert code == 0 and "libmpi.so.12" in output, output
 
 
+# Other libraries have large counts of partitions under the name for small ones.
+LARGE_PARTITIONS = """
+#include <mpi.h>
+int main(int argc, char **argv) {
+    MPI_Count counts[] = {5, (MPI_Count)1 << 31, ((MPI_Count)1 << 32) + 1};
+    MPI_Datatype nothing;
+    MPI_Request requests[2];
+    int data;
+    MPI_Init(&argc, &argv);
+    MPI_Type_contiguous(0, MPI_INT, &nothing);
+    MPI_Type_commit(&nothing);
+    for (int i = 0; i < 3; i++) {
+        MPI_Psend_init(&data, 1, counts[i], nothing, 0, 0, MPI_COMM_SELF, MPI_INFO_NULL, &requests[0]);
+        MPI_Precv_init(&data, 1, counts[i], nothing, 0, 0, MPI_COMM_SELF, MPI_INFO_NULL, &requests[1]);
+        MPI_Startall(2, requests);
+        MPI_Pready(0, requests[0]);
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+        for (int j = 0; j < 2; j++) MPI_Request_free(&requests[j]);
+    }
+    MPI_Type_free(&nothing);
+    return MPI_Finalize();
+}
+"""
+
+
+def counts_of_partitions_are_large(runner):
+    for library in (MPICH, OPEN_MPI):
+        folder = folder_of(runner, library)
+        program = for_mpich(folder / f"partitions-{library.name}", source=LARGE_PARTITIONS, library=library)
+        code, output, _ = plainly(runner, "-n", 1, program)
+        assert code == 0, f"{library.name}: {code}\n{output}"
+
+
 # Datatypes that MPICH's header still has: they mark the bounds of a structure.
 BOUNDS = """
 #include <mpi.h>
@@ -450,6 +483,7 @@ SCENARIOS = [
     a_name_without_a_version_leads_to_the_library_of_the_program,
     calls_of_programs_of_other_libraries_can_be_interposed,
     programs_in_cxx_of_open_mpi_run_as_they_are,
+    counts_of_partitions_are_large,
     removed_datatypes_of_mpich_mark_bounds,
     a_program_that_brings_its_own_library_is_told_of,
     what_cannot_be_stood_in_for_is_told,

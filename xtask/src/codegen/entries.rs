@@ -24,7 +24,11 @@ pub fn entry_files(tables: &Tables) -> Result<Vec<(String, String)>, String> {
             Some(place) => (place.module.as_str(), implemented(function, place)?),
             None => (ABSENT, absent(function)),
         };
-        modules.entry(module).or_insert_with(|| head_of(module)).push_str(&item);
+        let text = modules.entry(module).or_insert_with(|| head_of(module));
+        if tables.other_form(&function.name).is_some() {
+            text.push_str("\n#[cfg(not(any(dialect = \"mpich\", dialect = \"open_mpi\")))]");
+        }
+        text.push_str(&item);
     }
     Ok(modules.into_iter().map(|(name, text)| (name.to_owned(), text)).collect())
 }
@@ -37,9 +41,9 @@ pub fn entries_of(dialect: &Dialect) -> Result<String, String> {
     )
 }
 
-/// The text of the file with what all dialects have and the standard does not.
+/// The text of the file with what all dialects have and the standard does not, or in another form.
 pub fn former(functions: &[MpiFunction]) -> Result<String, String> {
-    own_entries("The functions that the standard ABI does not have.", functions)
+    own_entries("The functions that the standard ABI does not have, or in another form.", functions)
 }
 
 /// The text of the file with the objects whose addresses are handles of a dialect.

@@ -162,7 +162,8 @@ pub fn fortran_functions(tables: &Tables) -> String {
     for callback in tables.callbacks.iter().filter(|one| !one.contains("MPI_T_")) {
         writeln!(text, "{callback}").expect("strings grow");
     }
-    let functions = tables.functions.iter().chain(&tables.former);
+    let has_one_form = |function: &&MpiFunction| tables.other_form(&function.name).is_none();
+    let functions = tables.functions.iter().filter(has_one_form).chain(&tables.former);
     for function in functions.filter(|one| !one.name.starts_with("MPI_T_")) {
         let MpiFunction { name, returns, parameters_text, .. } = function;
         write!(

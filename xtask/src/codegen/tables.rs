@@ -18,7 +18,7 @@ pub struct Tables {
     /// Name of an error class and a sentence.
     pub errors: Vec<(String, String)>,
     /// The dialects beside the standard ABI.
-    /// Functions that the standard ABI does not have and all dialects do.
+    /// Functions that the standard ABI does not have, or has in another form, and all dialects do.
     pub former: Vec<MpiFunction>,
     pub dialects: Vec<Dialect>,
     pub fortran: Vec<FortranRow>,
@@ -231,6 +231,11 @@ impl Tables {
             tables.dialects.push(dialect.map_err(|what| format!("{name}: {what}"))?);
         }
         Ok(tables)
+    }
+
+    /// The form that a function of the standard has in all dialects, if it is another one.
+    pub fn other_form(&self, name: &str) -> Option<&MpiFunction> {
+        self.former.iter().find(|function| function.name == name)
     }
 
     /// Marks a function and its twins with the same number of parameters, which share one

@@ -227,6 +227,11 @@ impl Passing {
                 Some(extent) => positions(by_reference("MPI_Fint", value), name, extent),
             },
             ArgumentKind::Weights => by_reference("MPI_Fint", format!("weights_of({name})")),
+            ArgumentKind::Integer
+                if argument.is_large_in_dialects && buffers == BufferForm::Descriptor =>
+            {
+                by_reference("fortran_partition_count", value)
+            }
             ArgumentKind::Integer => by_reference("MPI_Fint", value),
             ArgumentKind::Address => by_reference("MPI_Aint", value),
             ArgumentKind::Count => by_reference("MPI_Count", value),

@@ -6,6 +6,9 @@ use std::fmt::Write;
 use super::super::tables::{MpiFunction, Tables};
 use super::routine::{ArgumentKind, FortranArgument, Intent, Routine, Shape, plain};
 
+/// The standard binary interface, and no dialect.
+const IF_STANDARD: &str = "#ifdef COMBRAY_MPI_FORTRAN_H_INCLUDED";
+
 /// Elements of a list, and of one of triplets.
 pub const ELEMENTS: usize = 3;
 pub const ELEMENTS_OF_TRIPLETS: usize = 9;
@@ -99,7 +102,14 @@ pub fn recorder(tables: &Tables, routines: &[Routine]) -> String {
     let recorded: Vec<&Routine> = routines.iter().filter(|one| is_recorded(one)).collect();
     for (number, routine) in recorded.iter().enumerate() {
         let function = tables.functions.iter().find(|one| one.name == routine.name);
-        text.push_str(&function_of(number, routine, function.expect("it is in C")));
+        let standard = function_of(number, routine, function.expect("it is in C"));
+        text.push_str(&match tables.other_form(&routine.name) {
+            Some(other) => format!(
+                "\n{IF_STANDARD}{standard}#else{}#endif\n",
+                function_of(number, routine, other)
+            ),
+            None => standard,
+        });
     }
     text.push_str("\nconst struct recorded recorder_routines[] = {\n");
     for routine in &recorded {
@@ -122,9 +132,7 @@ fn unwanted(tables: &Tables, routines: &[Routine]) -> String {
         ["_toint", "_fromint", "_c2f", "_f2c"].iter().any(|end| function.name.ends_with(end))
             && !function.name.starts_with("MPI_Status")
     };
-    for (functions, condition) in
-        [(&tables.functions, "#ifdef COMBRAY_MPI_FORTRAN_H_INCLUDED"), (&tables.former, "#else")]
-    {
+    for (functions, condition) in [(&tables.functions, IF_STANDARD), (&tables.former, "#else")] {
         writeln!(text, "{condition}").unwrap();
         let conversions = functions.iter().filter(is_conversion);
         for function in conversions.filter(|one| !is_routine(one)) {

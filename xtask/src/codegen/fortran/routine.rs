@@ -39,6 +39,8 @@ pub struct FortranArgument {
     pub extent: Option<String>,
     /// Whether it stays in use after the call.
     pub is_kept: bool,
+    /// Whether it is an integer, and in the dialects a large count.
+    pub is_large_in_dialects: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -159,6 +161,14 @@ impl Routine {
     ) -> Result<Self, String> {
         let name = function.name.as_str();
         let row = row_of(name, parameters.len(), tables)?;
+        let there = tables.other_form(name).map(|function| function.parameters.as_slice());
+        let is_large_there = |c: &Parameter| {
+            c.base == "int"
+                && there
+                    .unwrap_or_default()
+                    .iter()
+                    .any(|other| other.name == c.name && other.base == "MPI_Count")
+        };
         let mut arguments = Vec::new();
         for (c, word) in parameters.iter().zip(&row.words) {
             let failed = |what: String| format!("{name} in the Fortran table: {what}");
@@ -172,6 +182,7 @@ impl Routine {
                 shape: meaning.shape(c),
                 extent: meaning.extent,
                 is_kept: meaning.is_kept,
+                is_large_in_dialects: is_large_there(c),
             });
         }
         let result = match function.returns.as_str() {

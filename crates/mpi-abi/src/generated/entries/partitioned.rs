@@ -33,6 +33,7 @@ entry! {
     => calls::partitioned::pready_range(partition_low, partition_high, request)
 }
 
+#[cfg(not(any(dialect = "mpich", dialect = "open_mpi")))]
 entry! {
     open MPI_Precv_init(buf: *mut c_void, partitions: c_int, count: c_int, datatype: Datatype,
         dest: c_int, tag: c_int, comm: Comm, info: Info, request: *mut Request);
@@ -51,6 +52,7 @@ entry! {
     => calls::partitioned::precv_init(buf, dest, tag, comm, info, request)
 }
 
+#[cfg(not(any(dialect = "mpich", dialect = "open_mpi")))]
 entry! {
     open MPI_Psend_init(buf: *const c_void, partitions: c_int, count: c_int, datatype: Datatype,
         dest: c_int, tag: c_int, comm: Comm, info: Info, request: *mut Request);
