@@ -78,17 +78,17 @@ fn outages(shown: &str) -> Result<String, String> {
             drivers.push(driver);
         }
         let seen = match (went_on, told) {
-            ("0", _) => format!("told, {slowest} s ({told})"),
+            ("0", _) => format!("reported, {slowest} s ({told})"),
             (_, "0") => format!("goes on ({went_on})"),
-            _ => format!("goes on ({went_on}), or told, {slowest} s ({told})"),
+            _ => format!("goes on ({went_on}), or reported, {slowest} s ({told})"),
         };
         cells.entry((kind, keeps_going)).or_default().insert(driver, seen);
     }
     drivers.sort_unstable();
     let mut text = format!(
-        "\n## By driver\n\nWhat `tests/cluster/outages` saw last, whose head says what each outage is: whether jobs went on, or \
-         within how many seconds at most the others were told, or all were ended, on a loaded machine with \
-         `COMBRAY_HOST_TIMEOUT={silence}`; in how many jobs.\n\n\
+        "\n## By driver\n\nResults of the last run of `tests/cluster/outages`, in whose head the outages are described, on a loaded \
+         machine with `COMBRAY_HOST_TIMEOUT={silence}`. \"Goes on\": the job went on. \"Reported\": the other processes got an \
+         error, or all were ended, after so many seconds at most. In parentheses: the number of jobs.\n\n\
          | outage | `--keep-going` | {} |\n|{}\n",
         drivers.join(" | "),
         "---|".repeat(drivers.len() + 2)
