@@ -1,5 +1,5 @@
-"""Processes whose /proc/PID/fd is closed to each other: tests/c/closed_proc.c, started by an ordinary user, whom the
-system lets look into less than root; and processes between which no descriptors can be passed either."""
+"""Processes whose /proc/PID/fd is closed to each other: tests/c/closed_proc.c, started by an ordinary user, who
+may inspect fewer processes than root; and processes between which no descriptors can be passed either."""
 
 import contextlib
 import os
@@ -100,7 +100,7 @@ def the_network_is_used_where_no_descriptor_can_be_passed(runner):
         inside = ["unshare", "-Uc", program, "nobody"]
         code, output, _ = run([*runner.mpiexec, "-n", "1", *one, *inside, ":", "-n", "1", *other, *inside], timeout=60)
         assert code == 0, f"exit code {code}\n{output}"
-        # Where there is no network either, it is told what keeps the two apart.
+        # Without a network between them the error says why they can share no memory.
         alone = ["unshare", "-Ucn", program, "nobody"]
         code, output, _ = run([*runner.mpiexec, "-n", "2", *alone], timeout=60)
         for words in ("/proc/PID/fd is closed", "different network namespaces", "no network interface"):

@@ -33,7 +33,7 @@ def programs_of_a_rank_run_one_after_the_other(runner):
     assert code == 0 and output.count("rank 1 of 2") == 2, output
     code, output, _ = shell('"$0" hello & "$0" hello; wait')
     if code:
-        # They may also have missed each other.
+        # The two may also have run one after the other, which is no error.
         assert re.search(r"of the same rank, uses MPI|two processes of a rank use MPI", output), output
 
 

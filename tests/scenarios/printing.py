@@ -1,4 +1,4 @@
-"""What ranks have printed arrives, however they end and wherever it goes, and arrives unchanged."""
+"""All that ranks have printed arrives unchanged, in whatever way they end, at a terminal, in a pipe and in a file."""
 
 import concurrent.futures
 import contextlib
@@ -84,7 +84,7 @@ def wait_for(condition, job):
 
 
 def printed_before(runner, words, what, kind, limit):
-    """Runs a job to such an end; gives its output, its errors, and whether all ranks had printed before."""
+    """Runs a job that ends in the given way; gives its output, its errors, and whether all ranks had printed before."""
     options = ["--timeout", str(limit)] if what == "time limit" else []
     with contextlib.ExitStack() as stack:
         folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="combray-printing-")))

@@ -124,14 +124,14 @@ def no_socket_pairs(runner):
 def no_dev(runner):
     code, output = in_namespace(runner, "mount -t tmpfs none /dev", "hello")
     assert code == 0 or "/dev" in output, f"exit code {code}\n{output}"
-    # What needs nothing there works.
+    # Programs that use no file there work.
     command = shlex.join([*runner.mpiexec, "-n", "2", "sh", "-c", "cat; echo here"])
     code, output, _ = run(["unshare", "-m", "sh", "-c", f"mount -t tmpfs none /dev && exec {command}"], timeout=60)
     assert code == 0 and output.count("here") == 2, f"exit code {code}\n{output}"
 
 
 def little_stack(runner):
-    """The launcher works; a program needs what it needs."""
+    """The launcher works with a small stack; a program may need a larger one, and `echo` does not."""
     needs_combray(runner)
     command = shlex.join([*runner.mpiexec, "-n", "2", "echo", "here"])
     for kibibytes in (64, 128):
