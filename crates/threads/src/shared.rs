@@ -43,6 +43,8 @@ pub(crate) struct Shared {
 pub(crate) struct Slot {
     /// The number of the kernel thread that is its worker.
     pub owner: AtomicU32,
+    /// The number of the last kernel thread that has begun to be its worker.
+    pub arrived: AtomicU32,
     /// Whether the process may not use it any more, so that it has no worker.
     pub is_withdrawn: AtomicBool,
     /// How often its worker has come to a scheduling point. Written by the worker only.
@@ -60,6 +62,17 @@ pub(crate) struct Slot {
     /// How many threads were made here, and how many ended here.
     pub begun: AtomicU64,
     pub ended: AtomicU64,
+}
+
+impl Slot {
+    /// Whether the worker runs a thread that has not come to a scheduling point since the worker
+    /// had taken so many steps. A worker that has not even begun waits for the processor itself,
+    /// which another would not get earlier.
+    pub fn is_stuck(&self, steps: u64) -> bool {
+        self.is_busy.load(Ordering::Relaxed)
+            && self.steps.load(Ordering::Relaxed) == steps
+            && self.arrived.load(Ordering::Relaxed) == self.owner.load(Ordering::Relaxed)
+    }
 }
 
 impl Shared {
@@ -216,5 +229,28 @@ impl Shared {
     /// Whether a scheduler keeps anything aside.
     pub fn is_anything_aside(&self) -> bool {
         self.asides.iter().any(|queue| queue.len() > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Else each look of the watchdog would add a kernel thread while others keep the processor.
+    #[test]
+    fn a_worker_that_waits_for_its_processor_is_not_replaced() {
+        let slot = Slot::default();
+        slot.owner.store(1, Ordering::Relaxed);
+        slot.arrived.store(1, Ordering::Relaxed);
+        slot.steps.store(5, Ordering::Relaxed);
+        slot.is_busy.store(true, Ordering::Relaxed);
+        assert!(slot.is_stuck(5), "its thread does not come by");
+        assert!(!slot.is_stuck(4), "it has come by since");
+        slot.owner.store(2, Ordering::Relaxed);
+        assert!(!slot.is_stuck(5), "the second has not begun");
+        slot.arrived.store(2, Ordering::Relaxed);
+        assert!(slot.is_stuck(5), "the second is stuck, too");
+        slot.is_busy.store(false, Ordering::Relaxed);
+        assert!(!slot.is_stuck(5), "it runs nothing");
     }
 }

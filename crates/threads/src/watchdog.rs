@@ -1,6 +1,7 @@
 //! A kernel thread that runs no threads: it keeps timers, ends slices of time, and notices workers
 //! that do not come by.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -41,14 +42,14 @@ pub(crate) fn run(shared: &Arc<Shared>, spares: &Arc<SpareThreads>, followed: &F
             }
             let now = (slot.steps.load(Ordering::Relaxed), slot.sown.load(Ordering::Relaxed));
             let before = std::mem::replace(&mut steps[number], now);
-            let is_stuck = before.0 == now.0 && slot.is_busy.load(Ordering::Relaxed);
             // Who makes and joins seeds needs nobody's help with these.
             let seeds_wait = || before.1 == now.1 && shared.has_seeds();
-            if is_stuck && (shared.is_any_thread_ready() || seeds_wait()) {
+            if slot.is_stuck(before.0) && (shared.is_any_thread_ready() || seeds_wait()) {
                 if shared.sleepers.any() {
                     shared.ring(1);
                 } else {
-                    spares.lend(shared, number);
+                    // If it cannot be made now, it is tried again at the next look.
+                    let _ = spares.lend(shared, number);
                 }
             }
         }
@@ -79,15 +80,17 @@ impl FollowedProcessors {
         for &number in &self.slots {
             let slot = &shared.slots[number];
             let withdraws = may_any && !may_use(number);
-            if slot.is_withdrawn.swap(withdraws, Ordering::SeqCst) == withdraws {
+            if slot.is_withdrawn.load(Ordering::SeqCst) == withdraws {
                 continue;
             }
             if withdraws {
+                slot.is_withdrawn.store(true, Ordering::SeqCst);
                 // Its worker ends when its thread comes to a scheduling point.
                 slot.owner.store(0, Ordering::SeqCst);
                 shared.ring(usize::MAX);
-            } else {
-                spares.lend(shared, number);
+            } else if spares.lend(shared, number).is_ok() {
+                // Else it stays without, until the next look.
+                slot.is_withdrawn.store(false, Ordering::SeqCst);
             }
         }
     }
@@ -117,9 +120,13 @@ impl SpareThreads {
 
     /// Lets a new kernel thread be the worker of a slot. The one that was ends when its thread
     /// comes to a scheduling point.
-    pub fn lend(self: &Arc<Self>, shared: &Arc<Shared>, slot: usize) {
-        if self.alive.load(Ordering::Relaxed) >= KERNEL_THREADS_MAX {
-            return;
+    ///
+    /// # Errors
+    /// There are too many, or the system makes none: the slot is as it was.
+    pub fn lend(self: &Arc<Self>, shared: &Arc<Shared>, slot: usize) -> io::Result<()> {
+        let limit = KERNEL_THREADS_MAX.max(shared.slots.len() as u32);
+        if self.alive.load(Ordering::Relaxed) >= limit {
+            return Err(io::ErrorKind::QuotaExceeded.into());
         }
         let number = self.numbers.fetch_add(1, Ordering::Relaxed) + 1;
         let owner = shared.slots[slot].owner.swap(number, Ordering::Relaxed);
@@ -136,9 +143,15 @@ impl SpareThreads {
         };
         let name = format!("worker {slot}");
         match sys::signals::without_signals(|| std::thread::Builder::new().name(name).spawn(work)) {
-            Ok(kernel_thread) => self.kernel_threads.lock().push(kernel_thread),
-            // The one that does not come by stays the worker.
-            Err(_) => shared.slots[slot].owner.store(owner, Ordering::Relaxed),
+            Ok(kernel_thread) => {
+                self.kernel_threads.lock().push(kernel_thread);
+                Ok(())
+            }
+            Err(error) => {
+                // The one that does not come by stays the worker.
+                shared.slots[slot].owner.store(owner, Ordering::Relaxed);
+                Err(error)
+            }
         }
     }
 
@@ -155,5 +168,38 @@ impl SpareThreads {
 /// between two looks lends its core.
 const WATCHDOG_PERIOD: Duration = Duration::from_millis(10);
 
-/// No more kernel threads are made for one set of workers at a time.
+/// No more kernel threads are made for one set of workers at a time, but at least one for each
+/// processor.
 const KERNEL_THREADS_MAX: u32 = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bubbles::{MachineTree, schedulers};
+
+    /// A processor comes back at a moment when no kernel thread can be made: its worker is made
+    /// later, and until then nothing is left in its queue.
+    #[test]
+    fn a_processor_stays_withdrawn_until_its_worker_can_be_made() {
+        let allowed = sys::cores::allowed();
+        let &[first, second, ..] = &allowed[..] else { return };
+        let machine = MachineTree::flat(&[first as u32, second as u32]);
+        let shared = Shared::new(machine, Box::new(schedulers::Steal), 64 << 10);
+        let (spares, followed) = (SpareThreads::new(), FollowedProcessors::new(&shared));
+        let slot = &shared.slots[1];
+        let state =
+            || (slot.is_withdrawn.load(Ordering::SeqCst), slot.owner.load(Ordering::SeqCst));
+        let look = |cores: &[usize], alive: u32| {
+            sys::cores::Cores::of(cores).unwrap().bind().unwrap();
+            spares.alive.store(alive, Ordering::Relaxed);
+            followed.follow(&shared, &spares);
+            state()
+        };
+        assert_eq!(look(&[first], 0), (true, 0));
+        assert_eq!(look(&[first, second], KERNEL_THREADS_MAX), (true, 0));
+        assert_eq!(look(&[first, second], 0), (false, 1));
+        shared.stop.store(true, Ordering::SeqCst);
+        shared.ring(usize::MAX);
+        spares.join();
+    }
+}

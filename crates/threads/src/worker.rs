@@ -114,6 +114,8 @@ pub(crate) fn run(shared: &Arc<Shared>, slot: usize, number: u32) {
         above: above.map(|vertex| (vertex, shared.queue_of(vertex))).collect(),
         loose: shared.loose_queue(slot),
     };
+    // One that comes late may find a later one there.
+    local.own.arrived.fetch_max(number, Ordering::Relaxed);
     local.own.seeds.lock().push(local.seeds.clone());
     LOCAL.set(&raw const local);
     local.work();

@@ -119,14 +119,15 @@ impl WorkersBuilder {
         words::there_are_workers();
         let shared = Shared::new(machine, self.scheduler, self.stack_bytes);
         let spares = SpareThreads::new();
-        (0..shared.slots.len()).for_each(|slot| spares.lend(&shared, slot));
         let (own, own_spares) = (shared.clone(), spares.clone());
         let followed = FollowedProcessors::new(&shared);
+        // Dropped if anything below fails: it ends those that were made.
+        let mut workers = Workers { shared, spares, watchdog: None };
+        (0..workers.count()).try_for_each(|slot| own_spares.lend(&own, slot))?;
         let watchdog = sys::signals::without_signals(|| {
             let watchdog = std::thread::Builder::new().name("watchdog".to_owned());
             watchdog.spawn(move || watchdog::run(&own, &own_spares, &followed))
         });
-        let mut workers = Workers { shared, spares, watchdog: None };
         workers.watchdog = Some(watchdog?);
         Ok(workers)
     }
