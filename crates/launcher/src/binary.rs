@@ -133,7 +133,8 @@ impl Binary {
             found.map(|(_, offset)| text(&texts, *offset)).collect::<Vec<OsString>>()
         };
         binary.needed = texts_of(DT_NEEDED);
-        let origin = path.canonicalize()?;
+        // A file may have no path any more, such as one in memory only.
+        let origin = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let origin = origin.parent().unwrap_or(Path::new("/"));
         let folders = |list: Vec<OsString>| -> Vec<PathBuf> {
             list.iter().flat_map(|folders| named_folders(folders, origin)).collect()
@@ -265,6 +266,7 @@ fn named_folders(list: &OsStr, origin: &Path) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsRawFd;
 
     #[test]
     fn a_program_tells_what_it_wants() {
@@ -299,6 +301,16 @@ mod tests {
             changed[place] ^= 0xff;
         }
         std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_program_without_a_path_tells_what_it_wants() {
+        let own = std::env::current_exe().unwrap();
+        let mut file = sys::mapping::create_memory_file(c"program", 0).unwrap();
+        io::copy(&mut File::open(&own).unwrap(), &mut file).unwrap();
+        let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        let binary = Binary::read(&path).unwrap().expect("a test is a program");
+        assert_eq!(binary.needed, Binary::read(&own).unwrap().unwrap().needed);
     }
 
     #[test]
