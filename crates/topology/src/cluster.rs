@@ -11,7 +11,8 @@
 //!
 //! The lines of Slurm's `topology.conf` (`SwitchName=left Nodes=node[1-4]`) are understood too.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use sys::environment;
 
@@ -24,9 +25,9 @@ pub struct Cluster {
     /// The hosts in the order in which they are named.
     hosts: Vec<String>,
     /// For each switch or host the switch above it.
-    above: HashMap<String, String>,
+    above: HashMap<String, Arc<str>>,
     /// For each host what it is like: a file or a line, as it is written.
-    machines: HashMap<String, String>,
+    machines: HashMap<String, Arc<str>>,
 }
 
 /// One machine of a cluster.
@@ -60,12 +61,10 @@ impl Cluster {
                 read.map_err(|wrong| format!("line {number}: {wrong}"))?;
             }
         }
-        let below = switches.iter().flat_map(|(_, below): &(String, Vec<String>)| below);
-        for name in below {
-            if !switches.iter().any(|(switch, _)| switch == name) && !cluster.hosts.contains(name) {
-                cluster.hosts.push(name.clone());
-            }
-        }
+        let known: HashSet<String> = switches.iter().map(|(switch, _)| switch.clone()).collect();
+        let below = switches.into_iter().flat_map(|(_, below): (String, Vec<String>)| below);
+        let is_new = |name: &String| !known.contains(name) && !cluster.machines.contains_key(name);
+        cluster.hosts.extend(below.filter(is_new));
         if cluster.hosts.is_empty() {
             return Err("it names no machine".to_owned());
         }
@@ -92,13 +91,14 @@ impl Cluster {
         match head.split_once(char::is_whitespace) {
             Some(("switch", name)) => self.add_switch(name.trim(), rest, switches),
             Some(("machine", names)) => {
+                let description: Arc<str> = rest.trim().into();
                 for host in names_of(names)? {
-                    if self.machines.insert(host.clone(), rest.trim().to_owned()).is_some() {
+                    if self.machines.insert(host.clone(), description.clone()).is_some() {
                         return Err(format!("{host} was described before"));
                     }
                     self.hosts.push(host);
                 }
-                Ok(())
+                check_count(self.machines.len())
             }
             _ => Err(wrong()),
         }
@@ -113,14 +113,18 @@ impl Cluster {
         if switch.is_empty() || switch.contains(char::is_whitespace) {
             return Err(format!("\"{switch}\" is no name of a switch"));
         }
+        if switch.len() > NAME_BYTES_MAX {
+            return Err("a name in it is too long".to_owned());
+        }
         let below = names_of(below)?;
+        let shared: Arc<str> = switch.into();
         for name in &below {
-            if let Some(other) = self.above.insert(name.clone(), switch.to_owned()) {
+            if let Some(other) = self.above.insert(name.clone(), shared.clone()) {
                 return Err(format!("{name} is below {switch}, but also below {other}"));
             }
         }
         switches.push((switch.to_owned(), below));
-        Ok(())
+        check_count(self.above.len())
     }
 
     /// The machines that are named.
@@ -130,15 +134,15 @@ impl Cluster {
 
     /// What a machine is like, as it is written: a file or a line.
     pub fn machine(&self, host: &str) -> Option<&str> {
-        self.machines.get(host).map(String::as_str)
+        self.machines.get(host).map(|description| &**description)
     }
 
     /// The switches above a machine, from the outermost on; none: they are above each other.
     pub fn switches_above(&self, host: &str) -> Option<Vec<String>> {
         let mut above: Vec<String> =
-            std::iter::successors(self.above.get(host), |switch| self.above.get(*switch))
+            std::iter::successors(self.above.get(host), |switch| self.above.get(&***switch))
                 .take(HEIGHT_MAX + 1)
-                .cloned()
+                .map(|switch| switch.to_string())
                 .collect();
         above.reverse();
         (above.len() <= HEIGHT_MAX).then_some(above)
@@ -174,6 +178,10 @@ fn names_of(text: &str) -> Result<Vec<String>, String> {
 const NAME_BYTES_MAX: usize = 255;
 const BRACKETS_MAX: usize = 8;
 
+fn check_count(names: usize) -> Result<(), String> {
+    if names <= NAMES_MAX { Ok(()) } else { Err("it names too many".to_owned()) }
+}
+
 /// Adds the names that a word such as `node[08-10]` stands for.
 fn expand(word: &str, names: &mut Vec<String>) -> Result<(), String> {
     let wrong = || format!("\"{word}\" is no name such as node7 or node[1-8]");
@@ -186,7 +194,7 @@ fn expand(word: &str, names: &mut Vec<String>) -> Result<(), String> {
             return Err("a name in it is too long".to_owned());
         }
         names.push(word.to_owned());
-        return if names.len() <= NAMES_MAX { Ok(()) } else { Err("it names too many".to_owned()) };
+        return check_count(names.len());
     };
     let (list, after) = rest.split_once(']').ok_or_else(wrong)?;
     for range in list.split(',') {
@@ -346,10 +354,25 @@ mod tests {
             ("# nothing", "names no machine"),
             ("switch a: n[1-999999999999]", "no name"),
             ("switch a: n[1-90000][1-90000]", "too many"),
+            ("switch a: n[1-90000]\nswitch b: m[1-90000]", "line 2: it names too many"),
+            ("machine n[1-90000]: x\nmachine m[1-90000]: x", "line 2: it names too many"),
+            (&format!("switch {}: a", "s".repeat(256)), "line 1: a name in it is too long"),
         ] {
-            let wrong = Cluster::parse(text).unwrap_err();
+            let Err(wrong) = Cluster::parse(text) else { panic!("{text:?} is read") };
             assert!(wrong.contains(expected), "{text:?}: {wrong}");
         }
+    }
+
+    /// Neither time nor memory grow with the square of what is named.
+    #[test]
+    fn as_many_machines_as_there_may_be_are_read_at_once() {
+        let description = "package:2 ".repeat(1000);
+        let text = format!("switch a: n[1-100000]\nmachine n[50001-100000]: {description}");
+        let begun = std::time::Instant::now();
+        let cluster = Cluster::parse(&text).unwrap();
+        assert_eq!(cluster.hosts().len(), NAMES_MAX);
+        assert_eq!(cluster.machine("n70000"), Some(description.trim()));
+        assert!(begun.elapsed().as_secs() < 30, "{:?}", begun.elapsed());
     }
 
     #[test]
