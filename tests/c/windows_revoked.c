@@ -40,7 +40,7 @@ static int wait_in(int which, MPI_Win window, MPI_Group first, int flavor) {
     default:
         // An epoch with operations in it.
         MPI_Win_fence(MPI_MODE_NOPRECEDE, window);
-        if (flavor < 2) MPI_Put(given, 64, MPI_LONG, 0, 0, 64, MPI_LONG, window);
+        if (flavor < 2) MPI_Put(given, 8, MPI_LONG, 0, 8 * check_rank, 8, MPI_LONG, window);
         return MPI_Win_fence(0, window);
     }
 }
