@@ -185,6 +185,22 @@ static void send_to_itself(void) {
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
+// Calls that return an error at once, and look for no message before.
+static void refused_receives(void) {
+    MPI_Datatype pair;
+    MPI_Type_contiguous(2, MPI_INT, &pair);
+    MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN);
+    int taken = MPI_Recv(more, 1, MPI_INT, rank, -6, world, MPI_STATUS_IGNORE) == MPI_SUCCESS
+                || MPI_Recv(NULL, 1, MPI_INT, rank, 0, world, MPI_STATUS_IGNORE) == MPI_SUCCESS
+                || MPI_Recv(more, -1, MPI_INT, rank, 0, world, MPI_STATUS_IGNORE) == MPI_SUCCESS
+                || MPI_Recv(more, 1, pair, rank, 0, world, MPI_STATUS_IGNORE) == MPI_SUCCESS;
+    MPI_Comm_set_errhandler(world, MPI_ERRORS_ARE_FATAL);
+    MPI_Type_free(&pair);
+    if (taken) {
+        MPI_Abort(world, 1);
+    }
+}
+
 // If the first receive gets the message of rank 1, the second one waits for ever.
 static void wildcard_then_named(void) {
     if (rank == 0) {
@@ -238,6 +254,7 @@ static const struct misuse cases[] = {
     {"send_before_barrier", send_before_barrier, MPI_THREAD_SINGLE},
     {"crossed_tags", crossed_tags, MPI_THREAD_SINGLE},
     {"send_to_itself", send_to_itself, MPI_THREAD_SINGLE},
+    {"refused_receives", refused_receives, MPI_THREAD_SINGLE},
     {"wildcard_then_named", wildcard_then_named, MPI_THREAD_SINGLE},
     {"wildcards_for_all", wildcards_for_all, MPI_THREAD_SINGLE},
 };

@@ -8,6 +8,7 @@ use super::SeenCall;
 use super::collectives::element_kind;
 use super::memory::{self, MemoryOfCall};
 use crate::arguments::{KnownCommunicator, KnownDatatype};
+use crate::c::{Datatype, Handle};
 use crate::generated::constants::{MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_PROC_NULL};
 
 /// One side of a transfer.
@@ -149,6 +150,9 @@ fn side(seen: &SeenCall, names: &SideNames) -> Option<TransferSide> {
     if peer.is_some_and(|peer| peer >= communicator.peer_count()) {
         return None;
     }
+    if tag < 0 && tag != MPI_ANY_TAG || !is_usable(seen, names) {
+        return None;
+    }
     let tag = (tag != MPI_ANY_TAG).then_some(tag);
     let ElementData { bytes, signature } = data_of(seen, names)?;
     let memory = memory::elements_of(seen, names.buffer, names.count, names.datatype);
@@ -164,6 +168,15 @@ fn side(seen: &SeenCall, names: &SideNames) -> Option<TransferSide> {
         is_ready,
         is_buffered,
     })
+}
+
+/// Whether the call takes the buffer of one side: else it returns an error, and waits for nothing.
+fn is_usable(seen: &SeenCall, names: &SideNames) -> bool {
+    let words = (seen.word(names.buffer), seen.integer(names.count), seen.word(names.datatype));
+    let (Some(address), Some(count), Some(datatype)) = words else { return false };
+    let address = std::ptr::with_exposed_provenance(address);
+    // SAFETY: nothing is read or written there but by the call itself, which is given them, too.
+    unsafe { seen.call().buffer(1, address, count, Datatype::from_raw(datatype)) }.is_ok()
 }
 
 /// What elements are.
