@@ -187,16 +187,18 @@ static void *receive(void *unused) {
 // At MPI_THREAD_SERIALIZED they take turns. Here the other thread may be in MPI_Recv.
 static void serialized(void) {
     pthread_t other;
+    MPI_Request request = MPI_REQUEST_NULL;
     if (wrong) {
         pthread_create(&other, NULL, receive, NULL);
         struct timespec while_it_waits = {0, 300000000};
         nanosleep(&while_it_waits, NULL);
         MPI_Send(&rank, 1, MPI_INT, rank, 1, world);
     } else {
-        MPI_Send(&rank, 1, MPI_INT, rank, 1, world);
+        MPI_Isend(&rank, 1, MPI_INT, rank, 1, world, &request);
         pthread_create(&other, NULL, receive, NULL);
     }
     pthread_join(other, NULL);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
 static const struct misuse cases[] = {

@@ -1,6 +1,8 @@
 // Wrong and right messages and requests.
 #include "misuse.h"
 
+#include <pthread.h>
+
 static int values[64], more[64];
 
 static void sendrecv_overlap(void) {
@@ -185,6 +187,163 @@ static void send_to_itself(void) {
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
+static void complete_sends_first(void) {
+    int to = (rank + 1) % size, from = (rank + size - 1) % size;
+    MPI_Request requests[2];
+    MPI_Isend(values, 4, MPI_INT, to, 0, world, &requests[0]);
+    MPI_Isend(values, 4, MPI_INT, to, 1, world, &requests[1]);
+    if (wrong) {
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    }
+    MPI_Recv(more, 4, MPI_INT, from, 0, world, MPI_STATUS_IGNORE);
+    MPI_Recv(more, 4, MPI_INT, from, 1, world, MPI_STATUS_IGNORE);
+    if (!wrong) {
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    }
+}
+
+static void complete_started_first(void) {
+    int to = (rank + 1) % size, from = (rank + size - 1) % size;
+    MPI_Request request;
+    MPI_Send_init(values, 4, MPI_INT, to, 0, world, &request);
+    for (int i = 0; i < 3; i++) {
+        MPI_Start(&request);
+        if (wrong) {
+            MPI_Wait(&request, MPI_STATUS_IGNORE);
+        }
+        MPI_Recv(more, 4, MPI_INT, from, 0, world, MPI_STATUS_IGNORE);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    MPI_Request_free(&request);
+}
+
+static void send_before_bcast(void) {
+    if (rank == 0) {
+        MPI_Send(values, 4, MPI_INT, size - 1, 0, world);
+    } else if (rank == size - 1 && !wrong) {
+        MPI_Recv(more, 4, MPI_INT, 0, 0, world, MPI_STATUS_IGNORE);
+    }
+    MPI_Bcast(values, 4, MPI_INT, 0, world);
+    if (rank == size - 1 && wrong) {
+        MPI_Recv(more, 4, MPI_INT, 0, 0, world, MPI_STATUS_IGNORE);
+    }
+}
+
+// Only rank 0 sends first; what it waits for waits for a message that waits for it.
+static void around_three(void) {
+    if (rank == 0) {
+        MPI_Send(values, 4, MPI_INT, wrong ? 1 : 2, 0, world);
+        MPI_Send(values, 4, MPI_INT, wrong ? 2 : 1, 0, world);
+    } else if (rank == 1) {
+        MPI_Recv(more, 4, MPI_INT, 2, 0, world, MPI_STATUS_IGNORE);
+        MPI_Recv(more, 4, MPI_INT, 0, 0, world, MPI_STATUS_IGNORE);
+    } else if (rank == 2) {
+        MPI_Recv(more, 4, MPI_INT, 0, 0, world, MPI_STATUS_IGNORE);
+        MPI_Send(values, 4, MPI_INT, 1, 0, world);
+    }
+}
+
+// A buffered send of one of both is over at once, as there is memory for it.
+static void both_send_with_buffer(void) {
+    char buffer[256 + 4 * MPI_BSEND_OVERHEAD];
+    int peer = rank ^ 1;
+    MPI_Buffer_attach(buffer, sizeof buffer);
+    if (wrong || rank % 2 == 0) {
+        MPI_Send(values, 4, MPI_INT, peer, 0, world);
+    } else {
+        MPI_Bsend(values, 4, MPI_INT, peer, 0, world);
+    }
+    MPI_Recv(more, 4, MPI_INT, peer, 0, world, MPI_STATUS_IGNORE);
+    int bytes;
+    void *detached;
+    MPI_Buffer_detach(&detached, &bytes);
+}
+
+// One computes for a while first: a send that waits for it is no mistake.
+static void slow_receiver(void) {
+    int peer = rank ^ 1;
+    if (rank % 2 == 1) {
+        for (double end = MPI_Wtime() + 2.0; MPI_Wtime() < end;) {
+        }
+    }
+    if (wrong || rank % 2 == 0) {
+        MPI_Send(values, 4, MPI_INT, peer, 0, world);
+        MPI_Recv(more, 4, MPI_INT, peer, 0, world, MPI_STATUS_IGNORE);
+    } else {
+        MPI_Recv(more, 4, MPI_INT, peer, 0, world, MPI_STATUS_IGNORE);
+        MPI_Send(values, 4, MPI_INT, peer, 0, world);
+    }
+}
+
+// Whoever is first is served first: only the master must not send before it is asked.
+static void master_and_workers(void) {
+    enum { TASKS = 4, ASKS = 1, TASK = 2 };
+    MPI_Status status;
+    for (int i = 0; i < TASKS; i++) {
+        for (int worker = 1; worker < size && rank == 0; worker++) {
+            if (wrong) {
+                MPI_Send(values, 1, MPI_INT, worker, TASK, world);
+            }
+            MPI_Recv(more, 1, MPI_INT, MPI_ANY_SOURCE, ASKS, world, &status);
+            if (!wrong) {
+                MPI_Send(values, 1, MPI_INT, status.MPI_SOURCE, TASK, world);
+            }
+        }
+        if (rank > 0) {
+            MPI_Send(values, 1, MPI_INT, 0, ASKS, world);
+            MPI_Recv(more, 1, MPI_INT, 0, TASK, world, MPI_STATUS_IGNORE);
+        }
+    }
+}
+
+// Sends that end without a buffer, though the receive is completed, or found, later.
+static void no_buffering(void) {
+    MPI_Request requests[4];
+    int peer = rank ^ 1, done = 0;
+    MPI_Irecv(more, 1, MPI_INT, peer, 0, world, &requests[0]);
+    MPI_Irecv(more + 1, 1, MPI_INT, MPI_ANY_SOURCE, 1, world, &requests[1]);
+    MPI_Irecv(more + 2, 1, MPI_INT, peer, MPI_ANY_TAG, world, &requests[2]);
+    MPI_Irecv(more + 3, 1, MPI_INT, peer, 9, world, &requests[3]);
+    MPI_Barrier(world);
+    MPI_Send(values, 1, MPI_INT, peer, 0, world);
+    MPI_Ssend(values, 1, MPI_INT, peer, 1, world);
+    MPI_Rsend(values, 1, MPI_INT, peer, 2, world);
+    MPI_Send(values, 1, MPI_INT, MPI_PROC_NULL, 3, world);
+    MPI_Barrier(world);
+    MPI_Waitall(3, requests, MPI_STATUSES_IGNORE);
+    // A receive that is cancelled may have got the message, or not.
+    MPI_Cancel(&requests[3]);
+    MPI_Wait(&requests[3], MPI_STATUS_IGNORE);
+    // A message is looked for before it is received, while the other process waits.
+    if (rank % 2 == 0) {
+        MPI_Send(values, 1, MPI_INT, peer, 4, world);
+    } else {
+        MPI_Probe(MPI_ANY_SOURCE, 4, world, MPI_STATUS_IGNORE);
+        MPI_Recv(more, 1, MPI_INT, peer, 4, world, MPI_STATUS_IGNORE);
+    }
+    // Sends that nobody waits for before the receives.
+    MPI_Isend(values, 1, MPI_INT, peer, 5, world, &requests[0]);
+    MPI_Test(&requests[0], &done, MPI_STATUS_IGNORE);
+    MPI_Recv(more, 1, MPI_INT, peer, 5, world, MPI_STATUS_IGNORE);
+    MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+    MPI_Sendrecv(values, 1, MPI_INT, peer, 6, more, 1, MPI_INT, peer, 6, world, MPI_STATUS_IGNORE);
+    MPI_Sendrecv_replace(more, 1, MPI_INT, peer, 7, peer, 7, world, MPI_STATUS_IGNORE);
+}
+
+static void *receive(void *peer) {
+    MPI_Recv(more, 1, MPI_INT, *(int *)peer, 0, world, MPI_STATUS_IGNORE);
+    return NULL;
+}
+
+// Both send first, and another thread receives.
+static void received_by_thread(void) {
+    int peer = rank ^ 1;
+    pthread_t thread;
+    pthread_create(&thread, NULL, receive, &peer);
+    MPI_Send(values, 1, MPI_INT, peer, 0, world);
+    pthread_join(thread, NULL);
+}
+
 // Calls that return an error at once, and look for no message before.
 static void refused_receives(void) {
     MPI_Datatype pair;
@@ -254,7 +413,16 @@ static const struct misuse cases[] = {
     {"send_before_barrier", send_before_barrier, MPI_THREAD_SINGLE},
     {"crossed_tags", crossed_tags, MPI_THREAD_SINGLE},
     {"send_to_itself", send_to_itself, MPI_THREAD_SINGLE},
+    {"complete_sends_first", complete_sends_first, MPI_THREAD_SINGLE},
+    {"complete_started_first", complete_started_first, MPI_THREAD_SINGLE},
+    {"send_before_bcast", send_before_bcast, MPI_THREAD_SINGLE},
+    {"around_three", around_three, MPI_THREAD_SINGLE},
+    {"both_send_with_buffer", both_send_with_buffer, MPI_THREAD_SINGLE},
+    {"slow_receiver", slow_receiver, MPI_THREAD_SINGLE},
+    {"master_and_workers", master_and_workers, MPI_THREAD_SINGLE},
+    {"no_buffering", no_buffering, MPI_THREAD_SINGLE},
     {"refused_receives", refused_receives, MPI_THREAD_SINGLE},
+    {"received_by_thread", received_by_thread, MPI_THREAD_MULTIPLE},
     {"wildcard_then_named", wildcard_then_named, MPI_THREAD_SINGLE},
     {"wildcards_for_all", wildcards_for_all, MPI_THREAD_SINGLE},
 };

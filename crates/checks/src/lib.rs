@@ -14,6 +14,7 @@ mod messages;
 mod mistake;
 mod ranges;
 mod signature;
+mod standstill;
 
 pub use accesses::{AccessAction, AccessPeriod, SeenAccess};
 pub use collective::{CollectiveEntry, CollectiveOrder};
@@ -22,3 +23,4 @@ pub use messages::{MessageOrder, ReceiveSelection, SentMessage};
 pub use mistake::{CallSite, Mistake, MistakeKind, MistakesTold};
 pub use ranges::MemoryRanges;
 pub use signature::{SIGNATURE_RUNS_MAX, TypeSignature};
+pub use standstill::{AwaitedAct, ChainedCall, WaitChain};

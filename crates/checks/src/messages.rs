@@ -23,6 +23,8 @@ pub struct SentMessage {
     pub signature: Option<TypeSignature>,
     /// The program promises that the receive is posted.
     pub is_ready: bool,
+    /// The sender wants to know when a receive is posted for it.
+    pub awaits_receive: bool,
     /// The rank of the sender in the job.
     pub rank: u32,
     /// The call.
@@ -44,6 +46,8 @@ pub struct MessageOrder {
     sent: BTreeMap<(u32, i32), VecDeque<SentMessage>>,
     posted: Vec<PostedReceive>,
     is_lost: bool,
+    /// The messages whose senders are to know that a receive is posted.
+    expected: Vec<(u32, u64)>,
 }
 
 #[derive(Debug)]
@@ -65,18 +69,27 @@ impl ReceiveSelection {
     }
 }
 
+impl PostedReceive {
+    fn may_get(&self, source: u32, tag: i32) -> bool {
+        match self.got {
+            None => self.selection.accepts(source, tag),
+            Some(got) => got == (source, tag),
+        }
+    }
+}
+
 impl MessageOrder {
     /// A message is on its way. Whether a receive is posted that might get it: if there is none
     /// now, there was none when it was sent.
     pub fn hear(&mut self, message: SentMessage) -> bool {
         let (source, tag) = (message.source, message.tag);
-        let is_expected = self.is_lost
-            || self.posted.iter().any(|receive| match receive.got {
-                None => receive.selection.accepts(source, tag),
-                Some(got) => got == (source, tag),
-            });
+        let is_expected =
+            self.is_lost || self.posted.iter().any(|receive| receive.may_get(source, tag));
         if !self.is_lost {
             self.sent.entry((source, tag)).or_default().push_back(message);
+            self.expect();
+        } else if message.awaits_receive {
+            self.expected.push((message.rank, message.number));
         }
         is_expected
     }
@@ -97,7 +110,60 @@ impl MessageOrder {
     pub fn post(&mut self, number: u64, selection: ReceiveSelection) {
         if !self.is_lost {
             self.posted.push(PostedReceive { number, selection, got: None });
+            self.expect();
         }
+    }
+
+    /// Notes of which messages a receive is posted that gets them, or may get them.
+    fn expect(&mut self) {
+        for (&(source, tag), messages) in &mut self.sent {
+            if messages.iter().all(|message| !message.awaits_receive) {
+                continue;
+            }
+            let count = self.posted.iter().filter(|receive| receive.may_get(source, tag)).count();
+            for message in messages.iter_mut().take(count) {
+                if std::mem::take(&mut message.awaits_receive) {
+                    self.expected.push((message.rank, message.number));
+                }
+            }
+        }
+    }
+
+    /// The messages (the sender's rank in the job, and the number) of which it is known since the
+    /// last time that a receive is posted for them.
+    pub fn take_expected(&mut self) -> Vec<(u32, u64)> {
+        std::mem::take(&mut self.expected)
+    }
+
+    /// No more receives will be posted: nobody shall wait for that.
+    pub fn close(&mut self) {
+        for message in self.sent.values_mut().flatten() {
+            if std::mem::take(&mut message.awaits_receive) {
+                self.expected.push((message.rank, message.number));
+            }
+        }
+    }
+
+    /// Whether no receive is posted that could get this message.
+    pub fn is_unexpected(&self, source: u32, tag: i32, number: u64) -> bool {
+        let messages = self.sent.get(&(source, tag)).into_iter().flatten();
+        messages.into_iter().any(|one| one.number == number && one.awaits_receive)
+    }
+
+    /// The process, if it is one, from which nothing has come that this receive could get.
+    pub fn lacks(&self, number: u64) -> Option<u32> {
+        let place = self.posted.iter().position(|receive| receive.number == number)?;
+        let PostedReceive { selection, got: None, .. } = self.posted[place] else { return None };
+        let source = selection.source?;
+        let is_there = self.sent.iter().any(|(&(from, tag), messages)| {
+            let sure = |one: &&PostedReceive| match one.got {
+                None => one.selection.exact() == Some((from, tag)),
+                Some(got) => got == (from, tag),
+            };
+            let ahead = || self.posted[..place].iter().filter(sure).count();
+            selection.accepts(from, tag) && messages.len() > ahead()
+        });
+        (!is_there).then_some(source)
     }
 
     /// It got a message from this process with this tag.
@@ -114,7 +180,9 @@ impl MessageOrder {
 
     /// A receive got a message, and it is not known which: from now on nothing is known.
     pub fn lose(&mut self) {
-        *self = Self { is_lost: true, ..Self::default() };
+        self.close();
+        let expected = self.take_expected();
+        *self = Self { is_lost: true, expected, ..Self::default() };
     }
 
     /// The pairs of receives and messages that are known now, which are forgotten.
@@ -146,11 +214,8 @@ impl MessageOrder {
     /// The messages that no receive has got, nor may get that is posted.
     pub fn left(&self) -> impl Iterator<Item = &SentMessage> {
         self.sent.iter().flat_map(|(&(source, tag), messages)| {
-            let may_get = |receive: &&PostedReceive| match receive.got {
-                None => receive.selection.accepts(source, tag),
-                Some(got) => got == (source, tag),
-            };
-            messages.iter().skip(self.posted.iter().filter(may_get).count())
+            let count = self.posted.iter().filter(|receive| receive.may_get(source, tag)).count();
+            messages.iter().skip(count)
         })
     }
 }
@@ -162,7 +227,17 @@ mod tests {
     fn message(source: u32, tag: i32, bytes: u64) -> SentMessage {
         let site = CallSite::default();
         let (number, rank) = (bytes, source);
-        SentMessage { source, tag, number, bytes, signature: None, is_ready: false, rank, site }
+        SentMessage {
+            source,
+            tag,
+            number,
+            bytes,
+            signature: None,
+            is_ready: false,
+            awaits_receive: true,
+            rank,
+            site,
+        }
     }
 
     fn selection(source: Option<u32>, tag: Option<i32>) -> ReceiveSelection {
@@ -200,6 +275,41 @@ mod tests {
         order.hear(message(4, 7, 9));
         assert_eq!(found(&mut order), [(1, 9)]);
         assert_eq!(order.left().count(), 0);
+    }
+
+    #[test]
+    fn senders_hear_when_a_receive_is_posted_that_may_get_their_message() {
+        let mut order = MessageOrder::default();
+        (1..=3).for_each(|number| assert!(!order.hear(message(0, 7, number))));
+        assert!(order.is_unexpected(0, 7, 1));
+        assert_eq!(order.take_expected(), []);
+        order.post(1, selection(Some(0), Some(7)));
+        assert_eq!(order.take_expected(), [(0, 1)]);
+        assert!(!order.is_unexpected(0, 7, 1) && order.is_unexpected(0, 7, 2));
+        order.post(2, selection(None, Some(7)));
+        order.post(3, selection(Some(0), Some(8)));
+        assert_eq!(order.take_expected(), [(0, 2)]);
+        order.resolve(2, 5, 7);
+        order.close();
+        assert_eq!(order.take_expected(), [(0, 3)]);
+        order.lose();
+        order.hear(message(0, 9, 4));
+        assert_eq!(order.take_expected(), [(0, 4)], "nothing is known: nobody waits");
+    }
+
+    #[test]
+    fn a_receive_lacks_its_message_only_if_no_order_of_matching_brings_it() {
+        let mut order = MessageOrder::default();
+        order.post(1, selection(Some(0), Some(7)));
+        order.post(2, selection(Some(0), None));
+        order.post(3, selection(None, Some(8)));
+        assert_eq!([1, 2, 3].map(|number| order.lacks(number)), [Some(0), Some(0), None]);
+        order.hear(message(0, 7, 1));
+        assert_eq!([1, 2].map(|number| order.lacks(number)), [None, Some(0)]);
+        order.hear(message(0, 8, 2));
+        assert_eq!(order.lacks(2), None);
+        order.lose();
+        assert_eq!(order.lacks(1), None);
     }
 
     #[test]

@@ -57,6 +57,8 @@ pub enum MistakeKind {
     Types,
     /// A ready send came before the receive.
     Ready,
+    /// Sends that end only as messages are buffered.
+    Buffering,
     /// A message that nobody received.
     Message,
     /// A request that was never completed, or freed.
@@ -138,6 +140,11 @@ impl MistakeKind {
             MistakeKind::Ready => {
                 "A ready send is allowed only when the receive is known to be posted; use \
                  MPI_Send or MPI_Isend, or let the receiver say that it is ready"
+            }
+            MistakeKind::Buffering => {
+                "A program must not rely on that (MPI 5.0, section 3.5), as larger or more messages \
+                 are not buffered: post receives first (MPI_Irecv), use MPI_Sendrecv, or MPI_Bsend \
+                 with memory for it"
             }
             MistakeKind::Message => "Receive each message that is sent, or do not send it",
             MistakeKind::Request => {

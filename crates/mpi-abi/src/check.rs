@@ -16,6 +16,7 @@ mod phases;
 mod program;
 mod requests;
 mod sites;
+mod standstill;
 mod threads;
 mod transfers;
 
@@ -24,7 +25,9 @@ use std::collections::HashSet;
 use std::ffi::c_int;
 use std::rc::Rc;
 
-use checks::{CallSite, CollectiveEntry, Mistake, MistakesTold, SeenAccess, SentMessage};
+use checks::{
+    CallSite, CollectiveEntry, Mistake, MistakesTold, SeenAccess, SentMessage, WaitChain,
+};
 use mpi::{Process, RequestService, SideChannel};
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +48,7 @@ use phases::Phases;
 use program::InCall;
 use requests::{SeenRequests, TrackedRequests, UnderwayTransfer};
 use sites::NamedCallSites;
+use standstill::{StandstillChecks, WaitsInCall};
 use threads::Turn;
 
 /// What is known for mistake mistakes.
@@ -61,6 +65,7 @@ pub struct Checks {
     accesses: AccessChecks,
     phases: Phases,
     objects: MadeObjects,
+    standstill: StandstillChecks,
     /// The processes of the world are in different operations, so that nothing can be awaited.
     is_apart: Cell<bool>,
     /// A communicator was revoked, so that messages need not be received.
@@ -88,6 +93,10 @@ enum CheckNote {
     Block(BlockName, KnownBlock),
     /// A message that the sender told of is none.
     Unsent(AnnouncedMessage),
+    /// The receiver of this has told of a message with this number, for which a receive is posted.
+    ReceivePosted(u64),
+    /// Calls wait for the receiver of this.
+    Waits(WaitChain),
     /// How many notes the sender has told to each process, at its end.
     Counts(Vec<u64>),
     /// How many all have told to the receiver of this.
@@ -114,6 +123,7 @@ pub fn start(library: &LibraryState) {
         accesses: AccessChecks::default(),
         phases: Phases::default(),
         objects: MadeObjects::default(),
+        standstill: StandstillChecks::default(),
         is_apart: Cell::new(false),
         is_revoked: Cell::new(false),
         purge_at: Cell::new(PURGE_MIN),
@@ -162,18 +172,24 @@ impl Checks {
                 self.collectives.hear(self, process, communicator, from, entry);
             }
             CheckNote::Message(communicator, message) => {
-                self.messages.hear(self, communicator, message);
+                self.messages.count(from);
+                self.messages.hear(self, process, communicator, message);
             }
             CheckNote::Accesses(window, name, time, accesses) => {
-                self.messages.count();
+                self.messages.count(from);
                 self.accesses.hear(self, window, &name, time, accesses);
             }
             CheckNote::Left(window) => self.accesses.hear_left(window, from),
             CheckNote::Block(name, block) => {
-                self.messages.count();
+                self.messages.count(from);
                 self.blocks.hear(self, name, block);
             }
-            CheckNote::Unsent(message) => self.messages.forget(message),
+            CheckNote::Unsent(message) => {
+                self.messages.count(from);
+                self.messages.forget(message);
+            }
+            CheckNote::ReceivePosted(number) => self.standstill.note_expected(number),
+            CheckNote::Waits(chain) => standstill::hear(self, process, chain),
             CheckNote::Counts(counts) => self.take_counts(process, counts),
             CheckNote::Expected(count) => self.expected.set(Some(count)),
             CheckNote::Apart => self.is_apart.set(true),
@@ -236,7 +252,9 @@ impl Checks {
 
 impl RequestService for Checks {
     fn serve(&self, process: &Process) -> bool {
-        self.take_all(process)
+        let active = self.take_all(process);
+        standstill::look(self, process);
+        active
     }
 }
 
@@ -264,6 +282,7 @@ pub struct SeenCall {
     requests: SeenRequests,
     /// All processes take part in it.
     ends_phase: bool,
+    _waits: WaitsInCall,
     /// Held until the call is over, where one thread at a time may be inside.
     _turn: Option<Turn>,
     _in_call: InCall,
@@ -281,6 +300,7 @@ impl SeenCall {
         let checks = library.checks.get()?;
         let turn = (turns == CallTurns::OneByOne).then(|| Turn::take(entry, library));
         let checks = Rc::clone(checks);
+        let waits = WaitsInCall::begin(&checks);
         let words = words.to_vec();
         let mut seen = Self {
             entry,
@@ -292,9 +312,13 @@ impl SeenCall {
             transfer: None,
             requests: SeenRequests::default(),
             ends_phase: false,
+            _waits: waits,
             _turn: turn,
             _in_call: InCall::begin(),
         };
+        if seen.function() == "MPI_Finalize" {
+            seen.checks.messages.close(&seen);
+        }
         seen.ends_phase = phases::begin(&seen);
         seen.collective = collectives::begin(&seen);
         let transfer = transfers::transfer_of(&seen);
@@ -317,6 +341,9 @@ impl SeenCall {
     /// It is over.
     #[cold]
     pub fn end(mut self, code: c_int) {
+        if code == MPI_SUCCESS {
+            standstill::await_receives(&self);
+        }
         let is_local = phases::is_local(&self);
         if let Some(operation) = self.collective {
             self.checks.collectives.end(operation);

@@ -161,6 +161,10 @@ fn enter(seen: &SeenCall, communicator: &Rc<Communicator>, time: ReturnTime) -> 
     }
     mistake.iter().for_each(|mistake| checks.tell(mistake));
     blocks::begin(seen, communicator, number, entered);
+    if time == ReturnTime::AtTheEnd && seen.function() != "MPI_Finalize" {
+        let others = everyone.gates().map(|gate| gate.0).filter(|rank| *rank != checks.rank);
+        checks.standstill.await_operation(seen, (number, entered), others.collect());
+    }
     match own {
         None => {
             let note = CheckNote::Collective(number, entry);
@@ -219,6 +223,11 @@ impl CollectiveChecks {
     fn is_compared(&self, communicator: u64, number: u64) -> bool {
         let known = self.0.borrow();
         known.get(&communicator).is_none_or(|one| one.order.is_compared(number))
+    }
+
+    /// Whether this process has called the operation with a number on a communicator.
+    pub fn has_entered(&self, communicator: u64, number: u64) -> bool {
+        self.0.borrow().get(&communicator).is_some_and(|one| one.entered >= number)
     }
 
     /// How many communicators are known.

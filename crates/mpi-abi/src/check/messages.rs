@@ -4,8 +4,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use checks::{CallSite, MessageOrder, Mistake, MistakeKind, SentMessage, TypeSignature};
-use mpi::{MessageSource, MessageStatus, Process};
+use checks::{
+    AwaitedAct, CallSite, MessageOrder, Mistake, MistakeKind, SentMessage, TypeSignature,
+};
+use mpi::{MessageSource, MessageStatus, Process, SendMode};
 
 use super::announced_message::AnnouncedMessage;
 use super::objects::left_there;
@@ -27,7 +29,9 @@ pub struct MessageChecks {
     matched: RefCell<HashMap<u64, SentMessage>>,
     /// How many notes were told to each process of the job, and were told here.
     told: RefCell<HashMap<u32, u64>>,
-    heard: Cell<u64>,
+    heard: RefCell<HashMap<u32, u64>>,
+    /// The program posts no more receives.
+    is_closed: Cell<bool>,
 }
 
 /// A receive that has not found its message.
@@ -35,6 +39,8 @@ pub struct MessageChecks {
 struct SeenReceive {
     communicator: u64,
     exact: Option<(u32, i32)>,
+    /// The rank in the job of the one process from which it is.
+    peer: Option<u32>,
     is_known: bool,
     /// It has only found a message, which is received later.
     finds: bool,
@@ -74,7 +80,13 @@ impl MessageChecks {
             number,
             bytes: side.bytes,
             signature: side.signature.clone(),
-            is_ready: side.is_ready,
+            is_ready: side.mode == SendMode::Ready,
+            awaits_receive: checks.standstill.note_send(
+                &seen.library.process,
+                to,
+                number,
+                side.mode,
+            ),
             rank: checks.rank,
             site: site.clone(),
         };
@@ -84,6 +96,7 @@ impl MessageChecks {
 
     /// A message that the other end has heard of is not sent.
     pub fn take_back(&self, seen: &SeenCall, message: AnnouncedMessage) {
+        seen.checks.standstill.note_expected(message.number);
         self.tell(seen, message.to, &CheckNote::Unsent(message));
     }
 
@@ -94,13 +107,12 @@ impl MessageChecks {
     }
 
     /// A note has come that the sender has counted.
-    pub fn count(&self) {
-        self.heard.set(self.heard.get() + 1);
+    pub fn count(&self, from: u32) {
+        *self.heard.borrow_mut().entry(from).or_default() += 1;
     }
 
     /// Another process has not sent what it told of.
     pub fn forget(&self, message: AnnouncedMessage) {
-        self.count();
         let AnnouncedMessage { communicator, source, tag, number, .. } = message;
         let mut orders = self.orders.borrow_mut();
         orders.entry(communicator).or_default().forget(source, tag, number);
@@ -120,7 +132,7 @@ impl MessageChecks {
                 self.found(number, source, tag);
                 self.await_note(seen, number);
             }
-            None => self.lose(number),
+            None => self.lose(seen, number),
         }
     }
 
@@ -151,8 +163,13 @@ impl MessageChecks {
     }
 
     /// Another process sends to this one.
-    pub fn hear(&self, checks: &Checks, communicator: u64, message: SentMessage) {
-        self.count();
+    pub fn hear(
+        &self,
+        checks: &Checks,
+        process: &Process,
+        communicator: u64,
+        message: SentMessage,
+    ) {
         let sent = message.is_ready.then(|| message.clone());
         let is_expected = self.orders.borrow_mut().entry(communicator).or_default().hear(message);
         if let Some(sent) = sent.filter(|_| !is_expected) {
@@ -163,6 +180,10 @@ impl MessageChecks {
             let sites = vec![(sent.rank, sent.site)];
             checks.tell(&Mistake { kind: MistakeKind::Ready, what, sites });
         }
+        if self.is_closed.get() {
+            self.orders.borrow_mut().entry(communicator).or_default().close();
+        }
+        self.tell_expected(checks, process, communicator);
         self.settle(checks, communicator);
     }
 
@@ -173,9 +194,11 @@ impl MessageChecks {
         let number = self.next.replace(self.next.get() + 1);
         let selection = side.selection();
         self.orders.borrow_mut().entry(side.number).or_default().post(number, selection);
+        self.tell_expected(&seen.checks, &seen.library.process, side.number);
         let receive = SeenReceive {
             communicator: side.number,
             exact: selection.exact(),
+            peer: side.peer.and_then(|peer| side.communicator.gate(peer)).map(|gate| gate.0),
             is_known: false,
             finds: false,
             bytes: side.bytes,
@@ -219,6 +242,55 @@ impl MessageChecks {
         }
     }
 
+    /// Tells senders that receives are posted for their messages.
+    fn tell_expected(&self, checks: &Checks, process: &Process, communicator: u64) {
+        let order = |orders: &mut HashMap<u64, MessageOrder>| {
+            orders.get_mut(&communicator).map(MessageOrder::take_expected)
+        };
+        let expected = order(&mut self.orders.borrow_mut());
+        for (rank, number) in expected.into_iter().flatten() {
+            checks.send(process, rank, &CheckNote::ReceivePosted(number));
+        }
+    }
+
+    /// The program posts no more receives: nobody shall wait for that.
+    pub fn close(&self, seen: &SeenCall) {
+        self.is_closed.set(true);
+        let mut communicators = Vec::new();
+        for (communicator, order) in self.orders.borrow_mut().iter_mut() {
+            order.close();
+            communicators.push(*communicator);
+        }
+        for communicator in communicators {
+            self.tell_expected(&seen.checks, &seen.library.process, communicator);
+        }
+    }
+
+    /// Whether a call waits in vain for what this process has not done: to post a receive for a
+    /// message, or to tell the process with this rank of more than so many notes.
+    pub fn is_owed(&self, to: u32, act: &AwaitedAct) -> bool {
+        match *act {
+            AwaitedAct::Receive { communicator, source, tag, number } => {
+                let orders = self.orders.borrow();
+                orders.get(&communicator).is_some_and(|one| one.is_unexpected(source, tag, number))
+            }
+            AwaitedAct::Send { heard } => {
+                self.told.borrow().get(&to).copied().unwrap_or(0) == heard
+            }
+            AwaitedAct::Enter { .. } => false,
+        }
+    }
+
+    /// The rank in the job of the process, if it is one, whose message a receive waits for, and how
+    /// many notes of that process have come.
+    pub fn lacks(&self, number: u64) -> Option<(u32, u64)> {
+        let receives = self.receives.borrow();
+        let receive = receives.get(&number).filter(|receive| !receive.is_known)?;
+        self.orders.borrow().get(&receive.communicator)?.lacks(number)?;
+        let peer = receive.peer?;
+        Some((peer, self.heard.borrow().get(&peer).copied().unwrap_or(0)))
+    }
+
     fn communicator_of(&self, number: u64) -> Option<u64> {
         self.receives.borrow().get(&number).map(|receive| receive.communicator)
     }
@@ -235,14 +307,16 @@ impl MessageChecks {
                 self.found(number, source, tag);
                 self.await_note(seen, number);
             }
-            None => self.lose(number),
+            None => self.lose(seen, number),
         }
     }
 
     /// A receive may get any message from now on, or none: nothing is known there any more.
-    pub fn lose(&self, number: u64) {
-        if let Some(receive) = self.receives.borrow_mut().remove(&number) {
-            self.orders.borrow_mut().entry(receive.communicator).or_default().lose();
+    pub fn lose(&self, seen: &SeenCall, number: u64) {
+        let lost = self.receives.borrow_mut().remove(&number);
+        if let Some(SeenReceive { communicator, .. }) = lost {
+            self.orders.borrow_mut().entry(communicator).or_default().lose();
+            self.tell_expected(&seen.checks, &seen.library.process, communicator);
         }
     }
 
@@ -292,7 +366,7 @@ impl MessageChecks {
 
     /// How many were told here.
     pub fn heard(&self) -> u64 {
-        self.heard.get()
+        self.heard.borrow().values().sum()
     }
 
     /// Tells of the messages that nobody has received.
@@ -341,6 +415,7 @@ fn contradiction(
 /// A call that is over when it returns sends, and receives.
 pub fn begin(seen: &SeenCall, transfer: &SeenTransfer) -> Rc<UnderwayTransfer> {
     let underway = begin_transfer(seen, transfer);
+    seen.checks.standstill.await_transfer(seen, &underway);
     if transfer.send.is_none()
         && let (Some(receive), Some(number)) = (&transfer.receive, underway.receive())
     {

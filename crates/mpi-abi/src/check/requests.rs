@@ -110,6 +110,11 @@ impl UnderwayTransfer {
         self.receive
     }
 
+    /// The message that it sends.
+    pub fn announced(&self) -> Option<AnnouncedMessage> {
+        self.announced
+    }
+
     /// The call that begins it has failed.
     pub fn fail(&self, seen: &SeenCall) {
         let messages = &seen.checks.messages;
@@ -154,6 +159,9 @@ pub fn begin(seen: &SeenCall, transfer: Option<SeenTransfer>) -> SeenRequests {
         RequestUse::Prepares => {}
         _ => requests.handles = handles_of(seen),
     }
+    if what == RequestUse::AwaitsAll {
+        await_transfers(seen, &requests.handles);
+    }
     match what {
         RequestUse::Starts => requests.started = start(seen, &requests.handles),
         RequestUse::AwaitsAll | RequestUse::Completes => ask(seen, what, &requests.handles),
@@ -194,7 +202,7 @@ pub fn end(seen: &SeenCall, requests: SeenRequests, code: i32) {
                 let freed = tracked.known.borrow_mut().remove(&handle.raw());
                 let Some(underway) = freed.and_then(|one| one.underway) else { continue };
                 tracked.release(&underway);
-                underway.receive.inspect(|receive| seen.checks.messages.lose(*receive));
+                underway.receive.inspect(|receive| seen.checks.messages.lose(seen, *receive));
                 if underway.cancels.get() {
                     // Nobody will tell whether it was sent.
                     underway
@@ -372,6 +380,15 @@ fn make(seen: &SeenCall, requests: SeenRequests, code: i32) {
         underway,
     };
     checks.requests.known.borrow_mut().insert(handle.raw(), tracked);
+}
+
+/// The call waits for the other ends of all transfers, but those that the program has cancelled.
+fn await_transfers(seen: &SeenCall, handles: &[Request]) {
+    let known = seen.checks.requests.known.borrow();
+    let transfers = handles.iter().filter_map(|handle| known.get(&handle.raw())?.underway.as_ref());
+    for underway in transfers.filter(|underway| !underway.cancels.get()) {
+        seen.checks.standstill.await_transfer(seen, underway);
+    }
 }
 
 /// Persistent requests are started.

@@ -1,7 +1,7 @@
 //! What a call says of a message that it sends or receives.
 
 use checks::{MemoryRanges, ReceiveSelection, TypeSignature};
-use mpi::MessageSource;
+use mpi::{MessageSource, SendMode};
 use serde::{Deserialize, Serialize};
 
 use super::SeenCall;
@@ -26,8 +26,7 @@ pub struct TransferSide {
     pub signature: Option<TypeSignature>,
     /// Where the data lies; none: in too many pieces to look at.
     pub memory: Option<MemoryRanges>,
-    /// The program promises that the receive is posted.
-    pub is_ready: bool,
+    pub mode: SendMode,
     /// The data is copied before the call returns.
     pub is_buffered: bool,
 }
@@ -97,9 +96,9 @@ pub fn transfer_of(seen: &SeenCall) -> Option<SeenTransfer> {
     };
     let name = seen.function();
     let send = send.and_then(|names| side(seen, &names)).map(|side| TransferSide {
-        is_ready: name.starts_with("MPI_Rsend") || name == "MPI_Irsend",
+        mode: mode_of(name),
         // What is replaced is copied first.
-        is_buffered: name.contains("bsend") || name.contains("Bsend") || name.contains("replace"),
+        is_buffered: mode_of(name) == SendMode::Buffered || name.contains("replace"),
         ..side
     });
     let receive = receive.and_then(|names| side(seen, &names));
@@ -109,6 +108,15 @@ pub fn transfer_of(seen: &SeenCall) -> Option<SeenTransfer> {
 impl SeenTransfer {
     fn of(uses: MemoryOfCall) -> Self {
         Self { uses, ..Self::default() }
+    }
+}
+
+fn mode_of(function: &str) -> SendMode {
+    match function {
+        "MPI_Ssend" | "MPI_Issend" | "MPI_Ssend_init" => SendMode::Synchronous,
+        "MPI_Bsend" | "MPI_Ibsend" | "MPI_Bsend_init" => SendMode::Buffered,
+        "MPI_Rsend" | "MPI_Irsend" | "MPI_Rsend_init" => SendMode::Ready,
+        _ => SendMode::Standard,
     }
 }
 
@@ -134,7 +142,7 @@ pub fn probe_of(seen: &SeenCall) -> Option<TransferSide> {
         bytes: u64::MAX,
         signature: None,
         memory: None,
-        is_ready: false,
+        mode: SendMode::Standard,
         is_buffered: false,
     })
 }
@@ -156,7 +164,6 @@ fn side(seen: &SeenCall, names: &SideNames) -> Option<TransferSide> {
     let tag = (tag != MPI_ANY_TAG).then_some(tag);
     let ElementData { bytes, signature } = data_of(seen, names)?;
     let memory = memory::elements_of(seen, names.buffer, names.count, names.datatype);
-    let (is_ready, is_buffered) = (false, false);
     Some(TransferSide {
         communicator,
         number,
@@ -165,8 +172,8 @@ fn side(seen: &SeenCall, names: &SideNames) -> Option<TransferSide> {
         bytes,
         signature,
         memory,
-        is_ready,
-        is_buffered,
+        mode: SendMode::Standard,
+        is_buffered: false,
     })
 }
 
