@@ -12,8 +12,10 @@ pub(crate) const ACKNOWLEDGE_AFTER: Time = 100 * MICROSECOND;
 
 /// What is not acknowledged goes again after this time at the earliest ...
 const RESEND_AFTER_MIN: Time = 500 * MICROSECOND;
-/// ... and after this time at the latest.
+/// ... and after this time at the latest, unless round trips take longer ...
 const RESEND_AFTER_MAX: Time = 100 * MILLISECOND;
+/// ... as they do where many others use the processor of the peer: then after this time.
+const RESEND_AFTER_MAX_IF_SLOW: Time = 1000 * MILLISECOND;
 
 /// What is taken for a round trip before one was measured.
 const ROUND_TRIP_ASSUMED: Time = MILLISECOND;
@@ -39,8 +41,9 @@ impl RoundTrips {
     /// `failures` times in a row.
     pub(crate) fn resend_after(&self, failures: u32) -> Time {
         let mean = self.mean.unwrap_or(ROUND_TRIP_ASSUMED);
-        let usual = (mean + 4 * self.deviation + ACKNOWLEDGE_AFTER).max(RESEND_AFTER_MIN);
-        (usual << failures.min(16)).min(RESEND_AFTER_MAX)
+        let usual = mean + 4 * self.deviation + ACKNOWLEDGE_AFTER;
+        let usual = usual.clamp(RESEND_AFTER_MIN, RESEND_AFTER_MAX_IF_SLOW);
+        (usual << failures.min(16)).min(usual.max(RESEND_AFTER_MAX))
     }
 }
 
@@ -137,6 +140,15 @@ mod tests {
         let (mean, deviation) = (5 * MILLISECOND / 4, MILLISECOND / 2);
         let disturbed = trips.resend_after(0);
         assert!(disturbed.abs_diff(mean + 4 * deviation + ACKNOWLEDGE_AFTER) < MICROSECOND);
+    }
+
+    #[test]
+    fn nothing_is_taken_for_lost_before_the_answers_that_were_seen_came() {
+        let mut trips = RoundTrips::default();
+        (0..40).for_each(|_| trips.note(300 * MILLISECOND));
+        assert_eq!([0, 9].map(|failures| trips.resend_after(failures) / MILLISECOND), [300; 2]);
+        trips.note(20_000 * MILLISECOND);
+        assert_eq!(trips.resend_after(0), RESEND_AFTER_MAX_IF_SLOW, "the peer was stopped");
     }
 
     #[test]
