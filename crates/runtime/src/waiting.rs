@@ -77,8 +77,8 @@ const SPIN_AMONG_THREADS: Duration = Duration::from_micros(4);
 /// core of whom it waits for and give it back at once.
 const SPIN_IN_CROWD: Duration = Duration::from_micros(4);
 
-/// While looking for so short a time, the clock is read once in this many rounds, some of which
-/// are system calls.
+/// While looking for so short a time, or yielding, the clock is read once in this many rounds, some
+/// of which are system calls.
 const ROUNDS_OF_SHORT_SPIN: u32 = 4;
 
 /// The clock is read once in this many rounds.
@@ -214,6 +214,10 @@ impl WaitHistory {
                     patience.note_yield(kernel);
                 }
                 kernel.pass_core();
+                // Others may have had the core for milliseconds.
+                if self.rounds.is_multiple_of(ROUNDS_OF_SHORT_SPIN) {
+                    self.look_at_clock(kernel);
+                }
             }
             WaitStage::Sleep => {}
         }
@@ -295,6 +299,8 @@ mod tests {
     struct Clock {
         now: Cell<u64>,
         yields: Cell<u32>,
+        /// How long others have the core when they get it.
+        turn: Cell<u64>,
     }
 
     impl Threads for Clock {
@@ -308,6 +314,7 @@ mod tests {
 
         fn pass_core(&self) {
             self.yields.set(self.yields.get() + 1);
+            self.now.set(self.now.get() + self.turn.get());
         }
 
         fn now(&self) -> u64 {
@@ -367,6 +374,18 @@ mod tests {
         for _ in 0..10_000 {
             assert_eq!(wait_history.pass(&clock, &patience), WaitStage::Spin);
             wait_history.renew(&patience);
+        }
+    }
+
+    #[test]
+    fn a_wait_sleeps_in_time_although_others_have_the_core_for_long() {
+        for core_sharing in [CoreSharing::Exclusive, CoreSharing::Processes] {
+            let clock = Clock::default();
+            clock.turn.set(10_000_000);
+            let mut wait_history = WaitHistory::new(core_sharing);
+            while wait_history.pass(&clock, &Patience::default()) != WaitStage::Sleep {}
+            let yields = clock.yields.get();
+            assert!(yields <= 2 * ROUNDS_OF_SHORT_SPIN, "{yields} yields, each of which lasts");
         }
     }
 
