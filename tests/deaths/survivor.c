@@ -118,7 +118,15 @@ static int creation(MPI_Comm comm, int which, int next, long base) {
     if (which < 2) {
         code = which ? MPI_Comm_split(comm, rank % 2, rank, &made) : MPI_Comm_dup(comm, &made);
         if (code != MPI_SUCCESS) return code;
-        code = MPI_Barrier(made);
+        MPI_Request request;
+        code = MPI_Ibarrier(made, &request);
+        while (code == MPI_SUCCESS && request != MPI_REQUEST_NULL) {
+            int done, is_revoked;
+            code = MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+            // By one that could not make it, and does not come.
+            MPIX_Comm_is_revoked(comm, &is_revoked);
+            if (is_revoked && code == MPI_SUCCESS && !done) MPIX_Comm_revoke(made);
+        }
         if (code != MPI_SUCCESS) MPIX_Comm_revoke(made);
         MPI_Comm_free(&made);
         return code;
