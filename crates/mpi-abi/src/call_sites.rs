@@ -14,9 +14,9 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use mpi::CallPlace;
-use runtime::door::System;
+use progress::System;
+use progress::waiting::WaitingSystem;
 use runtime::machine::ticks;
-use runtime::waiting::WaitingSystem;
 use sys::callers::{self, Caller};
 
 use crate::call_stack;

@@ -12,7 +12,7 @@ use std::thread;
 use base::ErrorClass;
 use mpi::ThreadLevel;
 use mpi::communicator::Communicator;
-use runtime::door::ProgramInside;
+use progress::door::ProgramInside;
 use runtime::machine::ticks;
 
 use crate::c::Comm;

@@ -1,4 +1,4 @@
-//! The helper's thread: it obeys [`runtime::helper`], which decides.
+//! The helper's thread: it obeys [`progress::helper`], which decides.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,9 +6,11 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use mpi::{AnswerSlot, HelperAccess, Outside, Process, RestingHelper};
-use runtime::door::System;
-use runtime::helper::{self, Core, HelperCalls, Need, Reaction, VisitCause, VisitOutcome, Visitor};
-use runtime::waiting::SLEEP_MAX;
+use progress::System;
+use progress::helper::{
+    self, Core, HelperCalls, Need, Reaction, VisitCause, VisitOutcome, Visitor,
+};
+use progress::waiting::SLEEP_MAX;
 use sys::cores::{self, Cores};
 
 use crate::entry;

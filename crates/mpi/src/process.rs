@@ -24,13 +24,14 @@ use base::{ContextId, GateId, RailId, Result};
 use collectives::{ProcessLayout, Situation};
 use engine::{ContextSlot, Receive, RequestId, Send};
 use memory::Buffer;
+use progress::System;
+use progress::door::{Door, ProgramInside};
+use progress::reentrant_lock::ReentrantLock;
+use progress::waiting::WaitingThreads;
 use runtime::configuration::{Configuration, InitialErrorHandler};
-use runtime::door::{self, Door, ProgramInside};
 use runtime::instruments::Instruments;
-use runtime::lock::ReentrantLock;
 use runtime::machine::Moment;
 use runtime::nearness::RailPlace;
-use runtime::waiting::WaitingThreads;
 use runtime::{Aim, Doorbell, Job, JobSettings, Runtime, parts};
 
 use crate::buffer_place::BufferPlace;
@@ -255,7 +256,7 @@ impl Process {
     /// [`ThreadLevel::Multiple`].
     #[inline(always)]
     pub fn enter_if(&self, condition: bool) -> ProgramInside<'_> {
-        self.door.enter_if(condition, &door::System)
+        self.door.enter_if(condition, &System)
     }
 
     /// Seconds since some moment in the past (`MPI_Wtime`).

@@ -1,10 +1,8 @@
 #![doc = include_str!("../README.md")]
 
 pub mod bell;
-pub mod door;
 pub mod exchange;
 pub mod lane;
-pub mod lock;
 pub mod meeting;
 pub mod offer;
 pub mod pipeline;

@@ -2,14 +2,11 @@
 #![forbid(unsafe_code)]
 
 pub mod configuration;
-pub mod door;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod gathering;
 mod guidance;
-pub mod helper;
 pub mod instruments;
-pub mod lock;
 pub mod machine;
 pub mod migration;
 pub mod near_copies;
@@ -21,7 +18,6 @@ mod recording;
 mod regions;
 mod runtime;
 pub mod samples;
-pub mod waiting;
 mod wire_up;
 
 pub use driver::{Doorbell, ProgramState, RegionAccess, RegionError, Regions};

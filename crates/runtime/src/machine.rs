@@ -18,11 +18,11 @@ pub mod usage {
 }
 
 use base::variables;
-use queues::door::Threads;
+use progress::door::Threads;
 use sys::counter;
 use topology::{Hwloc, ObjectId, Scope, Topology};
 
-use crate::door::System;
+use progress::System;
 
 /// The time by the fastest clock that there is. Its unit is not known before some time has passed:
 /// [`TickPace`] tells it.

@@ -16,7 +16,7 @@ use hangs::{
 };
 use launch::questions::{ANSWER_BYTES_MAX, AnswerSlot, Finality, ProcessIdentity};
 use message_queues::QueueTable;
-use runtime::waiting::LongWait;
+use progress::waiting::LongWait;
 
 use super::Process;
 use super::descriptions::{described, end_of_message, is_one_sided};
@@ -285,8 +285,8 @@ impl Process {
     }
 
     fn thread_number(&self) -> u64 {
-        use runtime::waiting::WaitingSystem;
-        runtime::door::System.thread_number()
+        use progress::waiting::WaitingSystem;
+        progress::System.thread_number()
     }
 }
 

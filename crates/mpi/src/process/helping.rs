@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 pub use hangs::Outside;
 pub use launch::questions::AnswerSlot;
-use runtime::door::{self, HelperAtDoor, HelperInside};
-pub use runtime::helper::Need;
-use runtime::helper::{self, Core, Inside, VisitCause, VisitOutcome};
+use progress::System;
+use progress::door::{HelperAtDoor, HelperInside};
+pub use progress::helper::Need;
+use progress::helper::{self, Core, Inside, VisitCause, VisitOutcome};
 use runtime::machine::cores::Cores;
 use runtime::{Doorbell, ProgramState};
 
@@ -21,7 +22,7 @@ pub struct HelperAccess<'a> {
 
 /// How the helper came in.
 enum HelperEntry<'a> {
-    Door(HelperInside<'a, door::System>),
+    Door(HelperInside<'a, System>),
     Lock { _held: HelperLock<'a> },
 }
 
@@ -37,7 +38,7 @@ impl Drop for HelperLock<'_> {
 /// The helper as it sleeps, ready to go on where the program has not been inside meanwhile.
 pub struct RestingHelper<'a> {
     process: &'a Process,
-    resting: HelperAtDoor<'a, door::System>,
+    resting: HelperAtDoor<'a, System>,
 }
 
 /// Messages of so many bytes are worth calling the helper for.
@@ -51,7 +52,7 @@ impl Process {
 
     /// The helper goes in through the door, unless the program is inside.
     pub fn help(&self) -> Option<HelperAccess<'_>> {
-        let helper = self.door.try_enter_as_helper(&door::System)?;
+        let helper = self.door.try_enter_as_helper(&System)?;
         Some(HelperAccess { process: self, entry: HelperEntry::Door(helper) })
     }
 
@@ -72,7 +73,7 @@ impl Process {
 
     /// The program leaves itself a note at the door, to see whether it is away for long.
     pub fn note_leaving(&self) {
-        self.door.leave_note(&door::System);
+        self.door.leave_note(&System);
     }
 
     /// How often it was.

@@ -11,12 +11,12 @@ use base::GateId;
 use engine::RequestId;
 use hangs::Awaited;
 use profiles::{CallProfile, JobProfile, PeerTotals, RankProfile, WaitCause, WaitTotals};
+use progress::helper;
+use progress::waiting::{LongWait, WaitNote, WaitingSystem};
+use progress::{System, door::Threads};
 use runtime::configuration::{self, ProfileTarget};
-use runtime::door::{System, Threads};
-use runtime::helper;
 use runtime::instruments::performance::{PERFORMANCE_VARIABLES, ValueSource};
 use runtime::machine::{TickPace, cores, ticks, usage};
-use runtime::waiting::{LongWait, WaitNote, WaitingSystem};
 use runtime::{SentTotals, samples};
 
 use super::{Process, ThreadLevel};

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use hangs::{CommunicatorName, MessageWait, ReturnedError};
-use runtime::door::{System, Threads};
+use progress::{System, door::Threads};
 
 use super::Process;
 use super::descriptions::{described, end_of_message};

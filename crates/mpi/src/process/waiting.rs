@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{Outcome, RequestId};
-use runtime::door::{System, Threads};
-use runtime::waiting::{
+use progress::waiting::{
     self, CoreSharing, LongWait, SLEEP_MAX, WaitHistory, WaitNote, WaitStage, Waiter,
     WaitingSystem, WaitingThreads,
 };
+use progress::{System, door::Threads};
 use runtime::{Aim, Doorbell};
 
 use super::helping::Need;

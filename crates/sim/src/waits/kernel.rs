@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use generator::{Generator, Gn};
-use queues::door::Threads;
-use runtime::waiting::{SLEEP_MAX, WaitingSystem};
+use progress::door::Threads;
+use progress::waiting::{SLEEP_MAX, WaitingSystem};
 
 use super::Waits;
 

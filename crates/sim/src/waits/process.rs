@@ -10,12 +10,12 @@ use base::{ContextId, GateId, RailId, RailProfile};
 use driver::Doorbell;
 use engine::{ContextSlot, Engine, Planned, Receive, RequestId, Send, ShortPacket, strategy};
 use memory::Buffer;
-use queues::bell;
-use queues::door::{Door, Threads};
-use runtime::helper::{Core, HelperCalls, Need, Reaction};
-use runtime::waiting::{
+use progress::door::{Door, Threads};
+use progress::helper::{Core, HelperCalls, Need, Reaction};
+use progress::waiting::{
     self, CoreSharing, LongWait, WaitHistory, Waiter, WaitingSystem, WaitingThreads,
 };
+use queues::bell;
 
 use super::kernel::{self, KernelThread, Virtual};
 

@@ -6,9 +6,9 @@ use std::rc::Rc;
 use engine::RequestId;
 use fastrand::Rng;
 use memory::Buffer;
-use queues::door::HelperAtDoor;
-use runtime::helper::{self, Core, Inside, VisitCause, VisitOutcome, Visitor};
-use runtime::waiting::{self, CoreSharing, SLEEP_MAX, Waiter};
+use progress::door::HelperAtDoor;
+use progress::helper::{self, Core, Inside, VisitCause, VisitOutcome, Visitor};
+use progress::waiting::{self, CoreSharing, SLEEP_MAX, Waiter};
 
 use super::kernel::{self, KernelThread, Virtual};
 use super::process::{self, Inbox, ProcessSetting, WaitingProcess};

@@ -93,7 +93,7 @@ impl Patience {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::door::System;
+    use crate::system::System;
 
     const SPUN: Duration = Duration::from_micros(4);
 

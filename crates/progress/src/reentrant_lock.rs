@@ -2,9 +2,9 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use queues::lock::Lock;
+use crate::lock::Lock;
 
-use crate::door::System;
+use crate::system::System;
 use crate::waiting::WaitingSystem;
 
 /// A lock that its holder may take again, and give up wholly for a while.

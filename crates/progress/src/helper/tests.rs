@@ -5,11 +5,11 @@ use std::cell::Cell;
 use std::fmt::Write;
 use std::sync::atomic::AtomicU32;
 
+use crate::door::Threads;
 use driver::Doorbell;
-use queues::door::Threads;
 
 use super::*;
-use crate::door::System;
+use crate::system::System;
 use crate::waiting::WaitingSystem;
 
 /// How many steps the program has made, seen from a stage: as many as then, then inside, and then

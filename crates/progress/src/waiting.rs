@@ -19,7 +19,7 @@ mod sleeping;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-use queues::door::Threads;
+use crate::door::Threads;
 
 pub use asking::Asking;
 pub use patience::Patience;
@@ -274,7 +274,7 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
-    use crate::door::System;
+    use crate::system::System;
 
     #[test]
     fn spins_then_yields_then_sleeps() {

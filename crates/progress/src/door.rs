@@ -343,7 +343,7 @@ mod tests {
     }
 }
 
-/// All interleavings: `RUSTFLAGS='--cfg loom' cargo test -p queues --lib --release models`.
+/// All interleavings: `RUSTFLAGS='--cfg loom' cargo test -p progress --lib --release models`.
 #[cfg(all(test, loom))]
 mod models {
     use super::*;

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use crate::door::Threads;
 use engine::RequestId;
-use queues::door::Threads;
 
 use super::room::{LongWait, Waiter, WaitingThreads, sleep_until_rung};
 use super::{SLEEP_MAX, WaitHistory, WaitStage, WaitingSystem};

@@ -1,4 +1,4 @@
-//! What the door and the lock of the library, and whoever waits in it, need of the system.
+//! The system calls of the door, the locks and the waits.
 
 use std::cell::Cell;
 use std::hint;
@@ -7,11 +7,10 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-pub use queues::door::Threads;
-pub use queues::door::{Door, HelperAtDoor, HelperInside, ProgramInside};
 use sys::{cores, futex, membarrier};
 use threads::words;
 
+use crate::door::Threads;
 use crate::waiting::WaitingSystem;
 
 /// The operating system, for the threads of this process. Those of the crate `threads` let others

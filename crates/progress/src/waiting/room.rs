@@ -4,14 +4,14 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::door::Threads;
 use driver::Doorbell;
 use engine::RequestId;
-use queues::door::Threads;
 
 use super::sleeping::{self, Sleep, SleepingThreads};
 use super::{Asking, Patience, SLEEP_MAX, WaitHistory, WaitStage, WaitingSystem};
-use crate::door::System;
-use crate::lock::ReentrantLock;
+use crate::reentrant_lock::ReentrantLock;
+use crate::system::System;
 
 /// Where the threads of one process wait.
 #[derive(Debug, Default)]

@@ -1,0 +1,16 @@
+#![doc = include_str!("../README.md")]
+
+pub mod door;
+#[cfg(not(loom))]
+pub mod helper;
+pub mod lock;
+mod primitive;
+#[cfg(not(loom))]
+pub mod reentrant_lock;
+#[cfg(not(loom))]
+pub mod system;
+#[cfg(not(loom))]
+pub mod waiting;
+
+#[cfg(not(loom))]
+pub use system::System;
