@@ -23,7 +23,7 @@ use crate::door::Threads;
 
 pub use asking::Asking;
 pub use patience::Patience;
-pub use room::{LongWait, WaitNote, Waiter, WaitingThreads, wait};
+pub use room::{LongWait, WaitNote, Waiter, WaitingThreads, WakeUp, wait};
 pub use sleeping::wake_others;
 
 /// What waiting needs of the system besides what doors and locks do.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use engine::{Outcome, RequestId};
 use progress::waiting::{
     self, CoreSharing, LongWait, SLEEP_MAX, WaitHistory, WaitNote, WaitStage, Waiter,
-    WaitingSystem, WaitingThreads,
+    WaitingSystem, WaitingThreads, WakeUp,
 };
 use progress::{System, door::Threads};
 use runtime::{Aim, Doorbell};
@@ -118,7 +118,7 @@ impl Process {
                 }
             }
         }
-        waiting::wait(self, Some(id), &mut |process| process.is_complete(id));
+        waiting::wait(self, WakeUp::Request(id), &mut |process| process.is_complete(id));
         let outcome = self.runtime().take(id);
         outcome.unwrap_or_else(|| self.give_up_interrupted(id))
     }
@@ -159,7 +159,7 @@ impl Process {
                 }
             }
         }
-        waiting::wait(self, Some(id), &mut |process| process.is_complete(id));
+        waiting::wait(self, WakeUp::Request(id), &mut |process| process.is_complete(id));
     }
 
     /// The same for an operation that takes steps of its own, if nothing else does.
@@ -194,7 +194,7 @@ impl Process {
     /// Makes progress until `done`, which is asked after each round.
     #[inline]
     pub fn wait_until(&self, done: &mut dyn FnMut(&Process) -> bool) {
-        waiting::wait(self, None, done);
+        waiting::wait(self, WakeUp::Doorbell, done);
     }
 
     /// Looks a few times whether something in shared memory is done, without progress of messages.
@@ -207,40 +207,7 @@ impl Process {
     /// Makes progress until `done`, which others bring about without ringing the doorbell: so the
     /// process looks again after a short sleep at most.
     pub fn poll_until(&self, done: &mut dyn FnMut(&Process) -> bool) {
-        let mut wait_history = Waiter::wait_history(self);
-        let mut sleeps = 0u32;
-        let mut since = 0;
-        let mut note = None;
-        while !done(self) {
-            match &mut note {
-                None => note = self.begin_note(None),
-                Some(note) => self.go_on_noting(note),
-            }
-            if self.progress() {
-                wait_history.renew(&self.room.patience);
-                continue;
-            }
-            self.room.lock.share(|| {
-                let stage = wait_history.pass(&System, &self.room.patience);
-                if stage == WaitStage::Sleep {
-                    since = if since == 0 { System.now() } else { since };
-                    System.pause(POLL_SLEEP);
-                    sleeps += 1;
-                }
-                stage != WaitStage::Sleep
-            });
-            if sleeps == POLL_SLEEPS_MAX {
-                sleeps = 0;
-                self.look_for_failures();
-                let now = System.now();
-                self.is_asked_now(now);
-                let thread = System.thread_number();
-                self.answer_question(&LongWait { awaited: None, since, thread }, now);
-            }
-        }
-        if let Some(note) = note {
-            self.end_noting(note);
-        }
+        waiting::wait(self, WakeUp::Nothing, done);
     }
 
     /// A call that does not wait has looked for something in vain, after a round of progress. Where
@@ -384,13 +351,7 @@ impl Waiter for Process {
 /// The clock is read once in so many vain looks of calls that do not wait.
 const VAIN_LOOKS_PER_CLOCK: u32 = 16;
 
-/// The longest time between two looks at what nobody rings for.
-const POLL_SLEEP: Duration = Duration::from_micros(100);
-
-/// After so many of these sleeps it is time to look whether somebody has ended.
-const POLL_SLEEPS_MAX: u32 = 3000;
-
-/// Looks of a wait before it takes to wait_history, where there is a core for each process.
+/// Looks at messages alone before a wait begins, where there is a core for each process.
 pub(super) const LOOKS: u32 = 1000;
 
 /// So often a thread looks before it gives way to others that are ready on its kernel thread: about

@@ -147,12 +147,34 @@ pub struct LongWait {
     pub thread: u64,
 }
 
-/// Makes progress until `done`, which is asked after each round; `awaited`: all that is waited for
-/// is that this request is complete.
-pub fn wait<W: Waiter>(waiter: &W, awaited: Option<RequestId>, done: &mut dyn FnMut(&W) -> bool) {
+/// What ends the sleep of a thread that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WakeUp {
+    /// The completion of a request, which is all that it waits for.
+    Request(RequestId),
+    /// The doorbell, which rings for whatever it waits for.
+    Doorbell,
+    /// Nothing: it looks at memory that others write without ringing, between short sleeps.
+    Nothing,
+}
+
+impl WakeUp {
+    /// The request, if its completion is all that is waited for.
+    fn request(self) -> Option<RequestId> {
+        match self {
+            Self::Request(request) => Some(request),
+            Self::Doorbell | Self::Nothing => None,
+        }
+    }
+}
+
+/// Makes progress until `done`, which is asked after each round: the only way to wait in the
+/// library.
+pub fn wait<W: Waiter>(waiter: &W, wake_up: WakeUp, done: &mut dyn FnMut(&W) -> bool) {
     if done(waiter) {
         return;
     }
+    let awaited = wake_up.request();
     let room = waiter.room();
     let shares_kernel_thread = room.kernel.shares_kernel_thread();
     let mut wait_history = waiter.wait_history();
@@ -175,6 +197,8 @@ pub fn wait<W: Waiter>(waiter: &W, awaited: Option<RequestId>, done: &mut dyn Fn
             if sleep.has_seen_much() {
                 sleeping::look_around_in_time(waiter, &mut sleep);
             }
+        } else if wake_up == WakeUp::Nothing {
+            sleeping::look_again_soon(waiter, &mut wait_history, &mut sleep);
         } else if shares_kernel_thread {
             sleeping::let_others_run(waiter, &mut wait_history, &mut sleep);
         } else if pass(waiter, &mut wait_history, &mut sleep, done) {

@@ -80,6 +80,9 @@ const ACTIVE_ROUNDS_PER_LOOK: u32 = 256;
 /// So often a thread that shares its kernel thread lets others run before it sleeps.
 const TURNS: u32 = 2;
 
+/// The longest time between two looks at what nobody rings for.
+const UNWOKEN_SLEEP: Duration = Duration::from_micros(100);
+
 /// While something waits for room of which no doorbell tells, it looks again after so long; each
 /// time in vain doubles that, up to the last.
 const LOOKS_AGAIN: (Duration, Duration) = (Duration::from_micros(25), Duration::from_millis(5));
@@ -222,13 +225,36 @@ pub(super) fn look_around(waiter: &impl Waiter, sleep: &mut Sleep, now: u64) -> 
     is_wanted
 }
 
-/// Looks around if the wait has lasted long, although it never comes to sleep.
+/// Looks around if the wait has lasted long, although it never sleeps for long.
 #[cold]
 pub(super) fn look_around_in_time(waiter: &impl Waiter, sleep: &mut Sleep) {
     let room = waiter.room();
-    if sleep.is_long_since_looked(room.kernel.now()) {
+    let now = room.kernel.now();
+    if sleep.is_long_since_looked(now) {
         waiter.note_long_wait();
+        waiter.is_asked(now);
         room.count_long_wait();
+    }
+}
+
+/// Lets time pass until a thread looks again that nothing wakes.
+pub(super) fn look_again_soon<W: Waiter>(
+    waiter: &W,
+    wait_history: &mut WaitHistory,
+    sleep: &mut Sleep,
+) {
+    let room = waiter.room();
+    let mut stage = WaitStage::Spin;
+    room.lock.share(|| {
+        stage = wait_history.pass(&room.kernel, &room.patience);
+        if stage == WaitStage::Sleep {
+            sleep.note_long(room.kernel.now());
+            room.kernel.pause(UNWOKEN_SLEEP);
+        }
+        stage != WaitStage::Sleep
+    });
+    if stage == WaitStage::Sleep {
+        look_around_in_time(waiter, sleep);
     }
 }
 

@@ -8,7 +8,7 @@ use fastrand::Rng;
 use memory::Buffer;
 use progress::door::HelperAtDoor;
 use progress::helper::{self, Core, Inside, VisitCause, VisitOutcome, Visitor};
-use progress::waiting::{self, CoreSharing, SLEEP_MAX, Waiter};
+use progress::waiting::{self, CoreSharing, SLEEP_MAX, Waiter, WakeUp};
 
 use super::kernel::{self, KernelThread, Virtual};
 use super::process::{self, Inbox, ProcessSetting, WaitingProcess};
@@ -58,7 +58,8 @@ pub(super) fn run(process: usize, thread: u32, rng: &mut Rng) {
         }
         for (peer, sends) in late {
             let mut is_here = |process: &WaitingProcess| process.probe(peer as u32, tag);
-            process.call(|process| waiting::wait(process, None, &mut is_here));
+            let wake_up = wake_up(rng, None);
+            process.call(|process| waiting::wait(process, wake_up, &mut is_here));
             underway.extend(begin(&process, peer, tag, sends));
         }
         rng.shuffle(&mut underway);
@@ -68,9 +69,20 @@ pub(super) fn run(process: usize, thread: u32, rng: &mut Rng) {
         }
     }
     process.call(|process| {
-        waiting::wait(process, None, &mut |process: &WaitingProcess| !process.has_work());
+        let mut has_sent = |process: &WaitingProcess| !process.has_work();
+        waiting::wait(process, WakeUp::Doorbell, &mut has_sent);
     });
     process.note_end();
+}
+
+/// What ends the sleep of a wait. Without anything to wake it a thread looks ten thousand times in
+/// a second, which takes long to play: that is seldom.
+fn wake_up(rng: &mut Rng, request: Option<RequestId>) -> WakeUp {
+    match rng.u8(..32) {
+        0 => WakeUp::Nothing,
+        1..16 => WakeUp::Doorbell,
+        _ => request.map_or(WakeUp::Doorbell, WakeUp::Request),
+    }
 }
 
 fn compute(rng: &mut Rng) {
@@ -122,10 +134,10 @@ impl PendingMessage {
             }
             compute(rng);
         }
-        let awaited = rng.bool().then_some(request);
+        let wake_up = wake_up(rng, Some(request));
         process.call(|process| {
             let mut is_complete = |process: &WaitingProcess| process.is_complete(request);
-            waiting::wait(process, awaited, &mut is_complete);
+            waiting::wait(process, wake_up, &mut is_complete);
             process.take(request);
         });
         if let Some((buffer, byte)) = self.received {
