@@ -4,10 +4,10 @@
 //! Processes of one or several threads, some of which share kernel threads, with or without a
 //! helper that works while the program computes, send each other messages through engines of their
 //! own, and wait for them as the library does: the crate `progress` and `queues::bell` are the code
-//! that programs run. Under them is another system: a thread may lose its core at each step, for long, and a wake-up may come
-//! late. Sleeping that only ends because its limit is over does not end here, so that a wake-up
-//! which is lost leaves a process asleep for ever; and at each step it is asked whether a process
-//! sleeps though something waits for it.
+//! that programs run. Under them is another system: a thread may lose its core at each step, for
+//! long, and a wake-up may come late. Sleeping that only ends because its limit is over does not
+//! end here, so that a wake-up which is lost leaves a process asleep for ever; and at each step it
+//! is asked whether a process sleeps though something waits for it.
 //! Between two calls programs compute for up to seconds: some thousand worlds are hours.
 
 mod check;
