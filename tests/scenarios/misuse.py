@@ -71,8 +71,8 @@ MATRIX = {
 }
 # With how many processes all right cases of a program run.
 ALL_COUNTS = {"misuse_collectives": 3, "misuse_messages": 4, "misuse_windows": 3, "misuse_accesses_told": 2}
-# Not found are the wrong forms of wildcard_then_named and wildcards_for_all, whose receives MPI lets take either
-# message, and of load_beside_locked_put.
+# Not found are the wrong forms of wildcard_then_named and wildcards_for_all, whose receives may
+# take either message, and of load_beside_locked_put.
 # Programs that the compiler lets tell of their loads and stores.
 ACCESSES = "misuse_accesses"
 READ_TOO_EARLY = r"rank \d reads memory of which 4 bytes belong to (a receive|an operation \(MPI_\w+\)) that is not"

@@ -59,7 +59,8 @@ fn plans() {
         ("32 small, 32 medium", [medium, small].repeat(32)),
         ("48 small, 16 large", [small, small, small, large].repeat(16)),
     ];
-    println!("{:32}{}", "ns per plan", NAMES.map(|name| format!("{name:>10}")).concat());
+    let names: String = NAMES.iter().map(|name| format!("{name:>10}")).collect();
+    println!("{:32}{names}", "ns per plan");
     for rails in [1, 2] {
         let profiles = [profile(1180), profile(590)];
         let models = [0, 1].map(|rail: usize| RailModel::new(&profiles[rail]));
@@ -73,7 +74,7 @@ fn plans() {
         let views: Vec<_> = (0..rails).map(view).collect();
         for (what, outbox) in &outboxes {
             let window = Chunks(outbox.clone());
-            let figures = NAMES.map(|name| {
+            let figures = NAMES.iter().map(|name| {
                 let strategy = strategy::by_name(name).expect("it is in the table");
                 let mut plan = PacketPlan::default();
                 let once = || {
@@ -82,7 +83,8 @@ fn plans() {
                 };
                 time(once)
             });
-            let row = figures.map(|figure| format!("{figure:10.0}")).concat();
+            let figures: Vec<f64> = figures.collect();
+            let row: String = figures.iter().map(|figure| format!("{figure:10.0}")).collect();
             println!("{:32}{row}", format!("{what}, {rails} rail(s)"));
             let lone = outbox.len() == 1 && !outbox[0].divisible;
             assert!(!lone || figures[0] <= LONE_NS_MAX, "a lone message pays for the optimiser");

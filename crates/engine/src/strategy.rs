@@ -28,13 +28,28 @@ pub use split::Split;
 /// waits behind them waits for its turn; a packet of small ones may hold more.
 pub const LOOKAHEAD: usize = 64;
 
-/// The names of the strategies; the first is the default.
-pub const NAMES: [&str; 5] = ["auto", "direct", "aggregate", "split", "priority"];
+/// The table of strategies: each with its name.
+macro_rules! strategies {
+    ($($strategy:ident: $name:literal,)*) => {
+        /// The names of the strategies; the first is the default.
+        pub const NAMES: &[&str] = &[$($name),*];
 
-/// The strategy with one of [`NAMES`].
-pub fn by_name(name: &str) -> Option<&'static dyn Strategy> {
-    let all: [&'static dyn Strategy; 5] = [&Auto, &Direct, &Aggregate, &Split, &Priority];
-    all.into_iter().find(|strategy| strategy.name() == name)
+        /// The strategy with one of [`NAMES`].
+        pub fn by_name(name: &str) -> Option<&'static dyn Strategy> {
+            match name {
+                $($name => Some(&$strategy),)*
+                _ => None,
+            }
+        }
+    };
+}
+
+strategies! {
+    Auto: "auto",
+    Direct: "direct",
+    Aggregate: "aggregate",
+    Split: "split",
+    Priority: "priority",
 }
 
 /// Decides what a rail carries next.

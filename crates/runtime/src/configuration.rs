@@ -68,7 +68,7 @@ pub const VARIABLES: &[Variable] = &[
     },
     Variable {
         name: variables::STRATEGY,
-        values: &strategy::NAMES,
+        values: strategy::NAMES,
         help: "how messages that wait for the way to a process are put into packets: each into one \
                (direct), small ones together (aggregate), large ones over all interfaces (split), \
                urgent ones first (priority), or whichever is predicted to be done first (auto)",

@@ -78,7 +78,7 @@ impl Aim {
             Self::Bandwidth => "split",
             Self::Compute => "aggregate",
         };
-        strategy::NAMES.into_iter().find(|name| *name == wanted)
+        strategy::NAMES.iter().copied().find(|name| *name == wanted)
     }
 }
 

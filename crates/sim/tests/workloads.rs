@@ -21,12 +21,14 @@ fn judged(workload: &Workload, times: Times) -> f64 {
 
 #[test]
 fn auto_is_about_as_good_as_the_best_of_the_others() {
-    println!("{:24}{}", "", NAMES.map(|name| format!("{name:>12}")).concat());
+    let names: String = NAMES.iter().map(|name| format!("{name:>12}")).collect();
+    println!("{:24}{names}", "");
     let mut worse = Vec::new();
     for workload in all() {
-        let figures = NAMES.map(|name| judged(&workload, times(&workload, name)));
+        let figures: Vec<f64> =
+            NAMES.iter().map(|name| judged(&workload, times(&workload, name))).collect();
         let others = figures[1..].iter().copied().fold(f64::MAX, f64::min);
-        let row = figures.map(|figure| format!("{figure:12.1}")).concat();
+        let row: String = figures.iter().map(|figure| format!("{figure:12.1}")).collect();
         println!("{:24}{row}{:8.3}", workload.name, figures[0] / others);
         if figures[0] > others * MARGIN {
             worse.push(workload.name);

@@ -59,6 +59,30 @@ fn links_of_pages_lead_somewhere() {
     report(pages.iter().flat_map(faults).collect());
 }
 
+/// Of a numbered step: the file that it links to first, and the words in code type behind that.
+fn step(line: &str) -> Option<(&str, Vec<&str>)> {
+    let (number, text) = line.split_once(". ")?;
+    number.parse::<u32>().ok()?;
+    let file = links(text).next()?;
+    let (_, behind) = text.split_once("](")?;
+    Some((file, behind.split('`').skip(1).step_by(2).collect()))
+}
+
+/// `docs/internals/extending.md` says what stands beside the place that a step changes.
+#[test]
+fn steps_of_recipes_name_what_there_is() {
+    let page = workspace().join("docs/internals/extending.md");
+    let (text, mut faults, mut words) = (read(&page), Vec::new(), 0);
+    for (file, named) in text.lines().filter_map(step) {
+        let target = read(&page.with_file_name(file));
+        words += named.len();
+        let missing = named.into_iter().filter(|word| !target.contains(word));
+        faults.extend(missing.map(|word| format!("extending.md: {file} does not hold {word:?}")));
+    }
+    assert!(words > 30, "the steps are found");
+    report(faults);
+}
+
 #[test]
 fn headings_have_the_names_that_links_use() {
     let names: Vec<String> = headings("# A `b`, c\ntext\n## The C-d_e: f?\n").collect();

@@ -39,7 +39,7 @@ impl Communicator {
         let given = |key: &str| self.hints.given(key);
         let name = given(STRATEGY);
         let strategy =
-            strategy::NAMES.into_iter().find(|known| name.as_deref() == Some(known.as_bytes()));
+            strategy::NAMES.iter().copied().find(|known| name.as_deref() == Some(known.as_bytes()));
         // The person's word for the whole process counts more than what an aim suggests.
         let is_free = process.configuration().strategy() == strategy::NAMES[0];
         let suggested = self.aim(process).strategy().filter(|_| is_free);
