@@ -138,4 +138,14 @@ def loads_and_stores_of_the_program_are_compared(runner):
     assert re.search(r"rank 0: a load in read_before_wait \(misuse_accesses\.c:\d+\)", output), output
 
 
-SCENARIOS = [misuse_is_reported_and_right_use_is_not, loads_and_stores_of_the_program_are_compared]
+def other_compilers_are_refused_where_they_would_see_nothing(runner):
+    needs_combray(runner)
+    other = runner.build / "other-compiler"
+    other.write_text("#!/bin/sh\necho 'clang version 14.0.6'\n")
+    other.chmod(0o755)
+    code, output, _ = run([*runner.mpicc, f"-cc={other}", "--check-accesses", "-c", str(SOURCES / "misuse_accesses.c")])
+    assert code == 2 and "--check-accesses needs GCC" in output and str(other) in output, f"{code}\n{output}"
+
+
+SCENARIOS = [other_compilers_are_refused_where_they_would_see_nothing, misuse_is_reported_and_right_use_is_not,
+             loads_and_stores_of_the_program_are_compared]

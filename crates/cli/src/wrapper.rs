@@ -140,6 +140,13 @@ pub fn run(language: Language, words: &[OsString]) -> Result<i32, String> {
         println!("{}", help(language));
     }
     let (compiler, own) = chosen.split_first().ok_or("no compiler is named")?;
+    if flags.tells_accesses && !is_gcc(compiler, own) {
+        return Err(format!(
+            "{CHECK_ACCESSES} needs GCC, and {compiler} is another compiler: what it links for \
+             ThreadSanitizer would see the accesses, and not Combray; name GCC by the variable {}",
+            language.variables()[0]
+        ));
+    }
     // Comes back only when it fails.
     let cause = Command::new(compiler).args(own).args(flags.arguments(&words)).exec();
     let install = match cause.kind() {
@@ -151,6 +158,15 @@ pub fn run(language: Language, words: &[OsString]) -> Result<i32, String> {
          the variable {}",
         language.variables()[0]
     ))
+}
+
+/// Whether a compiler is one of GCC's, as it says of its version. One that cannot be run is dealt
+/// with when it is.
+fn is_gcc(compiler: &str, own: &[String]) -> bool {
+    let answer = Command::new(compiler).args(own).arg("--version").output();
+    answer.map_or(true, |answer| {
+        String::from_utf8_lossy(&answer.stdout).contains("Free Software Foundation")
+    })
 }
 
 /// The compiler, perhaps with options of its own ("ccache gcc"), and the words that are left.
