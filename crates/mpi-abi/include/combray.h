@@ -9,8 +9,8 @@
  *
  * Common to all functions:
  * - They may be called between MPI_Init and MPI_Finalize (or while a session is open), from those
- *   threads that the level of thread support allows. combray_error_string and combray_note_access may be
- *   called at any time.
+ *   threads that the level of thread support allows. combray_error_string, combray_note_access
+ *   and combray_skip_own_functions may be called at any time.
  * - Communicators, requests, statuses and error codes are those of MPI. The result is MPI_SUCCESS or
  *   an error code; MPI_Error_class tells its class, and combray_error_string what was wrong with
  *   which argument. No error handler is called, and no call ends the program. Errors that come out
@@ -231,6 +231,12 @@ int combray_nearest_rail(int *rail);
  * `address`. The calls that `mpicc --check-accesses` adds come here; compilers and interpreters that have none may call it
  * themselves. It may be called at any time, from any thread, and does nothing without --check. */
 void combray_note_access(const void *address, size_t bytes, int stores);
+
+/* For the library that holds the code at `code`, called when that is loaded: its references to functions of the C library
+ * that lead to functions of the program with the same names, such as sendmsg, lead to those of the C library from then on.
+ * Combray's Fortran interfaces call it; a layer of another language may. It may be called at any time. A reference that is
+ * bound later, at its first call, is not changed: link the library with -z now. */
+void combray_skip_own_functions(const void *code);
 
 /* Writes what an error code means to `buffer`, which has `size` bytes: at most `size` - 1 characters
  * and a zero byte. MPI_MAX_ERROR_STRING bytes are always enough. The text of a code names the call,
