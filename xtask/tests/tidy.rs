@@ -17,6 +17,10 @@ mod numbers;
 mod outside;
 #[path = "tidy/release.rs"]
 mod release;
+#[path = "tidy/unused.rs"]
+mod unused;
+#[path = "tidy/words.rs"]
+mod words;
 
 /// Every crate with its tier; but for the drivers, which are those whose name begins with
 /// [`ONE_DRIVER`]. A crate depends on lower tiers only, save for [`SAME_TIER`].

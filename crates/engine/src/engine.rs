@@ -286,11 +286,6 @@ impl Engine {
         self.gates.get(gate).is_some_and(Gate::is_connected)
     }
 
-    /// Whether memory can be fetched between this process and `gate`.
-    pub fn fetches_from(&self, gate: GateId) -> bool {
-        self.gates[gate].fetch_segment_bytes_min.is_some()
-    }
-
     /// Opens a message space in which this process has the given rank. Messages for it that came
     /// before are delivered now.
     pub fn open_context(&mut self, id: ContextId, rank: u32) -> ContextSlot {

@@ -33,19 +33,6 @@ pub struct AccessMode {
 }
 
 impl AccessMode {
-    /// A mode with rights alone.
-    pub fn with_rights(rights: AccessRights) -> Self {
-        Self {
-            rights,
-            create: false,
-            exclusive: false,
-            delete_on_close: false,
-            unique: false,
-            sequential: false,
-            append: false,
-        }
-    }
-
     /// Whether the words of the mode fit together.
     ///
     /// # Errors
