@@ -1,5 +1,5 @@
-//! Communicators: one group or two, message spaces of their own, and what the program hangs on them
-//! (chapter 7 of the MPI standard).
+//! Communicators: one group or two, their message spaces, and the attributes, topology and other
+//! objects that belong to them (chapter 7 of the MPI standard).
 
 mod context;
 mod creation;
@@ -39,24 +39,25 @@ pub use kinds::{MachinePart, SplitKind};
 
 /// A communicator, as one of its processes sees it.
 ///
-/// It lives as long as anybody refers to it, pending requests included; freeing it
-/// ([`crate::communicator::Communicator::free`]) only takes the program's reference away. When the
-/// last one is gone its message spaces are retired through [`Contexts`].
+/// It lives as long as there are references to it, including those of pending requests. Freeing
+/// it ([`crate::communicator::Communicator::free`]) only drops the program's reference. When the
+/// last reference is dropped, its message spaces are retired through [`Contexts`].
 pub struct Communicator {
     group: Rc<Group>,
     rank: u32,
     remote: Option<RemoteGroup>,
-    /// Missing while a nonblocking duplication is underway.
+    /// Empty while a nonblocking duplication is underway.
     spaces: OnceCell<Spaces>,
     usage: Cell<Usage>,
-    /// Those that are revoked with it.
+    /// The communicators that are revoked together with this one.
     dependents: RefCell<Vec<Weak<Communicator>>>,
-    /// Opened when first used.
+    /// Opened on first use.
     partitioned: OnceCell<PartitionedSpaces>,
-    /// Likewise.
+    /// Opened on first use.
     native: OnceCell<NativeSpaces>,
-    /// Tags of the next blocking collective operation, of the next nonblocking one and of the next
-    /// persistent one; the same on all members, as they call in one order.
+    /// Tags of the next blocking, the next nonblocking and the next persistent collective
+    /// operation. They are equal on all members, as all members call collective operations in one
+    /// order.
     next_tag: Cell<i32>,
     next_nonblocking_tag: Cell<i32>,
     next_persistent_tag: Cell<i32>,
@@ -64,14 +65,14 @@ pub struct Communicator {
     contexts: Rc<Contexts>,
     name: RefCell<Box<[u8]>>,
     error_handler: InstalledHandler,
-    /// The program has set the error handler.
+    /// Whether the program has set the error handler.
     is_handler_set: Cell<bool>,
     hints: Hints,
-    /// The session that it comes from, and where a buffer of its own is attached.
+    /// The session that it was created from, and its own attached buffer for buffered sends.
     session: Option<Rc<Session>>,
     buffer: OnceCell<Rc<BufferPlace>>,
     attributes: Attributes,
-    /// Set by whoever makes the communicator, before anybody else sees it.
+    /// Set by the function that creates the communicator, before the program sees it.
     surroundings: OnceCell<Rc<LocalTopology>>,
     pub(crate) cache: CollectiveCache,
     pub(crate) inquiries: Rc<Inquiries>,
@@ -81,55 +82,55 @@ pub struct Communicator {
 /// The other side of an intercommunicator (section 7.6 of the standard).
 #[derive(Clone, Debug)]
 pub struct RemoteGroup {
-    /// Its processes: the ranks of point-to-point messages are ranks in it.
+    /// The processes of the remote side: ranks in point-to-point messages refer to this group.
     pub group: Rc<Group>,
-    /// The processes of both sides, in one order on all of them, one side after the other: by
-    /// their numbers in it collective operations name them.
+    /// The processes of both sides, one side after the other, in an order that is equal on all
+    /// processes. Collective operations number the processes in this order.
     pub everyone: Rc<Group>,
-    /// The number of the first process of the own side: 0, or the size of the other one.
+    /// The number of the first process of the local side: 0, or the size of the remote group.
     pub first_local: u32,
 }
 
-/// How two communicators relate (section 7.4.1 of the standard).
+/// The result of comparing two communicators (section 7.4.1 of the standard).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommunicatorComparison {
-    /// One and the same.
+    /// One communicator.
     Identical,
-    /// The same processes in the same order.
+    /// Equal groups: equal processes in equal order.
     Congruent,
-    /// The same processes in another order.
+    /// Equal processes in another order.
     Similar,
-    /// Not the same processes.
+    /// Different processes.
     Unequal,
 }
 
-/// What a communicator can be used for.
+/// What a communicator may be used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Usage {
-    /// It is still being made.
+    /// Nothing: it is still being created.
     Nothing,
-    /// Messages.
+    /// Messages: it is ready.
     Messages,
-    /// It was revoked.
+    /// Recovery only: it was revoked.
     Recovery(Revocation),
 }
 
 /// The message spaces of a communicator.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spaces {
-    /// The names of these and of those that are opened later.
+    /// The names of these spaces and of the spaces that are opened later.
     pub(crate) block: ContextBlock,
     pub(crate) point_to_point: ContextSlot,
     pub(crate) collective: ContextSlot,
 }
 
-/// What a communicator is made of.
+/// The arguments of [`Communicator::new`].
 pub(crate) struct CommunicatorParts {
     pub(crate) group: Rc<Group>,
     pub(crate) rank: u32,
     pub(crate) remote: Option<RemoteGroup>,
     pub(crate) spaces: Option<Spaces>,
-    /// What the choice between collective algorithms depends on, agreed by all its processes.
+    /// The input of the selection of collective algorithms, agreed by all its processes.
     pub(crate) situation: Situation,
     pub(crate) contexts: Rc<Contexts>,
     pub(crate) error_handler: Rc<ErrorHandler>,
@@ -170,55 +171,55 @@ impl Communicator {
         made
     }
 
-    /// How many processes it has; of an intercommunicator, its own side.
+    /// The number of processes; of an intercommunicator, of its local group.
     #[inline]
     pub fn size(&self) -> u32 {
         self.group.size()
     }
 
-    /// The rank of this process in its group.
+    /// The rank of this process in the local group.
     #[inline]
     pub fn rank(&self) -> u32 {
         self.rank
     }
 
-    /// Its processes; of an intercommunicator, those of its own side.
+    /// The group of the communicator; of an intercommunicator, the local group.
     pub fn group(&self) -> &Rc<Group> {
         &self.group
     }
 
-    /// The other side, if it is an intercommunicator.
+    /// The remote side, if it is an intercommunicator.
     #[inline]
     pub fn remote(&self) -> Option<&RemoteGroup> {
         self.remote.as_ref()
     }
 
-    /// The processes that the ranks of point-to-point messages name: the other side of an
-    /// intercommunicator, else the group itself.
+    /// The group that ranks in point-to-point messages refer to: the remote group of an
+    /// intercommunicator, else the communicator's group.
     #[inline]
     pub fn peers(&self) -> &Rc<Group> {
         self.remote.as_ref().map_or(&self.group, |remote| &remote.group)
     }
 
-    /// How many processes point-to-point messages can go to.
+    /// The number of processes that point-to-point messages can be sent to.
     #[inline]
     pub fn peer_count(&self) -> u32 {
         self.peers().size()
     }
 
-    /// All processes, by the numbers that collective operations use.
+    /// All processes, in the numbering of collective operations.
     #[inline]
     pub fn everyone(&self) -> &Rc<Group> {
         self.remote.as_ref().map_or(&self.group, |remote| &remote.everyone)
     }
 
-    /// The process that a rank names in point-to-point messages.
+    /// Returns the process that a rank refers to in point-to-point messages, if it exists.
     #[inline]
     pub fn gate(&self, rank: u32) -> Option<GateId> {
         self.peers().gate(rank)
     }
 
-    /// The process that a rank names in point-to-point messages.
+    /// Returns the process that a rank refers to in point-to-point messages.
     ///
     /// # Errors
     /// `Rank` if the communicator has no such process.
@@ -230,7 +231,7 @@ impl Communicator {
         }
     }
 
-    /// Whether two communicators are one, or have the same processes.
+    /// Compares two communicators (`MPI_Comm_compare`).
     pub fn compare(self: &Rc<Self>, other: &Rc<Self>) -> CommunicatorComparison {
         if Rc::ptr_eq(self, other) {
             return CommunicatorComparison::Identical;
@@ -252,13 +253,14 @@ impl Communicator {
         }
     }
 
-    /// A number that all its processes know it by, and no other communicator has that any of them
-    /// knows; none while it is being made.
+    /// Returns a number that is equal on all its processes and differs from that of every other
+    /// communicator of these processes. `None` while the communicator is being created.
     pub fn number(&self) -> Option<u64> {
         self.context_block().map(|block| u64::from_le_bytes(block.to_bytes()))
     }
 
-    /// Its name, for people; empty at first. Bytes as the program gave them.
+    /// The name of the communicator, for users; empty at first. Its bytes are those that the
+    /// program gave.
     pub fn name(&self) -> Box<[u8]> {
         self.name.borrow().clone()
     }
@@ -271,12 +273,12 @@ impl Communicator {
         }
     }
 
-    /// What happens when an operation on it fails.
+    /// The error handler for operations on this communicator.
     pub fn error_handler(&self) -> Rc<ErrorHandler> {
         self.error_handler.get()
     }
 
-    /// Changes what happens when an operation on it fails.
+    /// Sets the error handler for operations on this communicator.
     pub fn set_error_handler(&self, handler: Rc<ErrorHandler>) {
         self.error_handler.set(handler);
         self.is_handler_set.set(true);
@@ -287,22 +289,22 @@ impl Communicator {
         self.is_handler_set.get()
     }
 
-    /// Whether it comes from a session, and not from the world.
+    /// Whether it was created from a session, and not from the world.
     pub fn is_of_session(&self) -> bool {
         self.session.is_some()
     }
 
-    /// The session that it comes from, if it does.
+    /// The session that it was created from, if any.
     pub(crate) fn session(&self) -> Option<&Rc<Session>> {
         self.session.as_ref()
     }
 
-    /// Where its own buffer for buffered sends is attached.
+    /// The place where the program attaches the communicator's own buffer for buffered sends.
     pub fn buffer(&self) -> &Rc<BufferPlace> {
         self.buffer.get_or_init(Rc::default)
     }
 
-    /// That place, if it was ever asked for.
+    /// The place of the attached buffer, if [`buffer`](Self::buffer) was ever called.
     pub(crate) fn attached_place(&self) -> Option<&Rc<BufferPlace>> {
         self.buffer.get()
     }
@@ -312,7 +314,7 @@ impl Communicator {
         &self.attributes
     }
 
-    /// Its virtual topology (chapter 8 of the standard), if it has one.
+    /// The virtual topology (chapter 8 of the standard), if any.
     pub fn topology(&self) -> Option<&CommunicatorTopology> {
         self.surroundings().map(LocalTopology::topology)
     }
@@ -321,14 +323,14 @@ impl Communicator {
         self.surroundings.get().map(|surroundings| &**surroundings)
     }
 
-    /// Gives a new communicator its topology.
+    /// Sets the topology of a new communicator.
     pub(crate) fn set_topology(&self, topology: CommunicatorTopology) {
         let surroundings = LocalTopology::new(topology, self.rank);
         let fresh = self.surroundings.set(Rc::new(surroundings)).is_ok();
         debug_assert!(fresh, "a communicator gets its topology when it is made");
     }
 
-    /// Takes over the topology of the communicator that this one is a duplicate of.
+    /// Shares the topology of the communicator that this one duplicates.
     pub(crate) fn share_topology(&self, original: &Self) {
         if let Some(surroundings) = original.surroundings.get() {
             let fresh = self.surroundings.set(Rc::clone(surroundings)).is_ok();
@@ -336,19 +338,20 @@ impl Communicator {
         }
     }
 
-    /// Whether it can be used for messages; not while a nonblocking duplication is underway, and
-    /// not after it was revoked.
+    /// Whether it can be used for messages. It cannot while a nonblocking duplication is
+    /// underway, and after it was revoked.
     #[inline]
     pub fn is_ready(&self) -> bool {
         matches!(self.usage.get(), Usage::Messages)
     }
 
-    /// Whether it was revoked, as far as this process knows (`MPIX_Comm_is_revoked`).
+    /// Whether this process has learnt that the communicator was revoked
+    /// (`MPIX_Comm_is_revoked`).
     pub fn is_revoked(&self) -> bool {
         matches!(self.usage.get(), Usage::Recovery(_))
     }
 
-    /// Whether what it is the own one of was not made by all its processes.
+    /// Whether it is the internal communicator of an object that some processes could not create.
     pub(crate) fn is_unmade(&self) -> bool {
         self.usage.get() == Usage::Recovery(Revocation::Unmade)
     }
@@ -357,7 +360,7 @@ impl Communicator {
         self.usage.set(Usage::Recovery(why));
     }
 
-    /// Those that are revoked with it, and are still there.
+    /// The living communicators that are revoked together with this one.
     pub(crate) fn dependents(&self) -> Vec<Rc<Communicator>> {
         self.dependents.borrow().iter().filter_map(Weak::upgrade).collect()
     }
@@ -368,12 +371,13 @@ impl Communicator {
         dependents.push(Rc::downgrade(dependent));
     }
 
-    /// By what others know it; none while it is being made.
+    /// The names of its message spaces, which identify it to other processes; `None` while it is
+    /// being created.
     pub(crate) fn context_block(&self) -> Option<ContextBlock> {
         self.spaces.get().map(|spaces| spaces.block)
     }
 
-    /// Makes it ready.
+    /// Makes the communicator ready.
     pub(crate) fn open(&self, spaces: Spaces) {
         let fresh = self.spaces.set(spaces).is_ok();
         debug_assert!(fresh, "a duplication ends once");
@@ -386,19 +390,19 @@ impl Communicator {
         self.spaces.get().expect("the interface refuses a communicator that is not ready")
     }
 
-    /// The space of its point-to-point messages.
+    /// The message space of its point-to-point messages.
     #[inline]
     pub fn point_to_point_context(&self) -> ContextSlot {
         self.spaces().point_to_point
     }
 
-    /// The space of its collective operations.
+    /// The message space of its collective operations.
     #[inline]
     pub(crate) fn collective_context(&self) -> ContextSlot {
         self.spaces().collective
     }
 
-    /// All its spaces that are open.
+    /// All message spaces that are open.
     pub(crate) fn open_slots(&self) -> impl Iterator<Item = ContextSlot> {
         let first = self.spaces.get().map(|spaces| [spaces.point_to_point, spaces.collective]);
         let partitioned = self.partitioned.get().map(PartitionedSpaces::slots);
@@ -407,7 +411,7 @@ impl Communicator {
         first.into_iter().flatten().chain(later)
     }
 
-    /// The spaces of its partitioned messages, opened by `open` if they are not.
+    /// Returns the message spaces of its partitioned messages; `open` opens them on first use.
     pub(crate) fn partitioned_spaces(
         &self,
         open: impl FnOnce(ContextBlock, u32) -> PartitionedSpaces,
@@ -415,7 +419,7 @@ impl Communicator {
         self.partitioned.get_or_init(|| open(self.spaces().block, self.rank))
     }
 
-    /// The spaces of the native interface's messages, opened by `open` if they are not.
+    /// Returns the message spaces of the native interface; `open` opens them on first use.
     pub(crate) fn native_spaces(
         &self,
         open: impl FnOnce(ContextBlock, u32) -> NativeSpaces,
@@ -423,19 +427,20 @@ impl Communicator {
         self.native.get_or_init(|| open(self.spaces().block, self.rank))
     }
 
-    /// Where its board is, if it has one.
+    /// The place of its board, which may be empty.
     #[inline]
     pub(crate) fn board_place(&self) -> &BoardPlace {
         &self.board
     }
 
-    /// Its board, for collective operations without messages.
+    /// Its board for collective operations in shared memory, without messages, if there is one.
     #[inline]
     pub(crate) fn board(&self) -> Option<&Board> {
         self.board.get()
     }
 
-    /// Whether the operation with a tag was begun; none if its tag does not tell.
+    /// Whether this process has begun the operation with a tag; `None` if this cannot be derived
+    /// from the tag.
     pub(crate) fn has_begun(&self, tag: i32) -> Option<bool> {
         let (next, first) = match tag {
             0..NONBLOCKING_TAGS => (self.next_tag.get(), 0),
@@ -444,13 +449,13 @@ impl Communicator {
             }
             _ => return None,
         };
-        // Both series have as many tags, and begin again after the last.
+        // Both ranges contain an equal number of tags, and begin again after the last.
         let ahead = (next - first - (tag - first)).rem_euclid(NONBLOCKING_TAGS);
         Some((1..NONBLOCKING_TAGS / 2).contains(&ahead))
     }
 
-    /// A number that is the same on all members where they have begun as many operations that are
-    /// not blocking.
+    /// Returns a number that is equal on all members that have begun equally many nonblocking and
+    /// persistent operations.
     pub(crate) fn begun(&self) -> u64 {
         (self.next_nonblocking_tag.get() as u64) << 32 | self.next_persistent_tag.get() as u64
     }
@@ -460,23 +465,23 @@ impl Communicator {
         self.situation.crowded
     }
 
-    /// What the choice between collective algorithms depends on.
+    /// The input of the selection of collective algorithms.
     #[inline]
     pub(crate) fn situation(&self) -> &Situation {
         &self.situation
     }
 
-    /// A tag for one collective operation.
+    /// Returns the tag of the next collective operation of this form.
     pub(crate) fn take_tag(&self, form: CallForm) -> i32 {
         let (next, first, end) = match form {
             CallForm::Blocking => (&self.next_tag, 0, NONBLOCKING_TAGS),
-            // Programs exist that call blocking and nonblocking operations in different orders,
-            // though section 6.12 of the standard forbids it.
+            // These have tags of their own, because some programs call blocking and nonblocking
+            // operations in different orders, though section 6.12 of the standard forbids it.
             CallForm::Nonblocking => {
                 (&self.next_nonblocking_tag, NONBLOCKING_TAGS, PERSISTENT_TAGS)
             }
-            // One for all runs: these may be started in any order, only their making is in one
-            // order on all members.
+            // One tag for all starts of an operation: operations may be started in any order, but
+            // all members initialize them in one order.
             CallForm::Persistent => (&self.next_persistent_tag, PERSISTENT_TAGS, GROUP_TAGS),
         };
         let tag = next.get();
@@ -501,15 +506,15 @@ impl fmt::Debug for Communicator {
     }
 }
 
-/// Blocking collective operations have the tags below this one in the space of their own; those
-/// from here on are for nonblocking ones.
+/// The tags of blocking collective operations are below this number, those of nonblocking ones
+/// begin here.
 const NONBLOCKING_TAGS: i32 = 1 << 28;
 
-/// Tags from here on are for persistent collective operations.
+/// The tags of persistent collective operations begin here.
 const PERSISTENT_TAGS: i32 = 1 << 29;
 
-/// Tags from here on are for creations in which only some processes take part, and so no counter
-/// agrees.
+/// From here on, tags are for creations in which only some processes take part: a counter would
+/// not agree on all processes.
 pub(crate) const GROUP_TAGS: i32 = 1 << 30;
 
 #[cold]

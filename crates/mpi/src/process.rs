@@ -1,5 +1,5 @@
-//! The process: what it is to MPI from its start to its end (chapter 11 of the standard), and the
-//! ground on which everything else stands.
+//! The process: its state from initialization to finalization (chapter 11 of the standard), which
+//! all other modules use.
 
 mod answering;
 mod descriptions;
@@ -52,110 +52,112 @@ use returned_errors::ReturnedErrors;
 
 /// One operating system process as MPI sees it.
 ///
-/// It is there from the first call of any function on; [`Process::initialize`] makes it part of
-/// its job. All methods take `&self` and borrow what they change for a short while, never during a
-/// callback of the program, which may call MPI again.
+/// It exists from the first call of any MPI function; [`Process::initialize`] makes it part of
+/// its job. All methods take `&self` and borrow their state for a short while only. They hold no
+/// borrow during a callback of the program, because the callback may call MPI again.
 ///
-/// One thread at a time uses a process. Where the program's threads may all call MPI at once, each
-/// call holds [`Process::lock`], which waiting gives up; elsewhere each call passes the door
-/// ([`Process::enter_if`]), behind which the helper may be while the program is outside.
+/// One thread at a time uses a process. At the level [`ThreadLevel::Multiple`], each call holds
+/// [`Process::lock`] and releases it while it waits. At lower levels, each call enters the
+/// library through [`Process::enter_if`]; while the program is outside, the helper thread may be
+/// inside.
 pub struct Process {
     pub(crate) room: WaitingThreads,
     door: Door,
-    /// Whether the helper is at work, which must not call functions of the program.
+    /// Whether the helper thread is inside, which must not call functions of the program.
     helped: Cell<bool>,
-    /// Portions of collective operations are left to others for now.
+    /// Whether this process does not claim portions of collective operations for now.
     leaves_portions: Cell<bool>,
-    /// Calls the helper; none: there is none.
+    /// Wakes the helper; `None` if there is no helper.
     helper: Cell<Option<fn(Need)>>,
     started: OnceCell<InitializedProcess>,
-    /// The highest level that was asked for, and that of the world.
+    /// The highest thread level of the world and all sessions, and the level of the world.
     level: Cell<ThreadLevel>,
     world_level: Cell<ThreadLevel>,
-    /// [`Process::finalize`] has begun, and has ended.
+    /// Whether [`Process::finalize`] has begun, and whether it has ended.
     finalizing: Cell<bool>,
     finalized: Cell<bool>,
     /// How many sessions are open.
     pub(crate) sessions: Cell<u32>,
-    /// When the launcher may be asked for processes that have ended.
+    /// When the launcher may next be asked for failed processes.
     asks_next: Cell<Option<Instant>>,
-    /// How often calls that do not wait have found nothing, and when failed processes were looked
-    /// for on their behalf.
+    /// How many test calls have found nothing, and when such calls last checked for failed
+    /// processes.
     vain_looks: Cell<u32>,
     looked_for_failures: Cell<u64>,
-    /// How many failures the communicators know of.
+    /// How many failures the communicators have been notified of.
     failures_noted: Cell<usize>,
-    /// Whether the world can be used for messages: since initialization, and until the end or until
-    /// it is revoked.
+    /// Whether the world can be used for messages: from initialization until it is finalized or
+    /// revoked.
     pub(crate) world_usable: Cell<bool>,
-    /// A round of progress has more to do than that of the engine.
+    /// Set if a round of progress has more to do than the engine's.
     attention: Rc<Cell<bool>>,
-    /// Whether it has taken leave of the launcher.
+    /// Whether this process has disconnected from the launcher.
     left: Cell<bool>,
     pub(crate) buffer: Rc<BufferPlace>,
-    /// What takes steps of its own while the program does something else.
+    /// Operations that need further steps while the program does something else.
     underway: RefCell<Vec<Rc<dyn BackgroundOperation>>>,
-    /// What others may ask something of.
+    /// The services, such as windows, to which other processes send requests.
     served: RefCell<Vec<Rc<dyn RequestService>>>,
     /// How many communicators have a board.
     boards: Rc<Cell<u32>>,
-    /// What windows shared that are gone, the last one last.
+    /// Shared words of freed windows, the most recent last.
     pub(crate) spare_words: RefCell<Vec<SpareWords>>,
-    /// Where [`Process::elapsed_seconds`] begins.
+    /// The zero of [`Process::elapsed_seconds`].
     origin: Moment,
-    /// What is set, read from the environment when it is first asked for.
+    /// The configuration, read from the environment on first use.
     configuration: parking_lot::Mutex<Option<ReadConfiguration>>,
     instruments: Instruments,
-    /// Where the time goes, as long as that is noted.
+    /// The profile, while calls are recorded.
     profile: ProfilePlace,
     returned_errors: ReturnedErrors,
 }
 
-/// What there is once the process is part of its job.
+/// The state of a process that is part of its job.
 struct InitializedProcess {
     runtime: RefCell<Runtime>,
     doorbell: Option<Arc<dyn Doorbell>>,
     /// Where the processes of the job run.
     map: Arc<JobMap>,
     job: Job,
-    /// How many cores there are for each process of this machine, at least 1.
+    /// The number of cores for each process of this machine, at least 1.
     cores_each: u32,
     guidance: JobSettings,
-    /// How often a wait looks before it takes to patience.
+    /// How often a wait polls before it uses its spin budget.
     looks: u32,
-    /// What the person wants first.
+    /// The user's preference.
     aim: Aim,
     contexts: Rc<Contexts>,
     recovery: Recovery,
     world: OnceCell<Rc<Communicator>>,
     alone: OnceCell<Rc<Communicator>>,
-    /// All processes, for agreements that no communicator of the program is there for.
+    /// All processes of the job, for agreements outside the program's communicators.
     everybody: OnceCell<Rc<Communicator>>,
     questions: Questions,
 }
 
-/// What others may ask something of, as of windows.
+/// A service, such as a window, to which other processes send requests.
 pub trait RequestService {
-    /// Serves what others ask for, as far as it is here; whether there was anything to do. Part of
-    /// each round of progress: it must not wait, nor run a function of the program.
+    /// Serves the requests that have arrived. Returns whether there was anything to do. Called in
+    /// each round of progress: it must not wait or run a function of the program.
     fn serve(&self, process: &Process) -> bool;
 }
 
-/// An operation that takes steps of its own while the program does something else.
+/// An operation that needs further steps while the program does something else.
 pub trait BackgroundOperation {
-    /// Goes as far as it can; whether it needs no more steps.
+    /// Advances as far as possible without waiting. Returns whether the operation needs no more
+    /// steps.
     fn advance(&self, process: &Process) -> bool;
 
-    /// Whether the process may not end before it.
+    /// Whether the process must not end before the operation.
     fn must_end(&self) -> bool;
 
-    /// Whether others may wait for its next steps, and not only the own program.
+    /// Whether other processes may wait for the next steps, and not only this program.
     fn is_awaited(&self) -> bool {
         true
     }
 }
 
-/// A configuration, and what in the environment was not understood.
+/// A configuration, and the settings of the environment that could not be parsed.
 type ReadConfiguration = (Configuration, Vec<String>);
 
 impl Default for Process {
@@ -194,7 +196,7 @@ impl Default for Process {
 }
 
 impl Process {
-    /// What an error does until the program sets an error handler.
+    /// The error handler that applies until the program sets one.
     pub fn initial_error_handler(&self) -> Rc<ErrorHandler> {
         Rc::new(match self.configuration().initial_error_handler() {
             InitialErrorHandler::Fatal => ErrorHandler::Fatal,
@@ -203,18 +205,18 @@ impl Process {
         })
     }
 
-    /// What this process counts and notes of itself; for any thread, at any time.
+    /// The counters and records of this process. Any thread may call this at any time.
     pub fn instruments(&self) -> &Instruments {
         &self.instruments
     }
 
-    /// The values of the variables that a person may set; for any thread, at any time.
+    /// The values of the configuration variables. Any thread may call this at any time.
     pub fn configuration(&self) -> Configuration {
         self.configured(|read| read.0)
     }
 
-    /// Gives a variable of the configuration another value, both named by their positions; for any
-    /// thread before initialization, afterwards as all other methods.
+    /// Sets a configuration variable; both arguments are positions. Any thread may call this
+    /// before initialization; afterwards the rules of all other methods apply.
     pub fn configure(&self, variable: usize, value: usize) {
         let configuration = self.configured(|read| {
             read.0.choose(variable, value);
@@ -230,7 +232,7 @@ impl Process {
         look(read.get_or_insert_with(Configuration::read))
     }
 
-    /// What `look` finds in the way of messages; `None` before initialization.
+    /// Calls `look` with the runtime and returns its result; `None` before initialization.
     pub fn look<T>(&self, look: impl FnOnce(&Runtime) -> T) -> Option<T> {
         self.started.get().map(|started| look(&started.runtime.borrow()))
     }
@@ -241,7 +243,7 @@ impl Process {
         self.world_level.get()
     }
 
-    /// The highest level that the world or a session was given.
+    /// The highest thread level of the world and all sessions.
     pub fn highest_level(&self) -> ThreadLevel {
         self.level.get()
     }
@@ -252,7 +254,7 @@ impl Process {
         &self.room.lock
     }
 
-    /// The program goes in, if this is the door for it: below the level
+    /// Enters the library on behalf of the program if `condition` is true: below the level
     /// [`ThreadLevel::Multiple`].
     #[inline(always)]
     pub fn enter_if(&self, condition: bool) -> ProgramInside<'_> {
@@ -264,23 +266,23 @@ impl Process {
         Moment::now().seconds_since(self.origin)
     }
 
-    /// The communicator of all processes, for agreements that no communicator of the program is
-    /// there for.
+    /// The communicator of all processes of the job, for agreements outside the program's
+    /// communicators.
     pub(crate) fn everybody(&self) -> &Rc<Communicator> {
         let started = self.started();
         let create = || self.create_everybody(&started.map);
         started.everybody.get_or_init(create)
     }
 
-    /// How many processes the job has.
+    /// The number of processes of the job.
     pub fn size(&self) -> u32 {
         self.started().map.size()
     }
 
-    /// The communicator of all processes.
+    /// The communicator of all processes (`MPI_COMM_WORLD`).
     ///
     /// # Panics
-    /// Before initialization, as all methods that communicate.
+    /// Before initialization, as all methods that communicate do.
     #[inline]
     pub fn world(&self) -> &Rc<Communicator> {
         self.started().world.get().expect("initialize has made it")
@@ -293,13 +295,15 @@ impl Process {
         self.started.get()?.world.get().filter(|_| !self.is_finalized())
     }
 
-    /// The same until it is revoked, too.
+    /// The communicator of all processes, from [`initialize`](Self::initialize) until it is
+    /// finalized or revoked.
     #[inline]
     pub fn world_if_usable(&self) -> Option<&Rc<Communicator>> {
         self.started.get()?.world.get().filter(|_| self.world_usable.get())
     }
 
-    /// The communicator of this process alone, likewise.
+    /// The communicator of this process alone, from [`initialize`](Self::initialize) until
+    /// [`finalize`](Self::finalize).
     #[inline]
     pub fn alone_if_any(&self) -> Option<&Rc<Communicator>> {
         self.started.get()?.alone.get().filter(|_| !self.is_finalized())
@@ -311,24 +315,25 @@ impl Process {
         self.started().alone.get().expect("initialize has made it")
     }
 
-    /// How many processes outnumber their cores is known from the start.
+    /// Whether more processes than cores are on this machine, as known from initialization.
     pub fn is_crowded(&self) -> bool {
         self.started().map.is_crowded_here()
     }
 
-    /// How many processes the job has; before MPI is initialized, if the launcher's variables say
-    /// so.
+    /// The number of processes of the job. Before initialization, the number in the launcher's
+    /// variables, if any.
     pub fn size_of_job(&self) -> Option<u32> {
         let started = self.started.get();
         started.map_or_else(launch::announced_size, |started| Some(started.job.size()))
     }
 
-    /// The number of the program in the job (`MPI_APPNUM`), if the launcher tells.
+    /// The number of the program in the job (`MPI_APPNUM`), if the launcher reports it.
     pub fn application_number(&self) -> Option<u32> {
         self.started().job.application_number()
     }
 
-    /// How many processes the launcher could run in all (`MPI_UNIVERSE_SIZE`), if it tells.
+    /// The maximum number of processes that the launcher could run (`MPI_UNIVERSE_SIZE`), if it
+    /// reports it.
     pub fn universe_size(&self) -> Option<u32> {
         self.started().job.universe_size()
     }
@@ -343,23 +348,23 @@ impl Process {
         &self.boards
     }
 
-    /// As [`WaitingThreads::long_waits`].
+    /// Returns [`WaitingThreads::long_waits`].
     #[inline]
     pub(crate) fn long_waits(&self) -> u32 {
         self.room.long_waits()
     }
 
-    /// What the rails are called, by number.
+    /// The names of the rails, by number.
     pub fn rail_names(&self) -> Vec<String> {
         self.runtime().rail_names().map(str::to_owned).collect()
     }
 
-    /// Where a rail is; none: not known, or it leads to no other machine.
+    /// The place of a rail. `None` if it is not known, or if the rail leads to no other machine.
     pub fn rail_place(&self, rail: RailId) -> Option<RailPlace> {
         self.runtime().rail_place(rail).cloned()
     }
 
-    /// The nearest rail of those whose place is known.
+    /// The nearest of the rails whose place is known.
     pub fn nearest_rail(&self) -> Option<RailId> {
         self.runtime().nearest_rail()
     }
@@ -377,7 +382,7 @@ impl Process {
         self.runtime().open_context(id, rank)
     }
 
-    /// Closes the message spaces of communicators that nobody refers to any more.
+    /// Closes the message spaces of communicators that have no references any more.
     fn close_retired(&self) {
         for slot in self.contexts().take_retired() {
             self.runtime().close_context(slot);
@@ -394,24 +399,26 @@ impl Process {
         self.started.get().expect("MPI is initialized")
     }
 
-    /// Serves this in each round of progress from now on.
+    /// Serves `served` in each round of progress from now on.
     pub fn serve_in_progress(&self, served: Rc<dyn RequestService>) {
         self.served.borrow_mut().push(served);
         self.attention.set(true);
     }
 
-    /// Serves it no longer.
+    /// Stops serving `served` in rounds of progress.
     pub fn serve_no_longer(&self, served: &dyn RequestService) {
         self.served.borrow_mut().retain(|other| !std::ptr::addr_eq(Rc::as_ptr(other), served));
     }
 
-    /// What carries messages; borrowed for a short while, never while the process waits.
+    /// The runtime, which transfers messages. It may be borrowed for a short while only, never
+    /// while the process waits.
     #[inline(always)]
     pub fn runtime(&self) -> RefMut<'_, Runtime> {
         self.started().runtime.borrow_mut()
     }
 
-    /// Begins to send in a message space of the library's own; `None`: it is sent.
+    /// Begins to send in an internal message space. Returns `None` if the message is sent
+    /// already.
     #[inline]
     pub fn post_send(
         &self,
@@ -425,7 +432,7 @@ impl Process {
         post_own_send(&mut self.runtime(), send)
     }
 
-    /// Begins to receive in a message space of the library's own.
+    /// Begins to receive in an internal message space.
     #[inline]
     pub fn post_receive(
         &self,
@@ -438,13 +445,13 @@ impl Process {
         post_own_receive(&mut self.runtime(), Receive { context, source, tag, buffer })
     }
 
-    /// Whether a message has gone or come; makes no progress.
+    /// Whether a send or receive is complete; makes no progress.
     #[inline]
     pub fn is_complete(&self, id: RequestId) -> bool {
         self.runtime().is_complete(id)
     }
 
-    /// Takes leave of a complete message, and hears how it went.
+    /// Releases a complete request and returns its result.
     #[inline]
     pub fn finish(&self, id: RequestId) -> Result<()> {
         let outcome = self.runtime().take(id);
@@ -456,8 +463,8 @@ impl Process {
 }
 
 impl Group {
-    /// What the choice between collective algorithms depends on in a communicator of these
-    /// processes; the same for all of them.
+    /// The input of the selection of collective algorithms for a communicator of these processes;
+    /// equal on all of them.
     pub(crate) fn situation(&self, process: &Process, crowded: bool) -> Situation {
         let started = process.started();
         let map = &started.map;
@@ -485,14 +492,14 @@ impl Group {
         }
     }
 
-    /// The machines of the processes of a group: for each the lowest rank in the job of those on
-    /// the same machine.
+    /// The machine of each process of the group, identified by the lowest rank in the job on that
+    /// machine.
     pub fn nodes(&self, process: &Process) -> Vec<u32> {
         let map = &process.started().map;
         self.gates().map(|gate| map.node(gate.0)).collect()
     }
 
-    /// Where the processes of a group run, as far as all of them know it.
+    /// The locations of the processes of a group, as far as all of them know them.
     pub(crate) fn whereabouts(&self, process: &Process) -> Vec<ProcessLocation> {
         let map = &process.started().map;
         let place = |GateId(rank): GateId| {
@@ -513,21 +520,21 @@ impl Group {
 }
 
 impl Communicator {
-    /// How messages to the process with a rank in `communicator` travel, for people.
+    /// A description, for users, of how messages to the process with this rank are transferred.
     pub fn transport(&self, process: &Process, rank: u32) -> Option<String> {
         let gate = self.gate(rank)?;
         Some(process.runtime().transport(gate))
     }
 }
 
-/// Begins to send in a message space of the library's own; `None`: it is sent. One copy of what
-/// is inlined for the calls of the program.
+/// Begins to send in an internal message space. Returns `None` if the message is sent already.
+/// Not inlined: this is one copy of the code that is inlined in the program's send calls.
 #[inline(never)]
 pub(crate) fn post_own_send(runtime: &mut Runtime, send: Send) -> Option<RequestId> {
     runtime.send(send)
 }
 
-/// Begins to receive in a message space of the library's own, likewise.
+/// Begins to receive in an internal message space. Not inlined, for code size.
 #[inline(never)]
 pub(crate) fn post_own_receive(runtime: &mut Runtime, receive: Receive) -> RequestId {
     runtime.receive(receive)

@@ -1,10 +1,11 @@
-//! What programs need to go on after a process has failed: they revoke communicators, agree, make
-//! smaller ones of those that are left, and free what they had together.
+//! Recovery of a program after a process has failed: revoking communicators, agreeing, shrinking
+//! communicators to the remaining processes, and freeing shared objects.
 //!
-//! Its messages go through a space of their own, in which every process of the job has the same
-//! rank as in the job, and name the communicator by its message spaces: so they reach also who is
-//! in no call of that communicator, has not made it yet, or has freed it already. The engine raises
-//! [`Process`]'s attention when one comes; until then nobody looks.
+//! The messages of this module use a message space of their own, in which each process has its
+//! rank in the job. A message names the communicator by its message spaces. It therefore reaches
+//! also a process that is in no call on the communicator, has not created it yet, or has freed
+//! it. The engine sets the attention flag of [`Process`] when such a message arrives; without the
+//! flag no progress round checks for them.
 
 mod acknowledgement;
 mod agreement;
@@ -27,35 +28,37 @@ pub use agreement::ActiveAgreement;
 use agreement::MemberAgreements;
 pub use shrinking::NewCommunicator;
 
-/// What one process knows of revoked communicators, of agreements and of departures.
+/// The state of one process for revoked communicators, agreements and departures.
 pub(crate) struct Recovery {
     context: ContextSlot,
-    /// What has come, or is coming, in order.
+    /// Matched messages that have arrived or are arriving, in order.
     arriving: RefCell<VecDeque<ArrivingMessage>>,
-    /// The communicators that were revoked, also such as are not made here yet, or freed.
+    /// The revoked communicators, including those that this process has not created yet or has
+    /// freed.
     revoked: RefCell<HashMap<ContextBlock, Revocation>>,
-    /// Those in which there was an agreement, also such as are freed: others may not know yet how
-    /// their last one ended.
+    /// The communicators in which there was an agreement, including freed ones: other processes
+    /// may still need the result of the last one.
     agreements: RefCell<HashMap<ContextBlock, Rc<MemberAgreements>>>,
-    /// What came of agreements of communicators that are not made here yet.
+    /// Agreement messages of communicators that this process has not created yet.
     strays: RefCell<HashMap<ContextBlock, Vec<Stray>>>,
-    /// Of what this process uses together with others: those that are done with it.
+    /// For each shared object that this process uses: the processes that have stopped using it.
     departed: RefCell<HashMap<ContextBlock, Vec<GateId>>>,
-    /// What this process does not use, as it has told others.
+    /// The objects that this process does not use, according to its answers to other processes.
     unused: RefCell<HashSet<ContextBlock>>,
 }
 
-/// Why operations on a communicator end.
+/// Why a communicator was revoked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Revocation {
-    /// The program wants it.
+    /// The program revoked it.
     Asked,
-    /// It is the own one of an object that a process could not make, as another one has failed.
+    /// It is the internal communicator of an object that a process could not create after a
+    /// failure.
     Unmade,
 }
 
 impl Revocation {
-    /// As a message tells it.
+    /// The encoding of the reason in a message.
     fn told(self) -> &'static [u8] {
         match self {
             Revocation::Asked => &[],
@@ -64,10 +67,10 @@ impl Revocation {
     }
 }
 
-/// A message about an agreement, and who sent it.
+/// A message about an agreement, with its sender.
 type Stray = (GateId, Vec<u8>);
 
-/// A message that was matched.
+/// A message that was matched and is being received.
 struct ArrivingMessage {
     from: GateId,
     tag: i32,
@@ -75,19 +78,19 @@ struct ArrivingMessage {
     buffer: Buffer,
 }
 
-/// Tags of messages: the communicator was revoked; something about an agreement; the sender is done
-/// with what was made on it.
+/// Tags of messages: the communicator was revoked; a message of an agreement; the sender has
+/// departed from the object of the communicator.
 const REVOKED: i32 = 0;
 const AGREEMENT: i32 = 1;
 const DEPARTURE: i32 = 2;
 
 impl Recovery {
-    /// The name of the space of these messages.
+    /// The identifier of the message space for recovery.
     pub(crate) fn context_id() -> ContextId {
         ContextBlock::EVERYBODY.id(SpacePurpose::Recovery)
     }
 
-    /// Nothing has failed; messages come in this space.
+    /// Makes the initial state, without failures; messages arrive in the message space `context`.
     pub(crate) fn new(context: ContextSlot) -> Self {
         Self {
             context,
@@ -102,8 +105,8 @@ impl Recovery {
 }
 
 impl Process {
-    /// Takes the messages about revoked communicators, agreements and departures that have come;
-    /// whether there were any.
+    /// Handles the messages about revoked communicators, agreements and departures that have
+    /// arrived. Returns whether there were any.
     pub(crate) fn serve_recovery(&self) -> bool {
         let recovery = self.recovery();
         let mut active = false;
@@ -134,14 +137,14 @@ impl Process {
         active
     }
 
-    /// The first of the messages that are coming, if it is here.
+    /// Takes the first of the arriving messages if it has arrived.
     fn next_arrived(&self) -> Option<ArrivingMessage> {
         let mut arriving = self.recovery().arriving.borrow_mut();
         let is_here = arriving.front().is_some_and(|first| self.is_complete(first.request));
         if is_here { arriving.pop_front() } else { None }
     }
 
-    /// Whether messages are coming.
+    /// Whether messages are arriving.
     pub(crate) fn has_arriving(&self) -> bool {
         !self.recovery().arriving.borrow().is_empty()
     }
@@ -173,7 +176,8 @@ impl Process {
         communicators.into_iter().find(|one| one.context_block() == Some(block))
     }
 
-    /// A communicator was made: what is known of it already takes place.
+    /// Applies to a new communicator the failures, the revocation and the agreement messages that
+    /// arrived before it was created.
     pub(crate) fn note_made(&self, communicator: &Rc<Communicator>) {
         let Some(block) = communicator.context_block() else { return };
         let failed = self.runtime().failed().to_vec();
@@ -191,8 +195,9 @@ impl Process {
         }
     }
 
-    /// Hears that a communicator was revoked. Who hears it first tells all others, so that
-    /// everybody hears it who lives, even if whoever revoked it fails meanwhile.
+    /// Marks a communicator as revoked. When a process learns this for the first time, it sends
+    /// the revocation to all other members. All living members thus learn of it even if the
+    /// process that revoked the communicator fails.
     fn note_revoked(&self, block: ContextBlock, why: Revocation) {
         let is_new = match self.recovery().revoked.borrow_mut().entry(block) {
             Entry::Vacant(entry) => {
@@ -221,11 +226,11 @@ impl Process {
         for dependent in communicator.dependents() {
             dependent.revoke(self);
         }
-        // Operations that wait for shared memory look around.
+        // Operations that wait for shared memory check now whether they must end.
         self.room.count_long_wait();
     }
 
-    /// Sends to another process that has not failed.
+    /// Sends a recovery message to another process, unless that process has failed.
     fn send_recovery_message(&self, to: GateId, tag: i32, block: ContextBlock, rest: &[u8]) {
         if to == self.myself() || self.runtime().failed().contains(&to) {
             return;
@@ -238,7 +243,7 @@ impl Process {
         }
     }
 
-    /// Learns from others that a process has failed.
+    /// Marks a process as failed that another process has reported as failed.
     fn learn_failure(&self, gate: GateId) {
         let is_new = gate != self.myself() && !self.runtime().failed().contains(&gate);
         if is_new && self.runtime().goes_on_without(gate) {
@@ -249,31 +254,32 @@ impl Process {
 }
 
 impl Communicator {
-    /// `MPIX_Comm_revoke`: operations on the communicator that are underway or begun later end with
-    /// `Revoked`, on all its processes.
+    /// Revokes the communicator (`MPIX_Comm_revoke`). Operations on it that are underway or begun
+    /// later end with `Revoked`, on all its processes.
     pub fn revoke(&self, process: &Process) {
         if let Some(block) = self.context_block() {
             process.note_revoked(block, Revocation::Asked);
         }
     }
 
-    /// This process cannot make the object of which this is the own communicator, as another one
-    /// has failed: others may have made it, and what they do with it, now or later, ends with
-    /// `ProcFailed`.
+    /// Reports that this process cannot create the object of this internal communicator, because
+    /// another process has failed. Other processes may have created the object. Their operations
+    /// on it, current and later ones, end with `ProcFailed`.
     pub fn give_up(&self, process: &Process) {
         if let Some(block) = self.context_block() {
             process.note_revoked(block, Revocation::Unmade);
         }
     }
 
-    /// What an error of an operation on it means: where this is the own communicator of an object
-    /// that a process could not make, nobody has revoked it.
+    /// Translates an error of an operation on this communicator. If it is the internal
+    /// communicator of an object that a process could not create, `Revoked` becomes `ProcFailed`,
+    /// as the program revoked nothing.
     pub fn explained(&self, error: Error) -> Error {
         if error.class == ErrorClass::Revoked && self.is_unmade() { unmade() } else { error }
     }
 
-    /// Lets the communicator of an object that was made on this one, as a window's, be revoked
-    /// whenever this one is.
+    /// Makes a dependent communicator, such as that of a window made on this one, be revoked
+    /// together with this one.
     pub fn revoke_together(&self, process: &Process, dependent: &Rc<Communicator>) {
         self.add_dependent(dependent);
         if self.is_revoked() {
@@ -282,7 +288,7 @@ impl Communicator {
     }
 }
 
-/// An object is not there for all its processes.
+/// The error for an object that some of its processes could not create.
 #[cold]
 fn unmade() -> Error {
     let what = "a process has failed while this was made, so that others of its processes do not \
@@ -290,7 +296,7 @@ fn unmade() -> Error {
     Error::new(ErrorClass::ProcFailed, what)
 }
 
-/// No operation takes place without the processes that are left.
+/// The error for an operation without remaining processes on the other side.
 #[cold]
 fn nobody_left() -> Error {
     let what = "all processes of the other side of the intercommunicator have failed";

@@ -1,4 +1,4 @@
-//! How the processes of a communicator on one machine come to memory that all of them map.
+//! Memory that the processes of a communicator on one machine share and all map.
 
 use std::rc::Rc;
 
@@ -10,54 +10,59 @@ use crate::Process;
 use crate::collective::{self, Invocation, Root};
 use crate::communicator::Communicator;
 
-/// What a process has of the memory that the one with rank 0 created for all.
+/// The result of [`Sharing::among`] on one process: the memory that rank 0 created for all.
 pub struct Sharing {
-    /// The memory as it is mapped here.
+    /// The memory as it is mapped in this process.
     pub memory: std::result::Result<Rc<SharedMemory>, NotShared>,
-    /// Held by the process that created it, until all have it.
+    /// Keeps the memory's file open in the process that created it, until all processes have
+    /// mapped it.
     _invitation: Option<Invitation>,
 }
 
-/// Why a process has no such memory.
+/// Why a process did not get the shared memory.
 #[derive(Clone, Debug)]
 pub enum NotShared {
-    /// The configuration of the process that would create it forbids it. So all are told.
+    /// The configuration of the creating process (rank 0) forbids shared memory. All processes
+    /// get this result.
     Forbidden,
-    /// There is not enough. So all are told.
+    /// Rank 0 could not create the memory, for example because there is not enough. All processes
+    /// get this result.
     NoMemory,
-    /// This process cannot map what was created.
+    /// This process cannot map the memory that rank 0 created.
     Unreachable(String),
 }
 
-/// The card of the memory is told with so many bytes, the rest of which are zero: all, if there is
-/// no memory.
+/// The length in bytes of the broadcast card, which identifies the memory to the other processes.
+/// A shorter card is padded with zeros; a card of zeros only means that there is no memory.
 const CARD_BYTES: usize = 256;
 
-/// In place of a card: memory may not be shared.
+/// Sent in place of a card if memory may not be shared.
 const NEVER: &[u8] = b"never";
 
-/// In place of a card, before what tells which: memory that the same processes shared before.
+/// Sent in place of a card, before the nonce of the memory: the processes use again memory that
+/// they shared before.
 const AGAIN: &[u8] = b"again:";
 
-/// So much memory that processes shared before stays for the next time.
+/// The maximum number of spare memories ([`SpareWords`]) that a process keeps.
 const SPARE_MAX: usize = 32;
 
-/// Words that the processes of a group shared and need no longer.
+/// Shared words that the processes of a group no longer use and keep for their next request.
 #[derive(Debug)]
 pub(crate) struct SpareWords {
-    /// By rank.
+    /// The processes of the group, by rank.
     gates: Box<[GateId]>,
     words: usize,
     memory: Rc<SharedMemory>,
 }
 
 impl Sharing {
-    /// The process with rank 0 creates memory with so many words and so many bytes for buffers, if
-    /// it `may`, and all others map it. The file stays open until this is dropped: not before all
-    /// have agreed about what became of it.
+    /// Creates memory with the given number of words and of bytes for buffers on rank 0 if `may`
+    /// is true, and maps it in all other processes. The memory's file stays open until the
+    /// `Sharing` of rank 0 is dropped. Rank 0 must keep it until all processes have agreed on the
+    /// result.
     ///
     /// # Errors
-    /// What [`Collective::complete`](crate::collective::Collective::complete) may return.
+    /// The errors of [`Collective::complete`](crate::collective::Collective::complete).
     pub fn among(
         process: &Process,
         communicator: &Rc<Communicator>,
@@ -70,11 +75,12 @@ impl Sharing {
         Ok(mine.unwrap_or_else(|| Self { memory: map(&told, words, length), _invitation: None }))
     }
 
-    /// The same for words alone: those of an earlier time where the same processes have kept some,
-    /// which are as they were left.
+    /// Shares words only, without bytes for buffers. If these processes have kept a memory with
+    /// this number of words ([`Process::keep_words`]), they use it again, with the contents that
+    /// it had.
     ///
     /// # Errors
-    /// As for [`Sharing::among`].
+    /// Those of [`Sharing::among`].
     pub fn words_among(
         process: &Process,
         communicator: &Rc<Communicator>,
@@ -119,8 +125,9 @@ impl Process {
         Some(spare.remove(index).memory)
     }
 
-    /// Keeps words that the processes of a communicator shared, for the next time that the same
-    /// processes share as many: none of them uses these any longer.
+    /// Keeps words that the processes of a communicator shared and that none of them uses any
+    /// longer. [`Sharing::words_among`] uses them again when these processes share this number of
+    /// words.
     pub fn keep_words(&self, communicator: &Communicator, words: usize, memory: &Rc<SharedMemory>) {
         let mut spare = self.spare_words.borrow_mut();
         if spare.len() == SPARE_MAX {
@@ -131,7 +138,8 @@ impl Process {
     }
 }
 
-/// Creates the memory, and writes what the others are to be told; none if it cannot be.
+/// Creates the memory and writes its card into `told`. Returns `None` if the memory cannot be
+/// created.
 fn create(told: &Buffer, words: usize, length: usize, may: bool) -> Option<Sharing> {
     if !may {
         told.write(0, NEVER);

@@ -1,11 +1,13 @@
-//! Collective operations that would wait for ever, because the processes do not agree in them.
+//! Detects collective operations that would wait for ever because processes call different
+//! operations.
 //!
-//! Who has waited long asks those it waits for how far they are. One that has ended the operation
-//! has sent all its messages before it answers, in the same message space, so what has not come
-//! then never will; and one that is in another operation at the same place will not send what is
-//! awaited either. Then the job ends, with a sentence that names both. Answers come from whoever
-//! waits long himself, in any call; a process that computes gives none, and nobody concludes
-//! anything from that.
+//! A process that has waited long sends a question to each process that it waits for: how far is
+//! it with the operation? A process that has ended the operation has sent all its messages before
+//! its answer, in the communicator's message space for collectives. A message that has not
+//! arrived before the answer will therefore never arrive. A process that is in another operation
+//! with this tag will not send the awaited message either. In both cases the job ends with an
+//! error message that names both processes. Only a process that waits long itself answers, in any
+//! call. A process that computes does not answer, and no process concludes anything from that.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -20,22 +22,22 @@ use crate::Process;
 use crate::communicator::Communicator;
 use crate::thread_level::ThreadLevel;
 
-/// What a communicator knows of its operations that wait, and of what others were asked.
+/// The operations of a communicator that have waited long, and the questions sent about them.
 #[derive(Debug, Default)]
 pub(crate) struct Inquiries {
-    /// Operations that wait here.
+    /// Operations of this process that have waited long.
     waiting: RefCell<Vec<WaitingOperation>>,
-    /// Who was asked; what came back, if anything did. Nobody is asked again before he has
-    /// answered.
+    /// The ranks that a question was sent to, each with its answer if one arrived. No rank gets
+    /// another question before it has answered.
     asked: RefCell<Vec<(u32, Option<Note>)>>,
 }
 
-/// An operation that waits.
+/// An operation that has waited long.
 #[derive(Debug)]
 struct WaitingOperation {
     tag: i32,
     schedule: Rc<Schedule>,
-    /// The ranks that it waited for when it looked last.
+    /// The ranks that the operation waited for at its last check.
     awaited: Vec<u32>,
 }
 
@@ -43,20 +45,21 @@ struct WaitingOperation {
 #[derive(Debug)]
 pub(super) struct WatchedOperation {
     tag: i32,
-    /// How many long waits the process had counted when this was begun, or looked around last.
+    /// The process's count of long waits when this operation began to wait, or at its last check.
     seen: Cell<u32>,
-    /// Where it is listed, if it is.
+    /// The [`Inquiries`] that list this operation, if any.
     listed: RefCell<Option<Rc<Inquiries>>>,
 }
 
-/// A question, or the answer to one.
+/// A question about an operation, or the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Note {
-    /// Of the operation in question.
+    /// The tag of the operation.
     tag: i32,
     progress: ReportedProgress,
-    /// In a question and from who is in the operation: what it is called with. From who has ended
-    /// it: another call of the same function, the last one that it remembers.
+    /// In a question, and in the answer of a process that is in the operation: the call of the
+    /// sender. In the answer of a process that has ended the operation: the last different call
+    /// of this function that the process remembers.
     call: Option<CallSignature>,
 }
 
@@ -66,11 +69,11 @@ enum ReportedProgress {
     NotBegun,
     Inside,
     Ended,
-    /// Not begun, and it never will be.
+    /// Not begun, and the process will not begin it: it is in `MPI_Finalize`.
     Finalizing,
 }
 
-/// What all processes must agree in when they call a function.
+/// The arguments of a collective function that must be equal on all processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct CallSignature {
     function: Function,
@@ -78,7 +81,7 @@ struct CallSignature {
     bytes: u64,
 }
 
-/// Tags of notes, among those of operations.
+/// Tags of questions and answers; tags of operations are not negative.
 const QUESTION: i32 = -1;
 const ANSWER: i32 = -2;
 
@@ -88,7 +91,7 @@ impl WatchedOperation {
         Self { tag, seen: Cell::new(0), listed: RefCell::default() }
     }
 
-    /// The operation is about to wait.
+    /// Starts to observe the operation, which is about to wait.
     #[inline]
     pub(super) fn begin(
         &self,
@@ -97,13 +100,14 @@ impl WatchedOperation {
         execution: &Execution<RequestId>,
     ) {
         self.seen.set(process.long_waits());
-        // Another thread may answer for this one.
+        // Another thread may answer a question about this operation.
         if process.highest_level() == ThreadLevel::Multiple {
             self.list(link, execution);
         }
     }
 
-    /// Looks around if a wait has lasted long. Always false: it is not over.
+    /// Checks the operation if the process has counted a long wait since the last check. Always
+    /// returns false: the operation is not complete.
     #[inline]
     pub(super) fn look(
         &self,
@@ -120,7 +124,7 @@ impl WatchedOperation {
         false
     }
 
-    /// The operation has ended.
+    /// Removes the operation from the list when it has ended.
     #[inline]
     pub(super) fn end(&self) {
         if let Some(inquiries) = self.listed.take() {
@@ -128,7 +132,7 @@ impl WatchedOperation {
         }
     }
 
-    /// Lists the operation, so that whoever asks is told that this process is in it.
+    /// Lists the operation, so that the answer to a question reports that this process is in it.
     #[cold]
     fn list(&self, link: &MessageChannel<'_>, execution: &Execution<RequestId>) {
         let asked =
@@ -161,7 +165,8 @@ impl WatchedOperation {
                 .for_each(|one| one.1 = Some(answer));
         }
         let call = CallSignature::in_operation(communicator, execution.schedule());
-        // After the answers were received: what came before them has come.
+        // This must come after the answers are received: all messages sent before an answer have
+        // arrived.
         let mut awaited = execution.awaited_flags(link);
         let messages = execution.awaited_messages();
         let posted = messages.filter(|(_, request)| process.runtime().is_posted(*request));
@@ -196,7 +201,8 @@ impl WatchedOperation {
 }
 
 impl Process {
-    /// Tells those that wait for this process in collective operations how far it is with them.
+    /// Answers the processes that wait for this one in collective operations: how far it is with
+    /// them.
     #[cold]
     pub(crate) fn answer_inquiries(&self) {
         for communicator in self.contexts().communicators() {
@@ -211,8 +217,8 @@ impl Process {
 }
 
 impl Communicator {
-    /// The operations that have waited long here: their tags, what they are for people, and the
-    /// ranks whose parts are missing.
+    /// Returns the operations of this process that have waited long: tag, description for users,
+    /// and the ranks that they wait for.
     pub(crate) fn waiting_operations(&self) -> Vec<(i32, String, Vec<u32>)> {
         let waiting = self.inquiries.waiting.borrow();
         let described = |one: &WaitingOperation| {
@@ -233,7 +239,7 @@ fn answer(process: &Process, communicator: &Communicator, question: Note) -> Not
         return Note { tag, progress: ReportedProgress::Inside, call };
     }
     if communicator.has_begun(tag) != Some(true) {
-        // What comes from a session outlasts MPI_Finalize.
+        // A communicator of a session may be used after MPI_Finalize.
         let is_last = process.is_finalizing() && communicator.session().is_none();
         let progress =
             if is_last { ReportedProgress::Finalizing } else { ReportedProgress::NotBegun };
@@ -246,7 +252,8 @@ fn answer(process: &Process, communicator: &Communicator, question: Note) -> Not
     Note { tag, progress: ReportedProgress::Ended, call: other }
 }
 
-/// Why this process, which is in `call`, waits for `rank` in vain, if it does.
+/// Returns why this process, which is in `call`, will wait for `rank` for ever, or `None` if it
+/// may not.
 fn discord(
     communicator: &Communicator,
     rank: u32,
@@ -281,7 +288,8 @@ fn discord(
 }
 
 impl CallSignature {
-    /// In what other members must agree that are in an operation which this one carries out so.
+    /// Returns the arguments that must agree in the call of this process that `schedule` carries
+    /// out.
     fn in_operation(communicator: &Communicator, schedule: &Rc<Schedule>) -> Option<Self> {
         communicator.cache.call_of(schedule).map(|call| Self::of(&call))
     }
@@ -290,7 +298,7 @@ impl CallSignature {
         Self { function: call.function(), root: call.root(), bytes: call.bytes() as u64 }
     }
 
-    /// The function with its arguments, for people.
+    /// The name of the function with its arguments, for users.
     fn named(self) -> String {
         let bytes = self.function.bytes();
         let mut text = self.function.name().to_owned();
@@ -311,7 +319,7 @@ impl Note {
         let mut bytes = [0; Self::BYTES];
         bytes[0..4].copy_from_slice(&self.tag.to_le_bytes());
         bytes[4] = self.progress as u8;
-        // One past the function's place; 0: no call is told.
+        // 0 if there is no call, else the function's index + 1.
         if let Some(CallSignature { function, root, bytes: size }) = self.call {
             bytes[5] = function as u8 + 1;
             bytes[6..10].copy_from_slice(&root.unwrap_or(u32::MAX).to_le_bytes());
@@ -320,7 +328,7 @@ impl Note {
         bytes
     }
 
-    /// None of bytes that no process writes.
+    /// Decodes a note. Returns `None` for bytes that no process writes.
     fn from_bytes(bytes: [u8; Self::BYTES]) -> Option<Self> {
         let tag = i32::from_le_bytes(*bytes[0..].first_chunk()?);
         let progress = match bytes[4] {
@@ -347,7 +355,7 @@ impl Note {
     }
 }
 
-/// The next note that has come, and the rank of its sender.
+/// Returns the next note that has arrived, with the rank of its sender.
 fn receive(process: &Process, communicator: &Communicator, tag: i32) -> Option<(u32, Note)> {
     let context = communicator.collective_context();
     let (message, incoming) = process.runtime().matched_probe(context, None, Some(tag))?;

@@ -1,4 +1,5 @@
-//! Duplicates of communicators (section 7.4.2 of the MPI standard), made at once or in passing.
+//! Duplicates of communicators (section 7.4.2 of the MPI standard), made by blocking or
+//! nonblocking calls.
 
 use std::rc::Rc;
 
@@ -17,9 +18,10 @@ use crate::operation::Operation;
 use crate::request::Request;
 
 impl Process {
-    /// The exchange in which all processes get contexts for another communicator with the same
-    /// processes, and where it leaves them. It completes nowhere before all have come (decision
-    /// 0080): the contexts of rank 0 are added to nothing from every other process.
+    /// Returns the collective operation in which all processes get contexts for another
+    /// communicator of these processes, and the buffer that receives the contexts. The operation
+    /// completes on no process before all have called it (decision 0080): it sums the contexts of
+    /// rank 0 and zeros from every other process.
     pub(super) fn agreement(&self, invocation: &Invocation<'_>) -> Result<(Collective, Buffer)> {
         let leads = invocation.rank() == 0;
         let own = packed(ContextBlock::BYTES);
@@ -36,7 +38,8 @@ impl Process {
                 (collective::allreduce(invocation, 1, reduction)?, told)
             }
             Some(remote) => {
-                // Those of the side that comes first in the numbers come first.
+                // The contexts of the side that comes first in the numbering come first in the
+                // buffer.
                 let told = packed(2 * ContextBlock::BYTES);
                 (collective::leaders_tell_all(invocation, remote, own, told.clone()), told)
             }
@@ -45,7 +48,7 @@ impl Process {
 }
 
 impl Communicator {
-    /// A duplicate that is not ready.
+    /// Returns a duplicate that has no contexts yet.
     fn copy_of(self: &Rc<Self>, process: &Process, attributes: Attributes) -> Rc<Communicator> {
         let (group, remote) = (Rc::clone(self.group()), self.remote().cloned());
         let copy = process.build_closed(group, remote, Origin::of(self, attributes));
@@ -53,11 +56,12 @@ impl Communicator {
         copy
     }
 
-    /// `MPI_Comm_dup`: the same groups, copied attributes, no hints. `object` is how the interface
-    /// names the communicator to the copy functions of its attributes.
+    /// Duplicates the communicator (`MPI_Comm_dup`): its groups and copied attributes, but no
+    /// hints. `object` is the communicator's handle that the interface passes to the copy
+    /// functions of the attributes.
     ///
     /// # Errors
-    /// The code of the first copy function that fails; what [`Collective::complete`] may return.
+    /// The code of the first copy function that fails; the errors of [`Collective::complete`].
     pub fn duplicate(
         self: &Rc<Self>,
         process: &Process,
@@ -71,10 +75,11 @@ impl Communicator {
         Ok(copy)
     }
 
-    /// `MPI_Comm_dup_with_info`: as [`Communicator::duplicate`], with these hints.
+    /// Duplicates the communicator as [`Communicator::duplicate`] does, with the hints of `info`
+    /// (`MPI_Comm_dup_with_info`).
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`Communicator::duplicate`].
     pub fn duplicate_with_info(
         self: &Rc<Self>,
         process: &Process,
@@ -86,11 +91,11 @@ impl Communicator {
         Ok(copy)
     }
 
-    /// `MPI_Comm_idup`: as [`Communicator::duplicate`], but the duplicate is ready only
-    /// when the request is complete. Attributes are those of the call.
+    /// Begins to duplicate the communicator (`MPI_Comm_idup`). The duplicate may be used when the
+    /// request is complete. Its attributes are copied during this call.
     ///
     /// # Errors
-    /// The code of the first copy function that fails; the others get their duplicates.
+    /// The code of the first copy function that fails; the other processes get their duplicates.
     pub fn begin_duplicate(
         self: &Rc<Self>,
         process: &Process,
@@ -114,17 +119,17 @@ impl Communicator {
     }
 }
 
-/// The contexts that an agreement left in `told`.
+/// Returns the contexts that an agreement left in `told`.
 ///
 /// # Errors
-/// `NoSpace` if whoever named them has none left.
+/// `NoSpace` if the process that assigns the contexts has none left.
 pub(super) fn contexts_in(told: &Buffer) -> Result<ContextBlock> {
     let mut bytes = [0; ContextBlock::BYTES];
     told.read(0, &mut bytes);
     ContextBlock::from_bytes(bytes).checked()
 }
 
-/// Memory for a message of our own.
+/// Memory for an internal message.
 pub(super) fn packed(bytes: usize) -> Buffer {
     Buffer::zeroed(bytes)
 }

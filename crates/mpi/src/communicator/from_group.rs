@@ -1,14 +1,15 @@
-//! Communicators of groups alone, without a communicator to begin from (sections 7.4.2 and 7.6.2 of
+//! Communicators created from groups, without a parent communicator (sections 7.4.2 and 7.6.2 of
 //! the MPI standard).
 //!
-//! The members have no message space in common but that of everybody. There each one tells the
-//! first member what it asks for: with a tag made of the program's string, so that creations which
-//! are underway at once do not mix, and in full, so that one that differs is found out. When all
-//! agree, the first member names the contexts.
+//! The only message space that the members have in common is that of all processes. In it each
+//! member sends its arguments to the first member. The tag of this message is a hash of the
+//! program's string, so that concurrent creations do not mix. The message contains the arguments
+//! in full, so that the first member detects a member with other arguments. If all agree, the
+//! first member assigns the contexts and sends them to the other members.
 //!
-//! Before it says anything each member connects all others: what a communicator's processes send to
-//! each other arrives then even if the sender is gone by that time, as nothing else keeps a process
-//! which has only sessions from ending while others go on.
+//! Before a member sends this message, it connects to all other members. Messages between the
+//! members of the new communicator then arrive even if their sender has ended by that time:
+//! nothing else keeps a process that has only sessions from ending before the others.
 
 use std::rc::Rc;
 
@@ -26,29 +27,29 @@ use crate::collective::{self, Invocation};
 use crate::error_handler::ErrorHandler;
 use crate::group::Group;
 
-/// What all processes of a creation give alike.
+/// The arguments that all processes of a creation must give with equal values.
 #[derive(Clone, Copy, Debug)]
 pub struct CreationArguments<'a> {
-    /// Keeps several creations apart that go on at the same time.
+    /// The program's string, which distinguishes concurrent creations.
     pub string_tag: &'a [u8],
-    /// What happens when an operation on the new communicator fails.
+    /// The error handler of the new communicator.
     pub error_handler: &'a Rc<ErrorHandler>,
 }
 
-/// The sides of an intercommunicator of two groups. The remote one matters on the leader only.
+/// The two sides of an intercommunicator. The remote group is used on the leader only.
 #[derive(Clone, Copy, Debug)]
 pub struct TwoGroups<'a> {
-    /// The own side.
+    /// The group of this process.
     pub local: &'a Rc<Group>,
-    /// Rank of its leader in it.
+    /// Rank of the local leader in `local`.
     pub local_leader: u32,
-    /// The other side, on the leader.
+    /// The remote group; given on the local leader.
     pub remote: Option<&'a Rc<Group>>,
-    /// Rank of its leader in it.
+    /// Rank of the remote leader in `remote`.
     pub remote_leader: u32,
 }
 
-/// What the members agree on; creations for different purposes never mix.
+/// The kind of a creation; creations of different kinds never mix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CreationPurpose {
     Communicator = 1,
@@ -57,7 +58,7 @@ enum CreationPurpose {
 }
 
 impl Process {
-    /// A communicator of the two leaders.
+    /// Creates a communicator of the two leaders.
     fn meeting_of_leaders(
         &self,
         local: &Group,
@@ -121,7 +122,8 @@ impl Group {
         }
     }
 
-    /// Hears what the others ask for, and tells them the contexts, or that they do not agree.
+    /// Receives the arguments of the other members, compares them with its own, and sends the
+    /// contexts to all, or `DISAGREEMENT`. Runs on the first member.
     fn lead_agreement(&self, process: &Process, wish: &[u8], tag: i32) -> Result<Buffer> {
         let others = || self.gates().skip(1);
         let context = process.everybody().collective_context();
@@ -136,7 +138,7 @@ impl Group {
         for (gate, place, id) in wishes {
             let mut said = vec![0; wish.len()];
             place.read(0, &mut said);
-            // One that is longer than expected fails, too.
+            // Receiving a message that is longer than expected fails, too.
             if process.finish(id).is_err() || said != wish {
                 stranger = Some(gate);
             }
@@ -157,7 +159,7 @@ impl Group {
         }
     }
 
-    /// Tells the first member what this one asks for, and hears the contexts.
+    /// Sends the arguments of this member to the first member and receives the contexts.
     fn follow_agreement(&self, process: &Process, wish: &[u8], tag: i32) -> Result<Buffer> {
         let leader = self.gate(0).expect("a group with a member has a first one");
         let context = process.everybody().collective_context();
@@ -174,12 +176,12 @@ impl Group {
         Ok(told)
     }
 
-    /// `MPI_Comm_create_from_group`: a communicator of the processes of a group, which all call
-    /// this with the same string.
+    /// Creates a communicator of the processes of a group, which must all call this with equal
+    /// strings (`MPI_Comm_create_from_group`).
     ///
     /// # Errors
-    /// `Group` if this process is not in the group, or the others call with another group or
-    /// string; `NoSpace` when the first process of the group has no contexts left.
+    /// `Group` if this process is not in the group, or if another member calls with another group
+    /// or string; `NoSpace` if the first process of the group has no contexts left.
     pub fn create_communicator(
         self: &Rc<Self>,
         process: &Process,
@@ -190,12 +192,13 @@ impl Group {
 }
 
 impl TwoGroups<'_> {
-    /// `MPI_Intercomm_create_from_groups`. If the leader cannot agree with the other one, it fails
-    /// on all processes of this side.
+    /// Creates an intercommunicator of two groups (`MPI_Intercomm_create_from_groups`). If the
+    /// local leader cannot agree with the remote one, the call fails on all processes of this
+    /// side.
     ///
     /// # Errors
-    /// `Rank` if there is no such leader, `Group` if the groups have a process in common, and what
-    /// [`Group::create_communicator`] returns.
+    /// `Rank` if there is no such leader, `Group` if the groups have a process in common, and the
+    /// errors of [`Group::create_communicator`].
     pub fn create_intercommunicator(
         self,
         process: &Process,
@@ -217,13 +220,13 @@ impl TwoGroups<'_> {
         });
         let created = local.create_intercommunicator(process, self.local_leader, bridge)?;
         created.peers().connect_all(process);
-        // All have connected before any of them leaves.
+        // After the barrier all processes have connected, so any of them may end.
         collective::barrier(&Invocation::blocking(&created))?.complete(process)?;
         Ok(created)
     }
 }
 
-/// In place of contexts when the members do not agree.
+/// Sent in place of contexts if the members do not agree.
 const DISAGREEMENT: ContextBlock = ContextBlock::WORLD;
 
 fn disagreement(who: &str) -> Error {
@@ -234,7 +237,7 @@ fn disagreement(who: &str) -> Error {
     Error::new(ErrorClass::Group, sentence)
 }
 
-/// All that the members must agree on: length, kind, string, processes.
+/// Encodes the arguments that the members must agree on: length, purpose, string, processes.
 fn wish(purpose: CreationPurpose, group: &Group, string_tag: &[u8]) -> Vec<u8> {
     let mut bytes = vec![purpose as u8];
     bytes.extend((string_tag.len() as u32).to_le_bytes());
@@ -245,7 +248,7 @@ fn wish(purpose: CreationPurpose, group: &Group, string_tag: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The tag of the messages, which is not negative: a hash (FNV-1a) of the kind and the string.
+/// Returns the tag of the messages, which is not negative: a hash (FNV-1a) of purpose and string.
 fn message_tag(purpose: CreationPurpose, string_tag: &[u8]) -> i32 {
     let step = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
     let hash = string_tag.iter().fold(step(0x811c_9dc5, &(purpose as u8)), step);

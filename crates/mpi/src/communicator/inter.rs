@@ -1,4 +1,4 @@
-//! How intercommunicators come to be, and become ordinary ones (section 7.6.2 of the MPI standard).
+//! Creation and merging of intercommunicators (section 7.6.2 of the MPI standard).
 
 use std::rc::Rc;
 
@@ -15,28 +15,28 @@ use crate::point_to_point::{Destination, SendMode};
 use crate::request::Request;
 use crate::status::MessageSource;
 
-/// How the leader of one side reaches that of the other one.
+/// How the leader of one side reaches the leader of the other.
 #[derive(Clone, Copy, Debug)]
 pub struct Bridge<'a> {
-    /// A communicator that both are in.
+    /// A communicator that both leaders are in.
     pub communicator: &'a Rc<Communicator>,
-    /// The other leader's rank in it.
+    /// The other leader's rank in this communicator.
     pub remote_leader: u32,
-    /// The tag of what they tell each other.
+    /// The tag of the messages between the leaders.
     pub tag: i32,
 }
 
-/// What one side tells the other one.
+/// The description of one side that its leader sends to the other leader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct SideDescription {
     candidate: ContextBlock,
     crowded: bool,
-    /// Ranks in the job, by rank in the group.
+    /// Ranks in the job, indexed by rank in the group.
     processes: Vec<u32>,
 }
 
 impl Process {
-    /// The leaders tell each other of their sides.
+    /// Exchanges the descriptions of the two sides between their leaders.
     fn meet(&self, bridge: Bridge<'_>, own: &SideDescription) -> Result<SideDescription> {
         bridge.communicator.checked_gate(bridge.remote_leader)?;
         let mut lengths = [0; 4];
@@ -76,7 +76,8 @@ impl Process {
 }
 
 impl Communicator {
-    /// The leader tells all processes of its own side of both sides; nothing if it failed.
+    /// Broadcasts both sides' descriptions from the leader to all processes of its side. Without
+    /// `sides` on the leader, all processes return an error.
     fn spread_sides(
         self: &Rc<Self>,
         process: &Process,
@@ -135,14 +136,14 @@ impl Communicator {
         Ok(process.build(named.checked()?, Rc::clone(self.group()), Some(remote), origin))
     }
 
-    /// `MPI_Intercomm_create`: the processes of `local` on this side, and on the other one those
-    /// of the communicator that its leader gives. Only the leader needs a bridge; if it could not
-    /// get one, all fail.
+    /// Creates an intercommunicator (`MPI_Intercomm_create`): the local group is that of this
+    /// communicator, the remote group is the one that the remote leader sends. Only the leader
+    /// needs a bridge; if it got none, the call fails on all processes.
     ///
     /// # Errors
     /// `Rank` if there is no such leader, `Comm` if the sides have a process in common: on all
-    /// processes of this side. What
-    /// [`Collective::complete`](crate::collective::Collective::complete) may return.
+    /// processes of this side. The errors of
+    /// [`Collective::complete`](crate::collective::Collective::complete).
     pub fn create_intercommunicator(
         self: &Rc<Self>,
         process: &Process,
@@ -171,12 +172,12 @@ impl Communicator {
         }
     }
 
-    /// `MPI_Intercomm_merge`: an ordinary communicator of both sides. The side that says `high`
-    /// comes last; if both say the same, the order is any.
+    /// Makes an ordinary communicator of both sides (`MPI_Intercomm_merge`). The side that gives
+    /// `high` as true comes last; if both sides give one value, the order is unspecified.
     ///
     /// # Errors
-    /// `Comm` if it is no intercommunicator; what
-    /// [`Collective::complete`](crate::collective::Collective::complete) may return.
+    /// `Comm` if this is not an intercommunicator; the errors of
+    /// [`Collective::complete`](crate::collective::Collective::complete).
     pub fn merge(self: &Rc<Self>, process: &Process, high: bool) -> Result<Rc<Communicator>> {
         let Some(remote) = self.remote() else {
             let what = "is not an intercommunicator, so there is nothing to merge";
@@ -196,7 +197,7 @@ impl Communicator {
             told.read(side * (ContextBlock::BYTES + 1) + ContextBlock::BYTES, &mut byte);
             byte[0] != 0
         };
-        // Everyone already stands in the order in which the first side comes first.
+        // `everyone` is already in the order in which the first side comes first.
         let turned = high_of(0) && !high_of(1);
         let everyone: Vec<GateId> = remote.everyone.gates().collect();
         let first_side = if remote.first_local == 0 { self.size() } else { remote.first_local };
@@ -207,8 +208,8 @@ impl Communicator {
 }
 
 impl RemoteGroup {
-    /// The other side of an intercommunicator, which comes after the own one in the numbers if
-    /// that `comes_first`.
+    /// Makes the remote side of an intercommunicator. The numbering of all processes begins with
+    /// the local side if `comes_first` is true, else with the remote side.
     pub(crate) fn beside(own: &Rc<Group>, group: Rc<Group>, comes_first: bool) -> Self {
         let (first, second) = if comes_first { (own, &group) } else { (&group, own) };
         let everyone: Vec<GateId> = first.gates().chain(second.gates()).collect();

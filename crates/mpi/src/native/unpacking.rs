@@ -25,36 +25,38 @@ pub struct PackedReceive {
 
 #[derive(Debug)]
 struct UnpackingState {
-    /// The current piece, or the place for the next one.
+    /// The receive of the next piece, until it is complete.
     reader: Option<PieceReader>,
     /// The receive of the next piece.
     arriving: Option<RequestId>,
-    /// Once the first piece is there.
+    /// Contents of the first piece, once it has arrived.
     opening: Option<FirstPiece>,
-    /// Segments of the program that were not met with one of the message, oldest first.
+    /// Segments that the program unpacks and that are not yet matched with a segment of the
+    /// message, oldest first.
     targets: VecDeque<UnpackTarget>,
-    /// Segments that come by themselves.
+    /// Segments that are received as separate messages.
     coming: Vec<ExpectedSegment>,
-    /// How many segments the program has unpacked, and how many of the message were met.
+    /// How many segments the program has unpacked, and how many segments of the message were
+    /// processed.
     unpacked: u64,
     met: u64,
     /// Bytes unpacked.
     bytes: u64,
-    /// The last entry was seen.
+    /// Whether the last entry was read.
     finished: bool,
-    /// The program wants no more segments.
+    /// Whether the program has ended the message.
     ended: bool,
-    /// Segments of the message that the program did not unpack.
+    /// How many segments of the message the program did not unpack.
     left: u64,
     /// Whether each round of progress goes on with the message.
     advancing: bool,
-    /// What went wrong with which segment.
+    /// The errors, each with the number of its segment.
     errors: Vec<(u64, Error)>,
-    /// Why nothing more of the message can be understood.
+    /// Why the rest of the message cannot be parsed.
     broken: Option<Error>,
 }
 
-/// What the first piece tells.
+/// Contents of the first piece.
 #[derive(Clone, Copy, Debug)]
 struct FirstPiece {
     source: u32,
@@ -62,12 +64,12 @@ struct FirstPiece {
     first_tag: i32,
 }
 
-/// A segment that comes by itself.
+/// A segment that is received as a separate message.
 #[derive(Debug)]
 struct ExpectedSegment {
     id: RequestId,
     number: u64,
-    /// How long it must be; none: nobody wants it.
+    /// The length that the segment must have; `None` if the program did not unpack it.
     wanted: Option<u64>,
 }
 
@@ -78,7 +80,8 @@ struct UnpackTarget {
 }
 
 impl Communicator {
-    /// Begins to receive a packed message; no tag: any. It does not wait for the message.
+    /// Begins to receive a packed message; without a tag, any tag matches. Does not wait for the
+    /// message.
     ///
     /// # Errors
     /// `Rank` if the communicator has no such process.
@@ -119,12 +122,14 @@ impl Communicator {
 }
 
 impl PackedReceive {
-    /// Receives the next segment, which must be as long as it was packed. An express one is there
-    /// afterwards; the memory of a cheaper one belongs to the message until it has ended.
+    /// Receives the next segment, which must be as long as it was packed. An express segment has
+    /// arrived when this returns. The memory of a cheaper segment belongs to the message until
+    /// the message has ended.
     ///
     /// # Errors
-    /// `Truncate` if it was packed with another length, or there are no more segments; for cheaper
-    /// ones this may come out only when the message ends. The message can be unpacked further.
+    /// `Truncate` if the segment was packed with another length, or if there are no more
+    /// segments. For a cheaper segment this error may be reported only at the end of the message.
+    /// Unpacking may go on after an error.
     pub fn unpack(
         self: &Rc<Self>,
         process: &Process,
@@ -148,15 +153,16 @@ impl PackedReceive {
                 self.step(process);
                 self.state.borrow().has(number)
             }),
-            // A long one shall begin to come whatever the program does meanwhile.
+            // A long segment must begin to arrive even if the program makes no calls on this
+            // message.
             Delivery::Cheaper if !inside => self.keep_advancing(process),
             Delivery::Cheaper => {}
         }
         self.state.borrow_mut().take_error(number).map_or(Ok(()), Err)
     }
 
-    /// Waits until the message has begun to arrive, and tells whom it is from and its tag; the
-    /// bytes are not known yet.
+    /// Waits until the message has begun to arrive. Returns a status with its source and tag; the
+    /// number of bytes is not known yet.
     pub fn await_arrival(&self, process: &Process) -> MessageStatus {
         process.wait_until(&mut |process| {
             self.step(process);
@@ -165,7 +171,8 @@ impl PackedReceive {
         self.state.borrow().arrival()
     }
 
-    /// The same, if it has begun to arrive after one round of progress.
+    /// Returns the status of [`await_arrival`](Self::await_arrival) if the message has begun to
+    /// arrive after one round of progress.
     pub fn arrival(&self, process: &Process) -> Option<MessageStatus> {
         self.step(process);
         if !self.state.borrow().has_arrived() {
@@ -176,7 +183,7 @@ impl PackedReceive {
         state.has_arrived().then(|| state.arrival())
     }
 
-    /// Gives the message up before it has begun to arrive; whether that was so.
+    /// Cancels the message if it has not begun to arrive. Returns whether it was cancelled.
     pub fn withdraw(&self, process: &Process) -> bool {
         let mut state = self.state.borrow_mut();
         let Some(id) = state.arriving.filter(|_| state.opening.is_none()) else {
@@ -193,7 +200,7 @@ impl PackedReceive {
         is_gone
     }
 
-    /// Ends the message: the request is complete when all segments are there.
+    /// Ends the message. Returns a request that is complete when all segments have arrived.
     pub fn end(self: &Rc<Self>, process: &Process) -> Request {
         self.mark_ended(process);
         if self.state.borrow().is_from_nobody() {
@@ -205,7 +212,7 @@ impl PackedReceive {
         Request::Unpacking(Rc::clone(self))
     }
 
-    /// Ends the message, and waits for all segments.
+    /// Ends the message and waits for all segments. Returns the status.
     pub fn finish(&self, process: &Process) -> MessageStatus {
         self.mark_ended(process);
         process.wait_until(&mut |process| {
@@ -220,7 +227,8 @@ impl PackedReceive {
         self.step(process);
     }
 
-    /// Whether the program has ended the message and all of it is here; makes no progress.
+    /// Whether the program has ended the message and all segments have arrived; makes no
+    /// progress.
     pub(crate) fn is_complete(&self) -> bool {
         let state = self.state.borrow();
         state.ended && state.finished && state.coming.is_empty()
@@ -238,7 +246,7 @@ impl PackedReceive {
         status
     }
 
-    /// Lets each round of progress go on with the message.
+    /// Registers the message, so that each round of progress continues it.
     fn keep_advancing(self: &Rc<Self>, process: &Process) {
         let advancing = std::mem::replace(&mut self.state.borrow_mut().advancing, true);
         if !advancing && !self.advance(process) {
@@ -246,7 +254,7 @@ impl PackedReceive {
         }
     }
 
-    /// Goes as far as it can; makes no progress.
+    /// Processes all that has arrived; makes no progress.
     fn step(&self, process: &Process) {
         let spaces = process.native_spaces(&self.communicator);
         let mut state = self.state.borrow_mut();
@@ -263,13 +271,15 @@ impl BackgroundOperation for PackedReceive {
         self.step(process);
         let complete = self.is_complete();
         let mut state = self.state.borrow_mut();
-        // What the program does not await yet needs no steps until it asks again.
+        // If the program waits for no segment, the message needs no steps until the program's
+        // next call.
         let idle = complete || !state.ended && state.targets.is_empty();
         state.advancing = !idle;
         idle
     }
 
-    /// A message that nobody sends is the program's fault, but not a reason to hang.
+    /// False: a message that no process sends is the program's error, and must not make this
+    /// process hang.
     fn must_end(&self) -> bool {
         false
     }
@@ -295,14 +305,14 @@ impl UnpackingState {
         }
     }
 
-    /// Whether the program's segment with this number is there, or will never be.
+    /// Whether the program's segment with this number has arrived, or never will.
     fn has(&self, number: u64) -> bool {
         let waits = self.targets.front().is_some_and(|target| target.number <= number);
         !waits && self.coming.iter().all(|coming| coming.number != number)
     }
 
-    /// Takes a segment that stands next in a piece that is here; false if there is none such, or it
-    /// is not as long as the program's.
+    /// Copies the next segment if it lies inside a piece that has arrived. Returns false if there
+    /// is no such segment, or its length differs from the program's.
     #[inline]
     fn take_at_hand(&mut self, segment: &Buffer) -> bool {
         if self.arriving.is_some() || !self.targets.is_empty() {
@@ -326,7 +336,7 @@ impl UnpackingState {
         Some(self.errors.remove(index).1)
     }
 
-    /// Whether there is a piece to read.
+    /// Takes the piece that arrived, if any. Returns whether there is a piece to read.
     fn take_piece(&mut self, process: &Process) -> bool {
         let Some(id) = self.arriving else { return self.reader.is_some() };
         let Some(outcome) = process.runtime().take(id) else { return false };
@@ -348,7 +358,8 @@ impl UnpackingState {
         }
     }
 
-    /// Takes one entry; false: nothing is to be done until more arrives or is asked for.
+    /// Processes one entry of the piece. Returns false if nothing can be done until more data
+    /// arrives or the program unpacks another segment.
     fn take_entry(&mut self, process: &Process, spaces: &NativeSpaces) -> bool {
         let (Some(reader), Some(opening)) = (&mut self.reader, self.opening) else { return false };
         let entry = match reader.entry() {
@@ -394,7 +405,8 @@ impl UnpackingState {
         }
         reader.pass(entry);
         if let PieceEntry::Apart(_) = entry {
-            // One that nobody wants is received all the same, for the sender's sake.
+            // A segment that the program did not unpack is received too, so that its send
+            // completes.
             let wanted = into.as_ref().map(|_| length);
             let into = into.unwrap_or_else(Buffer::empty);
             let FirstPiece { source, first_tag, .. } = opening;
@@ -404,7 +416,7 @@ impl UnpackingState {
         true
     }
 
-    /// Receives the next piece in place of the one that was read.
+    /// Posts the receive of the next piece and returns the memory of the piece that was read.
     fn expect_piece(&mut self, process: &Process, spaces: &NativeSpaces, opening: FirstPiece) {
         if let Some(read) = self.reader.take() {
             spaces.give_back(read.into_room());
@@ -416,7 +428,7 @@ impl UnpackingState {
         self.reader = Some(reader);
     }
 
-    /// The message has no more segments.
+    /// Marks the end of the message: it has no more segments.
     fn finish(&mut self, spaces: &NativeSpaces) {
         self.finished = true;
         if let Some(read) = self.reader.take() {
@@ -424,7 +436,7 @@ impl UnpackingState {
         }
     }
 
-    /// What is to be unpacked and was never packed.
+    /// Reports an error for each segment that the program unpacks and the sender never packed.
     fn fail_wishes(&mut self) {
         for target in std::mem::take(&mut self.targets) {
             let error = match &self.broken {
@@ -435,14 +447,14 @@ impl UnpackingState {
         }
     }
 
-    /// The rest of the message cannot be understood.
+    /// Gives up the rest of the message, which cannot be parsed.
     fn give_up(&mut self, error: Error) {
         self.finished = true;
         self.reader = None;
         self.broken = Some(error);
     }
 
-    /// Segments that came by themselves.
+    /// Completes segments that arrived as separate messages.
     fn take_received(&mut self, process: &Process) {
         let mut runtime = process.runtime();
         let (bytes, errors) = (&mut self.bytes, &mut self.errors);
@@ -452,7 +464,7 @@ impl UnpackingState {
             };
             match wanted {
                 Some(length) if received == length && problem.is_none() => *bytes += length,
-                // Not as long as the sender told.
+                // The length differs from the one in the sender's entry.
                 Some(_) => errors.push((number, nonsense())),
                 None => {}
             }

@@ -1,9 +1,10 @@
-//! Answers to whoever asks what this process does: the launcher, for a person.
+//! Answers to a user's question about what this process does. The question comes through the
+//! launcher.
 //!
-//! Nothing is recorded for that while the program runs. A thread that has waited so long that it
-//! sleeps looks from time to time whether there is a question, and answers out of what is there
-//! anyway: its stack, the request that it waits for, the operations that wait, the queues. For a
-//! program that is outside of the library its helper answers.
+//! Nothing is recorded for this while the program runs. A thread that has waited until it sleeps
+//! checks from time to time for a question. Its answer uses existing state: its stack, the
+//! request that it waits for, the waiting operations and the queues. If the program is outside
+//! the library, its helper thread answers.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -23,41 +24,42 @@ use super::descriptions::{described, end_of_message, is_one_sided};
 use super::returned_errors::CallerNames;
 use crate::communicator::Communicator;
 
-/// What the process knows of questions.
+/// The state for answering questions.
 #[derive(Debug, Default)]
 pub(super) struct Questions {
-    /// Where they are asked; none: nobody can.
+    /// The slot through which questions arrive; `None` if no questions can arrive.
     slot: Option<Arc<AnswerSlot>>,
-    /// Who finds the call in which a thread is.
+    /// Finds the call that the calling thread is in.
     finder: Cell<Option<fn() -> FoundCall>>,
-    /// When it looked last whether there is a question.
+    /// When the slot was last checked for a question.
     looked: Cell<u64>,
-    /// The last one, and when it was seen.
+    /// The last question, and when it was found.
     question: Cell<u64>,
     seen: Cell<u64>,
-    /// Who has answered it, by thread.
+    /// The answers of the threads to the last question.
     calls: RefCell<Vec<(u64, WaitingCall)>>,
-    /// What threads wait for that is no request.
+    /// What threads wait for that is not a request.
     awaited: RefCell<Vec<(u64, Awaited)>>,
 }
 
-/// The call in which a thread is, and who made it.
+/// The call that a thread is in, and its caller.
 #[derive(Debug, Default)]
 pub struct FoundCall {
-    /// The function, such as `MPI_Recv`.
+    /// The function, for example `MPI_Recv`.
     pub function: Option<String>,
-    /// A function of the program, with file and line if they are known.
+    /// The calling function of the program, with file and line if they are known.
     pub caller: Option<String>,
 }
 
-/// So often a process that sleeps looks whether there is a question.
+/// How often a sleeping process checks for a question.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// So long threads add their calls to the answer.
+/// How long threads add their calls to the answer to a question.
 const QUESTION_LASTS: Duration = Duration::from_secs(4);
 
 impl Questions {
-    /// `describe` tells of the process, for who asks it where no launcher of ours does.
+    /// Finds the slot of the launcher. If the launcher is not Combray's, makes a slot of this
+    /// process from the identity that `describe` returns.
     pub(super) fn of_this_process(describe: impl FnOnce() -> Option<ProcessIdentity>) -> Self {
         let own = || AnswerSlot::own(&describe()?);
         Self { slot: AnswerSlot::find().or_else(own).map(Arc::new), ..Self::default() }
@@ -65,7 +67,7 @@ impl Questions {
 }
 
 impl Process {
-    /// The thread waits for something that is no request.
+    /// Records what this thread waits for, if it is not a request.
     pub(super) fn begin_to_await(&self, awaited: Awaited) {
         let noted = &self.started().questions.awaited;
         noted.borrow_mut().push((self.thread_number(), awaited));
@@ -76,8 +78,8 @@ impl Process {
         self.started().questions.awaited.borrow_mut().retain(|(other, _)| *other != thread);
     }
 
-    /// As [`Process::poll_until`], for what has to do with the part of a window that a process has,
-    /// as who asks is told.
+    /// Polls as [`Process::poll_until`] does, for something on the part of a window that the
+    /// process with this rank has. An answer to a question reports this as a wait for the window.
     pub fn poll_window_until(
         &self,
         communicator: &Communicator,
@@ -93,23 +95,24 @@ impl Process {
         self.await_no_longer();
     }
 
-    /// Where the launcher asks what this process does, if it does.
+    /// The slot through which the launcher asks what this process does, if there is one.
     pub fn answer_slot(&self) -> Option<Arc<AnswerSlot>> {
         self.started().questions.slot.clone()
     }
 
-    /// Tells debuggers where the queues are; the process does not move any more.
+    /// Publishes the queues to debuggers. The process must not move in memory after this.
     pub fn show_queues(&self, table: &'static QueueTable) {
         self.runtime().show_queues(table);
         self.contexts().show_in(table);
     }
 
-    /// From now on `finder` tells in which call a thread is that asks about itself.
+    /// Sets the function that finds the call that the calling thread is in.
     pub fn set_call_finder(&self, finder: fn() -> FoundCall) {
         self.started().questions.finder.set(Some(finder));
     }
 
-    /// Whether there is a new question, at this time; it is looked for not too often.
+    /// Whether a new question is there at the time `now`. Checks the slot at most every
+    /// [`LOOK_EVERY`].
     pub(super) fn is_asked_now(&self, now: u64) -> bool {
         let questions = &self.started().questions;
         let Some(slot) = &questions.slot else { return false };
@@ -126,7 +129,7 @@ impl Process {
         true
     }
 
-    /// Answers the last question for a thread that waits, once.
+    /// Answers the last question for a waiting thread, once per thread.
     #[cold]
     pub(super) fn answer_question(&self, wait: &LongWait, now: u64) {
         let questions = &self.started().questions;
@@ -145,11 +148,12 @@ impl Process {
         let place = questions.calls.borrow().len();
         questions.calls.borrow_mut().push((wait.thread, describe(FoundCall::default())));
         if let Some(find) = questions.finder.get() {
-            // Where there is much debug information that takes long, so there is an answer before.
+            // With much debug information `find` takes long, so a preliminary answer is sent
+            // first.
             self.send_calls(slot, Finality::MoreComes, CallerNames::LeftOut);
             questions.calls.borrow_mut()[place].1 = describe(find());
         }
-        // Of several threads each says in which call it waits.
+        // If there are several threads, each adds the call in which it waits.
         let is_last = questions.calls.borrow().len() >= self.room.lock.present() as usize;
         let finality = if is_last { Finality::Whole } else { Finality::MoreComes };
         let callers = match questions.finder.get() {
@@ -167,14 +171,14 @@ impl Process {
         self.send_answer(slot, questions.question.get(), finality, answer);
     }
 
-    /// Answers a question for a program that is outside of the library.
+    /// Answers a question while the program is outside the library.
     pub(super) fn answer_from_outside(&self, slot: &AnswerSlot, question: u64, what: Outside) {
         let errors = self.returned_errors(CallerNames::LookedUp);
         let answer = RankAnswer { outside: Some(what), errors, ..RankAnswer::default() };
         self.send_answer(slot, question, Finality::Whole, answer);
     }
 
-    /// Sends an answer, with the queues.
+    /// Sends an answer, after adding the message queues.
     fn send_answer(
         &self,
         slot: &AnswerSlot,
@@ -202,7 +206,8 @@ impl Process {
         let text = |answer: &RankAnswer| serde_json::to_vec(answer).unwrap_or_default();
         let mut bytes = text(&answer);
         if bytes.len() > ANSWER_BYTES_MAX {
-            // Of a large communicator: what is waited for is more than what is queued.
+            // The answer is too long, as in a large communicator: the awaited requests matter
+            // more than the queues.
             answer.posted.first.clear();
             answer.unexpected.first.clear();
             answer.errors.clear();
@@ -211,11 +216,11 @@ impl Process {
         slot.answer(question, finality, &bytes);
     }
 
-    /// What a thread waits for that is in a call of `function`.
+    /// Returns what a thread waits for in a call of `function`.
     pub(super) fn awaited_by(&self, wait: &LongWait, function: Option<&str>) -> Awaited {
         if let Some(awaited) = wait.awaited.and_then(|id| self.awaited_request(id)) {
             return match awaited {
-                // Messages of the library's own, for one-sided operations.
+                // Internal messages of one-sided operations.
                 Awaited::Message(message) | Awaited::Taken(message)
                     if function.is_some_and(is_one_sided) =>
                 {
@@ -231,7 +236,7 @@ impl Process {
         if let Some(operation) = self.awaited_operation(function) {
             return Awaited::Members(operation);
         }
-        // One of several requests, or all of them: the first that is not over.
+        // A wait for one of several requests, or for all: take the first that is not complete.
         let is_waiting = function.is_some_and(|name| name.starts_with("MPI_Wait"));
         let mut receive = None;
         for communicator in self.contexts().communicators() {
@@ -261,8 +266,8 @@ impl Process {
         Some(taken(&communicator, &pending))
     }
 
-    /// The collective operation that waits here; of several the one of this function, or else the
-    /// first.
+    /// The collective operation that waits in this process. If there are several, that of
+    /// `function`, else the first.
     fn awaited_operation(&self, function: Option<&str>) -> Option<CollectiveWait> {
         let mut operations = Vec::new();
         for communicator in self.contexts().communicators() {
@@ -290,7 +295,7 @@ impl Process {
     }
 }
 
-/// Answers a question for a program that is never met outside of the library.
+/// Answers a question for a program that polls, which the helper never finds outside the library.
 pub fn answer_without_queues(slot: &AnswerSlot, question: u64, what: Outside) {
     let answer = RankAnswer { outside: Some(what), ..RankAnswer::default() };
     let text = serde_json::to_vec(&answer).unwrap_or_default();

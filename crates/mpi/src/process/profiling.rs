@@ -1,5 +1,6 @@
-//! Where the time of this process goes, if a person wants to know: each call of the program is
-//! noted with its time and what it waits for, and process 0 tells of all processes at the end.
+//! Profile of the time that this process spends in MPI calls, if the user requested it. Each call
+//! is recorded with its time and its waits, and process 0 prints the profile of all processes at
+//! the end.
 
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -22,39 +23,39 @@ use runtime::{SentTotals, samples};
 use super::{Process, ThreadLevel};
 use crate::process::descriptions::is_one_sided;
 
-/// What is noted of the calls of a process.
+/// The recorded calls of a process.
 #[derive(Debug)]
 pub(super) struct ProfileNotes {
-    /// When it began, in [`ticks`], and the time of processors until then.
+    /// When recording began, in [`ticks`], and the processor time used until then.
     begun: u64,
     processors: Duration,
     pace: TickPace,
-    /// What had been sent when a call ended last.
+    /// The number of messages and bytes sent by the end of the last call.
     sent: SentTotals,
-    /// How many [`ticks`] a short call takes at most, once that is known.
+    /// The maximum duration of a short call in [`ticks`]; `None` until it has been computed.
     short_max: Option<u64>,
-    /// How long calls took that were expected to be short, until they were seen to wait, in all,
-    /// and how many there were.
+    /// The total time that calls expected to be short took before they were found waiting, in
+    /// [`ticks`], and the number of these calls.
     unseen_waits: (u64, u64),
-    /// For [`random`](Self::random).
+    /// The state of [`random`](Self::random).
     seed: u32,
     sites: Vec<SiteNotes>,
-    /// The calls in which threads are.
+    /// The calls that threads are in.
     open: Vec<OpenCall>,
 }
 
-/// Names a place in the program from which calls of one function come.
+/// Identifies a place in the program from which calls of one function come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallPlace(u32);
 
 impl CallPlace {
-    /// By its number, for who keeps that where only numbers can be kept.
+    /// Makes a place from its number. Used where only numbers can be stored.
     #[inline]
     pub fn numbered(number: u32) -> Self {
         Self(number)
     }
 
-    /// Its number.
+    /// Returns the number of the place.
     #[inline]
     pub fn number(self) -> u32 {
         self.0
@@ -64,25 +65,26 @@ impl CallPlace {
 /// Looks up the name of a place of the program, which takes milliseconds.
 pub type PlaceName = Box<dyn Fn() -> Option<String>>;
 
-/// The calls from one place.
+/// The recorded calls from one place.
 struct SiteNotes {
     function: String,
-    /// Named at the end: while one process looks up names, others would wait for it.
+    /// Looks up the caller's name. Called at the end, because a process that looks up names makes
+    /// others wait.
     caller: PlaceName,
     is_collective: bool,
     calls: u64,
     ticks: u64,
-    /// How many short calls came one after the other.
+    /// How many consecutive short calls came last.
     short_calls: u32,
-    /// So many of the next calls are not timed, unless they wait.
+    /// How many of the next calls are not timed, unless they wait.
     skips: u32,
-    /// So many were not, since one was.
+    /// How many calls were not timed since the last timed one.
     untimed: u32,
     sent: SentTotals,
     waits: Vec<(AwaitedEvent, WaitSum)>,
 }
 
-/// For what a call waits, and the rank of the job that it is to come from.
+/// The cause of a wait, and the rank in the job of the process that it waits for.
 type AwaitedEvent = (WaitCause, Option<u32>);
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -91,42 +93,42 @@ struct WaitSum {
     ns: u64,
 }
 
-/// A call that goes on.
+/// A call that has not ended.
 #[derive(Debug)]
 struct OpenCall {
     thread: u64,
     site: CallPlace,
-    /// In [`ticks`]; none: it is not timed.
+    /// When the call began, in [`ticks`]; `None` if it is not timed.
     begun: Option<u64>,
-    /// Calls inside of it, by functions of the program that it calls.
+    /// The number of calls nested in this one, made by callbacks of the program.
     nested: u32,
-    /// What it waits for, as it was seen last.
+    /// The cause of its wait, as last determined.
     awaited: Option<AwaitedEvent>,
-    /// Whether it was seen to wait.
+    /// Whether the call was found waiting.
     waited: bool,
-    /// When a wait has lasted so long, it is looked anew for what it waits for.
+    /// The duration of a wait after which its cause is determined again.
     looks_next: Duration,
 }
 
-/// What waits for more than one request is looked for after so long, and then each time that the
-/// wait has lasted twice as long.
+/// How long a wait for several requests lasts before its cause is determined. The cause is
+/// determined again each time that the duration has doubled.
 const LOOKS_FIRST: Duration = Duration::from_micros(50);
 
-/// A call is short that takes no longer and does not wait.
+/// The maximum duration of a short call, which also does not wait.
 const SHORT_CALL_MAX: Duration = Duration::from_micros(1);
 
-/// After so many short calls from a place, of the next ones only some are timed, by chance. They
-/// stand for the others.
+/// After this number of consecutive short calls from a place, only a random sample of the next
+/// calls is timed. The sample stands for the others.
 const SHORT_CALLS_MIN: u32 = 64;
 
-/// Then one call in so many is timed, on average.
+/// The average number of short calls per timed call in such a sample.
 const SHORT_CALLS_PER_TIMED: u32 = 16;
 
-/// The thread of a call that began when only one at a time could be inside.
+/// The thread of a call that began while the thread level allowed only one thread at a time.
 const ONLY_ONE: u64 = 0;
 
 impl Process {
-    /// Begins to note calls, if a person wants it and it has not begun.
+    /// Begins to record calls, if the user requested it and recording has not begun.
     pub fn begin_profile(&self) {
         let wanted = self.started.get().is_some_and(|started| started.guidance.profiles);
         if wanted && self.profile.borrow().is_none() {
@@ -135,12 +137,12 @@ impl Process {
         }
     }
 
-    /// Whether calls are noted.
+    /// Whether calls are recorded.
     pub fn is_profiled(&self) -> bool {
         self.profile.borrow().is_some()
     }
 
-    /// A place from which calls come that are noted.
+    /// Adds a place from which recorded calls come.
     pub fn add_call_place(&self, function: &str, caller: PlaceName) -> CallPlace {
         let mut profile = self.profile.borrow_mut();
         let Some(notes) = &mut *profile else { return CallPlace(0) };
@@ -148,10 +150,10 @@ impl Process {
         CallPlace(notes.sites.len() as u32 - 1)
     }
 
-    /// This thread begins a call; `begun`: at this time in [`ticks`], if it had to wait for others
-    /// to leave the library. `site` tells its place, and since when it had to look that up, which
-    /// is no time of the program. Inside another call, from a function of the program, it is part
-    /// of that one.
+    /// Begins a call of this thread. `begun` is its time in [`ticks`] if it had to wait for other
+    /// threads to leave the library. `site` returns the call's place, and the time since which it
+    /// was looking it up, which is subtracted from the program's time. A call that a callback of
+    /// the program makes inside another call counts as part of the outer one.
     pub fn begin_call(&self, begun: Option<u64>, site: impl FnOnce() -> (CallPlace, Option<u64>)) {
         let thread = self.calling_thread();
         if let Some(notes) = &mut *self.profile.borrow_mut()
@@ -175,7 +177,7 @@ impl Process {
         }
     }
 
-    /// This thread ends the call that it began last.
+    /// Ends the call that this thread began last.
     pub fn end_call(&self) {
         let (thread, sent) = (self.calling_thread(), self.sent_so_far());
         let mut profile = self.profile.borrow_mut();
@@ -194,13 +196,13 @@ impl Process {
         notes_of_site.sent.bytes += sent.bytes - notes.sent.bytes;
         notes.sent = sent;
         match begun {
-            // Threads may have moved between cores whose counters differ by a few steps.
+            // The thread may have moved between cores whose counters differ by a few ticks.
             Some(begun) => notes.end_timed(site, ticks().saturating_sub(begun), waited),
             None => notes_of_site.untimed += 1,
         }
     }
 
-    /// The calling thread, where several may be inside at once.
+    /// The number of the calling thread, if several may be in the library at once.
     fn calling_thread(&self) -> u64 {
         match self.level.get() {
             ThreadLevel::Multiple => System.thread_number(),
@@ -209,12 +211,12 @@ impl Process {
     }
 
     fn sent_so_far(&self) -> SentTotals {
-        // It may be the call that makes the process part of its job.
+        // This may be the call that initializes MPI, before there is a runtime.
         let total = |runtime: &runtime::Runtime| runtime.recording().map(|one| one.total());
         self.look(total).flatten().unwrap_or_default()
     }
 
-    /// A wait begins in a call that is noted.
+    /// Begins to record a wait, if the thread is in a recorded call.
     pub(super) fn begin_noting(&self, awaited: Option<RequestId>) -> Option<WaitNote> {
         let thread = self.calling_thread();
         let mut profile = self.profile.borrow_mut();
@@ -222,14 +224,14 @@ impl Process {
         Some(WaitNote::new(awaited, System.now()))
     }
 
-    /// A wait goes on.
+    /// Adds the time that has passed to a wait that continues.
     pub(super) fn go_on_noting(&self, note: &mut WaitNote) {
         let passed = note.pass(System.now());
         let seen = self.awaited_event(note);
         self.add_wait(seen, passed);
     }
 
-    /// A wait is over.
+    /// Ends the recording of a wait.
     pub(super) fn end_noting(&self, mut note: WaitNote) {
         let passed = note.pass(System.now());
         let thread = self.calling_thread();
@@ -256,7 +258,8 @@ impl Process {
         }
     }
 
-    /// What a wait is for. `None`: what it waited for has come, and is being copied.
+    /// Determines the cause of a wait. `None` if the awaited data has arrived and is being
+    /// copied.
     fn awaited_event(&self, note: &WaitNote) -> Option<AwaitedEvent> {
         let (function, is_collective, looks_next, last) = {
             let thread = self.calling_thread();
@@ -315,8 +318,8 @@ impl Process {
         Some((WaitCause::LateSender, source.map(rank)))
     }
 
-    /// Brings what all processes noted to process 0, which tells it. If some processes are not
-    /// there any more, nothing is told.
+    /// Gathers the profiles of all processes on process 0, which prints them. Prints nothing if
+    /// some processes are missing.
     pub(super) fn tell_profile(&self) {
         let Some(notes) = self.profile.take() else { return };
         let own = serde_json::to_vec(&self.rank_profile(&notes)).unwrap_or_default();
@@ -331,7 +334,7 @@ impl Process {
 
     fn rank_profile(&self, notes: &ProfileNotes) -> RankProfile {
         let runtime = self.runtime();
-        // The call that ends it.
+        // The call that ends the profile, `MPI_Finalize` in general.
         let thread = self.calling_thread();
         let last = notes.open.iter().find(|open| open.is_of(thread));
         let end = last.and_then(|last| last.begun).unwrap_or_else(ticks);
@@ -385,7 +388,7 @@ impl ProfileNotes {
         }
     }
 
-    /// A call that was timed has ended, after so many [`ticks`].
+    /// Records the end of a timed call that lasted `spent` [`ticks`].
     fn end_timed(&mut self, site: CallPlace, spent: u64, waited: bool) {
         let pace = self.pace;
         let short_max = *self.short_max.get_or_insert_with(|| pace.ticks_in(SHORT_CALL_MAX));
@@ -393,7 +396,7 @@ impl ProfileNotes {
         let site = &mut self.sites[site.0 as usize];
         site.ticks += spent;
         if !waited {
-            // One that lost its core stands for none that did.
+            // A call that waited or lost its core does not stand for the untimed ones.
             site.ticks += spent.min(short_max) * u64::from(site.untimed);
             site.untimed = 0;
         }
@@ -402,7 +405,7 @@ impl ProfileNotes {
         site.skips = if site.are_short() { skips } else { 0 };
     }
 
-    /// A wait begins in the call in which a thread is. From now on it is timed.
+    /// Begins a wait in the call that a thread is in. From now on the call is timed.
     fn begin_wait(&mut self, thread: u64) -> Option<()> {
         let open = self.open.iter_mut().find(|open| open.is_of(thread))?;
         (open.awaited, open.looks_next) = (None, LOOKS_FIRST);
@@ -419,7 +422,7 @@ impl ProfileNotes {
             }
             Some(_) => {}
             None => {
-                // As long as others until they were seen to wait.
+                // Assume the average time that other calls took before they were found waiting.
                 let before = ticks_before.checked_div(*calls).unwrap_or(0);
                 open.begun = Some(ticks().saturating_sub(before));
             }
@@ -427,7 +430,7 @@ impl ProfileNotes {
         Some(())
     }
 
-    /// A number below `limit`, by chance (Marsaglia's xorshift).
+    /// Returns a pseudo-random number below `limit` (Marsaglia's xorshift).
     fn random(&mut self, limit: u32) -> u32 {
         self.seed ^= self.seed << 13;
         self.seed ^= self.seed >> 17;
@@ -435,7 +438,7 @@ impl ProfileNotes {
         self.seed % limit
     }
 
-    /// The call in which a thread is.
+    /// Returns the recorded call that a thread is in.
     fn open_call(&mut self, thread: u64) -> Option<&mut OpenCall> {
         self.open.iter_mut().find(|open| open.is_of(thread))
     }
@@ -469,12 +472,12 @@ impl SiteNotes {
         }
     }
 
-    /// Whether its last calls were short.
+    /// Whether the last calls from this place were short.
     fn are_short(&self) -> bool {
         self.short_calls >= SHORT_CALLS_MIN
     }
 
-    /// Whether the call that begins is timed.
+    /// Whether the call that begins is timed; counts it.
     fn is_timed(&mut self) -> bool {
         let is_skipped = self.skips > 0;
         self.skips -= u32::from(is_skipped);
@@ -509,7 +512,7 @@ impl SiteNotes {
     }
 }
 
-/// The one rank that it can be.
+/// The rank, if the list contains exactly one.
 fn only(ranks: &[u32]) -> Option<u32> {
     if let [one] = ranks { Some(*one) } else { None }
 }
@@ -554,7 +557,7 @@ fn seconds_of_ticks(ticks: u64, ns_per_tick: f64) -> f64 {
     ticks as f64 * ns_per_tick * 1e-9
 }
 
-/// The command line of the program, not too long.
+/// The command line of the program, shortened to [`COMMAND_MAX`] characters.
 pub(super) fn command() -> String {
     let words: Vec<OsString> = std::env::args_os().collect();
     let line = words.join(" ".as_ref()).to_string_lossy().into_owned();
@@ -564,10 +567,10 @@ pub(super) fn command() -> String {
     }
 }
 
-/// A thread is busy that had a processor for one part in so many of the time.
+/// A thread counts as busy if its processor time is at least the elapsed time divided by this.
 const BUSY: f64 = 100.0;
 
-/// So many letters of a command line are told.
+/// The maximum number of characters of the command line that are printed.
 const COMMAND_MAX: usize = 80;
 
 fn write(file: &Path, job: &JobProfile) {
@@ -578,7 +581,7 @@ fn write(file: &Path, job: &JobProfile) {
     }
 }
 
-/// What the process holds for that.
+/// The field of [`Process`] that holds the profile.
 pub(super) type ProfilePlace = RefCell<Option<Box<ProfileNotes>>>;
 
 #[cfg(test)]
@@ -594,7 +597,7 @@ mod tests {
         notes
     }
 
-    /// Makes a call that takes so long; whether it was timed.
+    /// Records a call that lasts `spent` ticks. Returns whether it was timed.
     fn call(notes: &mut ProfileNotes, spent: u64) -> bool {
         let is_timed = notes.sites[0].is_timed();
         match is_timed {
@@ -619,7 +622,7 @@ mod tests {
         while call(&mut notes, 100) {}
         while !call(&mut notes, 70_000) {}
         assert!((0..SHORT_CALLS_MIN).all(|_| call(&mut notes, 100)));
-        // It lost its core, for which the others do not stand.
+        // The call lost its core; the untimed calls are not assumed to be as long.
         let ticks = notes.sites[0].ticks;
         assert!((70_000..120_000).contains(&ticks), "{ticks}");
     }

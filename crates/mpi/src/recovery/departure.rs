@@ -1,9 +1,11 @@
-//! Who is done with what several processes use together, as a window, where processes have failed.
+//! When the processes of a communicator have stopped using a shared object, such as a window,
+//! although processes have failed.
 //!
-//! Elsewhere a barrier tells. It ends with an error where a member fails, at some perhaps and not
-//! at others, for which it had ended already. So those for which it did not end well tell each
-//! other that they are done, and wait until all have said so or failed; who does not use the object
-//! any more, never will, or knows that it was revoked, answers.
+//! Without failures a barrier ends the use. If a member fails, the barrier may end with an error
+//! on some processes after it has ended without one on others. Each process on which the barrier
+//! failed therefore sends a message to all others that it has stopped using the object, and waits
+//! until all of them have sent such a message or failed. A process answers if it no longer uses
+//! the object, never will, or has learnt that the object was revoked.
 
 use base::{Error, ErrorClass, GateId, Result};
 
@@ -11,15 +13,18 @@ use super::DEPARTURE;
 use crate::Process;
 use crate::communicator::{Communicator, ContextBlock};
 
-/// What a message says besides: whether its sender wants to be told when the receiver is done.
+/// The last byte of a message: with `ASKS` the sender waits for an answer from the receiver when
+/// the receiver has stopped using the object.
 const TELLS: u8 = 0;
 const ASKS: u8 = 1;
 
 impl Communicator {
-    /// This process uses an object of which this is the own communicator, until it departs.
+    /// Marks the object with this communicator as used by this process, until the process
+    /// departs.
     ///
     /// # Errors
-    /// `ProcFailed` if another process was told that this one does not, as it has departed already.
+    /// `ProcFailed` if this process has answered already that it does not use the object: another
+    /// process had asked, because it has departed.
     pub fn begin_use(&self, process: &Process) -> Result<()> {
         let Some(block) = self.context_block() else { return Ok(()) };
         let recovery = process.recovery();
@@ -30,18 +35,18 @@ impl Communicator {
         Ok(())
     }
 
-    /// This process does not use it any more, and a barrier has told that all are done.
+    /// Ends the use of the object after a barrier that succeeded on this process.
     pub fn end_use(&self, process: &Process) {
         let Some(block) = self.context_block() else { return };
         let departed = process.recovery().departed.borrow_mut().remove(&block);
-        // For these the barrier did not end well.
+        // On the processes in this list the barrier failed.
         for gate in departed.into_iter().flatten() {
             process.send_recovery_message(gate, DEPARTURE, block, &[TELLS]);
         }
     }
 
-    /// This process does not use it any more, and no barrier can tell who else does: waits until
-    /// all others are done, know that it was revoked, or have failed.
+    /// Ends the use of the object after a barrier that failed on this process: waits until each
+    /// other process has stopped using the object, has learnt that it was revoked, or has failed.
     pub fn depart(&self, process: &Process) {
         let Some(block) = self.context_block() else { return };
         for gate in self.everyone().gates() {
@@ -59,8 +64,9 @@ impl Communicator {
 }
 
 impl Process {
-    /// An object was revoked: what this process would do with the parts of others ends with an
-    /// error from now on, so that those that are done need not wait for it.
+    /// Answers the processes that wait until this one stops using an object that was revoked.
+    /// From now on each access of this process to the memory of others fails, so those processes
+    /// need not wait longer.
     pub(super) fn end_use_of_revoked(&self, block: ContextBlock) {
         let departed = self.recovery().departed.borrow().get(&block).cloned();
         for gate in departed.into_iter().flatten() {
@@ -68,7 +74,7 @@ impl Process {
         }
     }
 
-    /// Another process is done with the object of a communicator.
+    /// Handles a message that another process has stopped using the object of a communicator.
     pub(super) fn note_departed(&self, from: GateId, block: ContextBlock, rest: &[u8]) {
         let recovery = self.recovery();
         if let Some(departed) = recovery.departed.borrow_mut().get_mut(&block) {
@@ -78,7 +84,8 @@ impl Process {
                 self.send_recovery_message(from, DEPARTURE, block, &[TELLS]);
             }
         } else if rest == [ASKS] {
-            // This one has departed, or could not make the object, and shall not from now on.
+            // This process has departed, or could not create the object. It must not begin to use
+            // it later.
             recovery.unused.borrow_mut().insert(block);
             self.send_recovery_message(from, DEPARTURE, block, &[TELLS]);
         }

@@ -1,4 +1,4 @@
-//! How communicators with a topology come to be.
+//! Creation of communicators with a topology.
 
 use std::rc::Rc;
 
@@ -26,7 +26,7 @@ impl Communicator {
         self.create_in_order(process, &order, topology)
     }
 
-    /// The processes with these ranks, in this order.
+    /// Creates a communicator of the processes with the ranks in `order`, in this order.
     fn create_in_order(
         self: &Rc<Self>,
         process: &Process,
@@ -39,8 +39,9 @@ impl Communicator {
         Ok(created.inspect(|created| created.set_topology(topology)))
     }
 
-    /// Tells each process the edges that leave it and those that reach it; returns those that leave
-    /// and reach this one, both in the order of the ranks of the processes that gave them.
+    /// Sends to each process the edges that leave it and those that reach it. Returns the edges
+    /// that leave and that reach this process, both in the order of the ranks of the processes
+    /// that specified them.
     fn exchange_edges(
         self: &Rc<Self>,
         process: &Process,
@@ -108,12 +109,12 @@ impl Communicator {
         Ok((0..told.len()).map(notice).collect())
     }
 
-    /// `MPI_Cart_create` (section 8.5.1): the grid for the first processes, as many as it has, in
-    /// the order of their ranks, or in another if they may be reordered; none for the others.
+    /// Creates a communicator with a Cartesian topology (`MPI_Cart_create`, section 8.5.1). The
+    /// grid consists of the first processes, in the order of their ranks, or in another order if
+    /// `reorder` is true. Returns `None` on processes outside the grid.
     ///
     /// # Errors
-    /// `Comm` for an intercommunicator; what [`Communicator::create`] may return; so for
-    /// all creations here.
+    /// `Comm` for an intercommunicator; the errors of [`Communicator::create`].
     pub fn create_cartesian(
         self: &Rc<Self>,
         process: &Process,
@@ -124,8 +125,8 @@ impl Communicator {
         self.create_of_first(process, count, CommunicatorTopology::Cartesian(grid), reorder)
     }
 
-    /// `MPI_Cart_sub` (section 8.5.7): the part of the grid around this process in the dimensions
-    /// that remain.
+    /// Creates the part of the grid around this process in the dimensions that remain
+    /// (`MPI_Cart_sub`, section 8.5.7).
     ///
     /// # Errors
     /// `Topology` if the communicator is not a grid.
@@ -141,11 +142,12 @@ impl Communicator {
         Ok(created.inspect(|created| created.set_topology(CommunicatorTopology::Cartesian(part))))
     }
 
-    /// `MPI_Graph_create` (section 8.5.3): the graph for the first processes, as many as it has, in
-    /// the order of their ranks, or in another if they may be reordered; none for the others.
+    /// Creates a communicator with a graph topology (`MPI_Graph_create`, section 8.5.3). The
+    /// graph consists of the first processes, in the order of their ranks, or in another order if
+    /// `reorder` is true. Returns `None` on processes outside the graph.
     ///
     /// # Errors
-    /// As for [`Communicator::create_cartesian`].
+    /// Those of [`Communicator::create_cartesian`].
     pub fn create_graph(
         self: &Rc<Self>,
         process: &Process,
@@ -156,11 +158,12 @@ impl Communicator {
         self.create_of_first(process, count, CommunicatorTopology::Graph(graph), reorder)
     }
 
-    /// `MPI_Dist_graph_create_adjacent` (section 8.5.4): each process gives its own neighbours. If
-    /// processes are reordered, these are the neighbours of whoever gets its rank.
+    /// Creates a communicator with a distributed graph of which each process specifies its own
+    /// neighbours (`MPI_Dist_graph_create_adjacent`, section 8.5.4). If processes are reordered,
+    /// the neighbours belong to the process that gets this rank.
     ///
     /// # Errors
-    /// As for [`Communicator::create_cartesian`].
+    /// Those of [`Communicator::create_cartesian`].
     pub fn create_distributed_graph(
         self: &Rc<Self>,
         process: &Process,
@@ -175,12 +178,12 @@ impl Communicator {
         self.create_in_order(process, &order, CommunicatorTopology::Distributed(graph))
     }
 
-    /// `MPI_Dist_graph_create` (section 8.5.4): each process gives any edges of the graph, and
-    /// whether they have weights.
+    /// Creates a communicator with a distributed graph of which each process specifies any edges
+    /// (`MPI_Dist_graph_create`, section 8.5.4). `weighted` is whether the edges have weights.
     ///
     /// # Errors
-    /// As for [`Communicator::create_cartesian`]; `Arg` if another process cannot use its edges, or
-    /// not all agree on having weights.
+    /// Those of [`Communicator::create_cartesian`]; `Arg` if another process cannot use its
+    /// edges, or if not all processes give weights.
     pub fn create_distributed_graph_of_edges(
         self: &Rc<Self>,
         process: &Process,
@@ -194,8 +197,8 @@ impl Communicator {
         self.create_distributed_graph(process, graph, reorder)
     }
 
-    /// In place of [`Communicator::create_distributed_graph_of_edges`] on a process whose edges
-    /// cannot be used: the others get an error and do not wait.
+    /// Takes part in [`Communicator::create_distributed_graph_of_edges`] for a process whose
+    /// edges cannot be used. The other processes get an error instead of waiting for ever.
     ///
     /// # Errors
     /// `Comm` for an intercommunicator; `ProcFailed` if another process has failed.
@@ -206,15 +209,15 @@ impl Communicator {
     }
 }
 
-/// What one process tells another before it tells it edges.
+/// The message that a process sends to another before it sends edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct EdgeAnnouncement {
-    /// How many edges follow that leave the other process.
+    /// How many edges follow that leave the receiver.
     leaving: u32,
-    /// How many follow after them that reach it.
+    /// How many edges follow after them that reach the receiver.
     reaching: u32,
     weighted: bool,
-    /// Whether the program's arguments were right.
+    /// Whether the program's arguments are valid.
     usable: bool,
 }
 
@@ -303,7 +306,7 @@ fn check_notices(heard: &[EdgeAnnouncement], weighted: bool) -> Result<()> {
     Ok(())
 }
 
-/// Topologies are for communicators with one group.
+/// Checks that a communicator may have a topology: only one with a single group may.
 ///
 /// # Errors
 /// `Comm` for an intercommunicator.
