@@ -1,7 +1,7 @@
 //! Attributes: values that the program caches on objects (section 7.7 of the MPI standard).
 //!
-//! Copy and delete functions of the program may call the library again, also for the object at
-//! hand; nothing is borrowed while one runs.
+//! Copy and delete functions of the program may call the library again, even for the object at
+//! hand. Nothing is borrowed while such a function runs.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -10,27 +10,28 @@ use std::rc::{Rc, Weak};
 
 use base::{Error, ErrorClass, Result};
 
-/// What the program stores: a word, usually an address.
+/// The value that the program stores: a word, usually an address.
 pub type AttributeValue = usize;
 
-/// How the interface names an object (its handle); it is passed through to the functions.
+/// The interface's handle of an object, which is passed to the copy and delete functions.
 pub type ObjectName = u64;
 
-/// A copy function: object, number of the keyval, value to the value of the copy, None if the
-/// attribute is not to be copied, or the program's error code.
+/// A copy function: it gets the object, the number of the keyval and the value. It returns the
+/// value of the copy, `None` if the attribute is not copied, or the program's error code.
 pub type CopyFunction =
     Rc<dyn Fn(ObjectName, i32, AttributeValue) -> std::result::Result<Option<AttributeValue>, i32>>;
 
-/// A delete function: object, number of the keyval, value; it may fail with an error code.
+/// A delete function: it gets the object, the number of the keyval and the value. It may fail
+/// with an error code.
 pub type DeleteFunction =
     Rc<dyn Fn(ObjectName, i32, AttributeValue) -> std::result::Result<(), i32>>;
 
-/// What becomes of an attribute when its object is duplicated.
+/// What happens to an attribute when its object is duplicated.
 #[derive(Clone)]
 pub enum CopyRule {
-    /// The copy has no such attribute (`MPI_COMM_NULL_COPY_FN`).
+    /// The duplicate has no such attribute (`MPI_COMM_NULL_COPY_FN`).
     Leave,
-    /// The copy has the same value (`MPI_COMM_DUP_FN`).
+    /// The duplicate has an equal value (`MPI_COMM_DUP_FN`).
     Share,
     /// A function of the program decides.
     Ask(CopyFunction),
@@ -49,8 +50,8 @@ pub enum AttributeKind {
 
 /// A key under which objects of one kind hold a value.
 ///
-/// Freeing one takes effect when the last attribute with it is gone; till then its functions
-/// are called as before.
+/// Freeing a keyval takes effect when the last attribute with it is deleted. Until then its
+/// functions are called as before.
 pub struct Keyval {
     number: i32,
     kind: AttributeKind,
@@ -59,7 +60,7 @@ pub struct Keyval {
     freed: Cell<bool>,
 }
 
-/// All keyvals of the process, by the number that the program knows. Numbers are used once.
+/// All keyvals of the process, by their numbers. Numbers are used once.
 #[derive(Debug)]
 pub struct Keyvals {
     state: RefCell<KeyvalState>,
@@ -69,7 +70,8 @@ pub struct Keyvals {
 struct KeyvalState {
     next: i32,
     live: BTreeMap<i32, Rc<Keyval>>,
-    /// Freed, but perhaps still used by attributes, which the program may get and delete.
+    /// Freed keyvals that attributes may still use; the program may get and delete these
+    /// attributes.
     freed: BTreeMap<i32, Weak<Keyval>>,
 }
 
@@ -86,7 +88,7 @@ struct StoredAttribute {
 }
 
 impl Keyval {
-    /// The number by which the program knows it.
+    /// The number of the keyval in the program.
     pub fn number(&self) -> i32 {
         self.number
     }
@@ -99,16 +101,16 @@ impl fmt::Debug for Keyval {
 }
 
 impl Keyvals {
-    /// None yet; the first one created will have the number `first`.
+    /// Makes an empty set; the first keyval created gets the number `first`.
     pub fn starting_at(first: i32) -> Self {
         let state = KeyvalState { next: first, live: BTreeMap::new(), freed: BTreeMap::new() };
         Self { state: RefCell::new(state) }
     }
 
-    /// A new keyval for objects of `kind`; its number.
+    /// Creates a keyval for objects of `kind`. Returns its number.
     ///
     /// # Errors
-    /// `NoSpace` when all numbers were handed out.
+    /// `NoSpace` if all numbers have been used.
     pub fn create(
         &self,
         kind: AttributeKind,
@@ -125,7 +127,7 @@ impl Keyvals {
         Ok(number)
     }
 
-    /// The keyval with a number; a freed one is found as long as attributes use it.
+    /// Returns the keyval with a number. A freed keyval is found as long as attributes use it.
     ///
     /// # Errors
     /// `Keyval` if there is none, or it is for another kind of objects.
@@ -168,23 +170,23 @@ impl Keyvals {
 }
 
 impl Attributes {
-    /// The value stored under a keyval.
+    /// Returns the value stored under a keyval.
     pub fn value(&self, keyval: &Rc<Keyval>) -> Option<AttributeValue> {
         let entries = self.entries.borrow();
         entries.iter().find(|entry| Rc::ptr_eq(&entry.keyval, keyval)).map(|entry| entry.value)
     }
 
-    /// The value stored under the keyval with a number, if there is one.
+    /// Returns the value stored under the keyval with this number, if any.
     #[inline]
     pub fn value_of(&self, number: i32) -> Option<AttributeValue> {
         let entries = self.entries.borrow();
         entries.iter().find(|entry| entry.keyval.number == number).map(|entry| entry.value)
     }
 
-    /// Stores a value, after the delete function was called for the one that it replaces.
+    /// Stores a value. Before a value is replaced, the delete function is called for it.
     ///
     /// # Errors
-    /// `Keyval` if the keyval was freed; the code of the delete function if that failed, and then
+    /// `Keyval` if the keyval was freed; the code of the delete function if it failed, and then
     /// the old value stays.
     pub fn set(
         &self,
@@ -203,10 +205,10 @@ impl Attributes {
         Ok(())
     }
 
-    /// Deletes the value stored under a keyval, after its delete function was called.
+    /// Deletes the value stored under a keyval, after calling its delete function.
     ///
     /// # Errors
-    /// `Keyval` if there is no such attribute; the code of the delete function if that failed, and
+    /// `Keyval` if there is no such attribute; the code of the delete function if it failed, and
     /// then the value stays.
     pub fn delete(&self, object: ObjectName, keyval: &Rc<Keyval>) -> Result<()> {
         let number = keyval.number;
@@ -232,8 +234,9 @@ impl Attributes {
         Ok(())
     }
 
-    /// Deletes all attributes of an object that goes in any case, the last one set first: those of
-    /// a datatype, and those of `MPI_COMM_SELF` in `MPI_Finalize` (section 11.4.3 of the standard).
+    /// Deletes all attributes of an object that is freed in any case, the last one set first:
+    /// those of a datatype, and those of `MPI_COMM_SELF` in `MPI_Finalize` (section 11.4.3 of the
+    /// standard).
     ///
     /// # Errors
     /// The code of the first delete function that fails; all are called, and no attribute stays.
@@ -247,7 +250,7 @@ impl Attributes {
         outcome
     }
 
-    /// The attributes that a duplicate of `object` gets.
+    /// Returns the attributes that a duplicate of `object` gets.
     ///
     /// # Errors
     /// The code of the first copy function that fails.
@@ -268,7 +271,7 @@ impl Attributes {
         Ok(copy)
     }
 
-    /// Whether there are none.
+    /// Whether there are no attributes.
     pub fn is_empty(&self) -> bool {
         self.entries.borrow().is_empty()
     }

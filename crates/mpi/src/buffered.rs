@@ -1,7 +1,7 @@
 //! Buffered sends (section 3.6 of the MPI standard).
 //!
-//! The attached buffer is what a program pays with: its size bounds what may be underway. The
-//! messages themselves are kept in memory of our own.
+//! The attached buffer only limits how much may be underway. The messages themselves are copied
+//! to internal memory.
 
 use std::rc::Rc;
 
@@ -14,12 +14,12 @@ use crate::process::Process;
 
 pub use crate::buffer_place::{BufferPlace, ProgramBuffer};
 
-/// Bytes that each message takes from the attached buffer beside its data: no more than any
-/// interface tells programs (`MPI_BSEND_OVERHEAD`).
+/// The bytes that each message takes from the attached buffer in addition to its data. No
+/// interface reports a smaller number to programs (`MPI_BSEND_OVERHEAD`).
 pub const OVERHEAD_BYTES: u64 = 64;
 
 impl Process {
-    /// Where the process's own buffer is attached.
+    /// The place where the process's own buffer is attached.
     pub fn buffer(&self) -> &Rc<BufferPlace> {
         &self.buffer
     }
@@ -52,21 +52,21 @@ impl Communicator {
 }
 
 impl BufferPlace {
-    /// Waits until all messages of a place have left, and detaches its buffer; `None` if there is
-    /// none.
+    /// Waits until all messages of a place have been sent, and detaches its buffer; `None` if
+    /// there is none.
     pub fn detach(&self, process: &Process) -> Option<ProgramBuffer> {
         self.flush(process);
         self.0.take().map(|attached| attached.buffer)
     }
 
-    /// Waits until all messages of a place have left.
+    /// Waits until all messages of a place have been sent.
     pub fn flush(&self, process: &Process) {
         if self.is_attached() {
             process.wait_until(&mut |process| self.is_empty(process));
         }
     }
 
-    /// Whether all messages of a place have left; makes no progress.
+    /// Whether all messages of a place have been sent; makes no progress.
     pub fn is_empty(&self, process: &Process) -> bool {
         self.forget_sent(process);
         self.0.borrow().as_ref().is_none_or(|attached| attached.underway.is_empty())
@@ -74,13 +74,13 @@ impl BufferPlace {
 }
 
 impl Communicator {
-    /// Sends in buffered mode: data that cannot go at once is copied, so that the call returns all
-    /// the same. What pays is the communicator's buffer, else that of the session it comes from,
-    /// else the process's.
+    /// Sends in buffered mode: data that cannot be sent at once is copied, so that the call
+    /// returns immediately. The message takes room in the communicator's buffer, else in that of
+    /// its session, else in that of the process.
     ///
     /// # Errors
-    /// `Buffer` if no buffer is attached or it has too little room; `Rank` if the communicator has
-    /// no such process.
+    /// `Buffer` if no buffer is attached or it has too little room; `Rank` if the communicator
+    /// has no such process.
     pub(crate) fn send_buffered(
         self: &Rc<Self>,
         process: &Process,

@@ -1,13 +1,13 @@
 //! Collective operations (chapter 6 of the MPI standard).
 //!
-//! Each is prepared by a function of its own for an [`Invocation`]: a schedule from the
-//! `collectives` crate, and the buffers of the call cut into blocks. What was prepared is then
-//! completed at once, begun as a request, or kept in a persistent request, as the invocation wants;
-//! nothing in the executor ever blocks, so it is one for all three.
+//! A function for each operation prepares it for an [`Invocation`]: it makes a schedule from the
+//! `collectives` crate, and divides the buffers of the call into blocks. The invocation decides
+//! whether the prepared operation is completed at once, begun as a request, or kept in a
+//! persistent request. The executor never blocks, so it serves all three forms.
 //!
-//! All processes of the communicator call the same operations in the same order. When the amounts
-//! that two processes name do not fit together the receiver gets an error of the class `Truncate`;
-//! `ProcFailed` tells that a process that takes part has failed.
+//! All processes of the communicator must call the same operations in the same order. If the
+//! amounts of data that two processes specify do not match, the receiver gets an error of class
+//! `Truncate`. An error of class `ProcFailed` means that a participating process has failed.
 
 pub(crate) mod blocks;
 pub(crate) mod board;
@@ -67,8 +67,8 @@ pub struct Collective {
     finally: Option<Finally>,
 }
 
-/// The last step of an operation of ours that is more than messages: it runs when these are
-/// complete and nothing went wrong.
+/// The last step of an internal operation, which runs when the messages are complete and no error
+/// occurred.
 pub type Finally = Box<dyn FnOnce(&Process) -> Result<()>>;
 
 impl Collective {
@@ -78,7 +78,7 @@ impl Collective {
         Self { communicator, form: invocation.form(), task, finally: None }
     }
 
-    /// With a last step.
+    /// Adds a last step.
     pub fn finally(mut self, step: Finally) -> Self {
         self.finally = Some(step);
         self
@@ -119,10 +119,10 @@ impl MessageChannel<'_> {
 }
 
 impl Collective {
-    /// Runs a blocking collective operation and returns when the part of this process is over.
+    /// Runs a blocking collective operation and returns when this process's part is complete.
     ///
     /// # Errors
-    /// What went wrong first; the others are not left waiting.
+    /// The first error; other processes are not left waiting.
     pub fn complete(self, process: &Process) -> Result<()> {
         let Collective { communicator, form, task, finally } = self;
         debug_assert_eq!(form, CallForm::Blocking, "what is begun has a request");
@@ -147,9 +147,9 @@ impl Collective {
         }
     }
 
-    /// A request for a collective operation: for one that is not blocking, which begins now
-    /// (section 6.12); or for a persistent one, to be started many times (section 6.13). What goes
-    /// wrong is told in the status.
+    /// Makes a request for the operation. A nonblocking one begins now (section 6.12); a
+    /// persistent one can be started many times (section 6.13). The status of the request reports
+    /// errors.
     pub fn into_request(mut self, process: &Process) -> Request {
         let form = self.form;
         self.task.copy_contribution(&self.communicator.cache, form);
@@ -164,7 +164,7 @@ impl Collective {
 }
 
 impl MessageChannel<'_> {
-    /// A barrier of `size` members over any link, for purposes of our own.
+    /// Runs an internal barrier of `size` members over any message channel.
     pub(crate) fn barrier(&self, process: &Process, rank: u32, size: u32, tag: i32) -> Result<()> {
         let situation = Situation::plain(size);
         let schedule = collectives::barrier(Member { rank, size, situation: &situation });
@@ -172,7 +172,7 @@ impl MessageChannel<'_> {
         self.carry_out(process, tag, &mut Execution::new(task, SeriesOrder::Blocking, Vec::new()))
     }
 
-    /// A broadcast from member 0 of `size` members over any link, for purposes of our own.
+    /// Runs an internal broadcast from member 0 of `size` members over any message channel.
     pub(crate) fn bcast(
         &self,
         process: &Process,
@@ -188,8 +188,8 @@ impl MessageChannel<'_> {
         self.carry_out(process, tag, &mut Execution::new(task, SeriesOrder::Blocking, Vec::new()))
     }
 
-    /// An allgather in place of packed blocks over any link, for purposes of our own; `member` is
-    /// this process and the number of all.
+    /// Runs an internal allgather in place of packed blocks over any message channel. `(rank,
+    /// size)` are the number of this member and the number of members.
     pub(crate) fn allgather(
         &self,
         process: &Process,

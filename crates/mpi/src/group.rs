@@ -16,20 +16,20 @@ use crate::session::Session;
 #[derive(Debug)]
 pub struct Group {
     members: GroupMembers,
-    /// From a process to its rank, for groups with a table; built when first asked for.
+    /// The ranks by process, for groups with a table; built on first use.
     ranks: OnceCell<HashMap<u32, u32>>,
-    /// The session that it comes from.
+    /// The session that the group was created from, if any.
     session: Option<Rc<Session>>,
 }
 
-/// How two groups relate (section 7.3.2 of the standard).
+/// The result of comparing two groups (section 7.3.2 of the standard).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupComparison {
-    /// The same processes in the same order.
+    /// Equal processes in equal order.
     Identical,
-    /// The same processes in another order.
+    /// Equal processes in another order.
     Similar,
-    /// Not the same processes.
+    /// Different processes.
     Unequal,
 }
 
@@ -57,22 +57,22 @@ impl Group {
         Self::with(GroupMembers::Progression { first: 0, stride: 1, size: 0 })
     }
 
-    /// The first `size` processes of the job, in their order.
+    /// The group of the first `size` processes of the job, in their order.
     pub fn world(size: u32) -> Rc<Self> {
         Self::with(GroupMembers::Progression { first: 0, stride: 1, size })
     }
 
-    /// One process alone.
+    /// The group of one process.
     pub fn single(process: GateId) -> Rc<Self> {
         Self::with(GroupMembers::Progression { first: process.0, stride: 1, size: 1 })
     }
 
-    /// The given processes, which must differ from each other, in this order.
+    /// The group of the given processes, which must be distinct, in this order.
     pub fn of(processes: &[GateId]) -> Rc<Self> {
         Self::of_world_ranks(processes.iter().map(|process| process.0).collect())
     }
 
-    /// How many processes it has.
+    /// The number of processes in the group.
     #[inline]
     pub fn size(&self) -> u32 {
         match &self.members {
@@ -81,7 +81,7 @@ impl Group {
         }
     }
 
-    /// Where debuggers find its members.
+    /// The description of its members for debuggers.
     pub(crate) fn row(&self) -> GroupRow {
         match &self.members {
             GroupMembers::Progression { first, stride, size } => {
@@ -96,7 +96,7 @@ impl Group {
         }
     }
 
-    /// The process with this rank, if there is one.
+    /// Returns the process with this rank, if it exists.
     #[inline]
     pub fn gate(&self, rank: u32) -> Option<GateId> {
         match &self.members {
@@ -108,7 +108,7 @@ impl Group {
         }
     }
 
-    /// The rank of a process, if it is a member.
+    /// Returns the rank of a process, if it is a member.
     pub fn rank_of(&self, process: GateId) -> Option<u32> {
         match &self.members {
             GroupMembers::Progression { first, stride, size } => {
@@ -132,15 +132,16 @@ impl Group {
         (0..self.size()).filter_map(|rank| self.gate(rank))
     }
 
-    /// The rank in `other` of the process that has `rank` here, if it is a member there.
+    /// Returns the rank in `other` of the process that has `rank` in this group, if it is a
+    /// member of `other`.
     ///
     /// # Errors
-    /// `Rank` if no process has this rank here.
+    /// `Rank` if no process has this rank in this group.
     pub fn translate_rank(&self, rank: i32, other: &Group) -> Result<Option<u32>> {
         Ok(other.rank_of(self.checked_gate(rank)?))
     }
 
-    /// Whether two groups have the same processes, and in the same order.
+    /// Compares the processes of two groups and their order.
     pub fn compare(&self, other: &Group) -> GroupComparison {
         if self.size() != other.size() {
             GroupComparison::Unequal
@@ -172,7 +173,7 @@ impl Group {
         self.filtered(|_, process| other.rank_of(process).is_none())
     }
 
-    /// The processes with the given ranks, in the given order.
+    /// Returns the group of the processes with the given ranks, in the given order.
     ///
     /// # Errors
     /// `Rank` if a rank is outside the group or given twice.
@@ -191,7 +192,8 @@ impl Group {
         Ok(self.derived(processes.collect::<Result<_>>()?))
     }
 
-    /// All members but those with the given ranks, in the order of `self`.
+    /// Returns the group of all members except those with the given ranks, in the order of
+    /// `self`.
     ///
     /// # Errors
     /// `Rank` if a rank is outside the group or given twice.
@@ -200,7 +202,8 @@ impl Group {
         Ok(self.filtered(|rank, _| !excluded[rank as usize]))
     }
 
-    /// The processes whose ranks the triplets (first, last, stride) list, in that order.
+    /// Returns the group of the processes whose ranks the triplets (first, last, stride) list, in
+    /// that order.
     ///
     /// # Errors
     /// `Arg` if a stride is zero or leads away from `last`; `Rank` if a rank is outside the group
@@ -209,10 +212,11 @@ impl Group {
         self.incl(&self.expanded(ranges)?)
     }
 
-    /// All members but those whose ranks the triplets (first, last, stride) list.
+    /// Returns the group of all members except those whose ranks the triplets (first, last,
+    /// stride) list.
     ///
     /// # Errors
-    /// As for [`Group::range_incl`].
+    /// Those of [`Group::range_incl`].
     pub fn range_excl(self: &Rc<Self>, ranges: &[[i32; 3]]) -> Result<Rc<Self>> {
         self.excl(&self.expanded(ranges)?)
     }
@@ -221,19 +225,19 @@ impl Group {
         Rc::new(Self { members, ranks: OnceCell::new(), session: None })
     }
 
-    /// The same processes, known to come from a session.
+    /// Returns a group of these processes that belongs to a session.
     pub(crate) fn with_session(&self, session: &Rc<Session>) -> Rc<Self> {
         let gates = self.gates().map(|process| process.0).collect();
         let members = GroupMembers::of(gates);
         Rc::new(Self { members, ranks: OnceCell::new(), session: Some(Rc::clone(session)) })
     }
 
-    /// The session that it comes from, if it does.
+    /// The session that the group was created from, if any.
     pub(crate) fn session(&self) -> Option<&Rc<Session>> {
         self.session.as_ref()
     }
 
-    /// A group of some of the processes of this one and others.
+    /// Returns a group of the given processes that belongs to this group's session.
     fn derived(&self, table: Vec<u32>) -> Rc<Self> {
         let (members, session) = (GroupMembers::of(table), self.session.clone());
         Rc::new(Self { members, ranks: OnceCell::new(), session })
@@ -243,8 +247,8 @@ impl Group {
         Self::with(GroupMembers::of(table))
     }
 
-    /// The processes with the given ranks, if all are there and one at a constant distance from the
-    /// next, as one or two always are.
+    /// Returns the processes with the given ranks if all exist and their job ranks form an
+    /// arithmetic progression, as those of one or two processes always do.
     fn progression_of(&self, ranks: &[i32]) -> Option<GroupMembers> {
         let process = |rank: i32| Some(i64::from(self.gate(u32::try_from(rank).ok()?)?.0));
         let first = process(*ranks.first()?)?;
@@ -280,7 +284,7 @@ impl Group {
         })
     }
 
-    /// Which ranks are named, by rank.
+    /// Returns, for each rank of the group, whether it is listed.
     fn marks(&self, ranks: impl Iterator<Item = i32>) -> Result<Vec<bool>> {
         let mut marks = vec![false; self.size() as usize];
         for rank in ranks {
@@ -315,7 +319,7 @@ impl Group {
     }
 }
 
-/// So many ranks are compared with each other.
+/// The maximum number of ranks that are checked for duplicates in pairs.
 const FEW_RANKS: usize = 8;
 
 #[cold]
@@ -323,7 +327,7 @@ fn given_twice(rank: i32) -> Error {
     Error::new(ErrorClass::Rank, format!("rank {rank} is given more than once"))
 }
 
-/// The table as an arithmetic progression, if it is one.
+/// Returns the table as an arithmetic progression, if it is one.
 fn progression(table: &[u32]) -> Option<GroupMembers> {
     let first = table.first().copied().unwrap_or(0);
     let stride = match table {

@@ -1,5 +1,5 @@
-//! Hints of communicators, windows and files: what the program asserts of its use of them, and what
-//! holds where it says nothing (sections 7.4.4, 12.2.1 and 14.2.8 of the MPI standard).
+//! Hints of communicators, windows and files: the program's assertions about its use of these
+//! objects, and the defaults (sections 7.4.4, 12.2.1 and 14.2.8 of the MPI standard).
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -17,33 +17,33 @@ pub struct Hints {
     given: RefCell<Rc<Info>>,
 }
 
-/// A key that is not ignored.
+/// A key that the library recognizes.
 #[derive(Debug)]
 struct Reserved {
     key: &'static str,
     default: &'static str,
-    /// Whether a value means something; one that does not is ignored.
+    /// Whether a value is valid; invalid values are ignored.
     accepts: fn(&[u8]) -> bool,
 }
 
-/// Which strategy plans a communicator's packets, how urgent its messages are, and by which rails
-/// they go.
+/// The keys for the strategy that plans a communicator's packets, the priority of its messages,
+/// and the rails that carry them.
 pub(crate) const STRATEGY: &str = "combray_strategy";
 pub(crate) const PRIORITY: &str = "combray_priority";
 pub(crate) const RAIL: &str = "combray_rail";
 
-/// The number that a value of `combray_priority` is.
+/// Parses a value of `combray_priority`.
 pub(crate) fn priority(value: &[u8]) -> Option<i32> {
     str::from_utf8(value).ok()?.parse().ok()
 }
 
-/// What is wanted of a communicator's messages first.
+/// The key for the preference of a communicator's messages.
 pub(crate) const PREFER: &str = "combray_prefer";
 
-/// On which NUMA nodes memory lies.
+/// The key for the NUMA nodes of memory.
 pub const MEMORY: &str = "combray_memory";
 
-/// Where memory shall lie, if the value means a place that there is.
+/// Parses a value of [`MEMORY`]; `None` if it does not denote an existing place.
 pub fn placing(value: &[u8]) -> Option<Placing> {
     let placing: Placing = std::str::from_utf8(value).ok()?.parse().ok()?;
     placing.check().is_ok().then_some(placing)
@@ -53,8 +53,8 @@ fn is_placing(value: &[u8]) -> bool {
     placing(value).is_some()
 }
 
-/// The keys of communicators. All assertions are true of every program that makes them, so
-/// that it is no fault to make no use of them.
+/// The keys of communicators. A program that makes an assertion promises that it is true, so the
+/// library may ignore every assertion.
 const OF_COMMUNICATORS: [Reserved; 10] = [
     assertion("mpi_assert_no_any_tag"),
     assertion("mpi_assert_no_any_source"),
@@ -65,7 +65,7 @@ const OF_COMMUNICATORS: [Reserved; 10] = [
     Reserved { key: STRATEGY, default: NAMES[0], accepts: is_strategy },
     Reserved { key: PREFER, default: Aim::NAMES[0], accepts: |value| Aim::named(value).is_some() },
     Reserved { key: PRIORITY, default: "0", accepts: |value| priority(value).is_some() },
-    // Whether there is such a rail is known where it is followed.
+    // Whether the rail exists is checked where the hint is applied.
     Reserved { key: RAIL, default: "all", accepts: |_| true },
 ];
 
@@ -82,25 +82,27 @@ const OF_WINDOWS: [Reserved; 9] = [
     MEMORY_KINDS,
 ];
 
-/// Of files: how collective transfers go.
+/// The key for collective buffering of reads.
 pub const COLLECTIVE_READS: &str = "romio_cb_read";
-/// The same for writing.
+/// The key for collective buffering of writes.
 pub const COLLECTIVE_WRITES: &str = "romio_cb_write";
-/// How many processes read and write for the others.
+/// The key for the number of processes that access the file for the others in collective
+/// transfers.
 pub const COLLECTIVE_NODES: &str = "cb_nodes";
-/// How much each of them does at once.
+/// The key for the number of bytes that each of these processes transfers at once.
 pub const COLLECTIVE_BUFFER: &str = "cb_buffer_size";
-/// Whether runs are read together with the holes between them.
+/// The key for data sieving of reads: whether runs are read together with the holes between them.
 pub const SIEVE_READS: &str = "romio_ds_read";
-/// Whether they are written so.
+/// The key for data sieving of writes: whether runs are written together with the holes between
+/// them.
 pub const SIEVE_WRITES: &str = "romio_ds_write";
-/// How much is read so at once.
+/// The key for the buffer size of data sieving of reads.
 pub const READ_BUFFER: &str = "ind_rd_buffer_size";
-/// How much is written so at once.
+/// The key for the buffer size of data sieving of writes.
 pub const WRITE_BUFFER: &str = "ind_wr_buffer_size";
-/// At multiples of this the parts of a file begin that are read and written by different processes.
+/// The key for the alignment of the file parts that different processes access.
 pub const STRIPE: &str = "striping_unit";
-/// The permissions of a new file, in octal.
+/// The key for the permissions of a new file, in octal.
 pub const FILE_PERMISSIONS: &str = "file_perm";
 
 /// The keys of files.
@@ -118,30 +120,31 @@ const OF_FILES: [Reserved; 11] = [
     Reserved { key: FILE_PERMISSIONS, default: "666", accepts: is_octal },
 ];
 
-/// The kinds of memory that buffers may be in, which the program cannot change.
+/// The kinds of memory for buffers, which the program cannot change.
 const MEMORY_KINDS: Reserved =
     Reserved { key: "mpi_memory_alloc_kinds", default: "mpi,system", accepts: |_| false };
 
-/// Info objects that only the library writes to need no limits.
+/// Info objects that only the library writes need no limits.
 const NO_LIMITS: InfoLimits = InfoLimits { key_bytes_max: usize::MAX, value_bytes_max: usize::MAX };
 
 impl Hints {
-    /// Those of a new communicator.
+    /// The hints of a new communicator.
     pub fn of_communicator() -> Self {
         Self { reserved: &OF_COMMUNICATORS, given: RefCell::default() }
     }
 
-    /// Those of a new window.
+    /// The hints of a new window.
     pub fn of_window() -> Self {
         Self { reserved: &OF_WINDOWS, given: RefCell::default() }
     }
 
-    /// Those of a new file.
+    /// The hints of a new file.
     pub fn of_file() -> Self {
         Self { reserved: &OF_FILES, given: RefCell::default() }
     }
 
-    /// All that hold, given or by default. `defaults` are those that are not always the same.
+    /// Returns all hints that apply, given or by default. `defaults` overrides default values
+    /// that vary.
     pub fn info(&self, defaults: &[(&str, &str)]) -> Rc<Info> {
         let info = Info::new();
         for Reserved { key, default, .. } in self.reserved {
@@ -154,14 +157,14 @@ impl Hints {
         info
     }
 
-    /// The value that was given to a key.
+    /// Returns the value that was given for a key.
     pub fn given(&self, key: &str) -> Option<Rc<[u8]>> {
         self.given.borrow().hint(key.as_bytes())
     }
 
-    /// Adds hints to those that were given, or changes them. Keys that are not reserved, values
-    /// that mean nothing and whatever `accepts` refuses are ignored, so that the program sees in
-    /// the hints of the object which ones are followed (section 7.4.4).
+    /// Adds hints, or changes hints that were given before. Ignores keys that are not reserved,
+    /// invalid values and hints that `accepts` refuses. The program can thus see in the object's
+    /// hints which ones are used (section 7.4.4).
     pub fn add(&self, hints: &Info, accepts: impl Fn(&[u8], &[u8]) -> bool) {
         let means_something = |key: &[u8], value: &[u8]| {
             let reserved = self.reserved.iter().find(|reserved| reserved.key.as_bytes() == key);
@@ -200,7 +203,7 @@ fn is_file_choice(value: &[u8]) -> bool {
     matches!(value, b"enable" | b"disable" | b"automatic")
 }
 
-/// A number of bytes that is not 0 and that memory can have.
+/// Whether the value is a number of bytes that is not 0 and that memory can have.
 fn is_amount(value: &[u8]) -> bool {
     is_number(value) && value.len() < 13 && value.iter().any(|digit| *digit != b'0')
 }

@@ -19,7 +19,8 @@ struct InfoEntry {
     value: Rc<[u8]>,
 }
 
-/// The longest key and value that the interface can return, in bytes without a terminator.
+/// The maximum lengths of keys and values that the interface can return, in bytes without a
+/// terminator.
 #[derive(Clone, Copy, Debug)]
 pub struct InfoLimits {
     /// For keys.
@@ -28,17 +29,17 @@ pub struct InfoLimits {
     pub value_bytes_max: usize,
 }
 
-/// What `MPI_INFO_ENV` tells about how the program was started (section 11.2.1 of the standard);
-/// what is not known stays out.
+/// The contents of `MPI_INFO_ENV` about the start of the program (section 11.2.1 of the
+/// standard). Unknown entries are left out.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
     /// The name of the program that was started.
     pub command: Option<String>,
     /// Its arguments, separated by spaces.
     pub arguments: Option<String>,
-    /// How many processes were asked for at most.
+    /// The maximum number of processes that was requested.
     pub processes_max: Option<String>,
-    /// Which numbers of processes would have done.
+    /// The numbers of processes that would have been accepted.
     pub soft: Option<String>,
     /// The machine.
     pub host: Option<String>,
@@ -46,9 +47,9 @@ pub struct Environment {
     pub architecture: Option<String>,
     /// The folder in which the program was started.
     pub working_directory: Option<String>,
-    /// The file with the description of the job.
+    /// The file that describes the job.
     pub file: Option<String>,
-    /// The level of thread support that was asked for, as a name such as `MPI_THREAD_SINGLE`.
+    /// The requested level of thread support, as a name such as `MPI_THREAD_SINGLE`.
     pub thread_level: Option<String>,
 }
 
@@ -58,7 +59,7 @@ impl Info {
         Rc::default()
     }
 
-    /// The contents of `MPI_INFO_ENV`, and of what `MPI_Info_create_env` returns.
+    /// Makes the info object for `MPI_INFO_ENV` and `MPI_Info_create_env`.
     pub fn of_environment(environment: &Environment) -> Rc<Self> {
         let facts: [(&str, &Option<String>); 9] = [
             ("command", &environment.command),
@@ -79,7 +80,7 @@ impl Info {
         Rc::new(Self { entries: RefCell::new(entries.collect()) })
     }
 
-    /// Gives `key` a value, in place of the one that it may have.
+    /// Sets the value of `key`, and replaces the value that it may have.
     ///
     /// # Errors
     /// `InfoKey` if the key is empty or too long, `InfoValue` if the value is too long.
@@ -118,7 +119,7 @@ impl Info {
         Ok(())
     }
 
-    /// The value of `key`, if it is set.
+    /// Returns the value of `key`, if it is set.
     ///
     /// # Errors
     /// `InfoKey` if the key is empty or too long.
@@ -127,22 +128,22 @@ impl Info {
         Ok(self.hint(key))
     }
 
-    /// The value of a key that the library itself asks for.
+    /// Returns the value of a key that the library itself looks up.
     pub fn hint(&self, key: &[u8]) -> Option<Rc<[u8]>> {
         let entries = self.entries.borrow();
         entries.iter().find(|entry| *entry.key == *key).map(|entry| Rc::clone(&entry.value))
     }
 
-    /// How many keys are set.
+    /// The number of keys that are set.
     pub fn key_count(&self) -> usize {
         self.entries.borrow().len()
     }
 
-    /// The key at `position`, counted from 0 in the order of setting.
+    /// Returns the key at `position`, counted from 0 in the order of setting.
     ///
     /// # Errors
-    /// `InfoKey` if there are not that many keys, as other implementations report it; the standard
-    /// names no class.
+    /// `InfoKey` if there are not that many keys, as in other implementations; the standard
+    /// specifies no class.
     pub fn key_at(&self, position: i32) -> Result<Rc<[u8]>> {
         let entries = self.entries.borrow();
         let entry = usize::try_from(position).ok().and_then(|position| entries.get(position));
@@ -153,7 +154,7 @@ impl Info {
         })
     }
 
-    /// Takes over those keys of `other`, with their values, that `accepts` lets in.
+    /// Copies those keys of `other`, with their values, that `accepts` accepts.
     pub(crate) fn take_over(&self, other: &Self, accepts: impl Fn(&[u8], &[u8]) -> bool) {
         let others = other.entries.borrow().clone();
         let mut entries = self.entries.borrow_mut();
@@ -165,7 +166,7 @@ impl Info {
         }
     }
 
-    /// A copy with the same keys and values in the same order.
+    /// Returns a copy with all keys and values, in their order.
     pub fn duplicate(&self) -> Rc<Self> {
         Rc::new(Self { entries: self.entries.clone() })
     }

@@ -1,12 +1,13 @@
 //! Messages of the native interface (`combray.h`): packed messages, and tagged messages made of
 //! several segments. They have message spaces of their own in the program's communicators.
 //!
-//! A packed message goes as *pieces*: short segments are copied into the current piece, and long
-//! ones stand in it by their length and go as messages of their own, straight from the program's
-//! memory. What waits in the outbox is not handed to a rail before the message ends or much waits,
-//! so that a message of short segments is one piece in one packet. The first piece has the
-//! program's tag and is what a receiver is matched with; it tells under which two tags of a space
-//! for data the rest comes: further pieces under one, long segments under the next.
+//! A packed message is sent as *pieces*. Short segments are copied into the current piece. For a
+//! long segment, the piece contains its length, and the segment is sent as a message of its own,
+//! directly from the program's memory. Messages wait in the outbox until the packed message ends
+//! or much is waiting, so that a message of short segments is one piece in one packet. The first
+//! piece has the program's tag and is the message that is matched by the receiver. It contains
+//! the first of two tags of the message space for data. Further pieces have the first tag, long
+//! segments the second.
 
 mod packing;
 mod piece;
@@ -29,57 +30,60 @@ pub use packing::PackedSend;
 use piece::PieceMemory;
 pub use unpacking::PackedReceive;
 
-/// What a receiver may rely on.
+/// When unpacked data is available to the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// The data is there when it has been unpacked.
+    /// The data is available when it has been unpacked.
     Express,
-    /// The data is there when the message has ended.
+    /// The data is available when the message has ended.
     Cheaper,
 }
 
-/// The message spaces of a communicator for the native interface, opened when it is first used.
+/// The message spaces of a communicator for the native interface, opened on first use.
 #[derive(Debug)]
 pub(crate) struct NativeSpaces {
-    /// For messages of segments, with the tags of the program.
+    /// For messages of segments, with the program's tags.
     segments: ContextSlot,
-    /// For the first pieces of packed messages, with the tags of the program.
+    /// For the first pieces of packed messages, with the program's tags.
     openings: ContextSlot,
-    /// For the rest of packed messages, with tags that the sender reserved.
+    /// For the other pieces and long segments of packed messages, with tags that the sender
+    /// reserved.
     data: ContextSlot,
     next_tag: Cell<i32>,
-    /// Messages that were begun and of which nothing has gone, by receiver and tag: few at a time.
+    /// Messages that were begun and of which nothing was sent, by receiver and tag; few at a
+    /// time.
     unopened: RefCell<Vec<StartedMessage>>,
-    /// Memory for pieces, to be used again.
+    /// Unused memories for pieces.
     spare: RefCell<Vec<PieceMemory>>,
 }
 
 /// Receiver and tag of a message, and the message.
 type StartedMessage = ((u32, i32), Weak<PackedSend>);
 
-/// How many unused pieces are kept.
+/// The maximum number of unused memories that are kept.
 const SPARE_MAX: usize = 16;
 
 impl NativeSpaces {
-    /// The spaces, to be closed.
+    /// The message spaces that must be closed with the communicator.
     pub(crate) fn slots(&self) -> [ContextSlot; 3] {
         [self.segments, self.openings, self.data]
     }
 
-    /// The first of two consecutive tags for data. They are used again after 2^30 messages.
+    /// Returns the first of two consecutive tags for data. Tags are used again after 2^30
+    /// messages.
     fn reserve_tags(&self) -> i32 {
         let first = self.next_tag.get();
         self.next_tag.set(if first < i32::MAX - 3 { first + 2 } else { 0 });
         first
     }
 
-    /// Memory for a piece.
+    /// Takes memory for a piece.
     fn take_room(&self) -> PieceMemory {
         let spare = self.spare.borrow_mut().pop();
         spare.unwrap_or_else(PieceMemory::new)
     }
 
-    /// Takes the memory of a piece back, if nobody uses it any more.
+    /// Returns the memory of a piece to the unused ones, if no transfer uses it.
     fn give_back(&self, room: PieceMemory) {
         let mut spare = self.spare.borrow_mut();
         if spare.len() < SPARE_MAX && room.is_free() {
@@ -87,8 +91,8 @@ impl NativeSpaces {
         }
     }
 
-    /// Notes a message that was begun; the one with the same receiver and tag that was noted
-    /// before.
+    /// Records a message that was begun. Returns the message with this receiver and tag that was
+    /// recorded before, if any.
     fn note_begun(&self, key: (u32, i32), message: Weak<PackedSend>) -> Option<Rc<PackedSend>> {
         let mut unopened = self.unopened.borrow_mut();
         match unopened.iter_mut().find(|noted| noted.0 == key) {
@@ -100,10 +104,10 @@ impl NativeSpaces {
         }
     }
 
-    /// The first piece of a message goes.
+    /// Removes the record of a message whose first piece is sent.
     fn note_opened(&self, key: (u32, i32), message: &PackedSend) {
         let mut unopened = self.unopened.borrow_mut();
-        // A later message with this tag may have taken the place.
+        // A later message with this tag may have replaced the record.
         let is_it =
             |noted: &StartedMessage| noted.0 == key && std::ptr::eq(noted.1.as_ptr(), message);
         if let Some(index) = unopened.iter().position(is_it) {
@@ -147,7 +151,7 @@ impl Communicator {
         })
     }
 
-    /// Begins to receive such a message; no tag: any.
+    /// Begins to receive a message of segments; without a tag, any tag matches.
     ///
     /// # Errors
     /// `Rank` if the communicator has no such process.

@@ -1,19 +1,21 @@
 //! Partitioned point-to-point communication (chapter 4 of the MPI standard).
 //!
-//! Two persistent requests meet once: the sender's tells the receiver's, with the program's tag and
-//! in a message space for that, how it divides its data (an *introduction*). After that each
-//! partition that the program marks as ready goes out at once as a message of its own, and
-//! arrives where it belongs in the receiver's memory: the receiver posts a receive for each
-//! partition of the sender, however it divides its own buffer. These messages have a space of their
-//! own too, in which the sender reserves tags; from round to round they are the same, since
-//! messages between two processes with one tag keep their order.
+//! The sender's and the receiver's persistent request meet once. The sender sends an
+//! *introduction*: how it divides its data. It uses the program's tag, in a message space for
+//! introductions. After that each partition that the program marks as ready is sent at once as a
+//! message of its own, and is received at its place in the receiver's memory. The receiver posts
+//! a receive for each partition of the sender, however it divides its own buffer. These messages
+//! have a message space of their own, in which the sender reserves tags. The tags do not change
+//! from round to round, because messages between two processes with one tag keep their order.
 //!
-//! Where all data are short they go as one message, if all partitions are ready when the sender
-//! decides: at the end of the call that marks the first one, or, where those of the round before
-//! were ready soon after each other, when the last one is ready or progress is made. The receiver
-//! posts a receive for that message. If it has no data, the partitions come each by itself; the
-//! receiver posts receives for them when it looks next, so the sender sends copies, for which its
-//! own round does not wait. The next rounds then begin with a receive for each partition.
+//! If all data is short, it is sent as one message if all partitions are ready when the sender
+//! decides. The sender decides at the end of the call that marks the first partition. If the
+//! partitions of the last round were ready soon after each other, it decides when the last
+//! partition is ready or a round of progress is made. The receiver posts a receive for the one
+//! message. If that message is empty, each partition is sent as a message of its own. The
+//! receiver posts receives for them when it next makes progress. Therefore the sender sends
+//! copies, and its round does not wait for them. The next rounds then begin with a receive for
+//! each partition.
 
 mod division;
 mod introduction;
@@ -41,14 +43,14 @@ use sending::{Held, Sending};
 pub struct Partitions {
     /// The data; a block is a partition.
     pub blocks: EqualBlocks,
-    /// How many there are.
+    /// The number of partitions.
     pub count: u32,
 }
 
 /// One side of a partitioned operation.
 #[derive(Debug)]
 pub struct Partitioned {
-    /// Its message spaces stay open as long as it is there.
+    /// Keeps the message spaces open as long as the operation exists.
     _communicator: Rc<Communicator>,
     side: PartitionedSide,
     active: Cell<bool>,
@@ -60,11 +62,10 @@ enum PartitionedSide {
     Receiving(Receiving),
 }
 
-/// The message spaces of a communicator for partitioned communication, opened when it is first
-/// used.
+/// The message spaces of a communicator for partitioned communication, opened on first use.
 #[derive(Debug)]
 pub(crate) struct PartitionedSpaces {
-    /// For introductions, with the tags of the program.
+    /// For introductions, with the program's tags.
     introductions: ContextSlot,
     /// For data, with tags that the sender reserved.
     data: ContextSlot,
@@ -72,14 +73,14 @@ pub(crate) struct PartitionedSpaces {
 }
 
 impl PartitionedSpaces {
-    /// The spaces, to be closed.
+    /// The message spaces that must be closed with the communicator.
     pub(crate) fn slots(&self) -> [ContextSlot; 2] {
         [self.introductions, self.data]
     }
 
-    /// The first of the consecutive tags for the messages of so many partitions, and for that of
-    /// all of them. They are used again after 2^31, long after the
-    /// requests of the old ones are gone.
+    /// Returns the first of the consecutive tags for the message of all partitions and the
+    /// messages of `count` partitions. Tags are used again after 2^31, long after their old
+    /// requests were freed.
     fn reserve_tags(&self, count: u32) -> i32 {
         let count = i32::try_from(count).unwrap_or(i32::MAX).saturating_add(1);
         let (first, next) = match self.next_tag.get().checked_add(count) {
@@ -92,12 +93,12 @@ impl PartitionedSpaces {
 }
 
 impl Partitioned {
-    /// Whether it was started and its status not yet taken.
+    /// Whether the operation was started and its status was not taken yet.
     pub fn is_active(&self) -> bool {
         self.active.get()
     }
 
-    /// How many partitions this side has.
+    /// The number of partitions of this side.
     fn partition_count(&self) -> u32 {
         match &self.side {
             PartitionedSide::Sending(sending) => sending.partition_count(),
@@ -119,7 +120,7 @@ impl Partitioned {
         }
     }
 
-    /// Whether the round is over, or none was begun; makes no progress.
+    /// Whether the round is complete, or none was begun; makes no progress.
     pub(crate) fn is_complete(&self, runtime: &mut Runtime) -> bool {
         !self.active.get()
             || match &self.side {
@@ -128,7 +129,7 @@ impl Partitioned {
             }
     }
 
-    /// The one receive that its round waits for first, if that is so.
+    /// The one receive that the round waits for first, if there is such a receive.
     #[inline]
     pub(crate) fn awaited(&self) -> Option<RequestId> {
         match &self.side {
@@ -137,7 +138,7 @@ impl Partitioned {
         }
     }
 
-    /// Whether nothing went wrong in a round that is complete.
+    /// Whether a complete round had no error.
     pub(crate) fn is_fine(&self) -> bool {
         match &self.side {
             PartitionedSide::Sending(_) => true,
@@ -153,12 +154,12 @@ impl Partitioned {
         }
     }
 
-    /// The round is over for the program too.
+    /// Marks the operation as inactive.
     pub(crate) fn deactivate(&self) {
         self.active.set(false);
     }
 
-    /// The program has no more use for it.
+    /// Releases the operation, which the program has freed.
     pub(crate) fn give_up(&self, process: &Process) {
         let mut runtime = process.runtime();
         match &self.side {
@@ -167,10 +168,11 @@ impl Partitioned {
         }
     }
 
-    /// The number of a partition.
+    /// Returns the number of a partition.
     ///
     /// # Errors
-    /// `Arg` if there is no such partition; the text goes on after the name of the argument.
+    /// `Arg` if there is no such partition; the message text continues after the name of the
+    /// argument.
     pub fn checked_partition(&self, partition: i32) -> Result<u32> {
         let count = self.partition_count();
         let number = u32::try_from(partition).ok().filter(|number| *number < count);
@@ -179,8 +181,8 @@ impl Partitioned {
 }
 
 impl BackgroundOperation for Partitioned {
-    /// A send needs one step, if it holds partitions back. A receive that has heard of the sender's
-    /// partitions needs no more: its messages come by themselves.
+    /// Advances the operation. A send needs one step if it holds partitions back. A receive needs
+    /// no more steps when it has the introduction, because its receives are then posted.
     fn advance(&self, process: &Process) -> bool {
         let mut runtime = process.runtime();
         match &self.side {
@@ -194,7 +196,8 @@ impl BackgroundOperation for Partitioned {
         }
     }
 
-    /// A receive that nobody sends to is the program's fault, but not a reason to hang.
+    /// False: a receive without a sender is the program's error, and must not make this process
+    /// hang.
     fn must_end(&self) -> bool {
         false
     }
@@ -215,8 +218,8 @@ impl Process {
 }
 
 impl Communicator {
-    /// `MPI_Psend_init` (section 4.2.1): prepares to send partitions to the process with a rank;
-    /// without one, to nobody.
+    /// Makes a request to send partitions to the process with rank `destination`; `None` is
+    /// `MPI_PROC_NULL` (`MPI_Psend_init`, section 4.2.1).
     ///
     /// # Errors
     /// `Rank` if the communicator has no such process.
@@ -236,11 +239,11 @@ impl Communicator {
         Ok(request(self, PartitionedSide::Sending(sending)))
     }
 
-    /// `MPI_Precv_init` (section 4.2.1): prepares to receive partitions from the process with a
-    /// rank; without one, from nobody.
+    /// Makes a request to receive partitions from the process with rank `source`; `None` is
+    /// `MPI_PROC_NULL` (`MPI_Precv_init`, section 4.2.1).
     ///
     /// # Errors
-    /// As for [`Communicator::partitioned_send_init`].
+    /// Those of [`Communicator::partitioned_send_init`].
     pub fn partitioned_receive_init(
         self: &Rc<Self>,
         process: &Process,
@@ -258,13 +261,13 @@ impl Communicator {
 }
 
 impl Partitioned {
-    /// `MPI_Pready` and its kin (section 4.2.2): the partitions may go, those before one that is
-    /// wrong too.
+    /// Marks partitions as ready to be sent (`MPI_Pready` and its variants, section 4.2.2). If
+    /// one of them is invalid, those before it are marked.
     ///
     /// # Errors
-    /// `Request` if the operation is no send or was not started; `Arg` if there is no such
-    /// partition, or it was marked in this round already. The latter's texts go on after the name
-    /// of the argument.
+    /// `Request` if the operation is not a send or was not started; `Arg` if there is no such
+    /// partition, or it was marked in this round already. The message texts of `Arg` continue
+    /// after the name of the argument.
     pub fn mark_ready(
         self: &Rc<Self>,
         process: &Process,
@@ -284,13 +287,13 @@ impl Partitioned {
             Held::Ended => process.stop_advancing(self),
             Held::Unchanged => {}
         }
-        // A thread that waits for the operation may sleep.
+        // A thread that waits for the operation may be asleep.
         process.wake_other_threads();
         marked
     }
 
-    /// `MPI_Parrived` (section 4.2.3): whether a partition has come, after one round of progress;
-    /// true where nothing is awaited.
+    /// Returns whether a partition has arrived, after one round of progress (`MPI_Parrived`,
+    /// section 4.2.3). Returns true if no round is active.
     ///
     /// # Errors
     /// `Request` if the operation is no receive; `Arg` if there is no such partition.

@@ -14,10 +14,10 @@ use crate::process::search::Search;
 use crate::request::{EngineTransfer, PersistentOperation, Request};
 use crate::status::{MessageSource, MessageStatus};
 
-/// Whom a message goes to.
+/// The destination of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
-    /// No process: the operation is over at once.
+    /// No process (`MPI_PROC_NULL`): the operation is complete at once.
     Null,
     /// The process with this rank.
     Rank(u32),
@@ -26,34 +26,34 @@ pub enum Destination {
 /// When a send is complete (section 3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendMode {
-    /// When the buffer is free again.
+    /// When the buffer may be used again.
     Standard,
     /// When the receiver has matched the message.
     Synchronous,
     /// At once: the message is copied to the attached buffer.
     Buffered,
-    /// As standard; the program promises that the receive is posted.
+    /// As `Standard`; the program promises that the receive is posted.
     Ready,
 }
 
 /// A message that a matched probe took (section 3.8.2).
 #[derive(Debug)]
 pub struct MatchedMessage {
-    /// None: the message from no process.
+    /// `None`: a message from `MPI_PROC_NULL`.
     id: Option<MessageId>,
     communicator: Rc<Communicator>,
 }
 
 impl MatchedMessage {
-    /// The communicator in which it came.
+    /// The communicator in which the message arrived.
     pub fn communicator(&self) -> &Rc<Communicator> {
         &self.communicator
     }
 }
 
 impl Communicator {
-    /// A long message shall arrive while the program computes: its sender writes it, or the helper
-    /// sees to it.
+    /// Posts the receive of a long message so that it arrives while the program computes: the
+    /// sender writes it into the receiver's memory, or the helper thread makes progress.
     #[cold]
     fn begin_long_receive(&self, process: &Process, receive: Receive) -> RequestId {
         let gate = receive.source.and_then(|rank| self.gate(rank));
@@ -104,11 +104,11 @@ impl Communicator {
         }))
     }
 
-    /// Sends, and returns when the mode's condition holds.
+    /// Sends a message and returns when the condition of `mode` holds.
     ///
     /// # Errors
     /// `Rank` if the communicator has no such process; `Buffer` in buffered mode if the attached
-    /// buffer has no room.
+    /// buffer has too little room.
     #[inline(always)]
     pub fn send(
         self: &Rc<Self>,
@@ -132,10 +132,10 @@ impl Communicator {
         Ok(())
     }
 
-    /// Begins to send.
+    /// Begins to send a message.
     ///
     /// # Errors
-    /// As for [`send`](Self::send).
+    /// Those of [`send`](Self::send).
     #[inline(always)]
     pub fn isend(
         self: &Rc<Self>,
@@ -155,7 +155,7 @@ impl Communicator {
         Ok(begin_send(process, self.prepared_send(mode, peer, tag, buffer)?))
     }
 
-    /// What a send hands to the engine.
+    /// Makes the engine's description of a send.
     #[inline(always)]
     fn prepared_send(&self, mode: SendMode, peer: u32, tag: i32, buffer: Buffer) -> Result<Send> {
         Ok(Send {
@@ -168,11 +168,10 @@ impl Communicator {
         })
     }
 
-    /// Receives a message.
+    /// Receives a message. The status reports whether it was truncated.
     ///
     /// # Errors
-    /// `Rank` if the communicator has no such process. That the message was truncated is told in
-    /// the status.
+    /// `Rank` if the communicator has no such process.
     #[inline(always)]
     pub fn receive(
         self: &Rc<Self>,
@@ -219,10 +218,10 @@ impl Communicator {
         Request::Transfer(EngineTransfer::receive(id))
     }
 
-    /// Sends and receives at once (section 3.11).
+    /// Sends a message and receives another one (section 3.11).
     ///
     /// # Errors
-    /// As for [`send`](Self::send) and [`receive`](Self::receive).
+    /// Those of [`send`](Self::send) and [`receive`](Self::receive).
     #[inline(always)]
     pub fn send_receive(
         self: &Rc<Self>,
@@ -240,15 +239,15 @@ impl Communicator {
         if let Some((peer, gate)) = destination {
             let (tag, synchronous, buffer) = (send_tag, false, send);
             let send = Send { gate, peer, context, tag, synchronous, buffer };
-            // A message that can go at once does so before the receive is posted, which the peer
-            // does meanwhile as well: who looks for a message while the other one writes it takes
-            // the line away from it, for the time of a crossing.
+            // A message that can be sent at once is sent before the receive is posted. The peer
+            // does so meanwhile, too. If this process polled for a message while the peer writes
+            // it, it would take the cache line from the peer for one transfer time.
             if !process.runtime().try_send(&send) {
                 unsent = Some(send);
             }
         }
-        // No closure: it would move the buffer, which waits until what was written has left the
-        // core.
+        // This is not a closure, because a closure would move the buffer. The move would wait
+        // until the message that was just written has left the core.
         let received = match source {
             None => None,
             Some(source) => {
@@ -268,11 +267,12 @@ impl Communicator {
         problem.map_or(Ok(status), |problem| Err(error_of(problem)))
     }
 
-    /// Sends a message if it can go at once; whether it did, and its buffer is free. If not, or it
-    /// goes to no process, nothing has happened.
+    /// Sends a message if it can be sent at once. Returns whether it was sent, in which case its
+    /// buffer may be used again. Otherwise, and if the destination is no process, nothing has
+    /// happened.
     ///
     /// # Errors
-    /// As for [`send`](Self::send).
+    /// Those of [`send`](Self::send).
     #[inline(always)]
     pub fn try_send(
         self: &Rc<Self>,
@@ -287,7 +287,7 @@ impl Communicator {
         Ok(process.runtime().try_send(&send))
     }
 
-    /// Waits for a message that a receive with this selection would get; it stays.
+    /// Waits for a message that a receive with these arguments would match, without receiving it.
     ///
     /// # Errors
     /// `Rank` if the communicator has no such process.
@@ -326,7 +326,7 @@ impl Communicator {
         Ok(found.unwrap_or(MessageStatus::EMPTY))
     }
 
-    /// What a thread looks for that waits.
+    /// Makes the record of the message that a waiting thread looks for.
     fn search(&self, process: &Process, source: MessageSource, tag: Option<i32>) -> Search<'_> {
         let source = match source {
             MessageSource::Rank(rank) => Some(rank),
@@ -335,10 +335,11 @@ impl Communicator {
         Search::new(process, self, source, tag)
     }
 
-    /// Looks, after one round of progress, whether there is such a message.
+    /// Makes one round of progress, and returns the status of a matching message, if one has
+    /// arrived.
     ///
     /// # Errors
-    /// As for [`probe`](Self::probe).
+    /// Those of [`probe`](Self::probe).
     pub fn iprobe(
         self: &Rc<Self>,
         process: &Process,
@@ -349,10 +350,10 @@ impl Communicator {
         self.peek(process, source, tag)
     }
 
-    /// Waits for such a message and takes it out of matching.
+    /// Waits for a matching message and takes it, so that no other receive can match it.
     ///
     /// # Errors
-    /// As for [`probe`](Self::probe).
+    /// Those of [`probe`](Self::probe).
     pub fn mprobe(
         self: &Rc<Self>,
         process: &Process,
@@ -380,10 +381,10 @@ impl Communicator {
         Ok(taken.expect("the loop ends when there is one"))
     }
 
-    /// Takes such a message out of matching if, after one round of progress, there is one.
+    /// Makes one round of progress, and takes a matching message, if one has arrived.
     ///
     /// # Errors
-    /// As for [`probe`](Self::probe).
+    /// Those of [`probe`](Self::probe).
     pub fn improbe(
         self: &Rc<Self>,
         process: &Process,
@@ -457,7 +458,7 @@ impl MatchedMessage {
     }
 }
 
-/// Begins to send, and not through the attached buffer.
+/// Begins to send a message, without the attached buffer.
 #[inline(always)]
 pub(crate) fn begin_send(process: &Process, send: Send) -> Request {
     let (gate, bytes) = (send.gate, send.buffer.len());
@@ -473,7 +474,7 @@ pub(crate) fn begin_send(process: &Process, send: Send) -> Request {
     }
 }
 
-/// What the engine selects by: `None` for no process, `Some(None)` for any.
+/// Returns the source for the engine: `None` for no process, `Some(None)` for any.
 #[inline]
 pub(crate) fn checked_source(
     communicator: &Communicator,

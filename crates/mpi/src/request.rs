@@ -20,64 +20,65 @@ use crate::process::Process;
 use crate::process::helping::HELPED_BYTES_MIN;
 use crate::status::MessageStatus;
 
-/// An operation of the program.
+/// An operation of the program, as an MPI request.
 #[derive(Debug)]
 pub enum Request {
     /// A send or receive underway.
     Transfer(EngineTransfer),
-    /// Complete from the beginning, or since its status was taken: with the empty status.
+    /// A complete request, whose status is empty or was taken.
     Done,
     /// A receive from no process.
     OfNull,
     /// A collective operation that was begun.
     Collective(Rc<ActiveCollective>),
-    /// An operation of a crate above: a one-sided one (section 12.3.5), or one on a file (14.4). Or
-    /// an agreement.
+    /// An operation of a higher crate: a one-sided one (section 12.3.5), or one on a file
+    /// (section 14.4); or an agreement.
     External(Rc<dyn ExternalOperation>),
     /// A partitioned operation that was started.
     Partitioned(Rc<Partitioned>),
-    /// A packed message that was ended and is on its way.
+    /// A packed message that the program has ended and that is being sent.
     Packing(Rc<PackedSend>),
-    /// A packed message that was ended and is still arriving.
+    /// A packed message that the program has ended and that is still arriving.
     Unpacking(Rc<PackedReceive>),
     /// A persistent operation (sections 3.9, 4.2 and 6.13), active or not.
     Persistent(Box<Persistent>),
 }
 
-/// An operation of a crate above, as its request sees it.
+/// The interface of a request to an operation of a higher crate.
 pub trait ExternalOperation: fmt::Debug {
-    /// Whether the buffers of the program are free and full; makes no progress.
+    /// Whether the program's buffers may be used again and contain the results; makes no
+    /// progress.
     fn is_complete(&self, process: &Process) -> bool;
 
     /// The status of the request, when it is complete.
     fn status(&self) -> MessageStatus;
 
-    /// What people call it, with its article.
+    /// The name of the operation for users, with its article.
     fn noun(&self) -> &'static str;
 }
 
-/// A send or receive that the engine has.
+/// A send or receive of the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineTransfer {
     id: RequestId,
     receives: bool,
 }
 
-/// What is known of a transfer that may be complete.
+/// The state of a transfer, as [`TransferScan::settle`] returns it.
 #[derive(Debug)]
 pub enum TransferCompletion {
-    /// There is no such transfer any more.
+    /// The transfer does not exist any more.
     Unknown,
-    /// It is not complete.
+    /// The transfer is not complete.
     Underway,
-    /// A process has failed that it may be waiting for; it stays, and goes on when that is
-    /// acknowledged.
+    /// A process has failed that the transfer may wait for. The transfer stays and continues when
+    /// the failure is acknowledged.
     Interrupted(MessageStatus),
-    /// It was complete; it is gone now.
+    /// The transfer was complete and is removed now.
     Over(MessageStatus),
 }
 
-/// Many transfers are looked at; no progress is made meanwhile.
+/// Checks many transfers while it borrows the runtime; no progress is made meanwhile.
 pub struct TransferScan<'a>(RefMut<'a, Runtime>);
 
 /// The arguments of a persistent operation, and the operation that they were last started as.
@@ -90,18 +91,18 @@ pub struct Persistent {
 
 #[derive(Clone, Debug)]
 pub(crate) enum PersistentOperation {
-    /// To no process.
+    /// A send to `MPI_PROC_NULL`.
     ToNull,
-    /// From no process.
+    /// A receive from `MPI_PROC_NULL`.
     FromNull,
-    /// As the engine gets it each time.
+    /// The send that the engine gets on each start.
     Send(engine::Send),
     BufferedSend {
         peer: u32,
         tag: i32,
         buffer: Buffer,
     },
-    /// As the engine gets it each time.
+    /// The receive that the engine gets on each start.
     Receive(engine::Receive),
     Collective(Rc<ActiveCollective>),
     Partitioned(Rc<Partitioned>),
@@ -121,7 +122,7 @@ impl Request {
         Self::persistent(PersistentOperation::Collective(operation), &communicator)
     }
 
-    /// The partitioned operation that it is, started or not.
+    /// Returns the partitioned operation of the request, started or not, if it is one.
     pub fn partitioned(&self) -> Option<&Rc<Partitioned>> {
         match self {
             Request::Partitioned(operation) => Some(operation),
@@ -133,7 +134,7 @@ impl Request {
         }
     }
 
-    /// The collective operation that was begun, if it is one.
+    /// Returns the collective operation of the request, if one was begun.
     #[inline]
     pub fn started_collective(&self) -> Option<&Rc<ActiveCollective>> {
         match self {
@@ -146,7 +147,7 @@ impl Request {
         }
     }
 
-    /// The send or receive of the engine that a persistent operation waits for, if it is one.
+    /// Returns the engine's transfer that a persistent operation waits for, if any.
     #[inline]
     pub fn started_transfer(&self) -> Option<EngineTransfer> {
         let Request::Persistent(persistent) = self else { return None };
@@ -157,13 +158,13 @@ impl Request {
         }
     }
 
-    /// Whether completing it leaves it in existence, to be started again.
+    /// Whether the request stays allocated after it completes, to be started again.
     pub fn is_persistent(&self) -> bool {
         matches!(self, Request::Persistent(_))
     }
 
-    /// Ends a persistent operation whose status nobody asks for, if it is complete and has nothing
-    /// to tell, or was not started; whether it is such a one. It makes no progress.
+    /// Ends a persistent operation if its status is not needed: if it is complete without an
+    /// error, or was not started. Returns whether it did. Makes no progress.
     #[inline]
     pub fn end_if_fine(&mut self, transfers: &mut TransferScan<'_>) -> bool {
         let Request::Persistent(persistent) = self else { return false };
@@ -193,18 +194,19 @@ impl Request {
         if is_fine {
             let ended = persistent.active.take();
             if !matches!(ended, Some(Request::Partitioned(_))) {
-                // The others that can be fine have nothing to give back.
+                // The other requests that can be fine own nothing that must be dropped.
                 mem::forget(ended);
             }
         }
         is_fine
     }
 
-    /// Starts it again, if it is a persistent or partitioned message whose start makes no progress,
-    /// so that no function of the program runs meanwhile; what came of it.
+    /// Starts a persistent or partitioned message if its start makes no progress, so that no
+    /// function of the program runs meanwhile. Returns the result of the start, or `None` for
+    /// other requests.
     ///
     /// # Errors
-    /// As those of [`start`](Self::start).
+    /// Those of [`start`](Self::start).
     #[inline]
     pub fn start_message(&mut self, process: &Process) -> Option<Result<()>> {
         let Request::Persistent(persistent) = self else { return None };
@@ -218,9 +220,9 @@ impl Request {
         }
     }
 
-    /// Starts it again, if it is a persistent short message that goes at once, or the receive of
-    /// one: what is frequent, with nothing to do but what the engine does, and nothing that can be
-    /// wrong. False: nothing has happened.
+    /// Starts a persistent short message that can be sent at once, or the receive of a short
+    /// message. This is the frequent case, in which nothing but the engine is involved and no
+    /// error can occur. If it returns false, nothing has happened.
     #[inline(always)]
     pub fn start_at_once(&mut self, process: &Process) -> bool {
         let Request::Persistent(persistent) = self else { return false };
@@ -240,12 +242,12 @@ impl Request {
             }
             _ => return false,
         };
-        // There was none, so that nothing is dropped.
+        // `active` was `None`, so nothing needs to be dropped.
         mem::forget(persistent.active.replace(started));
         true
     }
 
-    /// Whether it is persistent and not started: waiting for it returns at once.
+    /// Whether the request is persistent and not started: waiting for it returns at once.
     pub fn is_inactive(&self) -> bool {
         matches!(self, Request::Persistent(persistent) if persistent.active.is_none())
     }
@@ -262,14 +264,14 @@ impl EngineTransfer {
         Self { id, receives: true }
     }
 
-    /// From what [`id`](Self::id) and [`receives`](Self::receives) told.
+    /// Makes a transfer from the values of [`id`](Self::id) and [`receives`](Self::receives).
     #[inline]
     pub fn from_parts(id: u64, receives: bool) -> Self {
         Self { id: RequestId::from_u64(id), receives }
     }
 
-    /// What names it: the number of a place (lower half), small as long as there are few at a time,
-    /// and the generation of the place.
+    /// Returns the identifier of the transfer: the number of its place (lower half), which is
+    /// small while few transfers exist at a time, and the generation of the place.
     #[inline]
     pub fn id(self) -> u64 {
         self.id.to_u64()
@@ -283,20 +285,20 @@ impl EngineTransfer {
 }
 
 impl TransferScan<'_> {
-    /// Whether somebody may still ask for a transfer.
+    /// Whether the transfer exists and is not detached.
     #[inline]
     pub fn is_known(&self, transfer: EngineTransfer) -> bool {
         self.0.is_known(transfer.id)
     }
 
-    /// Whether a transfer is complete; also true when it is gone.
+    /// Whether a transfer is complete; also true if it does not exist any more.
     #[inline]
     pub fn is_complete(&self, transfer: EngineTransfer) -> bool {
         self.0.is_complete(transfer.id)
     }
 
-    /// Forgets a transfer whose status nobody asks for, if it is complete and has nothing to tell;
-    /// whether it was.
+    /// Removes a transfer whose status is not needed, if it is complete without an error. Returns
+    /// whether it did.
     #[inline]
     pub fn forget_if_fine(&mut self, transfer: EngineTransfer) -> bool {
         self.0.forget_if_fine(transfer.id)
@@ -317,13 +319,14 @@ impl TransferScan<'_> {
 }
 
 impl Process {
-    /// Looks at transfers. To be dropped before anything else is asked of the process.
+    /// Begins a scan of transfers. It must be dropped before any other method of the process is
+    /// called.
     #[inline]
     pub fn look_at_transfers(&self) -> TransferScan<'_> {
         TransferScan(self.runtime())
     }
 
-    /// The transfer in a place, if there is one.
+    /// Returns the transfer in a place, if there is one.
     pub fn transfer_at(&self, place: u32, receives: bool) -> Option<EngineTransfer> {
         let id = self.look(|runtime| runtime.request_at(place))??;
         Some(EngineTransfer { id, receives })
@@ -331,7 +334,7 @@ impl Process {
 }
 
 impl EngineTransfer {
-    /// Makes progress until a transfer is complete, or gone.
+    /// Makes progress until the transfer is complete or does not exist any more.
     #[inline]
     pub fn wait(self, process: &Process) {
         process.wait_till_complete(self.id);
@@ -356,8 +359,8 @@ impl Request {
         }
     }
 
-    /// Waits for a request and takes its status; a persistent one becomes inactive, another one is
-    /// spent.
+    /// Waits for a request and takes its status. A persistent request becomes inactive, another
+    /// request is consumed.
     #[inline]
     pub fn wait(&mut self, process: &Process) -> MessageStatus {
         if let Request::Transfer(transfer) = self {
@@ -403,7 +406,7 @@ impl Request {
     /// Takes the status of a request that is complete.
     ///
     /// # Panics
-    /// If it is not.
+    /// If the request is not complete.
     #[inline]
     pub fn take_status(&mut self, process: &Process) -> MessageStatus {
         match self {
@@ -454,8 +457,8 @@ impl Request {
         }
     }
 
-    /// The status of a complete request, which stays as it is; `None` while it is underway
-    /// (`MPI_Request_get_status`).
+    /// Returns the status of a complete request without changing the request
+    /// (`MPI_Request_get_status`); `None` while it is underway.
     pub fn status(&self, process: &Process) -> Option<MessageStatus> {
         match self {
             Request::Transfer(transfer) => {
@@ -486,14 +489,14 @@ impl Request {
         }
     }
 
-    /// Gives a request up: it completes as it would have (`MPI_Request_free`).
+    /// Frees a request; its operation completes nevertheless (`MPI_Request_free`).
     pub fn free(self, process: &Process) {
         match self {
             Request::Transfer(transfer) => process.runtime().detach(transfer.id),
             Request::Done | Request::OfNull | Request::Collective(_) | Request::External(_) => {}
             Request::Partitioned(operation) => operation.deactivate(),
             Request::Packing(message) => message.give_up(process),
-            // It goes on arriving by itself.
+            // The message continues to arrive without the request.
             Request::Unpacking(_) => {}
             Request::Persistent(persistent) => {
                 if let Some(active) = persistent.active {
@@ -506,11 +509,11 @@ impl Request {
         }
     }
 
-    /// Whether a request may be given up now.
+    /// Checks whether a request may be freed now.
     ///
     /// # Errors
     /// `Request` for a partitioned operation that is active and not complete (section 4.2.1), and
-    /// for a collective one that is active (sections 6.12 and 6.13).
+    /// for an active collective operation (sections 6.12 and 6.13).
     pub fn check_free(&self, process: &Process) -> Result<()> {
         let started = match self {
             Request::Persistent(persistent) => persistent.active.as_ref(),
@@ -529,10 +532,11 @@ impl Request {
         }
     }
 
-    /// Asks that a request ends without a transfer (`MPI_Cancel`); its status tells whether it did.
+    /// Cancels a request (`MPI_Cancel`). Its status reports whether it was cancelled.
     ///
     /// # Errors
-    /// `Request` for a persistent one that is not active.
+    /// `Request` for a persistent request that is not active, and for operations that cannot be
+    /// cancelled.
     pub fn cancel(&mut self, process: &Process) -> Result<()> {
         match self {
             Request::Transfer(transfer) => process.runtime().cancel(transfer.id),
@@ -568,8 +572,8 @@ impl Request {
     /// Starts a persistent request (`MPI_Start`).
     ///
     /// # Errors
-    /// `Request` if it is not persistent or active already; and what the operation itself may
-    /// return.
+    /// `Request` if it is not persistent or is active already; `Revoked` if the communicator was
+    /// revoked; the errors of the operation.
     pub fn start(&mut self, process: &Process) -> Result<()> {
         let Request::Persistent(persistent) = self else {
             let what = "the request is not persistent: only those of MPI_*_init can be started";
@@ -603,13 +607,14 @@ impl Request {
                 Request::Partitioned(Rc::clone(operation))
             }
         };
-        // There was none, so that nothing is dropped.
+        // `active` was `None`, so nothing needs to be dropped.
         mem::forget(persistent.active.replace(started));
         Ok(())
     }
 }
 
-/// What is told of a receive from anybody while the failure of one of them is not acknowledged.
+/// The status of a receive from any source while the failure of a possible sender is not
+/// acknowledged.
 #[cold]
 fn interrupted() -> MessageStatus {
     let error = Error::new(

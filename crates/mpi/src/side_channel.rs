@@ -1,5 +1,5 @@
-//! Messages between any two processes of the job beside those of the program, for purposes of the
-//! library that most jobs do not have.
+//! Internal messages between any two processes of the job, separate from those of the program.
+//! Most jobs do not use them.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -12,23 +12,25 @@ use memory::Buffer;
 use crate::Process;
 use crate::communicator::{ContextBlock, SpacePurpose};
 
-/// A space for such messages, in which every process has the same rank as in the job. What comes is
-/// asked for; it waits in the engine until then.
+/// A message space for internal messages, in which each process has its rank in the job. Messages
+/// wait in the engine until [`next`](Self::next) takes them.
 pub struct SideChannel {
     context: ContextSlot,
-    /// What has come, or is coming, in order.
+    /// Matched messages that have arrived or are arriving, in order.
     arriving: RefCell<VecDeque<(u32, RequestId, Buffer)>>,
 }
 
 impl SideChannel {
-    /// The one channel that there is, for checks; opened once, on every process that takes part.
+    /// Opens the only side channel, that of checks. Called once, on every process that takes
+    /// part.
     pub fn open(process: &Process) -> Self {
         let id = ContextBlock::CHECKS.id(SpacePurpose::PointToPoint);
         let context = process.open_context(id, process.rank());
         Self { context, arriving: RefCell::default() }
     }
 
-    /// Sends to the process with this rank in the job, unless it has failed. Returns at once.
+    /// Begins to send to the process with rank `to` in the job, unless it has failed. Does not
+    /// wait.
     pub fn send(&self, process: &Process, to: u32, bytes: &[u8]) {
         let gate = GateId(to);
         if process.runtime().failed().contains(&gate) {
@@ -41,8 +43,8 @@ impl SideChannel {
         }
     }
 
-    /// The next message that has come whole, and the rank in the job of who sent it. Makes no
-    /// progress.
+    /// Takes the next message that has arrived completely, with the rank in the job of its
+    /// sender. Makes no progress.
     pub fn next(&self, process: &Process) -> Option<(u32, Vec<u8>)> {
         loop {
             let found = process.runtime().matched_probe(self.context, None, None);

@@ -1,33 +1,34 @@
-//! What is told of a completed operation (section 3.2.5 of the MPI standard).
+//! Statuses of completed operations (section 3.2.5 of the MPI standard).
 
 use base::Error;
 use engine::{IncomingMessage, Outcome, Problem};
 
 use crate::errors::error_of;
 
-/// Whom a receive or probe accepts a message from; in a status, whom it came from.
+/// The source of messages that a receive or probe accepts; in a status, the source of the
+/// message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageSource {
-    /// Anybody.
+    /// Any process.
     Any,
-    /// No process: the operation is over at once.
+    /// No process (`MPI_PROC_NULL`): the operation is complete at once.
     Null,
     /// The process with this rank.
     Rank(u32),
 }
 
-/// A status.
+/// The status of a completed operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageStatus {
-    /// Who sent the message.
+    /// The sender of the message.
     pub source: MessageSource,
-    /// Its tag; none where there was no message.
+    /// Tag of the message; `None` if there was no message.
     pub tag: Option<i32>,
     /// Bytes received.
     pub bytes: u64,
     /// Whether the operation was cancelled.
     pub cancelled: bool,
-    /// What went wrong.
+    /// The error, if any.
     pub error: Option<Box<Error>>,
 }
 
@@ -36,7 +37,7 @@ impl MessageStatus {
     pub const EMPTY: Self =
         Self { source: MessageSource::Any, tag: None, bytes: 0, cancelled: false, error: None };
 
-    /// What receiving from no process tells (section 3.10).
+    /// The status of a receive from no process (section 3.10).
     pub const OF_NULL: Self =
         Self { source: MessageSource::Null, tag: None, bytes: 0, cancelled: false, error: None };
 
@@ -64,7 +65,7 @@ impl MessageStatus {
     }
 }
 
-/// Apart from those who look at statuses, as hardly any has a problem.
+/// Not inlined into the functions that make statuses, because hardly any operation has a problem.
 #[cold]
 fn boxed_error_of(problem: Problem) -> Box<Error> {
     Box::new(error_of(problem))

@@ -1,9 +1,10 @@
-//! Virtual topologies: who is whose neighbour in a communicator (chapter 8 of the MPI standard).
+//! Virtual topologies: the neighbours of each process in a communicator (chapter 8 of the MPI
+//! standard).
 //!
-//! A topology is a plain value that answers questions about ranks; all processes of a
-//! communicator hold the same one, except a distributed graph, of which each knows its own part.
-//! Ranks are reordered only where neighbours come together on machines, or in parts of them, by
-//! that.
+//! A topology is a plain value that returns the neighbours of ranks. All processes of a
+//! communicator hold an identical one; but of a distributed graph each process has only its own
+//! part. Ranks are reordered only if this brings neighbours to one machine, or to one part of a
+//! machine.
 
 mod cartesian;
 mod creation;
@@ -27,16 +28,16 @@ pub(crate) use surroundings::LocalTopology;
 /// The topology of a communicator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommunicatorTopology {
-    /// A grid.
+    /// A Cartesian grid.
     Cartesian(Cartesian),
-    /// A graph that all processes know.
+    /// A graph that all processes have.
     Graph(GraphTopology),
-    /// A graph of which each process knows its neighbours.
+    /// A graph of which each process has its neighbours.
     Distributed(DistributedGraph),
 }
 
 impl CommunicatorTopology {
-    /// The edges of the process with this rank, as neighbourhood collectives use them.
+    /// Returns the edges of the process with this rank for neighbourhood collectives.
     pub fn neighborhood(&self, rank: u32) -> Neighborhood {
         match self {
             CommunicatorTopology::Cartesian(grid) => grid.neighborhood(rank),

@@ -1,4 +1,4 @@
-//! The memories of a collective operation, cut into the blocks that schedules name.
+//! The buffers of a collective operation, divided into the blocks that schedules name.
 
 use std::sync::Arc;
 
@@ -6,32 +6,33 @@ use collectives::{Area, BlockRange};
 use datatype::Datatype;
 use memory::Buffer;
 
-/// One memory, cut into blocks.
+/// One buffer, divided into blocks.
 #[derive(Debug)]
 pub(crate) enum BufferBlocks {
     /// Not significant on this process; no schedule names it.
     Absent,
     /// Blocks of `unit` bytes, one after the other.
     Bytes {
-        /// All of them.
+        /// All blocks.
         buffer: Buffer,
-        /// The length of one.
+        /// The length of a block in bytes.
         unit: usize,
     },
     /// Blocks of `per_block` elements of a datatype, one after the other.
     Elements {
-        /// All of them; displacement 0 is the first element of block 0.
+        /// All blocks; displacement 0 is the first element of block 0.
         buffer: Buffer,
         /// The type of all elements.
         datatype: Arc<Datatype>,
-        /// How many make one block.
+        /// The number of elements of a block.
         per_block: usize,
     },
-    /// Blocks that lie anywhere, each with its own size and type. Only one at a time is named.
+    /// Blocks at arbitrary places, each with its own size and type. Schedules name only one block
+    /// at a time.
     Each(Vec<Buffer>),
 }
 
-/// Some of the packed bytes of a buffer.
+/// A range of the packed bytes of a buffer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PackedRange<'a> {
     pub(crate) buffer: &'a Buffer,
@@ -39,23 +40,23 @@ pub(crate) struct PackedRange<'a> {
     pub(crate) length: usize,
 }
 
-/// The memories of one operation.
+/// The buffers of one operation.
 #[derive(Debug)]
 pub(crate) enum OperationMemory {
-    /// A buffer at most on each side, cut into blocks of one size, and no scratch memory.
+    /// At most one buffer on each side, divided into blocks of one size, and no scratch memory.
     Plain {
-        /// What is sent; empty where it is not significant.
+        /// The data to send; empty if it is not significant.
         send: Buffer,
-        /// Where the result goes, likewise.
+        /// The memory for the result; empty if it is not significant.
         receive: Buffer,
-        /// The length of one block.
+        /// The length of a block in bytes.
         unit: usize,
     },
-    /// All others; boxed, as they are large, and moved a few times.
+    /// All other cases. Boxed, because they are large and moved several times.
     Apart(Box<Apart>),
 }
 
-/// Three memories, each cut in its own way.
+/// Three buffers, each divided in its own way.
 #[derive(Debug)]
 pub(crate) struct Apart {
     send: BufferBlocks,
@@ -64,7 +65,7 @@ pub(crate) struct Apart {
 }
 
 impl Apart {
-    /// What this process contributes.
+    /// The data that this process contributes.
     pub(super) fn send(&mut self) -> &mut BufferBlocks {
         &mut self.send
     }
@@ -85,7 +86,7 @@ fn foreign() -> ! {
 }
 
 impl OperationMemory {
-    /// Buffers of packed bytes, with blocks of `unit` bytes.
+    /// Makes buffers of packed bytes, with blocks of `unit` bytes.
     #[inline]
     pub(crate) fn plain(send: Option<Buffer>, receive: Option<Buffer>, unit: usize) -> Self {
         let (send, receive) =
@@ -93,12 +94,12 @@ impl OperationMemory {
         Self::Plain { send, receive, unit }
     }
 
-    /// Memories that are cut in different ways.
+    /// Makes buffers that are divided in different ways.
     pub(crate) fn apart(send: BufferBlocks, receive: BufferBlocks, scratch: BufferBlocks) -> Self {
         Self::Apart(Box::new(Apart { send, receive, scratch }))
     }
 
-    /// The memory at a place of a schedule.
+    /// Returns the memory of a range of blocks in a schedule.
     pub(crate) fn part(&self, place: BlockRange) -> Buffer {
         if place.count == 0 {
             return Buffer::empty();
@@ -113,7 +114,7 @@ impl OperationMemory {
         }
     }
 
-    /// The packed bytes at a place of a schedule, as a range of a buffer.
+    /// Returns a range of blocks in a schedule as a range of the packed bytes of a buffer.
     #[inline]
     pub(crate) fn range(&self, place: BlockRange) -> PackedRange<'_> {
         match self {
@@ -129,7 +130,7 @@ impl OperationMemory {
         }
     }
 
-    /// All of the send or the receive buffer, and how long one of its blocks is.
+    /// Returns the whole send or receive buffer, and the length of its blocks in bytes.
     pub(crate) fn whole(&self, area: Area) -> (&Buffer, usize) {
         let apart = match self {
             Self::Plain { send, unit, .. } if area == Area::Send => return (send, *unit),
@@ -148,7 +149,7 @@ impl OperationMemory {
         }
     }
 
-    /// The length of one block, where all have the same.
+    /// The length of a block in bytes, if all blocks have one length.
     #[inline]
     pub(crate) fn block_bytes(&self) -> Option<usize> {
         match self {
@@ -164,7 +165,8 @@ impl OperationMemory {
     }
 }
 
-/// Consecutive bytes of a buffer. Only a contiguous one has parts.
+/// Returns consecutive bytes of a buffer, which must be contiguous unless the range is the whole
+/// buffer.
 #[inline]
 fn part_of_bytes(buffer: &Buffer, offset: usize, length: usize) -> Buffer {
     match offset == 0 && length == buffer.len() {
@@ -174,7 +176,7 @@ fn part_of_bytes(buffer: &Buffer, offset: usize, length: usize) -> Buffer {
 }
 
 impl BufferBlocks {
-    /// `per_block` elements for each block in `buffer`, which has `blocks` of them.
+    /// Makes blocks of `per_block` elements each from `buffer`.
     pub(crate) fn of_elements(buffer: Buffer, datatype: &Arc<Datatype>, per_block: usize) -> Self {
         if buffer.is_contiguous() && is_packed(datatype) {
             BufferBlocks::Bytes { unit: per_block * datatype.size(), buffer }
@@ -183,7 +185,7 @@ impl BufferBlocks {
         }
     }
 
-    /// A single block.
+    /// Makes a single block.
     pub(crate) fn single(buffer: Buffer) -> Self {
         if buffer.is_contiguous() {
             BufferBlocks::Bytes { unit: buffer.len(), buffer }
@@ -192,7 +194,7 @@ impl BufferBlocks {
         }
     }
 
-    /// The packed bytes of consecutive blocks.
+    /// Returns the packed bytes of consecutive blocks.
     #[inline]
     fn range(&self, first: usize, count: usize) -> PackedRange<'_> {
         match self {
@@ -214,7 +216,7 @@ impl BufferBlocks {
         }
     }
 
-    /// The length of one block, where all have the same.
+    /// The length of a block in bytes, if all blocks have one length.
     #[inline]
     fn block_bytes(&self) -> Option<usize> {
         match self {
@@ -228,7 +230,7 @@ impl BufferBlocks {
         }
     }
 
-    /// The memory of consecutive blocks.
+    /// Returns the memory of consecutive blocks.
     #[inline]
     pub(crate) fn part(&self, first: usize, count: usize) -> Buffer {
         match self {
@@ -257,28 +259,30 @@ impl BufferBlocks {
     }
 }
 
-/// Whether elements of a datatype, if each is contiguous, follow each other without gaps.
+/// Whether consecutive elements of a datatype have no gaps between them, if each element is
+/// contiguous.
 #[inline]
 pub(crate) fn is_packed(datatype: &Datatype) -> bool {
     datatype.size() as isize == datatype.extent()
 }
 
-/// Bytes of scratch memory that `count` elements of a datatype need, and where in it the first
-/// element lies: room for gaps and for bytes before the origin of an element, as the standard
-/// advises for temporaries of user-defined operations (section 6.9.5).
+/// Returns the bytes of scratch memory that `count` elements of a datatype need, and the offset
+/// of the first element in it. The memory includes room for gaps and for bytes before the origin
+/// of an element, as the standard advises for temporaries of user-defined operations (section
+/// 6.9.5).
 pub(crate) fn element_room(datatype: &Arc<Datatype>, count: usize) -> (usize, isize) {
     match datatype.layout(count) {
         None => (count * datatype.size(), 0),
         Some(layout) => {
             let (low, high) = layout.bounds(count);
-            // The origin keeps the alignment that the memory has.
+            // The origin keeps the alignment of the memory.
             let before = low.min(0).unsigned_abs().next_multiple_of(ELEMENT_ALIGNMENT);
             (before + high.max(0) as usize, before as isize)
         }
     }
 }
 
-/// `count` elements in `memory`, which has the room that [`element_room`] told.
+/// Returns `count` elements in `memory`, which has the size that [`element_room`] returned.
 pub(crate) fn elements_in(
     memory: &Buffer,
     origin: isize,
@@ -291,5 +295,5 @@ pub(crate) fn elements_in(
     }
 }
 
-/// The largest alignment that elements in memory of our own may need, in bytes.
+/// The largest alignment in bytes that elements in scratch memory may need.
 const ELEMENT_ALIGNMENT: usize = 64;

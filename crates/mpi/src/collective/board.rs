@@ -1,5 +1,5 @@
-//! How the members of a communicator come to a board, on which they carry out collective operations
-//! without messages.
+//! How the members of a communicator get a board: shared memory in which they carry out
+//! collective operations without messages.
 
 use std::cell::{Cell, OnceCell};
 use std::fmt;
@@ -16,35 +16,35 @@ use crate::Process;
 use crate::communicator::Communicator;
 use crate::sharing::Sharing;
 
-/// The board of a communicator whose other members have bells.
+/// The board of a communicator, with the doorbells of the other members.
 pub(crate) type Board = boards::Board<PeerBell>;
 
 /// A communicator's board, if it has one.
 #[derive(Default)]
 pub(crate) struct BoardPlace {
     board: OnceCell<Box<Board>>,
-    /// How many blocking operations the program has called, until that decides about the board.
+    /// The number of blocking operations that the program has called, until the decision about
+    /// the board.
     calls: Cell<u32>,
     is_decided: Cell<bool>,
-    /// Whether the members can use memory that they expose to each other.
+    /// Whether the members can access memory that they expose to each other.
     regions: Cell<bool>,
-    /// The series that was reserved for the persistent operation that is being made, with the size
-    /// of its slots.
+    /// The series that was reserved for the persistent operation that is being made, with the
+    /// size of its slots.
     reserved: Cell<Option<(SlotSize, u8)>>,
-    /// How many boards this process has; this one is counted there.
+    /// The process's number of boards, if this board is counted in it.
     count: OnceCell<Rc<Cell<u32>>>,
 }
 
-/// A communicator gets its board before so many blocking operations that only move data. Those of
-/// communicators that live shorter are not worth it: making a board takes as long as some tens of
-/// operations.
+/// The number of blocking operations that only move data before a communicator gets its board. A
+/// shorter life is not worth a board: making one takes as long as some tens of operations.
 const CALLS_BEFORE: u32 = 4;
 
-/// A process has boards for so many communicators at most, which bounds the memory they take.
+/// The maximum number of boards of a process, which bounds their memory.
 const BOARDS_MAX: u32 = 64;
 
-/// What a member says of itself before all have a board: whether it can have one, and how many
-/// operations that are not blocking it has begun.
+/// The length of a member's answer when all agree on a board: whether it can have one, and the
+/// number of nonblocking and persistent operations that it has begun.
 const ANSWER_BYTES: usize = 16;
 
 impl BoardPlace {
@@ -62,24 +62,25 @@ impl BoardPlace {
     pub(super) fn reserve(&self, slots: SlotSize, number: u8) {
         let Some(board) = self.get() else { return };
         board.reserve(slots, number);
-        // An operation that could not be made has none.
+        // A reservation that is left belongs to an operation that could not be made.
         if let Some((slots, number)) = self.reserved.replace(Some((slots, number))) {
             board.give_back(Series::new(SeriesOrder::Reserved(number), slots));
         }
     }
 
-    /// What orders the persistent operation that is made now, if its schedule uses the board.
+    /// Returns the order for the persistent operation that is being made, if its schedule uses
+    /// the board.
     pub(super) fn take_reserved(&self) -> SeriesOrder {
         self.reserved.take().map_or(SeriesOrder::Begun, |(_, number)| SeriesOrder::Reserved(number))
     }
 
-    /// Whether it is decided that the communicator has one, or none.
+    /// Whether the members have decided if the communicator has a board.
     #[inline]
     pub(super) fn is_decided(&self) -> bool {
         self.is_decided.get()
     }
 
-    /// What algorithms must know of it.
+    /// The capacities of the board's slots, for the selection of algorithms.
     pub(crate) fn slot_capacities(&self) -> Option<SlotCapacities> {
         self.board
             .get()
@@ -103,13 +104,13 @@ impl fmt::Debug for BoardPlace {
 }
 
 impl Communicator {
-    /// To be called before the schedule of a blocking operation is made: decides, when it is time,
-    /// in agreement of all members whether they have a board. A communicator on which the program
-    /// reduces gets it before its first reduction, so that the operands of all of them associate
-    /// alike.
+    /// Decides with all members, when it is time, whether the communicator gets a board. Must be
+    /// called before the schedule of a blocking operation is made. A communicator on which the
+    /// program reduces gets its board before its first reduction, so that all its reductions
+    /// associate operands in one way.
     ///
     /// # Errors
-    /// What [`Collective::complete`](crate::collective::Collective::complete) may return.
+    /// The errors of [`Collective::complete`](crate::collective::Collective::complete).
     #[cold]
     pub(super) fn consider_board(self: &Rc<Self>, process: &Process, reduces: bool) -> Result<()> {
         let place = self.board_place();
@@ -121,27 +122,29 @@ impl Communicator {
         Ok(())
     }
 
-    /// To be called before the schedule of a persistent operation is made, which the program will
-    /// start often: decides about the board if that is not decided.
+    /// Decides with all members whether the communicator gets a board, unless that is decided.
+    /// Must be called before the schedule of a persistent operation is made, because the program
+    /// will start it often.
     ///
     /// # Errors
-    /// What [`Collective::complete`](crate::collective::Collective::complete) may return.
+    /// The errors of [`Collective::complete`](crate::collective::Collective::complete).
     pub(super) fn decide_on_board(self: &Rc<Self>, process: &Process) -> Result<()> {
         if self.board_place().is_decided() { Ok(()) } else { self.decide(process) }
     }
 
-    /// The number of a series that a persistent operation with this schedule can have for itself on
-    /// all members; none if there is none, or if the operation is not on the board of all of them.
+    /// Returns the number of a series that a persistent operation with this schedule can reserve
+    /// on all members. `None` if no series is free on all members, or if the operation does not
+    /// use the board on all of them.
     ///
     /// # Errors
-    /// What [`Collective::complete`](crate::collective::Collective::complete) may return.
+    /// The errors of [`Collective::complete`](crate::collective::Collective::complete).
     pub(super) fn agree_on_series(
         self: &Rc<Self>,
         process: &Process,
         board: &Board,
         schedule: &Schedule,
     ) -> Result<Option<u8>> {
-        // Members that name different amounts may need different slots.
+        // Members that specify different amounts may need different slots.
         let kind = match schedule.uses_board() {
             true => 1 + schedule.slots() as u64 + ((schedule.turns() as u64) << u8::BITS),
             false => 0,
@@ -163,7 +166,7 @@ impl Communicator {
         if !self.may_share(process) {
             return Ok(());
         }
-        // Only messages can be recorded.
+        // The recording of communication counts messages only.
         let may = process.configuration().boards() && !process.runtime().records();
         let room = (0, boards::bytes_of(self.size()));
         let sharing = Sharing::among(process, self, room, may)?;
@@ -180,20 +183,20 @@ impl Communicator {
             self.cache.clear();
             let count = process.boards();
             count.set(count.get() + 1);
-            // The place is new.
+            // `count` was not set before.
             let _ = place.count.set(Rc::clone(count));
         }
         Ok(())
     }
 
-    /// Whether it makes sense to ask the others; all members come to the same answer.
+    /// Whether a board is possible at all; the answer is equal on all members.
     fn may_share(&self, process: &Process) -> bool {
         self.remote().is_none()
             && (2..=SIZE_MAX).contains(&self.size())
             && self.group().is_on_one_node(process)
     }
 
-    /// The bells of the other members; none if one of them cannot be rung.
+    /// Returns the doorbells of the other members; `None` if one of them cannot be rung.
     fn bells(&self, process: &Process) -> Option<Vec<PeerBell>> {
         if process.boards().get() >= BOARDS_MAX {
             return None;
@@ -202,9 +205,9 @@ impl Communicator {
         others.map(|gate| process.runtime().bell(gate)).collect()
     }
 
-    /// Whether all members can have a board now. All must have begun as many operations that are
-    /// not blocking: those that come are on the board everywhere then, also where a program calls
-    /// them and blocking ones in different orders.
+    /// Returns whether all members can have a board now. All must have begun an equal number of
+    /// nonblocking and persistent operations. Later ones then use the board on all members, even
+    /// if a program calls them and blocking operations in different orders.
     fn all_are_ready(self: &Rc<Self>, process: &Process, ready: Readiness) -> Result<Readiness> {
         let begun = self.begun().to_le_bytes();
         let own = [u64::from(ready.to_bits()).to_le_bytes(), begun].concat();
@@ -216,19 +219,19 @@ impl Communicator {
         Ok(Readiness { board: board && alike, reaches })
     }
 
-    /// Whether this process can read and write what the others expose.
+    /// Whether this process can access the memory that the others expose.
     fn reaches_regions_of_all(&self, process: &Process) -> bool {
         let mut others = self.group().gates().filter(|gate| *gate != process.myself());
         others.all(|gate| process.runtime().reaches_regions_of(gate))
     }
 }
 
-/// What a member can do, and in the end what all can.
+/// The capabilities of a member, and finally those that all members have.
 #[derive(Clone, Copy, Debug)]
 struct Readiness {
-    /// Have a board.
+    /// Can have a board.
     board: bool,
-    /// Use memory that the others expose.
+    /// Can access memory that the others expose.
     reaches: bool,
 }
 

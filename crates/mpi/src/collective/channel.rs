@@ -1,4 +1,4 @@
-//! What the executor of schedules needs from the world: messages between members.
+//! The channel interface of the executor: messages, regions and a board between members.
 
 use base::{GateId, Result};
 use engine::RequestId;
@@ -10,46 +10,46 @@ use crate::Process;
 use crate::communicator::Communicator;
 use crate::group::Group;
 
-/// Messages between the members of a collective operation, who are numbered from 0.
+/// Messages between the members of a collective operation, which are numbered from 0.
 pub(crate) trait Channel {
-    /// One message underway.
+    /// The identifier of a message underway.
     type Pending: Copy;
 
-    /// Begins to send `buffer` to member `peer`; none if it is sent already.
+    /// Begins to send `buffer` to member `peer`. Returns `None` if it is sent already.
     fn send(&self, peer: u32, tag: i32, buffer: Buffer) -> Option<Self::Pending>;
 
     /// Begins to receive into `buffer` from member `peer`.
     fn receive(&self, peer: u32, tag: i32, buffer: Buffer) -> Self::Pending;
 
-    /// Whether a message has gone or come; makes no progress.
+    /// Whether a send or receive is complete; makes no progress.
     fn is_complete(&self, pending: Self::Pending) -> bool;
 
-    /// Wants a message back, as far as that is possible; it is complete soon.
+    /// Cancels a message if possible; it completes soon.
     fn cancel(&self, pending: Self::Pending);
 
-    /// A member that has failed, if one has.
+    /// Returns a member that has failed, if any.
     fn failed_member(&self) -> Option<u32>;
 
-    /// Whether no operation can take place any more, as the communicator was revoked.
+    /// Whether no operation can take place any more, because the communicator was revoked.
     fn is_revoked(&self) -> bool;
 
-    /// Whether members may fail, and the others go on.
+    /// Whether the other members continue when a member fails.
     fn may_lose_members(&self) -> bool;
 
-    /// Takes leave of a complete message, and hears how it went.
+    /// Releases a complete message and returns its result.
     fn finish(&self, pending: Self::Pending) -> Result<()>;
 
-    /// Uses the regions of this process.
+    /// Calls `use_them` with the regions of this process.
     fn with_regions<R>(&self, use_them: impl FnOnce(&mut dyn Regions) -> R) -> R;
 
-    /// By what number regions know a member.
+    /// The identifier of a member for regions.
     fn gate(&self, member: u32) -> GateId;
 
-    /// The board of the members; schedules name it only where there is one.
+    /// The board of the members; schedules use it only if it exists.
     fn board(&self) -> Option<&Board>;
 
-    /// Whether portions of an operation are left to others for now: this process has better things
-    /// to do.
+    /// Whether this process does not claim portions of an operation for now, because it has other
+    /// work.
     fn leaves_portions(&self) -> bool;
 }
 
@@ -62,14 +62,14 @@ pub(crate) struct MessageChannel<'a> {
 }
 
 impl<'a> MessageChannel<'a> {
-    /// Members are the processes of the communicator, by rank; of an intercommunicator those of
-    /// both sides.
+    /// Makes a channel of all processes of the communicator, numbered by rank; of an
+    /// intercommunicator, those of both sides.
     #[inline]
     pub(crate) fn of(process: &'a Process, communicator: &'a Communicator) -> Self {
         Self { process, communicator, members: None }
     }
 
-    /// Members are the processes of `group`, which are all in the communicator.
+    /// Makes a channel of the processes of `group`, which must all be in the communicator.
     pub(crate) fn within(
         process: &'a Process,
         communicator: &'a Communicator,
@@ -84,7 +84,7 @@ impl<'a> MessageChannel<'a> {
         self.members.is_none().then_some(self.communicator)
     }
 
-    /// Messages are matched by the sender's rank in the communicator.
+    /// The rank by which messages of a member are matched: its rank in the communicator.
     #[inline]
     fn rank_in_context(&self, peer: u32) -> u32 {
         match self.members {
@@ -135,8 +135,8 @@ impl Channel for MessageChannel<'_> {
 
     #[cold]
     fn failed_member(&self) -> Option<u32> {
-        // What is called from now on ends alike: messages of it could be taken for those that
-        // others still expect of this one.
+        // Operations that are called from now on must fail, too: their messages could be mistaken
+        // for those that other members still expect from this one.
         self.process.note_failures();
         let group = self.members.unwrap_or_else(|| self.communicator.everyone());
         self.process.runtime().failed().iter().find_map(|&gate| group.rank_of(gate))

@@ -1,10 +1,10 @@
-//! What a process contributes to an operation that goes on after the call.
+//! Copies of a process's contribution to an operation that continues after the call.
 //!
-//! The standard wants the send buffer left alone until such an operation is complete (section
-//! 6.12). Programs exist that overwrite it right after the call, and with most libraries their
-//! results are right, as these send small contributions within the call. So a small contribution
-//! is copied when the operation starts, and nothing reads the program's memory later (decision
-//! 0079).
+//! The standard forbids changing the send buffer until such an operation is complete (section
+//! 6.12). Some programs overwrite it right after the call. With most libraries their results are
+//! right, because these libraries send small contributions within the call. Therefore a small
+//! contribution is copied when the operation starts, and nothing reads the program's memory later
+//! (decision 0079).
 
 use collectives::{CallForm, Schedule};
 use memory::Buffer;
@@ -13,20 +13,20 @@ use super::blocks::{BufferBlocks, OperationMemory, element_room, elements_in};
 use super::cache::CollectiveCache;
 use super::execution::{ExecutionEnd, Repacking, Task};
 
-/// Up to so many bytes are copied: what a process sends to all others together. A copy of this
-/// length takes a tenth of a microsecond, where the operation takes several.
+/// The maximum number of bytes that are copied: of all that a process sends in one operation. A
+/// copy of this length takes a tenth of a microsecond, while the operation takes several.
 pub(super) const COPIED_BYTES_MAX: usize = 8 << 10;
 
-/// How the elements of a contribution must lie in a copy of it.
+/// How the elements of a contribution are arranged in the copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Placement {
-    /// One after the other: they are only moved.
+    /// Without gaps: they are only moved.
     Packed,
-    /// As in the program's memory: a function of the program may read them there.
+    /// As in the program's memory, because a function of the program may read them.
     LaidOut,
 }
 
-/// The making of copies of the program's buffers in memory of our own.
+/// Makes copies of the program's buffers in internal memory.
 struct Copying<'a> {
     cache: &'a CollectiveCache,
     form: CallForm,
@@ -35,8 +35,8 @@ struct Copying<'a> {
     later: Vec<(Buffer, Buffer)>,
 }
 
-/// Whether a contribution to an operation with this schedule is copied: whether it is small, of
-/// the program, and read by others or later.
+/// Whether a contribution to an operation with this schedule is copied. It is if it is small,
+/// lies in the program's memory, and is read by other processes or after the call.
 pub(super) fn is_copied(schedule: &Schedule, form: CallForm, contribution: &Buffer) -> bool {
     form != CallForm::Blocking
         && (schedule.has_messages() || schedule.uses_board())
@@ -45,8 +45,8 @@ pub(super) fn is_copied(schedule: &Schedule, form: CallForm, contribution: &Buff
 }
 
 impl Task {
-    /// Makes an operation that is not blocking read a copy of the send buffer, if that is small:
-    /// one that is written now, or at each start of a persistent operation.
+    /// Replaces the send buffer of a nonblocking or persistent operation by a copy, if it is
+    /// small. The copy is written now, or at each start of a persistent operation.
     pub(super) fn copy_contribution(&mut self, cache: &CollectiveCache, form: CallForm) {
         let placement = match self.combination {
             None => Placement::Packed,

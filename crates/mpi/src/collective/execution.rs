@@ -1,4 +1,4 @@
-//! The executor: one schedule over the buffers of one call, advanced without ever blocking.
+//! The executor: runs one schedule over the buffers of one call, advanced without ever blocking.
 
 mod exposure;
 mod handing;
@@ -20,67 +20,67 @@ use crate::process::helping::HELPED_BYTES_MIN;
 
 /// One collective operation underway on one process.
 ///
-/// Call [`Execution::start`], then [`Execution::advance`] until it returns true (messages must make
-/// progress in between), then [`Execution::outcome`]; after that it can be started again.
+/// Call [`Execution::start`], then [`Execution::advance`] until it returns true (messages must
+/// make progress in between), then [`Execution::outcome`]; after that it can be started again.
 ///
-/// When something fails the remaining steps are carried out all the same, so that the error of
-/// one process does not leave the others waiting; the first error is what is told at the end.
+/// If a step fails, the remaining steps are carried out nevertheless, so that an error on one
+/// process does not leave the others waiting. `outcome` returns the first error.
 #[derive(Debug)]
 pub(crate) struct Execution<P> {
     task: Task,
     tag: i32,
-    /// The operation on the board, while it is underway there.
+    /// The turn of the operation on the board, while it is underway there.
     turn: Option<BoardTurn>,
-    /// Where it counts, if it uses the board.
+    /// The series of turns that it belongs to, if it uses the board.
     series: Series,
-    /// How many bytes the own slot has.
+    /// The number of bytes written to the slot of this member.
     written: usize,
-    /// Where members carry out portions for each other: whether others have exposed what does not
-    /// fit, so that nobody carries out any.
+    /// Whether other members have exposed buffers of different sizes, so that no member carries
+    /// out portions.
     differs: bool,
-    /// Blocks that were too long to be handed over, and are not sent yet.
+    /// Blocks that were too long for a handover on the board, and are not sent yet.
     unsent: Vec<(u32, BlockRange)>,
-    /// The own buffers that others use.
+    /// The exposed buffers of this member, which other members access.
     exposed: Vec<RegionToken>,
-    /// The round that is underway.
+    /// The current round.
     round: usize,
-    /// Whether it was begun: on the board the first one of a turn waits until the own slot is
-    /// free.
+    /// Whether the current round was begun. On the board the first round of a turn waits until
+    /// the slot of this member is free.
     is_posted: bool,
-    /// How many transfers of this round, from the first on, are over as far as the board goes.
+    /// The number of transfers of this round, from the first on, that are complete on the board.
     seen: usize,
-    /// The messages of this round.
+    /// The requests of this round.
     pending: Vec<P>,
-    /// How many of them, from the first on, are known to be complete.
+    /// The number of requests, from the first on, that are known to be complete.
     completed: usize,
     error: Option<Error>,
 }
 
-/// What an execution carries out.
+/// The operation that an execution carries out.
 #[derive(Debug)]
 pub(crate) struct Task {
     pub(crate) schedule: Rc<Schedule>,
     pub(crate) memories: OperationMemory,
     /// How elements are combined, if the operation is a reduction.
     pub(crate) combination: Option<OperationKernel>,
-    /// What is copied between the program's memory and ours before the first round or after the
-    /// last one. Boxed, as it is rare, and tasks are moved a few times.
+    /// Copies between the program's memory and internal memory, before the first round or after
+    /// the last one. Boxed, because it is rare and tasks are moved several times.
     pub(crate) repacking: Option<Box<Repacking>>,
 }
 
 impl Task {
-    /// One that combines and repacks nothing.
+    /// Makes a task that combines and repacks nothing.
     #[inline(always)]
     pub(crate) fn moving(schedule: Rc<Schedule>, memories: OperationMemory) -> Self {
         Self { schedule, memories, combination: None, repacking: None }
     }
 }
 
-/// Copies between buffers at one end of an execution.
+/// Copies between buffers at the beginning or end of an execution.
 #[derive(Debug)]
 pub(crate) struct Repacking {
     pub(crate) when: ExecutionEnd,
-    /// Each from the first buffer into the second.
+    /// Pairs of buffers: the first is copied into the second.
     pub(crate) copies: Vec<(Buffer, Buffer)>,
 }
 
@@ -92,7 +92,7 @@ impl Repacking {
     }
 }
 
-/// The two ends of an execution.
+/// The beginning and the end of an execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExecutionEnd {
     BeforeFirstRound,
@@ -100,8 +100,8 @@ pub(crate) enum ExecutionEnd {
 }
 
 impl<P: Copy> Execution<P> {
-    /// Ready to start. `pending` is an empty list, handed in so that its memory can be used again
-    /// (see [`Execution::take_pending`]).
+    /// Makes an execution that is ready to start. `pending` is an empty list whose memory is used
+    /// again (see [`Execution::take_pending`]).
     #[inline(always)]
     pub(crate) fn new(task: Task, order: SeriesOrder, pending: Vec<P>) -> Self {
         debug_assert!(pending.is_empty());
@@ -124,12 +124,12 @@ impl<P: Copy> Execution<P> {
         }
     }
 
-    /// Whether functions of the program combine elements.
+    /// Whether elements are combined by functions of the program.
     pub(crate) fn calls_program(&self) -> bool {
         matches!(self.task.combination, Some(OperationKernel::User { .. }))
     }
 
-    /// Begins, under a tag that is the same on all members.
+    /// Starts the operation with a tag that is equal on all members.
     #[inline]
     pub(crate) fn start<C: Channel<Pending = P>>(&mut self, channel: &C, tag: i32) {
         self.tag = tag;
@@ -145,8 +145,8 @@ impl<P: Copy> Execution<P> {
         }
     }
 
-    /// Goes as far as the messages that are complete, and the flags that are raised, allow; true
-    /// when all is done.
+    /// Advances as far as the complete messages and the raised flags allow. Returns true when all
+    /// rounds are complete.
     ///
     /// Nothing but `self` is borrowed while a function of the program combines elements.
     #[inline]
@@ -192,13 +192,14 @@ impl<P: Copy> Execution<P> {
         true
     }
 
-    /// Its series on the board; none while a run is underway there, or was given up amid it.
+    /// The series of its turns on the board. `None` while the operation is underway on the board,
+    /// or if it was abandoned there.
     pub(crate) fn idle_series(&self) -> Option<Series> {
         let is_idle = self.turn.is_none() && self.task.schedule.uses_board();
         is_idle.then_some(self.series)
     }
 
-    /// Whether it cannot be over without progress of messages.
+    /// Whether the operation needs progress of messages to complete.
     pub(crate) fn has_messages(&self) -> bool {
         self.task.schedule.has_messages() || !self.pending.is_empty()
     }
@@ -211,14 +212,15 @@ impl<P: Copy> Execution<P> {
         }
     }
 
-    /// Whether others may wait for steps that this member has not taken.
+    /// Whether other members may wait for steps that this member has not taken.
     pub(crate) fn is_awaited(&self) -> bool {
         let next = self.round + usize::from(self.is_posted && self.pending.is_empty());
         !self.pending.is_empty() || self.task.schedule.is_awaited_from(next)
     }
 
-    /// Whether all that is left are short messages that this member receives, all of its own having
-    /// left: nobody waits for its next steps, which it takes when the program waits.
+    /// Whether only short receives are outstanding, and all messages of this member have left. No
+    /// other member then waits for its next steps, so that it may take them when the program
+    /// waits.
     pub(crate) fn only_receives_little(&self) -> bool {
         let Some(round) = self.task.schedule.round(self.round) else { return false };
         let is_little = |transfer: &Transfer| match transfer {
@@ -235,12 +237,12 @@ impl<P: Copy> Execution<P> {
             && round.transfers.iter().all(is_little)
     }
 
-    /// How it went: the first error, if there was one.
+    /// Returns the first error, if any, and clears it.
     pub(crate) fn outcome(&mut self) -> Result<()> {
         self.error.take().map_or(Ok(()), Err)
     }
 
-    /// The messages that this round waits for and has not seen come, with who sends them.
+    /// The outstanding receives of this round, each with the rank of its sender.
     pub(super) fn awaited_messages(&self) -> impl Iterator<Item = (u32, P)> {
         let round = self.task.schedule.round(self.round);
         let transfers = round.map_or(&[][..], |round| round.transfers);
@@ -248,7 +250,7 @@ impl<P: Copy> Execution<P> {
             Transfer::Receive { peer, .. } => Some(*peer),
             _ => None,
         });
-        // Receives were posted first.
+        // Receives are posted before sends.
         senders.zip(self.pending.iter().copied()).skip(self.completed)
     }
 
@@ -269,13 +271,13 @@ impl<P: Copy> Execution<P> {
         &self.task.schedule
     }
 
-    /// The empty list of messages, to be used for another execution.
+    /// Returns the list of requests, emptied, for use by another execution.
     pub(crate) fn take_pending(&mut self) -> Vec<P> {
         self.pending.clear();
         std::mem::take(&mut self.pending)
     }
 
-    /// Begins a round; false if it cannot begin yet.
+    /// Begins a round. Returns false if it cannot begin yet.
     #[inline]
     fn post<C: Channel<Pending = P>>(&mut self, channel: &C, round: Round<'_>) -> bool {
         if self.task.schedule.begins_turn(self.round)
@@ -292,8 +294,8 @@ impl<P: Copy> Execution<P> {
         true
     }
 
-    /// Receives go first, so that the data of a fast peer finds its place waiting; the order
-    /// among messages between the same two processes stays that of the schedule.
+    /// Posts the messages of a round. Receives are posted first, so that data of a fast peer
+    /// finds a posted receive. Messages between two processes keep the order of the schedule.
     fn post_messages<C: Channel<Pending = P>>(&mut self, channel: &C, round: Round<'_>) {
         self.pending.clear();
         self.completed = 0;
@@ -311,7 +313,7 @@ impl<P: Copy> Execution<P> {
         }
     }
 
-    /// Takes leave of the messages of this round that are complete; whether all are.
+    /// Finishes the complete messages of this round. Returns whether all are complete.
     fn look_at_messages<C: Channel<Pending = P>>(&mut self, channel: &C) -> bool {
         while let Some(pending) = self.pending.get(self.completed) {
             if !channel.is_complete(*pending) {
@@ -331,10 +333,10 @@ impl<P: Copy> Execution<P> {
         true
     }
 
-    /// Gives the operation up if the communicator was revoked or a member has failed, also one that
-    /// is started again; whether that is so. Members that live on do not wait for its messages,
-    /// which are taken back. It ends when none of them reads or writes the program's memory any
-    /// more: what was matched is transferred.
+    /// Abandons the operation if the communicator was revoked or a member has failed; a
+    /// persistent one too. Returns whether it did. This member cancels its messages, so that
+    /// living members do not wait for them. The operation ends when no message accesses the
+    /// program's memory any more: messages that were matched already are transferred.
     #[cold]
     pub(super) fn abandon<C: Channel<Pending = P>>(&mut self, channel: &C) -> bool {
         let failed = channel.failed_member();
@@ -361,7 +363,8 @@ impl<P: Copy> Execution<P> {
         true
     }
 
-    /// Raises what this round raises, and looks whether the members that it waits for have raised.
+    /// Raises the flags of this round, and checks the flags that it waits for. Returns whether
+    /// all awaited flags are raised.
     #[inline]
     fn look_at_board<C: Channel<Pending = P>>(
         &mut self,
@@ -398,7 +401,7 @@ impl<P: Copy> Execution<P> {
         true
     }
 
-    /// How many bytes the own slot will have at least.
+    /// The minimum number of bytes that the slot of this member will have.
     #[inline]
     fn promised(&self) -> usize {
         match self.task.schedule.promised_blocks() {
@@ -503,7 +506,8 @@ impl<P: Copy> Execution<P> {
         if length > room { Err(truncated(length, room)) } else { Ok(()) }
     }
 
-    /// Of a member that has less than is expected only that is copied, as of a short message.
+    /// Copies from a member's slot. If the slot has less than expected, only that is copied, as
+    /// with a short message.
     #[inline]
     fn copy_from_slot(
         &self,
@@ -519,12 +523,12 @@ impl<P: Copy> Execution<P> {
         let fitting = length.min(there);
         let at = at.min(board.slot_bytes(turn));
         board.read(turn, member, at, fitting, |slot| buffer.write_shared(offset, slot));
-        // Where all blocks have one length, this was checked for all of a slot together.
+        // If all blocks have one length, this was checked for the whole slot.
         let is_long = self.task.memories.receives_each() && there > length;
         if is_long { Err(truncated(there, length)) } else { Ok(()) }
     }
 
-    /// How many bytes of a slot can be read.
+    /// The number of bytes of a slot that can be read.
     #[inline]
     fn shown(&self, board: &Board, turn: BoardTurn, member: u32) -> usize {
         if member == board.own() { self.written } else { board.length(turn, member) }
@@ -557,7 +561,7 @@ impl<P: Copy> Execution<P> {
     }
 }
 
-/// Copies a range, which fits there, to a place in the own slot.
+/// Copies a range to a position in this member's slot, where it must fit.
 #[inline(always)]
 fn write_into_slot(board: &Board, turn: BoardTurn, at: usize, from: PackedRange<'_>) {
     let PackedRange { buffer, offset, length } = from;
@@ -570,7 +574,7 @@ fn write_into_slot(board: &Board, turn: BoardTurn, at: usize, from: PackedRange<
     });
 }
 
-/// Copies a block; the standard wants both sides to have the same number of bytes.
+/// Copies a block. The standard requires that both sides have an equal number of bytes.
 fn copy(from: PackedRange<'_>, into: PackedRange<'_>) -> Result<()> {
     let length = from.length.min(into.length);
     from.buffer.copy_range(from.offset, into.buffer, into.offset, length);

@@ -1,5 +1,5 @@
-//! Collective operations on intercommunicators. They are rare, so their schedules are made anew
-//! each time; but that of the barrier is kept.
+//! Collective operations on intercommunicators. They are rare, so their schedules are built for
+//! each call. Only the barrier's schedule is cached.
 
 use std::rc::Rc;
 
@@ -17,17 +17,17 @@ use crate::communicator::{Communicator, RemoteGroup};
 /// The root of a collective operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Root {
-    /// The process with this rank; on an intercommunicator, of the other side.
+    /// The process with this rank; on an intercommunicator, a rank of the remote group.
     Rank(u32),
-    /// This process, for the other side of an intercommunicator (`MPI_ROOT`).
+    /// This process is the root for the remote group of an intercommunicator (`MPI_ROOT`).
     Here,
-    /// Another process of this side of an intercommunicator: this one takes no part
-    /// (`MPI_PROC_NULL`).
+    /// Another process of the local group of an intercommunicator is the root: this process takes
+    /// no part (`MPI_PROC_NULL`).
     Beside,
 }
 
 impl Root {
-    /// Whether this process is it.
+    /// Whether this process is the root.
     pub fn is_here(self, communicator: &Communicator) -> bool {
         match self {
             Root::Rank(rank) => communicator.remote().is_none() && rank == communicator.rank(),
@@ -41,7 +41,7 @@ impl Root {
         matches!(self, Root::Rank(_))
     }
 
-    /// The rank of the root inside an ordinary communicator.
+    /// The rank of the root in an intracommunicator.
     pub(super) fn inside(self, communicator: &Communicator) -> Result<u32> {
         let size = communicator.size();
         match self {
@@ -70,7 +70,7 @@ fn no_such_root(root: u32, size: u32) -> Error {
     Error::new(ErrorClass::Root, sentence)
 }
 
-/// Fails on an intercommunicator.
+/// Returns an error on an intercommunicator.
 pub(super) fn refuse(communicator: &Communicator) -> Result<()> {
     match communicator.remote() {
         None => Ok(()),
@@ -89,7 +89,8 @@ fn inter_member<'a>(communicator: &'a Communicator, remote: &RemoteGroup) -> Int
     }
 }
 
-/// The part of a process beside the root: none, whatever the operation.
+/// The part of a process in the root's group that is not the root: it is empty for all
+/// operations.
 pub fn beside_the_root(invocation: &Invocation<'_>) -> Collective {
     prepare(invocation, Schedule::default(), BufferBlocks::Absent, BufferBlocks::Absent)
 }
@@ -207,8 +208,8 @@ pub(super) fn reduce_scatter(
     execute(invocation, Rc::new(schedule), reduction)
 }
 
-/// What the leaders say in `own` arrives in `told` on all processes: first what the leader of the
-/// side says whose processes have the first numbers; for purposes of our own.
+/// Sends the data `own` of both sides' leaders to all processes, where it arrives in `told`. The
+/// data of the side with the lower process numbers comes first. Internal.
 pub(crate) fn leaders_tell_all(
     invocation: &Invocation<'_>,
     remote: &RemoteGroup,
@@ -220,8 +221,8 @@ pub(crate) fn leaders_tell_all(
     prepare(invocation, schedule, BufferBlocks::single(own), told)
 }
 
-/// The packed bytes of each process, arriving in one block each on all processes of the other side;
-/// for purposes of our own.
+/// Sends the packed bytes of each process to all processes of the other side, where they arrive
+/// in one block per sender. Internal.
 pub(crate) fn across_packed(
     invocation: &Invocation<'_>,
     remote: &RemoteGroup,

@@ -1,4 +1,4 @@
-//! Names of message spaces, handed out without asking anybody.
+//! Names of message spaces, assigned without communication.
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -9,25 +9,26 @@ use message_queues::{CommunicatorRow, NAME_MAX, QueueTable};
 
 use super::Communicator;
 
-/// What one process knows about message spaces: the next number of its own, and the spaces that
-/// nobody needs any more.
+/// The message spaces as one process sees them: the next number that it can assign, and the
+/// spaces that can be closed.
 ///
-/// A number is used once, so a late message can never meet a communicator made after its own;
-/// an eighth of 2^32 communicators can be created by one process before the numbers end.
+/// A number is used once, so a late message can never match in a communicator that was made
+/// later. One process can create an eighth of 2^32 communicators before the numbers are
+/// exhausted.
 #[derive(Debug)]
 pub struct Contexts {
     world_rank: u32,
     next: Cell<u32>,
     retired: RefCell<Vec<ContextSlot>>,
-    /// The communicators that there are, and some that are no more.
+    /// The living communicators, and some that were dropped already.
     communicators: RefCell<Vec<Weak<Communicator>>>,
-    /// Those that messages can be sent on, for debuggers.
+    /// The communicators that messages can be sent on, for debuggers.
     rows: RefCell<Vec<CommunicatorRow>>,
-    /// Where debuggers look.
+    /// The table that debuggers read.
     table: Cell<Option<&'static QueueTable>>,
 }
 
-/// The message spaces of one communicator, the same on all its processes.
+/// The message spaces of one communicator, equal on all its processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ContextBlock {
     creator: u32,
@@ -35,7 +36,7 @@ pub struct ContextBlock {
 }
 
 impl Contexts {
-    /// Those of the process with this rank in the job.
+    /// Makes the state of the process with this rank in the job.
     pub fn new(world_rank: u32) -> Self {
         Self {
             world_rank,
@@ -47,23 +48,23 @@ impl Contexts {
         }
     }
 
-    /// Knows of a new communicator.
+    /// Adds a new communicator.
     pub(crate) fn add(&self, communicator: &Rc<Communicator>) {
         let mut communicators = self.communicators.borrow_mut();
-        // Where the list would grow it loses those that are no more.
+        // Before the list grows, the entries of dropped communicators are removed.
         if communicators.len() == communicators.capacity() {
             communicators.retain(|one| one.strong_count() > 0);
         }
         communicators.push(Rc::downgrade(communicator));
     }
 
-    /// Debuggers find the communicators through this table from now on.
+    /// Publishes the communicators to debuggers through this table from now on.
     pub(crate) fn show_in(&self, table: &'static QueueTable) {
         self.table.set(Some(table));
         self.change_rows(|_| ());
     }
 
-    /// A communicator can be used for messages.
+    /// Publishes a communicator that became ready for messages.
     pub(crate) fn show(&self, communicator: &Communicator) {
         let Some(block) = communicator.context_block() else { return };
         if [ContextBlock::EVERYBODY, ContextBlock::CHECKS].contains(&block) {
@@ -81,7 +82,7 @@ impl Contexts {
         self.change_rows(|rows| rows.push(row));
     }
 
-    /// It has another name.
+    /// Publishes the new name of a communicator.
     pub(crate) fn rename(&self, id: u64, name: &[u8]) {
         self.change_rows(|rows| {
             if let Some(row) = rows.iter_mut().find(|row| row.id == id) {
@@ -90,7 +91,7 @@ impl Contexts {
         });
     }
 
-    /// It is no more.
+    /// Removes a dropped communicator from the debuggers' table.
     pub(crate) fn hide(&self, id: u64) {
         self.change_rows(|rows| rows.retain(|row| row.id != id));
     }
@@ -103,7 +104,7 @@ impl Contexts {
         }
     }
 
-    /// The communicators of this process.
+    /// The living communicators of this process.
     pub(crate) fn communicators(&self) -> Vec<Rc<Communicator>> {
         self.communicators.borrow().iter().filter_map(Weak::upgrade).collect()
     }
@@ -113,13 +114,13 @@ impl Contexts {
         self.world_rank
     }
 
-    /// The spaces of this process alone.
+    /// The message spaces of `MPI_COMM_SELF`.
     pub(crate) fn of_self(&self) -> ContextBlock {
         ContextBlock { creator: self.world_rank, counter: SELF }
     }
 
-    /// A block that no process has used, or [`ContextBlock::EXHAUSTED`]: who takes one for others
-    /// tells them that too, so that all fail alike.
+    /// Returns a block that no process has used, or [`ContextBlock::EXHAUSTED`]. A process that
+    /// takes a block for others sends them `EXHAUSTED` too, so that all report the error.
     pub(crate) fn take(&self) -> ContextBlock {
         let counter = self.next.get();
         match counter.checked_add(ContextBlock::SIZE) {
@@ -131,34 +132,34 @@ impl Contexts {
         }
     }
 
-    /// Notes spaces that are to be closed when the engine is at hand.
+    /// Records message spaces that must be closed when the engine can be borrowed.
     pub(crate) fn retire(&self, slots: impl IntoIterator<Item = ContextSlot>) {
         self.retired.borrow_mut().extend(slots);
     }
 
-    /// The spaces to close since the last call.
+    /// Returns the message spaces that were retired since the last call.
     pub fn take_retired(&self) -> Vec<ContextSlot> {
         self.retired.take()
     }
 }
 
 impl ContextBlock {
-    /// How many names one block has.
+    /// The number of names in one block.
     const SIZE: u32 = 8;
 
-    /// The spaces of all processes together.
+    /// The message spaces of `MPI_COMM_WORLD`.
     pub(crate) const WORLD: Self = Self { creator: 0, counter: 0 };
 
-    /// Those of all processes together for agreements that the program does not see.
+    /// The message spaces of all processes for internal agreements.
     pub(crate) const EVERYBODY: Self = Self { creator: 0, counter: 2 * Self::SIZE };
 
-    /// Those of all processes together for what checks tell each other.
+    /// The message spaces of all processes for the messages of checks.
     pub(crate) const CHECKS: Self = Self { creator: 0, counter: 3 * Self::SIZE };
 
-    /// In place of a block when the numbers have come to their end.
+    /// Used in place of a block when the numbers are exhausted.
     pub(crate) const EXHAUSTED: Self = Self { creator: u32::MAX, counter: u32::MAX };
 
-    /// The block, unless it is none.
+    /// Returns the block, unless it is [`EXHAUSTED`](Self::EXHAUSTED).
     ///
     /// # Errors
     /// `NoSpace` when the process that took the block has no numbers left.
@@ -173,17 +174,17 @@ impl ContextBlock {
         Ok(self)
     }
 
-    /// The name of one of the spaces.
+    /// The name of the message space for a purpose.
     pub(crate) fn id(self, purpose: SpacePurpose) -> ContextId {
         ContextId::new(self.creator, self.counter | purpose as u32)
     }
 
-    /// For a message to another process.
+    /// Encodes the block for a message to another process.
     pub(crate) fn to_bytes(self) -> [u8; Self::BYTES] {
         ((u64::from(self.creator) << 32) | u64::from(self.counter)).to_le_bytes()
     }
 
-    /// From such a message.
+    /// Decodes a block from a message.
     pub(crate) fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
         let both = u64::from_le_bytes(bytes);
         Self { creator: (both >> 32) as u32, counter: both as u32 }
@@ -193,7 +194,7 @@ impl ContextBlock {
     pub(crate) const BYTES: usize = 8;
 }
 
-/// What a message space of a communicator is for; the numbers are part of the names.
+/// The purpose of a message space; the numbers are part of the names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SpacePurpose {
     PointToPoint = 0,
@@ -203,11 +204,11 @@ pub(crate) enum SpacePurpose {
     NativeSegments = 4,
     PackedOpening = 5,
     PackedData = 6,
-    /// Of all processes of the job together.
+    /// Common to all processes of the job.
     Recovery = 7,
 }
 
-/// Counters are multiples of the block's size. 0 is the world's, with process 0 as the creator.
+/// Counters are multiples of the block's size. Counter 0 of creator 0 is that of the world.
 const SELF: u32 = ContextBlock::SIZE;
 const FIRST_FREE: u32 = 4 * ContextBlock::SIZE;
 

@@ -1,8 +1,8 @@
-//! How communicators come to be (section 7.4.2 of the MPI standard).
+//! Creation of communicators (section 7.4.2 of the MPI standard).
 //!
-//! Every creation is a collective step, in which the process that has rank 0 in the new
-//! communicator tells the others the names of its message spaces. No process leaves it before all
-//! that take part have come: programs lean on that (decision 0080).
+//! Every creation is a collective step, in which the process with rank 0 in the new communicator
+//! sends the names of its message spaces to the others. No process returns from a creation before
+//! all participating processes have called it: programs rely on that (decision 0080).
 
 use std::rc::Rc;
 
@@ -22,30 +22,30 @@ use crate::group::Group;
 use crate::session::Session;
 
 impl Process {
-    /// The communicator of all processes of the job.
+    /// Creates the communicator of all processes of the job (`MPI_COMM_WORLD`).
     pub(crate) fn create_world(&self, map: &JobMap) -> Rc<Communicator> {
         let crowded = map.is_crowded_anywhere();
         let origin = Origin { crowded, ..Origin::nothing(self) };
         self.build(ContextBlock::WORLD, Group::world(map.size()), None, origin)
     }
 
-    /// A communicator of all processes that the program does not see.
+    /// Creates a communicator of all processes that is not visible to the program.
     pub(crate) fn create_everybody(&self, map: &JobMap) -> Rc<Communicator> {
         let crowded = map.is_crowded_anywhere();
         let origin = Origin { crowded, ..Origin::nothing(self) };
         self.build(ContextBlock::EVERYBODY, Group::world(map.size()), None, origin)
     }
 
-    /// The communicator of this process alone.
+    /// Creates the communicator of this process alone (`MPI_COMM_SELF`).
     pub(crate) fn create_alone(&self) -> Rc<Communicator> {
         let group = Group::single(self.myself());
         self.build(self.contexts().of_self(), group, None, Origin::nothing(self))
     }
 
-    /// The member with rank 0 takes a block of contexts and sends it to all others.
+    /// Takes a block of contexts on the member with rank 0 and broadcasts it to all members.
     ///
     /// # Errors
-    /// `NoSpace` on all of them if it has none left.
+    /// `NoSpace` on all of them if rank 0 has no contexts left.
     fn agree_on_contexts(
         &self,
         link: &MessageChannel<'_>,
@@ -84,7 +84,7 @@ impl Process {
         self.note_made(communicator);
     }
 
-    /// This process.
+    /// The identifier of this process.
     pub(crate) fn myself(&self) -> GateId {
         GateId(self.contexts().world_rank())
     }
@@ -101,7 +101,7 @@ impl Process {
         built
     }
 
-    /// A communicator that is not ready for messages.
+    /// Makes a communicator that is not ready for messages yet.
     pub(super) fn build_closed(
         &self,
         group: Rc<Group>,
@@ -136,7 +136,7 @@ impl Communicator {
         Ok(Some(self.derive(process, block, Rc::clone(group), None, Attributes::default())))
     }
 
-    /// What all processes ask for, by rank.
+    /// Exchanges the arguments of a split among all processes. Returns them indexed by rank.
     fn exchange_choices(
         self: &Rc<Self>,
         process: &Process,
@@ -167,8 +167,7 @@ impl Communicator {
         })
     }
 
-    /// What stands in the place of a communicator whose members are not known yet, and is never
-    /// ready.
+    /// Makes a placeholder for a communicator whose members are not known yet. It is never ready.
     pub fn placeholder(&self, process: &Process) -> Rc<Communicator> {
         let origin = Origin::of(self, Attributes::default());
         process.build_closed(Rc::clone(self.group()), self.remote().cloned(), origin)
@@ -185,39 +184,39 @@ impl Communicator {
         process.build(block, group, remote, Origin::of(self, attributes))
     }
 
-    /// `MPI_Comm_create`: a communicator for each of the groups that the processes of
-    /// `communicator` give, which may not overlap; none for those who are in none. Of an
+    /// Creates a communicator for each of the disjoint groups that the processes of `self` give
+    /// (`MPI_Comm_create`). Returns `None` on processes that are in no group. On an
     /// intercommunicator each side gives one group of its own processes.
     ///
     /// # Errors
-    /// `Group` if the group has a process that is not in `communicator`; what
-    /// [`Collective::complete`](crate::collective::Collective::complete) may return.
+    /// `Group` if the group has a process that is not in `self`; the errors of
+    /// [`Collective::complete`](crate::collective::Collective::complete).
     pub fn create(
         self: &Rc<Self>,
         process: &Process,
         group: &Rc<Group>,
     ) -> Result<Option<Rc<Communicator>>> {
         if self.remote().is_some() {
-            // Each side tells which of its processes it wants, so both must hear of the other's.
+            // Each side chooses its members, so the choices of both sides must be exchanged.
             let subgroup = check_subgroup(self, group);
             let wanted = if subgroup.is_ok() { group.rank_of(process.myself()) } else { None };
             let key = wanted.map_or(0, |rank| rank as i32);
             let created = self.split(process, wanted.map(|_| 0), key);
             return subgroup.and(created);
         }
-        // In any case, so that the counters of all processes stay alike and nobody waits for one
-        // whose group is refused.
+        // Done in any case, so that the tag counters of all processes stay equal, and no process
+        // waits for one whose group is refused.
         collective::barrier(&Invocation::blocking(self))?.complete(process)?;
         let tag = self.take_tag(CallForm::Blocking);
         check_subgroup(self, group)?;
         self.create_in_group(process, group, tag)
     }
 
-    /// `MPI_Comm_create_group`: as [`Communicator::create`], but only the members of the
-    /// group take part; `tag`, which is not negative, keeps several such calls apart.
+    /// Creates a communicator as [`Communicator::create`] does, but only the members of the group
+    /// take part (`MPI_Comm_create_group`). The nonnegative `tag` distinguishes concurrent calls.
     ///
     /// # Errors
-    /// `Group` if the group has a process that is not in `communicator`.
+    /// `Group` if the group has a process that is not in `self`.
     pub fn create_of_group(
         self: &Rc<Self>,
         process: &Process,
@@ -233,12 +232,13 @@ impl Communicator {
         self.create_in_group(process, group, tag)
     }
 
-    /// `MPI_Comm_split`: processes with the same color come together, in the order of their keys
-    /// and then of their ranks; without a color a process gets none. An intercommunicator is split
-    /// on both sides; a color that one of them does not have makes none.
+    /// Splits the communicator by color (`MPI_Comm_split`). The processes of one color are
+    /// ordered by their keys and then by their ranks. Returns `None` on a process without a
+    /// color. An intercommunicator is split on both sides; a color that exists on one side only
+    /// makes no communicator.
     ///
     /// # Errors
-    /// What [`Collective::complete`](crate::collective::Collective::complete) may return.
+    /// The errors of [`Collective::complete`](crate::collective::Collective::complete).
     pub fn split(
         self: &Rc<Self>,
         process: &Process,
@@ -259,7 +259,7 @@ impl Communicator {
                 Some((RemoteGroup::beside(&group, others, remote.first_local == 0), their_first))
             }
         };
-        // The side that comes first in the numbers names the contexts.
+        // The side that comes first in the numbering provides the contexts.
         let block = match &remote {
             Some((remote, their_first)) if remote.first_local > 0 => *their_first,
             _ => first.unwrap_or(candidate),
@@ -269,17 +269,17 @@ impl Communicator {
         Ok(Some(self.derive(process, block, group, remote, Attributes::default())))
     }
 
-    /// `MPI_Comm_free`: calls the delete functions of the attributes. The caller then drops its
+    /// Calls the delete functions of the attributes (`MPI_Comm_free`). The caller then drops its
     /// reference; operations underway complete.
     ///
     /// # Errors
-    /// The code of the first delete function that fails, and then the communicator stays.
+    /// The code of the first delete function that fails; then the communicator stays valid.
     pub fn free(self: &Rc<Self>, object: ObjectName) -> Result<()> {
         self.attributes().delete_all(object)
     }
 }
 
-/// The processes with a color, in order, and the contexts that the first of them would use.
+/// Returns the processes with a color, in order, and the candidate contexts of the first of them.
 fn members_of(
     color: Option<i32>,
     choices: &[SplitArgument],
@@ -295,7 +295,7 @@ fn members_of(
     (Group::of(&gates), chosen.first().map(|(_, _, first)| *first))
 }
 
-/// What a communicator takes over from the one that it was made from.
+/// The properties that a communicator inherits from its parent.
 pub(super) struct Origin {
     pub(super) crowded: bool,
     pub(super) error_handler: Rc<ErrorHandler>,
@@ -304,7 +304,8 @@ pub(super) struct Origin {
 }
 
 impl Origin {
-    /// A part of a crowded communicator is taken for crowded too: the rest still competes.
+    /// Inherits from `parent`. A part of a crowded communicator counts as crowded too, because
+    /// the other processes still compete for the cores.
     pub(super) fn of(parent: &Communicator, attributes: Attributes) -> Self {
         Self {
             crowded: parent.crowded(),
@@ -314,7 +315,7 @@ impl Origin {
         }
     }
 
-    /// For the communicators that are there from the beginning (section 9.3).
+    /// The properties of the predefined communicators (section 9.3).
     fn nothing(process: &Process) -> Self {
         let error_handler = process.initial_error_handler();
         Self { crowded: false, error_handler, session: None, attributes: Attributes::default() }
@@ -335,15 +336,15 @@ fn check_subgroup(communicator: &Communicator, group: &Group) -> Result<()> {
     }
 }
 
-/// What all processes ask for in a split, by rank; those of the other side of an
-/// intercommunicator apart.
+/// The arguments of all processes in a split, indexed by rank; those of the remote group are
+/// separate.
 struct SplitArguments {
     own: Vec<SplitArgument>,
     others: Vec<SplitArgument>,
 }
 
 impl SplitArguments {
-    /// Room for the choices of `count` processes.
+    /// Allocates a buffer for the arguments of `count` processes.
     fn room(count: u32) -> Buffer {
         let bytes = count as usize * SplitArgument::BYTES;
         Buffer::zeroed(bytes)
@@ -359,7 +360,7 @@ impl SplitArguments {
     }
 }
 
-/// What one process asks for in a split.
+/// The arguments of one process in a split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SplitArgument {
     color: Option<i32>,

@@ -1,4 +1,5 @@
-//! Splitting by where processes run (`MPI_Comm_split_type`, section 7.4.2 of the MPI standard).
+//! Splitting by the locations of processes (`MPI_Comm_split_type`, section 7.4.2 of the MPI
+//! standard).
 
 use std::rc::Rc;
 
@@ -13,20 +14,22 @@ use crate::collective::{self, Invocation};
 use crate::info::Info;
 use crate::session::ProcessSet;
 
-/// What [`Communicator::split_by_kind`] puts together.
+/// The property that the processes of a communicator have in common after
+/// [`Communicator::split_by_kind`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SplitKind {
-    /// Processes that can share memory (`MPI_COMM_TYPE_SHARED`), which are all of a job.
+    /// Processes that can share memory (`MPI_COMM_TYPE_SHARED`): all processes of the job on one
+    /// machine.
     SharedMemory,
-    /// Processes that are restricted to the same part of this kind.
+    /// Processes that are restricted to one part of the machine of this kind.
     Part(MachinePart),
-    /// Processes that are in a process set.
+    /// Processes that are in one process set.
     Set(ProcessSet),
-    /// Processes that are restricted to the same part, of the largest kind by which they differ
-    /// (`MPI_COMM_TYPE_HW_UNGUIDED`).
+    /// Processes that are restricted to one part of the machine, of the largest kind in which the
+    /// processes differ (`MPI_COMM_TYPE_HW_UNGUIDED`).
     LargestPart,
-    /// Nothing: the process takes part, and gets no communicator (`MPI_UNDEFINED`, or a kind that
-    /// we do not know).
+    /// None: the process takes part and gets no communicator (`MPI_UNDEFINED`, or an unknown
+    /// kind).
     None,
 }
 
@@ -34,19 +37,20 @@ pub enum SplitKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MachinePart(Kind);
 
-/// All kinds, from large to small.
+/// All kinds that contain each other, from large to small.
 const ALL: [Kind; 5] = [Kind::NumaNode, Kind::Package, Kind::Cache(3), Kind::Core, Kind::Thread];
 
-/// Network interfaces, which do not lie within each other as the other kinds do.
+/// Network interfaces, which are not nested with the other kinds.
 const NETWORK: Kind = Kind::Device(DeviceKind::Network);
 
 impl MachinePart {
-    /// All kinds, from large to small; last the one that is no part but the way out.
+    /// All kinds, from large to small; the network interface, which is not nested, comes last.
     pub fn all() -> impl Iterator<Item = Self> {
         ALL.into_iter().chain([NETWORK]).map(Self)
     }
 
-    /// Its name, which hwloc's programs use too (section 11.8 of the standard).
+    /// The name of the kind, which is also the one in hwloc's programs (section 11.8 of the
+    /// standard).
     pub fn name(self) -> &'static str {
         match self.0 {
             Kind::NumaNode => "hwloc://NUMANode",
@@ -58,22 +62,21 @@ impl MachinePart {
         }
     }
 
-    /// The kind with a name, if there is one.
+    /// Returns the kind with a name, if it exists.
     pub fn named(name: &[u8]) -> Option<Self> {
         Self::all().find(|part| part.name().as_bytes() == name)
     }
 
-    /// Whether this process is restricted to one part of this kind, by its affinity mask as it is
-    /// now.
+    /// Whether this process is restricted to one part of this kind by its current affinity mask.
     pub fn restricts(self) -> bool {
         self.instance(&own_cores()).is_some()
     }
 
-    /// The number of the part that holds all the cores: that of its first hardware thread, which
-    /// all processes of the machine agree on. None, too, where hwloc is missing.
+    /// Returns the number of the part that contains all the cores: the number of its first
+    /// hardware thread, which is equal on all processes of the machine. `None` if there is no
+    /// such part, or if hwloc is missing.
     ///
-    /// The part of a network interface are those that it is the nearest to; its number is that of
-    /// the interface.
+    /// For a network interface, returns the number of the interface that is nearest to the cores.
     fn instance(self, cores: &CpuSet) -> Option<i32> {
         if self.0 == NETWORK {
             let tree = machine::tree_with_devices()?;
@@ -87,17 +90,18 @@ impl MachinePart {
     }
 }
 
-/// Where this process may run, as it is now.
+/// The current affinity mask of this process.
 fn own_cores() -> CpuSet {
     cores::allowed().into_iter().collect()
 }
 
-/// Where a process is, for the others: the number of its part of each kind.
+/// The location of a process as it is sent to the others: the number of its part of each kind.
 type PartNumbers = [Option<i32>; ALL.len()];
 
 impl Communicator {
-    /// The kind of part by which the processes differ that ask for a split into the largest ones;
-    /// all others take part, because they do not know whether there are such.
+    /// Returns the largest kind of part in which the processes that ask for
+    /// [`SplitKind::LargestPart`] differ. All processes take part, because they do not know
+    /// whether others ask for it.
     fn largest_parts(
         self: &Rc<Self>,
         process: &Process,
@@ -127,11 +131,12 @@ impl Communicator {
         Ok(largest_difference(&places).map(|index| MachinePart(ALL[index])))
     }
 
-    /// `MPI_Comm_split_type`. Returns also by which kind of part a split into the largest ones was
-    /// made. An intercommunicator has no largest ones.
+    /// Splits the communicator by the locations of its processes (`MPI_Comm_split_type`). For
+    /// [`SplitKind::LargestPart`] returns also the kind of part that was chosen; on an
+    /// intercommunicator there is none.
     ///
     /// # Errors
-    /// As for [`Communicator::split`].
+    /// Those of [`Communicator::split`].
     pub fn split_by_kind(
         self: &Rc<Self>,
         process: &Process,
@@ -157,7 +162,8 @@ impl Communicator {
     }
 }
 
-/// The first kind of part in which some process is, but not all of them in the same one.
+/// Returns the first kind of part in which the processes differ: not all are in one part, and not
+/// all are in none.
 fn largest_difference(places: &[Option<PartNumbers>]) -> Option<usize> {
     (0..ALL.len()).find(|&index| {
         let mut parts = places.iter().map(|place| place.and_then(|place| place[index]));
@@ -166,7 +172,8 @@ fn largest_difference(places: &[Option<PartNumbers>]) -> Option<usize> {
     })
 }
 
-/// Whether the process asks, and the number of the part of each kind; negative: none.
+/// Whether the process asks for the largest parts, and its part of each kind; a negative number
+/// is none.
 const PLACE_BYTES: usize = 4 + 4 * ALL.len();
 
 fn bytes_of(place: Option<PartNumbers>) -> [u8; PLACE_BYTES] {

@@ -1,23 +1,24 @@
-//! Pieces: what goes at once of a packed message.
+//! Pieces: the parts in which a packed message is sent.
 //!
-//! A piece is the first of the two tags for data (4 bytes), then entries. An entry is a word of 4
-//! bytes whose two low bits tell its kind, and the others the length of a short segment, whose data
-//! follows; a long segment's length follows in 8 bytes. The last entry tells whether another piece
-//! follows or the message ends. All numbers are little-endian.
+//! A piece begins with the first of the two tags for data (4 bytes). Entries follow. An entry is
+//! a word of 4 bytes. Its two low bits are its kind, the other bits the length of a short
+//! segment, whose data follows. A long segment's length follows in 8 bytes. The last entry is
+//! either "another piece follows" or "the message ends". All numbers are little-endian.
 
 use base::{Error, ErrorClass, Result};
 use memory::Buffer;
 
 use super::Delivery;
 
-/// The most that a piece has, in bytes: what every rail takes without asking the receiver.
+/// The maximum length of a piece in bytes: a length that every rail sends without a rendezvous.
 pub(super) const PIECE_BYTES: usize = 8 << 10;
 
-/// Longer cheaper segments go by themselves, in bytes: up to here, to copy them twice more costs
-/// less than a message of their own.
+/// The maximum length in bytes of a cheaper segment that is copied into a piece. Up to this
+/// length, two more copies cost less than a separate message.
 const CHEAPER_INSIDE_MAX: usize = 4 << 10;
 
-/// The same for express segments, which are better in the piece that tells of them: what fits.
+/// The maximum length in bytes of an express segment that is copied into a piece: all that fits.
+/// An express segment is best sent in the piece that announces it.
 const EXPRESS_INSIDE_MAX: usize = PIECE_BYTES - HEADER_BYTES - 2 * WORD_BYTES;
 
 const HEADER_BYTES: usize = 4;
@@ -51,7 +52,7 @@ impl PieceMemory {
         Self { buffer }
     }
 
-    /// Whether no transfer uses it any more.
+    /// Whether no transfer uses the memory any more.
     pub(super) fn is_free(&self) -> bool {
         self.buffer.is_sole_owner()
     }
@@ -65,14 +66,15 @@ pub(super) struct PieceWriter {
 }
 
 impl PieceWriter {
-    /// The piece of a message whose further data comes with `first_tag` and the next tag.
+    /// Begins a piece of a message whose further data is sent with the tags `first_tag` and
+    /// `first_tag + 1`.
     pub(super) fn new(room: PieceMemory, first_tag: i32) -> Self {
         room.buffer.write(0, &first_tag.to_le_bytes());
         Self { room, used: HEADER_BYTES }
     }
 
-    /// Whether there is room for the entry of a segment with so many bytes inside (none for one
-    /// that goes apart), and for the last entry.
+    /// Whether there is room for the entry of a segment with `inside` bytes in the piece (0 for a
+    /// separate one), and for the last entry.
     pub(super) fn has_room(&self, inside: usize) -> bool {
         self.used + WORD_BYTES + inside.max(LENGTH_BYTES) + WORD_BYTES <= PIECE_BYTES
             || self.used == HEADER_BYTES
@@ -86,14 +88,14 @@ impl PieceWriter {
         self.used += data.len();
     }
 
-    /// Adds the length of a segment that goes by itself.
+    /// Adds the length of a segment that is sent as a separate message.
     pub(super) fn put_apart(&mut self, bytes: usize) {
         self.put_word(APART);
         self.room.buffer.write(self.used, &(bytes as u64).to_le_bytes());
         self.used += LENGTH_BYTES;
     }
 
-    /// Ends the piece: what to send, and where it lies.
+    /// Ends the piece. Returns the bytes to send, and the memory that contains them.
     pub(super) fn close(mut self, end: PieceEnd) -> (Buffer, PieceMemory) {
         self.put_word(match end {
             PieceEnd::Last => END,
@@ -109,21 +111,21 @@ impl PieceWriter {
     }
 }
 
-/// What a piece ends with.
+/// The last entry of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PieceEnd {
-    /// The message ends, too.
+    /// The message ends with this piece.
     Last,
     /// Another piece follows.
     More,
 }
 
-/// What stands next in a piece.
+/// An entry of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PieceEntry {
-    /// A segment with so many bytes, which follow.
+    /// A segment of this number of bytes, which follow in the piece.
     Inside(usize),
-    /// A segment with so many bytes that comes by itself.
+    /// A segment of this number of bytes, which is sent as a separate message.
     Apart(u64),
     /// Another piece follows.
     More,
@@ -131,7 +133,7 @@ pub(super) enum PieceEntry {
     End,
 }
 
-/// A piece that has arrived.
+/// A piece that is received and read.
 #[derive(Debug)]
 pub(super) struct PieceReader {
     room: PieceMemory,
@@ -140,20 +142,21 @@ pub(super) struct PieceReader {
 }
 
 impl PieceReader {
-    /// The place of a piece that is to come.
+    /// Makes a reader for a piece that has not arrived yet.
     pub(super) fn expecting(room: PieceMemory) -> Self {
         Self { room, length: 0, at: HEADER_BYTES }
     }
 
-    /// Where the piece is to be received.
+    /// The buffer in which the piece must be received.
     pub(super) fn buffer(&self) -> Buffer {
         self.room.buffer.clone()
     }
 
-    /// The piece is there, with so many bytes; the first of the two tags for data.
+    /// Begins to read a piece that has arrived with `length` bytes. Returns the first of the two
+    /// tags for data.
     ///
     /// # Errors
-    /// `Intern` if this is nothing that a sender says.
+    /// `Intern` if no sender could have written this.
     pub(super) fn arrived(&mut self, length: u64) -> Result<i32> {
         self.length = (length as usize).min(PIECE_BYTES);
         if self.length < HEADER_BYTES {
@@ -163,10 +166,10 @@ impl PieceReader {
         if (0..i32::MAX).contains(&tag) { Ok(tag) } else { Err(nonsense()) }
     }
 
-    /// The next entry; it stays.
+    /// Returns the next entry without moving past it.
     ///
     /// # Errors
-    /// As for [`PieceReader::arrived`].
+    /// Those of [`PieceReader::arrived`].
     #[inline]
     pub(super) fn entry(&self) -> Result<PieceEntry> {
         let left = self.length - self.at;
@@ -186,13 +189,14 @@ impl PieceReader {
         }
     }
 
-    /// Copies the data of the next entry, a segment that is inside and as long as `into`.
+    /// Copies the data of the next entry, which must be a segment inside the piece with the
+    /// length of `into`.
     #[inline]
     pub(super) fn copy(&self, into: &Buffer) {
         self.room.buffer.copy_range(self.at + WORD_BYTES, into, 0, into.len());
     }
 
-    /// Goes on to what stands behind the next entry.
+    /// Moves past the next entry.
     #[inline]
     pub(super) fn pass(&mut self, entry: PieceEntry) {
         self.at += WORD_BYTES
@@ -203,7 +207,7 @@ impl PieceReader {
             };
     }
 
-    /// The memory, for another piece.
+    /// Returns the memory, for use by another piece.
     pub(super) fn into_room(self) -> PieceMemory {
         self.room
     }
@@ -216,7 +220,7 @@ impl PieceReader {
     }
 }
 
-/// What is told of a piece that no sender makes.
+/// The error for a piece that no sender could have written.
 pub(super) fn nonsense() -> Error {
     let what = "the sender of the packed message told something that makes no sense";
     Error::new(ErrorClass::Intern, what)

@@ -1,38 +1,39 @@
-//! How two sides divide the same data.
+//! How the two sides divide their data, and how the divisions overlap.
 
 use std::ops::Range;
 
 /// Data in parts of equal size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PartitionLayout {
-    /// How many parts.
+    /// The number of parts.
     pub(super) count: u32,
-    /// How many bytes each has.
+    /// The number of bytes of each part.
     pub(super) bytes: u64,
 }
 
-/// Up to so many bytes go as one message, if all partitions are ready when the sender decides.
+/// The maximum number of bytes that are sent as one message, if all partitions are ready when the
+/// sender decides.
 pub(super) const TOGETHER_BYTES_MAX: u64 = 8 << 10;
 
-/// After a round in which the sender decided otherwise, so many rounds begin without that question.
+/// After a round in which the sender sent by partition, the number of rounds that do so from the
+/// start.
 pub(super) const ROUNDS_APART: u32 = 63;
 
 impl PartitionLayout {
-    /// Whether the sender of such parts may send all of them as one message.
+    /// Whether the sender of these parts may send all of them as one message.
     pub(super) fn may_be_gathered(&self) -> bool {
         self.total().is_some_and(|total| (1..=TOGETHER_BYTES_MAX).contains(&total))
     }
 
-    /// All bytes, unless there are more than can be.
+    /// The total number of bytes; `None` if that is more than memory can have.
     pub(super) fn total(&self) -> Option<u64> {
         self.bytes.checked_mul(self.count.into()).filter(|total| *total <= isize::MAX as u64)
     }
 
-    /// Which parts of `other` have something of part `number` of this one.
+    /// Returns the parts of `other` that overlap part `number` of this layout.
     ///
-    /// Where both have the same amount, also none at all, part `number` lies between the same
-    /// fractions of both. Where the amounts differ, which is the program's fault, it is all of
-    /// them.
+    /// If both have an equal number of bytes, which may be 0, part `number` lies between equal
+    /// fractions of both. If the numbers differ, which is the program's error, returns all parts.
     pub(super) fn overlapped(&self, number: u32, other: &PartitionLayout) -> Range<u32> {
         if self.count == 0 || self.total() != other.total() {
             return 0..other.count;

@@ -1,26 +1,26 @@
-//! What the sender of partitions tells their receiver, once.
+//! The message that the sender of partitions sends to the receiver once.
 
 use base::{Error, ErrorClass, Result};
 use memory::Buffer;
 
 use super::division::PartitionLayout;
 
-/// How the sender divides its data, and how its messages are found.
+/// How the sender divides its data, and the tags of its messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PartitionIntroduction {
-    /// That of the message of all partitions, where there may be one.
+    /// The tag of the message of all partitions, which may not occur.
     pub(super) first_tag: i32,
     pub(super) division: PartitionLayout,
 }
 
 impl PartitionIntroduction {
-    /// With which tag a partition comes.
+    /// Returns the tag of the message of a partition.
     #[inline]
     pub(super) fn tag(&self, partition: u32) -> i32 {
         self.first_tag + 1 + partition as i32
     }
 
-    /// First tag, partitions, bytes of each.
+    /// The length: first tag, number of partitions, bytes of each.
     pub(super) const BYTES: usize = 4 + 4 + 8;
 
     pub(super) fn write(&self, buffer: &Buffer) {
@@ -29,8 +29,10 @@ impl PartitionIntroduction {
         buffer.write(8, &self.division.bytes.to_le_bytes());
     }
 
+    /// Decodes an introduction of `received` bytes.
+    ///
     /// # Errors
-    /// `Intern` if this is nothing that a sender says.
+    /// `Intern` if no sender could have written this.
     pub(super) fn read(buffer: &Buffer, received: u64) -> Result<Self> {
         let (mut tag, mut count, mut bytes) = ([0; 4], [0; 4], [0; 8]);
         buffer.read(0, &mut tag);

@@ -1,4 +1,4 @@
-//! The side that sends partitions.
+//! The sender's side of partitioned operations.
 
 use std::cell::{OnceCell, RefCell};
 use std::time::Duration;
@@ -16,17 +16,17 @@ use crate::collective::blocks::BufferBlocks;
 use crate::process::{Process, post_own_send};
 use crate::thread_level::ThreadLevel;
 
-/// A send, and where it stands in its round.
+/// A partitioned send, and the state of its round.
 #[derive(Debug)]
 pub(super) struct Sending {
-    /// None for no process.
+    /// The receiver; `None` for `MPI_PROC_NULL`.
     target: Option<SendTarget>,
     blocks: BufferBlocks,
-    /// All of them.
+    /// All partitions.
     whole: Buffer,
     count: u32,
     round: RefCell<SendRound>,
-    /// How fast the clock of rounds goes, and how long [`HOLD_MAX`] is by it.
+    /// The pace of the clock of rounds, and [`HOLD_MAX`] in its ticks.
     pace: TickPace,
     hold_ticks: OnceCell<u64>,
 }
@@ -42,53 +42,54 @@ struct SendTarget {
 #[derive(Debug, Default)]
 struct SendRound {
     form: SendForm,
-    /// Which partitions are ready.
+    /// Whether each partition is ready.
     ready: Vec<bool>,
-    /// How many are not.
+    /// How many partitions are not ready.
     missing: u32,
-    /// When the first ones were, in ticks, if some came later.
+    /// When the first partitions became ready, in ticks, if others became ready later.
     since: Option<u64>,
-    /// It took long until all were, in the last round whose partitions were held back.
+    /// Whether it took longer than [`HOLD_MAX`] until all partitions were ready, in the last
+    /// round that held partitions back.
     slow: bool,
-    /// So many rounds go by partition from the start.
+    /// The number of further rounds that send by partition from the start.
     apart: u32,
-    /// The messages that are underway from the memory of the program.
+    /// The messages underway from the program's memory.
     pending: Vec<RequestId>,
-    /// Those of copies, and those of the rounds before.
+    /// The messages underway from copies: those of this round, and those of earlier rounds.
     copies: Vec<RequestId>,
     earlier: Vec<RequestId>,
 }
 
-/// How the data of a round go.
+/// How the data of a round is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum SendForm {
-    /// It is not decided: the partitions that are ready are held back.
+    /// Not decided: partitions that are ready are held back.
     #[default]
     Undecided,
-    /// All at once.
+    /// All in one message.
     AtOnce,
-    /// Each partition when it is ready; the receiver expects that.
+    /// Each partition when it is ready, as the receiver expects.
     ByPartition,
-    /// Each when it is ready, as a copy: the receiver may post a receive for it long after it has
-    /// started.
+    /// Each partition when it is ready, from a copy: the receiver may post the receive for it
+    /// long after the start of its round.
     ByCopies,
 }
 
-/// Whether partitions that are ready are held back.
+/// Whether a call changed that ready partitions are held back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Held {
-    /// From now on: the next round of progress sends them.
+    /// They are held back from now on: the next round of progress sends them.
     Begun,
-    /// No longer.
+    /// They are no longer held back.
     Ended,
     Unchanged,
 }
 
-/// If it takes longer until all partitions are ready, they are not held back.
+/// The maximum time for which ready partitions are held back, until all are ready.
 const HOLD_MAX: Duration = Duration::from_micros(5);
 
 impl Sending {
-    /// Tells the receiver of itself.
+    /// Makes a send and sends its introduction to the receiver.
     pub(super) fn new(
         process: &Process,
         spaces: &PartitionedSpaces,
@@ -163,7 +164,8 @@ impl Sending {
         Ok(())
     }
 
-    /// Decides how the data of the round go, if some partitions are ready and that is open.
+    /// Decides how the data of the round is sent, if some partitions are ready and this is
+    /// undecided.
     pub(super) fn send_marked(&self, process: &Process) -> Held {
         let mut round = self.round.borrow_mut();
         if round.form != SendForm::Undecided || round.missing == self.count {
@@ -178,7 +180,7 @@ impl Sending {
                 return Held::Ended;
             }
             (_, Some(_)) => {}
-            // Another thread that sleeps would not send what is held back.
+            // With several threads, the thread that would send the held partitions may be asleep.
             (_, None) if round.slow || process.highest_level() == ThreadLevel::Multiple => {
                 self.send_by_copies(&mut process.runtime(), &mut round);
             }
@@ -190,7 +192,7 @@ impl Sending {
         Held::Unchanged
     }
 
-    /// Sends the partitions that are ready, if they are held back.
+    /// Sends the ready partitions if they are held back.
     pub(super) fn hold_no_longer(&self, runtime: &mut Runtime) {
         let mut round = self.round.borrow_mut();
         if round.form == SendForm::Undecided && round.missing < self.count {
@@ -205,7 +207,7 @@ impl Sending {
         round.pending.extend(sent);
     }
 
-    /// From here on each partition goes by itself, and in the next rounds.
+    /// Sends each partition as a message of its own, now and in the next rounds.
     #[cold]
     fn send_by_copies(&self, runtime: &mut Runtime, round: &mut SendRound) {
         round.form = SendForm::ByCopies;
@@ -239,7 +241,8 @@ impl Sending {
         }
     }
 
-    /// Whether all partitions were ready and have gone. Copies of this round need not have.
+    /// Whether all partitions were marked and have been sent. Copies of this round may still be
+    /// underway.
     #[inline]
     pub(super) fn is_complete(&self, runtime: &mut Runtime) -> bool {
         let mut round = self.round.borrow_mut();
@@ -247,7 +250,7 @@ impl Sending {
         *missing == 0 && are_gone(runtime, pending) && are_gone(runtime, earlier)
     }
 
-    /// What is still underway are copies, which go on by themselves.
+    /// Detaches the copies that are underway; they complete without the request.
     pub(super) fn give_up(&self, runtime: &mut Runtime) {
         let mut round = self.round.borrow_mut();
         let SendRound { copies, earlier, .. } = &mut *round;
@@ -269,7 +272,7 @@ fn ready_already(partition: i32) -> Error {
     Error::new(ErrorClass::Arg, what)
 }
 
-/// Whether messages have gone; those that have are forgotten.
+/// Whether all messages have been sent; removes those that have.
 #[inline]
 fn are_gone(runtime: &mut Runtime, messages: &mut Vec<RequestId>) -> bool {
     while let Some(last) = messages.last() {

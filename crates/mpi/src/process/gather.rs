@@ -1,4 +1,4 @@
-//! What all processes tell process 0 at the end of the world.
+//! Data that all processes send to process 0 at finalization.
 
 use memory::Buffer;
 
@@ -6,8 +6,8 @@ use super::Process;
 use crate::collective::{self, Collective, Invocation, Root};
 
 impl Process {
-    /// Brings the bytes of all processes to process 0, by rank. `None`: this is another process, or
-    /// some are not there any more.
+    /// Gathers the bytes of all processes on process 0, by rank. Returns `None` on other
+    /// processes, or if processes have failed.
     pub(super) fn gather(&self, own: &[u8]) -> Option<Vec<Vec<u8>>> {
         let world = self.world();
         let counts = Buffer::zeroed(world.size() as usize * 8);
@@ -35,7 +35,7 @@ impl Process {
         (is_complete && world.rank() == 0).then(|| rows.iter().map(bytes_of).collect())
     }
 
-    /// Runs an operation to its end, if all processes are there.
+    /// Runs an operation until it is complete. Returns whether no process has failed.
     fn completes(&self, operation: Collective) -> bool {
         let request = operation.into_request(self);
         self.wait_until(&mut |process| request.is_ready(process));
@@ -43,5 +43,5 @@ impl Process {
     }
 }
 
-/// More bytes than this no process tells.
+/// The maximum number of bytes that a process sends.
 const BYTES_MAX: u64 = 64 << 20;

@@ -1,4 +1,4 @@
-//! From joining the job to leaving it (chapter 11 of the MPI standard).
+//! Initialization and finalization of a process (chapter 11 of the MPI standard).
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeSet;
@@ -23,12 +23,12 @@ use crate::group::Group;
 use crate::recovery::Recovery;
 
 impl Process {
-    /// `MPI_Init_thread`: becomes part of the job that the environment tells of, with the world
-    /// communicator and that of this process alone. Returns what in the environment was not
-    /// understood, as sentences.
+    /// Initializes MPI (`MPI_Init_thread`): joins the job that the environment describes, and
+    /// makes the communicators of all processes and of this process alone. Returns complaints
+    /// about environment variables that could not be parsed, as sentences.
     ///
     /// # Errors
-    /// `Other` when called twice, or when the process cannot become part of its job.
+    /// `Other` if called twice, or if the process cannot join its job.
     pub fn initialize(&self, level: ThreadLevel) -> Result<Vec<String>> {
         if self.is_initialized() {
             return Err(Error::new(ErrorClass::Other, "MPI is initialized already"));
@@ -39,13 +39,13 @@ impl Process {
         let started = self.started();
         started.world.get_or_init(|| self.create_world(&started.map));
         started.alone.get_or_init(|| self.create_alone());
-        // It may have been revoked as it was made.
+        // The world may have been revoked while it was created.
         self.world_usable.set(!self.world().is_revoked());
         Ok(complaints)
     }
 
-    /// Becomes part of the job that the environment tells of, unless it is already. Returns what in
-    /// the environment was not understood, as sentences.
+    /// Joins the job that the environment describes, unless that was done before. Returns
+    /// complaints about environment variables that could not be parsed, as sentences.
     pub(crate) fn join(&self) -> Result<Vec<String>> {
         if self.is_joined() {
             return Ok(Vec::new());
@@ -81,39 +81,42 @@ impl Process {
         Ok(complaints)
     }
 
-    /// Whether it is part of its job: since [`initialize`](Self::initialize) or the first session.
+    /// Whether the process has joined its job, in [`initialize`](Self::initialize) or with the
+    /// first session.
     #[inline]
     pub fn is_joined(&self) -> bool {
         self.started.get().is_some()
     }
 
-    /// From now on threads may call as this level allows.
+    /// Raises the thread level: from now on threads may call MPI as `level` allows.
     pub(crate) fn raise_level(&self, level: ThreadLevel) {
         self.level.set(self.level.get().max(level));
     }
 
-    /// Whether [`initialize`](Self::initialize) was called, also after the end.
+    /// Whether [`initialize`](Self::initialize) was called; stays true after finalization.
     #[inline]
     pub fn is_initialized(&self) -> bool {
         self.started.get().is_some_and(|started| started.world.get().is_some())
     }
 
-    /// Whether [`finalize`](Self::finalize) was called, and may still be at work.
+    /// Whether [`finalize`](Self::finalize) was called; it may still be running.
     pub(crate) fn is_finalizing(&self) -> bool {
         self.finalizing.get()
     }
 
-    /// Whether [`finalize`](Self::finalize) was called.
+    /// Whether [`finalize`](Self::finalize) has ended, apart from disconnecting from the
+    /// launcher.
     #[inline]
     pub fn is_finalized(&self) -> bool {
         self.finalized.get()
     }
 
-    /// `MPI_Finalize`: waits until all that was sent has left and all processes are here, and takes
-    /// leave of the launcher, unless a session is still there.
+    /// Finalizes MPI (`MPI_Finalize`): waits until all messages of this process have left and all
+    /// processes have called this, and disconnects from the launcher unless a session is still
+    /// open.
     ///
     /// # Errors
-    /// `Other` if the launcher is gone.
+    /// `Other` if the connection to the launcher is lost.
     pub fn finalize(&self) -> Result<()> {
         let started = self.started();
         self.finalizing.set(true);
@@ -127,18 +130,19 @@ impl Process {
         if !self.world().is_revoked() {
             let barrier = collective::barrier(&Invocation::nonblocking(self.world()))?;
             let barrier = barrier.into_request(self);
-            // It ends also where processes have failed; then those that are left meet.
+            // The barrier ends also if processes have failed; then the remaining processes meet.
             self.wait_until(&mut |process| barrier.is_ready(process));
         }
         if self.world().is_revoked() || self.has_lost_processes() {
             self.meet_survivors();
         }
-        // What the barrier itself left behind must get out too, before the memory goes.
+        // The messages of the barrier must leave too, before the memory is released.
         self.wait_until(&mut |process| !process.runtime().has_work());
         self.finalized.set(true);
         self.world_usable.set(false);
         if started.map.size() > 1 && !self.left.get() {
-            // It ends with an error where processes have ended, and those that are left have met.
+            // This ends with an error if processes have failed. The remaining processes have met
+            // already.
             self.meet_at_launcher().or_else(|error| match self.has_lost_processes() {
                 true => Ok(()),
                 false => Err(gone(error)),
@@ -147,9 +151,10 @@ impl Process {
         if self.sessions.get() > 0 { Ok(()) } else { self.leave() }
     }
 
-    /// Waits until all processes of the job are here. Over some networks others may still rely on
-    /// progress of this one: who comes last may have to say something that this process needs no
-    /// longer, and waits until that has left.
+    /// Waits in the launcher's barrier until all processes of the job have reached it. Over some
+    /// networks other processes may still need progress of this one: the last process to arrive
+    /// may have messages to send that this process does not need, but that the last process waits
+    /// to get rid of.
     fn meet_at_launcher(&self) -> std::result::Result<(), JoinError> {
         let job = &self.started().job;
         let delivers_by_itself = self.runtime().delivers_by_itself();
@@ -159,9 +164,9 @@ impl Process {
         }
     }
 
-    /// Waits until all processes that live are here: they may still ask how an agreement ended. Who
-    /// was here before it knew that a process has failed does not come to this; so nobody waits
-    /// for long where nothing happens.
+    /// Waits until all living processes have reached this point, because they may still ask for
+    /// the result of an agreement. A process that finalized before it learnt of the failure does
+    /// not come here. Therefore the wait ends after [`MEETING_MAX`] without activity.
     fn meet_survivors(&self) {
         let meeting = self.begin_meeting();
         let mut last_activity = Instant::now();
@@ -173,8 +178,8 @@ impl Process {
         });
     }
 
-    /// Takes leave of the peers, each time, and of the launcher, once. What a session needs that
-    /// begins after that is still there.
+    /// Disconnects from the peers, on each call, and from the launcher, on the first call. The
+    /// state that a later session needs remains.
     pub(crate) fn leave(&self) -> Result<()> {
         self.runtime().leave();
         if self.left.replace(true) {
@@ -183,14 +188,15 @@ impl Process {
         self.started().job.finalize().map_err(gone)
     }
 
-    /// Whether nothing is underway that others rely on.
+    /// Whether no operation is underway that other processes rely on.
     fn is_settled(&self) -> bool {
         let ended = !self.underway.borrow().iter().any(|operation| operation.must_end());
         ended && !self.runtime().has_work()
     }
 
-    /// Waits until what was sent has left. What is left to say to processes that have ended is
-    /// given up after a while: without a world nobody waits for all.
+    /// Waits until the messages of this process have left. Messages to processes that have ended
+    /// are given up after [`SETTLING_MAX`], because without a world there is no barrier of all
+    /// processes.
     pub(crate) fn settle_before_leaving(&self) {
         let mut last_activity = Instant::now();
         self.wait_until(&mut |process| {
@@ -201,7 +207,7 @@ impl Process {
         });
     }
 
-    /// Ends the whole job with an exit code, and lets the person know why.
+    /// Ends the whole job with an exit code and prints the reason.
     pub fn abort(&self, code: i32, reason: &str) -> ! {
         match self.started.get() {
             Some(started) => started.job.abort(code, reason),
@@ -210,8 +216,8 @@ impl Process {
         std::process::exit(code)
     }
 
-    /// Ends the processes of a group, or this one alone, with an exit code, if the launcher can do
-    /// that, else the whole job; and lets the person know why.
+    /// Ends the processes of a group, or this one alone, with an exit code, if the launcher
+    /// supports it, else the whole job. Prints the reason.
     pub fn abort_group(&self, group: Option<&Group>, code: i32, reason: &str) -> ! {
         if let Some(started) = self.started.get()
             && group.map_or(1, Group::size) < started.map.size()
@@ -219,7 +225,7 @@ impl Process {
             tell(reason);
             let mut ranks = vec![started.map.rank()];
             ranks.extend(group.into_iter().flat_map(Group::gates).map(|gate| gate.0));
-            // Those that go on may count on what was sent to them, which may still wait here.
+            // The remaining processes may rely on messages to them that are still queued here.
             self.settle_before_leaving();
             started.job.abort_some(&ranks, code);
             std::process::exit(code)
@@ -228,24 +234,26 @@ impl Process {
     }
 }
 
-/// Writes a line to the error output, at once: this process or its job may end any moment.
+/// Writes a line to standard error in one call, because this process or its job may end at any
+/// moment.
 fn tell(reason: &str) {
     let line = format!("combray: {reason}\n");
     eprint!("{line}");
 }
 
-/// How long without any activity a process waits for the others at its end, where some have failed:
-/// longer than it takes to notice that.
+/// How long a process waits without any activity for the others at finalization, if some have
+/// failed. This is longer than the detection of a failure takes.
 const MEETING_MAX: Duration = Duration::from_secs(5);
 
-/// How long without any activity a process waits for the last of what it sent before it leaves.
+/// How long a process waits without any activity for its last messages to leave.
 const SETTLING_MAX: Duration = Duration::from_secs(1);
 
 fn gone(error: impl Display) -> Error {
     Error::new(ErrorClass::Other, error.to_string())
 }
 
-/// What this process tells of itself where no launcher of ours asks it; none: it is alone.
+/// The description of this process for `combray ps` under another launcher; `None` for a job of
+/// one process.
 fn identity(job: &Job, map: &JobMap) -> Option<ProcessIdentity> {
     if map.size() < 2 {
         return None;

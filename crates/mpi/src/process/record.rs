@@ -1,4 +1,4 @@
-//! The matrix of communication of a whole job, which process 0 writes at the end.
+//! The communication matrix of a whole job, which process 0 writes at finalization.
 
 use std::path::Path;
 
@@ -7,12 +7,12 @@ use runtime::{SentTotals, configuration};
 
 use super::Process;
 
-/// What a process tells of one peer: its rank, bytes, messages.
+/// The length of an entry for one peer: its rank, bytes, messages.
 const ENTRY_BYTES: usize = 24;
 
 impl Process {
-    /// Brings what all processes recorded to process 0, which writes it to the file that it was
-    /// told. If some processes are not there any more, nothing is written.
+    /// Gathers the records of all processes on process 0, which writes them to the configured
+    /// file. Writes nothing if some processes have failed.
     pub(super) fn write_record(&self) {
         let mut own = Vec::new();
         for (peer, SentTotals { bytes, messages }) in

@@ -1,5 +1,5 @@
-//! The last errors that calls returned to the program, which may not have looked at them: whoever
-//! asks why nothing goes on is told of them.
+//! The last errors that calls returned to the program, which may have ignored them. They are
+//! reported to a user who asks why the job does not continue.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -13,19 +13,19 @@ use super::descriptions::{described, end_of_message};
 use super::profiling::PlaceName;
 use crate::communicator::Communicator;
 
-/// What is kept of errors.
+/// The errors that are kept, and the message of a call that is failing.
 #[derive(Default)]
 pub(super) struct ReturnedErrors {
     kept: RefCell<VecDeque<KeptError>>,
-    /// The message that the call which is about to fail was to send.
+    /// The message that a failing call was to send.
     unsent: RefCell<Option<MessageWait>>,
 }
 
-/// So many are kept.
+/// The maximum number of errors that are kept.
 const KEPT_MAX: usize = 4;
 
-/// Whether it is told which functions of the program made the calls: looking that up takes long
-/// where there is much debug information.
+/// Whether the program's calling functions are reported. Looking them up takes long if there is
+/// much debug information.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallerNames {
     LookedUp,
@@ -38,15 +38,16 @@ struct KeptError {
     detail: String,
     communicator: Option<CommunicatorName>,
     unsent: Option<MessageWait>,
-    /// Looked up when it is told: that takes milliseconds.
+    /// Looked up when the error is reported, because that takes milliseconds.
     caller: PlaceName,
     times: u32,
-    /// When it happened last.
+    /// The time of the last occurrence.
     at: u64,
 }
 
 impl Process {
-    /// A call returns an error to the program; `caller` notes from where in the program it came.
+    /// Records that a call returns an error to the program. `caller` captures the calling place
+    /// in the program.
     pub fn note_returned_error(
         &self,
         (function, class): (&'static str, &'static str),
@@ -58,7 +59,7 @@ impl Process {
         let communicator = communicator.map(described);
         let at = System.now();
         let mut kept = self.returned_errors.kept.borrow_mut();
-        // A program may make the same mistake very often.
+        // A program may repeat an error very often.
         let is_same = |one: &&mut KeptError| {
             (one.function, one.class) == (function, class)
                 && one.unsent == unsent
@@ -85,14 +86,14 @@ impl Process {
         });
     }
 
-    /// The call fails that was to send this message.
+    /// Records the message that a call was to send before the call returns an error.
     #[cold]
     pub(crate) fn note_unsent(&self, on: &Communicator, peer: u32, tag: i32, bytes: usize) {
         let unsent = end_of_message(on, Some(peer), Some(tag), Some(bytes as u64));
         self.returned_errors.unsent.replace(Some(unsent));
     }
 
-    /// What calls returned last.
+    /// Returns the last errors that calls returned.
     pub(super) fn returned_errors(&self, callers: CallerNames) -> Vec<ReturnedError> {
         let now = System.now();
         let told = |one: &KeptError| ReturnedError {

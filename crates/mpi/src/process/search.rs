@@ -1,4 +1,4 @@
-//! What a thread waits for without a receive, for who asks.
+//! The message that a thread waits for without a receive, recorded for users' questions.
 
 use std::cell::Cell;
 
@@ -8,13 +8,13 @@ use super::Process;
 use super::descriptions::end_of_message;
 use crate::communicator::Communicator;
 
-/// A message that a thread waits for without a receive, as a probe does. It is told only once the
-/// wait has become long.
+/// A message that a thread waits for without a receive, as in a probe. It is recorded only when
+/// the wait has become long.
 pub(crate) struct Search<'a> {
     communicator: &'a Communicator,
     source: Option<u32>,
     tag: Option<i32>,
-    /// How many long waits the process had counted when this was begun.
+    /// The process's count of long waits when this was begun.
     seen: u32,
     noted: Cell<bool>,
 }
@@ -31,7 +31,7 @@ impl<'a> Search<'a> {
         Self { communicator, source, tag, seen, noted }
     }
 
-    /// The thread looks once more.
+    /// Records the message if the wait has become long. Called at each poll.
     #[inline]
     pub(crate) fn note(&self, process: &Process) {
         if process.long_waits() != self.seen && !self.noted.replace(true) {
@@ -45,7 +45,7 @@ impl<'a> Search<'a> {
         process.begin_to_await(Awaited::Message(wait));
     }
 
-    /// It does not wait any more.
+    /// Ends the record, as the thread does not wait any more.
     #[inline]
     pub(crate) fn end(&self, process: &Process) {
         if self.noted.get() {

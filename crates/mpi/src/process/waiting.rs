@@ -1,4 +1,4 @@
-//! Progress, and waiting for it.
+//! Progress, and waiting with progress.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,34 +16,36 @@ use super::helping::Need;
 use super::{BackgroundOperation, Process, ThreadLevel};
 
 impl Process {
-    /// From now on each round of progress advances an operation, until it says that it needs no
-    /// more steps.
+    /// Advances an operation in each round of progress from now on, until the operation reports
+    /// that it needs no more steps. Wakes the helper.
     pub fn keep_advancing(&self, operation: Rc<dyn BackgroundOperation>) {
         let need = if operation.is_awaited() { Need::OfOthers } else { Need::OfProgram };
         self.advance_in_progress(operation);
         self.call_helper(need);
     }
 
-    /// The same for what the program itself will most likely bring to its end at once: the helper
-    /// is not called, but finds it when it looks.
+    /// Advances an operation in each round of progress, as
+    /// [`keep_advancing`](Self::keep_advancing) does, but does not wake the helper. Used if the
+    /// program itself will most likely complete the operation soon.
     pub fn advance_in_progress(&self, operation: Rc<dyn BackgroundOperation>) {
         self.underway.borrow_mut().push(operation);
         self.attention.set(true);
     }
 
-    /// An operation is over.
+    /// Stops advancing an operation that has ended.
     #[inline]
     pub(crate) fn stop_advancing<T: BackgroundOperation>(&self, operation: &Rc<T>) {
         let ended = Rc::as_ptr(operation).cast::<()>();
         self.underway.borrow_mut().retain(|other| Rc::as_ptr(other).cast::<()>() != ended);
     }
 
-    /// Advances all operations that take steps of their own; whether one of them came to its end.
+    /// Advances all background operations. Returns whether one of them ended.
     fn advance_underway(&self) -> bool {
         let mut ended = false;
         let mut index = 0;
         loop {
-            // Nothing is borrowed while an operation advances: it may begin or complete others.
+            // Nothing is borrowed while an operation advances, because it may begin or complete
+            // others.
             let Some(operation) = self.underway.borrow().get(index).cloned() else { break };
             if operation.advance(self) {
                 let mut underway = self.underway.borrow_mut();
@@ -56,16 +58,17 @@ impl Process {
         ended
     }
 
-    /// Whether more must be advanced in each round of progress than the engine.
+    /// Whether a round of progress must do more than advance the engine.
     #[inline]
     pub fn has_more_to_advance(&self) -> bool {
         self.attention.get()
     }
 
-    /// Advances that.
+    /// Advances recovery, background operations and services. Returns whether there was anything
+    /// to do.
     #[cold]
     fn advance_more(&self) -> bool {
-        // Whatever is begun or comes from now on raises it again.
+        // Operations that begin and messages that arrive from now on set the flag again.
         self.attention.set(false);
         let active = self.serve_recovery() | self.advance_underway() | self.serve();
         let is_idle = self.underway.borrow().is_empty() && self.served.borrow().is_empty();
@@ -88,12 +91,12 @@ impl Process {
         active
     }
 
-    /// Serves what others ask for; whether there was anything to do.
+    /// Serves the requests of other processes. Returns whether there was anything to do.
     fn serve(&self) -> bool {
         let mut active = false;
         let mut index = 0;
         loop {
-            // Nothing is borrowed meanwhile.
+            // Nothing is borrowed while a service runs.
             let Some(served) = self.served.borrow().get(index).cloned() else { break };
             active |= served.serve(self);
             index += 1;
@@ -105,7 +108,8 @@ impl Process {
     #[inline(always)]
     pub fn wait_for(&self, id: RequestId) -> Outcome {
         if !self.has_more_to_advance() {
-            // What is awaited is often here, or comes at once: look without letting go.
+            // The request is often complete, or completes soon: poll without releasing the
+            // runtime.
             if self.level.get() == ThreadLevel::Multiple {
                 self.look_alone(id);
             } else {
@@ -123,14 +127,14 @@ impl Process {
         outcome.unwrap_or_else(|| self.give_up_interrupted(id))
     }
 
-    /// The outcome of a receive that was interrupted, and that nobody waits for again.
+    /// Returns the outcome of an interrupted receive, for which there will be no further wait.
     #[cold]
     pub(crate) fn give_up_interrupted(&self, id: RequestId) -> Outcome {
         self.runtime().take_interrupted(id).expect("the request is complete")
     }
 
-    /// Makes a few rounds of progress of messages alone, until `done`: what is awaited often comes
-    /// at once, and this is shorter than waiting.
+    /// Makes a few rounds of the engine's progress until `done` returns true. The awaited message
+    /// often arrives soon, and this has less overhead than a wait.
     #[inline]
     pub(crate) fn look_for_messages(&self, mut done: impl FnMut() -> bool) {
         if self.has_more_to_advance() || self.level.get() == ThreadLevel::Multiple {
@@ -162,7 +166,8 @@ impl Process {
         waiting::wait(self, WakeUp::Request(id), &mut |process| process.is_complete(id));
     }
 
-    /// The same for an operation that takes steps of its own, if nothing else does.
+    /// Makes a few rounds of the engine's progress until `done` returns true, for a background
+    /// operation. Does nothing if there are other background operations or services.
     #[inline]
     pub(crate) fn look_for_messages_alone(&self, mut done: impl FnMut() -> bool) {
         let is_alone = self.underway.borrow().len() == 1 && self.served.borrow().is_empty();
@@ -176,7 +181,7 @@ impl Process {
         });
     }
 
-    /// Looks for a request as long as no other thread is here.
+    /// Polls for a request as long as no other thread is in the library.
     fn look_alone(&self, id: RequestId) {
         if self.room.lock.present() > 1 {
             return;
@@ -191,27 +196,27 @@ impl Process {
         }
     }
 
-    /// Makes progress until `done`, which is asked after each round.
+    /// Makes progress until `done` returns true. `done` is called after each round.
     #[inline]
     pub fn wait_until(&self, done: &mut dyn FnMut(&Process) -> bool) {
         waiting::wait(self, WakeUp::Doorbell, done);
     }
 
-    /// Looks a few times whether something in shared memory is done, without progress of messages.
+    /// Polls a few times for a condition in shared memory, without progress of messages.
     #[inline]
     pub(crate) fn look_a_while(&self, mut done: impl FnMut() -> bool) {
         let looks = if self.started().map.is_crowded_here() { 0 } else { LOOKS_AT_MEMORY };
         let _found = (0..looks).any(|_| done());
     }
 
-    /// Makes progress until `done`, which others bring about without ringing the doorbell: so the
-    /// process looks again after a short sleep at most.
+    /// Makes progress until `done` returns true, for a condition that other processes fulfil
+    /// without ringing the doorbell. The process therefore polls again after short sleeps.
     pub fn poll_until(&self, done: &mut dyn FnMut(&Process) -> bool) {
         waiting::wait(self, WakeUp::Nothing, done);
     }
 
-    /// A call that does not wait has looked for something in vain, after a round of progress. Where
-    /// processes outnumber cores, others get the core if the program does nothing but look.
+    /// Counts a test call that found nothing after a round of progress. If processes outnumber
+    /// cores and the program does nothing but poll, passes the core to other processes.
     #[inline]
     pub fn note_vain_look(&self) {
         let looks = self.vain_looks.get().wrapping_add(1);
@@ -224,8 +229,8 @@ impl Process {
         }
     }
 
-    /// Looks for failed processes, unless that was done a short time ago: a program may wait by
-    /// calls that do not, and no message tells it of a failure.
+    /// Checks for failed processes, unless that was done within [`SLEEP_MAX`]. A program may wait
+    /// with test calls, and no message reports a failure to it.
     #[cold]
     pub fn look_for_failures_in_time(&self) {
         let now = System.now();
@@ -255,7 +260,7 @@ impl Process {
         asking.give_back(wait_history, System.now());
     }
 
-    /// Wakes the threads that sleep and have what they wait for.
+    /// Wakes the sleeping threads whose requests are complete.
     #[inline]
     pub fn wake_other_threads(&self) {
         waiting::wake_others(self);
@@ -348,16 +353,16 @@ impl Waiter for Process {
     }
 }
 
-/// The clock is read once in so many vain looks of calls that do not wait.
+/// The clock is read once in this number of polls without result.
 const VAIN_LOOKS_PER_CLOCK: u32 = 16;
 
-/// Looks at messages alone before a wait begins, where there is a core for each process.
+/// The number of polls for messages before a wait begins, if there is a core for each process.
 pub(super) const LOOKS: u32 = 1000;
 
 /// So often a thread looks before it gives way to others that are ready on its kernel thread: about
 /// as long as it takes to sleep and be woken, and longer than an answer inside the machine takes.
 const LOOKS_BESIDE_OTHERS: u32 = 20;
 
-/// How often a wait looks at shared memory before it lets messages make progress: about as long as
-/// another process takes for a small collective operation.
+/// The number of polls of shared memory before a wait lets messages make progress: about as long
+/// as another process takes for a small collective operation.
 const LOOKS_AT_MEMORY: u32 = 50;

@@ -1,4 +1,5 @@
-//! Agreements of the processes of a communicator, as messages and requests.
+//! Agreements of the processes of a communicator, carried out with messages and offered as
+//! requests.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -17,14 +18,14 @@ use crate::process::BackgroundOperation;
 use crate::request::{ExternalOperation, Request};
 use crate::status::MessageStatus;
 
-/// This process's part in the agreements of one communicator.
+/// The state of this process for the agreements of one communicator.
 pub(super) struct MemberAgreements {
     block: ContextBlock,
     everyone: Rc<Group>,
     agreement: RefCell<Agreement>,
-    /// How many of the failures that the process knows of it was told.
+    /// How many of the failures that the process knows were passed to `agreement`.
     failures_noted: Cell<usize>,
-    /// Those that the program has begun and that are not decided; the first one is underway.
+    /// Agreements that the program has begun and that are not decided; the first one is underway.
     waiting: RefCell<VecDeque<Rc<ActiveAgreement>>>,
 }
 
@@ -38,7 +39,7 @@ pub struct ActiveAgreement {
     error: RefCell<Option<Error>>,
 }
 
-/// What follows from a decision.
+/// Runs when the agreement is decided.
 pub(super) type Conclusion = Box<dyn FnOnce(&Process, &Decision) -> Result<()>>;
 
 impl MemberAgreements {
@@ -53,7 +54,7 @@ impl MemberAgreements {
         })
     }
 
-    /// Takes a message of another process.
+    /// Handles a message of another process.
     pub(super) fn take(&self, process: &Process, from: GateId, bytes: &[u8]) {
         let message = AgreementMessage::from_bytes(bytes, self.everyone.size());
         let (Some(from), Some(message)) = (self.everyone.rank_of(from), message) else { return };
@@ -62,7 +63,7 @@ impl MemberAgreements {
         self.hand_out(process);
     }
 
-    /// The process learns of failures that other members told.
+    /// Marks the processes as failed that other members have reported as failed.
     fn tell_process(&self, process: &Process) {
         let failed: Vec<u32> = self.agreement.borrow().failed().iter().collect();
         failed.into_iter().filter_map(|member| self.everyone.gate(member)).for_each(|gate| {
@@ -70,7 +71,7 @@ impl MemberAgreements {
         });
     }
 
-    /// Learns of the failures that the process knows of.
+    /// Passes the failures that the process knows to the agreement.
     fn ask_process(&self, process: &Process) {
         let failed = process.runtime().failed().to_vec();
         let noted = self.failures_noted.replace(failed.len());
@@ -93,7 +94,7 @@ impl MemberAgreements {
         self.waiting.borrow().front().is_some_and(|first| std::ptr::eq(&**first, one))
     }
 
-    /// Begins an agreement behind those that are not decided.
+    /// Begins an agreement. It starts after the agreements that are not decided yet.
     pub(super) fn begin(
         self: &Rc<Self>,
         process: &Process,
@@ -136,7 +137,7 @@ impl ActiveAgreement {
         self.complete.get()
     }
 
-    /// Waits until everybody that lives has decided.
+    /// Waits until all living members have decided. Returns the error of the conclusion.
     pub(super) fn wait(&self, process: &Process) -> Result<()> {
         process.wait_until(&mut |_| self.has_ended());
         self.error.take().map_or(Ok(()), Err)
@@ -182,13 +183,15 @@ impl fmt::Debug for ActiveAgreement {
 }
 
 impl Process {
-    /// The agreements of a communicator that is ready, or was before it was revoked.
+    /// Returns the agreements of a communicator that is ready, or was ready before it was
+    /// revoked.
     pub(super) fn agreements_of(&self, communicator: &Communicator) -> Rc<MemberAgreements> {
         let block = communicator.context_block().expect("the interface refuses others");
         self.agreements_in(block, communicator.everyone())
     }
 
-    /// The agreements in which these processes take part; what came of them before is taken.
+    /// Returns the agreements of these processes. If they are created now, the messages that
+    /// arrived earlier are handled.
     fn agreements_in(&self, block: ContextBlock, everyone: &Rc<Group>) -> Rc<MemberAgreements> {
         let recovery = self.recovery();
         if let Some(known) = recovery.agreements.borrow().get(&block) {
@@ -203,8 +206,8 @@ impl Process {
         made
     }
 
-    /// Begins an agreement of all processes of the job that live, about nothing but that they are
-    /// here.
+    /// Begins an agreement of all living processes of the job. It has no content: it is decided
+    /// when all of them take part.
     pub(crate) fn begin_meeting(&self) -> Rc<ActiveAgreement> {
         let everyone = Group::world(self.size());
         let acknowledged = MemberSet::none(everyone.size());
@@ -215,24 +218,26 @@ impl Process {
 }
 
 impl Communicator {
-    /// `MPIX_Comm_agree`: the flags, four bytes at `flag`, of all processes that live are combined
-    /// bit by bit, with "and"; of an intercommunicator those of the other side. Also on a
-    /// communicator that was revoked.
+    /// Combines the flags of all living processes with a bitwise "and" (`MPIX_Comm_agree`). The
+    /// flag is the four bytes in `flag`. On an intercommunicator, the result is that of the
+    /// remote group. Works also on a revoked communicator.
     ///
     /// # Errors
-    /// `ProcFailed`, on all that live, if a process failed before it contributed, and not all
-    /// others had acknowledged that. The flags are combined nevertheless.
+    /// `ProcFailed`, on all living processes, if a process failed before it contributed and not
+    /// all others had acknowledged the failure. The flags are combined nevertheless.
     pub fn agree(self: &Rc<Self>, process: &Process, flag: Buffer) -> Result<()> {
         self.start_agreement(process, flag).wait(process)
     }
 
-    /// `MPIX_Comm_iagree`: the same as a request.
+    /// Begins an agreement as [`agree`](Self::agree) does and returns a request
+    /// (`MPIX_Comm_iagree`).
     pub fn begin_agree(self: &Rc<Self>, process: &Process, flag: Buffer) -> Request {
         Request::External(self.start_agreement(process, flag))
     }
 
     fn start_agreement(self: &Rc<Self>, process: &Process, flag: Buffer) -> Rc<ActiveAgreement> {
-        // Which of the two flags is that of this side, and which one is told to it.
+        // The index of this side's flag in the contribution, and the index of the flag that is
+        // returned to this side.
         let (own, told) = match self.remote() {
             None => (0, 0),
             Some(remote) if remote.first_local == 0 => (0, 1),
@@ -250,7 +255,7 @@ impl Communicator {
         process.agreements_of(self).begin(process, contribution, Box::new(conclusion))
     }
 
-    /// What this process brings into an agreement.
+    /// Returns the contribution of this process to an agreement.
     pub(super) fn contribution(
         &self,
         process: &Process,

@@ -1,4 +1,4 @@
-//! Communicators of the processes that are left.
+//! Creation of communicators of the remaining processes after failures.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -14,17 +14,17 @@ use crate::communicator::{Communicator, ContextBlock, RemoteGroup};
 use crate::group::Group;
 use crate::request::Request;
 
-/// What becomes of a communicator as soon as it is made.
+/// A callback that receives the new communicator, or the error.
 pub type NewCommunicator = Box<dyn FnOnce(Result<Rc<Communicator>>)>;
 
 impl Communicator {
-    /// `MPIX_Comm_shrink`: a communicator of the processes that have not failed, in their order,
-    /// without attributes and topology. All that live agree on who has failed. This one may have
-    /// been revoked.
+    /// Creates a communicator of the processes that have not failed, in their order, without
+    /// attributes and topology (`MPIX_Comm_shrink`). All living processes agree on the set of
+    /// failed processes. This communicator may have been revoked.
     ///
     /// # Errors
-    /// `ProcFailed` if nobody is left on the other side of an intercommunicator; `NoSpace` when the
-    /// first process that is left has no contexts any more.
+    /// `ProcFailed` if no process is left on the remote side of an intercommunicator; `NoSpace`
+    /// if the first remaining process has no contexts left.
     pub fn shrink(self: &Rc<Self>, process: &Process) -> Result<Rc<Communicator>> {
         let made = Rc::new(RefCell::new(None));
         let place = Rc::clone(&made);
@@ -35,9 +35,9 @@ impl Communicator {
         made.take().expect("the agreement has ended")
     }
 
-    /// `MPIX_Comm_ishrink`: the same as a request. Until that is complete, when `made` has the
-    /// outcome, another communicator stands in its place, whose error handler and name it takes
-    /// over.
+    /// Begins to shrink as [`shrink`](Self::shrink) does (`MPIX_Comm_ishrink`). When the request
+    /// completes, `made` is called with the outcome. Until then the program has the communicator
+    /// `place`, whose error handler and name the new one inherits.
     pub fn begin_shrink(
         self: &Rc<Self>,
         process: &Process,

@@ -1,9 +1,9 @@
-//! Giving the processes of a topology other ranks than in the communicator that it is made of, so
+//! Reordering of the processes of a topology: other ranks than in the original communicator, so
 //! that neighbours are on one machine, and in one part of it (the argument `reorder` of section
 //! 8.5).
 //!
-//! All processes know where all of them run, and work out the same order without asking each other;
-//! only a distributed graph has to be told to all first.
+//! All processes know the locations of all, and compute an identical order without communication.
+//! Only a distributed graph must be sent to all processes first.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -19,8 +19,9 @@ use crate::collective::{self, Invocation, allgatherv};
 use crate::communicator::Communicator;
 
 impl Process {
-    /// By rank in a topology for the first processes of a communicator: the rank there. They change
-    /// their ranks only if neighbours come nearer to each other by that.
+    /// Returns the order for the first processes of a communicator: indexed by the rank in the
+    /// topology, the rank in the communicator. The order differs from that of the ranks only if
+    /// neighbours come nearer to each other.
     pub(super) fn reordered(
         &self,
         communicator: &Communicator,
@@ -30,11 +31,11 @@ impl Process {
         order(&all[..topology.process_count().unwrap_or_default() as usize], topology.edges())
     }
 
-    /// As `reordered` for a distributed graph; and what this process has to know
-    /// of the graph, with its new rank. To be called by all processes of the communicator.
+    /// Returns the order for a distributed graph, as [`reordered`](Self::reordered) does, and the
+    /// part of the graph around this process at its new rank. Collective over the communicator.
     ///
     /// # Errors
-    /// What [`Collective::complete`](crate::collective::Collective::complete) may return.
+    /// The errors of [`Collective::complete`](crate::collective::Collective::complete).
     pub(super) fn reordered_distributed(
         &self,
         communicator: &Rc<Communicator>,
@@ -60,7 +61,7 @@ impl Process {
 }
 
 impl Communicator {
-    /// Tells all processes the neighbours of all.
+    /// Gathers the neighbours of each process on all processes.
     fn exchange_graphs(
         self: &Rc<Self>,
         process: &Process,
@@ -89,34 +90,36 @@ impl Communicator {
         Ok(texts.iter().map(graph).collect())
     }
 
-    /// `MPI_Cart_map` and `MPI_Graph_map` (section 8.5.8): the rank that this process gets in a
-    /// reordered topology; none if it gets none.
+    /// Returns the rank that this process gets in a reordered topology (`MPI_Cart_map`,
+    /// `MPI_Graph_map`, section 8.5.8); `None` if it is not in the topology.
     pub fn mapped_rank(&self, process: &Process, topology: &CommunicatorTopology) -> Option<u32> {
         let order = process.reordered(self, topology);
         (0..).zip(order).find(|(_, old)| *old == self.rank()).map(|(new, _)| new)
     }
 }
 
-/// Where a process runs: the numbers of the parts that it is in, from the outermost on. Those
-/// before `machine` are switches, the others parts of the machine.
+/// The location of a process: the numbers of the parts that contain it, from the outermost on.
+/// The parts before index `machine` are switches, the part at it is the machine, and the rest are
+/// parts of the machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProcessLocation {
     pub(crate) path: Vec<u32>,
     pub(crate) machine: usize,
 }
 
-/// What a byte costs for each level of a machine that it climbs, and for each beyond.
+/// The cost of a byte for each level inside a machine, and for each level above.
 const CROSSINGS: (u64, u64) = (2, 20);
 
-/// The places of some processes as a tree whose leaves are those that no more is known of.
+/// The locations of some processes as a tree. A leaf contains processes with one location.
 #[derive(Default)]
 struct LocationTree {
-    /// By leaf: the ranks there.
+    /// The ranks in each leaf.
     members: Vec<Vec<u32>>,
 }
 
 impl LocationTree {
-    /// The branch of `ranks`, which are in the same parts down to `depth`; and its height.
+    /// Returns the branch of `ranks`, which have a common path down to `depth`, and the height of
+    /// the branch.
     fn branch(&mut self, all: &[ProcessLocation], ranks: &[u32], depth: usize) -> (Branch, u64) {
         let at = |rank: u32| all[rank as usize].path.get(depth);
         if at(ranks[0]).is_none() {
@@ -149,8 +152,8 @@ impl LocationTree {
     }
 }
 
-/// The order of processes that run there, so that as little weight as possible goes as far as
-/// possible: by new rank the old one. As they are, if no other order is better.
+/// Returns an order of processes with these locations, so that little weight crosses large
+/// distances: old ranks, indexed by new rank. Keeps the order if no other one is better.
 fn order(all: &[ProcessLocation], edges: impl IntoIterator<Item = (u32, u32, u64)>) -> Vec<u32> {
     let as_they_are: Vec<u32> = (0..all.len() as u32).collect();
     if all.iter().all(|one| *one == all[0]) {
@@ -174,7 +177,7 @@ fn order(all: &[ProcessLocation], edges: impl IntoIterator<Item = (u32, u32, u64
 }
 
 impl CommunicatorTopology {
-    /// How many processes it has; none if this process knows only its neighbours.
+    /// The number of processes; `None` if this process knows only its neighbours.
     fn process_count(&self) -> Option<u32> {
         match self {
             CommunicatorTopology::Cartesian(grid) => Some(grid.process_count()),
@@ -193,8 +196,8 @@ impl CommunicatorTopology {
     }
 }
 
-/// Whether there are weights, how many sources, how many destinations; then rank and weight of
-/// each.
+/// Encodes a graph: whether there are weights, the number of sources, the number of destinations;
+/// then rank and weight of each.
 fn to_bytes(graph: &DistributedGraph) -> Vec<u8> {
     let lists = [&graph.sources, &graph.destinations];
     let head =
@@ -204,7 +207,7 @@ fn to_bytes(graph: &DistributedGraph) -> Vec<u8> {
     head.into_iter().chain(body).flat_map(u32::to_le_bytes).collect()
 }
 
-/// What another process told; what makes no sense in it is left out.
+/// Decodes the graph of another process; invalid ranks are left out.
 fn from_bytes(bytes: &[u8], processes: u32) -> DistributedGraph {
     let mut words =
         bytes.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
@@ -234,12 +237,12 @@ mod tests {
         CommunicatorTopology::Cartesian(grid).edges()
     }
 
-    /// Processes with these paths, whose machine is told by the number at `machine`.
+    /// Processes with these paths, of which the element at `machine` is the machine's number.
     fn at<const N: usize>(machine: usize, paths: &[[u32; N]]) -> Vec<ProcessLocation> {
         paths.iter().map(|path| ProcessLocation { path: path.to_vec(), machine }).collect()
     }
 
-    /// How many edges of a ring in this order lie between parts of this depth.
+    /// The number of edges of a ring in this order between different parts at this depth.
     fn crossings(all: &[ProcessLocation], order: &[u32], depth: usize) -> usize {
         let part = |place: usize| &all[order[place % order.len()] as usize].path[..=depth];
         (0..order.len()).filter(|&place| part(place) != part(place + 1)).count()
@@ -248,7 +251,7 @@ mod tests {
     #[test]
     fn neighbours_come_to_one_switch_machine_and_package() {
         // Two switches with two machines each, which have two packages with two processes each;
-        // those that follow each other are as far apart as they can be.
+        // consecutive ranks are as far apart as they can be.
         let path = |rank: u32| [rank % 2, rank / 2 % 2, rank / 4 % 2];
         let paths: Vec<[u32; 3]> = (0..16).map(path).collect();
         let all = at(1, &paths);
@@ -256,7 +259,7 @@ mod tests {
         let counts = |order: &[u32]| [0, 1, 2].map(|depth| crossings(&all, order, depth));
         assert_eq!(counts(&as_they_are), [16; 3]);
         assert_eq!(counts(&order(&all, ring(16))), [2, 4, 8]);
-        // One machine with the same packages.
+        // One machine with these packages.
         let one = at(0, &paths.iter().map(|path| [0, path[2]]).collect::<Vec<_>>());
         assert_eq!(crossings(&one, &order(&one, ring(16)), 1), 2);
     }

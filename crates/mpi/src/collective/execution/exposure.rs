@@ -1,8 +1,9 @@
 //! Buffers that members expose to each other, and the copies between them.
 //!
-//! What a member exposes stands at the beginning of its slot: for each role a token, how long the
-//! buffer is, and how long one of its blocks. What stands there is checked where it is used: no
-//! token reaches more than its owner exposed, and no number more than the own buffer holds.
+//! Exposed buffers are described at the beginning of the member's slot: for each role a token,
+//! the length of the buffer, and the length of one of its blocks. These values are checked when
+//! they are used. No token gives access to more than its owner exposed, and no number leads
+//! outside the reader's own buffer.
 
 use base::{Error, ErrorClass, RegionToken, Result};
 use boards::BoardTurn;
@@ -15,14 +16,14 @@ use super::super::board::Board;
 use super::super::channel::Channel;
 use super::{Execution, board_of, truncated};
 
-/// One exposed buffer, as its slot tells.
+/// An exposed buffer, as described in its owner's slot.
 pub(super) struct ExposedBuffer {
     token: RegionToken,
     length: usize,
     block_bytes: usize,
 }
 
-/// How many bytes of a slot tell of one.
+/// The number of bytes of a description in a slot.
 const BYTES: usize = RegionToken::BYTES + 16;
 
 impl ExposedBuffer {
@@ -35,7 +36,7 @@ impl ExposedBuffer {
         bytes
     }
 
-    /// How many bytes it has.
+    /// The length of the buffer in bytes.
     pub(super) fn length(&self) -> usize {
         self.length
     }
@@ -51,8 +52,8 @@ impl ExposedBuffer {
         })
     }
 
-    /// Where a place begins in the buffer, and how many bytes it has from there on, at most `count`
-    /// blocks.
+    /// Returns the offset of block `first` in the buffer, and the number of bytes from there on,
+    /// at most `count` blocks.
     fn range(&self, first: usize, count: usize) -> (usize, usize) {
         let offset = self.block_bytes.saturating_mul(first).min(self.length);
         (offset, self.block_bytes.saturating_mul(count).min(self.length - offset))
@@ -67,7 +68,7 @@ fn place_in_slot(role: ExposureRole) -> usize {
 }
 
 impl<P: Copy> Execution<P> {
-    /// Lets the others use a buffer until [`Execution::conceal`].
+    /// Exposes a buffer to the other members until [`Execution::conceal`].
     pub(super) fn expose<C: Channel<Pending = P>>(
         &mut self,
         channel: &C,
@@ -97,8 +98,8 @@ impl<P: Copy> Execution<P> {
         }
     }
 
-    /// Ends what was exposed.
-    // Most operations expose nothing.
+    /// Ends the exposure of all buffers.
+    // Inlined: most operations expose nothing.
     #[inline(always)]
     pub(super) fn conceal<C: Channel<Pending = P>>(&mut self, channel: &C) {
         for token in self.exposed.drain(..) {
@@ -107,8 +108,8 @@ impl<P: Copy> Execution<P> {
         }
     }
 
-    /// Copies out of what a member contributes. Of one that has less than is expected only that is
-    /// copied, as of a short message.
+    /// Copies from the input that a member exposes. If the input has less than expected, only
+    /// that is copied, as with a short message.
     pub(super) fn copy_from_input<C: Channel<Pending = P>>(
         &self,
         channel: &C,
@@ -118,7 +119,8 @@ impl<P: Copy> Execution<P> {
     ) -> Result<()> {
         let exposed = find(board_of(channel), turn, member, ExposureRole::Input)?;
         let PackedRange { buffer, offset, length } = self.task.memories.range(into);
-        // Several blocks that are not combined are all that there are, but for portions.
+        // A copy of several blocks that are not combined takes the whole input, except in
+        // portions.
         let takes_all =
             self.task.combination.is_none() && from.count > 1 && !self.task.schedule.has_portions();
         let (start, there) =
@@ -132,7 +134,7 @@ impl<P: Copy> Execution<P> {
         if there > length { Err(truncated(there, length)) } else { Ok(()) }
     }
 
-    /// Copies to where the result of a member goes.
+    /// Copies into the result buffer that a member exposes.
     pub(super) fn copy_into_result<C: Channel<Pending = P>>(
         &self,
         channel: &C,
@@ -169,7 +171,7 @@ fn cannot_be_used<C: Channel>(channel: &C, member: u32, error: &RegionError) -> 
     Error::new(ErrorClass::Other, sentence)
 }
 
-/// What a member says of a buffer that it exposes.
+/// Reads the description of a buffer that a member exposes.
 pub(super) fn find(
     board: &Board,
     turn: BoardTurn,

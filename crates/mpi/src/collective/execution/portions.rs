@@ -1,4 +1,5 @@
-//! Portions of an operation, which whoever comes first carries out for all.
+//! Portions of an operation: each is carried out for all members by the first member that claims
+//! it.
 
 use base::{Error, ErrorClass};
 use collectives::{ExposureRole, Local, Round, Transfer};
@@ -8,8 +9,9 @@ use super::exposure::find;
 use super::{Execution, board_of};
 
 impl<P: Copy> Execution<P> {
-    /// Takes the local steps of a round that may be those of a portion; false if they are left to
-    /// others for now. Not part of its caller, which is on the way of all operations.
+    /// Takes the local steps of a round, which may be those of a portion. Returns false if this
+    /// process leaves portions to others for now. Not inlined, because the caller runs for all
+    /// operations.
     #[inline(never)]
     pub(super) fn carry_out_portion<C: Channel<Pending = P>>(
         &mut self,
@@ -34,7 +36,8 @@ impl<P: Copy> Execution<P> {
         true
     }
 
-    /// Before portions are carried out: divides the work, or sees that all mean the same.
+    /// Prepares the portions: divides the work, or checks that all members expose buffers of
+    /// equal sizes.
     #[cold]
     #[inline(never)]
     pub(super) fn prepare_portions<C: Channel<Pending = P>>(&mut self, channel: &C, step: Local) {
