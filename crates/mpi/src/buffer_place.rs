@@ -1,27 +1,27 @@
-//! Where the buffers of buffered sends are attached.
+//! Places at which the program attaches buffers for buffered sends.
 
 use std::cell::RefCell;
 
 use base::{Error, ErrorClass, Result};
 use engine::RequestId;
 
-/// Where a buffer can be attached: a communicator, a session or the process.
+/// A place for an attached buffer: on a communicator, a session or the process.
 #[derive(Debug, Default)]
 pub struct BufferPlace(pub(crate) RefCell<Option<Attached>>);
 
-/// A buffer of the program, as the interface names it.
+/// A buffer of the program, as the interface describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProgramBuffer {
     /// Its address.
     pub address: usize,
-    /// What may be underway, in bytes; none: anything (`MPI_BUFFER_AUTOMATIC`).
+    /// The maximum number of bytes underway; `None` for no limit (`MPI_BUFFER_AUTOMATIC`).
     pub bytes: Option<u64>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Attached {
     pub buffer: ProgramBuffer,
-    /// Messages that have not left, with what each takes.
+    /// Messages that have not been sent, each with the bytes that it takes.
     pub underway: Vec<(RequestId, u64)>,
 }
 
@@ -29,7 +29,7 @@ impl BufferPlace {
     /// Attaches a buffer.
     ///
     /// # Errors
-    /// `Buffer` if one is attached already.
+    /// `Buffer` if a buffer is attached already.
     pub fn attach(&self, buffer: ProgramBuffer) -> Result<()> {
         let mut attached = self.0.borrow_mut();
         if attached.is_some() {

@@ -10,14 +10,14 @@ use base::{Error, ErrorClass, Result};
 
 /// What happens when an operation on a communicator, window, file or session fails.
 ///
-/// Shared: an object keeps the handler that it was given, also after the program has freed it.
+/// Shared: an object keeps its handler even after the program has freed the handler.
 #[derive(Clone)]
 pub enum ErrorHandler {
     /// Ends all processes of the job (`MPI_ERRORS_ARE_FATAL`).
     Fatal,
     /// Ends the processes of the object only (`MPI_ERRORS_ABORT`).
     Abort,
-    /// Gives the error code back to the caller (`MPI_ERRORS_RETURN`).
+    /// Returns the error code to the caller (`MPI_ERRORS_RETURN`).
     Return,
     /// Calls a function of the program.
     User {
@@ -28,31 +28,32 @@ pub enum ErrorHandler {
     },
 }
 
-/// The error handler that an object has, which the program can change.
+/// The current error handler of an object, which the program can change.
 #[derive(Debug)]
 pub struct InstalledHandler(RefCell<Rc<ErrorHandler>>);
 
 impl InstalledHandler {
-    /// That one, at first.
+    /// Installs `handler` as the first error handler.
     pub fn new(handler: Rc<ErrorHandler>) -> Self {
         Self(RefCell::new(handler))
     }
 
-    /// The one that it has now.
+    /// The current error handler.
     pub fn get(&self) -> Rc<ErrorHandler> {
         Rc::clone(&self.0.borrow())
     }
 
-    /// Changes it.
+    /// Replaces the error handler.
     pub fn set(&self, handler: Rc<ErrorHandler>) {
-        // The old handler goes after the borrow has ended: its closure is the program's.
+        // The old handler is dropped after the borrow has ended, because its closure belongs to
+        // the program.
         let old = self.0.replace(handler);
         drop(old);
     }
 }
 
-/// A function of the program that handles errors: it is given the interface's name of the object
-/// (its handle) and the error code, and returns the code that the failed call returns.
+/// A function of the program that handles errors. It gets the interface's handle of the object
+/// and the error code, and returns the code that the failed call returns.
 pub type HandlerFunction = Rc<dyn Fn(u64, i32) -> i32>;
 
 /// The kinds of objects that have error handlers.
@@ -68,8 +69,8 @@ pub enum HandlerKind {
     Session,
 }
 
-/// The error classes, codes and strings that the program added to those of the standard
-/// (section 9.5); numbers are handed out upwards and never twice.
+/// The error classes, codes and strings that the program added to those of the standard (section
+/// 9.5). Numbers are assigned in increasing order and never used again.
 #[derive(Debug)]
 pub struct AddedErrors {
     first: i32,
@@ -84,7 +85,7 @@ struct HandlerState {
 
 #[derive(Debug)]
 struct Added {
-    /// The class of a code; a class is its own.
+    /// The class of a code; of a class, its own number.
     class: i32,
     text: Option<Rc<[u8]>>,
 }
@@ -96,14 +97,14 @@ enum AddedKind {
 }
 
 impl Added {
-    /// What it is, under this number.
+    /// Whether the entry with this number is a class or a code.
     fn kind(&self, code: i32) -> AddedKind {
         if self.class == code { AddedKind::Class } else { AddedKind::Code }
     }
 }
 
 impl ErrorHandler {
-    /// Whether it can be attached to an object of this kind.
+    /// Checks that the handler can be attached to an object of this kind.
     ///
     /// # Errors
     /// `Arg` if it is a function made for another kind.
@@ -145,7 +146,7 @@ impl HandlerKind {
 }
 
 impl AddedErrors {
-    /// None yet; `last_of_standard` is the number that the interface calls `MPI_ERR_LASTCODE`.
+    /// Makes an empty set; `last_of_standard` is the value of `MPI_ERR_LASTCODE`.
     pub fn after(last_of_standard: i32) -> Self {
         let state = HandlerState { last_used: last_of_standard, codes: HashMap::new() };
         Self { first: last_of_standard + 1, state: RefCell::new(state) }
@@ -156,18 +157,19 @@ impl AddedErrors {
         self.state.borrow().last_used
     }
 
-    /// A new error class.
+    /// Adds an error class. Returns its number.
     ///
     /// # Errors
-    /// `NoSpace` when all numbers were handed out.
+    /// `NoSpace` if all numbers have been used.
     pub fn add_class(&self) -> Result<i32> {
         self.add(None)
     }
 
-    /// A new error code of `class`, one of the standard or an added one.
+    /// Adds an error code of `class`, which may be one of the standard or an added one. Returns
+    /// its number.
     ///
     /// # Errors
-    /// `Arg` if there is no such class, `NoSpace` when all numbers were handed out.
+    /// `Arg` if there is no such class; `NoSpace` if all numbers have been used.
     pub fn add_code(&self, class: i32) -> Result<i32> {
         if class >= self.first && self.class_of(class) != Some(class) {
             let sentence = format!("{class} is not an error class");
@@ -176,7 +178,7 @@ impl AddedErrors {
         self.add(Some(class))
     }
 
-    /// Gives an added class or code a text, in place of the one that it may have.
+    /// Sets the text of an added class or code, and replaces the text that it may have.
     ///
     /// # Errors
     /// `Arg` if the program has added no such class or code.
@@ -187,7 +189,7 @@ impl AddedErrors {
         })
     }
 
-    /// Takes an added class back.
+    /// Removes an added class.
     ///
     /// # Errors
     /// `Arg` if there is no such class, or while it has a text or codes.
@@ -195,7 +197,7 @@ impl AddedErrors {
         self.remove(class, AddedKind::Class)
     }
 
-    /// Takes an added code back.
+    /// Removes an added code.
     ///
     /// # Errors
     /// `Arg` if there is no such code, or while it has a text.
@@ -203,7 +205,7 @@ impl AddedErrors {
         self.remove(code, AddedKind::Code)
     }
 
-    /// Takes the text of an added class or code back.
+    /// Removes the text of an added class or code.
     ///
     /// # Errors
     /// `Arg` if there is no such class or code, or it has no text.
@@ -214,12 +216,13 @@ impl AddedErrors {
         })
     }
 
-    /// The class of an added code (of a class: itself); None for other numbers.
+    /// Returns the class of an added code, or the class itself; `None` for other numbers.
     pub fn class_of(&self, code: i32) -> Option<i32> {
         self.state.borrow().codes.get(&code).map(|added| added.class)
     }
 
-    /// The text of an added class or code, empty if it has none yet; None for other numbers.
+    /// Returns the text of an added class or code, empty if it has none yet; `None` for other
+    /// numbers.
     pub fn text_of(&self, code: i32) -> Option<Rc<[u8]>> {
         let state = self.state.borrow();
         state.codes.get(&code).map(|added| added.text.clone().unwrap_or_default())

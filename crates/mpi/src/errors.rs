@@ -1,9 +1,9 @@
-//! What problems of the engine are called, and what is said of them.
+//! Translation of the engine's problems to MPI errors.
 
 use base::{Error, ErrorClass};
 use engine::Problem;
 
-/// What a problem of the engine is called here.
+/// Returns the MPI error for a problem of the engine.
 #[cold]
 pub fn error_of(problem: Problem) -> Error {
     match problem {
@@ -23,7 +23,7 @@ pub fn error_of(problem: Problem) -> Error {
     }
 }
 
-/// What every operation on a communicator that was revoked says.
+/// The error of every operation on a revoked communicator.
 #[cold]
 pub fn revoked() -> Error {
     Error::new(

@@ -12,7 +12,7 @@ use memory::{Buffer, SharedBytes};
 
 use crate::collective::blocks::{OperationMemory, PackedRange, element_room, elements_in};
 
-/// How two elements become one.
+/// An operation that combines two elements.
 pub enum Operation {
     /// An operation of the standard; all of them are commutative.
     Predefined(Operator),
@@ -20,13 +20,13 @@ pub enum Operation {
     User {
         /// The function.
         function: UserFunction,
-        /// Whether the program said that it is commutative.
+        /// Whether the program declared it commutative.
         commutative: bool,
     },
 }
 
-/// A function of the program: for the given number of elements, the right operand (the second
-/// buffer) becomes `left op right`.
+/// A function of the program: for the given number of elements, it replaces the right operands
+/// (the second buffer) by `left op right`.
 pub type UserFunction = Rc<dyn Fn(&Buffer, &Buffer, usize)>;
 
 impl Operation {
@@ -38,11 +38,11 @@ impl Operation {
         }
     }
 
-    /// The operation as it combines elements of a datatype in reductions.
+    /// Returns the operation for elements of a datatype in reductions.
     ///
     /// # Errors
-    /// `Op` if the standard does not define the operation for the datatype, or at all for
-    /// reductions.
+    /// `Op` if the standard does not define the operation for the datatype, or for reductions at
+    /// all.
     #[inline(always)]
     pub fn on(&self, datatype: &Arc<Datatype>) -> Result<OperationKernel> {
         if let (Operation::Predefined(operator), Some(predefined)) = (self, datatype.predefined())
@@ -84,7 +84,7 @@ fn unsuitable(operator: Operator, datatype: &Datatype) -> Error {
     }
 }
 
-/// An operation as it combines elements of one datatype.
+/// An operation for elements of one datatype.
 #[derive(Clone)]
 pub enum OperationKernel {
     /// An operation of the standard.
@@ -93,7 +93,7 @@ pub enum OperationKernel {
     User {
         /// The function.
         function: UserFunction,
-        /// Whether the program said that it is commutative.
+        /// Whether the program declared it commutative.
         commutative: bool,
         /// The type of all elements.
         datatype: Arc<Datatype>,
@@ -110,7 +110,7 @@ impl OperationKernel {
         }
     }
 
-    /// Bytes of data in one element.
+    /// The number of bytes of data in an element.
     #[inline]
     pub fn element_bytes(&self) -> usize {
         match self {
@@ -119,7 +119,7 @@ impl OperationKernel {
         }
     }
 
-    /// The `count` elements of `into` become `from op into`.
+    /// Replaces the `count` elements of `into` by `from op into`.
     pub fn combine(&self, from: &Buffer, into: &Buffer, count: usize) {
         match self {
             OperationKernel::Predefined(kernel) => kernel.combine(from, into),
@@ -127,7 +127,7 @@ impl OperationKernel {
         }
     }
 
-    /// The `count` elements of `into` become `into op from`.
+    /// Replaces the `count` elements of `into` by `into op from`.
     pub(crate) fn combine_reversed(&self, from: &Buffer, into: &Buffer, count: usize) {
         let OperationKernel::User { commutative: false, datatype, .. } = self else {
             return self.combine(from, into, count);
@@ -139,7 +139,7 @@ impl OperationKernel {
         right.copy_to(into);
     }
 
-    /// The elements at `into` become `from op into`, where `from` are packed ones.
+    /// Replaces the elements at `into` by `from op into`, where `from` contains packed elements.
     #[inline]
     pub(crate) fn combine_shared(
         &self,
@@ -153,7 +153,7 @@ impl OperationKernel {
                 kernel.combine_shared(from, buffer, offset);
             }
             OperationKernel::User { function, datatype, .. } => {
-                // The function may ask for elements as the datatype lays them out.
+                // The function may require elements in the layout of the datatype.
                 let count = into.count;
                 let (bytes, origin) = element_room(datatype, count);
                 let left = elements_in(&Buffer::zeroed(bytes), origin, datatype, count);

@@ -1,4 +1,4 @@
-//! Sessions: the way to MPI without the world (section 11.3 of the MPI standard).
+//! Sessions: the use of MPI without the world (section 11.3 of the MPI standard).
 
 use std::cell::Cell;
 use std::fmt;
@@ -10,8 +10,8 @@ use crate::buffer_place::BufferPlace;
 use crate::error_handler::{ErrorHandler, InstalledHandler};
 use crate::thread_level::ThreadLevel;
 
-/// A session, from `MPI_Session_init` to `MPI_Session_finalize`. Groups and communicators that come
-/// from it remember it for its buffer only.
+/// A session, from `MPI_Session_init` to `MPI_Session_finalize`. Groups and communicators created
+/// from it refer to it only for its buffer.
 pub struct Session {
     level: ThreadLevel,
     error_handler: InstalledHandler,
@@ -29,10 +29,10 @@ pub enum ProcessSet {
 }
 
 impl ProcessSet {
-    /// All of them.
+    /// All sets.
     pub const ALL: [Self; 2] = [Self::World, Self::Myself];
 
-    /// Its name in the standard.
+    /// The name of the set in the standard.
     pub fn name(self) -> &'static str {
         match self {
             Self::World => "mpi://WORLD",
@@ -40,10 +40,10 @@ impl ProcessSet {
         }
     }
 
-    /// The set with a name, in any case of letters, as in a URI.
+    /// Returns the set with a name. The case of letters is ignored, as in a URI.
     ///
     /// # Errors
-    /// `Arg` if there is none.
+    /// `Arg` if there is no such set.
     pub fn named(name: &[u8]) -> Result<Self> {
         let found =
             Self::ALL.into_iter().find(|set| set.name().as_bytes().eq_ignore_ascii_case(name));
@@ -65,27 +65,27 @@ impl Session {
         }
     }
 
-    /// From now on it is closed; whether it was not before.
+    /// Closes the session. Returns whether it was open.
     pub(crate) fn end(&self) -> bool {
         self.open.replace(false)
     }
 
-    /// The level of thread support that it was given.
+    /// The thread level of the session.
     pub fn thread_level(&self) -> ThreadLevel {
         self.level
     }
 
-    /// What happens when an operation on it fails.
+    /// The error handler for operations on the session.
     pub fn error_handler(&self) -> Rc<ErrorHandler> {
         self.error_handler.get()
     }
 
-    /// Changes what happens when an operation on it fails.
+    /// Sets the error handler for operations on the session.
     pub fn set_error_handler(&self, handler: Rc<ErrorHandler>) {
         self.error_handler.set(handler);
     }
 
-    /// Where its buffer for buffered sends is attached.
+    /// The place where the program attaches the session's own buffer for buffered sends.
     pub fn buffer(&self) -> &Rc<BufferPlace> {
         &self.buffer
     }

@@ -1,14 +1,14 @@
-//! Which threads may call.
+//! Levels of thread support.
 
-/// Which threads of the program may call MPI (section 11.6).
+/// The threads of the program that may call MPI (section 11.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ThreadLevel {
-    /// There is one thread.
+    /// The program has one thread.
     Single,
-    /// The one that initialized.
+    /// Only the thread that initialized MPI.
     Funneled,
-    /// All, one at a time.
+    /// All threads, but only one at a time.
     Serialized,
-    /// All at once.
+    /// All threads, concurrently.
     Multiple,
 }

@@ -1,4 +1,5 @@
-//! A process without a launcher is a job of its own: communicators and collectives of one.
+//! A process without a launcher is a job of one process: tests of its communicators and
+//! collectives.
 
 mod common;
 

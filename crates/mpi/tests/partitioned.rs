@@ -1,4 +1,4 @@
-//! Partitions from a process to itself, in every pair of divisions.
+//! Tests of partitions that a process sends to itself, in every pair of divisions.
 
 mod common;
 
@@ -27,8 +27,8 @@ fn pair(process: &Process, send: Partitions, receive: Partitions) -> (Request, R
     (send, receive)
 }
 
-/// Whether a partition arrives in a few rounds of progress: one that is held back goes in the
-/// first.
+/// Whether a partition arrives within a few rounds of progress. A partition that is held back is
+/// sent in the first round.
 fn arrives(process: &Process, receiving: &Partitioned, partition: i32) -> bool {
     (0..4).any(|_| receiving.has_arrived(process, partition).unwrap())
 }

@@ -2,7 +2,7 @@ use super::*;
 
 const COMMUNICATOR: AttributeKind = AttributeKind::Communicator;
 
-/// Keyvals whose delete functions write down (object, number, value).
+/// Keyvals whose delete functions record (object, number, value).
 struct World {
     keyvals: Keyvals,
     deleted: Rc<RefCell<Vec<(ObjectName, i32, AttributeValue)>>>,

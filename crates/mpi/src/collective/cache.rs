@@ -1,4 +1,4 @@
-//! What a communicator keeps from one collective operation for the next: schedules, and memory.
+//! Schedules and memory that a communicator keeps from one collective operation for the next.
 
 use std::cell::{Cell, Ref, RefCell};
 use std::fmt;
@@ -17,13 +17,13 @@ pub(crate) struct CollectiveCache {
     kept: RefCell<Vec<Kept>>,
     /// A member that has failed: no operation can take place any more.
     failed: Cell<Option<u32>>,
-    /// How many were made.
+    /// The number of schedules made.
     made: Cell<usize>,
     pending: Cell<Vec<RequestId>>,
     scratch: RefCell<Option<Buffer>>,
 }
 
-/// What was planned for calls of one kind.
+/// A schedule for one call, in one form.
 struct Kept {
     call: CollectiveCall,
     form: CallForm,
@@ -31,7 +31,7 @@ struct Kept {
 }
 
 impl CollectiveCache {
-    /// The schedule for `call`, made if it was not among the last few.
+    /// Returns the schedule for `call`. Makes it if it is not among the last few.
     #[inline(never)]
     pub(super) fn schedule(
         &self,
@@ -47,7 +47,8 @@ impl CollectiveCache {
         self.make(communicator, call, form)
     }
 
-    /// The schedule of a barrier of an intercommunicator, made by `make` if it was not kept.
+    /// Returns the schedule of a barrier on an intercommunicator. Makes it with `make` if it was
+    /// not kept.
     pub(super) fn barrier_across(&self, make: impl FnOnce() -> Schedule) -> Rc<Schedule> {
         let is_it = |one: &&Kept| matches!(one.call, CollectiveCall::Barrier);
         if let Some(one) = self.kept.borrow().iter().find(is_it) {
@@ -76,7 +77,7 @@ impl CollectiveCache {
     fn keep(&self, call: CollectiveCall, form: CallForm, schedule: Rc<Schedule>) -> Rc<Schedule> {
         let fresh = Kept { call, form, schedule: Rc::clone(&schedule) };
         let mut kept = self.kept.borrow_mut();
-        // The oldest one makes room.
+        // The oldest schedule is replaced.
         let place = self.made.get() % SCHEDULES_MAX;
         self.made.set(self.made.get() + 1);
         match kept.get_mut(place) {
@@ -86,7 +87,8 @@ impl CollectiveCache {
         schedule
     }
 
-    /// The schedule of a persistent operation for which the board has no series.
+    /// Returns the schedule of a persistent operation for which the board has no series: it uses
+    /// messages.
     pub(super) fn by_messages(
         &self,
         communicator: &Communicator,
@@ -99,27 +101,27 @@ impl CollectiveCache {
         })
     }
 
-    /// A member has failed: a send to it, which fails, is all that operations consist of.
+    /// Makes each operation from now on consist of a send to the failed member, which fails.
     pub(crate) fn note_failure(&self, member: u32) {
         self.failed.set(Some(member));
         self.clear();
     }
 
-    /// Forgets all schedules: the members have a board now.
+    /// Drops all schedules, because the members have a board now.
     pub(super) fn clear(&self) {
         self.kept.borrow_mut().clear();
         self.made.set(0);
     }
 
-    /// The call that a schedule was made for, if it is among the last few.
+    /// Returns the call that a schedule was made for, if it is among the last few.
     pub(super) fn call_of(&self, schedule: &Rc<Schedule>) -> Option<Ref<'_, CollectiveCall>> {
         let is_it = |one: &&Kept| Rc::ptr_eq(schedule, &one.schedule);
         let found = Ref::filter_map(self.kept.borrow(), |kept| kept.iter().find(is_it));
         found.ok().map(|one| Ref::map(one, |one| &one.call))
     }
 
-    /// The first of the calls of the last few schedules that `is_it`, beginning with the one that
-    /// was made last.
+    /// Returns the first result of `is_it` for the calls of the last few schedules, beginning
+    /// with the latest one.
     pub(super) fn last_call<T>(
         &self,
         is_it: impl FnMut(&CollectiveCall) -> Option<T>,
@@ -129,20 +131,20 @@ impl CollectiveCache {
         (1..=kept.len()).map(|back| &kept[place(back)].call).find_map(is_it)
     }
 
-    /// An empty list for the messages of an execution.
+    /// Takes an empty list for the requests of an execution.
     #[inline]
     pub(crate) fn take_pending(&self) -> Vec<RequestId> {
         self.pending.take()
     }
 
-    /// Gives such a list back.
+    /// Returns a list of [`take_pending`](Self::take_pending).
     #[inline]
     pub(crate) fn return_pending(&self, pending: Vec<RequestId>) {
         self.pending.set(pending);
     }
 
-    /// Memory of `bytes` bytes, with any content. Nobody else has it as long as a buffer refers to
-    /// it.
+    /// Returns memory of `bytes` bytes with any content. It is not used again as long as a buffer
+    /// refers to it.
     pub(crate) fn scratch(&self, bytes: usize) -> Buffer {
         if bytes > SPARE_BYTES_MAX {
             return Buffer::zeroed(bytes);
@@ -163,12 +165,12 @@ impl fmt::Debug for CollectiveCache {
     }
 }
 
-/// Programs repeat a handful of collective operations in their inner loops, some with all roots in
-/// turn.
+/// The number of schedules that are kept. Programs repeat a few collective operations in their
+/// inner loops, some of them with all roots in turn.
 const SCHEDULES_MAX: usize = 24;
 
-/// More memory than this is given back to the system after each operation, in bytes. Below it,
-/// clearing fresh memory for a reduction would take as long as the reduction.
+/// Larger scratch memory, in bytes, is returned to the system after each operation. Below this
+/// length, clearing new memory for a reduction would take as long as the reduction.
 const SPARE_BYTES_MAX: usize = 4 << 20;
 
 #[cfg(test)]

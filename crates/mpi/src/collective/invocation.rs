@@ -1,4 +1,4 @@
-//! One call of a collective function: on which communicator, and in which form.
+//! One call of a collective function: the communicator and the form of the call.
 
 use std::fmt;
 use std::ops::Deref;
@@ -10,28 +10,28 @@ use collectives::{CallForm, CollectiveCall, Schedule};
 use crate::Process;
 use crate::communicator::Communicator;
 
-/// A call of a collective function, by the program or by the library for purposes of its own.
+/// A call of a collective function, made by the program or internally.
 #[derive(Clone, Copy)]
 pub struct Invocation<'a> {
     communicator: &'a Rc<Communicator>,
     form: CallForm,
-    /// The process whose program calls.
+    /// The process, if its program makes the call.
     program: Option<&'a Process>,
 }
 
 impl<'a> Invocation<'a> {
-    /// By the program of a process.
+    /// Makes a call by the program of a process.
     #[inline]
     pub fn new(process: &'a Process, communicator: &'a Rc<Communicator>, form: CallForm) -> Self {
         Self { communicator, form, program: Some(process) }
     }
 
-    /// By the library, which waits for it at once.
+    /// Makes an internal blocking call.
     pub fn blocking(communicator: &'a Rc<Communicator>) -> Self {
         Self { communicator, form: CallForm::Blocking, program: None }
     }
 
-    /// By the library, which waits for it later.
+    /// Makes an internal nonblocking call.
     pub fn nonblocking(communicator: &'a Rc<Communicator>) -> Self {
         Self { communicator, form: CallForm::Nonblocking, program: None }
     }
@@ -46,11 +46,11 @@ impl<'a> Invocation<'a> {
         self.form
     }
 
-    /// What this process does in the operation. The arguments are known to be right now, so that
-    /// the members may agree first on whether they have a board, if it is time for that.
+    /// Returns the schedule of this process for the operation. The arguments have been checked by
+    /// now, so the members may first decide about a board, if it is time for that.
     ///
     /// # Errors
-    /// What [`Collective::complete`](crate::collective::Collective::complete) may return.
+    /// The errors of [`Collective::complete`](crate::collective::Collective::complete).
     #[inline(always)]
     pub(super) fn schedule(&self, call: &CollectiveCall) -> Result<Rc<Schedule>> {
         if self.form == CallForm::Blocking
@@ -67,9 +67,10 @@ impl<'a> Invocation<'a> {
         Ok(self.communicator.cache.schedule(self.communicator, call, self.form))
     }
 
-    /// That of a persistent operation, which is on the board if the members agree on a series that
-    /// it has for itself: they may start several of them in different orders (section 6.13 of the
-    /// standard, which lets the making of one wait for the others).
+    /// Returns the schedule of a persistent operation. It uses the board if the members agree on
+    /// a series that only this operation uses, because the program may start several operations
+    /// in different orders (section 6.13 of the standard). This waits for the other members,
+    /// which the standard permits for initialization.
     #[cold]
     fn persistent_schedule(
         &self,

@@ -22,7 +22,7 @@ pub struct EqualBlocks {
     pub buffer: Buffer,
     /// The type of all elements.
     pub datatype: BorrowedDatatype,
-    /// How many elements make one block.
+    /// The number of elements of a block.
     pub count: usize,
 }
 
@@ -36,11 +36,11 @@ impl EqualBlocks {
     }
 }
 
-/// `MPI_Barrier` (section 6.3).
+/// Prepares a barrier (`MPI_Barrier`, section 6.3).
 ///
 /// # Errors
-/// As for [`Collective::complete`](crate::collective::Collective::complete), if the members agree
-/// on a board first.
+/// Those of [`Collective::complete`](crate::collective::Collective::complete), if the members
+/// decide about a board first.
 #[inline(always)]
 pub fn barrier(invocation: &Invocation<'_>) -> Result<Collective> {
     let schedule = match invocation.remote() {
@@ -50,10 +50,10 @@ pub fn barrier(invocation: &Invocation<'_>) -> Result<Collective> {
     Ok(prepared(invocation, schedule, OperationMemory::plain(None, None, 0)))
 }
 
-/// `MPI_Bcast` (section 6.4): the root's data, everywhere.
+/// Prepares a broadcast of the root's data (`MPI_Bcast`, section 6.4).
 ///
 /// # Errors
-/// `Root` if there is no such rank; so for all operations with a root.
+/// `Root` if there is no such rank.
 pub fn bcast(invocation: &Invocation<'_>, root: Root, buffer: Buffer) -> Result<Collective> {
     let bytes = buffer.len();
     let schedule = match invocation.remote() {
@@ -66,10 +66,10 @@ pub fn bcast(invocation: &Invocation<'_>, root: Root, buffer: Buffer) -> Result<
     Ok(over_bytes(invocation, schedule, buffer, root))
 }
 
-/// An operation whose blocks are the packed bytes of one buffer, which the source of the data only
-/// reads. Where the schedule moves parts of data that is not contiguous, it is packed before or
-/// unpacked afterwards; a small contribution to an operation that goes on after the call is copied
-/// before.
+/// Prepares an operation whose blocks are the packed bytes of one buffer, which the source of the
+/// data only reads. If the schedule moves parts of data that is not contiguous, the data is
+/// packed before the operation or unpacked after it. A small contribution to an operation that
+/// continues after the call is copied before.
 fn over_bytes(
     invocation: &Invocation<'_>,
     schedule: Rc<Schedule>,
@@ -77,7 +77,7 @@ fn over_bytes(
     source: Root,
 ) -> Collective {
     let bytes = buffer.len();
-    // In this order: a blocking operation pays for no more than a look at its form.
+    // In this order, a blocking operation only needs the check of its form.
     let is_copied = is_copied(&schedule, invocation.form(), &buffer) && source.is_here(invocation);
     let in_place = !is_copied && (buffer.is_contiguous() || !moves_parts(&schedule, bytes));
     if in_place {
@@ -100,12 +100,13 @@ fn over_bytes(
     Collective::new(invocation, Task { schedule, memories, combination: None, repacking })
 }
 
-/// `MPI_Gather` (section 6.5). `send` is none at a root that works in place; `receive` is none on
-/// all others. If somebody sends more than there is room for, the operation ends with an error of
-/// the class `Truncate`; so for all that follow.
+/// Prepares a gather (`MPI_Gather`, section 6.5). `send` is `None` at a root that works in place;
+/// `receive` is `None` on all other processes. If a process sends more than there is room for,
+/// the operation ends with an error of class `Truncate`. This rule applies to all functions
+/// below.
 ///
 /// # Errors
-/// As for [`bcast`].
+/// Those of [`bcast`].
 pub fn gather(
     invocation: &Invocation<'_>,
     root: Root,
@@ -135,10 +136,11 @@ pub fn gather(
     Ok(in_blocks(invocation, schedule, block_bytes, send, receive))
 }
 
-/// `MPI_Gatherv` (section 6.5): as [`gather`], with one buffer for each rank.
+/// Prepares a gather with one buffer for each rank (`MPI_Gatherv`, section 6.5). For the
+/// arguments see [`gather`].
 ///
 /// # Errors
-/// As for [`bcast`].
+/// Those of [`bcast`].
 pub fn gatherv(
     invocation: &Invocation<'_>,
     root: Root,
@@ -156,11 +158,11 @@ pub fn gatherv(
     Ok(prepared(invocation, schedule, OperationMemory::apart(send, receive, BufferBlocks::Absent)))
 }
 
-/// `MPI_Scatter` (section 6.6). `send` is none on all but the root; `receive` is none at a root
-/// that works in place.
+/// Prepares a scatter (`MPI_Scatter`, section 6.6). `send` is `None` on all processes but the
+/// root; `receive` is `None` at a root that works in place.
 ///
 /// # Errors
-/// As for [`bcast`].
+/// Those of [`bcast`].
 pub fn scatter(
     invocation: &Invocation<'_>,
     root: Root,
@@ -190,10 +192,11 @@ pub fn scatter(
     Ok(in_blocks(invocation, schedule, block_bytes, send, receive))
 }
 
-/// `MPI_Scatterv` (section 6.6): as [`scatter`], with one buffer for each rank.
+/// Prepares a scatter with one buffer for each rank (`MPI_Scatterv`, section 6.6). For the
+/// arguments see [`scatter`].
 ///
 /// # Errors
-/// As for [`bcast`].
+/// Those of [`bcast`].
 pub fn scatterv(
     invocation: &Invocation<'_>,
     root: Root,
@@ -211,7 +214,8 @@ pub fn scatterv(
     Ok(prepared(invocation, schedule, OperationMemory::apart(send, receive, BufferBlocks::Absent)))
 }
 
-/// `MPI_Allgather` (section 6.7). `send` is none for a process that works in place.
+/// Prepares an allgather (`MPI_Allgather`, section 6.7). `send` is `None` on a process that works
+/// in place.
 pub fn allgather(
     invocation: &Invocation<'_>,
     send: Option<Buffer>,
@@ -231,7 +235,7 @@ pub fn allgather(
     Ok(in_blocks(invocation, schedule, block_bytes, send, receive))
 }
 
-/// `MPI_Allgatherv` (section 6.7), with one buffer for each rank.
+/// Prepares an allgather with one buffer for each rank (`MPI_Allgatherv`, section 6.7).
 pub fn allgatherv(
     invocation: &Invocation<'_>,
     send: Option<Buffer>,
@@ -248,7 +252,8 @@ pub fn allgatherv(
     Ok(prepared(invocation, schedule, memories))
 }
 
-/// `MPI_Alltoall` (section 6.8). `send` is none for a process that works in place.
+/// Prepares an all-to-all exchange (`MPI_Alltoall`, section 6.8). `send` is `None` on a process
+/// that works in place.
 pub fn alltoall(
     invocation: &Invocation<'_>,
     send: Option<EqualBlocks>,
@@ -274,7 +279,8 @@ pub fn alltoall(
     Ok(in_blocks(invocation, schedule, block_bytes, send, receive))
 }
 
-/// `MPI_Alltoallv` and `MPI_Alltoallw` (section 6.8), with one buffer for each rank.
+/// Prepares an all-to-all exchange with one buffer for each rank (`MPI_Alltoallv` and
+/// `MPI_Alltoallw`, section 6.8).
 pub fn alltoallv(
     invocation: &Invocation<'_>,
     send: Option<Vec<Buffer>>,
@@ -292,7 +298,7 @@ pub fn alltoallv(
     let scratch_blocks = schedule.scratch_blocks();
     let scratch = match scratch_blocks {
         0 => BufferBlocks::Absent,
-        // Scratch block `i` takes what comes into block `i` of the receive buffer.
+        // Scratch block `i` takes the data that is received into block `i` of the receive buffer.
         _ => packed_like(invocation, &receive[..scratch_blocks]),
     };
     let send = send.map_or(BufferBlocks::Absent, BufferBlocks::Each);
@@ -300,7 +306,7 @@ pub fn alltoallv(
     Ok(prepared(invocation, schedule, memories))
 }
 
-/// An allgather in place over packed blocks, for purposes of our own.
+/// Prepares an internal allgather in place of packed blocks.
 pub fn allgather_packed(
     invocation: &Invocation<'_>,
     buffer: Buffer,
@@ -313,10 +319,10 @@ pub fn allgather_packed(
     Ok(in_blocks(invocation, schedule, block_bytes, BufferBlocks::Absent, receive))
 }
 
-/// What all processes say, by rank, each with the same number of bytes; for purposes of our own.
+/// Gathers the bytes of all processes, by rank. All must give an equal number of bytes. Internal.
 ///
 /// # Errors
-/// What collective operations return.
+/// Those of collective operations.
 pub fn allgather_bytes(
     process: &Process,
     communicator: &Rc<Communicator>,
@@ -334,7 +340,7 @@ pub fn allgather_bytes(
     Ok(bytes)
 }
 
-/// An alltoall over packed blocks, for purposes of our own.
+/// Prepares an internal all-to-all exchange of packed blocks.
 pub(crate) fn alltoall_packed(
     invocation: &Invocation<'_>,
     send: Buffer,
@@ -348,7 +354,7 @@ pub(crate) fn alltoall_packed(
     Ok(in_blocks(invocation, schedule, block_bytes, send, receive))
 }
 
-/// This process as the algorithms see it.
+/// The description of this process for the algorithms.
 pub(super) fn member(communicator: &Communicator) -> Member<'_> {
     Member {
         rank: communicator.rank(),
@@ -366,7 +372,7 @@ fn prepared(
     Collective::new(invocation, Task::moving(schedule, memories))
 }
 
-/// Of a schedule that counts bytes, with the scratch memory that it needs.
+/// Prepares an operation whose schedule counts bytes, with the scratch memory that it needs.
 #[inline]
 fn in_bytes(
     invocation: &Invocation<'_>,
@@ -381,7 +387,7 @@ fn in_bytes(
     in_blocks(invocation, schedule, 1, send.map_or(BufferBlocks::Absent, bytes), bytes(receive))
 }
 
-/// With the scratch memory that the schedule needs.
+/// Prepares an operation with the scratch memory that its schedule needs.
 #[inline(never)]
 fn in_blocks(
     invocation: &Invocation<'_>,
@@ -416,7 +422,7 @@ fn packed_like(communicator: &Communicator, blocks: &[Buffer]) -> BufferBlocks {
     BufferBlocks::Each(blocks.iter().map(place).collect())
 }
 
-/// Whether a schedule of byte blocks ever names less than all `bytes`.
+/// Whether a transfer of a schedule of byte blocks moves fewer than all `bytes`.
 fn moves_parts(schedule: &Schedule, bytes: usize) -> bool {
     use collectives::Transfer::{Receive, Send};
     schedule.rounds().flat_map(|round| round.transfers).any(|transfer| match transfer {

@@ -1,5 +1,5 @@
 //! Neighbourhood collectives (section 8.6 of the standard): data moves along the edges of the
-//! communicator's topology. Blocks for or from no process are left alone.
+//! communicator's topology. Blocks of `MPI_PROC_NULL` neighbours are left unchanged.
 
 use std::rc::Rc;
 
@@ -11,11 +11,11 @@ use super::blocks::{BufferBlocks, OperationMemory};
 use super::execution::Task;
 use super::{Collective, EqualBlocks, Invocation};
 
-/// `MPI_Neighbor_allgather` (section 8.6.1): the same data to all destinations, a block from each
-/// source.
+/// Prepares to send one block of data to all destinations and to receive a block from each source
+/// (`MPI_Neighbor_allgather`, section 8.6.1).
 ///
 /// # Errors
-/// `Topology` if the communicator has none; so for all that follow.
+/// `Topology` if the communicator has none.
 pub fn neighbor_allgather(
     invocation: &Invocation<'_>,
     send: Buffer,
@@ -25,10 +25,11 @@ pub fn neighbor_allgather(
     Ok(prepare(invocation, schedule, BufferBlocks::single(send), receive.into_blocks()))
 }
 
-/// `MPI_Neighbor_allgatherv` (section 8.6.1), with one buffer for each source.
+/// Prepares a neighbourhood allgather with one receive buffer for each source
+/// (`MPI_Neighbor_allgatherv`, section 8.6.1).
 ///
 /// # Errors
-/// As for [`neighbor_allgather`].
+/// Those of [`neighbor_allgather`].
 pub fn neighbor_allgatherv(
     invocation: &Invocation<'_>,
     send: Buffer,
@@ -38,10 +39,11 @@ pub fn neighbor_allgatherv(
     Ok(prepare(invocation, schedule, BufferBlocks::single(send), BufferBlocks::Each(receive)))
 }
 
-/// `MPI_Neighbor_alltoall` (section 8.6.2): a block to each destination, a block from each source.
+/// Prepares to send a block to each destination and to receive a block from each source
+/// (`MPI_Neighbor_alltoall`, section 8.6.2).
 ///
 /// # Errors
-/// As for [`neighbor_allgather`].
+/// Those of [`neighbor_allgather`].
 pub fn neighbor_alltoall(
     invocation: &Invocation<'_>,
     send: EqualBlocks,
@@ -51,11 +53,11 @@ pub fn neighbor_alltoall(
     Ok(prepare(invocation, schedule, send.into_blocks(), receive.into_blocks()))
 }
 
-/// `MPI_Neighbor_alltoallv` and `MPI_Neighbor_alltoallw` (section 8.6.2), with one buffer for each
-/// destination and for each source.
+/// Prepares a neighbourhood exchange with one buffer for each destination and for each source
+/// (`MPI_Neighbor_alltoallv` and `MPI_Neighbor_alltoallw`, section 8.6.2).
 ///
 /// # Errors
-/// As for [`neighbor_allgather`].
+/// Those of [`neighbor_allgather`].
 pub fn neighbor_alltoallv(
     invocation: &Invocation<'_>,
     send: Vec<Buffer>,

@@ -19,18 +19,18 @@ use crate::operation::OperationKernel;
 /// The arguments of a reduction.
 #[derive(Clone, Debug)]
 pub struct Reduction {
-    /// The operands of this process; none where the standard's `MPI_IN_PLACE` is given.
+    /// The operands of this process; `None` for `MPI_IN_PLACE`.
     pub send: Option<Buffer>,
-    /// Where the result goes; none where it is not significant.
+    /// The buffer for the result; `None` if it is not significant.
     pub receive: Option<Buffer>,
-    /// The type of all elements, the same on all processes.
+    /// The type of all elements, equal on all processes.
     pub datatype: BorrowedDatatype,
-    /// How two elements are combined.
+    /// The operation that combines two elements.
     pub combination: OperationKernel,
 }
 
 impl Reduction {
-    /// What the algorithms must know about `count` elements.
+    /// The description of `count` elements for the algorithms.
     #[inline]
     pub(super) fn operands(&self, count: usize) -> Operands {
         Operands {
@@ -41,7 +41,7 @@ impl Reduction {
     }
 }
 
-/// `MPI_Reduce` (section 6.9.1) of `count` elements.
+/// Prepares a reduction of `count` elements to the root (`MPI_Reduce`, section 6.9.1).
 ///
 /// # Errors
 /// `Root` if there is no such rank.
@@ -60,10 +60,10 @@ pub fn reduce(
     prepare(invocation, CollectiveCall::Reduce { root, operands, input }, reduction)
 }
 
-/// `MPI_Allreduce` (section 6.9.6) of `count` elements.
+/// Prepares a reduction of `count` elements to all processes (`MPI_Allreduce`, section 6.9.6).
 ///
 /// # Errors
-/// As for [`reduce`].
+/// Those of [`reduce`].
 #[inline(always)]
 pub fn allreduce(
     invocation: &Invocation<'_>,
@@ -77,10 +77,11 @@ pub fn allreduce(
     prepare(invocation, CollectiveCall::Allreduce { operands, input }, reduction)
 }
 
-/// `MPI_Reduce_scatter_block` (section 6.10.1): each process gets `count` elements.
+/// Prepares a reduction of which each process gets `count` elements (`MPI_Reduce_scatter_block`,
+/// section 6.10.1).
 ///
 /// # Errors
-/// As for [`reduce`].
+/// Those of [`reduce`].
 #[inline(always)]
 pub fn reduce_scatter_block(
     invocation: &Invocation<'_>,
@@ -95,10 +96,11 @@ pub fn reduce_scatter_block(
     prepare(invocation, CollectiveCall::ReduceScatterBlock { operands, input }, reduction)
 }
 
-/// `MPI_Reduce_scatter` (section 6.10.2): rank `i` gets `counts[i]` elements.
+/// Prepares a reduction of which rank `i` gets `counts[i]` elements (`MPI_Reduce_scatter`,
+/// section 6.10.2).
 ///
 /// # Errors
-/// As for [`reduce`].
+/// Those of [`reduce`].
 pub fn reduce_scatter(
     invocation: &Invocation<'_>,
     counts: Vec<usize>,
@@ -112,7 +114,7 @@ pub fn reduce_scatter(
     prepare(invocation, CollectiveCall::ReduceScatter { counts, operands, input }, reduction)
 }
 
-/// `MPI_Scan` (section 6.11.1) of `count` elements.
+/// Prepares an inclusive scan of `count` elements (`MPI_Scan`, section 6.11.1).
 ///
 /// # Errors
 /// `Comm` on an intercommunicator.
@@ -123,10 +125,11 @@ pub fn scan(invocation: &Invocation<'_>, count: usize, reduction: Reduction) -> 
     prepare(invocation, CollectiveCall::Scan { operands, input }, reduction)
 }
 
-/// `MPI_Exscan` (section 6.11.2) of `count` elements; rank 0 gets nothing.
+/// Prepares an exclusive scan of `count` elements, in which rank 0 gets nothing (`MPI_Exscan`,
+/// section 6.11.2).
 ///
 /// # Errors
-/// As for [`scan`].
+/// Those of [`scan`].
 #[inline(always)]
 pub fn exscan(
     invocation: &Invocation<'_>,

@@ -1,4 +1,4 @@
-//! The executor over real engines, all in one thread.
+//! Tests of the executor over real engines, all in one thread.
 
 mod failures;
 mod moves;

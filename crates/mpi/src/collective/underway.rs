@@ -1,4 +1,5 @@
-//! Collective operations that were begun and go on while the program does something else.
+//! Nonblocking and persistent collective operations, which continue while the program does
+//! something else.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -16,11 +17,12 @@ use crate::communicator::Communicator;
 use crate::process::BackgroundOperation;
 use crate::status::MessageStatus;
 
-/// One of them: its request refers to it, and the process as long as it is not complete.
+/// A collective operation underway. Its request refers to it, and the process does until it is
+/// complete.
 pub struct ActiveCollective {
     communicator: Rc<Communicator>,
-    /// Borrowed while it advances: a function of the program that combines elements may call the
-    /// library again, which then leaves this one alone.
+    /// Borrowed while it advances. A function of the program that combines elements may call the
+    /// library again, which then does not advance this operation.
     execution: RefCell<Execution<RequestId>>,
     tag: i32,
     finally: RefCell<Option<Finally>>,
@@ -56,14 +58,14 @@ impl ActiveCollective {
         self.complete.get()
     }
 
-    /// The status, when it is complete.
+    /// The status of the operation when it is complete.
     pub(crate) fn status(&self) -> MessageStatus {
         let error = self.error.borrow().clone();
         MessageStatus { error: error.map(Box::new), ..MessageStatus::EMPTY }
     }
 
-    /// Looks a few times whether a run is over, as others are often about to do their part; whether
-    /// it is complete.
+    /// Polls a few times for the completion of the operation, because the other processes often
+    /// complete their parts soon. Returns whether it is complete.
     #[inline]
     pub fn look_a_while(self: &Rc<Self>, process: &Process) -> bool {
         let needs_messages =
@@ -149,7 +151,8 @@ impl ActiveCollective {
         let link = MessageChannel::of(process, &self.communicator);
         self.execution.borrow_mut().start(&link, self.tag);
         self.watch.begin(process, &link, &self.execution.borrow());
-        // Who waits carries out what this process may not have the time for.
+        // During the start this process claims no portions, because it may have no time for them.
+        // A process that waits carries them out.
         process.set_leaves_portions(true);
         let is_over = self.advance(process);
         process.set_leaves_portions(false);

@@ -15,7 +15,7 @@ use crate::hints::{PREFER, PRIORITY, RAIL, STRATEGY, priority};
 use crate::info::Info;
 
 impl Process {
-    /// What a value of `combray_rail` means; `None`: nothing here.
+    /// Parses a value of `combray_rail`; `None` if this process has no such rail.
     fn rail_choice(&self, value: Option<&[u8]>) -> Option<RailChoice> {
         match value {
             None | Some(b"all") => Some(RailChoice::All),
@@ -29,7 +29,7 @@ impl Process {
 }
 
 impl Communicator {
-    /// What is wanted of its messages first.
+    /// The preference for the communicator's messages.
     fn aim(&self, process: &Process) -> Aim {
         let given = self.hints.given(PREFER);
         given.and_then(|name| Aim::named(&name)).unwrap_or(process.configuration().aim())
@@ -40,7 +40,8 @@ impl Communicator {
         let name = given(STRATEGY);
         let strategy =
             strategy::NAMES.iter().copied().find(|known| name.as_deref() == Some(known.as_bytes()));
-        // The person's word for the whole process counts more than what an aim suggests.
+        // A strategy that the user configured for the whole process overrides the one that the
+        // preference suggests.
         let is_free = process.configuration().strategy() == strategy::NAMES[0];
         let suggested = self.aim(process).strategy().filter(|_| is_free);
         let strategy = strategy.or(suggested);
@@ -49,7 +50,7 @@ impl Communicator {
         Preferences { strategy, priority, rails }
     }
 
-    /// Adds hints to those of a communicator, or changes them, and follows them.
+    /// Adds or changes hints of the communicator, and applies them.
     pub fn set_info(&self, process: &Process, info: &Info) {
         let known = |key: &[u8], value: &[u8]| {
             key != RAIL.as_bytes() || process.rail_choice(Some(value)).is_some()
@@ -62,7 +63,7 @@ impl Communicator {
         }
     }
 
-    /// All hints of a communicator that hold, given or by default.
+    /// Returns all hints that apply to the communicator, given or by default.
     pub fn info(&self, process: &Process) -> Rc<Info> {
         let configuration = process.configuration();
         let defaults = [(STRATEGY, configuration.strategy()), (PREFER, configuration.aim().name())];

@@ -18,7 +18,7 @@ use crate::request::Request;
 #[derive(Debug)]
 pub struct PackedSend {
     communicator: Rc<Communicator>,
-    /// None: it goes to no process.
+    /// The receiver; `None` for `MPI_PROC_NULL`.
     target: Option<PackingTarget>,
     tag: i32,
     first_tag: i32,
@@ -42,8 +42,8 @@ struct PackingState {
     pending: Vec<RequestId>,
 }
 
-/// So many bytes are not held back in the outbox, but begin to go: they take a rail longer than a
-/// packet more costs it.
+/// The number of held bytes at which the outbox is flushed. Sending this many bytes takes a rail
+/// longer than an additional packet.
 const HELD_BYTES_MAX: usize = 64 << 10;
 
 impl Communicator {
@@ -71,8 +71,8 @@ impl Communicator {
         });
         if let Some(PackingTarget { rank, .. }) = target {
             let earlier = spaces.note_begun((rank, tag), Rc::downgrade(&message));
-            // Messages with one tag are received in the order in which they were begun: what was
-            // begun before must be known to the receiver before this one can be.
+            // Messages with one tag are received in the order in which they were begun. The first
+            // piece of the earlier message must therefore be sent before that of this one.
             if let Some(earlier) = earlier {
                 earlier.submit_piece(process, spaces);
             }
@@ -82,7 +82,7 @@ impl Communicator {
 }
 
 impl PackedSend {
-    /// Adds a segment. Its memory stays as it is until the message has ended.
+    /// Adds a segment. The program must not change its memory until the message has ended.
     pub fn pack(&self, process: &Process, segment: Buffer, mode: Delivery) {
         let Some(target) = self.target else { return };
         let bytes = segment.len();
@@ -122,7 +122,8 @@ impl PackedSend {
         state.held += bytes;
     }
 
-    /// Ends the message: the request is complete when the memory of its segments is free again.
+    /// Ends the message. The request is complete when the memory of its segments may be used
+    /// again.
     pub fn end(self: &Rc<Self>, process: &Process) -> Request {
         let Some(target) = self.target else { return Request::Done };
         let spaces = process.native_spaces(&self.communicator);
@@ -133,14 +134,14 @@ impl PackedSend {
         let (data, room) = piece.close(PieceEnd::Last);
         let id = process.runtime().send(message(target, context, tag, data));
         match id {
-            // The memory is the piece's own, so nobody waits for it.
+            // The memory belongs to the piece, so the program's request need not wait for it.
             Some(id) => process.runtime().detach(id),
             None => spaces.give_back(room),
         }
         if state.pending.is_empty() { Request::Done } else { Request::Packing(Rc::clone(self)) }
     }
 
-    /// Whether all has gone; makes no progress.
+    /// Whether all segments have been sent; makes no progress.
     pub(crate) fn is_complete(&self, process: &Process) -> bool {
         let mut state = self.state.borrow_mut();
         while let Some(last) = state.pending.last() {
@@ -152,14 +153,14 @@ impl PackedSend {
         true
     }
 
-    /// The program has no more use for it: it goes as it would have.
+    /// Detaches the segments that are underway; they are sent nevertheless.
     pub(crate) fn give_up(&self, process: &Process) {
         for id in self.state.borrow_mut().pending.drain(..) {
             process.runtime().detach(id);
         }
     }
 
-    /// Submits what there is; more follows.
+    /// Submits the current piece, which another piece will follow.
     fn submit_piece(&self, process: &Process, spaces: &NativeSpaces) {
         let Some(target) = self.target else { return };
         let mut state = self.state.borrow_mut();
@@ -172,7 +173,8 @@ impl PackedSend {
         runtime.detach(id);
     }
 
-    /// In which space and with which tag the next piece goes.
+    /// Returns the message space and the tag of the next piece. Records that the first piece is
+    /// sent.
     fn mark_opened(
         &self,
         spaces: &NativeSpaces,

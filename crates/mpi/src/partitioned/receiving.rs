@@ -1,4 +1,4 @@
-//! The side that receives partitions.
+//! The receiver's side of partitioned operations.
 
 use std::cell::RefCell;
 
@@ -16,15 +16,15 @@ use crate::errors::error_of;
 use crate::process::{Process, post_own_receive};
 use crate::status::{MessageSource, MessageStatus};
 
-/// A receive, and where it stands in its round.
+/// A partitioned receive, and the state of its round.
 #[derive(Debug)]
 pub(super) struct Receiving {
-    /// None for no process.
+    /// The sender; `None` for `MPI_PROC_NULL`.
     source: Option<u32>,
     tag: i32,
     context: ContextSlot,
     buffer: Buffer,
-    /// The same data, by elements.
+    /// The buffer divided into elements.
     elements: BufferBlocks,
     element_bytes: usize,
     own: PartitionLayout,
@@ -32,48 +32,49 @@ pub(super) struct Receiving {
     round: RefCell<ReceiveRound>,
 }
 
-/// What is known of the sender.
+/// The state of the sender's introduction.
 #[derive(Debug)]
 enum Introduced {
-    /// Nothing: the receive for its introduction, and where that will be.
+    /// Not received: the receive of the introduction, and its buffer.
     Awaited(RequestId, Buffer),
-    /// It made itself known.
+    /// Received.
     Known(PartitionIntroduction),
-    /// It said something that makes no sense, or is nobody.
+    /// Invalid, or there is no sender.
     Unusable(Option<Error>),
 }
 
 #[derive(Debug, Default)]
 struct ReceiveRound {
     stage: ReceiveStage,
-    /// The receives for the partitions of the sender, where each comes by itself; none for those
-    /// that have come.
+    /// The receives for the sender's partitions if each is a message of its own; `None` for
+    /// complete ones.
     pieces: Vec<Option<RequestId>>,
-    /// All before this one have come.
+    /// All receives before this index are complete.
     settled: usize,
     bytes: u64,
     error: Option<Error>,
-    /// So many rounds begin with a receive for each partition.
+    /// The number of further rounds that begin with a receive for each partition.
     apart: u32,
-    /// Where data comes first if a partition of the sender ends inside an element here.
+    /// The buffer for packed data if a partition of the sender ends inside an element of the
+    /// receiver.
     packed: Option<Buffer>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 enum ReceiveStage {
-    /// Nothing is posted: the sender has not made itself known.
+    /// No receive is posted, because the introduction has not arrived.
     #[default]
     Begun,
-    /// This receive is, for all data at once.
+    /// One receive is posted, for all data in one message.
     AtOnce(RequestId),
-    /// The receives for the partitions of the sender are.
+    /// The receives for the sender's partitions are posted.
     ByPartition,
-    /// There is nothing to wait for any more.
+    /// The round is complete.
     Over,
 }
 
 impl Receiving {
-    /// Asks for the sender's introduction.
+    /// Makes a receive and posts the receive of the sender's introduction.
     pub(super) fn new(
         process: &Process,
         spaces: &PartitionedSpaces,
@@ -116,7 +117,7 @@ impl Receiving {
         (round.settled, round.bytes, round.error) = (0, 0, None);
     }
 
-    /// Posts the receives of the round, once the sender has made itself known; whether it has.
+    /// Posts the receives of the round if the introduction has arrived. Returns whether it has.
     pub(super) fn post_when_introduced(&self, runtime: &mut Runtime) -> bool {
         let mut round = self.round.borrow_mut();
         let ReceiveStage::Begun = round.stage else { return true };
@@ -149,7 +150,8 @@ impl Receiving {
         };
     }
 
-    /// Posts what the round begins with.
+    /// Posts the first receives of the round: one for all data, or one for each partition of the
+    /// sender.
     fn post(
         &self,
         runtime: &mut Runtime,
@@ -196,7 +198,8 @@ impl Receiving {
         }
     }
 
-    /// Looks whether all data have come at once, or come by partitions.
+    /// Checks the receive of the one message. If that is empty, posts receives for the
+    /// partitions.
     #[inline]
     fn look(&self, runtime: &mut Runtime, round: &mut ReceiveRound) {
         let ReceiveStage::AtOnce(id) = round.stage else { return };
@@ -216,21 +219,23 @@ impl Receiving {
         round.stage = ReceiveStage::Over;
     }
 
-    /// Whether partitions of so many bytes end between elements, or these have no gaps.
+    /// Whether partitions of this number of bytes end between elements, or the elements have no
+    /// gaps.
     fn elements_are_whole(&self, bytes: usize) -> bool {
         matches!(self.elements, BufferBlocks::Bytes { .. })
             || self.element_bytes == 0
             || bytes.is_multiple_of(self.element_bytes)
     }
 
-    /// Which packed bytes a partition of the sender is, as far as there is room.
+    /// Returns offset and length of a sender's partition in the packed data, limited to the
+    /// buffer.
     fn range(&self, number: u32, bytes: usize) -> (usize, usize) {
         let room = self.buffer.len();
         let offset = (number as usize).saturating_mul(bytes).min(room);
         (offset, bytes.min(room - offset))
     }
 
-    /// Where the data of a partition of the sender goes.
+    /// Returns the buffer for a partition of the sender.
     fn place(&self, round: &ReceiveRound, number: u32, bytes: usize) -> Buffer {
         let (offset, length) = self.range(number, bytes);
         if length == 0 {
@@ -247,7 +252,7 @@ impl Receiving {
         }
     }
 
-    /// Whether a partition has come.
+    /// Whether a partition of this side has arrived.
     pub(super) fn has_arrived(&self, runtime: &mut Runtime, partition: u32) -> bool {
         let mut round = self.round.borrow_mut();
         self.look(runtime, &mut round);
@@ -261,7 +266,7 @@ impl Receiving {
         needed.all(|number| self.settle(runtime, &mut round, number, &sender))
     }
 
-    /// Whether all partitions have come.
+    /// Whether all partitions have arrived.
     #[inline]
     pub(super) fn is_complete(&self, runtime: &mut Runtime) -> bool {
         let mut round = self.round.borrow_mut();
@@ -283,7 +288,7 @@ impl Receiving {
         true
     }
 
-    /// The receive for all data at once, as long as that is posted.
+    /// The receive of all data in one message, while it is posted.
     #[inline]
     pub(super) fn awaited(&self) -> Option<RequestId> {
         match self.round.borrow().stage {
@@ -292,12 +297,12 @@ impl Receiving {
         }
     }
 
-    /// Whether nothing went wrong in the round.
+    /// Whether the round had no error.
     pub(super) fn is_fine(&self) -> bool {
         self.round.borrow().error.is_none()
     }
 
-    /// Takes leave of the receive for a partition of the sender, if it is complete; whether it is.
+    /// Completes the receive of a partition of the sender. Returns whether it is complete.
     fn settle(
         &self,
         runtime: &mut Runtime,
@@ -320,7 +325,7 @@ impl Receiving {
         true
     }
 
-    /// Copies the first bytes of `packed` to where they belong from a packed offset on.
+    /// Unpacks the first bytes of `packed` into the buffer, from a packed offset on.
     fn unpack(&self, packed: &Buffer, offset: usize, length: usize) {
         let length = length.min(packed.len());
         let mut piece = [0; UNPACK_PIECE_BYTES];
@@ -347,7 +352,8 @@ impl Receiving {
         }
     }
 
-    /// The introduction, if it was not heard, is for nobody: as the order of calls says.
+    /// Releases the operation. If the introduction has not arrived, its receive stays posted: it
+    /// matches the introduction of the corresponding send in the order of calls.
     pub(super) fn give_up(&self, runtime: &mut Runtime) {
         if let Introduced::Awaited(id, _) = &*self.introduced.borrow() {
             runtime.detach(*id);
@@ -355,5 +361,5 @@ impl Receiving {
     }
 }
 
-/// Data is unpacked through a piece of the stack of this size, in bytes.
+/// The size in bytes of the stack memory through which data is unpacked.
 const UNPACK_PIECE_BYTES: usize = 4096;

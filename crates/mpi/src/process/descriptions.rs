@@ -1,11 +1,11 @@
-//! How messages, communicators and functions are told to who asks.
+//! Descriptions of messages, communicators and functions for users.
 
 use base::GateId;
 use hangs::{CommunicatorName, MessageWait};
 
 use crate::communicator::Communicator;
 
-/// One end of a message.
+/// Describes the peer, tag and length of a message.
 pub(super) fn end_of_message(
     communicator: &Communicator,
     peer: Option<u32>,
@@ -23,7 +23,7 @@ pub(super) fn end_of_message(
     MessageWait { communicator: described(communicator), peer, peers, tag, bytes }
 }
 
-/// A communicator.
+/// Describes a communicator.
 pub(super) fn described(communicator: &Communicator) -> CommunicatorName {
     let id = communicator.context_block().map_or(0, |block| u64::from_le_bytes(block.to_bytes()));
     let name = String::from_utf8_lossy(&communicator.name()).into_owned();

@@ -1,8 +1,8 @@
-//! Processes of the job that end while the others go on.
+//! Failures of processes of the job while the others continue.
 //!
-//! What involves such a process fails with `MPIX_ERR_PROC_FAILED` as soon as this one knows: over a
-//! network when the connection is lost, else when it has waited for half a second in vain, or
-//! the launcher tells.
+//! Operations that involve a failed process fail with `MPIX_ERR_PROC_FAILED` as soon as this
+//! process knows of the failure. Over a network it knows when the connection is lost; else when
+//! it has waited for half a second without result, or when the launcher reports the failure.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,9 +15,9 @@ use crate::communicator::Communicator;
 use crate::errors::revoked;
 
 impl Process {
-    /// Looks for processes that have ended. If the job does not go on without them, it ends: some
-    /// launchers do not see to that. Until this process has finalized, none of those that
-    /// initialized MPI as it did may end.
+    /// Checks for processes that have ended. If the job cannot continue without them, ends the
+    /// job, because some launchers do not. Until this process has finalized, no process that
+    /// initialized MPI may end.
     #[cold]
     pub(super) fn look_for_failures(&self) {
         if !self.is_initialized() || self.is_finalized() {
@@ -28,7 +28,7 @@ impl Process {
             let ended = self.runtime().ended_peer();
             let Some(gate) = ended else { break };
             if !self.runtime().goes_on_without(gate) {
-                // Most launchers end the job themselves, and know better what happened.
+                // Most launchers end the job themselves, and can report the reason better.
                 self.room.lock.without(|| thread::sleep(LAUNCHER_TIME_MAX));
                 if !self.runtime().goes_on_without(gate) {
                     self.runtime().end_job_without(gate);
@@ -39,8 +39,9 @@ impl Process {
         self.note_failures();
     }
 
-    /// Asks the launcher, from time to time, for those with which there is no connection that would
-    /// be lost, and whose process is not known.
+    /// Asks the launcher for failed processes, at most once in [`ASKING_PERIOD`]. This finds
+    /// processes without a connection that would be lost, and whose process identifier is not
+    /// known.
     fn ask_for_failures(&self) {
         let started = self.started();
         let now = Instant::now();
@@ -59,8 +60,7 @@ impl Process {
         }
     }
 
-    /// No collective operation can take place any more on communicators that processes have failed
-    /// of.
+    /// Makes collective operations fail on communicators with failed members.
     pub(crate) fn note_failures(&self) {
         let failed = self.runtime().failed().to_vec();
         if self.failures_noted.replace(failed.len()) == failed.len() {
@@ -74,14 +74,15 @@ impl Process {
         }
     }
 
-    /// Whether processes of the job have ended while the others go on, as far as can be known.
+    /// Whether processes of the job have failed while the others continue, as far as this is
+    /// known.
     pub fn has_lost_processes(&self) -> bool {
         !self.runtime().failed().is_empty() || self.started().job.lacks_processes()
     }
 
-    /// `ProcFailed` if the process that a receive or probe would get a message from has failed, or
-    /// if any of the communicator's has, which was not acknowledged, and any would do; `Revoked` if
-    /// the communicator was revoked.
+    /// Returns `ProcFailed` if the source of a receive or probe has failed. For any source,
+    /// returns it if a member of the communicator has failed and the failure is not acknowledged.
+    /// Returns `Revoked` if the communicator was revoked.
     pub fn failure_of_source(
         &self,
         communicator: &Communicator,
@@ -104,8 +105,8 @@ impl Process {
     }
 }
 
-/// So long a launcher may take to end a job that has lost a process.
+/// The time that a launcher may take to end a job that has lost a process.
 const LAUNCHER_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// How often the launcher is asked at most.
+/// The minimum time between two questions to the launcher.
 const ASKING_PERIOD: Duration = Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! Progress while the program does something else.
+//! Progress by the helper thread while the program does something else.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use runtime::{Doorbell, ProgramState};
 
 use super::{BackgroundOperation, Process};
 
-/// What the helper has of a process while it is inside.
+/// The helper's access to a process while the helper is inside the library.
 pub struct HelperAccess<'a> {
     process: &'a Process,
     entry: HelperEntry<'a>,
 }
 
-/// How the helper came in.
+/// How the helper entered the library.
 enum HelperEntry<'a> {
     Door(HelperInside<'a, System>),
     Lock { _held: HelperLock<'a> },
 }
 
-/// The helper has the lock as long as this is there.
+/// Holds the lock for the helper; releases it when dropped.
 struct HelperLock<'a>(&'a Process);
 
 impl Drop for HelperLock<'_> {
@@ -35,28 +35,31 @@ impl Drop for HelperLock<'_> {
     }
 }
 
-/// The helper as it sleeps, ready to go on where the program has not been inside meanwhile.
+/// The helper while it sleeps. It can continue if the program has not been inside the library
+/// meanwhile.
 pub struct RestingHelper<'a> {
     process: &'a Process,
     resting: HelperAtDoor<'a, System>,
 }
 
-/// Messages of so many bytes are worth calling the helper for.
+/// The minimum number of bytes of a message for which the helper is woken.
 pub(crate) const HELPED_BYTES_MIN: usize = 64 << 10;
 
 impl Process {
-    /// How many steps the program has made through the door, in and out: odd while it is inside.
+    /// The number of entries and exits of the program: odd while the program is inside the
+    /// library.
     pub fn steps(&self) -> u32 {
         self.door.steps()
     }
 
-    /// The helper goes in through the door, unless the program is inside.
+    /// Lets the helper enter the library, unless the program is inside.
     pub fn help(&self) -> Option<HelperAccess<'_>> {
         let helper = self.door.try_enter_as_helper(&System)?;
         Some(HelperAccess { process: self, entry: HelperEntry::Door(helper) })
     }
 
-    /// The same where calls take the lock.
+    /// Lets the helper enter the library by taking the lock; for the level at which calls take
+    /// the lock.
     pub fn help_with_lock(&self) -> Option<HelperAccess<'_>> {
         self.room.lock.try_lock().then(|| HelperAccess {
             process: self,
@@ -64,29 +67,30 @@ impl Process {
         })
     }
 
-    /// The cores of the helper, where those of the process leave a choice: near the rail that it
-    /// uses first.
+    /// Returns the cores for the helper near the rail that it uses first, if the cores of the
+    /// process leave a choice.
     pub fn cores_of_helper(&self) -> Option<Cores> {
         let near = self.look(|runtime| runtime.station()?.threads.clone())??;
         Cores::of(&near.iter().collect::<Vec<_>>()).ok()
     }
 
-    /// The program leaves itself a note at the door, to see whether it is away for long.
+    /// Makes a note when the program leaves the library, to detect whether it stays outside for
+    /// long.
     pub fn note_leaving(&self) {
         self.door.leave_note(&System);
     }
 
-    /// How often it was.
+    /// The number of long absences of the program.
     pub fn absences(&self) -> u32 {
         self.door.absences()
     }
 
-    /// From now on `call` calls the helper, or there is none.
+    /// Sets the function that wakes the helper; `None` if there is no helper.
     pub fn set_helper(&self, call: Option<fn(Need)>) {
         self.helper.set(call);
     }
 
-    /// Something of so many bytes was begun that the program may not look after.
+    /// Wakes the helper if an operation of so many bytes was begun that the helper may be needed.
     #[inline]
     pub(crate) fn may_need_help(&self, bytes: usize) {
         if bytes >= HELPED_BYTES_MIN {
@@ -94,7 +98,7 @@ impl Process {
         }
     }
 
-    /// Something was begun that takes steps of its own.
+    /// Wakes the helper for an operation that needs further steps.
     #[cold]
     pub(crate) fn call_helper(&self, need: Need) {
         if let Some(call) = self.helper.get() {
@@ -102,12 +106,12 @@ impl Process {
         }
     }
 
-    /// Whether there is one.
+    /// Whether there is a helper.
     pub(crate) fn has_helper(&self) -> bool {
         self.helper.get().is_some()
     }
 
-    /// What rings when something arrives; none if nothing can.
+    /// The doorbell that rings when something arrives; `None` if nothing can.
     pub fn doorbell(&self) -> Option<Arc<dyn Doorbell>> {
         self.started().doorbell.clone()
     }
@@ -118,7 +122,7 @@ impl Process {
         self.runtime().set_program_state(state);
     }
 
-    /// Whether portions of collective operations are left to others for now.
+    /// Whether this process does not claim portions of collective operations for now.
     pub(crate) fn leaves_portions(&self) -> bool {
         self.leaves_portions.get()
     }
@@ -127,14 +131,15 @@ impl Process {
         self.leaves_portions.set(leaves);
     }
 
-    /// Whether functions of the program must not be called now.
+    /// Whether the helper is inside, so that functions of the program must not be called.
     pub(crate) fn is_helped(&self) -> bool {
         self.helped.get()
     }
 }
 
 impl<'a> HelperAccess<'a> {
-    /// Sleeps at the door; none if the program waits, or where calls take the lock.
+    /// Lets the helper sleep outside. Returns `None` if the program waits to enter, or if calls
+    /// take the lock.
     pub fn rest(self) -> Option<RestingHelper<'a>> {
         let Self { process, entry } = self;
         match entry {
@@ -145,7 +150,7 @@ impl<'a> HelperAccess<'a> {
         }
     }
 
-    /// Makes progress as long as there is something to do and the program does not come.
+    /// Makes progress as long as there is something to do and the program does not enter.
     pub fn progress(&self, core: Core, cause: VisitCause) -> VisitOutcome {
         let process = self.process;
         let Some(bell) = &process.started().doorbell else { return VisitOutcome::NothingUnderway };
@@ -159,7 +164,7 @@ impl<'a> HelperAccess<'a> {
 }
 
 impl HelperAccess<'_> {
-    /// Answers a question for the program, which does something else.
+    /// Answers a question for the program, which is outside the library.
     pub fn answer(&self, slot: &AnswerSlot, question: u64, what: Outside) {
         self.process.answer_from_outside(slot, question, what);
     }
@@ -197,7 +202,7 @@ impl Inside for HelperAccess<'_> {
 }
 
 impl<'a> RestingHelper<'a> {
-    /// Goes in again, unless the program has been inside.
+    /// Enters the library again, unless the program has been inside.
     pub fn resume(self) -> Option<HelperAccess<'a>> {
         let Self { process, resting } = self;
         resting.resume().map(|helper| HelperAccess { process, entry: HelperEntry::Door(helper) })

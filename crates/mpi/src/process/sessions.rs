@@ -1,4 +1,4 @@
-//! How sessions begin and end (section 11.3 of the MPI standard).
+//! Opening and closing of sessions (section 11.3 of the MPI standard).
 
 use std::rc::Rc;
 
@@ -11,11 +11,12 @@ use crate::session::{ProcessSet, Session};
 use crate::thread_level::ThreadLevel;
 
 impl Process {
-    /// `MPI_Session_init`: becomes part of the job if it is not yet. Returns with the session what
-    /// in the environment was not understood, as sentences.
+    /// Opens a session (`MPI_Session_init`), and joins the job if that was not done before.
+    /// Returns the session, and complaints about environment variables that could not be parsed,
+    /// as sentences.
     ///
     /// # Errors
-    /// `Other` when the process cannot become part of its job.
+    /// `Other` if the process cannot join its job.
     pub fn open_session(
         &self,
         level: ThreadLevel,
@@ -27,36 +28,36 @@ impl Process {
         Ok((Rc::new(Session::new(level, error_handler)), complaints))
     }
 
-    /// How many sessions are open.
+    /// The number of open sessions.
     pub fn open_sessions(&self) -> u32 {
         self.sessions.get()
     }
 }
 
 impl Session {
-    /// `MPI_Session_finalize`: waits until what was sent has left; the last one to go takes leave
-    /// of the launcher, unless the world is still there.
+    /// Closes the session (`MPI_Session_finalize`): waits until its messages have left. The last
+    /// session disconnects from the launcher, unless the world is still initialized.
     ///
     /// # Errors
-    /// `Other` if the launcher is gone.
+    /// `Other` if the connection to the launcher is lost.
     pub fn close(&self, process: &Process) -> Result<()> {
         if !self.end() {
             return Ok(());
         }
-        // What a buffer holds is delivered, however slow its receivers are.
+        // Buffered messages are delivered, however slow their receivers are.
         self.buffer().flush(process);
         let world_is_there = process.is_initialized() && !process.is_finalized();
-        // While something else is there, what was sent goes on leaving.
+        // While the world or another session is open, messages continue to leave.
         if process.sessions.get() == 1 && !world_is_there {
             process.buffer().flush(process);
             process.settle_before_leaving();
         }
-        // Looked at again: another thread may have opened one meanwhile.
+        // Read again, because another thread may have opened a session meanwhile.
         process.sessions.set(process.sessions.get() - 1);
         if world_is_there || process.sessions.get() > 0 { Ok(()) } else { process.leave() }
     }
 
-    /// `MPI_Group_from_session_pset`.
+    /// Returns the group of a process set (`MPI_Group_from_session_pset`).
     pub fn group_of_set(self: &Rc<Self>, process: &Process, set: ProcessSet) -> Rc<Group> {
         let group = match set {
             ProcessSet::World => Group::world(process.size()),

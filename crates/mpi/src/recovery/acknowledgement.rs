@@ -1,4 +1,4 @@
-//! Failures that the program has seen.
+//! Failures that the program has acknowledged.
 
 use std::rc::Rc;
 
@@ -9,26 +9,26 @@ use crate::communicator::Communicator;
 use crate::group::Group;
 
 impl Communicator {
-    /// `MPIX_Comm_get_failed`: the processes that have failed, as far as this one knows, in the
-    /// order in which it has learned it; of an intercommunicator those of both sides.
+    /// Returns the failed processes that this process knows, in the order in which it learnt of
+    /// the failures (`MPIX_Comm_get_failed`); of an intercommunicator, those of both sides.
     pub fn failed(&self, process: &Process) -> Rc<Group> {
         Group::of(&self.failed_among(process, usize::MAX))
     }
 
-    /// `MPIX_Comm_failure_get_acked`: those whose failure was acknowledged.
+    /// Returns the processes whose failures were acknowledged (`MPIX_Comm_failure_get_acked`).
     pub fn acknowledged(&self, process: &Process) -> Rc<Group> {
         Group::of(&self.failed_among(process, self.acknowledged_failures(process)))
     }
 
-    /// `MPIX_Comm_failure_ack`: acknowledges all failures that this process knows of. Receives from
-    /// anybody go on without them.
+    /// Acknowledges all failures that this process knows (`MPIX_Comm_failure_ack`). Receives from
+    /// any source continue without the failed processes.
     pub fn acknowledge_all(&self, process: &Process) {
         let known = process.runtime().failed().len();
         self.acknowledge(process, known);
     }
 
-    /// `MPIX_Comm_ack_failed`: acknowledges the first `count` of [`failed`](Self::failed), and
-    /// those that were before; how many that are.
+    /// Acknowledges the first `count` processes of [`failed`](Self::failed), in addition to those
+    /// acknowledged before (`MPIX_Comm_ack_failed`). Returns the number of acknowledged failures.
     pub fn acknowledge_first(&self, process: &Process, count: usize) -> usize {
         let members = self.everyone();
         let known = process.runtime().failed().to_vec();
@@ -39,7 +39,8 @@ impl Communicator {
         self.failed_among(process, self.acknowledged_failures(process)).len()
     }
 
-    /// Of the first `count` processes of the job that have failed, those that take part here.
+    /// Returns the members of this communicator among the first `count` failed processes of the
+    /// job.
     fn failed_among(&self, process: &Process, count: usize) -> Vec<GateId> {
         let members = self.everyone();
         let runtime = process.runtime();
@@ -47,7 +48,8 @@ impl Communicator {
         known.filter(|&gate| members.rank_of(gate).is_some()).collect()
     }
 
-    /// How many of the failures that the process knows of the program has acknowledged here.
+    /// How many of the failures that this process knows the program has acknowledged on this
+    /// communicator.
     fn acknowledged_failures(&self, process: &Process) -> usize {
         process.runtime().acknowledged_failures(self.point_to_point_context())
     }

@@ -12,15 +12,15 @@ pub struct Cartesian {
 /// One dimension of a grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dimension {
-    /// How many positions it has, at least one.
+    /// The number of positions, at least one.
     pub size: u32,
     /// Whether the first position follows the last one.
     pub periodic: bool,
 }
 
 impl Cartesian {
-    /// A grid for some of `processes` processes, from the sizes of its dimensions and whether they
-    /// are periodic. Without dimensions it has one position.
+    /// Makes a grid of at most `processes` processes from the sizes of its dimensions and whether
+    /// they are periodic. A grid without dimensions has one position.
     ///
     /// # Errors
     /// `Dims` if a size is not positive, or the grid has more positions than there are processes.
@@ -46,17 +46,18 @@ impl Cartesian {
         Ok(Self { dimensions })
     }
 
-    /// Its dimensions.
+    /// The dimensions of the grid.
     pub fn dimensions(&self) -> &[Dimension] {
         &self.dimensions
     }
 
-    /// How many processes it has: the product of the sizes.
+    /// The number of processes: the product of the sizes.
     pub fn process_count(&self) -> u32 {
         self.dimensions.iter().map(|dimension| dimension.size).product()
     }
 
-    /// Where the process with this rank stands, a coordinate for each dimension (section 8.5.5).
+    /// Returns the coordinates of the process with this rank, one for each dimension (section
+    /// 8.5.5).
     ///
     /// # Errors
     /// `Rank` if there is no such process.
@@ -71,8 +72,8 @@ impl Cartesian {
         }
     }
 
-    /// The rank of the process at these coordinates, one for each dimension. In a periodic
-    /// dimension they may lie outside.
+    /// Returns the rank of the process at these coordinates, one for each dimension. A coordinate
+    /// may lie outside a periodic dimension.
     ///
     /// # Errors
     /// `Arg` if a coordinate lies outside a dimension that is not periodic.
@@ -93,8 +94,8 @@ impl Cartesian {
         Ok(rank)
     }
 
-    /// Whom the process `rank` receives from and sends to when all data moves by `displacement`
-    /// along a dimension; none beyond the border (section 8.5.6).
+    /// Returns the ranks that the process `rank` receives from and sends to when all data moves
+    /// by `displacement` along a dimension (section 8.5.6); `None` beyond the border.
     ///
     /// # Errors
     /// `Dims` if there is no such dimension.
@@ -119,8 +120,8 @@ impl Cartesian {
         Ok((self.moved(rank, dimension, -step), self.moved(rank, dimension, step)))
     }
 
-    /// The grid of those dimensions that remain, as the process `rank` is part of it, and the ranks
-    /// here of its processes, in their order there (section 8.5.7).
+    /// Returns the grid of the dimensions that remain, as it contains the process `rank`, and the
+    /// ranks of its processes in this grid, in the order of the new grid (section 8.5.7).
     pub fn part(&self, rank: u32, remain: &[bool]) -> (Self, Vec<u32>) {
         let own = self.position(rank);
         let kept: Box<[Dimension]> = self
@@ -143,17 +144,18 @@ impl Cartesian {
         (part, members)
     }
 
-    /// Those that the process `rank` has as neighbours: for each dimension the one before and then
-    /// the one after it, none beyond the border.
+    /// Returns the neighbours of the process `rank`: for each dimension first the preceding one,
+    /// then the following one; `None` beyond the border.
     pub fn neighbors(&self, rank: u32) -> Vec<Option<u32>> {
         (0..self.dimensions.len())
             .flat_map(|index| [self.moved(rank, index, -1), self.moved(rank, index, 1)])
             .collect()
     }
 
-    /// The neighbours as neighbourhood collectives see them. What a process sends to the one before
-    /// it comes to that one from after it, also where both are one process: so each process
-    /// receives in the order in which the others send.
+    /// Returns the neighbours for neighbourhood collectives. The block that a process sends to
+    /// its preceding neighbour arrives there as the block of the following neighbour, even if
+    /// both neighbours are one process. Thus each process receives in the order in which the
+    /// others send.
     pub fn neighborhood(&self, rank: u32) -> Neighborhood {
         let neighbors = self.neighbors(rank);
         let edge = |block: usize| neighbors[block].map(|peer| Edge { peer, block });
@@ -161,7 +163,7 @@ impl Cartesian {
             outgoing_blocks: neighbors.len(),
             incoming_blocks: neighbors.len(),
             sends: (0..neighbors.len()).filter_map(edge).collect(),
-            // Block numbers are even for the neighbour before and odd for the one after.
+            // Block numbers are even for the preceding neighbour and odd for the following one.
             receives: (0..neighbors.len()).filter_map(|number| edge(number ^ 1)).collect(),
         }
     }
@@ -186,7 +188,7 @@ impl Cartesian {
 }
 
 impl Dimension {
-    /// The position that a coordinate means.
+    /// Returns the position for a coordinate; `None` if it is outside.
     fn inside(self, coordinate: i64) -> Option<u32> {
         let size = i64::from(self.size);
         if self.periodic {

@@ -1,17 +1,17 @@
-//! Balanced grids: how many processes to put along each dimension (`MPI_Dims_create`, section
+//! Balanced grids: the number of processes along each dimension (`MPI_Dims_create`, section
 //! 8.5.2).
 
 use std::collections::HashMap;
 
 use base::{Error, ErrorClass, Result};
 
-/// Fills in the dimensions that are zero, so that all together have room for exactly `processes`
-/// processes. They become as equal as possible, in the sense that first the largest one is as small
-/// as can be, then the next one, and so on; and they do not increase. The others stay as they are.
+/// Chooses the dimensions that are zero, so that the grid has exactly `processes` positions.
+/// Dimensions that are not zero stay as they are. The chosen ones are as equal as possible and do
+/// not increase: the largest one is as small as possible, then the next one, and so on.
 ///
 /// # Errors
-/// `Arg` if there is no process; `Dims` if a dimension is negative, or the product of those that
-/// are given does not divide the number of processes.
+/// `Arg` if `processes` is less than 1; `Dims` if a dimension is negative, or the product of the
+/// given ones does not divide the number of processes.
 pub fn balance(processes: i32, dimensions: &mut [i32]) -> Result<()> {
     if processes < 1 {
         let what = format!("a grid of {processes} processes is asked for: there must be some");
@@ -41,8 +41,8 @@ pub fn balance(processes: i32, dimensions: &mut [i32]) -> Result<()> {
     Ok(())
 }
 
-/// At most `count` factors of `number` in an order that does not increase, none of them 1; the ones
-/// that are missing are 1. Of all such lists the first in the order of dictionaries.
+/// Returns at most `count` factors of `number` in nonincreasing order, without factors of 1. Of
+/// all such lists, returns the first in lexicographic order.
 fn balanced_factors(number: u32, count: usize) -> Vec<u32> {
     let primes = prime_factors(number);
     if count == 0 || primes.is_empty() {
@@ -62,18 +62,20 @@ fn balanced_factors(number: u32, count: usize) -> Vec<u32> {
     factors
 }
 
-/// What is known of the divisors of one number.
+/// The search for factors among the divisors of one number.
 struct DivisorSearch {
-    /// All of them, increasing.
+    /// All divisors, increasing.
     divisors: Vec<u32>,
     known: HashMap<(u32, usize), u32>,
 }
 
 impl DivisorSearch {
-    /// How small the largest of `count` factors of `number`, one of the divisors, can be.
+    /// Returns the smallest possible value of the largest of `count` factors of `number`, which
+    /// is one of the divisors.
     ///
-    /// The factors after the largest one are chosen by the same rule, so the question is only
-    /// whether the largest of them exceeds it. Depth: `count`, which is at most 31.
+    /// The factors after the largest one are chosen by this rule, too, so it is enough to check
+    /// that the largest of them does not exceed it. The recursion depth is `count`, which is at
+    /// most 31.
     fn largest_factor(&mut self, number: u32, count: usize) -> u32 {
         if count <= 1 || number == 1 {
             return number;
@@ -90,7 +92,7 @@ impl DivisorSearch {
             {
                 break divisor;
             }
-            // The number itself, with ones after it, ends the search.
+            // The number itself, followed by ones, ends the search.
             index += 1;
         };
         self.known.insert((number, count), factor);
@@ -98,7 +100,7 @@ impl DivisorSearch {
     }
 }
 
-/// Whether `count` times this factor is less than the number.
+/// Whether the factor to the power of `count` is less than the number.
 fn below_root(factor: u32, number: u32, count: usize) -> bool {
     let mut power = 1u64;
     for _ in 0..count {
@@ -107,7 +109,7 @@ fn below_root(factor: u32, number: u32, count: usize) -> bool {
     power < number.into()
 }
 
-/// With repetitions, increasing.
+/// Returns the prime factors with repetitions, increasing.
 fn prime_factors(mut number: u32) -> Vec<u32> {
     let mut primes = Vec::new();
     let mut candidate = 2;
@@ -124,7 +126,8 @@ fn prime_factors(mut number: u32) -> Vec<u32> {
     primes
 }
 
-/// All products of some of the primes, increasing; a number below 2^31 has at most 1536.
+/// Returns all products of subsets of the primes, increasing; a number below 2^31 has at most
+/// 1536.
 fn divisors(primes: &[u32]) -> Vec<u32> {
     let mut divisors = vec![1];
     for prime in primes {
@@ -158,7 +161,7 @@ mod tests {
         assert_eq!(balanced(36, &[0, 0, 0]), [4, 3, 3]);
         assert_eq!(balanced(1, &[0, 0]), [1, 1]);
         assert_eq!(balanced(12, &[4, 3]), [4, 3]);
-        // Nothing is to be chosen, and what is given divides the number: so it stays.
+        // No dimension is zero, and the product divides the number of processes: nothing changes.
         assert_eq!(balanced(12, &[4]), [4]);
         assert!(balanced(12, &[]).is_empty());
     }
@@ -188,7 +191,7 @@ mod tests {
         assert_eq!(class(4, &[i32::MAX, i32::MAX, i32::MAX]), ErrorClass::Dims);
     }
 
-    /// All lists of `count` factors that do not increase.
+    /// Returns all lists of `count` factors that do not increase.
     fn all_factorizations(number: i32, count: usize, most: i32) -> Vec<Vec<i32>> {
         if count == 0 {
             return if number == 1 { vec![Vec::new()] } else { Vec::new() };

@@ -1,4 +1,4 @@
-//! Graphs of which each process knows its own neighbours (section 8.5.4 of the standard).
+//! Graphs of which each process has its own neighbours only (section 8.5.4 of the standard).
 
 use base::{Error, ErrorClass, Result};
 use collectives::neighborhood::Neighborhood;
@@ -19,7 +19,7 @@ pub struct DistributedGraph {
 pub struct Neighbors {
     /// Their ranks.
     pub ranks: Vec<u32>,
-    /// The weight of each edge; 1 where none was given.
+    /// The weight of each edge; 1 if none was given.
     pub weights: Vec<i32>,
 }
 
@@ -30,12 +30,12 @@ pub struct WeightedEdge {
     pub source: u32,
     /// The rank of the process that it leads to.
     pub destination: u32,
-    /// Its weight; what that means is for the program to say.
+    /// Its weight, whose meaning is up to the program.
     pub weight: i32,
 }
 
 impl Neighbors {
-    /// From lists of the program; without weights all are 1.
+    /// Makes neighbours from the program's lists; without weights all weights are 1.
     ///
     /// # Errors
     /// `Rank` if a rank is not one of `processes` processes; `Arg` for a negative weight.
@@ -61,8 +61,8 @@ impl Neighbors {
 }
 
 impl DistributedGraph {
-    /// From the edges that leave or reach the process `rank`, in an order that is the same on both
-    /// ends of an edge. One that begins and ends here is given twice, once for each list.
+    /// Makes the graph from the edges that leave and those that reach this process. On both ends
+    /// of an edge the order must be equal. An edge from this process to itself is in both lists.
     pub fn of_edges(
         leaving: impl IntoIterator<Item = WeightedEdge>,
         reaching: impl IntoIterator<Item = WeightedEdge>,
@@ -78,18 +78,19 @@ impl DistributedGraph {
         graph
     }
 
-    /// The neighbours as neighbourhood collectives see them. Where several edges lead from one
-    /// process to another, they match in the order of the lists.
+    /// Returns the neighbours for neighbourhood collectives. Several edges from one process to
+    /// another match in the order of the lists.
     pub fn neighborhood(&self) -> Neighborhood {
         Neighborhood::of_lists(&self.destinations.ranks, &self.sources.ranks)
     }
 }
 
-/// The edges that one process gives: from each source as many as its degree says.
+/// Returns the edges that one process specifies. The degree of a source is the number of its
+/// edges.
 ///
 /// # Errors
 /// `Rank` if a rank is not one of `processes` processes; `Arg` if a degree or weight is negative,
-/// or there are fewer destinations than the degrees say.
+/// or if there are fewer destinations than the sum of the degrees.
 pub fn edges_of_lists(
     sources: &[i32],
     degrees: &[i32],
@@ -119,10 +120,10 @@ pub fn edges_of_lists(
     Ok(edges)
 }
 
-/// How many edges there are to degrees.
+/// Returns the number of edges, the sum of the degrees.
 ///
 /// # Errors
-/// `Arg` if one is negative.
+/// `Arg` if a degree is negative.
 pub fn edge_count(degrees: &[i32]) -> Result<usize> {
     degrees.iter().enumerate().try_fold(0, |count, (index, degree)| {
         usize::try_from(*degree).map(|degree| count + degree).map_err(|_| {

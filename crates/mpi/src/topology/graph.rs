@@ -1,4 +1,4 @@
-//! Graphs that every process knows completely (section 8.5.3 of the standard).
+//! Graphs that every process has completely (section 8.5.3 of the standard).
 
 use std::ops::Range;
 
@@ -8,14 +8,15 @@ use collectives::neighborhood::Neighborhood;
 /// A graph of processes, in which each has a list of neighbours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GraphTopology {
-    /// How many neighbours the processes up to this one have together, by rank.
+    /// The total number of neighbours of the processes up to and including this rank, by rank.
     index: Box<[i32]>,
     /// The neighbours of rank 0, then those of rank 1, and so on.
     edges: Box<[u32]>,
 }
 
 impl GraphTopology {
-    /// How many edges a graph with this index has: the length of the list that goes with it.
+    /// Returns the number of edges of a graph with this index, which is the length of its list of
+    /// edges.
     ///
     /// # Errors
     /// `Arg` if the index decreases or is negative.
@@ -34,8 +35,8 @@ impl GraphTopology {
         Ok(before as usize)
     }
 
-    /// A graph for the first of `processes` processes: entry `i` of `index` is where the neighbours
-    /// of node `i` end in `edges`.
+    /// Makes a graph of the first of `processes` processes. Entry `i` of `index` is the end of
+    /// the neighbours of node `i` in `edges`.
     ///
     /// # Errors
     /// `Arg` if the index decreases, or the list of edges ends before it or names a node that does
@@ -66,12 +67,12 @@ impl GraphTopology {
         Ok(Self { index: index.into(), edges })
     }
 
-    /// How many nodes, each one process.
+    /// The number of nodes, each of which is one process.
     pub fn process_count(&self) -> u32 {
         self.index.len() as u32
     }
 
-    /// Where the neighbours of each node end in [`GraphTopology::edges`].
+    /// The end of the neighbours of each node in [`GraphTopology::edges`].
     pub fn index(&self) -> &[i32] {
         &self.index
     }
@@ -94,7 +95,8 @@ impl GraphTopology {
         })
     }
 
-    /// The neighbours as neighbourhood collectives see them: each is source and destination.
+    /// Returns the neighbours for neighbourhood collectives: each neighbour is source and
+    /// destination.
     pub fn neighborhood(&self, rank: u32) -> Neighborhood {
         let range = self.range(rank as usize).unwrap_or_default();
         let neighbors = &self.edges[range];

@@ -1,4 +1,4 @@
-//! What one process sees of the topology of its communicator.
+//! The topology of a communicator, as one process sees it.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -21,7 +21,7 @@ pub(crate) struct LocalTopology {
 }
 
 impl LocalTopology {
-    /// Those of the process with this rank.
+    /// Makes the local view of the process with this rank.
     pub(crate) fn new(topology: CommunicatorTopology, rank: u32) -> Self {
         let neighborhood = topology.neighborhood(rank);
         Self { topology, rank, neighborhood, allgather: OnceCell::new(), alltoall: OnceCell::new() }
@@ -55,10 +55,10 @@ impl Communicator {
         self.required_surroundings().map(LocalTopology::neighborhood)
     }
 
-    /// The grid that the communicator is.
+    /// The Cartesian grid of the communicator.
     ///
     /// # Errors
-    /// `Topology` if it is none; so for the other two.
+    /// `Topology` if the communicator has another topology or none.
     pub fn cartesian(&self) -> Result<&Cartesian> {
         match self.topology() {
             Some(CommunicatorTopology::Cartesian(grid)) => Ok(grid),
@@ -66,10 +66,10 @@ impl Communicator {
         }
     }
 
-    /// The graph that the communicator is.
+    /// The graph of the communicator.
     ///
     /// # Errors
-    /// As for [`Communicator::cartesian`].
+    /// Those of [`Communicator::cartesian`].
     pub fn graph(&self) -> Result<&GraphTopology> {
         match self.topology() {
             Some(CommunicatorTopology::Graph(graph)) => Ok(graph),
@@ -77,10 +77,10 @@ impl Communicator {
         }
     }
 
-    /// The part that this process knows of the distributed graph that the communicator is.
+    /// The part of the communicator's distributed graph that this process has.
     ///
     /// # Errors
-    /// As for [`Communicator::cartesian`].
+    /// Those of [`Communicator::cartesian`].
     pub fn distributed_graph(&self) -> Result<&DistributedGraph> {
         match self.topology() {
             Some(CommunicatorTopology::Distributed(graph)) => Ok(graph),

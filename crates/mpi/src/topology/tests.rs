@@ -1,4 +1,4 @@
-//! Grids and graphs against models of them.
+//! Tests of grids and graphs against models.
 
 use base::ErrorClass;
 use collectives::neighborhood::Neighborhood;
@@ -16,7 +16,7 @@ fn any_grid() -> impl Strategy<Value = Vec<(i32, bool)>> {
 }
 
 /// Pairs of blocks that data moves between: (sender, its block, receiver, its block). Messages
-/// between the same two processes match by their order.
+/// between two processes match in their order.
 fn moves(neighborhoods: &[Neighborhood]) -> Vec<(usize, usize, usize, usize)> {
     let mut moves = Vec::new();
     for (rank, neighborhood) in neighborhoods.iter().enumerate() {
@@ -158,7 +158,7 @@ proptest! {
         }
     }
 
-    /// Also where a dimension has one or two positions, and both neighbours are one process.
+    /// Also if a dimension has one or two positions, so that both neighbours are one process.
     #[test]
     fn what_goes_down_a_grid_comes_from_above(dimensions in any_grid()) {
         let grid = grid(&dimensions);
@@ -173,7 +173,7 @@ proptest! {
         prop_assert_eq!(seen, ends.count());
     }
 
-    /// Edges are given by anybody; weights tell them apart.
+    /// Any process may specify any edge; the weights distinguish the edges.
     #[test]
     fn both_ends_of_an_edge_agree_on_it(edges in prop::collection::vec((0..4u32, 0..4u32), 0..30)) {
         let all: Vec<WeightedEdge> = edges.iter().zip(0..)

@@ -1,4 +1,4 @@
-//! A process alone, and memory for its messages.
+//! A process without a launcher, and memory for its messages.
 
 use memory::Buffer;
 use mpi::{Process, ThreadLevel};

@@ -1,9 +1,9 @@
-//! Blocks whose sizes only some members know: they are handed over in slots, where they fit, and as
-//! messages otherwise.
+//! Blocks whose sizes only some members know. They are handed over in slots if they fit, and sent
+//! as messages otherwise.
 //!
-//! A slot begins with a table: for each member the length of the block that is for it, or that it
-//! comes as a message. The blocks follow in the order of members. What stands in the table of a
-//! stranger is checked where it is used.
+//! A slot begins with a table. For each member it contains the length of the block for that
+//! member, or that the block is sent as a message. The blocks follow in the order of members. The
+//! table of another member is checked when it is used.
 
 use base::Result;
 use boards::BoardTurn;
@@ -16,11 +16,11 @@ use super::{Execution, board_of, truncated, write_into_slot};
 /// An entry of the table: a length in bytes.
 const ENTRY: usize = size_of::<u32>();
 
-/// The entry of a block that comes as a message.
+/// The entry of a block that is sent as a message.
 const ELSEWHERE: u32 = u32::MAX;
 
 impl<P: Copy> Execution<P> {
-    /// Shows a block to a member in the own slot, or keeps in mind that it must be sent.
+    /// Writes a block for a member to this member's slot, or records that it must be sent.
     pub(super) fn hand<C: Channel<Pending = P>>(
         &mut self,
         channel: &C,
@@ -48,7 +48,7 @@ impl<P: Copy> Execution<P> {
         }
     }
 
-    /// Sends what was too long to be shown.
+    /// Sends the blocks that were too long for the slot.
     #[cold]
     pub(super) fn send_late<C: Channel<Pending = P>>(&mut self, channel: &C) {
         for (peer, from) in std::mem::take(&mut self.unsent) {
@@ -57,8 +57,8 @@ impl<P: Copy> Execution<P> {
         }
     }
 
-    /// Takes a block out of the slot of a member, or begins to receive it. Of one that is too long
-    /// only that is copied for which there is room, as of a message.
+    /// Copies a block from a member's slot, or begins to receive it. If the block is too long,
+    /// only the part that fits is copied, as with a message.
     pub(super) fn take<C: Channel<Pending = P>>(
         &mut self,
         channel: &C,

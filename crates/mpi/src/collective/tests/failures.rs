@@ -1,4 +1,4 @@
-//! Wrong arguments: an error where it can be seen, and nobody waits for ever.
+//! Wrong arguments: processes that can see the error report it, and no process waits for ever.
 
 use std::borrow::Cow;
 

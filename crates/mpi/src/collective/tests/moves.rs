@@ -1,4 +1,4 @@
-//! Collectives that move data, against the definition in the standard.
+//! Tests of collectives that move data, against the definition in the standard.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::world::{Elements, World};
 use crate::collective::Root;
 use crate::collective::movement::{self, EqualBlocks};
 
-/// Ways to lay out pairs of 32-bit integers: 8 bytes of data per element in each.
+/// Layouts of pairs of 32-bit integers: 8 bytes of data per element in each.
 #[derive(Clone, Copy, Debug)]
 enum Shape {
     Plain,
@@ -46,7 +46,7 @@ struct Case {
     crowded: bool,
     on_board: bool,
     root: u32,
-    /// Elements per block; in the v-forms block `i` has `counts[i]`.
+    /// Elements per block; in the v-variants block `i` has `counts[i]`.
     count: usize,
     counts: Vec<usize>,
     sent: Shape,
@@ -87,14 +87,14 @@ impl Case {
         0..self.size as usize
     }
 
-    /// Memory for one block at every rank, filled with what the rank contributes.
+    /// Memory for one block on every rank, filled with the contribution of the rank.
     fn contributions(&self, shape: Shape, count: impl Fn(usize) -> usize) -> Vec<Elements> {
         let datatype = shape.datatype();
         let one = |rank| Elements::new(&datatype, count(rank), &data(rank, 0, count(rank)));
         self.ranks().map(one).collect()
     }
 
-    /// Memory at every rank for one block per rank.
+    /// Memory on every rank for one block per rank.
     fn blocks(&self, shape: Shape, content: impl Fn(usize) -> Vec<u8>) -> Vec<Elements> {
         let datatype = shape.datatype();
         let all = self.count * self.size as usize;
@@ -106,7 +106,7 @@ impl Case {
         EqualBlocks { buffer, datatype: Cow::Owned(datatype), count: self.count }
     }
 
-    /// Memory at `rank` for blocks with counts of their own, each somewhere else.
+    /// Memory on `rank` for blocks with different counts, each in a separate place.
     fn scattered(
         &self,
         shape: Shape,
@@ -120,13 +120,13 @@ impl Case {
         self.ranks().map(block).collect()
     }
 
-    /// The contributions of all, one after the other.
+    /// The contributions of all ranks, one after the other.
     fn gathered(&self) -> Vec<u8> {
         self.ranks().flat_map(|rank| data(rank, 0, self.count)).collect()
     }
 }
 
-/// What `from` has for `to`.
+/// The data that `from` sends to `to`.
 fn data(from: usize, to: usize, count: usize) -> Vec<u8> {
     (0..8 * count).map(|i| (i * 7 + from * 31 + to * 57) as u8).collect()
 }
@@ -290,7 +290,8 @@ proptest! {
 
     #[test]
     fn alltoallv_exchanges_blocks_of_any_size(case in case()) {
-        // In place, what two processes exchange has one size in both directions.
+        // With `MPI_IN_PLACE`, the data that two processes exchange has one size in both
+        // directions.
         let count = |from: usize, to: usize| match case.in_place {
             true => case.counts[from].min(case.counts[to]),
             false => case.counts[from] + 2 * to,

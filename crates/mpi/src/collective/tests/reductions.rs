@@ -1,4 +1,4 @@
-//! Reductions, against folding in the order of ranks.
+//! Tests of reductions, compared with folding in the order of ranks.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use crate::collective::Root;
 use crate::collective::reduction::{self, Reduction};
 use crate::operation::Operation;
 
-/// What is combined in a test.
+/// The operation and datatype of a test.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     /// Sums of 64-bit integers.
@@ -71,7 +71,7 @@ impl Kind {
         }
     }
 
-    /// `index`-th element of the contributions of `ranks`, combined in order.
+    /// The elements `index` of the contributions of `ranks`, combined in order.
     fn folded(self, ranks: std::ops::RangeInclusive<usize>, index: usize) -> Vec<u8> {
         let elements = ranks.map(|rank| self.element(rank, index));
         elements.reduce(|left, right| self.combine(&left, &right)).unwrap()
@@ -149,7 +149,7 @@ impl Case {
         self.size as usize - 1
     }
 
-    /// The operands of all, `count` elements each.
+    /// The operands of all processes, `count` elements each.
     fn operands(&self, count: usize) -> Vec<Elements> {
         let datatype = self.kind.datatype();
         let one = |rank| Elements::new(&datatype, count, &self.kind.contribution(rank, count));
@@ -165,7 +165,8 @@ impl Case {
         }
     }
 
-    /// The receive buffers hold the operands too, for those who work in place.
+    /// Checks the result of a process. Receive buffers contain the operands at first, for
+    /// operations in place.
     fn check(&self, received: &Elements, ranks: std::ops::RangeInclusive<usize>) {
         let expected: Vec<u8> =
             (0..self.count).flat_map(|index| self.kind.folded(ranks.clone(), index)).collect();

@@ -1,4 +1,4 @@
-//! Processes in a box: one engine each, packets handed over by hand.
+//! A simulated job: one engine for each process, whose packets the test delivers.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -25,11 +25,11 @@ use crate::communicator::{
 use crate::error_handler::ErrorHandler;
 use crate::group::Group;
 
-/// All processes of a job, and the communicator of all as each of them sees it.
+/// All processes of a job, and each one's communicator of all processes.
 pub(in crate::collective) struct World {
     engines: Vec<RefCell<Engine>>,
     pub(in crate::collective) communicators: Vec<Rc<Communicator>>,
-    /// Who moves first, so that different tests see different orders.
+    /// The process that starts first in the next run, so that tests see different orders.
     turn: Cell<usize>,
 }
 
@@ -39,7 +39,7 @@ impl World {
         Self { engines, communicators, turn: Cell::new(0) }
     }
 
-    /// The same with a board, if it is one for more than one process.
+    /// Adds a board, if there is more than one process.
     pub(super) fn with_board(self) -> Self {
         let size = self.size() as u32;
         if size > 1 {
@@ -56,7 +56,7 @@ impl World {
         self.engines.len()
     }
 
-    /// Carries out one operation on all processes, and tells how it went on each.
+    /// Carries out one operation on all processes. Returns the result of each.
     pub(super) fn run(
         &self,
         prepare: impl Fn(usize, &Invocation<'_>) -> Collective,
@@ -86,9 +86,9 @@ impl World {
         panic!("the processes {waiting:?} wait for ever");
     }
 
-    /// Begins an operation on all processes but the last, hands over so many packets of each, and
-    /// lets the last one fail. Gives for each of the others how it went for it, when it knows that
-    /// the operation is over; `is_over` is told of that at once.
+    /// Begins an operation on all processes but the last, delivers `packets` packets of each, and
+    /// makes the last process fail. Returns the results of the other processes. `is_over` is
+    /// called with the rank of each process as soon as the operation is complete there.
     pub(super) fn run_while_the_last_fails(
         &self,
         packets: usize,
@@ -138,7 +138,7 @@ impl World {
         TestLink { world: self, rank }
     }
 
-    /// Hands over packets until none is left, or at most `limit` from each process.
+    /// Delivers packets until none is left, or at most `limit` from each process.
     fn carry_packets(&self, limit: usize) {
         let mut carried = true;
         while carried {
@@ -285,14 +285,14 @@ fn next_packet(engine: &mut Engine) -> Option<(GateId, Vec<u8>)> {
     None
 }
 
-/// Elements of a datatype in memory of their own, whose gaps are watched.
+/// Elements of a datatype in a memory of their own, which detects writes to gaps.
 pub(super) struct Elements {
     memory: Buffer,
     pub(super) buffer: Buffer,
 }
 
 impl Elements {
-    /// `count` elements with this packed content, which may be shorter.
+    /// Makes `count` elements with this packed content, which may be shorter.
     pub(super) fn new(datatype: &Arc<Datatype>, count: usize, packed: &[u8]) -> Self {
         let (bytes, origin) = element_room(datatype, count);
         let memory = Buffer::zeroed(bytes);
@@ -306,7 +306,7 @@ impl Elements {
         packed(&self.buffer)
     }
 
-    /// Checks the content, and that all bytes that are not data are as they were.
+    /// Checks the content, and that all bytes outside the data are unchanged.
     pub(super) fn check(&self, expected: &[u8]) {
         assert_eq!(self.packed(), expected);
         self.buffer.write(0, &vec![GAP; expected.len()]);
@@ -322,7 +322,7 @@ pub(super) fn packed(buffer: &Buffer) -> Vec<u8> {
     bytes
 }
 
-/// More turns than any operation of a few processes needs.
+/// More rounds than any operation of a few processes needs.
 const ROUNDS_MAX: usize = 10_000;
 
 const GAP: u8 = 0xee;
