@@ -31,7 +31,7 @@ pub type DeleteFunction =
 pub enum CopyRule {
     /// The duplicate has no such attribute (`MPI_COMM_NULL_COPY_FN`).
     Leave,
-    /// The duplicate has an equal value (`MPI_COMM_DUP_FN`).
+    /// The duplicate gets a copy of the value (`MPI_COMM_DUP_FN`).
     Share,
     /// A function of the program decides.
     Ask(CopyFunction),

@@ -188,8 +188,8 @@ impl MessageChannel<'_> {
         self.carry_out(process, tag, &mut Execution::new(task, SeriesOrder::Blocking, Vec::new()))
     }
 
-    /// Runs an internal allgather in place of packed blocks over any message channel. `(rank,
-    /// size)` are the number of this member and the number of members.
+    /// Runs an internal allgather in place of packed blocks over any message channel. `rank` is
+    /// the number of this member, `size` the number of members.
     pub(crate) fn allgather(
         &self,
         process: &Process,

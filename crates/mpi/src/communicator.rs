@@ -96,11 +96,11 @@ pub struct RemoteGroup {
 pub enum CommunicatorComparison {
     /// One communicator.
     Identical,
-    /// Equal groups: equal processes in equal order.
+    /// Identical groups: identical members in an identical order.
     Congruent,
-    /// Equal processes in another order.
+    /// Identical members in another order.
     Similar,
-    /// Different processes.
+    /// Different members.
     Unequal,
 }
 

@@ -25,11 +25,11 @@ pub struct Group {
 /// The result of comparing two groups (section 7.3.2 of the standard).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupComparison {
-    /// Equal processes in equal order.
+    /// Identical members in an identical order.
     Identical,
-    /// Equal processes in another order.
+    /// Identical members in another order.
     Similar,
-    /// Different processes.
+    /// Different members.
     Unequal,
 }
 

@@ -78,7 +78,7 @@ pub struct Process {
     finalized: Cell<bool>,
     /// How many sessions are open.
     pub(crate) sessions: Cell<u32>,
-    /// When the launcher may next be asked for failed processes.
+    /// When the launcher may next be queried for failed processes.
     asks_next: Cell<Option<Instant>>,
     /// How many test calls have found nothing, and when such calls last checked for failed
     /// processes.
@@ -315,7 +315,7 @@ impl Process {
         self.started().alone.get().expect("initialize has made it")
     }
 
-    /// Whether more processes than cores are on this machine, as known from initialization.
+    /// Whether this machine has more processes than cores, as known from initialization.
     pub fn is_crowded(&self) -> bool {
         self.started().map.is_crowded_here()
     }
@@ -348,7 +348,7 @@ impl Process {
         &self.boards
     }
 
-    /// Returns [`WaitingThreads::long_waits`].
+    /// The process's count of long waits, as [`WaitingThreads::long_waits`] returns it.
     #[inline]
     pub(crate) fn long_waits(&self) -> u32 {
         self.room.long_waits()
@@ -499,7 +499,7 @@ impl Group {
         self.gates().map(|gate| map.node(gate.0)).collect()
     }
 
-    /// The locations of the processes of a group, as far as all of them know them.
+    /// The locations of the processes of a group, as far as all of these processes have them.
     pub(crate) fn whereabouts(&self, process: &Process) -> Vec<ProcessLocation> {
         let map = &process.started().map;
         let place = |GateId(rank): GateId| {

@@ -25,7 +25,8 @@ use crate::status::MessageStatus;
 pub enum Request {
     /// A send or receive underway.
     Transfer(EngineTransfer),
-    /// A complete request, whose status is empty or was taken.
+    /// A request that was complete from the beginning, or whose status was taken; its status is
+    /// empty.
     Done,
     /// A receive from no process.
     OfNull,
@@ -81,7 +82,7 @@ pub enum TransferCompletion {
 /// Checks many transfers while it borrows the runtime; no progress is made meanwhile.
 pub struct TransferScan<'a>(RefMut<'a, Runtime>);
 
-/// The arguments of a persistent operation, and the operation that they were last started as.
+/// The arguments of a persistent operation, and the request of its last start.
 #[derive(Debug)]
 pub struct Persistent {
     pub(crate) operation: PersistentOperation,
@@ -168,7 +169,7 @@ impl Request {
     #[inline]
     pub fn end_if_fine(&mut self, transfers: &mut TransferScan<'_>) -> bool {
         let Request::Persistent(persistent) = self else { return false };
-        // The frequent ones first.
+        // Frequent cases first.
         if let Some(Request::Transfer(transfer)) = &persistent.active {
             let is_fine = transfers.forget_if_fine(*transfer);
             if is_fine {

@@ -32,12 +32,13 @@ pub(crate) struct BoardPlace {
     /// The series that was reserved for the persistent operation that is being made, with the
     /// size of its slots.
     reserved: Cell<Option<(SlotSize, u8)>>,
-    /// The process's number of boards, if this board is counted in it.
+    /// The counter of the process's boards, if this board is counted.
     count: OnceCell<Rc<Cell<u32>>>,
 }
 
 /// The number of blocking operations that only move data before a communicator gets its board. A
-/// shorter life is not worth a board: making one takes as long as some tens of operations.
+/// communicator with fewer operations is not worth a board: making one takes as long as some tens
+/// of operations.
 const CALLS_BEFORE: u32 = 4;
 
 /// The maximum number of boards of a process, which bounds their memory.

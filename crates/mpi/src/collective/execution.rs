@@ -218,9 +218,9 @@ impl<P: Copy> Execution<P> {
         !self.pending.is_empty() || self.task.schedule.is_awaited_from(next)
     }
 
-    /// Whether only short receives are outstanding, and all messages of this member have left. No
-    /// other member then waits for its next steps, so that it may take them when the program
-    /// waits.
+    /// Whether only short receives are outstanding, and all messages of this member have left.
+    /// Then no other member waits for the next steps of this one, which can be taken when the
+    /// program waits.
     pub(crate) fn only_receives_little(&self) -> bool {
         let Some(round) = self.task.schedule.round(self.round) else { return false };
         let is_little = |transfer: &Transfer| match transfer {

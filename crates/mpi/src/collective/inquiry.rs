@@ -22,17 +22,17 @@ use crate::Process;
 use crate::communicator::Communicator;
 use crate::thread_level::ThreadLevel;
 
-/// The operations of a communicator that have waited long, and the questions sent about them.
+/// The operations of a communicator that wait, and the questions sent about them.
 #[derive(Debug, Default)]
 pub(crate) struct Inquiries {
-    /// Operations of this process that have waited long.
+    /// Operations of this process that are listed because they wait.
     waiting: RefCell<Vec<WaitingOperation>>,
     /// The ranks that a question was sent to, each with its answer if one arrived. No rank gets
     /// another question before it has answered.
     asked: RefCell<Vec<(u32, Option<Note>)>>,
 }
 
-/// An operation that has waited long.
+/// A listed operation that waits.
 #[derive(Debug)]
 struct WaitingOperation {
     tag: i32,
@@ -217,8 +217,8 @@ impl Process {
 }
 
 impl Communicator {
-    /// Returns the operations of this process that have waited long: tag, description for users,
-    /// and the ranks that they wait for.
+    /// Returns the listed operations of this process: tag, description for users, and the ranks
+    /// that they wait for.
     pub(crate) fn waiting_operations(&self) -> Vec<(i32, String, Vec<u32>)> {
         let waiting = self.inquiries.waiting.borrow();
         let described = |one: &WaitingOperation| {

@@ -208,8 +208,8 @@ pub(super) fn reduce_scatter(
     execute(invocation, Rc::new(schedule), reduction)
 }
 
-/// Sends the data `own` of both sides' leaders to all processes, where it arrives in `told`. The
-/// data of the side with the lower process numbers comes first. Internal.
+/// Broadcasts the data `own` of both sides' leaders to all processes, which receive it in `told`.
+/// The data of the side with the lower process numbers comes first. Internal.
 pub(crate) fn leaders_tell_all(
     invocation: &Invocation<'_>,
     remote: &RemoteGroup,

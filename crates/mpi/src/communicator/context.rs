@@ -28,7 +28,7 @@ pub struct Contexts {
     table: Cell<Option<&'static QueueTable>>,
 }
 
-/// The message spaces of one communicator, equal on all its processes.
+/// The message spaces of one communicator, identical on all its processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ContextBlock {
     creator: u32,

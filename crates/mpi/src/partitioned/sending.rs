@@ -75,7 +75,7 @@ enum SendForm {
     ByCopies,
 }
 
-/// Whether a call changed that ready partitions are held back.
+/// How a call changed whether ready partitions are held back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Held {
     /// They are held back from now on: the next round of progress sends them.

@@ -74,13 +74,13 @@ impl Process {
         Cores::of(&near.iter().collect::<Vec<_>>()).ok()
     }
 
-    /// Makes a note when the program leaves the library, to detect whether it stays outside for
-    /// long.
+    /// Records when the program leaves the library, to detect whether it stays outside for long.
     pub fn note_leaving(&self) {
         self.door.leave_note(&System);
     }
 
-    /// The number of long absences of the program.
+    /// How often the program stayed outside the library for long after
+    /// [`note_leaving`](Self::note_leaving).
     pub fn absences(&self) -> u32 {
         self.door.absences()
     }
@@ -90,7 +90,7 @@ impl Process {
         self.helper.set(call);
     }
 
-    /// Wakes the helper if an operation of so many bytes was begun that the helper may be needed.
+    /// Wakes the helper if an operation of at least [`HELPED_BYTES_MIN`] bytes was begun.
     #[inline]
     pub(crate) fn may_need_help(&self, bytes: usize) {
         if bytes >= HELPED_BYTES_MIN {

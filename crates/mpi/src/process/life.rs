@@ -104,8 +104,8 @@ impl Process {
         self.finalizing.get()
     }
 
-    /// Whether [`finalize`](Self::finalize) has ended, apart from disconnecting from the
-    /// launcher.
+    /// Whether [`finalize`](Self::finalize) has ended this process's communication; it may still
+    /// wait for the launcher.
     #[inline]
     pub fn is_finalized(&self) -> bool {
         self.finalized.get()
@@ -152,9 +152,9 @@ impl Process {
     }
 
     /// Waits in the launcher's barrier until all processes of the job have reached it. Over some
-    /// networks other processes may still need progress of this one: the last process to arrive
-    /// may have messages to send that this process does not need, but that the last process waits
-    /// to get rid of.
+    /// networks other processes may still need progress of this process. The last process to
+    /// arrive may still have messages to send, even if their receivers do not need them any more,
+    /// and waits until these messages have left.
     fn meet_at_launcher(&self) -> std::result::Result<(), JoinError> {
         let job = &self.started().job;
         let delivers_by_itself = self.runtime().delivers_by_itself();

@@ -396,7 +396,8 @@ impl ProfileNotes {
         let site = &mut self.sites[site.0 as usize];
         site.ticks += spent;
         if !waited {
-            // A call that waited or lost its core does not stand for the untimed ones.
+            // The extrapolation is limited to short calls: a call that lost its core does not
+            // stand for others.
             site.ticks += spent.min(short_max) * u64::from(site.untimed);
             site.untimed = 0;
         }
@@ -622,7 +623,8 @@ mod tests {
         while call(&mut notes, 100) {}
         while !call(&mut notes, 70_000) {}
         assert!((0..SHORT_CALLS_MIN).all(|_| call(&mut notes, 100)));
-        // The call lost its core; the untimed calls are not assumed to be as long.
+        // The call lost its core. Its duration is not extrapolated to the calls that were not
+        // timed.
         let ticks = notes.sites[0].ticks;
         assert!((70_000..120_000).contains(&ticks), "{ticks}");
     }

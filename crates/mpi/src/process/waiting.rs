@@ -147,7 +147,7 @@ impl Process {
         });
     }
 
-    /// Waits until a request of the engine is complete, or gone.
+    /// Waits until a request of the engine is complete or does not exist any more.
     #[inline]
     pub(crate) fn wait_till_complete(&self, id: RequestId) {
         if !self.has_more_to_advance() {
@@ -359,8 +359,9 @@ const VAIN_LOOKS_PER_CLOCK: u32 = 16;
 /// The number of polls for messages before a wait begins, if there is a core for each process.
 pub(super) const LOOKS: u32 = 1000;
 
-/// So often a thread looks before it gives way to others that are ready on its kernel thread: about
-/// as long as it takes to sleep and be woken, and longer than an answer inside the machine takes.
+/// The number of polls before a thread gives way to others that are ready on its kernel thread.
+/// They take about as long as it takes to sleep and be woken, and longer than a reply within the
+/// machine takes.
 const LOOKS_BESIDE_OTHERS: u32 = 20;
 
 /// The number of polls of shared memory before a wait lets messages make progress: about as long
