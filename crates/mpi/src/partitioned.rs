@@ -1,21 +1,21 @@
 //! Partitioned point-to-point communication (chapter 4 of the MPI standard).
 //!
-//! The sender's and the receiver's persistent request meet once. The sender sends an
-//! *introduction*: how it divides its data. It uses the program's tag, in a message space for
-//! introductions. After that each partition that the program marks as ready is sent at once as a
-//! message of its own, and is received at its place in the receiver's memory. The receiver posts
-//! a receive for each partition of the sender, however it divides its own buffer. These messages
-//! have a message space of their own, in which the sender reserves tags. The tags do not change
-//! from round to round, because messages between two processes with one tag keep their order.
+//! The sender's and the receiver's persistent request meet once: the sender sends an
+//! *introduction* that describes how it divides its data. The introduction has the program's tag
+//! and uses a message space for introductions. After that each partition that the program marks
+//! as ready is sent at once as a message of its own, and is received at its place in the
+//! receiver's memory. The receiver posts a receive for each partition of the sender, however it
+//! divides its own buffer. The messages of partitions have a message space of their own, in which
+//! the sender reserves tags. The tags do not change from round to round, because messages between
+//! two processes with one tag keep their order.
 //!
-//! If all data is short, it is sent as one message if all partitions are ready when the sender
-//! decides. The sender decides at the end of the call that marks the first partition. If the
-//! partitions of the last round were ready soon after each other, it decides when the last
-//! partition is ready or a round of progress is made. The receiver posts a receive for the one
-//! message. If that message is empty, each partition is sent as a message of its own. The
-//! receiver posts receives for them when it next makes progress. Therefore the sender sends
-//! copies, and its round does not wait for them. The next rounds then begin with a receive for
-//! each partition.
+//! Short data is sent as one message if all partitions are ready when the sender decides. The
+//! sender decides at the end of the call that marks the first partition. It decides later if the
+//! partitions of the previous round were ready soon after each other: when the last partition is
+//! ready, or when a round of progress is made. The receiver posts a receive for the one message.
+//! If that message is empty, each partition is sent as a message of its own. The receiver posts
+//! receives for them when it next makes progress. Therefore the sender sends copies, and its
+//! round does not wait for them. The next rounds then begin with a receive for each partition.
 
 mod division;
 mod introduction;

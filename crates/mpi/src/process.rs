@@ -254,8 +254,8 @@ impl Process {
         &self.room.lock
     }
 
-    /// Enters the library on behalf of the program if `condition` is true: below the level
-    /// [`ThreadLevel::Multiple`].
+    /// Enters the library on behalf of the program if `condition` is true. Callers pass whether
+    /// the thread level is below [`ThreadLevel::Multiple`].
     #[inline(always)]
     pub fn enter_if(&self, condition: bool) -> ProgramInside<'_> {
         self.door.enter_if(condition, &System)

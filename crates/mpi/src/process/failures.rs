@@ -39,9 +39,9 @@ impl Process {
         self.note_failures();
     }
 
-    /// Asks the launcher for failed processes, at most once in [`ASKING_PERIOD`]. This finds
-    /// processes without a connection that would be lost, and whose process identifier is not
-    /// known.
+    /// Asks the launcher for failed processes, at most once in [`ASKING_PERIOD`]. This finds the
+    /// failures of processes whose identifier is unknown and to which there is no connection that
+    /// could be lost.
     fn ask_for_failures(&self) {
         let started = self.started();
         let now = Instant::now();
@@ -80,9 +80,10 @@ impl Process {
         !self.runtime().failed().is_empty() || self.started().job.lacks_processes()
     }
 
-    /// Returns `ProcFailed` if the source of a receive or probe has failed. For any source,
-    /// returns it if a member of the communicator has failed and the failure is not acknowledged.
-    /// Returns `Revoked` if the communicator was revoked.
+    /// Returns an error if no message can arrive for a receive or probe from `source`.
+    /// `ProcFailed` means that the source has failed; for any source, that a member of the
+    /// communicator has failed and the failure is not acknowledged. `Revoked` means that the
+    /// communicator was revoked.
     pub fn failure_of_source(
         &self,
         communicator: &Communicator,
