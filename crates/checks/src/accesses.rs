@@ -1,6 +1,6 @@
-//! Whether one-sided accesses to the memory of a process conflict (section 12.7 of the standard):
-//! what nothing keeps apart may not use the same bytes, unless all only read, or all accumulate
-//! with one operation.
+//! Decides whether one-sided accesses to the memory of a process conflict (section 12.7 of the
+//! standard). Accesses that no synchronization separates must not use common bytes, unless all of
+//! them only read, or all of them accumulate with one operation.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,26 +9,27 @@ use crate::{CallSite, MemoryRanges, Mistake, MistakeKind};
 /// What an access does to the memory of its target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AccessAction {
-    /// `MPI_Get` and its kin.
+    /// `MPI_Get`, `MPI_Rget`.
     Reads,
-    /// `MPI_Put` and its kin.
+    /// `MPI_Put`, `MPI_Rput`.
     Writes,
     /// An atomic operation that only reads: `MPI_Get_accumulate` and `MPI_Fetch_and_op` with
     /// `MPI_NO_OP`.
     ReadsAtomically {
-        /// What the elements are, if that is known.
+        /// The type of the elements, if it is known.
         element: Option<String>,
     },
     /// An accumulate, or another atomic operation that changes the memory.
     Accumulates {
-        /// Its operation; none for a comparison, which goes together with all others.
+        /// The operation. `None` for a compare-and-swap, which does not conflict with any
+        /// operation.
         operation: Option<String>,
-        /// What the elements are, if that is known.
+        /// The type of the elements, if it is known.
         element: Option<String>,
     },
-    /// The target itself reads its memory, without a one-sided operation.
+    /// The target itself reads its memory with ordinary loads.
     Loads,
-    /// The target itself writes its memory.
+    /// The target itself writes its memory with ordinary stores.
     Stores,
 }
 
@@ -42,7 +43,7 @@ impl AccessAction {
         matches!(self, Self::Reads | Self::ReadsAtomically { .. } | Self::Loads)
     }
 
-    /// The elements and the operation, if this is atomic.
+    /// Returns the elements and the operation of an atomic access.
     fn atomic(&self) -> Option<(&Option<String>, Option<&String>)> {
         match self {
             Self::ReadsAtomically { element } => Some((element, None)),
@@ -52,36 +53,37 @@ impl AccessAction {
     }
 }
 
-/// An access, as its origin tells of it.
+/// An access, as its origin reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeenAccess {
-    /// What it does.
+    /// What the access does to the memory.
     pub action: AccessAction,
-    /// Where: bytes of the target's part of the window.
+    /// The bytes that it uses, relative to the target's part of the window.
     pub memory: MemoryRanges,
-    /// Whether it brings something to its origin, which has it when it is complete there.
+    /// Whether the access returns data to its origin. The origin has the data when the access is
+    /// complete there.
     pub fetches: bool,
-    /// The phase of the program in which it is made; none: since the phase began the process may
-    /// have heard what others have done.
+    /// The phase of the program in which the access is made. `None` if the process may have
+    /// learned, since that phase began, what other processes did.
     pub phase: Option<u64>,
-    /// The rank in the job of the origin.
+    /// The rank of the origin in the job.
     pub rank: u32,
     /// The call.
     pub site: CallSite,
 }
 
-/// The accesses to the memory of one process that nothing keeps apart.
+/// The recorded accesses to the memory of one process that no synchronization separates.
 #[derive(Debug, Default)]
 pub struct AccessPeriod(Vec<SeenAccess>);
 
-/// So many different accesses are remembered.
+/// The largest number of different accesses that are recorded.
 const REMEMBERED_MAX: usize = 1024;
 
-/// So many ranges of memory are remembered of accesses from one place.
+/// The largest number of memory ranges that are recorded for accesses from one call site.
 const RANGES_MAX: usize = 1 << 16;
 
 impl SeenAccess {
-    /// Whether both may use the same bytes.
+    /// Whether both accesses may use common bytes.
     fn goes_with(&self, other: &Self) -> bool {
         let (one, another) = (&self.action, &other.action);
         if (one.only_reads() && another.only_reads()) || (one.is_local() && another.is_local()) {
@@ -95,7 +97,7 @@ impl SeenAccess {
         else {
             return false;
         };
-        // Those of one origin come in order.
+        // Atomic accesses of one origin are ordered.
         let differ = |one: Option<&String>, other: Option<&String>| {
             one.zip(other).is_some_and(|(one, other)| one != other)
         };
@@ -103,19 +105,20 @@ impl SeenAccess {
             || !differ(operation, other_operation) && !differ(element.as_ref(), of_other.as_ref())
     }
 
-    /// Whether this may have begun when the target had ended the other, which is a use of its own
-    /// memory: the target may have said so, or has itself begun this.
+    /// Whether this access may have begun after `local`, a use of the target's own memory by the
+    /// target, had ended. The target may have informed the origin of that, or the target is the
+    /// origin.
     fn may_follow(&self, local: &Self) -> bool {
         let is_later = self.phase.is_none_or(|phase| local.phase.is_some_and(|one| one < phase));
         local.action.is_local() && (is_later || self.rank == local.rank)
     }
 
-    /// Whether one process has done both by one-sided operations, so that it compares them itself.
+    /// Whether both accesses are one-sided operations of one origin, which compares them itself.
     fn is_of_same_origin(&self, other: &Self) -> bool {
         self.rank == other.rank && !self.action.is_local() && !other.action.is_local()
     }
 
-    /// What it does, for people: `writes 8 bytes of it`.
+    /// Describes the access in words: `writes 8 bytes of it`.
     fn described(&self, what: &str) -> String {
         match &self.action {
             AccessAction::Reads | AccessAction::ReadsAtomically { .. } | AccessAction::Loads => {
@@ -139,16 +142,16 @@ impl SeenAccess {
 }
 
 impl AccessPeriod {
-    /// This process accesses the memory of the process with a rank in the job, in a window with
-    /// this name: what is wrong with it.
+    /// Records an access of this process to the memory of process `target` (a rank in the job), in
+    /// the window named `window`. Returns the conflict with an earlier access, if there is one.
     pub fn add(&mut self, access: SeenAccess, target: u32, window: &str) -> Option<Mistake> {
         let mistake = self.conflict(&access, target, window, |_| true);
         self.remember(access);
         mistake
     }
 
-    /// As [`AccessPeriod::add`], where an origin has reported an access that it has already
-    /// compared with others of its own.
+    /// Like [`AccessPeriod::add`], for an access that its origin has reported after comparing it
+    /// with the other accesses of that origin.
     pub fn add_reported(
         &mut self,
         access: SeenAccess,
@@ -193,12 +196,12 @@ impl AccessPeriod {
         }
     }
 
-    /// All that is remembered, which is forgotten here.
+    /// Removes and returns all recorded accesses.
     pub fn take(&mut self) -> Vec<SeenAccess> {
         std::mem::take(&mut self.0)
     }
 
-    /// Those that bring something to their origin are complete.
+    /// Removes the accesses that return data to their origin, because they are complete.
     pub fn end_fetches(&mut self) {
         self.0.retain(|access| !access.fetches);
     }

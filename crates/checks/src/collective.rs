@@ -1,7 +1,7 @@
-//! Whether the processes of a communicator call the same collective operations in one order.
+//! Checks whether the processes of a communicator call equal collective operations in equal order.
 //!
-//! The first process of a communicator is the reference: it tells all others what it calls, and
-//! they compare.
+//! The first process of a communicator is the reference: it reports its calls to all other
+//! processes, and those compare them with their own calls.
 
 use std::collections::VecDeque;
 
@@ -9,26 +9,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::{CallSite, Mistake, MistakeKind};
 
-/// What a process says of a collective operation that it calls.
+/// What a process reports about a collective operation that it calls.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CollectiveEntry {
-    /// Its root, where all must name the same.
+    /// The root, if all processes must name an equal root.
     pub root: Option<i64>,
     /// The operation of a reduction.
     pub operation: Option<String>,
-    /// How many bytes belong to each process, where all must say the same.
+    /// The number of bytes for each process, if this number must be equal on all processes.
     pub bytes: Option<u64>,
-    /// Of what kind the elements are, likewise.
+    /// The type of the elements, if it must be equal on all processes.
     pub element: Option<String>,
     /// The call.
     pub site: CallSite,
 }
 
-/// The collective operations of a communicator that only one side is known of yet, in one of its
-/// processes.
+/// The collective operations of a communicator, in one of its processes, that have been called or
+/// reported on one side only.
 #[derive(Debug, Default)]
 pub struct CollectiveOrder {
-    /// What this process called, and what the reference did, from the same operation on.
+    /// The calls of this process. `reference` contains the calls of the reference process; both
+    /// begin with the operation number `compared + 1`.
     own: VecDeque<CollectiveEntry>,
     reference: VecDeque<CollectiveEntry>,
     compared: u64,
@@ -36,29 +37,30 @@ pub struct CollectiveOrder {
 }
 
 impl CollectiveOrder {
-    /// This process calls an operation; its number, from 1 on.
+    /// Records that this process calls an operation, and returns its number, from 1 on.
     pub fn enter(&mut self, entry: CollectiveEntry) -> u64 {
         self.own.push_back(entry);
         self.compared + self.own.len() as u64
     }
 
-    /// The reference has called its next operation.
+    /// Records that the reference process has called its next operation.
     pub fn hear(&mut self, entry: CollectiveEntry) {
         self.reference.push_back(entry);
     }
 
-    /// Whether nothing is to be heard about this operation any more.
+    /// Whether nothing more can be found out about the operation with this number.
     pub fn is_compared(&self, number: u64) -> bool {
         self.is_lost || self.compared >= number
     }
 
-    /// Whether nothing is known that is to be kept, if the communicator is gone.
+    /// Whether nothing is recorded that must be kept after the communicator is freed.
     pub fn is_empty(&self) -> bool {
         self.own.is_empty() && self.reference.is_empty()
     }
 
-    /// Compares what is known of both sides; what is wrong with the first operations that differ.
-    /// After different operations nothing more is compared: all that follows would differ, too.
+    /// Compares the operations that are known on both sides, and returns the first difference.
+    /// After different operations nothing more is compared, because all later operations would
+    /// differ, too.
     pub fn compare(&mut self, ranks: (u32, u32), communicator: &str) -> Option<Mistake> {
         while !self.own.is_empty() && !self.reference.is_empty() {
             let (own, reference) = (self.own.pop_front()?, self.reference.pop_front()?);
@@ -80,14 +82,14 @@ impl CollectiveOrder {
     }
 }
 
-/// In what two processes differ, if they do.
+/// Returns in what the operations of two processes differ, or `None` if they agree.
 fn difference(
     own: &CollectiveEntry,
     reference: &CollectiveEntry,
     rank: u32,
 ) -> Option<(MistakeKind, String)> {
     let function = &own.site.function;
-    // Both forms of a function with short and long counts are one operation.
+    // A function and its form with large counts (`_c`) are one operation.
     let short = |name: &str| name.strip_suffix("_c").unwrap_or(name).to_owned();
     if short(function) != short(&reference.site.function) {
         let what = format!("calls {function}, but rank {rank} calls {}", reference.site.function);

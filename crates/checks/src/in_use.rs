@@ -1,18 +1,18 @@
-//! Memory that operations use which are not complete, by address.
+//! Memory that pending operations use, by address.
 
 use std::collections::BTreeMap;
 
 use crate::MemoryRanges;
 
-/// Pieces of memory with what uses them, found in a time that does not grow with their number.
+/// Pieces of memory with their users. The time of a lookup does not grow with the number of pieces.
 #[derive(Debug)]
 pub struct MemoryInUse<T> {
-    /// By the logarithm of a limit of the length, so that it is known how far before an address a
-    /// piece can begin that reaches it.
+    /// The pieces by size class, the logarithm of a limit of their length. The class bounds how far
+    /// before an address a piece can begin that contains this address.
     classes: BTreeMap<u32, PiecesOfClass<T>>,
 }
 
-/// By address and number of the user: the end, and the user.
+/// From the address of a piece and the number of its user to the end of the piece and the user.
 type PiecesOfClass<T> = BTreeMap<(usize, u64), (usize, T)>;
 
 impl<T> Default for MemoryInUse<T> {
@@ -21,13 +21,13 @@ impl<T> Default for MemoryInUse<T> {
     }
 }
 
-/// The class of pieces of so many bytes.
+/// Returns the size class of pieces with `length` bytes.
 fn class_of(length: usize) -> u32 {
     usize::BITS - length.leading_zeros()
 }
 
 impl<T: Clone> MemoryInUse<T> {
-    /// A user, known by a number, begins to use memory.
+    /// Records that a user, identified by a number, begins to use memory.
     pub fn add(&mut self, memory: &MemoryRanges, number: u64, user: &T) {
         for (address, length) in memory.iter() {
             let class = self.classes.entry(class_of(length)).or_default();
@@ -35,7 +35,7 @@ impl<T: Clone> MemoryInUse<T> {
         }
     }
 
-    /// The user with this number uses this memory no longer.
+    /// Records that the user with this number no longer uses this memory.
     pub fn remove(&mut self, memory: &MemoryRanges, number: u64) {
         for (address, length) in memory.iter() {
             let Some(class) = self.classes.get_mut(&class_of(length)) else { continue };
@@ -46,7 +46,7 @@ impl<T: Clone> MemoryInUse<T> {
         }
     }
 
-    /// Somebody who uses some of this memory, and how many bytes of it in a row.
+    /// Returns a user of some of this memory, and how many contiguous bytes of it that user uses.
     pub fn user_of(&self, memory: &MemoryRanges) -> Option<(usize, &T)> {
         memory.iter().find_map(|(address, length)| self.user_between(address, address + length))
     }

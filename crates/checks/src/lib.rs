@@ -1,9 +1,9 @@
-//! Mistakes of a program that runs, found from what its calls tell.
+//! Finds mistakes of a running MPI program from reports about its calls.
 //!
-//! Whoever sees the calls says here what they were ([`CollectiveEntry`], [`SentMessage`],
-//! [`MemoryRanges`]), as it happens in this process and as other processes told it; what is wrong
-//! with that comes back, and becomes a [`Mistake`], which says it in words for people. Everything
-//! here is data and decisions: no clock, no messages, no memory of the program.
+//! The caller reports each call as data ([`CollectiveEntry`], [`SentMessage`], [`MemoryRanges`]):
+//! the calls of this process, and the calls that other processes have reported to it. The results
+//! are instances of [`Mistake`], which describes a mistake in words for the user. This crate
+//! contains data and decisions only: no clock, no messages, no access to the memory of the program.
 
 #![forbid(unsafe_code)]
 

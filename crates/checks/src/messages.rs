@@ -1,6 +1,6 @@
-//! Which message a receive gets, as far as it follows from the order of both: messages from one
-//! process with one tag arrive in the order in which they were sent, and receives that could get
-//! the same message get theirs in the order in which they were posted.
+//! Determines which message a receive gets, as far as the order of messages and receives decides
+//! it. Messages from one process with one tag arrive in the order in which they were sent. Receives
+//! that match one message get their messages in the order in which they were posted.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,22 +8,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::{CallSite, TypeSignature};
 
-/// What the sender says of a message.
+/// What the sender reports about a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SentMessage {
     /// The rank of the sender in the communicator.
     pub source: u32,
     /// The tag.
     pub tag: i32,
-    /// Its number among those that the sender has told of.
+    /// The number of this message among the messages that the sender has reported.
     pub number: u64,
-    /// Bytes of data.
+    /// The number of bytes of data.
     pub bytes: u64,
-    /// What the elements are, if that is known.
+    /// The types of the elements, if they are known.
     pub signature: Option<TypeSignature>,
-    /// The program promises that the receive is posted.
+    /// Whether it is a ready send: the program promises that the receive is posted already.
     pub is_ready: bool,
-    /// The sender wants to know when a receive is posted for it.
+    /// Whether the sender waits for a report that a receive is posted for this message.
     pub awaits_receive: bool,
     /// The rank of the sender in the job.
     pub rank: u32,
@@ -31,7 +31,7 @@ pub struct SentMessage {
     pub site: CallSite,
 }
 
-/// What a receive accepts: from one process or any, with one tag or any.
+/// The source and the tag that a receive accepts; `None` for any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceiveSelection {
     /// The rank in the communicator.
@@ -40,13 +40,14 @@ pub struct ReceiveSelection {
     pub tag: Option<i32>,
 }
 
-/// The messages and receives of one communicator in one process that have not found each other.
+/// The unmatched messages and receives of one communicator in one process.
 #[derive(Debug, Default)]
 pub struct MessageOrder {
     sent: BTreeMap<(u32, i32), VecDeque<SentMessage>>,
     posted: Vec<PostedReceive>,
     is_lost: bool,
-    /// The messages whose senders are to know that a receive is posted.
+    /// The messages whose senders must be informed that a receive is posted: the sender's rank in
+    /// the job, and the number of the message.
     expected: Vec<(u32, u64)>,
 }
 
@@ -54,7 +55,7 @@ pub struct MessageOrder {
 struct PostedReceive {
     number: u64,
     selection: ReceiveSelection,
-    /// Whose message it got, since that is known.
+    /// The source and the tag of the message that the receive got, once they are known.
     got: Option<(u32, i32)>,
 }
 
@@ -63,7 +64,7 @@ impl ReceiveSelection {
         self.source.is_none_or(|one| one == source) && self.tag.is_none_or(|one| one == tag)
     }
 
-    /// The one process and the one tag, if it names both.
+    /// Returns the source and the tag, if the receive names both.
     pub fn exact(&self) -> Option<(u32, i32)> {
         Some((self.source?, self.tag?))
     }
@@ -79,8 +80,8 @@ impl PostedReceive {
 }
 
 impl MessageOrder {
-    /// A message is on its way. Whether a receive is posted that might get it: if there is none
-    /// now, there was none when it was sent.
+    /// Records a message that its sender has announced. Returns whether a posted receive may match
+    /// it. If none is posted now, none was posted when the message was sent.
     pub fn hear(&mut self, message: SentMessage) -> bool {
         let (source, tag) = (message.source, message.tag);
         let is_expected =
@@ -94,19 +95,20 @@ impl MessageOrder {
         is_expected
     }
 
-    /// A message that was told of is not sent: the call failed, or the send was cancelled.
+    /// Removes a message that was announced but is not sent: the call failed, or the send was
+    /// cancelled.
     pub fn forget(&mut self, source: u32, tag: i32, number: u64) {
         if let Some(messages) = self.sent.get_mut(&(source, tag)) {
             messages.retain(|message| message.number != number);
         }
     }
 
-    /// Whether nothing is known that is to be kept, if the communicator is gone.
+    /// Whether nothing is recorded that must be kept after the communicator is freed.
     pub fn is_empty(&self) -> bool {
         self.posted.is_empty() && self.sent.values().all(VecDeque::is_empty)
     }
 
-    /// The program posts a receive, which has a number of its own.
+    /// Records that the program posts a receive; `number` identifies the receive.
     pub fn post(&mut self, number: u64, selection: ReceiveSelection) {
         if !self.is_lost {
             self.posted.push(PostedReceive { number, selection, got: None });
@@ -114,7 +116,8 @@ impl MessageOrder {
         }
     }
 
-    /// Notes of which messages a receive is posted that gets them, or may get them.
+    /// Finds the messages for which a posted receive exists that matches or may match them, and
+    /// notes those whose senders wait for that report.
     fn expect(&mut self) {
         for (&(source, tag), messages) in &mut self.sent {
             if messages.iter().all(|message| !message.awaits_receive) {
@@ -129,13 +132,14 @@ impl MessageOrder {
         }
     }
 
-    /// The messages (the sender's rank in the job, and the number) of which it is known since the
-    /// last time that a receive is posted for them.
+    /// Returns the messages (the sender's rank in the job, and the number of the message) for which
+    /// a posted receive was found since the last call.
     pub fn take_expected(&mut self) -> Vec<(u32, u64)> {
         std::mem::take(&mut self.expected)
     }
 
-    /// No more receives will be posted: nobody shall wait for that.
+    /// Records that no more receives will be posted, so that no sender waits for a report of a
+    /// receive.
     pub fn close(&mut self) {
         for message in self.sent.values_mut().flatten() {
             if std::mem::take(&mut message.awaits_receive) {
@@ -144,13 +148,15 @@ impl MessageOrder {
         }
     }
 
-    /// Whether no receive is posted that could get this message.
+    /// Whether no receive is posted that may match this message.
     pub fn is_unexpected(&self, source: u32, tag: i32, number: u64) -> bool {
         let messages = self.sent.get(&(source, tag)).into_iter().flatten();
         messages.into_iter().any(|one| one.number == number && one.awaits_receive)
     }
 
-    /// The process, if it is one, from which nothing has come that this receive could get.
+    /// Returns the source that a receive names, if no message from there has arrived that the
+    /// receive could match. `None` if the receive accepts any source, or if such a message has
+    /// arrived.
     pub fn lacks(&self, number: u64) -> Option<u32> {
         let place = self.posted.iter().position(|receive| receive.number == number)?;
         let PostedReceive { selection, got: None, .. } = self.posted[place] else { return None };
@@ -166,30 +172,32 @@ impl MessageOrder {
         (!is_there).then_some(source)
     }
 
-    /// It got a message from this process with this tag.
+    /// Records the source and the tag of the message that a receive got.
     pub fn resolve(&mut self, number: u64, source: u32, tag: i32) {
         if let Some(receive) = self.posted.iter_mut().find(|receive| receive.number == number) {
             receive.got = Some((source, tag));
         }
     }
 
-    /// It got no message.
+    /// Removes a receive that ended without a message.
     pub fn withdraw(&mut self, number: u64) {
         self.posted.retain(|receive| receive.number != number);
     }
 
-    /// A receive got a message, and it is not known which: from now on nothing is known.
+    /// Records that a receive got a message that cannot be identified. From now on the order is
+    /// lost, and no more pairs are found.
     pub fn lose(&mut self) {
         self.close();
         let expected = self.take_expected();
         *self = Self { is_lost: true, expected, ..Self::default() };
     }
 
-    /// The pairs of receives and messages that are known now, which are forgotten.
+    /// Returns the pairs of receives and messages that are certain now, and removes them.
     pub fn pairs(&mut self) -> Vec<(u64, SentMessage)> {
         let mut pairs = Vec::new();
         for (&(source, tag), messages) in &mut self.sent {
-            // Those that are sure to go to receives whose end is not known yet.
+            // The number of messages that certainly go to earlier receives whose message is not
+            // known yet.
             let mut ahead = 0;
             let mut index = 0;
             while index < self.posted.len() && ahead < messages.len() {
@@ -211,7 +219,7 @@ impl MessageOrder {
         pairs
     }
 
-    /// The messages that no receive has got, nor may get that is posted.
+    /// The messages that no receive has got and that no posted receive may get.
     pub fn left(&self) -> impl Iterator<Item = &SentMessage> {
         self.sent.iter().flat_map(|(&(source, tag), messages)| {
             let count = self.posted.iter().filter(|receive| receive.may_get(source, tag)).count();

@@ -1,23 +1,23 @@
-//! What is wrong, in words.
+//! Mistakes of a program, and the sentences that describe them.
 
 use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
-/// Where the program made a call.
+/// The place where the program made a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CallSite {
-    /// The function of MPI, such as `MPI_Send`.
+    /// The MPI function, such as `MPI_Send`.
     pub function: String,
-    /// The functions of the program, the innermost first, each with file and line if they are
-    /// known: `solve (poisson.c:41)`.
+    /// The functions of the program, innermost first, each with file and line if they are known:
+    /// `solve (poisson.c:41)`.
     pub stack: Vec<String>,
 }
 
 impl CallSite {
-    /// `MPI_Send, called by solve (poisson.c:41), main (poisson.c:90)`.
+    /// Returns the place as text: `MPI_Send, called by solve (poisson.c:41), main (poisson.c:90)`.
     pub fn described(&self) -> String {
-        // The program may also use memory without a call.
+        // A use of memory by the program itself has no MPI function.
         let link = if self.function.starts_with("MPI") { ", called by" } else { " in" };
         match self.stack.is_empty() {
             true => self.function.clone(),
@@ -26,61 +26,61 @@ impl CallSite {
     }
 }
 
-/// What kind of mistake it is: each place hears of one kind once.
+/// The kind of a mistake. Each kind is reported once for each call site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MistakeKind {
-    /// Different collective operations at one place in the order.
+    /// Processes call different collective operations at one place in the order.
     Order,
-    /// The same operation, with different roots.
+    /// Processes name different roots for one collective operation.
     Root,
-    /// With different operations of reduction.
+    /// Processes name different operations for one reduction.
     Reduction,
-    /// With amounts or types that contradict.
+    /// Amounts or types of one collective operation contradict each other.
     Amount,
-    /// Two threads of a process are in collective operations of one communicator.
+    /// Two threads of a process are in collective operations of one communicator at once.
     Threads,
-    /// Threads are in MPI where the level of thread support does not allow it.
+    /// Threads are in MPI calls that the level of thread support does not allow.
     ThreadLevel,
-    /// Memory belongs to two operations at once.
+    /// Two operations use one piece of memory at once.
     Overlap,
-    /// A call has two buffers that overlap.
+    /// One call has two buffers that overlap.
     OwnOverlap,
     /// An epoch of a window was never ended.
     Epoch,
-    /// One-sided accesses to the same memory that nothing keeps apart.
+    /// One-sided accesses to one piece of memory are not separated by any synchronization.
     Conflict,
     /// Data was changed before its send was complete.
     Changed,
-    /// A message is longer than the buffer.
+    /// A message is longer than the receive buffer.
     Truncation,
-    /// A message is something else than what is received.
+    /// The types of a message differ from the types of its receive.
     Types,
-    /// A ready send came before the receive.
+    /// A ready send came before its receive was posted.
     Ready,
-    /// Sends that end only as messages are buffered.
+    /// Sends complete only because messages are buffered.
     Buffering,
-    /// A message that nobody received.
+    /// A message was never received.
     Message,
-    /// A request that was never completed, or freed.
+    /// A request was neither completed nor freed.
     Request,
-    /// An object that was never freed.
+    /// An object was never freed.
     Object,
 }
 
 /// A mistake of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// Of what kind.
+    /// The kind of the mistake.
     pub kind: MistakeKind,
     /// What is wrong: a clause without a full stop, without the rank.
     pub what: String,
     /// The calls that are involved, each with the rank in the job of the process that made it. The
-    /// first one is the place at which it is told.
+    /// mistake is reported at the first call site.
     pub sites: Vec<(u32, CallSite)>,
 }
 
 impl Mistake {
-    /// All that a person is told: a sentence, what to do, and the calls.
+    /// Returns the report for the user: a sentence, what to do, and the calls.
     pub fn text(&self) -> String {
         let mut text = format!("{}. {}.", self.what, self.kind.remedy());
         for (rank, site) in &self.sites {
@@ -91,7 +91,7 @@ impl Mistake {
 }
 
 impl MistakeKind {
-    /// What to do.
+    /// Returns what the user can do about this kind of mistake.
     fn remedy(self) -> &'static str {
         match self {
             MistakeKind::Order => {
@@ -156,12 +156,13 @@ impl MistakeKind {
     }
 }
 
-/// What was told already.
+/// The mistakes that were reported already.
 #[derive(Debug, Default)]
 pub struct MistakesTold(HashSet<(MistakeKind, CallSite)>);
 
 impl MistakesTold {
-    /// Whether this place has not yet heard of such a mistake; from now on it has.
+    /// Whether a mistake of this kind has not been reported at its call site yet. Records that it
+    /// now has been.
     pub fn is_new(&mut self, mistake: &Mistake) -> bool {
         let site = mistake.sites.first().map(|(_, site)| site.clone()).unwrap_or_default();
         self.0.insert((mistake.kind, site))

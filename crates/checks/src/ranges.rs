@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 pub struct MemoryRanges(Vec<(usize, usize)>);
 
 impl MemoryRanges {
-    /// Those that these make up, as (address, length), in whatever order.
+    /// Builds the set from ranges (address, length) in any order. Empty ranges are dropped, and
+    /// ranges that touch or overlap are merged.
     pub fn new(mut ranges: Vec<(usize, usize)>) -> Self {
         ranges.retain(|&(_, length)| length > 0);
         ranges.sort_unstable();
@@ -23,7 +24,7 @@ impl MemoryRanges {
         Self(merged)
     }
 
-    /// The first bytes that both have: their address, and how many they are in a row.
+    /// Returns the first run of bytes that both sets contain, as (address, length).
     pub fn common(&self, other: &Self) -> Option<(usize, usize)> {
         let (few, many) = if self.0.len() <= other.0.len() { (self, other) } else { (other, self) };
         few.iter().find_map(|(address, length)| {
@@ -35,11 +36,11 @@ impl MemoryRanges {
         })
     }
 
-    /// Adds those of another.
+    /// Adds all bytes of another set.
     pub fn add(&mut self, other: &Self) {
         for (address, length) in other.iter() {
             let end = address + length;
-            // Those that touch become one with it.
+            // All ranges that touch the new range are merged with it.
             let first = self.0.partition_point(|(one, before)| one + before < address);
             let last = first + self.0[first..].partition_point(|(one, _)| *one <= end);
             let touching = self.0[first..last].iter();
@@ -50,8 +51,8 @@ impl MemoryRanges {
         }
     }
 
-    /// Those bytes of it that lie in memory at an address, as if that began at `base`; none: no
-    /// byte lies there.
+    /// Returns the bytes of this set that lie in the memory from `address` on, with their addresses
+    /// changed as if that memory began at `base`. `None` if no byte of the set lies there.
     pub fn within(&self, address: usize, length: usize, base: usize) -> Option<Self> {
         let end = address + length;
         let first = self.0.partition_point(|(one, before)| one + before <= address);
@@ -64,12 +65,12 @@ impl MemoryRanges {
         (!moved.is_empty()).then_some(Self(moved))
     }
 
-    /// How many ranges there are.
+    /// The number of ranges.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Whether the set contains no bytes.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

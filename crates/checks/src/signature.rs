@@ -1,17 +1,18 @@
-//! What the elements of a message are, on both sides.
+//! The types of the elements of a message, at the sender and at the receiver.
 
 use serde::{Deserialize, Serialize};
 
-/// The elements of a message in order: of what kind, and how many in a row. The empty kind stands
-/// for bytes that pass for anything.
+/// The elements of a message in order, as runs: the type, and the number of elements. An empty type
+/// stands for bytes that match any type.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TypeSignature(Vec<(String, u64)>);
 
-/// How many runs of elements are told; of messages with more, nothing is known.
+/// The largest number of runs in a signature. A message with more runs has no signature.
 pub const SIGNATURE_RUNS_MAX: usize = 64;
 
 impl TypeSignature {
-    /// More elements of a kind; whether there is room for them.
+    /// Appends `count` elements of one type. Returns whether the number of runs is within
+    /// [`SIGNATURE_RUNS_MAX`].
     pub fn add(&mut self, kind: &str, count: u64) -> bool {
         match self.0.last_mut() {
             Some((last, before)) if last == kind => *before += count,
@@ -20,8 +21,9 @@ impl TypeSignature {
         self.0.len() <= SIGNATURE_RUNS_MAX
     }
 
-    /// Where a message that was sent so is something else to a receive of these elements: what is
-    /// sent there, and what is received. The receive may have room for more.
+    /// Returns the first difference between a message with this signature and a receive with
+    /// another one, as (elements sent, elements received). The receive may have room for more
+    /// elements.
     pub fn contradiction(&self, received: &Self) -> Option<(String, String)> {
         let has_bytes = |one: &Self| one.0.iter().any(|(kind, _)| kind.is_empty());
         if has_bytes(self) || has_bytes(received) {

@@ -1,39 +1,41 @@
-//! Processes that would wait for each other for ever if no message were buffered.
+//! Detects processes that would wait for each other for ever if no message were buffered.
 //!
-//! A standard send may wait until its receive is posted, so while a process is in one that has no
-//! receive, its peer may find it waiting; so may those of which collective operations and receives
-//! need something. From each process that waits a question goes to those whose act it needs, who
-//! ask on if they wait, too, and have not done that yet. If the question comes back to whom it came
-//! from, none of them can go on but by buffering.
+//! A standard send may wait until its receive is posted. While a process is in a standard send that
+//! has no matching receive, the checks treat it as waiting. Processes also wait in collective
+//! operations and receives that need an act of another process. A waiting process sends a question,
+//! a [`WaitChain`], to the processes whose act it needs. A process that receives the question and
+//! waits itself forwards it, unless it has forwarded it before. If the question returns to its
+//! origin, these processes form a cycle that only buffering can resolve.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{CallSite, Mistake, MistakeKind};
 
-/// What a call needs from another process.
+/// The act of another process that a call waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AwaitedAct {
-    /// To post a receive for a message: of whom it is told in a communicator, and its number.
+    /// The other process must post a receive for a message. The message is identified by the
+    /// communicator in which it was reported and by its number.
     Receive {
-        /// By which all processes know the communicator.
+        /// The identifier of the communicator, equal in all its processes.
         communicator: u64,
-        /// The sender's rank there.
+        /// The sender's rank in the communicator.
         source: u32,
         /// The tag.
         tag: i32,
-        /// Its number among those that the sender has told of.
+        /// The number of the message among the messages that the sender has reported.
         number: u64,
     },
-    /// To send something, beyond so much that it has told of.
+    /// The other process must send something beyond the messages that it has reported already.
     Send {
-        /// How many notes have come.
+        /// The number of reports that have arrived from it.
         heard: u64,
     },
-    /// To call the collective operation with a number in a communicator.
+    /// The other process must call the collective operation with this number in a communicator.
     Enter {
-        /// By which all processes know the communicator.
+        /// The identifier of the communicator, equal in all its processes.
         communicator: u64,
-        /// From 1 on.
+        /// The number of the operation, from 1 on.
         number: u64,
     },
 }
@@ -41,36 +43,37 @@ pub enum AwaitedAct {
 /// A call that waits for another process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChainedCall {
-    /// The rank in the job of the process that made it.
+    /// The rank in the job of the process that made the call.
     pub rank: u32,
-    /// Its number among the calls of this process.
+    /// The number of the call among the calls of its process.
     pub number: u64,
-    /// It is only as a standard send that it waits.
+    /// Whether the call waits only because standard sends may wait for their receives.
     pub is_standard_send: bool,
-    /// For what: `until rank 1 receives its message with tag 0`.
+    /// What the call waits for, in words: `until rank 1 receives its message with tag 0`.
     pub what: String,
     /// The call.
     pub site: CallSite,
 }
 
-/// Calls of which each waits for the process of the next one; the last one waits for whoever gets
-/// this.
+/// A chain of calls, each of which waits for the process of the next call. The last call waits for
+/// the process that receives this chain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitChain {
-    /// How often the first one has asked.
+    /// How many times the process of the first call has asked.
     pub round: u64,
-    /// The first one asks.
+    /// The calls; the process of the first call asked the question.
     pub calls: Vec<ChainedCall>,
-    /// What the last one waits for.
+    /// The act that the last call waits for.
     pub act: AwaitedAct,
 }
 
-/// How many calls of a chain are told in words; the places of all are told.
+/// How many calls of a chain the text describes; the call sites of all are listed.
 const TOLD_MAX: usize = 6;
 
 impl WaitChain {
-    /// The mistake that it is, where the last call waits for the process of the first one. It is
-    /// told by one of those whose standard sends it needs, that with the least rank.
+    /// Returns the mistake that this chain is if the last call waits for the process of the first
+    /// call. Among the processes whose standard sends belong to the cycle, only the process with
+    /// the lowest rank reports it; for all others the result is `None`.
     pub fn mistake(&self) -> Option<Mistake> {
         let sends = self.calls.iter().filter(|call| call.is_standard_send);
         let first = self.calls.first()?;
