@@ -1,4 +1,4 @@
-//! What the fuzz target of debugged processes does with any bytes.
+//! What the fuzz target for stopped processes does with arbitrary bytes.
 
 use crate::queues::{self, Queues, StoppedMemory};
 
@@ -6,7 +6,7 @@ use crate::queues::{self, Queues, StoppedMemory};
 #[path = "../../../fuzz/replay.rs"]
 mod replay;
 
-/// Memory from address 0 on.
+/// Memory that begins at address 0.
 struct Bytes<'a>(&'a [u8]);
 
 impl StoppedMemory for Bytes<'_> {
@@ -20,7 +20,7 @@ impl StoppedMemory for Bytes<'_> {
     }
 }
 
-/// A process whose memory is these bytes, with its table at the beginning, has been stopped.
+/// Reads all queues of a process whose memory consists of these bytes, with its table at address 0.
 pub fn memory(bytes: &[u8]) {
     let memory = Bytes(bytes);
     let Ok(table) = queues::table(&memory, 0) else { return };

@@ -3,45 +3,45 @@
 
 use std::ffi::{c_char, c_int, c_long, c_ulong, c_void};
 
-/// An address in the process that is looked at.
+/// An address in the process that the debugger looks at.
 pub type TargetAddress = c_ulong;
-/// A number there.
+/// A number in that process.
 pub type TargetWord = c_long;
 
-/// The version of the interface that this library speaks.
+/// The version of the interface that this library implements.
 pub const INTERFACE_VERSION: c_int = 2;
 
-/// Results of calls.
+/// The call succeeded; the following constants are results of calls, too.
 pub const OK: c_int = 0;
-/// There is nothing to tell.
+/// There is no information to return.
 pub const NO_INFORMATION: c_int = 1;
-/// The iteration is at its end.
+/// The iteration has ended.
 pub const END_OF_LIST: c_int = 2;
-/// From here on libraries have numbers of their own.
+/// The first error code that a library may define itself.
 pub const FIRST_OWN_CODE: c_int = 100;
 
-/// A queue.
+/// The queue of the sends that are not complete.
 pub const PENDING_SENDS: c_int = 0;
-/// Receives, with a message or without.
+/// The queue of the receives that are not complete, matched or not.
 pub const PENDING_RECEIVES: c_int = 1;
-/// Messages that nobody has received.
+/// The queue of the messages that are not received.
 pub const UNEXPECTED_MESSAGES: c_int = 2;
 
-/// An operation waits.
+/// The operation is not matched.
 pub const STATUS_PENDING: c_int = 0;
-/// Its other end is known.
+/// The operation is matched.
 pub const STATUS_MATCHED: c_int = 1;
 
-/// In place of a rank: any, or none that is known.
+/// In place of a rank: any rank, or an unknown one.
 pub const INVALID_PROCESS: TargetWord = -1;
 
-/// What the debugger knows a program by.
+/// The debugger's handle of a program.
 #[repr(C)]
 pub struct DebuggerImage {
     _opaque: [u8; 0],
 }
 
-/// What it knows a process by.
+/// The debugger's handle of a process.
 #[repr(C)]
 pub struct DebuggerProcess {
     _opaque: [u8; 0],
@@ -77,7 +77,7 @@ pub struct PendingOperation {
 /// A function of the debugger that this library does not call.
 type Unused = Option<unsafe extern "C" fn()>;
 
-/// What the debugger does for the library everywhere (mqs_basic_callbacks).
+/// General functions that the debugger provides (mqs_basic_callbacks).
 #[repr(C)]
 pub struct BasicCallbacks {
     allocate: Unused,
@@ -90,7 +90,7 @@ pub struct BasicCallbacks {
     pub get_process_info: unsafe extern "C" fn(*mut DebuggerProcess) -> *mut c_void,
 }
 
-/// What it tells of a program (mqs_image_callbacks).
+/// Functions of the debugger that return facts about a program (mqs_image_callbacks).
 #[repr(C)]
 pub struct ImageCallbacks {
     get_type_sizes: Unused,
@@ -102,7 +102,7 @@ pub struct ImageCallbacks {
     size_of: Unused,
 }
 
-/// What it tells of a process (mqs_process_callbacks).
+/// Functions of the debugger that return facts about a process (mqs_process_callbacks).
 #[repr(C)]
 pub struct ProcessCallbacks {
     get_global_rank: Unused,

@@ -1,8 +1,8 @@
-//! The shared library `libcombray_mqs.so`, which a parallel debugger loads to see the message
-//! queues of a process that it has stopped. The process names it in `MPIR_dll_name`.
+//! The shared library `libcombray_mqs.so`, which a parallel debugger loads to show the message
+//! queues of a process that it has stopped. The process names this library in `MPIR_dll_name`.
 //!
-//! The debugger gives functions of its own that read the process; with them `queues` finds what
-//! the library of the process tells of its memory (crate `message-queues`).
+//! The debugger provides functions that read the memory of the process. With them, module `queues`
+//! reads the table that the library of the process keeps in its memory (crate `message-queues`).
 
 #[cfg(test)]
 mod fuzzing;
@@ -22,42 +22,42 @@ use interface::{
 use message_queues::{CommunicatorRow, QueueTableView, TABLE_SYMBOL};
 use queues::{QueuedOperation, Queues, StoppedMemory, TableProblem};
 
-/// What went wrong: codes of ours.
+/// Error codes of this library.
 const NO_TABLE: c_int = FIRST_OWN_CODE;
 const UNREADABLE: c_int = FIRST_OWN_CODE + 1;
 const OTHER_VERSION: c_int = FIRST_OWN_CODE + 2;
 const NOT_JOINED: c_int = FIRST_OWN_CODE + 3;
 const NO_SUCH_QUEUE: c_int = FIRST_OWN_CODE + 4;
 
-/// The functions of the debugger, from [`mqs_setup_basic_callbacks`] on.
+/// The functions of the debugger, set by [`mqs_setup_basic_callbacks`].
 static BASIC: AtomicPtr<BasicCallbacks> = AtomicPtr::new(ptr::null_mut());
 
-/// What is kept with each program.
+/// What this library stores with each program.
 struct ImageInfo {
     callbacks: *const ImageCallbacks,
 }
 
-/// What is kept with each process, with the state of its iterations.
+/// What this library stores with each process, with the state of its iterations.
 struct ProcessInfo {
     callbacks: *const ProcessCallbacks,
-    /// Where its table lies.
+    /// The address of the table in the process.
     table_address: u64,
     table: QueueTableView,
     communicators: Vec<CommunicatorRow>,
-    /// The one that the debugger looks at.
+    /// The index of the communicator that the debugger currently looks at.
     communicator: usize,
     operations: std::vec::IntoIter<QueuedOperation>,
-    /// Whether these are sends, receives or messages.
+    /// Which queue `operations` comes from: sends, receives or messages.
     queue: c_int,
 }
 
-/// The memory of a process, through the debugger.
+/// The memory of a process, read by functions of the debugger.
 struct DebuggedMemory {
     process: *mut DebuggerProcess,
     fetch: unsafe extern "C" fn(*mut DebuggerProcess, TargetAddress, c_int, *mut c_void) -> c_int,
 }
 
-/// So many bytes are asked for at once.
+/// The largest number of bytes that one call of the debugger fetches.
 const FETCHED_MAX: usize = 1 << 20;
 
 impl StoppedMemory for DebuggedMemory {
@@ -67,43 +67,44 @@ impl StoppedMemory for DebuggedMemory {
             let start = from;
             from = from.wrapping_add(part.len() as u64);
             let (length, place) = (part.len() as c_int, part.as_mut_ptr().cast());
-            // SAFETY: the debugger vouches for its function and the process, and writes so many
-            // bytes to `part`.
+            // SAFETY: the debugger guarantees that its function and the process are valid, and
+            // writes `length` bytes to `part`.
             unsafe { (self.fetch)(self.process, start as TargetAddress, length, place) == OK }
         })
     }
 }
 
-/// The functions that the debugger has given.
+/// Returns the functions that the debugger has provided.
 ///
 /// # Safety
-/// The debugger has called [`mqs_setup_basic_callbacks`], whose table it keeps.
+/// The debugger has called [`mqs_setup_basic_callbacks`] and keeps the table that it passed valid.
 unsafe fn basic() -> &'static BasicCallbacks {
-    // SAFETY: as the caller vouches.
+    // SAFETY: the caller guarantees that the pointer is set and valid.
     unsafe { &*BASIC.load(Ordering::Acquire) }
 }
 
-/// What is kept with a process.
+/// Returns what this library stores with a process.
 ///
 /// # Safety
-/// [`mqs_setup_process`] has been called with it, and no other borrow of it is left.
+/// [`mqs_setup_process`] has been called for the process, and no other borrow of the result exists.
 unsafe fn info_of<'a>(process: *mut DebuggerProcess) -> Option<&'a mut ProcessInfo> {
-    // SAFETY: the debugger gives back what `mqs_setup_process` gave it, which is freed by
-    // `mqs_destroy_process_info` only; nobody else has it, as one call is made at a time.
+    // SAFETY: the debugger returns the pointer that `mqs_setup_process` gave it, which only
+    // `mqs_destroy_process_info` frees. No other borrow exists, because the debugger makes one call
+    // at a time.
     unsafe { (basic().get_process_info)(process).cast::<ProcessInfo>().as_mut() }
 }
 
 impl ProcessInfo {
-    /// Its memory.
+    /// Returns access to the memory of the process.
     ///
     /// # Safety
-    /// `process` is the one that this is kept with.
+    /// `process` is the process that this is stored with.
     unsafe fn memory(&self, process: *mut DebuggerProcess) -> DebuggedMemory {
-        // SAFETY: the debugger keeps the table as long as it knows the process.
+        // SAFETY: the debugger keeps the table of callbacks as long as the process.
         DebuggedMemory { process, fetch: unsafe { (*self.callbacks).fetch_data } }
     }
 
-    /// Reads table and communicators anew.
+    /// Reads the table and the communicators again.
     fn update(&mut self, memory: &DebuggedMemory) -> c_int {
         self.table = match queues::table(memory, self.table_address) {
             Ok(table) => table,
@@ -123,34 +124,35 @@ impl ProcessInfo {
     }
 }
 
-/// The debugger gives its functions, which stay.
+/// Receives the functions of the debugger, which remain valid.
 ///
 /// # Safety
-/// This and all that follow: the debugger calls as the interface says, one call at a time.
+/// For this function and all that follow: the debugger calls as the interface requires, one call at
+/// a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mqs_setup_basic_callbacks(callbacks: *const BasicCallbacks) {
     BASIC.store(callbacks.cast_mut(), Ordering::Release);
 }
 
-/// What this library is.
+/// Returns the name and the version of this library.
 #[unsafe(no_mangle)]
 pub extern "C" fn mqs_version_string() -> *const c_char {
     concat!("Combray message queues ", env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
 }
 
-/// The version of the interface.
+/// Returns the version of the interface.
 #[unsafe(no_mangle)]
 pub extern "C" fn mqs_version_compatibility() -> c_int {
     INTERFACE_VERSION
 }
 
-/// How many bytes an address has.
+/// Returns the number of bytes of an address.
 #[unsafe(no_mangle)]
 pub extern "C" fn mqs_dll_taddr_width() -> c_int {
     size_of::<TargetAddress>() as c_int
 }
 
-/// What a code of ours means.
+/// Returns the meaning of an error code of this library.
 #[unsafe(no_mangle)]
 pub extern "C" fn mqs_dll_error_string(code: c_int) -> *const c_char {
     match code {
@@ -167,7 +169,7 @@ pub extern "C" fn mqs_dll_error_string(code: c_int) -> *const c_char {
     .as_ptr()
 }
 
-/// The debugger has loaded a program.
+/// Called when the debugger has loaded a program.
 ///
 /// # Safety
 /// As for [`mqs_setup_basic_callbacks`].
@@ -177,13 +179,13 @@ pub unsafe extern "C" fn mqs_setup_image(
     callbacks: *const ImageCallbacks,
 ) -> c_int {
     let info = Box::into_raw(Box::new(ImageInfo { callbacks }));
-    // SAFETY: as the debugger vouches.
+    // SAFETY: the debugger guarantees that `image` is valid.
     unsafe { (basic().put_image_info)(image, info.cast()) };
     OK
 }
 
-/// Whether a program may have queues. Its libraries may not be loaded yet, so only its processes
-/// tell.
+/// Whether a program may have queues. Its libraries may not be loaded yet, so this can only be
+/// decided for its processes.
 ///
 /// # Safety
 /// As for [`mqs_setup_basic_callbacks`].
@@ -192,36 +194,36 @@ pub unsafe extern "C" fn mqs_image_has_queues(
     _image: *mut DebuggerImage,
     message: *mut *mut c_char,
 ) -> c_int {
-    // SAFETY: as the debugger vouches.
+    // SAFETY: the debugger guarantees that `message` is null or may be written.
     unsafe { complain(message, OK) };
     OK
 }
 
-/// Leaves a sentence for the person, if there is something to say.
+/// Stores the sentence for an error code in `message`, or null if there is no error.
 ///
 /// # Safety
 /// `message` is null or may be written.
 unsafe fn complain(message: *mut *mut c_char, code: c_int) {
     let text = if code == OK { ptr::null() } else { mqs_dll_error_string(code) };
     if !message.is_null() {
-        // SAFETY: as the caller vouches.
+        // SAFETY: the caller guarantees that `message` may be written.
         unsafe { message.write(text.cast_mut()) };
     }
 }
 
-/// The debugger has no more use for what is kept with a program.
+/// Frees what is stored with a program, which the debugger no longer needs.
 ///
 /// # Safety
 /// As for [`mqs_setup_basic_callbacks`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mqs_destroy_image_info(info: *mut c_void) {
     if !info.is_null() {
-        // SAFETY: it comes from `mqs_setup_image`.
+        // SAFETY: the pointer comes from `mqs_setup_image`.
         drop(unsafe { Box::from_raw(info.cast::<ImageInfo>()) });
     }
 }
 
-/// The debugger has a process of a program.
+/// Called when the debugger has a new process of a program.
 ///
 /// # Safety
 /// As for [`mqs_setup_basic_callbacks`].
@@ -239,19 +241,21 @@ pub unsafe extern "C" fn mqs_setup_process(
         operations: Vec::new().into_iter(),
         queue: PENDING_SENDS,
     }));
-    // SAFETY: as the debugger vouches.
+    // SAFETY: the debugger guarantees that `process` is valid.
     unsafe { (basic().put_process_info)(process, info.cast()) };
     OK
 }
 
-/// Where the table of a process lies: its libraries may lie elsewhere than in others.
+/// Returns the address of the table of a process. Each process is searched, because its libraries
+/// may be loaded at other addresses than those of other processes.
 ///
 /// # Safety
 /// As for [`mqs_setup_basic_callbacks`].
 unsafe fn find_table(process: *mut DebuggerProcess, info: &ProcessInfo) -> Option<u64> {
     let name = std::ffi::CString::new(TABLE_SYMBOL).ok()?;
     let mut address = 0;
-    // SAFETY: as the debugger vouches; what is kept with the image comes from `mqs_setup_image`.
+    // SAFETY: the debugger guarantees that the process and its callbacks are valid; what is stored
+    // with the image comes from `mqs_setup_image`.
     let code = unsafe {
         let image = ((*info.callbacks).get_image)(process);
         let kept = (basic().get_image_info)(image).cast::<ImageInfo>().as_ref()?;
@@ -269,74 +273,78 @@ pub unsafe extern "C" fn mqs_process_has_queues(
     process: *mut DebuggerProcess,
     message: *mut *mut c_char,
 ) -> c_int {
-    // SAFETY: as the debugger vouches.
+    // SAFETY: the debugger has called `mqs_setup_process` for the process, and makes one call at a
+    // time.
     let Some(info) = (unsafe { info_of(process) }) else { return NO_INFORMATION };
-    // SAFETY: likewise.
+    // SAFETY: the debugger guarantees that the process is valid.
     let code = match unsafe { find_table(process, info) } {
-        // Programs without MPI are no reason for a complaint.
+        // A program without MPI gives no reason for an error message.
         None => return NO_TABLE,
         Some(address) => {
             info.table_address = address;
-            // SAFETY: likewise.
+            // SAFETY: `info` is stored with this process.
             let memory = unsafe { info.memory(process) };
             info.update(&memory)
         }
     };
-    // SAFETY: likewise.
+    // SAFETY: the debugger guarantees that `message` is null or may be written.
     unsafe { complain(message, if code == NOT_JOINED { OK } else { code }) };
     code
 }
 
-/// The debugger has no more use for what is kept with a process.
+/// Frees what is stored with a process, which the debugger no longer needs.
 ///
 /// # Safety
 /// As for [`mqs_setup_basic_callbacks`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mqs_destroy_process_info(info: *mut c_void) {
     if !info.is_null() {
-        // SAFETY: it comes from `mqs_setup_process`.
+        // SAFETY: the pointer comes from `mqs_setup_process`.
         drop(unsafe { Box::from_raw(info.cast::<ProcessInfo>()) });
     }
 }
 
-/// The process may have gone on since the last time.
+/// Reads the list of communicators again, because the process may have run since the last call.
 ///
 /// # Safety
 /// As for [`mqs_setup_basic_callbacks`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mqs_update_communicator_list(process: *mut DebuggerProcess) -> c_int {
-    // SAFETY: as the debugger vouches.
+    // SAFETY: the debugger has called `mqs_setup_process` for the process, and makes one call at a
+    // time.
     let Some(info) = (unsafe { info_of(process) }) else { return NO_INFORMATION };
-    // SAFETY: likewise.
+    // SAFETY: `info` is stored with this process.
     let memory = unsafe { info.memory(process) };
     info.update(&memory)
 }
 
-/// From here on the debugger looks at the first communicator.
+/// Starts the iteration over the communicators at the first one.
 ///
 /// # Safety
 /// As for [`mqs_setup_basic_callbacks`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mqs_setup_communicator_iterator(process: *mut DebuggerProcess) -> c_int {
-    // SAFETY: as the debugger vouches.
+    // SAFETY: the debugger has called `mqs_setup_process` for the process, and makes one call at a
+    // time.
     let Some(info) = (unsafe { info_of(process) }) else { return NO_INFORMATION };
     info.communicator = 0;
     if info.communicators.is_empty() { NO_INFORMATION } else { OK }
 }
 
-/// It looks at the next one.
+/// Moves the iteration to the next communicator.
 ///
 /// # Safety
 /// As for [`mqs_setup_basic_callbacks`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mqs_next_communicator(process: *mut DebuggerProcess) -> c_int {
-    // SAFETY: as the debugger vouches.
+    // SAFETY: the debugger has called `mqs_setup_process` for the process, and makes one call at a
+    // time.
     let Some(info) = (unsafe { info_of(process) }) else { return NO_INFORMATION };
     info.communicator = (info.communicator + 1).min(info.communicators.len());
     if info.communicator < info.communicators.len() { OK } else { END_OF_LIST }
 }
 
-/// What the communicator is that it looks at.
+/// Describes the current communicator of the iteration.
 ///
 /// # Safety
 /// As for [`mqs_setup_basic_callbacks`].
@@ -345,7 +353,8 @@ pub unsafe extern "C" fn mqs_get_communicator(
     process: *mut DebuggerProcess,
     description: *mut CommunicatorDescription,
 ) -> c_int {
-    // SAFETY: as the debugger vouches.
+    // SAFETY: the debugger has called `mqs_setup_process` for the process, and makes one call at a
+    // time.
     let Some(info) = (unsafe { info_of(process) }) else { return NO_INFORMATION };
     let Some(row) = info.communicators.get(info.communicator) else { return NO_INFORMATION };
     let described = CommunicatorDescription {
@@ -354,34 +363,35 @@ pub unsafe extern "C" fn mqs_get_communicator(
         size: TargetWord::from(row.own.size),
         name: row.name.map(|byte| byte as c_char),
     };
-    // SAFETY: likewise.
+    // SAFETY: the debugger guarantees that `description` may be written.
     unsafe { description.write(described) };
     OK
 }
 
-/// The ranks in the job of the members of the communicator that it looks at.
+/// Writes the ranks in the job of the members of the current communicator to `ranks`.
 ///
 /// # Safety
-/// As for [`mqs_setup_basic_callbacks`]; there is room for all.
+/// As for [`mqs_setup_basic_callbacks`]; `ranks` has room for all members.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mqs_get_comm_group(
     process: *mut DebuggerProcess,
     ranks: *mut c_int,
 ) -> c_int {
-    // SAFETY: as the debugger vouches.
+    // SAFETY: the debugger has called `mqs_setup_process` for the process, and makes one call at a
+    // time.
     let Some(info) = (unsafe { info_of(process) }) else { return NO_INFORMATION };
     let Some(row) = info.communicators.get(info.communicator) else { return NO_INFORMATION };
-    // SAFETY: likewise.
+    // SAFETY: `info` is stored with this process.
     let memory = unsafe { info.memory(process) };
     let Some(members) = queues::members(&memory, &row.own) else { return UNREADABLE };
     for (place, member) in members.into_iter().enumerate() {
-        // SAFETY: likewise.
+        // SAFETY: the debugger guarantees that `ranks` has room for all members.
         unsafe { ranks.add(place).write(member as c_int) };
     }
     OK
 }
 
-/// From here on the debugger looks at the operations of a queue of the communicator.
+/// Starts the iteration over the operations of a queue of the current communicator.
 ///
 /// # Safety
 /// As for [`mqs_setup_basic_callbacks`].
@@ -390,12 +400,13 @@ pub unsafe extern "C" fn mqs_setup_operation_iterator(
     process: *mut DebuggerProcess,
     queue: c_int,
 ) -> c_int {
-    // SAFETY: as the debugger vouches.
+    // SAFETY: the debugger has called `mqs_setup_process` for the process, and makes one call at a
+    // time.
     let Some(info) = (unsafe { info_of(process) }) else { return NO_INFORMATION };
     let Some(communicator) = info.communicators.get(info.communicator) else {
         return NO_INFORMATION;
     };
-    // SAFETY: likewise.
+    // SAFETY: `info` is stored with this process.
     let memory = &unsafe { info.memory(process) };
     let Some(peers) = queues::members(memory, &communicator.peers) else { return UNREADABLE };
     let queues = Queues { memory, table: &info.table, communicator, peers: &peers };
@@ -411,7 +422,7 @@ pub unsafe extern "C" fn mqs_setup_operation_iterator(
     if info.operations.len() == 0 { NO_INFORMATION } else { OK }
 }
 
-/// The next one of them.
+/// Describes the next operation of the iteration.
 ///
 /// # Safety
 /// As for [`mqs_setup_basic_callbacks`].
@@ -420,10 +431,11 @@ pub unsafe extern "C" fn mqs_next_operation(
     process: *mut DebuggerProcess,
     description: *mut PendingOperation,
 ) -> c_int {
-    // SAFETY: as the debugger vouches.
+    // SAFETY: the debugger has called `mqs_setup_process` for the process, and makes one call at a
+    // time.
     let Some(info) = (unsafe { info_of(process) }) else { return NO_INFORMATION };
     let Some(operation) = info.operations.next() else { return END_OF_LIST };
-    // SAFETY: likewise.
+    // SAFETY: the debugger guarantees that `description` may be written.
     unsafe { description.write(described(&operation, info.queue)) };
     OK
 }

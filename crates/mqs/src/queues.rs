@@ -1,27 +1,28 @@
-//! The queues of a process, read through its memory.
+//! Reads the message queues of a process from its memory.
 
 use message_queues::{
     ANY_TAG, CommunicatorRow, GroupRow, NAME_MAX, NONE, QueueTableView, TABLE_BYTES, states,
 };
 
-/// The memory of a process that stands still.
+/// The memory of a process that is stopped.
 pub trait StoppedMemory {
-    /// Fills `into` from an address; whether that could be read.
+    /// Fills `into` with the bytes from `address` on. Returns whether they could be read.
     fn read(&self, address: u64, into: &mut [u8]) -> bool;
 
-    /// A number of 32 bits.
+    /// Reads a number of 32 bits.
     fn word(&self, address: u64) -> Option<u32> {
         let mut bytes = [0; 4];
         self.read(address, &mut bytes).then(|| u32::from_ne_bytes(bytes))
     }
 
-    /// A number of 64 bits.
+    /// Reads a number of 64 bits.
     fn long(&self, address: u64) -> Option<u64> {
         let mut bytes = [0; 8];
         self.read(address, &mut bytes).then(|| u64::from_ne_bytes(bytes))
     }
 
-    /// The bytes of a table. Its length may be garbage, so room is made as bytes are found.
+    /// Reads the bytes of a table. The length may be garbage, so memory for them is allocated in
+    /// steps.
     fn bytes(&self, address: u64, length: u64) -> Option<Vec<u8>> {
         let end = address.checked_add(length)?;
         let mut bytes = Vec::new();
@@ -38,45 +39,45 @@ pub trait StoppedMemory {
     }
 }
 
-/// So many bytes of a table are read at once.
+/// The largest number of bytes of a table that one read fetches.
 const READ_MAX: u64 = 1 << 20;
 
-/// More than these of anything are taken for garbage: the process may have been stopped anywhere,
-/// or have written over what it tells.
+/// A count above this limit is regarded as garbage. The process may have been stopped at any
+/// instruction, or may have overwritten its tables.
 const COUNT_MAX: u64 = 1 << 24;
 
-/// A send, a receive or a message.
+/// A send, a receive or an unexpected message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueuedOperation {
-    /// The rank at the other end in the communicator; none: any.
+    /// The rank of the peer in the communicator; `None` for any.
     pub peer: Option<u32>,
-    /// The same in the job, if it is known.
+    /// The rank of the peer in the job, if it is known.
     pub process: Option<u32>,
-    /// None: any.
+    /// The tag; `None` for any.
     pub tag: Option<i32>,
-    /// The length of its buffer, or of the message.
+    /// The length of the buffer, or of an unexpected message, in bytes.
     pub bytes: u64,
-    /// Where the data is; 0: that is not told.
+    /// The address of the data; 0 if it is not known.
     pub address: u64,
-    /// Receives that have a message: how long that is.
+    /// The length of the message in bytes, for receives that are matched.
     pub message_bytes: Option<u64>,
-    /// What it waits for, in words.
+    /// What the operation waits for, in words.
     pub text: &'static str,
 }
 
-/// Why nothing can be read.
+/// Why the table cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableProblem {
     /// The process has another version of the library.
     OtherVersion,
-    /// Its memory cannot be read.
+    /// The memory of the process cannot be read.
     Unreadable,
 }
 
-/// Reads the table at an address.
+/// Reads the table at `address`.
 ///
 /// # Errors
-/// It cannot be read, or is of another version.
+/// The memory cannot be read, or the table has another version.
 pub fn table(memory: &impl StoppedMemory, address: u64) -> Result<QueueTableView, TableProblem> {
     let mut bytes = [0; TABLE_BYTES];
     if !memory.read(address, &mut bytes) {
@@ -85,7 +86,7 @@ pub fn table(memory: &impl StoppedMemory, address: u64) -> Result<QueueTableView
     QueueTableView::read(&bytes).ok_or(TableProblem::OtherVersion)
 }
 
-/// The communicators.
+/// Reads the list of communicators.
 pub fn communicators(
     memory: &impl StoppedMemory,
     table: &QueueTableView,
@@ -120,7 +121,7 @@ fn row(bytes: &[u8]) -> CommunicatorRow {
     }
 }
 
-/// The members of a group, by their ranks in the job.
+/// Returns the ranks in the job of the members of a group.
 pub fn members(memory: &impl StoppedMemory, group: &GroupRow) -> Option<Vec<u32>> {
     if u64::from(group.size) > COUNT_MAX {
         return None;
@@ -136,17 +137,18 @@ pub fn members(memory: &impl StoppedMemory, group: &GroupRow) -> Option<Vec<u32>
     Some(table.chunks_exact(4).map(number).collect())
 }
 
-/// The queues of one communicator, read when they are asked for.
+/// The queues of one communicator, which are read on request.
 pub struct Queues<'a, M> {
     pub memory: &'a M,
     pub table: &'a QueueTableView,
     pub communicator: &'a CommunicatorRow,
-    /// The processes that messages go to, by rank.
+    /// The ranks in the job of the processes that messages go to, by their ranks in the
+    /// communicator.
     pub peers: &'a [u32],
 }
 
 impl<M: StoppedMemory> Queues<'_, M> {
-    /// The sends that are not complete.
+    /// Returns the sends that are not complete.
     pub fn sends(&self) -> Option<Vec<QueuedOperation>> {
         let layout = self.table.layout;
         let sends = self.requests()?.into_iter().filter_map(|request| {
@@ -169,8 +171,8 @@ impl<M: StoppedMemory> Queues<'_, M> {
         Some(sends.collect())
     }
 
-    /// The receives that are not complete: first those whose data is coming, then the others in the
-    /// order in which they were posted.
+    /// Returns the receives that are not complete: first those whose data is arriving, then those
+    /// that are not matched, in the order in which they were posted.
     pub fn receives(&self) -> Option<Vec<QueuedOperation>> {
         let layout = self.table.layout;
         let mut receives: Vec<(u64, QueuedOperation)> = Vec::new();
@@ -191,7 +193,7 @@ impl<M: StoppedMemory> Queues<'_, M> {
         Some(receives.into_iter().map(|(_, operation)| operation).collect())
     }
 
-    /// The messages that nobody has received, in the order in which they came.
+    /// Returns the unexpected messages, in the order in which they arrived.
     pub fn messages(&self) -> Option<Vec<QueuedOperation>> {
         let layout = self.table.layout;
         let contexts = self.of_engine(layout.contexts)?;
@@ -206,7 +208,7 @@ impl<M: StoppedMemory> Queues<'_, M> {
         let count = self.of_engine(layout.message_count)?;
         let mut found = Vec::new();
         while next != NONE {
-            // A list that is longer than its table is a circle.
+            // A list that is longer than the table that it lies in has a cycle.
             if u64::from(next) >= count || found.len() as u64 >= count.min(COUNT_MAX) {
                 return None;
             }
@@ -241,12 +243,12 @@ impl<M: StoppedMemory> Queues<'_, M> {
         Some(QueuedOperation { peer, process, tag, bytes, address, message_bytes, text })
     }
 
-    /// A number of 64 bits that lies at an offset in the engine.
+    /// Reads a number of 64 bits at an offset in the engine.
     fn of_engine(&self, offset: u64) -> Option<u64> {
         self.memory.long(self.table.engine.wrapping_add(offset))
     }
 
-    /// All requests of the communicator, read at once.
+    /// Reads all requests of the communicator at once.
     fn requests(&self) -> Option<Vec<RequestBytes>> {
         let layout = self.table.layout;
         let first = self.of_engine(layout.requests)?;
@@ -267,7 +269,7 @@ impl<M: StoppedMemory> Queues<'_, M> {
     }
 }
 
-/// One request as it lies in memory.
+/// The bytes of one request.
 struct RequestBytes {
     state: u8,
     bytes: Box<[u8]>,
