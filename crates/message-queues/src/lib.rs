@@ -1,48 +1,49 @@
-//! Where a debugger finds the message queues of a process that it has stopped, and that cannot
-//! answer any more.
+//! Describes where a debugger finds the message queues of a process that it has stopped, and that
+//! therefore cannot answer questions.
 //!
-//! The library of the process tells, in a variable with a fixed name, where its engine lies in
-//! memory, and at which offsets there the requests and messages are that wait; these offsets are
-//! known when the library is compiled, so the queues themselves cost nothing more. Communicators
-//! are listed beside them, as they are made and freed. Who reads that from outside is the library
-//! `mqs`, which knows nothing of the engine but this table.
+//! The library of the process publishes, in a variable with a fixed name, the address of its engine
+//! and the offsets at which the pending requests and messages lie in it. These offsets are known
+//! when the library is compiled, so the queues themselves cost nothing more. The variable also has
+//! the address of a list of communicators, which is updated when they are made and freed. The
+//! reader from outside is the library `mqs`, which knows nothing of the engine but this table.
 #![forbid(unsafe_code)]
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The name of the table among the symbols of the library.
+/// The symbol name of the table in the library.
 pub const TABLE_SYMBOL: &str = "combray_queues";
 
-/// What [`QueueTable`] begins with; another number means another layout.
+/// The first word of [`QueueTable`]. Another number means another layout.
 pub const TABLE_VERSION: u64 = 0x0001_7371_6d62_6d63;
 
-/// What the process tells. All words are 0 until it has joined its job.
+/// The table that the process publishes. All words but the version are 0 until it has joined its
+/// job.
 #[derive(Debug)]
 #[repr(C)]
 pub struct QueueTable {
     version: AtomicU64,
-    /// Changes whenever the list of communicators does.
+    /// A counter of changes of the list of communicators.
     changes: AtomicU64,
-    /// Where the list begins, and how many it has.
+    /// The address of the list; `communicator_count` is its length.
     communicators: AtomicU64,
     communicator_count: AtomicU64,
-    /// Where the engine lies.
+    /// The address of the engine.
     engine: AtomicU64,
     layout: [AtomicU64; LAYOUT_WORDS],
 }
 
-/// The table as its words are read.
+/// The values of the table's words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueTableView {
-    /// See [`QueueTable`].
+    /// The counter of changes of the list of communicators.
     pub changes: u64,
     /// The address of the first [`CommunicatorRow`].
     pub communicators: u64,
-    /// How many there are.
+    /// The number of communicators.
     pub communicator_count: u64,
-    /// The address of the engine; 0: the process has not joined its job.
+    /// The address of the engine; 0 if the process has not joined its job.
     pub engine: u64,
-    /// What lies where in the engine.
+    /// The offsets of the parts of the engine.
     pub layout: EngineLayout,
 }
 
@@ -50,57 +51,59 @@ pub struct QueueTableView {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct EngineLayout {
-    /// In the engine: the address of the first request, and how many places there are.
+    /// In the engine: the address of the first request.
     pub requests: u64,
-    /// See above.
+    /// In the engine: the number of request slots.
     pub request_count: u64,
-    /// From one request to the next.
+    /// The distance from one request to the next.
     pub request_bytes: u64,
     /// In a request: its state, one byte ([`states`]).
     pub state: u64,
-    /// In a posted receive: when it was posted, as a number that grows.
+    /// In a posted receive: a number that grows with the order of posting.
     pub order: u64,
-    /// In a receive whose data is coming: the length of the message.
+    /// In a receive whose data is arriving: the length of the message.
     pub message_length: u64,
-    /// The rank of the sender in the communicator; all bits set: any.
+    /// In a request: the rank of the sender in the communicator; all bits set for any.
     pub source: u64,
-    /// The tag; the lowest number: any.
+    /// In a request: the tag; the lowest number for any.
     pub tag: u64,
-    /// The message space.
+    /// In a request: the message space.
     pub context: u64,
-    /// The process at the other end: its rank in the job.
+    /// In a request: the rank of the peer in the job.
     pub gate: u64,
-    /// The address of its buffer, and the displacements between which its data lies.
+    /// In a request: the address of its buffer.
     pub buffer: u64,
-    /// See above.
+    /// In a request: the lowest displacement of the data from that address.
     pub buffer_low: u64,
-    /// See above.
+    /// In a request: the highest displacement of the data from that address.
     pub buffer_high: u64,
-    /// The address of what only some buffers have; 0: the data is one run.
+    /// In a request: the address of a record that only some buffers have; 0 if the data is
+    /// contiguous.
     pub rare: u64,
-    /// There: the length of the data.
+    /// In that record: the length of the data.
     pub rare_length: u64,
-    /// In the engine: the address of the message spaces, and how many places there are.
+    /// In the engine: the address of the message spaces.
     pub contexts: u64,
-    /// See above.
+    /// In the engine: the number of message spaces.
     pub context_count: u64,
-    /// From one to the next.
+    /// The distance from one message space to the next.
     pub context_bytes: u64,
-    /// In a message space: the first unexpected message, a number of 32 bits; all bits set: none.
+    /// In a message space: the index of the first unexpected message, a number of 32 bits; all bits
+    /// set for none.
     pub first_message: u64,
-    /// In the engine: the address of the unexpected messages, and how many places there are.
+    /// In the engine: the address of the unexpected messages.
     pub messages: u64,
-    /// See above.
+    /// In the engine: the number of slots for unexpected messages.
     pub message_count: u64,
-    /// From one to the next.
+    /// The distance from one unexpected message to the next.
     pub message_bytes: u64,
-    /// In a message: the next one of the same space.
+    /// In a message: the index of the next message in its message space.
     pub next_message: u64,
-    /// The sender's rank in the communicator.
+    /// In a message: the sender's rank in the communicator.
     pub message_source: u64,
-    /// Its tag.
+    /// In a message: the tag.
     pub message_tag: u64,
-    /// Its length.
+    /// In a message: the length of its data.
     pub message_data_length: u64,
 }
 
@@ -110,21 +113,21 @@ pub const TABLE_BYTES: usize = size_of::<QueueTable>();
 
 /// The states of a request, by the number in its first byte.
 pub mod states {
-    /// There is no request.
+    /// The slot has no request.
     pub const FREE: u8 = 0;
-    /// A send that has not gone.
+    /// A send that has not been passed to the network.
     pub const QUEUED: u8 = 1;
-    /// A synchronous send that was not matched.
+    /// A synchronous send that is not matched.
     pub const AWAITING_MATCH: u8 = 2;
-    /// A send whose receiver knows of it.
+    /// A send that has been announced to its receiver.
     pub const ANNOUNCED: u8 = 3;
-    /// A send whose data is going.
+    /// A send whose data is being transferred.
     pub const STREAMING: u8 = 4;
-    /// A receive without a message.
+    /// A receive that is not matched.
     pub const POSTED: u8 = 5;
-    /// A receive whose data is coming.
+    /// A receive whose data is arriving.
     pub const FILLING: u8 = 6;
-    /// It is over.
+    /// A complete operation.
     pub const COMPLETE: u8 = 7;
     /// A receive that waits until a failure is acknowledged.
     pub const INTERRUPTED: u8 = 8;
@@ -135,43 +138,44 @@ pub const NONE: u32 = u32::MAX;
 /// The number for any tag.
 pub const ANY_TAG: i32 = i32::MIN;
 
-/// The longest name that a row has, without the zero byte at its end.
+/// The longest name in a row, without the terminating zero byte.
 pub const NAME_MAX: usize = 63;
 
 /// A communicator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct CommunicatorRow {
-    /// What all its processes know it by.
+    /// The identifier of the communicator, equal in all its processes.
     pub id: u64,
-    /// Its processes; of an intercommunicator, those of its own side.
+    /// The processes of the communicator; for an intercommunicator the local group.
     pub own: GroupRow,
-    /// Those that messages go to.
+    /// The processes that messages go to; for an intercommunicator the remote group.
     pub peers: GroupRow,
-    /// The message space of its messages.
+    /// The message space of the communicator's messages.
     pub context: u32,
-    /// The rank of this process.
+    /// The rank of this process in the communicator.
     pub rank: u32,
-    /// Its name, ended by a zero byte.
+    /// The name of the communicator, terminated by a zero byte.
     pub name: [u8; NAME_MAX + 1],
 }
 
-/// Processes in an order, by their ranks in the job.
+/// An ordered group of processes, by their ranks in the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct GroupRow {
-    /// The address of as many numbers of 32 bits; 0: they are `first`, `first + stride` and so on.
+    /// The address of a table of `size` ranks of 32 bits. 0 if the ranks are `first`, `first +
+    /// stride` and so on.
     pub table: u64,
-    /// How many.
+    /// The number of processes.
     pub size: u32,
-    /// See above.
+    /// The rank of the first process, if there is no table.
     pub first: u32,
-    /// See above.
+    /// The difference between consecutive ranks, if there is no table.
     pub stride: i32,
 }
 
 impl QueueTable {
-    /// The table of a process that has not joined its job.
+    /// Creates the table of a process that has not joined its job.
     #[expect(clippy::new_without_default, reason = "there is one, which is a static")]
     pub const fn new() -> Self {
         Self {
@@ -184,7 +188,7 @@ impl QueueTable {
         }
     }
 
-    /// Tells where the engine lies, which stays there.
+    /// Publishes the address of the engine, which must not change afterwards, and its layout.
     pub fn show_engine(&self, address: usize, layout: &EngineLayout) {
         for (word, value) in self.layout.iter().zip(layout.words()) {
             word.store(value, Ordering::Relaxed);
@@ -192,7 +196,8 @@ impl QueueTable {
         self.engine.store(address as u64, Ordering::Release);
     }
 
-    /// Changes the list of communicators: until `change` has come to its end nobody reads it.
+    /// Changes the list of communicators. The published list is empty while `change` runs, so that
+    /// no debugger reads it then.
     pub fn change_communicators(
         &self,
         rows: &mut Vec<CommunicatorRow>,
@@ -207,7 +212,7 @@ impl QueueTable {
 }
 
 impl QueueTableView {
-    /// From the bytes of the table; none: it is of another version.
+    /// Reads the values from the bytes of a table. `None` if the table has another version.
     pub fn read(bytes: &[u8; TABLE_BYTES]) -> Option<Self> {
         let mut words = bytes
             .chunks_exact(8)
@@ -245,7 +250,7 @@ words! {
 }
 
 impl CommunicatorRow {
-    /// Gives it a name, of which what is too long is left out.
+    /// Sets the name, truncated to [`NAME_MAX`] bytes.
     pub fn set_name(&mut self, name: &[u8]) {
         let length = name.len().min(NAME_MAX);
         self.name = [0; NAME_MAX + 1];
